@@ -1,0 +1,104 @@
+//===- AttnAttrs.td - Attributes of the attn dialect -------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD
+#define ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD
+
+include "attn/Dialect/Attn/IR/AttnDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+def Attn_MonoidKind : I32EnumAttr<"MonoidKind",
+    "How alpha and beta of a scaled aggregate are given", [
+  I32EnumAttrCase<"cocycle", 0>, I32EnumAttrCase<"suffix", 1>,
+  I32EnumAttrCase<"prefix", 2>, I32EnumAttrCase<"general", 3>
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_MonoidKindAttr : EnumAttr<Attn_Dialect, Attn_MonoidKind, "kind">;
+
+def Attn_Component : I32EnumAttr<"Component",
+    "One component of a state: a vector over the value channels or a scalar", [
+  I32EnumAttrCase<"value", 0>, I32EnumAttrCase<"unit", 1>
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_ComponentAttr : EnumAttr<Attn_Dialect, Attn_Component, "component">;
+def Attn_ComponentArrayAttr
+    : TypedArrayAttrBase<Attn_ComponentAttr, "state components">;
+
+def Attn_Causal : I32EnumAttr<"Causal",
+    "Where the causal diagonal is anchored", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"top_left", 1>,
+  I32EnumAttrCase<"bottom_right", 2>
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_CausalAttr : EnumAttr<Attn_Dialect, Attn_Causal, "causal">;
+
+def Attn_Side : I32EnumAttr<"Side",
+    "The axis that a reduction runs over", [
+  I32EnumAttrCase<"keys", 0>, I32EnumAttrCase<"queries", 1>
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_SideAttr : EnumAttr<Attn_Dialect, Attn_Side, "side">;
+
+def Attn_LoopShape : I32EnumAttr<"LoopShape",
+    "How the loop over key tiles treats the mask", [
+  I32EnumAttrCase<"peeled", 0,
+    "peeled">, // masked head, unmasked core, masked tail
+  I32EnumAttrCase<"masked", 1,
+    "masked">, // one loop over the live bounds; every tile is tested
+  I32EnumAttrCase<"plain", 2,
+    "plain">   // one loop over all keys; every tile is masked
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_LoopShapeAttr : EnumAttr<Attn_Dialect, Attn_LoopShape, "loop_shape">;
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
+  let mnemonic = "schedule";
+  let summary = "Every decision that lowering a reduction needs";
+  let description = [{
+    Written by `attn-choose-schedule`, a user, a test or an autotuner; read by
+    `attn-split`, `attn-tile` and the passes below. Sizes are in rows and keys.
+
+    - `block_q`: query rows that one work item holds state for.
+    - `rows`: rows of one row block; divides `block_q`. A row block's scores
+      live on chip for one key tile.
+    - `block_k`: keys of one tile.
+    - `splits`: parts that the key axis is reduced in, combined in key order.
+    - `loop`: how masks are peeled.
+
+    Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
+    splits = 1, loop = peeled>`
+  }];
+  let parameters = (ins
+    "int64_t":$blockQ, "int64_t":$rows, "int64_t":$blockK,
+    DefaultValuedParameter<"int64_t", "1">:$splits,
+    DefaultValuedParameter<"LoopShape", "LoopShape::peeled">:$loop
+  );
+  // The hook keys (block_q, ...) differ from the C++ names, so by hand.
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD

@@ -1,0 +1,60 @@
+//===- AttnInterfaces.td - Interfaces of the attn dialect --*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_IR_ATTNINTERFACES_TD
+#define ATTN_DIALECT_ATTN_IR_ATTNINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def Attn_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
+  let cppNamespace = "::mlir::attn";
+  let description = [{
+    An op that reduces the keys of each query row in a monoid: `attn.aggregate`
+    (finished outputs) and `attn.partial` (states). Splitting, tiling and the
+    mask analysis are written against this interface.
+  }];
+  let methods = [
+    InterfaceMethod<"The symbol of the monoid.", "::mlir::FlatSymbolRefAttr",
+      "getMonoidRef", (ins), [{}], [{ return $_op.getMonoidAttr(); }]>,
+    InterfaceMethod<"Run-time parameters of the monoid.", "::mlir::ValueRange",
+      "getMonoidParams", (ins), [{}], [{ return $_op.getParams(); }]>,
+    InterfaceMethod<"Left operand of each dot pair, [b, hq, sq, d].",
+      "::mlir::ValueRange", "getQueryOperands", (ins), [{}],
+      [{ return $_op.getQueries(); }]>,
+    InterfaceMethod<"Right operand of each dot pair, [b, hk, sk, d].",
+      "::mlir::ValueRange", "getKeyOperands", (ins), [{}],
+      [{ return $_op.getKeys(); }]>,
+    InterfaceMethod<"Operand of each `value` component, [b, hk, sk, dv].",
+      "::mlir::ValueRange", "getValueOperands", (ins), [{}],
+      [{ return $_op.getValues(); }]>,
+    InterfaceMethod<"Tensors and scalars that the regions read.",
+      "::mlir::ValueRange", "getCaptureOperands", (ins), [{}],
+      [{ return $_op.getCaptures(); }]>,
+    InterfaceMethod<"Keys of each batch, tensor<?xi32>, or null.",
+      "::mlir::Value", "getKeyLengths", (ins), [{}],
+      [{ return $_op.getLengths(); }]>,
+    InterfaceMethod<"Row offsets of packed queries, tensor<?xi32>, or null.",
+      "::mlir::Value", "getPackedQueries", (ins), [{}],
+      [{ return $_op.getCuQ(); }]>,
+    InterfaceMethod<"Row offsets of packed keys, tensor<?xi32>, or null.",
+      "::mlir::Value", "getPackedKeys", (ins), [{}],
+      [{ return $_op.getCuK(); }]>,
+    InterfaceMethod<"Score region (may be empty: the score is dot 0).",
+      "::mlir::Region &", "getScoreBody", (ins), [{}],
+      [{ return $_op.getScore(); }]>,
+    InterfaceMethod<"Mask region (may be empty: every pair is live).",
+      "::mlir::Region &", "getMaskBody", (ins), [{}],
+      [{ return $_op.getMask(); }]>,
+    InterfaceMethod<"Init region (may be empty: the identity).",
+      "::mlir::Region &", "getInitBody", (ins), [{}],
+      [{ return $_op.getInit(); }]>,
+    InterfaceMethod<"The schedule, or null.", "::mlir::attn::ScheduleAttr",
+      "getScheduleAttribute", (ins), [{}], [{ return $_op.getScheduleAttr(); }]>
+  ];
+}
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTNINTERFACES_TD

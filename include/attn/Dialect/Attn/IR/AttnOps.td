@@ -1,0 +1,368 @@
+//===- AttnOps.td - Operations of the attn dialect ---------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
+#define ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
+
+include "attn/Dialect/Attn/IR/AttnAttrs.td"
+include "attn/Dialect/Attn/IR/AttnInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Attn_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Attn_Dialect, mnemonic, traits>;
+
+def Attn_FloatTensor : TensorOf<[F32, F16, BF16]>;
+def Attn_I32Vec : 1DTensorOf<[I32]>;
+def Attn_Capture
+    : AnyTypeOf<[AnyRankedTensor, F32, F64, F16, BF16, I1, I8, I32, I64],
+                "ranked tensor or scalar">;
+
+//===----------------------------------------------------------------------===//
+// MonoidOp
+//===----------------------------------------------------------------------===//
+
+def Attn_MonoidOp : Attn_Op<"monoid", [
+    Symbol, IsolatedFromAbove]> {
+  let summary = "Declares a monoid that rows are reduced in";
+  let description = [{
+    A state is `(c, v)`: statistics `c`, scalars per query row, and components
+    `v`, each a vector over the value channels (`value`) or a scalar (`unit`).
+    `kind` says how two states combine (design: scaled aggregates):
+
+    | kind      | v of the combined state            | region    |
+    |-----------|------------------------------------|-----------|
+    | `cocycle` | `r(c1, c) v1 + r(c2, c) v2`        | `rescale` |
+    | `suffix`  | `g(c2) v1 + v2`                    | `gate`    |
+    | `prefix`  | `v1 + g(c1) v2`                    | `gate`    |
+    | `general` | pointwise in the channel, by `combine` on whole states | |
+
+    with `c = combine(c1, c2)`. `lift` gives the state of one key from its
+    scores: statistics, then one weight per component; the component is
+    `weight * v[j]` (`value`) or `weight` (`unit`). For `general` monoids
+    `lift` also takes the key's value (one per `value` component) and its
+    position, and yields statistics and components themselves.
+
+    Regions and their block arguments (run-time parameters `p` come last):
+
+    | region     | arguments                                  | yields |
+    |------------|--------------------------------------------|--------|
+    | `identity` | `p...`                                     | `c...` (general: `c..., v...`) |
+    | `combine`  | `a..., b..., p...`                         | like `identity` |
+    | `rescale`  | `from..., to..., p...`                     | factor |
+    | `gate`     | `c..., p...`                               | factor |
+    | `lift`     | `s..., p...` (general: `s..., v..., j, p...`) | `c..., w...` |
+    | `finalize` | `c..., v..., p...`                         | outputs |
+
+    `finalize` and its output names are the default that `attn.attention`
+    uses. The laws are tested by `attn-check-laws` in every compile.
+
+    Example:
+
+    ```mlir
+    attn.monoid @softmax cocycle stats(f32) components(value, unit)
+        outputs("o", "lse") {
+      identity {
+        %ninf = arith.constant 0xFF800000 : f32
+        attn.yield %ninf : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        attn.yield %m : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %d = arith.subf %from, %to : f32
+        %r = math.exp %d : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %one = arith.constant 1.0 : f32
+        attn.yield %s, %one, %one : f32, f32, f32
+      }
+      finalize {
+      ^bb0(%m: f32, %acc: f32, %sum: f32):
+        %zero = arith.constant 0.0 : f32
+        %empty = arith.cmpf oeq, %sum, %zero : f32
+        %quot = arith.divf %acc, %sum : f32
+        %o = arith.select %empty, %zero, %quot : f32
+        %log = math.log %sum : f32
+        %lse = arith.addf %m, %log : f32
+        attn.yield %o, %lse : f32, f32
+      }
+    }
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    OptionalAttr<StrAttr>:$sym_visibility,
+    Attn_MonoidKindAttr:$kind,
+    TypeArrayAttr:$stats,
+    Attn_ComponentArrayAttr:$components,
+    DefaultValuedAttr<TypeArrayAttr, "{}">:$params,
+    DefaultValuedAttr<StrArrayAttr, "{}">:$outputs
+  );
+  let regions = (region
+    MaxSizedRegion<1>:$identity, MaxSizedRegion<1>:$combine,
+    MaxSizedRegion<1>:$rescale, MaxSizedRegion<1>:$gate,
+    MaxSizedRegion<1>:$lift, MaxSizedRegion<1>:$finalize);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    unsigned getNumStats() { return getStats().size(); }
+    unsigned getNumComponents() { return getComponents().size(); }
+    unsigned getNumParams() { return getParams().size(); }
+    /// Number of scores that `lift` takes.
+    unsigned getNumScores();
+    /// Number of `value` components.
+    unsigned getNumValues();
+    bool isGeneral() { return getKind() == MonoidKind::general; }
+    Component getComponent(unsigned i) {
+      return ::llvm::cast<ComponentAttr>(getComponents()[i]).getValue();
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// AttentionOp
+//===----------------------------------------------------------------------===//
+
+def Attn_AttentionOp : Attn_Op<"attention", [
+    AttrSizedOperandSegments, RecursiveMemoryEffects,
+    ]> {
+  let summary = "Attention by named options";
+  let description = [{
+    score = scale * q.k, then softcap, then `score` / bias / alibi, then masks
+    (causal, window, boolean mask, `mask`, key lengths), then the monoid; the
+    results are the first outputs of the monoid's `finalize` in order.
+
+    Shapes: q [b, hq, sq, d], k [b, hk, sk, d], v [b, hk, sk, dv];
+    results [b, hq, sq, dv] (per channel) or [b, hq, sq] (per row, f32).
+    Packed (with `cu_seqlens`): q [hq, total_q, d], k [hk, total_k, d],
+    v [hk, total_k, dv]; results lose the batch dimension likewise.
+
+    - `scale`: f32, default 1/sqrt(d). `softcap`: f32, c * tanh(s / c).
+    - `bias`: added to the score, tensor broadcastable to [b, hq, sq, sk]
+      (dimensions of static size 1 broadcast); -inf means dead.
+    - `mask`: i1 or i8 tensor, true = attend, broadcastable likewise.
+    - `alibi`: slopes f32 [hq] or [b, hq]; adds -slope * |i + len - sq - j|.
+    - `sinks`: f32 [hq], a logit in final score units that only enters the
+      denominator (`softmax` family: any cocycle monoid with one statistic).
+    - `lengths`: i32 [b], keys of each batch.
+    - `window`: i32 left, right; inclusive, relative to the aligned diagonal,
+      -1 unbounded.
+    - `score` region (s, b, h, i, j, captures...), `mask` region (b, h, i, j,
+      captures...): user functions; indices are i32, unshifted.
+
+    Example:
+
+    ```mlir
+    func.func @attention(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                         %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+          keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+          {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Attn_FloatTensor:$query, Attn_FloatTensor:$key,
+    Variadic<Attn_FloatTensor>:$value,
+    Optional<F32>:$scale, Optional<F32>:$softcap,
+    Optional<Attn_FloatTensor>:$bias,
+    Optional<TensorOf<[I1, I8]>>:$mask_tensor,
+    Optional<TensorOf<[F32]>>:$alibi,
+    Optional<TensorOf<[F32]>>:$sinks,
+    Optional<Attn_I32Vec>:$lengths,
+    Optional<I32>:$window_left, Optional<I32>:$window_right,
+    Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
+    Variadic<F32>:$params, Variadic<Attn_Capture>:$captures,
+    DefaultValuedAttr<Attn_CausalAttr, "Causal::none">:$causal,
+    DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">:$monoid,
+    OptionalAttr<Attn_ScheduleAttr>:$schedule
+  );
+  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    (`monoid` `(` $monoid^ (`params` $params^ `:` type($params))? `)`)?
+    `queries` `(` $query `:` type($query) `)`
+    `keys` `(` $key `:` type($key) `)`
+    (`values` `(` $value^ `:` type($value) `)`)?
+    (`scale` `(` $scale^ `)`)? (`softcap` `(` $softcap^ `)`)?
+    (`bias` `(` $bias^ `:` type($bias) `)`)?
+    (`mask_tensor` `(` $mask_tensor^ `:` type($mask_tensor) `)`)?
+    (`alibi` `(` $alibi^ `:` type($alibi) `)`)?
+    (`sinks` `(` $sinks^ `:` type($sinks) `)`)?
+    (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
+    (`window_left` `(` $window_left^ `)`)?
+    (`window_right` `(` $window_right^ `)`)?
+    (`cu_seqlens_q` `(` $cu_q^ `:` type($cu_q) `)`)?
+    (`cu_seqlens_k` `(` $cu_k^ `:` type($cu_k) `)`)?
+    (`captures` `(` $captures^ `:` type($captures) `)`)?
+    attr-dict (`score` $score^)? (`mask` $mask^)?
+    `->` type($outputs)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// AggregateOp, PartialOp
+//===----------------------------------------------------------------------===//
+
+class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
+    : Attn_Op<mnemonic, !listconcat([
+        AttrSizedOperandSegments, RecursiveMemoryEffects,
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+        Attn_ReductionOpInterface], traits)> {
+  dag commonArguments = (ins
+    FlatSymbolRefAttr:$monoid,
+    Variadic<F32>:$params,
+    Variadic<Attn_FloatTensor>:$queries, Variadic<Attn_FloatTensor>:$keys,
+    Variadic<Attn_FloatTensor>:$values, Variadic<Attn_Capture>:$captures,
+    Optional<Attn_I32Vec>:$lengths,
+    Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
+    DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
+    OptionalAttr<Attn_ScheduleAttr>:$schedule
+  );
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
+  let summary = "Reduces the keys of each query row in a monoid";
+  let description = [{
+    For each batch b, query head h, row i: the product in key order of
+    `lift(score(q_i . k_j, ...))` over live keys j, starting from `init` (or
+    the identity), passed through `finalize`.
+
+    Operands: n dot pairs `scores(%q0, %k0, %q1, %k1 ...)`, one operand for
+    each `value` component of the monoid, `captures` (tensors and scalars that
+    regions read as trailing block arguments), optional `lengths` (keys per
+    batch) and `packed(%cu_q, %cu_k)` row offsets (then tensors have no batch
+    dimension). Query head h reads key head h / (hq / hk).
+
+    Regions (single block, `arith`, `math`, `tensor.extract` on captures, no
+    side effects, no fast-math flags; b, h, i, j are i32, unshifted):
+
+    | region     | arguments                          | yields       | absent |
+    |------------|------------------------------------|--------------|--------|
+    | `score`    | `s..., b, h, i, j, captures...`    | scores for `lift` | the dots |
+    | `mask`     | `b, h, i, j, captures...`          | i1, true = live   | all live |
+    | `init`     | `b, h, i, captures...`             | `c..., v...`      | identity |
+    | `finalize` | `c..., v..., b, h, i, captures...` | outputs           | the monoid's |
+
+    A score of -inf in every lift score is dead. The left factor `init` enters
+    once, before key 0.
+
+    Example:
+
+    ```mlir
+    %o = attn.aggregate @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+        values(%v : tensor<?x?x?x64xf32>) captures(%scale : f32)
+      score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+        %x = arith.mulf %s, %c : f32
+        attn.yield %x : f32
+      }
+      mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+        %live = arith.cmpi sle, %j, %i : i32
+        attn.yield %live : i1
+      } -> tensor<?x?x?x64xf32>
+    ```
+  }];
+  let arguments = commonArguments;
+  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let regions = (region
+    MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
+    MaxSizedRegion<1>:$init, MaxSizedRegion<1>:$finalize);
+}
+
+def Attn_PartialOp : Attn_ReductionOp<"partial"> {
+  let summary = "Reduces `splits` parts of the keys to states";
+  let description = [{
+    As `attn.aggregate`, but the key axis is cut into `splits` contiguous parts
+    (in whole key tiles) and the states of all parts are returned, unfinished:
+    for each statistic a tensor [splits, b, hq, sq] and for each component
+    [splits, b, hq, sq, dv] or [splits, b, hq, sq], f32. `init` enters part 0
+    only; the parts are in key order.
+  }];
+  let arguments = !con(commonArguments, (ins I64Attr:$splits));
+  let results = (outs Variadic<Attn_FloatTensor>:$states);
+  let regions = (region
+    MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
+    MaxSizedRegion<1>:$init);
+}
+
+//===----------------------------------------------------------------------===//
+// CombineOp, FinalizeOp, YieldOp
+//===----------------------------------------------------------------------===//
+
+def Attn_CombineOp : Attn_Op<"combine", [
+    AttrSizedOperandSegments, Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Multiplies the states of parts in order";
+  let description = [{
+    Takes states with a leading dimension of parts (as `attn.partial` returns
+    them) and gives their product along it, first part leftmost.
+
+    Example:
+
+    ```mlir
+    %m, %acc, %l = attn.combine @softmax(%ms, %accs, %ls
+        : tensor<4x?x?x?xf32>, tensor<4x?x?x?x64xf32>, tensor<4x?x?x?xf32>)
+        -> tensor<?x?x?xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$monoid,
+    Variadic<Attn_FloatTensor>:$states, Variadic<F32>:$params);
+  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let assemblyFormat = [{
+    $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
+    attr-dict `->` type($outputs)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_FinalizeOp : Attn_Op<"finalize", [
+    AttrSizedOperandSegments, RecursiveMemoryEffects,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Turns states into outputs";
+  let description = [{
+    Applies `finalize` (block arguments as in `attn.aggregate`; absent: the
+    monoid's) to states [b, hq, sq(, dv)].
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$monoid,
+    Variadic<Attn_FloatTensor>:$states, Variadic<F32>:$params,
+    Variadic<Attn_Capture>:$captures);
+  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let regions = (region MaxSizedRegion<1>:$finalize);
+  let assemblyFormat = [{
+    $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
+    (`captures` `(` $captures^ `:` type($captures) `)`)?
+    attr-dict (`finalize` $finalize^)? `->` type($outputs)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_YieldOp : Attn_Op<"yield", [
+    Pure, Terminator, ReturnLike,
+    ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
+                 "FinalizeOp"]>]> {
+  let summary = "Ends a region with its values";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTNOPS_TD

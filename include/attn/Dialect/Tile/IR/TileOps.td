@@ -1,0 +1,288 @@
+//===- TileOps.td - Operations of the tile dialect ---------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILE_IR_TILEOPS_TD
+#define ATTN_DIALECT_TILE_IR_TILEOPS_TD
+
+include "attn/Dialect/Tile/IR/TileTypes.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tile_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
+  let summary = "Loads a tile from a strided tensor in memory";
+  let description = [{
+    Element (r, c) is `source[indices..., row + r, col + c]`, where `row` and
+    `col` are the last two indices; with `vector`, the tile is Rx1 and element
+    r is `source[indices..., row + r]`. Rows outside `[lower, upper)` (absolute
+    row numbers), columns beyond the source and rows whose element of `live`
+    (a 1xR i1 tile) is false read as zero, whatever memory holds. Converts
+    between float types when source and tile differ.
+
+    Example:
+
+    ```mlir
+    %k = tile.load %K[%b, %hk, %j0, %c0] rows(%lo to %hi)
+        : memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.tile<128x64xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "strided tensor, unit stride in the last dimension",
+        [MemRead]>:$source,
+    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
+    Optional<Tile_TileType>:$live, UnitAttr:$vector);
+  let results = (outs Tile_TileType:$result);
+  let assemblyFormat = [{
+    (`vector` $vector^)? $source `[` $indices `]`
+    (`rows` `(` $lower^ `to` $upper `)`)? (`live` $live^ `:` type($live))?
+    attr-dict `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
+  let summary = "Stores a tile to a strided tensor in memory";
+  let description = [{
+    The mirror of `tile.load`: rows outside `[lower, upper)` and columns beyond
+    the destination are not written. Rounds to nearest even when the
+    destination's float type is narrower.
+  }];
+  let arguments = (ins Tile_TileType:$value,
+    Arg<AnyMemRef, "strided tensor, unit stride in the last dimension",
+        [MemWrite]>:$destination,
+    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
+    UnitAttr:$vector);
+  let assemblyFormat = [{
+    (`vector` $vector^)? $value `,` $destination `[` $indices `]`
+    (`rows` `(` $lower^ `to` $upper `)`)?
+    attr-dict `:` type($value) `,` type($destination)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+def Tile_FillOp : Tile_Op<"fill", [Pure]> {
+  let summary = "A tile with one scalar in every element";
+  let arguments = (ins AnyTypeOf<[AnyFloat, AnySignlessInteger]>:$value);
+  let results = (outs Tile_TileType:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
+  let summary = "Matrix product of tiles, accumulated in f32";
+  let description = [{
+    `result = diag(scale) * acc + lhs * rhs`, with `rhs` transposed when
+    `transpose_rhs` is set: lhs RxK, rhs KxC (or CxK), acc RxC f32 (absent: 0),
+    scale Rx1 f32 (absent: 1). Sums in f32; the order of additions over K is
+    the target's, fixed for a given schedule.
+
+    Example:
+
+    ```mlir
+    %s = tile.dot %q, %k transpose_rhs
+        : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
+    %o = tile.dot %p, %v acc %acc scale %rho
+        : !tile.tile<32x128xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_TileType:$lhs, Tile_TileType:$rhs,
+    Optional<Tile_TileType>:$acc, Optional<Tile_TileType>:$scale,
+    UnitAttr:$transpose_rhs);
+  let results = (outs Tile_TileType:$result);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_MapOp : Tile_Op<"map", [RecursiveMemoryEffects]> {
+  let summary = "Elementwise function on tiles, with element positions";
+  let description = [{
+    Applies the body to every element. Block arguments: row and column within
+    the tile (i32), then one scalar per input. Inputs of size 1 in a dimension
+    broadcast. The body may read scalars and memrefs from above (uniform
+    values and captures); `memref.load` in it must be in bounds for every
+    element of the tile.
+
+    Example:
+
+    ```mlir
+    %p = tile.map ins(%s, %m : !tile.tile<32x128xf32>, !tile.tile<32x1xf32>) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %d = arith.subf %x, %y : f32
+      %e = math.exp %d : f32
+      tile.yield %e : f32
+    } -> !tile.tile<32x128xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_TileType>:$inputs);
+  let results = (outs Variadic<Tile_TileType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict-with-keyword
+    $body `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
+  let summary = "Reduces the columns of each row (or the rows of each column)";
+  let description = [{
+    `inputs` are n tiles RxC, `identities` n scalars; the body combines two
+    n-tuples (a..., b...) -> n and must be associative with those identities.
+    Results are Rx1 (with `rows`: 1xC, reducing over the rows). Unless
+    `ordered` is set the body is also commutative, and elements may be taken in
+    any fixed order; with it, the left operand precedes.
+
+    Example:
+
+    ```mlir
+    %m = tile.reduce ins(%s : !tile.tile<32x128xf32>) identity(%ninf : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %x = arith.maximumf %a, %b : f32
+      tile.yield %x : f32
+    } -> !tile.tile<32x1xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_TileType>:$inputs,
+    Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>:$identities,
+    UnitAttr:$rows, UnitAttr:$ordered);
+  let results = (outs Variadic<Tile_TileType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`rows` $rows^)? (`ordered` $ordered^)?
+    `ins` `(` $inputs `:` type($inputs) `)`
+    `identity` `(` $identities `:` type($identities) `)`
+    attr-dict-with-keyword $body `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {
+  let summary = "Exclusive scan along the columns of each row";
+  let description = [{
+    Element (r, c) of the result is the product, in column order, of the
+    elements before c (or after c, with `reverse`); the identity where there
+    are none. Inputs, identities and body as in an ordered `tile.reduce`.
+  }];
+  let arguments = (ins Variadic<Tile_TileType>:$inputs,
+    Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>:$identities,
+    UnitAttr:$reverse);
+  let results = (outs Variadic<Tile_TileType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`reverse` $reverse^)? `ins` `(` $inputs `:` type($inputs) `)`
+    `identity` `(` $identities `:` type($identities) `)`
+    attr-dict-with-keyword $body `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_FoldOp : Tile_Op<"fold", [
+    AttrSizedOperandSegments, RecursiveMemoryEffects]> {
+  let summary = "Folds keys one by one into a state (the element path)";
+  let description = [{
+    For each row r and then each column c in order, and each channel d, the
+    body maps (r, c : i32, scores(r, c)..., values(c, d)..., state...) to the
+    new state. Scores are RxC, values CxD, state tiles Rx1 or RxD; an Rx1
+    state must not depend on the values. Elements whose `live` (RxC, i1) is
+    false are skipped.
+  }];
+  let arguments = (ins Variadic<Tile_TileType>:$scores,
+    Variadic<Tile_TileType>:$values, Optional<Tile_TileType>:$live,
+    Variadic<Tile_TileType>:$states);
+  let results = (outs Variadic<Tile_TileType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `scores` `(` $scores `:` type($scores) `)`
+    (`values` `(` $values^ `:` type($values) `)`)?
+    (`live` `(` $live^ `:` type($live) `)`)?
+    `states` `(` $states `:` type($states) `)`
+    attr-dict-with-keyword $body `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_RowsOp : Tile_Op<"rows", [
+    AttrSizedOperandSegments, RecursiveMemoryEffects]> {
+  let summary = "Runs a body on blocks of rows";
+  let description = [{
+    Cuts the rows of `ins` and `outs` (all of R rows) into blocks of `block`
+    rows; the body takes the first row of the block (`index`, within the tile)
+    and one `block`-row tile per operand, and yields the new value of each
+    `outs` block. Blocks are independent: a CPU runs them one after the other
+    so that a block's scores stay in cache, a GPU gives them to warpgroups.
+    Blocks that start at or beyond `extent` are skipped and keep their `outs`.
+  }];
+  let arguments = (ins Variadic<Tile_TileType>:$inputs,
+    Variadic<Tile_TileType>:$outs, Optional<Index>:$extent, I64Attr:$block);
+  let results = (outs Variadic<Tile_TileType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $block (`ins` `(` $inputs^ `:` type($inputs) `)`)?
+    (`outs` `(` $outs^ `:` type($outs) `)`)? (`extent` `(` $extent^ `)`)?
+    attr-dict-with-keyword $body (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [
+    Pure, Terminator, ReturnLike,
+    ParentOneOf<["MapOp", "ReduceOp", "ScanOp", "FoldOp", "RowsOp"]>]> {
+  let summary = "Ends a body with its values";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Host plan
+//===----------------------------------------------------------------------===//
+
+def Tile_WorkspaceOp : Tile_Op<"workspace"> {
+  let summary = "Memory of the plan that its kernels share";
+  let description = [{
+    Uninitialised, dense, live until the plan returns; sized by run-time
+    values. On a GPU it is device memory that the runtime owns.
+  }];
+  let arguments = (ins Variadic<Index>:$sizes);
+  let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$result);
+  let assemblyFormat = "`(` $sizes `)` attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_LaunchOp : Tile_Op<"launch", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a kernel on every block of a grid";
+  let description = [{
+    Calls `kernel(arguments..., block)` for block = 0 .. grid - 1, in any
+    order and in parallel; returns (to later launches) when all are done.
+
+    Example:
+
+    ```mlir
+    tile.launch @attention_kernel grid(%n) args(%q, %o : memref<?xf32>, memref<?xf32>)
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
+    Variadic<AnyType>:$arguments);
+  let assemblyFormat = [{
+    $kernel `grid` `(` $grid `)` `args` `(` $arguments `:` type($arguments) `)`
+    attr-dict
+  }];
+}
+
+#endif // ATTN_DIALECT_TILE_IR_TILEOPS_TD

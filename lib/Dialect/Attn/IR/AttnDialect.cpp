@@ -1,0 +1,119 @@
+//===- AttnDialect.cpp - The attn dialect ---------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
+#include "mlir/Transforms/InliningUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+#include "attn/Dialect/Attn/IR/AttnDialect.cpp.inc"
+#include "attn/Dialect/Attn/IR/AttnEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+#include "attn/Dialect/Attn/IR/AttnInterfaces.cpp.inc"
+
+namespace {
+/// Constants stay in the region that uses them: hoisting one into the
+/// surrounding function would make it a capture that the op does not declare.
+struct AttnFoldInterface : DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+  bool shouldMaterializeInto(Region *region) const final { return true; }
+};
+} // namespace
+
+void AttnDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
+      >();
+  addInterfaces<AttnFoldInterface>();
+}
+
+//===----------------------------------------------------------------------===//
+// ScheduleAttr
+//===----------------------------------------------------------------------===//
+
+Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
+  int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1;
+  LoopShape loop = LoopShape::peeled;
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseField = [&]() -> ParseResult {
+    StringRef key;
+    SMLoc keyLoc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key) || parser.parseEqual())
+      return failure();
+    if (key == "block_q")
+      return parser.parseInteger(blockQ);
+    if (key == "rows")
+      return parser.parseInteger(rows);
+    if (key == "block_k")
+      return parser.parseInteger(blockK);
+    if (key == "splits")
+      return parser.parseInteger(splits);
+    if (key == "loop") {
+      StringRef word;
+      if (parser.parseKeyword(&word))
+        return failure();
+      auto shape = symbolizeLoopShape(word);
+      if (!shape)
+        return parser.emitError(keyLoc, "expected loop to be one of peeled, "
+                                        "masked, plain, but got '")
+               << word << "'";
+      loop = *shape;
+      return success();
+    }
+    return parser.emitError(keyLoc,
+                            "expected one of block_q, rows, block_k, splits, "
+                            "loop, but got '")
+           << key << "'";
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseField))
+    return {};
+  return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), blockQ, rows,
+                                         blockK, splits, loop);
+}
+
+void ScheduleAttr::print(AsmPrinter &printer) const {
+  printer << "<block_q = " << getBlockQ() << ", rows = " << getRows()
+          << ", block_k = " << getBlockK();
+  if (getSplits() != 1)
+    printer << ", splits = " << getSplits();
+  printer << ", loop = " << stringifyLoopShape(getLoop()) << ">";
+}
+
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     int64_t blockQ, int64_t rows, int64_t blockK,
+                     int64_t splits, LoopShape loop) {
+  auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
+    if (value > 0)
+      return success();
+    return emitError() << "expected " << name << " to be positive, but got "
+                       << value;
+  };
+  if (failed(positive("block_q", blockQ)) || failed(positive("rows", rows)) ||
+      failed(positive("block_k", blockK)) ||
+      failed(positive("splits", splits)))
+    return failure();
+  if (blockQ % rows)
+    return emitError() << "expected rows to divide block_q, but got rows = "
+                       << rows << " and block_q = " << blockQ;
+  return success();
+}

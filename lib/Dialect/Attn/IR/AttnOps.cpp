@@ -1,0 +1,320 @@
+//===- AttnOps.cpp - Operations of the attn dialect -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// Assembly. The verifiers are in AttnVerifiers.cpp.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
+
+MonoidOp attn::lookupMonoid(Operation *op, FlatSymbolRefAttr ref) {
+  return SymbolTable::lookupNearestSymbolFrom<MonoidOp>(op, ref);
+}
+
+//===----------------------------------------------------------------------===//
+// Named regions
+//===----------------------------------------------------------------------===//
+
+/// Parses `name region` pairs, in any order, each at most once.
+static ParseResult parseNamedRegions(OpAsmParser &parser,
+                                     ArrayRef<StringRef> names,
+                                     ArrayRef<std::unique_ptr<Region>> regions) {
+  while (true) {
+    bool found = false;
+    for (auto [name, region] : llvm::zip(names, regions)) {
+      SMLoc loc = parser.getCurrentLocation();
+      if (failed(parser.parseOptionalKeyword(name)))
+        continue;
+      if (!region->empty())
+        return parser.emitError(loc, "expected region '")
+               << name << "' at most once";
+      if (parser.parseRegion(*region))
+        return failure();
+      if (region->empty())
+        return parser.emitError(loc, "expected region '")
+               << name << "' to have a body";
+      found = true;
+    }
+    if (!found)
+      return success();
+  }
+}
+
+static void printNamedRegions(OpAsmPrinter &p, ArrayRef<StringRef> names,
+                              MutableArrayRef<Region> regions) {
+  for (auto [name, region] : llvm::zip(names, regions)) {
+    if (region.empty())
+      continue;
+    p.printNewline();
+    p << name << ' ';
+    p.printRegion(region);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// MonoidOp
+//===----------------------------------------------------------------------===//
+
+static constexpr StringRef monoidRegionNames[] = {
+    "identity", "combine", "rescale", "gate", "lift", "finalize"};
+
+ParseResult MonoidOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  MLIRContext *context = parser.getContext();
+  Builder builder(context);
+  StringRef kindWord;
+  if (succeeded(parser.parseOptionalKeyword("private")))
+    result.addAttribute("sym_visibility", builder.getStringAttr("private"));
+  if (parser.parseSymbolName(name, "sym_name", result.attributes))
+    return failure();
+  SMLoc kindLoc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&kindWord))
+    return failure();
+  auto kind = symbolizeMonoidKind(kindWord);
+  if (!kind)
+    return parser.emitError(kindLoc, "expected kind to be one of cocycle, "
+                                     "suffix, prefix, general, but got '")
+           << kindWord << "'";
+  result.addAttribute("kind", MonoidKindAttr::get(context, *kind));
+
+  SmallVector<Attribute> stats, components, params, outputs;
+  auto parseType = [&](SmallVector<Attribute> &into) {
+    return [&]() -> ParseResult {
+      Type type;
+      if (parser.parseType(type))
+        return failure();
+      into.push_back(TypeAttr::get(type));
+      return success();
+    };
+  };
+  auto parseComponent = [&]() -> ParseResult {
+    StringRef word;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&word))
+      return failure();
+    auto component = symbolizeComponent(word);
+    if (!component)
+      return parser.emitError(loc, "expected component to be one of value, "
+                                   "unit, but got '")
+             << word << "'";
+    components.push_back(ComponentAttr::get(context, *component));
+    return success();
+  };
+  auto parseName = [&]() -> ParseResult {
+    std::string word;
+    if (parser.parseString(&word))
+      return failure();
+    outputs.push_back(builder.getStringAttr(word));
+    return success();
+  };
+  using Delimiter = AsmParser::Delimiter;
+  if (parser.parseKeyword("stats") ||
+      parser.parseCommaSeparatedList(Delimiter::Paren, parseType(stats)) ||
+      parser.parseKeyword("components") ||
+      parser.parseCommaSeparatedList(Delimiter::Paren, parseComponent))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("params")))
+    if (parser.parseCommaSeparatedList(Delimiter::Paren, parseType(params)))
+      return failure();
+  if (succeeded(parser.parseOptionalKeyword("outputs")))
+    if (parser.parseCommaSeparatedList(Delimiter::Paren, parseName))
+      return failure();
+  result.addAttribute("stats", builder.getArrayAttr(stats));
+  result.addAttribute("components", builder.getArrayAttr(components));
+  result.addAttribute("params", builder.getArrayAttr(params));
+  result.addAttribute("outputs", builder.getArrayAttr(outputs));
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+
+  SmallVector<std::unique_ptr<Region>> regions;
+  for (size_t i = 0; i < std::size(monoidRegionNames); ++i)
+    regions.push_back(std::make_unique<Region>());
+  if (parser.parseLBrace() ||
+      parseNamedRegions(parser, monoidRegionNames, regions) ||
+      parser.parseRBrace())
+    return failure();
+  result.addRegions(regions);
+  return success();
+}
+
+void MonoidOp::print(OpAsmPrinter &p) {
+  p << ' ';
+  if (getSymVisibility())
+    p << *getSymVisibility() << ' ';
+  p.printSymbolName(getSymName());
+  p << ' ' << stringifyMonoidKind(getKind()) << " stats(";
+  llvm::interleaveComma(getStats().getAsValueRange<TypeAttr>(), p);
+  p << ") components(";
+  llvm::interleaveComma(getComponents(), p, [&](Attribute attr) {
+    p << stringifyComponent(cast<ComponentAttr>(attr).getValue());
+  });
+  p << ")";
+  if (!getParams().empty()) {
+    p << " params(";
+    llvm::interleaveComma(getParams().getAsValueRange<TypeAttr>(), p);
+    p << ")";
+  }
+  if (!getOutputs().empty()) {
+    p << " outputs(";
+    llvm::interleaveComma(getOutputs(), p,
+                          [&](Attribute attr) { p << attr; });
+    p << ")";
+  }
+  p.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {"sym_name", "sym_visibility", "kind", "stats",
+                            "components", "params", "outputs"});
+  p << " {";
+  p.increaseIndent();
+  printNamedRegions(p, monoidRegionNames, (*this)->getRegions());
+  p.decreaseIndent();
+  p.printNewline();
+  p << "}";
+}
+
+//===----------------------------------------------------------------------===//
+// AggregateOp, PartialOp
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Operand groups in the order of the operand segments.
+enum Segment { Params, Queries, Keys, Values, Captures, Lengths, CuQ, CuK };
+constexpr unsigned numSegments = 8;
+} // namespace
+
+/// `name ( %a, %b : type, type )`, absent when the keyword is.
+static ParseResult
+parseOperandClause(OpAsmParser &parser, StringRef name,
+                   SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+                   SmallVectorImpl<Type> &types, bool required = false) {
+  if (failed(parser.parseOptionalKeyword(name))) {
+    if (required)
+      return parser.emitError(parser.getCurrentLocation(), "expected '")
+             << name << "'";
+    return success();
+  }
+  return failure(parser.parseLParen() || parser.parseOperandList(operands) ||
+                 parser.parseColonTypeList(types) || parser.parseRParen());
+}
+
+static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
+                                  ArrayRef<StringRef> regionNames) {
+  using Operands = SmallVector<OpAsmParser::UnresolvedOperand>;
+  Operands operands[numSegments], scores, packed;
+  SmallVector<Type> types[numSegments], scoreTypes, packedTypes;
+  FlatSymbolRefAttr monoid;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseAttribute(monoid, "monoid", result.attributes) ||
+      parseOperandClause(parser, "params", operands[Params], types[Params]) ||
+      parseOperandClause(parser, "scores", scores, scoreTypes,
+                         /*required=*/true) ||
+      parseOperandClause(parser, "values", operands[Values], types[Values]) ||
+      parseOperandClause(parser, "captures", operands[Captures],
+                         types[Captures]) ||
+      parseOperandClause(parser, "lengths", operands[Lengths],
+                         types[Lengths]) ||
+      parseOperandClause(parser, "packed", packed, packedTypes) ||
+      parser.parseOptionalAttrDict(result.attributes))
+    return failure();
+  if (scores.empty() || scores.size() % 2 || scores.size() != scoreTypes.size())
+    return parser.emitError(loc, "expected scores to list pairs of a query and "
+                                 "a key operand with their types, but got ")
+           << scores.size() << " operands and " << scoreTypes.size()
+           << " types";
+  for (size_t i = 0; i < scores.size(); ++i) {
+    operands[i % 2 ? Keys : Queries].push_back(scores[i]);
+    types[i % 2 ? Keys : Queries].push_back(scoreTypes[i]);
+  }
+  if (!packed.empty()) {
+    if (packed.size() != 2 || packedTypes.size() != 2)
+      return parser.emitError(loc, "expected packed to list the row offsets of "
+                                   "queries and keys, but got ")
+             << packed.size() << " operands";
+    operands[CuQ].push_back(packed[0]);
+    operands[CuK].push_back(packed[1]);
+    types[CuQ].push_back(packedTypes[0]);
+    types[CuK].push_back(packedTypes[1]);
+  }
+  SmallVector<int32_t> segments;
+  for (unsigned i = 0; i < numSegments; ++i) {
+    if (parser.resolveOperands(operands[i], types[i], loc, result.operands))
+      return failure();
+    segments.push_back(operands[i].size());
+  }
+  result.addAttribute("operandSegmentSizes",
+                      parser.getBuilder().getDenseI32ArrayAttr(segments));
+
+  SmallVector<std::unique_ptr<Region>> regions;
+  for (size_t i = 0; i < regionNames.size(); ++i)
+    regions.push_back(std::make_unique<Region>());
+  SmallVector<Type> results;
+  if (parseNamedRegions(parser, regionNames, regions) ||
+      parser.parseArrowTypeList(results))
+    return failure();
+  result.addRegions(regions);
+  result.addTypes(results);
+  return success();
+}
+
+static void printOperandClause(OpAsmPrinter &p, StringRef name,
+                               ValueRange operands) {
+  if (operands.empty())
+    return;
+  p << ' ' << name << '(' << operands << " : " << operands.getTypes() << ')';
+}
+
+template <typename OpT>
+static void printReduction(OpAsmPrinter &p, OpT op,
+                           ArrayRef<StringRef> regionNames) {
+  p << ' ';
+  p.printSymbolName(op.getMonoid());
+  printOperandClause(p, "params", op.getParams());
+  SmallVector<Value> scores, packed;
+  for (auto [query, key] : llvm::zip(op.getQueries(), op.getKeys())) {
+    scores.push_back(query);
+    scores.push_back(key);
+  }
+  printOperandClause(p, "scores", scores);
+  printOperandClause(p, "values", op.getValues());
+  printOperandClause(p, "captures", op.getCaptures());
+  if (op.getLengths())
+    printOperandClause(p, "lengths", op.getLengths());
+  if (op.getCuQ())
+    packed = {op.getCuQ(), op.getCuK()};
+  printOperandClause(p, "packed", packed);
+  SmallVector<StringRef> elided = {"monoid", "operandSegmentSizes"};
+  if (op.getSide() == Side::keys)
+    elided.push_back("side");
+  p.printOptionalAttrDict(op->getAttrs(), elided);
+  p.increaseIndent();
+  printNamedRegions(p, regionNames, op->getRegions());
+  p.decreaseIndent();
+  p << " -> (" << op->getResultTypes() << ")";
+}
+
+static constexpr StringRef aggregateRegionNames[] = {"score", "mask", "init",
+                                                     "finalize"};
+
+ParseResult AggregateOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseReduction(parser, result, aggregateRegionNames);
+}
+void AggregateOp::print(OpAsmPrinter &p) {
+  printReduction(p, *this, aggregateRegionNames);
+}
+
+static constexpr StringRef partialRegionNames[] = {"score", "mask", "init"};
+
+ParseResult PartialOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseReduction(parser, result, partialRegionNames);
+}
+void PartialOp::print(OpAsmPrinter &p) {
+  printReduction(p, *this, partialRegionNames);
+}

@@ -1,0 +1,87 @@
+//===- TileDialect.cpp - The tile dialect ---------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+#include "attn/Dialect/Tile/IR/TileDialect.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Tile/IR/TileTypes.cpp.inc"
+
+void TileDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "attn/Dialect/Tile/IR/TileTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+      >();
+}
+
+LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attr) {
+  if (attr.getName() != "tile.kernel")
+    return success();
+  auto func = dyn_cast<FunctionOpInterface>(op);
+  if (!func)
+    return op->emitOpError("expected tile.kernel on a function");
+  if (func.getNumArguments() == 0 ||
+      !func.getArgumentTypes().back().isIndex())
+    return op->emitOpError("expected the last argument of a tile.kernel to be "
+                           "the block index, of type index");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// TileType
+//===----------------------------------------------------------------------===//
+
+Type TileType::parse(AsmParser &parser) {
+  SmallVector<int64_t> dims;
+  Type elementType;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() ||
+      parser.parseDimensionList(dims, /*allowDynamic=*/false) ||
+      parser.parseType(elementType) || parser.parseGreater())
+    return {};
+  if (dims.size() != 2) {
+    parser.emitError(loc, "expected a tile of 2 dimensions, but got ")
+        << dims.size();
+    return {};
+  }
+  return parser.getChecked<TileType>(loc, parser.getContext(), dims[0], dims[1],
+                                     elementType);
+}
+
+void TileType::print(AsmPrinter &printer) const {
+  printer << '<' << getRows() << 'x' << getCols() << 'x' << getElementType()
+          << '>';
+}
+
+LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t rows, int64_t cols, Type elementType) {
+  if (rows <= 0 || cols <= 0)
+    return emitError() << "expected positive tile dimensions, but got " << rows
+                       << "x" << cols;
+  if (!elementType.isF32() && !elementType.isF16() && !elementType.isBF16() &&
+      !elementType.isSignlessInteger(1) && !elementType.isSignlessInteger(8) &&
+      !elementType.isSignlessInteger(32))
+    return emitError() << "expected a tile of f32, f16, bf16, i1, i8 or i32, "
+                          "but got "
+                       << elementType;
+  return success();
+}

@@ -1,0 +1,96 @@
+//===- TileOps.cpp - Operations of the tile dialect -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// DotOp
+//===----------------------------------------------------------------------===//
+
+ParseResult DotOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand lhs, rhs, acc, scale;
+  bool hasAcc = false, hasScale = false;
+  TileType lhsType, rhsType, resultType;
+  if (parser.parseOperand(lhs) || parser.parseComma() ||
+      parser.parseOperand(rhs))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("acc"))) {
+    hasAcc = true;
+    if (parser.parseOperand(acc))
+      return failure();
+  }
+  if (succeeded(parser.parseOptionalKeyword("scale"))) {
+    hasScale = true;
+    if (parser.parseOperand(scale))
+      return failure();
+  }
+  if (succeeded(parser.parseOptionalKeyword("transpose_rhs")))
+    result.addAttribute("transpose_rhs", parser.getBuilder().getUnitAttr());
+  if (parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonType(lhsType) || parser.parseComma() ||
+      parser.parseType(rhsType) || parser.parseArrow() ||
+      parser.parseType(resultType))
+    return failure();
+  auto scaleType = TileType::get(parser.getContext(), resultType.getRows(), 1,
+                                 parser.getBuilder().getF32Type());
+  if (parser.resolveOperand(lhs, lhsType, result.operands) ||
+      parser.resolveOperand(rhs, rhsType, result.operands) ||
+      (hasAcc && parser.resolveOperand(acc, resultType, result.operands)) ||
+      (hasScale && parser.resolveOperand(scale, scaleType, result.operands)))
+    return failure();
+  result.addAttribute("operandSegmentSizes",
+                      parser.getBuilder().getDenseI32ArrayAttr(
+                          {1, 1, hasAcc ? 1 : 0, hasScale ? 1 : 0}));
+  result.addTypes(resultType);
+  return success();
+}
+
+void DotOp::print(OpAsmPrinter &p) {
+  p << ' ' << getLhs() << ", " << getRhs();
+  if (getAcc())
+    p << " acc " << getAcc();
+  if (getScale())
+    p << " scale " << getScale();
+  if (getTransposeRhs())
+    p << " transpose_rhs";
+  p.printOptionalAttrDict((*this)->getAttrs(),
+                          {"operandSegmentSizes", "transpose_rhs"});
+  p << " : " << getLhs().getType() << ", " << getRhs().getType() << " -> "
+    << getType();
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+LogicalResult LoadOp::verify() { return success(); }
+LogicalResult StoreOp::verify() { return success(); }
+LogicalResult FillOp::verify() { return success(); }
+LogicalResult DotOp::verify() { return success(); }
+LogicalResult MapOp::verify() { return success(); }
+LogicalResult ReduceOp::verify() { return success(); }
+LogicalResult ScanOp::verify() { return success(); }
+LogicalResult FoldOp::verify() { return success(); }
+LogicalResult RowsOp::verify() { return success(); }
+LogicalResult WorkspaceOp::verify() { return success(); }
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(
+      *this, getKernelAttr());
+  if (!kernel)
+    return emitOpError("expected '")
+           << getKernel() << "' to be a function in this module";
+  return success();
+}

@@ -1,0 +1,1 @@
+// Compiled once to hold the precompiled MLIR headers; see AttnLibrary.cmake.

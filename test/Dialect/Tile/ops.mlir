@@ -1,0 +1,87 @@
+// RUN: attn-opt %s --verify-roundtrip | FileCheck %s
+
+// One query tile of plain softmax attention, keys in tiles of 128.
+// CHECK-LABEL: func.func @kernel
+func.func @kernel(%Q: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
+                  %K: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
+                  %V: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
+                  %O: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
+                  %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %ninf = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %sq = memref.dim %Q, %c2 : memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>
+  %sk = memref.dim %K, %c2 : memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>
+  %i0 = arith.muli %block, %c64 : index
+  %q = tile.load %Q[%c0, %c0, %i0, %c0] rows(%c0 to %sq) : memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>> -> !tile.tile<64x64xf32>
+  %m0 = tile.fill %ninf : f32 -> !tile.tile<64x1xf32>
+  %l0 = tile.fill %zero : f32 -> !tile.tile<64x1xf32>
+  %a0 = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
+  %r:3 = scf.for %j = %c0 to %sk step %c128 iter_args(%m = %m0, %l = %l0, %a = %a0) -> (!tile.tile<64x1xf32>, !tile.tile<64x1xf32>, !tile.tile<64x64xf32>) {
+    %k = tile.load %K[%c0, %c0, %j, %c0] rows(%c0 to %sk) : memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>> -> !tile.tile<128x64xf32>
+    %v = tile.load %V[%c0, %c0, %j, %c0] rows(%c0 to %sk) : memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>> -> !tile.tile<128x64xf32>
+    // CHECK: tile.rows 32 ins(%{{.*}}) outs(
+    %n:3 = tile.rows 32 ins(%q : !tile.tile<64x64xf32>) outs(%m, %l, %a : !tile.tile<64x1xf32>, !tile.tile<64x1xf32>, !tile.tile<64x64xf32>) {
+    ^bb0(%row: index, %qr: !tile.tile<32x64xf32>, %mr: !tile.tile<32x1xf32>, %lr: !tile.tile<32x1xf32>, %ar: !tile.tile<32x64xf32>):
+      // CHECK: tile.dot %{{.*}}, %{{.*}} transpose_rhs :
+      %s = tile.dot %qr, %k transpose_rhs : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
+      %mt = tile.reduce ins(%s : !tile.tile<32x128xf32>) identity(%ninf : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.maximumf %x, %y : f32
+        tile.yield %z : f32
+      } -> !tile.tile<32x1xf32>
+      %mn, %rho = tile.map ins(%mr, %mt : !tile.tile<32x1xf32>, !tile.tile<32x1xf32>) {
+      ^bb0(%rr: i32, %cc: i32, %x: f32, %y: f32):
+        %z = arith.maximumf %x, %y : f32
+        %d = arith.subf %x, %z : f32
+        %e = math.exp %d : f32
+        tile.yield %z, %e : f32, f32
+      } -> !tile.tile<32x1xf32>, !tile.tile<32x1xf32>
+      %p = tile.map ins(%s, %mn : !tile.tile<32x128xf32>, !tile.tile<32x1xf32>) {
+      ^bb0(%rr: i32, %cc: i32, %x: f32, %y: f32):
+        %d = arith.subf %x, %y : f32
+        %e = math.exp %d : f32
+        tile.yield %e : f32
+      } -> !tile.tile<32x128xf32>
+      %lt = tile.reduce ins(%p : !tile.tile<32x128xf32>) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile.yield %z : f32
+      } -> !tile.tile<32x1xf32>
+      %ln = tile.map ins(%lr, %rho, %lt : !tile.tile<32x1xf32>, !tile.tile<32x1xf32>, !tile.tile<32x1xf32>) {
+      ^bb0(%rr: i32, %cc: i32, %x: f32, %y: f32, %z: f32):
+        %f = math.fma %x, %y, %z : f32
+        tile.yield %f : f32
+      } -> !tile.tile<32x1xf32>
+      // CHECK: tile.dot %{{.*}}, %{{.*}} acc %{{.*}} scale %{{.*}} :
+      %an = tile.dot %p, %v acc %ar scale %rho : !tile.tile<32x128xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x64xf32>
+      tile.yield %mn, %ln, %an : !tile.tile<32x1xf32>, !tile.tile<32x1xf32>, !tile.tile<32x64xf32>
+    } -> !tile.tile<64x1xf32>, !tile.tile<64x1xf32>, !tile.tile<64x64xf32>
+    scf.yield %n#0, %n#1, %n#2 : !tile.tile<64x1xf32>, !tile.tile<64x1xf32>, !tile.tile<64x64xf32>
+  }
+  %o = tile.map ins(%r#2, %r#1 : !tile.tile<64x64xf32>, !tile.tile<64x1xf32>) {
+  ^bb0(%rr: i32, %cc: i32, %x: f32, %y: f32):
+    %z = arith.divf %x, %y : f32
+    tile.yield %z : f32
+  } -> !tile.tile<64x64xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}] rows(%{{.*}} to %{{.*}})
+  tile.store %o, %O[%c0, %c0, %i0, %c0] rows(%c0 to %sq) : !tile.tile<64x64xf32>, memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>
+  return
+}
+
+// CHECK-LABEL: func.func @plan
+func.func @plan(%Q: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
+                %K: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
+                %V: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
+                %O: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>) {
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %sq = memref.dim %Q, %c2 : memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>
+  %n = arith.ceildivui %sq, %c64 : index
+  // CHECK: tile.launch @kernel grid(%{{.*}}) args(
+  tile.launch @kernel grid(%n) args(%Q, %K, %V, %O : memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>, memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>, memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>, memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>)
+  return
+}
