@@ -24,7 +24,9 @@ def Attn_MonoidKind : I32EnumAttr<"MonoidKind",
   let cppNamespace = "::mlir::attn";
   let genSpecializedAttr = 0;
 }
-def Attn_MonoidKindAttr : EnumAttr<Attn_Dialect, Attn_MonoidKind, "kind">;
+def Attn_MonoidKindAttr : EnumAttr<Attn_Dialect, Attn_MonoidKind, "kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def Attn_Component : I32EnumAttr<"Component",
     "One component of a state: a vector over the value channels or a scalar", [
@@ -33,7 +35,9 @@ def Attn_Component : I32EnumAttr<"Component",
   let cppNamespace = "::mlir::attn";
   let genSpecializedAttr = 0;
 }
-def Attn_ComponentAttr : EnumAttr<Attn_Dialect, Attn_Component, "component">;
+def Attn_ComponentAttr : EnumAttr<Attn_Dialect, Attn_Component, "component"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 def Attn_ComponentArrayAttr
     : TypedArrayAttrBase<Attn_ComponentAttr, "state components">;
 
@@ -45,7 +49,9 @@ def Attn_Causal : I32EnumAttr<"Causal",
   let cppNamespace = "::mlir::attn";
   let genSpecializedAttr = 0;
 }
-def Attn_CausalAttr : EnumAttr<Attn_Dialect, Attn_Causal, "causal">;
+def Attn_CausalAttr : EnumAttr<Attn_Dialect, Attn_Causal, "causal"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def Attn_Side : I32EnumAttr<"Side",
     "The axis that a reduction runs over", [
@@ -54,7 +60,9 @@ def Attn_Side : I32EnumAttr<"Side",
   let cppNamespace = "::mlir::attn";
   let genSpecializedAttr = 0;
 }
-def Attn_SideAttr : EnumAttr<Attn_Dialect, Attn_Side, "side">;
+def Attn_SideAttr : EnumAttr<Attn_Dialect, Attn_Side, "side"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def Attn_LoopShape : I32EnumAttr<"LoopShape",
     "How the loop over key tiles treats the mask", [
@@ -68,7 +76,9 @@ def Attn_LoopShape : I32EnumAttr<"LoopShape",
   let cppNamespace = "::mlir::attn";
   let genSpecializedAttr = 0;
 }
-def Attn_LoopShapeAttr : EnumAttr<Attn_Dialect, Attn_LoopShape, "loop_shape">;
+def Attn_LoopShapeAttr : EnumAttr<Attn_Dialect, Attn_LoopShape, "loop_shape"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 //===----------------------------------------------------------------------===//
 // Schedule
