@@ -257,7 +257,8 @@ static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
     regions.push_back(std::make_unique<Region>());
   SmallVector<Type> results;
   if (parseNamedRegions(parser, regionNames, regions) ||
-      parser.parseArrowTypeList(results))
+      parser.parseArrow() ||
+      parser.parseTypeList(results))
     return failure();
   result.addRegions(regions);
   result.addTypes(results);
@@ -297,7 +298,7 @@ static void printReduction(OpAsmPrinter &p, OpT op,
   p.increaseIndent();
   printNamedRegions(p, regionNames, op->getRegions());
   p.decreaseIndent();
-  p << " -> (" << op->getResultTypes() << ")";
+  p << " -> " << op->getResultTypes();
 }
 
 static constexpr StringRef aggregateRegionNames[] = {"score", "mask", "init",
