@@ -1,0 +1,113 @@
+//===- Attention.h - The float64 oracle -------------------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The plain definition of attention, in double, without tiles, running states
+// or any other rewrite: one query row at a time, the scores of its keys, then
+// the monoid written out as the formula that defines it. Everything that is
+// compiled is compared with this.
+//
+// The same text also runs as an emulation, which rounds to a dtype after each
+// operation. The error of the emulation says how much error that dtype excuses:
+// see errorBound.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_REFERENCE_ATTENTION_H
+#define ATTN_REFERENCE_ATTENTION_H
+
+#include "attn/Support/Problem.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attn::reference {
+
+using support::AttentionProblem;
+using support::Causal;
+using support::DType;
+using support::Monoid;
+using support::Result;
+using support::TensorView;
+
+/// The outputs, dense, in C order. What a monoid does not define is empty.
+/// Rows that belong to no sequence of a packed problem are left at 0.
+struct AttentionResult {
+  /// [b, hq, sq, dv]; b is 1 in a packed problem.
+  std::array<int64_t, 4> shape = {0, 0, 0, 0};
+
+  std::vector<double> out;      ///< [b, hq, sq, dv]; the mean for welford.
+  std::vector<double> variance; ///< [b, hq, sq, dv]; welford.
+
+  /// [b, hq, sq] each.
+  std::vector<double> lse;       ///< Natural log, sink included; -inf if empty.
+  std::vector<double> rowMax;    ///< The statistic, so the sink is included.
+  std::vector<double> entropy;   ///< Of the keys and the sink; 0 if empty.
+  std::vector<double> remainder; ///< prod (1 - beta), transmittance, prod a.
+  std::vector<double> weightSum; ///< Sum of the weights; plain sums, welford.
+
+  /// [b, hq, sq, sk], only with `keepPairs`. The final score, -inf where dead,
+  /// and the factor of v_j, 0 where dead (no factor: maxPlus, logsumexp).
+  /// A packed row has the keys of its sequence first and dead keys after.
+  std::vector<double> scores, weights;
+};
+
+struct OracleOptions {
+  bool keepPairs = false;
+};
+
+/// How an emulation rounds.
+struct Emulation {
+  DType dtype = DType::f32; ///< f32, f16 or bf16.
+  /// A dot product or a row sum is one operation whose terms are added in f32,
+  /// as every target and PyTorch do for 16-bit types, and rounded at its end.
+  /// With this set each of the additions is rounded to `dtype` too: sums of
+  /// bf16 then stop growing at 256 terms of equal size, so that bar is loose.
+  bool roundAccumulators = false;
+};
+
+/// The exact result: double throughout, each formula as it is defined.
+Result<AttentionResult> attention(const AttentionProblem &problem,
+                                  const OracleOptions &options = {});
+
+/// The same computation, rounded to a dtype after each operation.
+Result<AttentionResult> emulatedAttention(const AttentionProblem &problem,
+                                          const Emulation &emulation,
+                                          const OracleOptions &options = {});
+
+/// The largest difference between finite entries of `reference` and finite
+/// entries of `other`.
+double maxError(const std::vector<double> &reference,
+                const std::vector<double> &other);
+
+/// The error that a result in `outDType` may have:
+///   errorFactor * e + 2 * ulp(outDType) * max|reference|,
+/// where e is the error of the emulation; gradients take a factor of 3. The
+/// second term is never less than the spacing of subnormals, unless the
+/// reference is all zero. Infinities and NaN do not enter.
+double errorBound(const std::vector<double> &reference,
+                  const std::vector<double> &emulated, DType outDType,
+                  double errorFactor = 2.0);
+
+/// What a comparison found. `worst` is the entry to look at first: the first
+/// one that differs in kind (NaN, infinity, finite), else the largest error.
+struct Comparison {
+  bool ok = true;
+  double maxError = 0.0;
+  int64_t worst = -1;
+  std::string message; ///< One line; empty when ok.
+};
+
+/// Compares entry by entry: NaN wants NaN, an infinity wants the same
+/// infinity, and finite entries may differ by `bound`.
+Comparison compare(const std::vector<double> &got,
+                   const std::vector<double> &reference, double bound);
+
+} // namespace attn::reference
+
+#endif // ATTN_REFERENCE_ATTENTION_H

@@ -1,0 +1,330 @@
+//===- Attention.cpp - The float64 oracle ---------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For every sequence and key head: K and V become dense doubles. For every
+// query row: scores of all keys, the list of live keys, the monoid.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Reference/Attention.h"
+
+#include "RowMonoids.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace attn;
+using namespace attn::reference;
+using namespace attn::reference::detail;
+
+namespace {
+
+struct Exact {
+  double operator()(double x) const { return x; }
+};
+struct ToF32 {
+  double operator()(double x) const { return support::roundToF32(x); }
+};
+struct ToF16 {
+  double operator()(double x) const { return support::roundToF16(x); }
+};
+struct ToBF16 {
+  double operator()(double x) const { return support::roundToBF16(x); }
+};
+
+/// The rows of one sequence: a batch entry, or a slice of the packed rows.
+struct Sequence {
+  int64_t index;  ///< b, as the mods, masks and lengths count it.
+  int64_t viewB;  ///< Batch index in q, k, v: 0 when packed.
+  int64_t firstQ; ///< First query row and first key row in the views.
+  int64_t firstK;
+  int64_t sq;
+  int64_t kvLength; ///< Keys that exist.
+};
+
+Sequence sequenceOf(const AttentionProblem &p, int64_t index) {
+  Sequence s;
+  if (p.isPacked()) {
+    s = {index,
+         0,
+         p.cuSeqlensQ[index],
+         p.cuSeqlensK[index],
+         p.cuSeqlensQ[index + 1] - p.cuSeqlensQ[index],
+         p.cuSeqlensK[index + 1] - p.cuSeqlensK[index]};
+  } else {
+    s = {index, index, 0, 0, p.q.shape[2], p.k.shape[2]};
+  }
+  if (!p.kvLengths.empty())
+    s.kvLength = p.kvLengths[index];
+  return s;
+}
+
+/// The keys [begin, end) that causality and the window leave to query i.
+struct KeyRange {
+  int64_t begin, end;
+};
+
+KeyRange keyRangeOf(const AttentionProblem &p, const Sequence &s, int64_t i) {
+  const int64_t diagonal =
+      p.causal == Causal::topLeft ? i : i + s.kvLength - s.sq;
+  KeyRange range = {0, s.kvLength};
+  if (p.causal != Causal::none)
+    range.end = std::min(range.end, diagonal + 1);
+  // Compared as distances: a huge window must not overflow.
+  if (p.windowRight >= 0 && p.windowRight < range.end - 1 - diagonal)
+    range.end = diagonal + p.windowRight + 1;
+  if (p.windowLeft >= 0 && p.windowLeft < diagonal)
+    range.begin = diagonal - p.windowLeft;
+  range.end = std::max<int64_t>(range.end, 0);
+  range.begin = std::min(range.begin, range.end);
+  return range;
+}
+
+template <typename Round, typename Sum> class Oracle {
+public:
+  Oracle(const AttentionProblem &p, const OracleOptions &options)
+      : p(p), keepPairs(options.keepPairs), monoids(round, sum) {}
+
+  AttentionResult run() {
+    allocate();
+    const int64_t heads = p.k.shape[1];
+    for (int64_t n = 0; n < p.numSequences(); ++n) {
+      const Sequence s = sequenceOf(p, n);
+      for (int64_t hk = 0; hk < heads; ++hk) {
+        loadKeyHead(s, hk);
+        const int64_t group = p.q.shape[1] / heads;
+        for (int64_t h = hk * group; h < (hk + 1) * group; ++h)
+          for (int64_t i = 0; i < s.sq; ++i)
+            runRow(s, h, i);
+      }
+    }
+    return std::move(result);
+  }
+
+private:
+  void allocate() {
+    const int64_t rows = p.q.shape[0] * p.q.shape[1] * p.q.shape[2];
+    dv = p.needsValues() ? p.v.shape[3] : 0;
+    result.shape = {p.q.shape[0], p.q.shape[1], p.q.shape[2], dv};
+    result.out.assign(rows * dv, 0.0);
+    auto perRow = [rows](std::vector<double> &v) { v.assign(rows, 0.0); };
+    switch (p.monoid) {
+    case Monoid::softmaxEntropy:
+      perRow(result.entropy);
+      [[fallthrough]];
+    case Monoid::softmax:
+    case Monoid::logsumexp:
+      perRow(result.lse);
+      perRow(result.rowMax);
+      break;
+    case Monoid::sigmoid:
+    case Monoid::relu:
+    case Monoid::squaredRelu:
+      perRow(result.weightSum);
+      break;
+    case Monoid::stickBreaking:
+    case Monoid::gatedDecay:
+    case Monoid::alphaCompositing:
+      perRow(result.remainder);
+      break;
+    case Monoid::maxPlus:
+      break;
+    case Monoid::welford:
+      perRow(result.weightSum);
+      result.variance.assign(rows * dv, 0.0);
+      break;
+    }
+    if (keepPairs) {
+      result.scores.assign(rows * p.k.shape[2], negativeInfinity);
+      result.weights.assign(rows * p.k.shape[2], 0.0);
+    }
+  }
+
+  /// K is stored transposed: the innermost loop of a row's scores then runs
+  /// over keys, adding for each key in the order of its channels.
+  void loadKeyHead(const Sequence &s, int64_t hk) {
+    const int64_t d = p.q.shape[3];
+    keys.resize(d * s.kvLength);
+    values.resize(dv * s.kvLength);
+    for (int64_t j = 0; j < s.kvLength; ++j) {
+      for (int64_t c = 0; c < d; ++c)
+        keys[c * s.kvLength + j] = round(p.k.at(s.viewB, hk, s.firstK + j, c));
+      for (int64_t c = 0; c < dv; ++c)
+        values[j * dv + c] = round(p.v.at(s.viewB, hk, s.firstK + j, c));
+    }
+  }
+
+  void scoreRow(const Sequence &s, int64_t h, int64_t i) {
+    const int64_t d = p.q.shape[3];
+    const double scale =
+        round(p.scale ? *p.scale : 1.0 / std::sqrt(static_cast<double>(d)));
+    scores.assign(s.kvLength, 0.0);
+    for (int64_t c = 0; c < d; ++c) {
+      const double q = round(p.q.at(s.viewB, h, s.firstQ + i, c));
+      const double *k = keys.data() + c * s.kvLength;
+      for (int64_t j = 0; j < s.kvLength; ++j)
+        scores[j] = sum(scores[j] + sum(q * k[j]));
+    }
+    for (double &score : scores)
+      score = round(round(score) * scale);
+    if (p.softcap > 0.0)
+      for (double &score : scores)
+        score = round(p.softcap * round(std::tanh(round(score / p.softcap))));
+  }
+
+  double alibi(const Sequence &s, int64_t h, int64_t i, int64_t j) const {
+    const int64_t hq = p.q.shape[1];
+    const bool perBatch = static_cast<int64_t>(p.alibiSlopes.size()) != hq;
+    const double slope = p.alibiSlopes[perBatch ? s.index * hq + h : h];
+    return -slope * static_cast<double>(std::abs(i + s.kvLength - s.sq - j));
+  }
+
+  /// The final score of a pair, or -inf where it is dead. The masks are asked
+  /// first: they do not look at the score, and what is dead must not reach a
+  /// scoreMod or turn NaN.
+  double finalScore(const Sequence &s, int64_t h, int64_t i, int64_t j) {
+    const int64_t b = s.index;
+    if (p.mask && p.mask.at(b, h, i, j) == 0.0)
+      return negativeInfinity;
+    if (p.maskMod && !p.maskMod(b, h, i, j))
+      return negativeInfinity;
+    const double bias = p.bias ? p.bias.at(b, h, i, j) : 0.0;
+    if (bias == negativeInfinity)
+      return negativeInfinity;
+    double score = scores[j];
+    if (p.scoreMod)
+      score = round(p.scoreMod(score, b, h, i, j));
+    if (!p.alibiSlopes.empty())
+      score = round(score + round(alibi(s, h, i, j)));
+    if (p.bias)
+      score = round(score + round(bias));
+    return score;
+  }
+
+  void runRow(const Sequence &s, int64_t h, int64_t i) {
+    scoreRow(s, h, i);
+    live.key.clear();
+    live.score.clear();
+    live.logGate.clear();
+    live.sink = p.sinks.empty() ? negativeInfinity : round(p.sinks[h]);
+    const KeyRange range = keyRangeOf(p, s, i);
+    for (int64_t j = range.begin; j < range.end; ++j) {
+      const double score = finalScore(s, h, i, j);
+      // A score of -inf is the identity of every monoid, not a lift of -inf.
+      if (score == negativeInfinity)
+        continue;
+      live.key.push_back(j);
+      live.score.push_back(score);
+      if (p.logGate)
+        live.logGate.push_back(round(p.logGate(s.index, h, i, j)));
+    }
+
+    const int64_t row =
+        (s.viewB * p.q.shape[1] + h) * p.q.shape[2] + s.firstQ + i;
+    weights.assign(live.size(), 0.0);
+    reduce(outputsOf(row));
+    if (keepPairs)
+      for (size_t n = 0; n < live.size(); ++n) {
+        result.scores[row * p.k.shape[2] + live.key[n]] = live.score[n];
+        result.weights[row * p.k.shape[2] + live.key[n]] = weights[n];
+      }
+  }
+
+  RowOutputs outputsOf(int64_t row) {
+    auto at = [](std::vector<double> &v, int64_t offset) {
+      return v.empty() ? nullptr : v.data() + offset;
+    };
+    RowOutputs to;
+    to.out = at(result.out, row * dv);
+    to.variance = at(result.variance, row * dv);
+    to.lse = at(result.lse, row);
+    to.rowMax = at(result.rowMax, row);
+    to.entropy = at(result.entropy, row);
+    to.remainder = at(result.remainder, row);
+    to.weightSum = at(result.weightSum, row);
+    return to;
+  }
+
+  void reduce(const RowOutputs &to) {
+    const Values v = {values.data(), dv};
+    switch (p.monoid) {
+    case Monoid::softmax:
+    case Monoid::softmaxEntropy:
+      return monoids.softmax(live, v, /*withValues=*/true, to, weights);
+    case Monoid::logsumexp:
+      return monoids.softmax(live, v, /*withValues=*/false, to, weights);
+    case Monoid::sigmoid:
+      return monoids.plainSum(
+          live, v, [this](double x) { return monoids.sigmoid(x); }, to,
+          weights);
+    case Monoid::relu:
+      return monoids.plainSum(
+          live, v, [this](double x) { return monoids.relu(x); }, to, weights);
+    case Monoid::squaredRelu:
+      return monoids.plainSum(
+          live, v, [this](double x) { return monoids.squaredRelu(x); }, to,
+          weights);
+    case Monoid::stickBreaking:
+      return monoids.stickBreaking(live, v, to, weights);
+    case Monoid::gatedDecay:
+      return monoids.gatedDecay(live, v, to, weights);
+    case Monoid::alphaCompositing:
+      return monoids.alphaCompositing(live, v, to, weights);
+    case Monoid::maxPlus:
+      return monoids.maxPlus(live, v, to);
+    case Monoid::welford:
+      return monoids.welford(live, v, to, weights);
+    }
+  }
+
+  const AttentionProblem &p;
+  bool keepPairs;
+  int64_t dv = 0;
+  Round round;
+  Sum sum;
+  RowMonoids<Round, Sum> monoids;
+  AttentionResult result;
+
+  std::vector<double> keys;   ///< [dqk, kvLength] of the present key head.
+  std::vector<double> values; ///< [kvLength, dv] of the present key head.
+  std::vector<double> scores; ///< [kvLength] of the present row.
+  std::vector<double> weights;
+  LiveKeys live;
+};
+
+} // namespace
+
+Result<AttentionResult> reference::attention(const AttentionProblem &problem,
+                                             const OracleOptions &options) {
+  if (support::Status status = validate(problem); !status)
+    return status.takeFailure();
+  return Oracle<Exact, Exact>(problem, options).run();
+}
+
+Result<AttentionResult>
+reference::emulatedAttention(const AttentionProblem &problem,
+                             const Emulation &emulation,
+                             const OracleOptions &options) {
+  if (support::Status status = validate(problem); !status)
+    return status.takeFailure();
+  switch (emulation.dtype) {
+  case DType::f32:
+    return Oracle<ToF32, ToF32>(problem, options).run();
+  case DType::f16:
+    if (emulation.roundAccumulators)
+      return Oracle<ToF16, ToF16>(problem, options).run();
+    return Oracle<ToF16, ToF32>(problem, options).run();
+  case DType::bf16:
+    if (emulation.roundAccumulators)
+      return Oracle<ToBF16, ToBF16>(problem, options).run();
+    return Oracle<ToBF16, ToF32>(problem, options).run();
+  default:
+    return support::Failure{
+        std::string("expected f32, f16 or bf16 to emulate, but got ") +
+        support::nameOf(emulation.dtype)};
+  }
+}

@@ -1,0 +1,81 @@
+//===- ErrorBound.cpp - How far from the oracle is right ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Reference/Attention.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+
+using namespace attn;
+using namespace attn::reference;
+
+double reference::maxError(const std::vector<double> &reference,
+                           const std::vector<double> &other) {
+  assert(reference.size() == other.size() && "comparing unlike outputs");
+  double worst = 0.0;
+  // A dtype may overflow where the reference does not. That excuses nothing:
+  // an infinite error would make every bound infinite.
+  for (size_t n = 0; n < reference.size(); ++n)
+    if (std::isfinite(reference[n]) && std::isfinite(other[n]))
+      worst = std::max(worst, std::fabs(reference[n] - other[n]));
+  return worst;
+}
+
+double reference::errorBound(const std::vector<double> &reference,
+                             const std::vector<double> &emulated,
+                             DType outDType, double errorFactor) {
+  double largest = 0.0;
+  for (double x : reference)
+    if (std::isfinite(x))
+      largest = std::max(largest, std::fabs(x));
+  double ulp = support::epsilonOf(outDType) * largest;
+  if (largest > 0.0)
+    ulp = std::max(ulp, support::smallestSubnormalOf(outDType));
+  return errorFactor * maxError(reference, emulated) + 2.0 * ulp;
+}
+
+Comparison reference::compare(const std::vector<double> &got,
+                              const std::vector<double> &reference,
+                              double bound) {
+  Comparison result;
+  auto differ = [&](size_t n) {
+    result.ok = false;
+    result.worst = static_cast<int64_t>(n);
+    char text[160];
+    std::snprintf(text, sizeof(text),
+                  "expected %.9g at %zu within %.3g, but got %.9g",
+                  reference[n], n, bound, got[n]);
+    result.message = text;
+  };
+
+  if (got.size() != reference.size()) {
+    result.ok = false;
+    result.message = "expected " + std::to_string(reference.size()) +
+                     " entries, but got " + std::to_string(got.size());
+    return result;
+  }
+  for (size_t n = 0; n < got.size(); ++n) {
+    const double x = got[n], want = reference[n];
+    if (std::isnan(want) ? std::isnan(x) : x == want)
+      continue;
+    if (!std::isfinite(x) || !std::isfinite(want)) {
+      differ(n);
+      return result;
+    }
+    const double error = std::fabs(x - want);
+    if (error > result.maxError) {
+      result.maxError = error;
+      result.worst = static_cast<int64_t>(n);
+    }
+  }
+  // A NaN bound compares false: it is no bound at all.
+  if (result.maxError > 0.0 && !(result.maxError <= bound))
+    differ(static_cast<size_t>(result.worst));
+  return result;
+}
