@@ -7,6 +7,7 @@
 
 #include "attn/InitAll.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -27,4 +28,4 @@ void attn::registerAllDialects(mlir::DialectRegistry &registry) {
                   mlir::vector::VectorDialect>();
 }
 
-void attn::registerAllPasses() {}
+void attn::registerAllPasses() { registerAttnTransformsPasses(); }

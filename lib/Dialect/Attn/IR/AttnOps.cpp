@@ -20,14 +20,49 @@ MonoidOp attn::lookupMonoid(Operation *op, FlatSymbolRefAttr ref) {
   return SymbolTable::lookupNearestSymbolFrom<MonoidOp>(op, ref);
 }
 
+FlatSymbolRefAttr attn::getMonoidRef(Operation *op) {
+  if (isa<AttentionOp, AggregateOp, PartialOp, CombineOp, FinalizeOp>(op))
+    return op->getAttrOfType<FlatSymbolRefAttr>("monoid")
+               ? op->getAttrOfType<FlatSymbolRefAttr>("monoid")
+               : FlatSymbolRefAttr::get(op->getContext(), "softmax");
+  return {};
+}
+
+SmallVector<bool> attn::getPerChannelOutputs(Region &finalize,
+                                             unsigned numStats,
+                                             ArrayAttr components) {
+  if (finalize.empty())
+    return {};
+  Block &block = finalize.front();
+  llvm::SmallPtrSet<Value, 16> varying;
+  for (auto [i, attr] : llvm::enumerate(components))
+    if (cast<ComponentAttr>(attr).getValue() == Component::value &&
+        numStats + i < block.getNumArguments())
+      varying.insert(block.getArgument(numStats + i));
+  // Regions are one block without nested regions: one pass in order will do.
+  for (Operation &op : block)
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value value) { return varying.contains(value); }))
+      varying.insert_range(op.getResults());
+  SmallVector<bool> perChannel;
+  for (Value output : block.back().getOperands())
+    perChannel.push_back(varying.contains(output));
+  return perChannel;
+}
+
+SmallVector<bool> attn::getPerChannelOutputs(MonoidOp monoid) {
+  return getPerChannelOutputs(monoid.getFinalize(), monoid.getNumStats(),
+                              monoid.getComponents());
+}
+
 //===----------------------------------------------------------------------===//
 // Named regions
 //===----------------------------------------------------------------------===//
 
 /// Parses `name region` pairs, in any order, each at most once.
-static ParseResult parseNamedRegions(OpAsmParser &parser,
-                                     ArrayRef<StringRef> names,
-                                     ArrayRef<std::unique_ptr<Region>> regions) {
+static ParseResult
+parseNamedRegions(OpAsmParser &parser, ArrayRef<StringRef> names,
+                  ArrayRef<std::unique_ptr<Region>> regions) {
   while (true) {
     bool found = false;
     for (auto [name, region] : llvm::zip(names, regions)) {
@@ -165,8 +200,7 @@ void MonoidOp::print(OpAsmPrinter &p) {
   }
   if (!getOutputs().empty()) {
     p << " outputs(";
-    llvm::interleaveComma(getOutputs(), p,
-                          [&](Attribute attr) { p << attr; });
+    llvm::interleaveComma(getOutputs(), p, [&](Attribute attr) { p << attr; });
     p << ")";
   }
   p.printOptionalAttrDictWithKeyword(
@@ -256,8 +290,7 @@ static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
   for (size_t i = 0; i < regionNames.size(); ++i)
     regions.push_back(std::make_unique<Region>());
   SmallVector<Type> results;
-  if (parseNamedRegions(parser, regionNames, regions) ||
-      parser.parseArrow() ||
+  if (parseNamedRegions(parser, regionNames, regions) || parser.parseArrow() ||
       parser.parseTypeList(results))
     return failure();
   result.addRegions(regions);

@@ -30,6 +30,17 @@
 namespace mlir::attn {
 /// The monoid that `op` refers to, or null when the symbol does not resolve.
 MonoidOp lookupMonoid(Operation *op, FlatSymbolRefAttr ref);
+
+/// The monoid that an op of this dialect names, or null when it names none.
+FlatSymbolRefAttr getMonoidRef(Operation *op);
+
+/// For each output of a finalize region, whether it varies over the value
+/// channels: whether it depends on a component of kind `value`. `numStats`
+/// arguments of the region come before those of the `components`.
+SmallVector<bool> getPerChannelOutputs(Region &finalize, unsigned numStats,
+                                       ArrayAttr components);
+/// The same for the default outputs of a monoid.
+SmallVector<bool> getPerChannelOutputs(MonoidOp monoid);
 } // namespace mlir::attn
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTN_H
