@@ -39,8 +39,15 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
   auto func = dyn_cast<FunctionOpInterface>(op);
   if (!func)
     return op->emitOpError("expected tile.kernel on a function");
-  if (func.getNumArguments() == 0 ||
-      !func.getArgumentTypes().back().isIndex())
+  // Rung 4 appends the scratch memory, and says so with its size.
+  ArrayRef<Type> types = func.getArgumentTypes();
+  if (op->hasAttr("tile.scratch_bytes")) {
+    if (types.empty() || !isa<MemRefType>(types.back()))
+      return op->emitOpError("expected the last argument of a tile.kernel with "
+                             "tile.scratch_bytes to be a memref");
+    types = types.drop_back();
+  }
+  if (types.empty() || !types.back().isIndex())
     return op->emitOpError("expected the last argument of a tile.kernel to be "
                            "the block index, of type index");
   return success();

@@ -1,0 +1,48 @@
+// RUN: attn-opt %s --convert-plan-to-llvm --split-input-file --verify-diagnostics
+
+func.func private @kernel(%o: memref<?xf32>, %block: index) attributes {tile.kernel} {
+  return
+}
+func.func @arguments(%f: f32) attributes {tile.plan} {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{expected arguments and a block index of types ('memref<?xf32>', 'index'), but got ('f32', 'index')}}
+  tile.launch @kernel grid(%c1) args(%f : f32)
+  return
+}
+
+// -----
+
+func.func private @function(%o: memref<?xf32>, %block: index) {
+  return
+}
+func.func @no_kernel(%o: memref<?xf32>) attributes {tile.plan} {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{expected 'function' to be a function with 'tile.kernel'}}
+  tile.launch @function grid(%c1) args(%o : memref<?xf32>)
+  return
+}
+
+// -----
+
+func.func @nested_workspace(%o: memref<?xf32>, %p: i1) attributes {tile.plan} {
+  %c1 = arith.constant 1 : index
+  scf.if %p {
+    // expected-error @+1 {{expected to be at the top level of the plan}}
+    %w = tile.workspace(%c1) : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected a plan to return nothing, but got 1 results; outputs are arguments}}
+func.func @results(%f: f32) -> f32 attributes {tile.plan} {
+  return %f : f32
+}
+
+// -----
+
+// expected-error @+1 {{expected plan arguments to be strided memrefs with offset 0, but got 'memref<4xf32, strided<[1], offset: ?>>'}}
+func.func @offset(%o: memref<4xf32, strided<[1], offset: ?>>) attributes {tile.plan} {
+  return
+}
