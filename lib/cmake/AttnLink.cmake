@@ -1,13 +1,21 @@
 # How the object libraries are linked; see AttnLibrary.cmake.
+include(AttnStaticLLVM)
 
-# attn_link_compiler(TARGET)
+# attn_link_compiler(TARGET [STATIC])
 #
-# Links every object library and LLVM into a target.
+# Links every object library into a target, with LLVM from Debian's shared
+# libraries (quick) or, when STATIC or ATTN_STATIC_LLVM says so, from archives.
 function(attn_link_compiler target)
+  cmake_parse_arguments(ARG "STATIC" "" "" ${ARGN})
   get_property(objects GLOBAL PROPERTY ATTN_OBJECT_LIBS)
   get_property(plain_objects GLOBAL PROPERTY ATTN_PLAIN_LIBS)
   add_dependencies(${target} attn-headers)
-  target_link_libraries(${target} PRIVATE ${objects} ${plain_objects} MLIR LLVM)
+  target_link_libraries(${target} PRIVATE ${objects} ${plain_objects})
+  if(ARG_STATIC OR ATTN_STATIC_LLVM)
+    target_link_libraries(${target} PRIVATE AttnStaticLLVM)
+  else()
+    target_link_libraries(${target} PRIVATE MLIR LLVM)
+  endif()
 endfunction()
 
 # attn_add_tool(NAME sources...)

@@ -1,20 +1,10 @@
-//===- attn-opt.cpp - Runs attn passes on IR ------------------------------===//
+//===- attn-opt.cpp - Tools that hold the compiler ------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/InitAll.h"
-#include "mlir/IR/DialectRegistry.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
+#include "attn/Tools/Tools.h"
 
-int main(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  attn::registerAllDialects(registry);
-  attn::registerAllPasses();
-  mlir::registerTransformsPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "attn optimizer\n", registry));
-}
+int main(int argc, char **argv) { return attn::multiCallMain(argc, argv); }
