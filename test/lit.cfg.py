@@ -147,6 +147,9 @@ for tool in ("attn-run", "attn-compile", "attn-fuzz"):
     if os.path.exists(os.path.join(config.attn_tools_dir, tool)):
         config.available_features.add(tool)
 
+if config.attn_sanitize:
+    config.available_features.add("sanitizer")
+
 # Long tests run when asked for: `tools/dev test --expensive`.
 if os.environ.get("ATTN_TEST_EXPENSIVE"):
     config.available_features.add("expensive")

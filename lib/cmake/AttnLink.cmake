@@ -26,3 +26,19 @@ function(attn_add_tool name)
   attn_link_compiler(${name})
   set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
 endfunction()
+
+# attn_add_shared_library(NAME sources...)
+#
+# The compiler as a shared library with a C ABI. LLVM is inside and hidden:
+# what a process holds of LLVM already (PyTorch and Triton carry their own)
+# must neither clash with ours nor be used by it.
+function(attn_add_shared_library name)
+  add_library(${name} SHARED ${ARGN})
+  attn_link_compiler(${name} STATIC)
+  set(exports ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/exports.map)
+  target_link_options(${name} PRIVATE
+    -Wl,--version-script=${exports} -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
+    $<$<NOT:$<BOOL:${ATTN_SANITIZE}>>:-Wl,-z,defs>)
+  set_target_properties(${name} PROPERTIES LINK_DEPENDS ${exports})
+  set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
+endfunction()

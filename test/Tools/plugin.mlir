@@ -1,6 +1,7 @@
 // Debian's own mlir-opt reads the dialects and runs the passes of attn.
 //
 // REQUIRES: mlir-opt
+// UNSUPPORTED: sanitizer
 // RUN: mlir-opt %s --load-dialect-plugin=%attn_lib/libattn-plugin.so \
 // RUN:   --load-pass-plugin=%attn_lib/libattn-plugin.so \
 // RUN:   --pass-pipeline='builtin.module(attn-import-prelude,canonicalize)' \
