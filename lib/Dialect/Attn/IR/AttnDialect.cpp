@@ -98,10 +98,9 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << ", loop = " << stringifyLoopShape(getLoop()) << ">";
 }
 
-LogicalResult
-ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     int64_t blockQ, int64_t rows, int64_t blockK,
-                     int64_t splits, LoopShape loop) {
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t blockQ, int64_t rows, int64_t blockK,
+                                   int64_t splits, LoopShape loop) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     if (value > 0)
       return success();
@@ -109,8 +108,7 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << value;
   };
   if (failed(positive("block_q", blockQ)) || failed(positive("rows", rows)) ||
-      failed(positive("block_k", blockK)) ||
-      failed(positive("splits", splits)))
+      failed(positive("block_k", blockK)) || failed(positive("splits", splits)))
     return failure();
   if (blockQ % rows)
     return emitError() << "expected rows to divide block_q, but got rows = "

@@ -268,6 +268,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     Example:
 
     ```mlir
+    # func.func @example(
+    #     %q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+    #     %v: tensor<?x?x?x64xf32>, %scale: f32) {
     %o = attn.aggregate @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
         values(%v : tensor<?x?x?x64xf32>) captures(%scale : f32)
       score {
@@ -280,6 +283,8 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
         %live = arith.cmpi sle, %j, %i : i32
         attn.yield %live : i1
       } -> tensor<?x?x?x64xf32>
+    #   return
+    # }
     ```
   }];
   let arguments = commonArguments;
@@ -320,9 +325,14 @@ def Attn_CombineOp : Attn_Op<"combine", [
     Example:
 
     ```mlir
+    # func.func @example(
+    #     %ms: tensor<4x?x?x?xf32>, %accs: tensor<4x?x?x?x64xf32>,
+    #     %ls: tensor<4x?x?x?xf32>) {
     %m, %acc, %l = attn.combine @softmax(%ms, %accs, %ls
         : tensor<4x?x?x?xf32>, tensor<4x?x?x?x64xf32>, tensor<4x?x?x?xf32>)
         -> tensor<?x?x?xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+    #   return
+    # }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$monoid,

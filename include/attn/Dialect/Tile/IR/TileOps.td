@@ -34,8 +34,13 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     Example:
 
     ```mlir
+    # func.func @example(
+    #     %K: memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>,
+    #     %b: index, %hk: index, %j0: index, %c0: index, %lo: index, %hi: index) {
     %k = tile.load %K[%b, %hk, %j0, %c0] rows(%lo to %hi)
         : memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.tile<128x64xbf16>
+    #   return
+    # }
     ```
   }];
   let arguments = (ins
@@ -95,10 +100,16 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
     Example:
 
     ```mlir
+    # func.func @example(
+    #     %q: !tile.tile<32x64xf32>, %k: !tile.tile<128x64xf32>,
+    #     %p: !tile.tile<32x128xf32>, %v: !tile.tile<128x64xf32>,
+    #     %acc: !tile.tile<32x64xf32>, %rho: !tile.tile<32x1xf32>) {
     %s = tile.dot %q, %k transpose_rhs
         : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
     %o = tile.dot %p, %v acc %acc scale %rho
         : !tile.tile<32x128xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x64xf32>
+    #   return
+    # }
     ```
   }];
   let arguments = (ins Tile_TileType:$lhs, Tile_TileType:$rhs,
@@ -121,12 +132,16 @@ def Tile_MapOp : Tile_Op<"map", [RecursiveMemoryEffects]> {
     Example:
 
     ```mlir
+    # func.func @example(
+    #     %s: !tile.tile<32x128xf32>, %m: !tile.tile<32x1xf32>) {
     %p = tile.map ins(%s, %m : !tile.tile<32x128xf32>, !tile.tile<32x1xf32>) {
     ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
       %d = arith.subf %x, %y : f32
       %e = math.exp %d : f32
       tile.yield %e : f32
     } -> !tile.tile<32x128xf32>
+    #   return
+    # }
     ```
   }];
   let arguments = (ins Variadic<Tile_TileType>:$inputs);
@@ -151,11 +166,14 @@ def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
     Example:
 
     ```mlir
+    # func.func @example(%s: !tile.tile<32x128xf32>, %ninf: f32) {
     %m = tile.reduce ins(%s : !tile.tile<32x128xf32>) identity(%ninf : f32) {
     ^bb0(%a: f32, %b: f32):
       %x = arith.maximumf %a, %b : f32
       tile.yield %x : f32
     } -> !tile.tile<32x1xf32>
+    #   return
+    # }
     ```
   }];
   let arguments = (ins Variadic<Tile_TileType>:$inputs,
@@ -274,7 +292,12 @@ def Tile_LaunchOp : Tile_Op<"launch", [
     Example:
 
     ```mlir
+    # func.func private @attention_kernel(memref<?xf32>, memref<?xf32>, index)
+    #     attributes {tile.kernel}
+    # func.func @example(%q: memref<?xf32>, %o: memref<?xf32>, %n: index) {
     tile.launch @attention_kernel grid(%n) args(%q, %o : memref<?xf32>, memref<?xf32>)
+    #   return
+    # }
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
