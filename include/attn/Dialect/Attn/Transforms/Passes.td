@@ -46,4 +46,111 @@ def AttnImportPreludePass : Pass<"attn-import-prelude", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
+  let summary = "Write named attention as a monoid aggregate";
+  let description = [{
+    Expects: `attn.attention`, whose monoid is a symbol of the module.
+    Produces: one `attn.aggregate` per op. Scale, softcap, the user's score
+    function, bias and alibi become the score region, in this order; causal
+    alignment, window, boolean mask and the user's mask become the mask region,
+    as integer expressions; sinks become the init region; the monoid's
+    finalize is cloned for the results that are used. Sizes that regions need
+    become captures, constants are cloned into the regions.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.attention monoid(@sum) queries(%q : tensor<?x?x?x64xf32>)
+          keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+          {causal = #attn.causal<top_left>} -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+        score {
+        ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+          %scale = arith.constant 1.250000e-01 : f32
+          %x = arith.mulf %s, %scale : f32
+          attn.yield %x : f32
+        }
+        mask {
+        ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+          %live = arith.cmpi sle, %j, %i : i32
+          attn.yield %live : i1
+        }
+        finalize {
+        ^bb0(%acc: f32, %b: i32, %h: i32, %i: i32):
+          attn.yield %acc : f32
+        } -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: exact; no operation is reordered.
+    Fails when: the monoid's symbol is absent, its lift takes other than one
+    score, sinks meet a monoid without exactly one statistic, or a head
+    dimension that the default scale needs is not static.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
+  let summary = "Turn reductions into tile kernels and a launch plan";
+  let description = [{
+    Expects: functions on tensors whose reductions (`attn.aggregate`,
+    `attn.partial`) carry a schedule, and `attn.combine`, `attn.finalize`.
+    Produces: the function as a plan (attribute `tile.plan`) on memrefs, its
+    results as trailing arguments, and one private kernel (`tile.kernel`) per
+    op. A kernel's block holds the states of one (batch, head, query tile,
+    split) and walks over key tiles; the mask analysis bounds that walk and
+    tells full tiles from partial ones. No score matrix exists beyond one tile.
+
+    Numerics: reassociates the reduction by key tiles (the monoid's
+    associativity); sums in f32. exp(a - b) of a softmax is evaluated as
+    exp2 of a fused multiply-add in log2 units, the row maximum is held in
+    units of the unscaled score where the score is a scaled dot. Deterministic
+    for a given schedule.
+    Fails when: a schedule is absent, a head dimension is dynamic, or the
+    function holds tensor operations other than `tensor.dim`,
+    `tensor.extract` and those of `attn`.
+  }];
+  let dependentDialects = ["::mlir::tile::TileDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_TD

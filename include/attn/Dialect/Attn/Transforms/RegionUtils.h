@@ -1,0 +1,59 @@
+//===- RegionUtils.h - Copying values out of regions ------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Regions of monoids and reductions are single blocks of pure operations.
+// Passes copy what a yielded value needs, and nothing else, to where they
+// build code: a slice at a time, so that nothing dead is ever emitted.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_TRANSFORMS_REGIONUTILS_H
+#define ATTN_DIALECT_ATTN_TRANSFORMS_REGIONUTILS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::attn {
+
+/// Copies single values of a region, with the operations they depend on.
+class RegionCloner {
+public:
+  /// Builds the copy of an op other than by cloning; returns null to clone.
+  using Hook = function_ref<Value(Operation *, RegionCloner &)>;
+
+  RegionCloner(OpBuilder &builder, Hook hook = nullptr)
+      : builder(builder), hook(hook) {}
+
+  void map(Value from, Value to) { mapping.map(from, to); }
+  void map(ValueRange from, ValueRange to) { mapping.map(from, to); }
+  /// The copy of `value`, built on first use. Values from outside of any
+  /// region under copy stand for themselves, except constants, which are
+  /// copied: later folding must not turn them into captures.
+  Value get(Value value);
+  OpBuilder &getBuilder() { return builder; }
+
+private:
+  OpBuilder &builder;
+  Hook hook;
+  IRMapping mapping;
+};
+
+/// The operands of the terminator of `region`.
+ValueRange getYielded(Region &region);
+
+/// Copies all yielded values of `region` with `arguments` for its arguments.
+SmallVector<Value> inlineRegion(OpBuilder &builder, Region &region,
+                                ValueRange arguments,
+                                RegionCloner::Hook hook = nullptr);
+
+/// True when `value` is computed from `argument` (a block argument of its
+/// region), or is it.
+bool dependsOn(Value value, Value argument);
+
+} // namespace mlir::attn
+
+#endif // ATTN_DIALECT_ATTN_TRANSFORMS_REGIONUTILS_H

@@ -1,0 +1,353 @@
+//===- KernelBuilder.cpp - Tile ops and region copies for kernels ---------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+Value KernelBuilder::dim(Value memref, int64_t d) {
+  return memref::DimOp::create(b, loc, memref, d);
+}
+
+Value KernelBuilder::element(Value memref, Value position) {
+  return toIndex(memref::LoadOp::create(b, loc, memref, ValueRange(position)));
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> KernelBuilder::map(ValueRange inputs, ArrayRef<Type> results,
+                                      MapBody body) {
+  auto mapOp = tile::MapOp::create(b, loc, results, inputs);
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&mapOp.getBody());
+  Value row = block->addArgument(b.getI32Type(), loc);
+  Value col = block->addArgument(b.getI32Type(), loc);
+  for (Value input : inputs)
+    block->addArgument(cast<tile::TileType>(input.getType()).getElementType(),
+                       loc);
+  SmallVector<Value> values =
+      body(row, col, ValueRange(block->getArguments()).drop_front(2));
+  tile::YieldOp::create(b, loc, values);
+  return mapOp.getResults();
+}
+
+/// Adds the body (a..., b...) of a reduction.
+static void
+buildReduceBody(OpBuilder &b, Location loc, Region &region,
+                ValueRange identities,
+                function_ref<SmallVector<Value>(ValueRange, ValueRange)> body) {
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&region);
+  for (int side = 0; side < 2; ++side)
+    for (Value identity : identities)
+      block->addArgument(identity.getType(), loc);
+  ValueRange arguments = block->getArguments();
+  tile::YieldOp::create(b, loc,
+                        body(arguments.take_front(identities.size()),
+                             arguments.drop_front(identities.size())));
+}
+
+SmallVector<Value> KernelBuilder::reduce(ValueRange inputs,
+                                         ValueRange identities, bool ordered,
+                                         ReduceBody body, bool overRows) {
+  SmallVector<Type> types;
+  for (Value input : inputs) {
+    auto type = cast<tile::TileType>(input.getType());
+    types.push_back(overRows
+                        ? tileType(1, type.getCols(), type.getElementType())
+                        : tileType(type.getRows(), 1, type.getElementType()));
+  }
+  auto reduceOp = tile::ReduceOp::create(b, loc, types, inputs, identities,
+                                         overRows, ordered);
+  buildReduceBody(b, loc, reduceOp.getBody(), identities, body);
+  return reduceOp.getResults();
+}
+
+SmallVector<Value> KernelBuilder::scan(ValueRange inputs, ValueRange identities,
+                                       bool reverse, ReduceBody body) {
+  auto scanOp = tile::ScanOp::create(b, loc, inputs.getTypes(), inputs,
+                                     identities, reverse);
+  buildReduceBody(b, loc, scanOp.getBody(), identities, body);
+  return scanOp.getResults();
+}
+
+Value KernelBuilder::rowSum(Value tile) {
+  return reduce(tile, f32(0.0f), /*ordered=*/false,
+                [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+                  return {arith::AddFOp::create(b, loc, x[0], y[0])};
+                })
+      .front();
+}
+
+//===----------------------------------------------------------------------===//
+// Monoid
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> KernelBuilder::params() {
+  SmallVector<Value> values;
+  if (auto reduction = dyn_cast<ReductionOpInterface>(op))
+    llvm::append_range(values, reduction.getMonoidParams());
+  else if (auto combine = dyn_cast<CombineOp>(op))
+    llvm::append_range(values, combine.getParams());
+  else if (auto finalize = dyn_cast<FinalizeOp>(op))
+    llvm::append_range(values, finalize.getParams());
+  for (Value &value : values)
+    value = arg(value);
+  return values;
+}
+
+SmallVector<Value> KernelBuilder::call(Region &region, ValueRange inputs) {
+  SmallVector<Value> all(inputs);
+  llvm::append_range(all, params());
+  return inlineRegion(b, region, all);
+}
+
+SmallVector<Value> KernelBuilder::identityStats() {
+  if (monoid.getIdentity().empty())
+    return {};
+  RegionCloner cloner(b);
+  cloner.map(monoid.getIdentity().getArguments(), params());
+  SmallVector<Value> stats;
+  for (Value value : getYielded(monoid.getIdentity()).take_front(numStats()))
+    stats.push_back(cloner.get(value));
+  return stats;
+}
+
+SmallVector<Value> KernelBuilder::combine(ValueRange left, ValueRange right) {
+  SmallVector<Value> both(left);
+  llvm::append_range(both, right);
+  return call(monoid.getCombine(), both);
+}
+
+Value KernelBuilder::isIdentity(ValueRange stats) {
+  Value all;
+  for (auto [stat, identity] : llvm::zip(stats, identityStats())) {
+    Value equal = isa<FloatType>(stat.getType())
+                      ? arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                              stat, identity)
+                            .getResult()
+                      : cmp(arith::CmpIPredicate::eq, stat, identity);
+    all = all ? arith::AndIOp::create(b, loc, all, equal).getResult() : equal;
+  }
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of tensors
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> KernelBuilder::at(Value headIndex, Value row, Value offset,
+                                     bool channel, ValueRange leading) {
+  SmallVector<Value> indices(leading);
+  // Packed tensors have no batch dimension; an offset stands for it.
+  if (!offset)
+    indices.push_back(batch);
+  indices.push_back(headIndex);
+  indices.push_back(offset ? add(offset, row) : row);
+  if (channel)
+    indices.push_back(index(0));
+  return indices;
+}
+
+void KernelBuilder::storeRows(Value tile, Value memref, ValueRange leading) {
+  int64_t rank = cast<MemRefType>(memref.getType()).getRank();
+  int64_t rowRank = leading.size() + (queryOffset ? 2 : 3);
+  bool channel = rank > rowRank;
+  Value lower = queryOffset ? add(queryOffset, row0) : row0;
+  Value upper = add(lower, liveRows);
+  tile::StoreOp::create(b, loc, tile, memref,
+                        at(head, row0, queryOffset, channel, leading), lower,
+                        upper, /*vector=*/!channel);
+}
+
+//===----------------------------------------------------------------------===//
+// Regions of the op
+//===----------------------------------------------------------------------===//
+
+const llvm::DenseSet<Value> &
+KernelBuilder::varying(Region &region, unsigned firstPosition, bool hasKey) {
+  auto [entry, inserted] = varyingValues.try_emplace(&region);
+  llvm::DenseSet<Value> &values = entry->second;
+  if (!inserted)
+    return values;
+  // Scores or states come before the positions b, h, i, j.
+  for (unsigned i = 0; i < firstPosition; ++i)
+    values.insert(region.getArgument(i));
+  values.insert(region.getArgument(firstPosition + 2));
+  if (hasKey)
+    values.insert(region.getArgument(firstPosition + 3));
+  for (Operation &inner : region.front())
+    // An op of several results is copied in place, which is always right.
+    if (inner.getNumResults() > 1 ||
+        llvm::any_of(inner.getOperands(),
+                     [&](Value v) { return values.contains(v); }))
+      values.insert(inner.result_begin(), inner.result_end());
+  return values;
+}
+
+/// Loads the element of a capture. An index that is a position is in range by
+/// the choice of `rowIndex` and `keyIndex`; any other is clamped, so that no
+/// region can read outside of its captures.
+static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
+                              tensor::ExtractOp extract, Region &region,
+                              unsigned firstPosition, bool hasKey, Value batch,
+                              Value head, Value safeRow, Value safeKey,
+                              RegionCloner &cloner) {
+  Location loc = extract.getLoc();
+  Value memref = cloner.get(extract.getTensor());
+  SmallVector<Value> indices;
+  for (auto [d, original] : llvm::enumerate(extract.getIndices())) {
+    Value position = original;
+    if (auto cast = position.getDefiningOp<arith::IndexCastOp>())
+      position = cast.getIn();
+    auto argument = dyn_cast<BlockArgument>(position);
+    int64_t which = argument && argument.getOwner() == &region.front()
+                        ? int64_t(argument.getArgNumber()) - firstPosition
+                        : -1;
+    auto toIndex = [&](Value value) -> Value {
+      return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+    };
+    if (which == 0) {
+      indices.push_back(batch);
+    } else if (which == 1) {
+      indices.push_back(head);
+    } else if (which == 2 && safeRow) {
+      indices.push_back(toIndex(safeRow));
+    } else if (which == 3 && hasKey && safeKey) {
+      indices.push_back(toIndex(safeKey));
+    } else {
+      Value value = cloner.get(original);
+      APInt constant;
+      int64_t size =
+          cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(d);
+      if (matchPattern(original, m_ConstantInt(&constant)) && constant.sge(0) &&
+          (constant.isZero() || constant.slt(std::max<int64_t>(size, 0)))) {
+        indices.push_back(value);
+        continue;
+      }
+      OpBuilder outer(uniformPoint);
+      Value zero = arith::ConstantIndexOp::create(outer, loc, 0);
+      Value one = arith::ConstantIndexOp::create(outer, loc, 1);
+      Value extent = memref::DimOp::create(outer, loc, memref, d);
+      Value last = arith::SubIOp::create(outer, loc, extent, one);
+      value = arith::MinSIOp::create(b, loc, value, last);
+      indices.push_back(arith::MaxSIOp::create(b, loc, value, zero));
+    }
+  }
+  return memref::LoadOp::create(b, loc, memref, indices);
+}
+
+Value KernelBuilder::uniform(Region &region, Value value,
+                             unsigned firstPosition, ValueRange captures) {
+  if (Value built = uniformValues.lookup(value))
+    return built;
+  OpBuilder outer(uniformPoint);
+  auto hook = [&](Operation *inner, RegionCloner &cloner) -> Value {
+    if (auto extract = dyn_cast<tensor::ExtractOp>(inner))
+      return buildCaptureLoad(outer, uniformPoint, extract, region,
+                              firstPosition, /*hasKey=*/false, batch, head,
+                              Value(), Value(), cloner);
+    return {};
+  };
+  RegionCloner cloner(outer, hook);
+  cloner.map(region.getArgument(firstPosition), batchI32);
+  cloner.map(region.getArgument(firstPosition + 1), headI32);
+  for (auto [argument, outerValue] :
+       llvm::zip(region.getArguments().take_back(captures.size()), captures))
+    cloner.map(argument, arg(outerValue));
+  return uniformValues[value] = cloner.get(value);
+}
+
+KernelBuilder::PointCloner::PointCloner(KernelBuilder &kernel, Region &region,
+                                        unsigned firstPosition, bool hasKey,
+                                        ValueRange captures, Point point)
+    : kernel(kernel), region(region), firstPosition(firstPosition),
+      hasKey(hasKey), captures(captures), point(point),
+      hook([this](Operation *op, RegionCloner &inner) {
+        return build(op, inner);
+      }),
+      cloner(kernel.b, hook) {
+  cloner.map(region.getArgument(firstPosition), kernel.batchI32);
+  cloner.map(region.getArgument(firstPosition + 1), kernel.headI32);
+  cloner.map(region.getArgument(firstPosition + 2), point.row);
+  if (hasKey)
+    cloner.map(region.getArgument(firstPosition + 3), point.key);
+  for (auto [argument, outer] :
+       llvm::zip(region.getArguments().take_back(captures.size()), captures))
+    cloner.map(argument, kernel.arg(outer));
+}
+
+Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
+  if (op->hasTrait<OpTrait::ConstantLike>())
+    return {};
+  if (!kernel.varying(region, firstPosition, hasKey).contains(op->getResult(0)))
+    return kernel.uniform(region, op->getResult(0), firstPosition, captures);
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+    return buildCaptureLoad(kernel.b, kernel.uniformPoint, extract, region,
+                            firstPosition, hasKey, kernel.batch, kernel.head,
+                            point.safeRow, point.safeKey, inner);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Products of states
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> KernelBuilder::combineStates(ValueRange left,
+                                                ValueRange right) {
+  if (monoid.isGeneral())
+    return combine(left, right);
+  ValueRange c1 = left.take_front(numStats()), v1 = left.drop_front(numStats());
+  ValueRange c2 = right.take_front(numStats());
+  ValueRange v2 = right.drop_front(numStats());
+  SmallVector<Value> state;
+  if (numStats())
+    state = combine(c1, c2);
+  Value factor1, factor2;
+  switch (monoid.getKind()) {
+  case MonoidKind::cocycle: {
+    if (!numStats())
+      break;
+    ValueRange c = state;
+    auto rescale = [&](ValueRange from) {
+      SmallVector<Value> both(from);
+      llvm::append_range(both, c);
+      // r is never taken from the identity: its value there is 0.
+      return select(isIdentity(from), f32(0.0f),
+                    call(monoid.getRescale(), both).front());
+    };
+    SmallVector<Value> stats(c.begin(), c.end());
+    c = stats;
+    factor1 = rescale(c1);
+    factor2 = rescale(c2);
+    break;
+  }
+  case MonoidKind::suffix:
+    factor1 = call(monoid.getGate(), c2).front();
+    break;
+  case MonoidKind::prefix:
+    factor2 = call(monoid.getGate(), c1).front();
+    break;
+  case MonoidKind::general:
+    break;
+  }
+  auto scaled = [&](Value factor, Value value) -> Value {
+    return factor ? arith::MulFOp::create(b, loc, factor, value).getResult()
+                  : value;
+  };
+  for (auto [x, y] : llvm::zip(v1, v2))
+    state.push_back(
+        arith::AddFOp::create(b, loc, scaled(factor1, x), scaled(factor2, y)));
+  return state;
+}

@@ -1,0 +1,339 @@
+//===- Tile.cpp - Reductions become kernels and a plan --------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A function on tensors becomes a plan on memrefs: results are trailing
+// arguments, states that pass between ops are workspace, and each op of attn
+// is one launch of one kernel. Kernels are built by TileKernel.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#define DEBUG_TYPE "attn-tile"
+
+namespace attn {
+#define GEN_PASS_DEF_ATTNTILEPASS
+#include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::attn;
+
+namespace {
+
+/// Rewrites one function into a plan with its kernels.
+class PlanBuilder {
+public:
+  PlanBuilder(func::FuncOp func, const ::attn::TargetInfo &target)
+      : func(func), target(target), b(func.getContext()) {}
+  LogicalResult run();
+
+private:
+  static Type convert(Type type);
+  LogicalResult convertReturn(func::ReturnOp op);
+  LogicalResult convertOp(Operation *op);
+  LogicalResult convertReduction(ReductionOpInterface op);
+  /// Memory for the results of `op`: output arguments of the plan, workspace,
+  /// or null where a result has no use and need not be stored.
+  LogicalResult makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
+                            SmallVectorImpl<Value> &outputs);
+  /// Starts a kernel whose arguments are the operands of `op`, `outputs`,
+  /// `extra` and the block.
+  struct Kernel {
+    func::FuncOp func;
+    SmallVector<Value> launchArguments;
+    SmallVector<Value> operands; // of the op, as bound
+    SmallVector<Value> outputs, extra;
+    Value block;
+  };
+  Kernel startKernel(Operation *op, ValueRange outputs, ValueRange extra);
+
+  Value index(int64_t value, Location loc) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+
+  func::FuncOp func, plan;
+  const ::attn::TargetInfo &target;
+  OpBuilder b;
+  IRMapping mapping;
+  /// Output arguments of the plan by the value that is returned.
+  llvm::DenseMap<Value, Value> returned;
+  unsigned numKernels = 0;
+};
+
+} // namespace
+
+Type PlanBuilder::convert(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return type;
+  SmallVector<int64_t> strides(tensor.getRank(), ShapedType::kDynamic);
+  if (strides.empty())
+    return MemRefType::get({}, tensor.getElementType());
+  strides.back() = 1;
+  return MemRefType::get(
+      tensor.getShape(), tensor.getElementType(),
+      StridedLayoutAttr::get(type.getContext(), /*offset=*/0, strides));
+}
+
+LogicalResult PlanBuilder::run() {
+  if (!llvm::hasSingleElement(func.getBody()))
+    return func.emitOpError("expected a single block, but got ")
+           << func.getBody().getBlocks().size();
+  SmallVector<Type> types;
+  for (Type type : func.getArgumentTypes())
+    types.push_back(convert(type));
+  unsigned numInputs = types.size();
+  for (Type type : func.getResultTypes()) {
+    if (!isa<RankedTensorType>(type))
+      return func.emitOpError("expected results to be ranked tensors, but got ")
+             << type;
+    types.push_back(convert(type));
+  }
+  b.setInsertionPoint(func);
+  plan = func::FuncOp::create(b, func.getLoc(), func.getName(),
+                              b.getFunctionType(types, {}));
+  for (NamedAttribute attr : func->getDiscardableAttrs())
+    plan->setAttr(attr.getName(), attr.getValue());
+  plan->setAttr("tile.plan", b.getUnitAttr());
+  plan.setVisibility(func.getVisibility());
+  Block *body = plan.addEntryBlock();
+  b.setInsertionPointToStart(body);
+  for (auto [i, argument] : llvm::enumerate(func.getArguments())) {
+    mapping.map(argument, body->getArgument(i));
+    if (ArrayAttr attrs = func.getArgAttrsAttr())
+      plan.setArgAttrs(i, cast<DictionaryAttr>(attrs[i]));
+  }
+  auto returnOp = cast<func::ReturnOp>(func.front().getTerminator());
+  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
+    Operation *def = value.getDefiningOp();
+    if (!def || !isa<AggregateOp, PartialOp, CombineOp, FinalizeOp>(def))
+      return returnOp.emitOpError("expected operand ")
+             << i << " to be the result of an attn reduction";
+    if (!returned.try_emplace(value, body->getArgument(numInputs + i)).second)
+      return returnOp.emitOpError("expected each value to be returned once, "
+                                  "but got operand ")
+             << i << " again";
+  }
+  for (Operation &op : func.front().without_terminator())
+    if (failed(convertOp(&op)))
+      return failure();
+  func::ReturnOp::create(b, returnOp.getLoc());
+  func.erase();
+  return success();
+}
+
+LogicalResult PlanBuilder::convertOp(Operation *op) {
+  Location loc = op->getLoc();
+  if (auto dim = dyn_cast<tensor::DimOp>(op)) {
+    mapping.map(dim.getResult(),
+                memref::DimOp::create(b, loc, mapping.lookup(dim.getSource()),
+                                      mapping.lookup(dim.getIndex()))
+                    .getResult());
+    return success();
+  }
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    auto indices = llvm::map_to_vector(extract.getIndices(), [&](Value index) {
+      return mapping.lookup(index);
+    });
+    mapping.map(extract.getResult(),
+                memref::LoadOp::create(
+                    b, loc, mapping.lookup(extract.getTensor()), indices)
+                    .getResult());
+    return success();
+  }
+  if (auto reduction = dyn_cast<ReductionOpInterface>(op))
+    return convertReduction(reduction);
+  auto isTensor = [](Type type) { return isa<TensorType>(type); };
+  if (llvm::any_of(op->getOperandTypes(), isTensor) ||
+      llvm::any_of(op->getResultTypes(), isTensor) || op->getNumRegions())
+    return op->emitOpError("expected no operation on tensors beside those of "
+                           "attn, tensor.dim and tensor.extract");
+  b.clone(*op, mapping);
+  return success();
+}
+
+LogicalResult PlanBuilder::makeOutputs(Operation *op, ArrayRef<Value> sizes,
+                                       bool storeAll,
+                                       SmallVectorImpl<Value> &outputs) {
+  for (OpResult result : op->getResults()) {
+    auto type = cast<RankedTensorType>(result.getType());
+    if (Value argument = returned.lookup(result)) {
+      outputs.push_back(argument);
+    } else if (result.use_empty() && !storeAll) {
+      outputs.push_back(Value());
+      continue;
+    } else {
+      // Dense memory; `sizes` are the row dimensions, channels are static.
+      SmallVector<Value> dynamic;
+      for (int64_t d = 0; d < type.getRank(); ++d)
+        if (type.isDynamicDim(d)) {
+          if (d >= int64_t(sizes.size()))
+            return op->emitOpError("expected a static number of channels, but "
+                                   "got ")
+                   << type;
+          dynamic.push_back(sizes[d]);
+        }
+      outputs.push_back(tile::WorkspaceOp::create(
+          b, op->getLoc(),
+          MemRefType::get(type.getShape(), type.getElementType()), dynamic));
+    }
+    mapping.map(result, outputs.back());
+  }
+  return success();
+}
+
+PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange outputs,
+                                             ValueRange extra) {
+  Kernel kernel;
+  llvm::SmallSetVector<Value, 8> operands;
+  for (Value operand : op->getOperands())
+    operands.insert(operand);
+  SmallVector<Type> types;
+  auto pass = [&](Value value) {
+    kernel.launchArguments.push_back(value);
+    types.push_back(value.getType());
+  };
+  for (Value operand : operands) {
+    kernel.operands.push_back(operand);
+    pass(mapping.lookup(operand));
+  }
+  for (Value output : outputs)
+    if (output)
+      pass(output);
+  for (Value value : extra)
+    pass(value);
+  types.push_back(b.getIndexType());
+
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(plan);
+  std::string name =
+      (plan.getName() + "_kernel" + llvm::Twine(numKernels++)).str();
+  kernel.func =
+      func::FuncOp::create(b, op->getLoc(), name, b.getFunctionType(types, {}));
+  kernel.func.setPrivate();
+  kernel.func->setAttr("tile.kernel", b.getUnitAttr());
+  Block *body = kernel.func.addEntryBlock();
+  unsigned next = kernel.operands.size();
+  for (Value output : outputs)
+    kernel.outputs.push_back(output ? Value(body->getArgument(next++))
+                                    : Value());
+  for (size_t i = 0; i < extra.size(); ++i)
+    kernel.extra.push_back(body->getArgument(next++));
+  kernel.block = body->getArgument(next);
+  return kernel;
+}
+
+LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (!schedule)
+    return op->emitOpError("expected a schedule; attn-choose-schedule writes "
+                           "one");
+  MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
+  if (!monoid)
+    return op->emitOpError("expected '")
+           << op.getMonoidRef().getValue()
+           << "' to be an attn.monoid of this module";
+  int64_t splits = 1;
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    splits = partial.getSplits();
+
+  Value query = mapping.lookup(op.getQueryOperands().front());
+  bool packed = static_cast<bool>(op.getPackedQueries());
+  auto dim = [&](Value memref, int64_t d) -> Value {
+    return memref::DimOp::create(b, loc, memref, d);
+  };
+  Value batches, heads = dim(query, packed ? 0 : 1), rows;
+  SmallVector<Value> sizes;
+  if (splits > 1 || isa<PartialOp>(op.getOperation()))
+    sizes.push_back(index(splits, loc));
+  if (packed) {
+    Value offsets = mapping.lookup(op.getPackedQueries());
+    Value one = index(1, loc), zero = index(0, loc);
+    Value entries = arith::MaxSIOp::create(b, loc, dim(offsets, 0), one);
+    batches = arith::SubIOp::create(b, loc, entries, one);
+    // The grid has room for the longest sequence in each batch.
+    auto longest =
+        scf::ForOp::create(b, loc, zero, batches, one, ValueRange(zero));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(longest.getBody());
+    Value next = arith::AddIOp::create(b, loc, longest.getInductionVar(), one);
+    auto at = [&](Value position) -> Value {
+      Value row = memref::LoadOp::create(b, loc, offsets, ValueRange(position));
+      return arith::IndexCastOp::create(b, loc, b.getIndexType(), row);
+    };
+    Value length =
+        arith::SubIOp::create(b, loc, at(next), at(longest.getInductionVar()));
+    Value most = arith::MaxSIOp::create(
+        b, loc, longest.getRegionIterArgs().front(), length);
+    scf::YieldOp::create(b, loc, most);
+    rows = longest.getResult(0);
+  } else {
+    batches = dim(query, 0);
+    rows = dim(query, 2);
+    sizes.push_back(batches);
+  }
+  sizes.push_back(heads);
+  sizes.push_back(packed ? dim(query, 1) : rows);
+
+  SmallVector<Value> outputs;
+  if (failed(
+          makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs)))
+    return failure();
+  Value numTiles = arith::CeilDivUIOp::create(b, loc, rows,
+                                              index(schedule.getBlockQ(), loc));
+  Kernel kernel = startKernel(op, outputs, numTiles);
+  ReductionKernel builder(op, monoid, target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+    return failure();
+
+  Value grid = arith::MulIOp::create(b, loc, batches, heads);
+  grid = arith::MulIOp::create(b, loc, grid, numTiles);
+  if (splits > 1)
+    grid = arith::MulIOp::create(b, loc, grid, index(splits, loc));
+  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                         kernel.launchArguments);
+  return success();
+}
+
+namespace {
+struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    std::string name = "host";
+    if (auto attr = module->getAttrOfType<StringAttr>("attn.target"))
+      name = attr.str();
+    auto target = ::attn::TargetInfo::get(name);
+    if (!target) {
+      module.emitError("expected attn.target to be one of ")
+          << llvm::join(::attn::TargetInfo::names(), ", ") << ", but got '"
+          << name << "'";
+      return signalPassFailure();
+    }
+    SmallVector<func::FuncOp> funcs;
+    for (auto func : module.getOps<func::FuncOp>())
+      if (func.walk([](Operation *op) {
+                return isa<AggregateOp, PartialOp, CombineOp, FinalizeOp>(op)
+                           ? WalkResult::interrupt()
+                           : WalkResult::advance();
+              })
+              .wasInterrupted())
+        funcs.push_back(func);
+    for (func::FuncOp func : funcs)
+      if (failed(PlanBuilder(func, *target).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,356 @@
+//===- TileKernel.cpp - The walk of a reduction over key tiles ------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+static Type elementType(Value tensor) {
+  return cast<ShapedType>(tensor.getType()).getElementType();
+}
+static int64_t channels(Value tensor) {
+  return cast<ShapedType>(tensor.getType()).getShape().back();
+}
+/// On-chip head dimensions: k steps of 32 in score dots, 16 channels of values.
+static int64_t paddedDepth(Value tensor) {
+  return llvm::alignTo(std::max<int64_t>(channels(tensor), 1), 32);
+}
+static int64_t paddedChannels(Value tensor) {
+  return llvm::alignTo(std::max<int64_t>(channels(tensor), 1), 16);
+}
+
+ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
+                                 const ::attn::TargetInfo &target,
+                                 func::FuncOp kernel)
+    : KernelBuilder(op, monoid, target, kernel), reduction(op),
+      schedule(op.getScheduleAttribute()) {
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation())) {
+    isPartial = true;
+    splits = partial.getSplits();
+  }
+  bool bf16 = target.hasAmxBf16 || target.hasBf16Dot;
+  auto allBf16 = [&](ValueRange tensors) {
+    return bf16 && llvm::all_of(tensors, [](Value tensor) {
+             return elementType(tensor).isBF16();
+           });
+  };
+  bf16Dots = allBf16(op.getQueryOperands()) && allBf16(op.getKeyOperands());
+  bf16Values = allBf16(op.getValueOperands());
+}
+
+//===----------------------------------------------------------------------===//
+// The block
+//===----------------------------------------------------------------------===//
+
+void ReductionKernel::locateBlock(Value numTiles, Value block) {
+  Value query = arg(reduction.getQueryOperands().front());
+  Value key = arg(reduction.getKeyOperands().front());
+  bool packed = static_cast<bool>(reduction.getPackedQueries());
+  int64_t headDim = packed ? 0 : 1;
+  Value numHeads = dim(query, headDim);
+  Value numKeyHeads = dim(key, headDim);
+
+  auto split2 = [&](Value value, Value size) -> std::pair<Value, Value> {
+    return {arith::DivUIOp::create(b, loc, value, size),
+            arith::RemUIOp::create(b, loc, value, size)};
+  };
+  Value rest = block, tileIndex;
+  if (splits > 1)
+    std::tie(rest, split) = split2(rest, index(splits));
+  std::tie(rest, tileIndex) = split2(rest, numTiles);
+  std::tie(batch, head) = split2(rest, numHeads);
+  // Masks are mostly causal: the last rows have the most keys, so they start
+  // first and the short tiles fill the end.
+  if (!reduction.getMaskBody().empty())
+    tileIndex = sub(sub(numTiles, index(1)), tileIndex);
+  batchI32 = toI32(batch);
+  headI32 = toI32(head);
+
+  Value group =
+      arith::DivUIOp::create(b, loc, numHeads, max(numKeyHeads, index(1)));
+  keyHead = arith::DivUIOp::create(b, loc, head, max(group, index(1)));
+
+  if (packed) {
+    Value next = add(batch, index(1));
+    Value cuQ = arg(reduction.getPackedQueries());
+    Value cuK = arg(reduction.getPackedKeys());
+    queryOffset = element(cuQ, batch);
+    keyOffset = element(cuK, batch);
+    sq = sub(element(cuQ, next), queryOffset);
+    numKeys = sub(element(cuK, next), keyOffset);
+  } else {
+    sq = dim(query, 2);
+    numKeys = dim(key, 2);
+  }
+  if (Value lengths = reduction.getKeyLengths())
+    numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
+
+  row0 = mul(tileIndex, index(schedule.getBlockQ()));
+  liveRows = min(index(schedule.getBlockQ()), sub(sq, row0));
+  if (packed) // A short sequence has no rows in the last tiles of the grid.
+    liveRows = max(liveRows, index(0));
+}
+
+void ReductionKernel::loadQueries() {
+  Value lower = queryOffset ? add(queryOffset, row0) : row0;
+  Value upper = add(lower, liveRows);
+  for (Value tensor : reduction.getQueryOperands()) {
+    Type type = bf16Dots ? Type(b.getBF16Type()) : b.getF32Type();
+    queryTiles.push_back(tile::LoadOp::create(
+        b, loc, tileType(schedule.getBlockQ(), paddedDepth(tensor), type),
+        arg(tensor), at(head, row0, queryOffset, /*channel=*/true), lower,
+        upper, /*live=*/Value(), /*vector=*/false));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> ReductionKernel::initialState() {
+  int64_t rows = schedule.getBlockQ();
+  // The types of the state: statistics, then components.
+  SmallVector<tile::TileType> types;
+  for (Attribute stat : monoid.getStats())
+    types.push_back(tileType(rows, 1, cast<TypeAttr>(stat).getValue()));
+  unsigned nextValue = 0;
+  for (unsigned i = 0; i < numComponents(); ++i)
+    types.push_back(tileType(
+        rows, monoid.getComponent(i) == Component::value
+                  ? paddedChannels(reduction.getValueOperands()[nextValue++])
+                  : 1));
+
+  SmallVector<Value> identity;
+  if (monoid.isGeneral())
+    identity = call(monoid.getIdentity(), {});
+  else
+    identity = identityStats();
+  while (identity.size() < types.size())
+    identity.push_back(f32(0.0f));
+
+  Region &init = reduction.getInitBody();
+  SmallVector<Value> state;
+  if (init.empty()) {
+    for (auto [scalar, type] : llvm::zip(identity, types))
+      state.push_back(fill(scalar, type));
+    return state;
+  }
+  // The left factor enters the first split only.
+  Value first;
+  if (split)
+    first = cmp(arith::CmpIPredicate::eq, split, index(0));
+  ValueRange captures = reduction.getCaptureOperands();
+  for (auto [i, value] : llvm::enumerate(getYielded(init))) {
+    auto convert = [&](Value x) -> Value {
+      if (i == 0 && form.raw && form.unit != 1.0f)
+        x = arith::DivFOp::create(b, loc, x, f32(form.unit));
+      return first ? select(first, x, identity[i]) : x;
+    };
+    if (!varying(init, 0, /*hasKey=*/false).contains(value)) {
+      state.push_back(
+          fill(convert(uniform(init, value, 0, captures)), types[i]));
+      continue;
+    }
+    state.push_back(map({}, types[i], [&](Value row, Value, ValueRange) {
+                      Point point;
+                      point.row = add(toI32(row0), row);
+                      point.safeRow = min(point.row, toI32(sub(sq, index(1))));
+                      PointCloner cloner(*this, init, 0, /*hasKey=*/false,
+                                         captures, point);
+                      return SmallVector<Value>{convert(cloner.get(value))};
+                    }).front());
+  }
+  return state;
+}
+
+void ReductionKernel::storeState(ValueRange state, ValueRange outputs) {
+  Value part = split ? split : index(0);
+  for (auto [i, tile, output] : llvm::enumerate(state, outputs)) {
+    if (!output)
+      continue;
+    Value stored = tile;
+    if (i == 0 && form.raw && form.unit != 1.0f)
+      stored = map(tile, tile.getType(), [&](Value, Value, ValueRange x) {
+                 return SmallVector<Value>{
+                     arith::MulFOp::create(b, loc, x[0], f32(form.unit))};
+               }).front();
+    storeRows(stored, output, part);
+  }
+}
+
+void ReductionKernel::storeOutputs(ValueRange state, ValueRange outputs) {
+  auto aggregate = cast<AggregateOp>(op);
+  Region &own = aggregate.getFinalize();
+  storeFinalized(own, state, reduction.getCaptureOperands(), outputs,
+                 form.raw ? form.unit : 1.0f);
+}
+
+void KernelBuilder::storeFinalized(Region &own, ValueRange state,
+                                   ValueRange captures, ValueRange outputs,
+                                   float unit) {
+  Region &region = own.empty() ? monoid.getFinalize() : own;
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    if (!output)
+      continue;
+    Value root = getYielded(region)[i];
+    // The states that this output reads.
+    SmallVector<Value> inputs, inputArguments;
+    int64_t cols = 1, rows = 1;
+    for (auto [argument, tile] :
+         llvm::zip(region.getArguments().take_front(state.size()), state)) {
+      auto type = cast<tile::TileType>(tile.getType());
+      rows = type.getRows();
+      if (!dependsOn(root, argument))
+        continue;
+      inputs.push_back(tile);
+      inputArguments.push_back(argument);
+      cols = std::max(cols, type.getCols());
+    }
+    int64_t rank = cast<MemRefType>(output.getType()).getRank();
+    bool channel = rank > (queryOffset ? 2 : 3);
+    if (channel && cols == 1)
+      cols = llvm::alignTo(cast<MemRefType>(output.getType()).getShape().back(),
+                           16);
+    Value result =
+        map(inputs, tileType(rows, cols), [&](Value row, Value, ValueRange x) {
+          SmallVector<Value> values(x);
+          for (auto [k, argument] : llvm::enumerate(inputArguments))
+            if (unit != 1.0f && argument == region.getArgument(0))
+              values[k] = arith::MulFOp::create(b, loc, values[k], f32(unit));
+          if (own.empty()) {
+            RegionCloner cloner(b);
+            cloner.map(inputArguments, values);
+            cloner.map(region.getArguments().drop_front(state.size()),
+                       params());
+            return SmallVector<Value>{cloner.get(root)};
+          }
+          Point point;
+          point.row = add(toI32(row0), row);
+          point.safeRow = min(point.row, toI32(sub(sq, index(1))));
+          PointCloner cloner(*this, region, state.size(), /*hasKey=*/false,
+                             captures, point);
+          for (auto [argument, value] : llvm::zip(inputArguments, values))
+            cloner.map(argument, value);
+          return SmallVector<Value>{cloner.get(root)};
+        }).front();
+    storeRows(result, output);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The walk
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
+                                         ValueRange state) {
+  int64_t blockK = schedule.getBlockK();
+  auto load = [&](Value tensor, int64_t cols, bool bf16) -> Value {
+    Type type = bf16 ? Type(b.getBF16Type()) : b.getF32Type();
+    Value lower = tile.lower, upper = tile.upper;
+    if (keyOffset) {
+      lower = add(keyOffset, lower);
+      upper = add(keyOffset, upper);
+    }
+    return tile::LoadOp::create(
+        b, loc, tileType(blockK, cols, type), arg(tensor),
+        at(keyHead, tile.first, keyOffset, /*channel=*/true), lower, upper,
+        /*live=*/Value(), /*vector=*/false);
+  };
+  SmallVector<Value> keys, values;
+  for (Value tensor : reduction.getKeyOperands())
+    keys.push_back(load(tensor, paddedDepth(tensor), bf16Dots));
+  for (Value tensor : reduction.getValueOperands())
+    values.push_back(load(tensor, paddedChannels(tensor), bf16Values));
+
+  auto rows = tile::RowsOp::create(b, loc, state.getTypes(), queryTiles, state,
+                                   liveRows, schedule.getRows());
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&rows.getBody());
+  Value first = block->addArgument(b.getIndexType(), loc);
+  auto cut = [&](Value whole) -> Value {
+    auto type = cast<tile::TileType>(whole.getType());
+    return block->addArgument(
+        tileType(schedule.getRows(), type.getCols(), type.getElementType()),
+        loc);
+  };
+  RowBlock rowBlock{tile, Value(), {}, keys, values, {}};
+  for (Value query : queryTiles)
+    rowBlock.queries.push_back(cut(query));
+  for (Value part : state)
+    rowBlock.state.push_back(cut(part));
+  rowBlock.firstRow = add(row0, first);
+  tile::YieldOp::create(b, loc, stepRows(rowBlock));
+  return rows.getResults();
+}
+
+SmallVector<Value> ReductionKernel::loop(Value from, Value to, bool masked,
+                                         Value lower, Value upper,
+                                         ValueRange state) {
+  auto forOp =
+      scf::ForOp::create(b, loc, from, to, index(schedule.getBlockK()), state);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(forOp.getBody());
+  KeyTile tile{forOp.getInductionVar(), lower, upper, masked};
+  scf::YieldOp::create(b, loc, step(tile, forOp.getRegionIterArgs()));
+  return forOp.getResults();
+}
+
+SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
+  Value blockK = index(schedule.getBlockK());
+  Value zero = index(0);
+  auto alignDown = [&](Value x) {
+    return mul(arith::DivUIOp::create(b, loc, x, blockK), blockK);
+  };
+  Value lower = zero, upper = numKeys;
+  if (queryOffset)
+    upper = select(cmp(arith::CmpIPredicate::sgt, liveRows, zero), upper, zero);
+  if (split) {
+    // Parts are whole key tiles, the same number for each.
+    Value tiles = arith::CeilDivUIOp::create(b, loc, numKeys, blockK);
+    Value perPart =
+        mul(arith::CeilDivUIOp::create(b, loc, tiles, index(splits)), blockK);
+    Value start = mul(split, perPart);
+    lower = max(lower, start);
+    upper = min(upper, add(start, perPart));
+  }
+  Value start = split ? alignDown(lower) : lower;
+  if (!reduction.getMaskBody().empty())
+    return loop(start, upper, /*masked=*/true, lower, upper, state);
+  Value coreEnd = max(alignDown(upper), start);
+  state = loop(start, coreEnd, /*masked=*/false, lower, upper, state);
+  return loop(coreEnd, upper, /*masked=*/true, lower, upper, state);
+}
+
+LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
+                                     Value block) {
+  for (Value tensor :
+       llvm::concat<Value>(llvm::to_vector(reduction.getQueryOperands()),
+                           llvm::to_vector(reduction.getKeyOperands()),
+                           llvm::to_vector(reduction.getValueOperands())))
+    if (ShapedType::isDynamic(channels(tensor)))
+      return op->emitOpError("expected a static head dimension, but got ")
+             << tensor.getType();
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  locateBlock(numTiles, block);
+  // Uniform values of the regions are built before this constant.
+  uniformPoint = index(0).getDefiningOp();
+  analyseForm();
+  loadQueries();
+  SmallVector<Value> state = walkKeys(initialState());
+  if (isPartial)
+    storeState(state, outputs);
+  else
+    storeOutputs(state, outputs);
+  func::ReturnOp::create(b, loc);
+  return success();
+}

@@ -1,0 +1,266 @@
+//===- TileKernel.h - Building kernels on tiles -----------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to attn-tile. A kernel's block owns the rows of one query tile of
+// one (batch, head) and, in a partial, one split of the keys:
+//
+//   KernelBuilder      argument mapping, tile op helpers, region copies
+//   ReductionKernel    aggregate and partial: the walk over key tiles
+//   StatesKernel       combine and finalize: the walk over parts
+//
+// How one key tile enters the state is TileSteps.cpp, one function per kind of
+// monoid.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/RegionUtils.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace mlir::attn {
+
+/// Common to all kernels: arguments, helpers that build tile ops, and copies
+/// of the monoid's and the op's regions.
+class KernelBuilder {
+public:
+  KernelBuilder(Operation *op, MonoidOp monoid,
+                const ::attn::TargetInfo &target, func::FuncOp kernel)
+      : b(op->getContext()), loc(op->getLoc()), op(op), monoid(monoid),
+        target(target), kernel(kernel) {}
+
+  /// Tells which kernel argument stands for a value of the plan.
+  void bind(Value outer, Value argument) { arguments[outer] = argument; }
+  Value arg(Value outer) const { return arguments.lookup(outer); }
+
+protected:
+  //===--- Scalars --------------------------------------------------------===//
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value i32(int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+  }
+  Value f32(float value) {
+    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+                                          APFloat(value));
+  }
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+  Value sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
+  Value mul(Value x, Value y) { return arith::MulIOp::create(b, loc, x, y); }
+  Value min(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
+  Value max(Value x, Value y) { return arith::MaxSIOp::create(b, loc, x, y); }
+  Value select(Value c, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, c, x, y);
+  }
+  Value cmp(arith::CmpIPredicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  }
+  Value toI32(Value value) {
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
+  }
+  Value toIndex(Value value) {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+  }
+  Value dim(Value memref, int64_t d);
+  /// Element of a vector of i32, as index.
+  Value element(Value memref, Value position);
+
+  //===--- Tiles ----------------------------------------------------------===//
+  tile::TileType tileType(int64_t rows, int64_t cols, Type element) {
+    return tile::TileType::get(b.getContext(), rows, cols, element);
+  }
+  tile::TileType tileType(int64_t rows, int64_t cols) {
+    return tileType(rows, cols, b.getF32Type());
+  }
+  Value fill(Value scalar, tile::TileType type) {
+    return tile::FillOp::create(b, loc, type, scalar);
+  }
+  /// Body of a map: row and column in the tile (i32), one scalar per input.
+  using MapBody = function_ref<SmallVector<Value>(Value, Value, ValueRange)>;
+  SmallVector<Value> map(ValueRange inputs, ArrayRef<Type> results,
+                         MapBody body);
+  using ReduceBody = function_ref<SmallVector<Value>(ValueRange, ValueRange)>;
+  SmallVector<Value> reduce(ValueRange inputs, ValueRange identities,
+                            bool ordered, ReduceBody body,
+                            bool overRows = false);
+  SmallVector<Value> scan(ValueRange inputs, ValueRange identities,
+                          bool reverse, ReduceBody body);
+  /// Sum over the columns.
+  Value rowSum(Value tile);
+
+  //===--- Monoid ---------------------------------------------------------===//
+  unsigned numStats() { return monoid.getNumStats(); }
+  unsigned numComponents() { return monoid.getNumComponents(); }
+  /// Run-time parameters of the monoid in the kernel.
+  SmallVector<Value> params();
+  /// Inlines a monoid region with its parameters appended.
+  SmallVector<Value> call(Region &region, ValueRange inputs);
+  SmallVector<Value> identityStats();
+  SmallVector<Value> combine(ValueRange left, ValueRange right);
+  /// True when a state's statistics are the identity's.
+  Value isIdentity(ValueRange stats);
+  /// Product of two states whose elements are given, by the monoid's kind.
+  SmallVector<Value> combineStates(ValueRange left, ValueRange right);
+
+  OpBuilder b;
+  Location loc;
+  Operation *op;
+  MonoidOp monoid;
+  const ::attn::TargetInfo &target;
+  func::FuncOp kernel;
+  llvm::DenseMap<Value, Value> arguments;
+
+  //===--- The block's position -------------------------------------------===//
+  /// The batch, head and query tile that a block works on. Regions see batch
+  /// and head as i32.
+  Value batch, head, batchI32, headI32;
+  /// First row of the query tile; rows of the sequence; live rows of the tile.
+  Value row0, sq, liveRows;
+  /// First row of the sequence in packed tensors, or null.
+  Value queryOffset, keyOffset;
+  /// Where uniform values are built: before this op.
+  Operation *uniformPoint = nullptr;
+
+  /// Indices of row `row`, channel 0 of the sequence in a tensor of the op;
+  /// `leading` holds what comes before the batch.
+  SmallVector<Value> at(Value headIndex, Value row, Value offset, bool channel,
+                        ValueRange leading = {});
+  /// Stores a row block of a result tensor, [.., rows(, channels)].
+  void storeRows(Value tile, Value memref, ValueRange leading = {});
+  /// Applies the op's finalize region (or the monoid's, when it has none) and
+  /// stores each output; statistic 0 comes in `unit`s.
+  void storeFinalized(Region &own, ValueRange state, ValueRange captures,
+                      ValueRange outputs, float unit = 1.0f);
+
+  //===--- Regions of the op ----------------------------------------------===//
+  /// Where a region is evaluated: the row and key of the element, both i32;
+  /// `safeRow` and `safeKey` are theirs in range, to index captures with.
+  struct Point {
+    Value row, key, safeRow, safeKey;
+  };
+  /// Prepares copying `region`, whose position arguments (b, h, i, j) start
+  /// at `firstPosition`; captures follow. `hasKey`: j is among them.
+  class PointCloner {
+  public:
+    PointCloner(KernelBuilder &kernel, Region &region, unsigned firstPosition,
+                bool hasKey, ValueRange captures, Point point);
+    void map(Value from, Value to) { cloner.map(from, to); }
+    Value get(Value value) { return cloner.get(value); }
+
+  private:
+    Value build(Operation *op, RegionCloner &inner);
+    KernelBuilder &kernel;
+    Region &region;
+    unsigned firstPosition;
+    bool hasKey;
+    ValueRange captures;
+    Point point;
+    std::function<Value(Operation *, RegionCloner &)> hook;
+    RegionCloner cloner;
+  };
+  /// Values of `region` that differ between elements.
+  const llvm::DenseSet<Value> &varying(Region &region, unsigned firstPosition,
+                                       bool hasKey);
+  /// A uniform value of `region`, built once before `uniformPoint`.
+  Value uniform(Region &region, Value value, unsigned firstPosition,
+                ValueRange captures);
+  llvm::DenseMap<Region *, llvm::DenseSet<Value>> varyingValues;
+  llvm::DenseMap<Value, Value> uniformValues;
+};
+
+/// Builds the kernel of an `attn.aggregate` or `attn.partial`.
+class ReductionKernel : public KernelBuilder {
+public:
+  ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
+                  const ::attn::TargetInfo &target, func::FuncOp kernel);
+
+  /// Fills the kernel in. `outputs` are its arguments for the results (null
+  /// for a result without uses), `numTiles` the number of query tiles.
+  LogicalResult build(ValueRange outputs, Value numTiles, Value block);
+
+private:
+  struct KeyTile {
+    Value first;        // index of its first key
+    Value lower, upper; // live keys of the query tile
+    bool masked;
+  };
+  void locateBlock(Value numTiles, Value block);
+  void loadQueries();
+  SmallVector<Value> initialState();
+  SmallVector<Value> walkKeys(SmallVector<Value> state);
+  SmallVector<Value> loop(Value from, Value to, bool masked, Value lower,
+                          Value upper, ValueRange state);
+  SmallVector<Value> step(const KeyTile &tile, ValueRange state);
+  void storeState(ValueRange state, ValueRange outputs);
+  void storeOutputs(ValueRange state, ValueRange outputs);
+
+  //===--- One row block against one key tile (TileSteps.cpp) -------------===//
+  struct RowBlock {
+    const KeyTile &tile;
+    Value firstRow; // within the sequence, index
+    SmallVector<Value> queries, keys, values, state;
+    // Built ahead of the maps that use them, all i32: row and key of element
+    // (0, 0), the last of each in range, and keys of the tile below the end.
+    Value rowBase, keyBase, lastRow, lastKey, keyCount;
+  };
+  SmallVector<Value> stepRows(RowBlock &block);
+  SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
+  SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
+  SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
+  Point pointOf(RowBlock &block, Value row, Value col);
+  /// Within a map: the scores that lift takes, from the dots.
+  SmallVector<Value> scores(RowBlock &block, Value row, Value col,
+                            ValueRange dots);
+  /// Within a map: whether the element is live (null: always).
+  Value live(RowBlock &block, Value row, Value col);
+  /// Yields statistics and weights of every element, dead ones as identity.
+  struct Lifted {
+    SmallVector<Value> stats;   // tiles
+    SmallVector<Value> weights; // tiles per component; null: `uniform` value
+    SmallVector<Value> uniformWeights; // region values per component
+  };
+  Lifted lift(RowBlock &block, ArrayRef<Value> dots);
+  SmallVector<Value> accumulate(RowBlock &block, ArrayRef<Value> weights,
+                                ArrayRef<Value> sums, Value factor,
+                                ArrayRef<Value> stats);
+
+  ReductionOpInterface reduction;
+  ScheduleAttr schedule;
+  int64_t splits = 1;
+  bool isPartial = false;
+  Value split;
+  Value keyHead, numKeys;
+  SmallVector<Value> queryTiles;
+
+  //===--- Named rewrites
+  //---------------------------------------------------===//
+  struct {
+    /// rescale is exp(from - to) (or exp2) on one statistic that starts at
+    /// -inf: evaluated as exp2(fma(stat, logUnit, -anchor * logUnit)).
+    bool exponential = false;
+    float base = 1.0f; // log2(e), or 1 for exp2
+    /// The dot itself (in units of `unit`) is the element's statistic.
+    bool dotIsStat = false;
+    /// The statistic is a maximum of a positively scaled dot: kept unscaled.
+    bool raw = false;
+    float unit = 1.0f;
+  } form;
+  void analyseForm();
+
+  bool bf16Dots = false, bf16Values = false;
+};
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H

@@ -1,0 +1,437 @@
+//===- ToAggregate.cpp - Named attention as a monoid aggregate ------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every named option is sugar for a piece of a region: after this pass nothing
+// below knows what a causal mask or a softcap is. Options stay run-time values
+// (captures) unless the function gives them as constants.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Attn/Transforms/RegionUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+#include <cmath>
+
+#define DEBUG_TYPE "attn-to-aggregate"
+
+namespace attn {
+#define GEN_PASS_DEF_ATTNTOAGGREGATEPASS
+#include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::attn;
+
+namespace {
+
+/// Rewrites one `attn.attention`.
+class Rewriter {
+public:
+  Rewriter(AttentionOp op, MonoidOp monoid)
+      : op(op), monoid(monoid), b(op), loc(op.getLoc()) {}
+
+  LogicalResult run();
+
+private:
+  /// The arguments that a region of the new op starts with.
+  struct Position {
+    Value batch, head, row, key;
+  };
+
+  LogicalResult collectCaptures();
+  void capture(Value value) {
+    if (value && !isConstant(value))
+      captures.insert(value);
+  }
+  static bool isConstant(Value value) {
+    return matchPattern(value, m_Constant());
+  }
+
+  /// Opens a region with `types` then the captures as arguments, and leaves
+  /// the builder in it.
+  Block *openRegion(Region &region, TypeRange types);
+  void yield(ValueRange values) { YieldOp::create(b, loc, values); }
+  /// `outer` as seen in the open region.
+  Value in(Value outer);
+  SmallVector<Value> in(ValueRange outer) {
+    return llvm::map_to_vector(outer, [&](Value v) { return in(v); });
+  }
+
+  /// Element of a tensor broadcast to [b, hq, sq, sk] by its trailing
+  /// dimensions and its dimensions of static size 1.
+  Value extractBroadcast(Value tensor, const Position &at);
+  Value extractAt(Value tensor, ArrayRef<Value> positions);
+  Value toF32(Value value);
+  Value constantI32(int32_t value) {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+  }
+  /// Number of queries and keys of the sequence, i32.
+  Value numQueries(Value batch);
+  Value numKeys(Value batch);
+  /// Row of the aligned diagonal: key `diagonal(i)` is "now" for row i.
+  Value diagonal(const Position &at, Causal alignment);
+
+  void buildScore(Region &region);
+  void buildMask(Region &region);
+  void buildInit(Region &region);
+  void buildFinalize(Region &region, ArrayRef<unsigned> used);
+  bool hasMask() {
+    return op.getCausal() != Causal::none || op.getWindowLeft() ||
+           op.getWindowRight() || op.getMaskTensor() || !op.getMask().empty();
+  }
+
+  AttentionOp op;
+  MonoidOp monoid;
+  OpBuilder b;
+  Location loc;
+  bool packed = false;
+  /// Sizes as i32, when regions need them.
+  Value sq, sk, scale;
+  llvm::SmallSetVector<Value, 8> captures;
+  /// Arguments of the open region for the captures.
+  llvm::SmallDenseMap<Value, Value> captured;
+};
+
+} // namespace
+
+LogicalResult Rewriter::collectCaptures() {
+  auto queryType = cast<RankedTensorType>(op.getQuery().getType());
+  packed = static_cast<bool>(op.getCuQ());
+  if (packed != static_cast<bool>(op.getCuK()))
+    return op.emitOpError("expected cu_seqlens_q and cu_seqlens_k together, "
+                          "but got one of them");
+  for (Value value : op.getCaptures())
+    captures.insert(value);
+  capture(op.getScale());
+  if (!op.getScale() && queryType.isDynamicDim(queryType.getRank() - 1))
+    return op.emitOpError("expected a static head dimension to derive the "
+                          "scale from, but got ")
+           << queryType << "; pass a scale";
+  capture(op.getSoftcap());
+  for (Value value : std::initializer_list<Value>{
+           op.getBias(), op.getMaskTensor(), op.getAlibi(), op.getSinks(),
+           op.getWindowLeft(), op.getWindowRight()})
+    capture(value);
+  for (Value value : op.getParams())
+    capture(value);
+
+  bool needsSizes = op.getAlibi() || op.getCausal() == Causal::bottom_right ||
+                    (op.getCausal() == Causal::none &&
+                     (op.getWindowLeft() || op.getWindowRight()));
+  if (!needsSizes)
+    return success();
+  auto dim = [&](Value tensor) -> Value {
+    int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+    Value size = tensor::DimOp::create(b, loc, tensor, rank - 2);
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), size);
+  };
+  if (packed) {
+    captures.insert(op.getCuQ());
+    captures.insert(op.getCuK());
+  } else {
+    captures.insert(sq = dim(op.getQuery()));
+  }
+  if (op.getLengths())
+    captures.insert(op.getLengths());
+  else if (!packed)
+    captures.insert(sk = dim(op.getKey()));
+  return success();
+}
+
+Block *Rewriter::openRegion(Region &region, TypeRange types) {
+  Block *block = b.createBlock(&region);
+  for (Type type : types)
+    block->addArgument(type, loc);
+  captured.clear();
+  for (Value value : captures)
+    captured[value] = block->addArgument(value.getType(), loc);
+  return block;
+}
+
+Value Rewriter::in(Value outer) {
+  if (Value argument = captured.lookup(outer))
+    return argument;
+  RegionCloner cloner(b);
+  return captured[outer] = cloner.get(outer);
+}
+
+Value Rewriter::extractAt(Value tensor, ArrayRef<Value> positions) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<Value> indices;
+  for (auto [dim, position] :
+       llvm::enumerate(positions.take_back(type.getRank()))) {
+    if (type.getDimSize(dim) == 1)
+      indices.push_back(arith::ConstantIndexOp::create(b, loc, 0));
+    else
+      indices.push_back(
+          arith::IndexCastOp::create(b, loc, b.getIndexType(), position));
+  }
+  return tensor::ExtractOp::create(b, loc, in(tensor), indices);
+}
+
+Value Rewriter::extractBroadcast(Value tensor, const Position &at) {
+  return extractAt(tensor, {at.batch, at.head, at.row, at.key});
+}
+
+Value Rewriter::toF32(Value value) {
+  if (value.getType().isF32())
+    return value;
+  return arith::ExtFOp::create(b, loc, b.getF32Type(), value);
+}
+
+/// cu[batch + 1] - cu[batch]
+static Value packedLength(OpBuilder &b, Location loc, Value cu, Value batch) {
+  Value index = arith::IndexCastOp::create(b, loc, b.getIndexType(), batch);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value next = arith::AddIOp::create(b, loc, index, one);
+  Value first = tensor::ExtractOp::create(b, loc, cu, ValueRange(index));
+  Value last = tensor::ExtractOp::create(b, loc, cu, ValueRange(next));
+  return arith::SubIOp::create(b, loc, last, first);
+}
+
+Value Rewriter::numQueries(Value batch) {
+  if (packed)
+    return packedLength(b, loc, in(op.getCuQ()), batch);
+  return in(sq);
+}
+
+Value Rewriter::numKeys(Value batch) {
+  if (op.getLengths()) {
+    Value index = arith::IndexCastOp::create(b, loc, b.getIndexType(), batch);
+    return tensor::ExtractOp::create(b, loc, in(op.getLengths()),
+                                     ValueRange(index));
+  }
+  if (packed)
+    return packedLength(b, loc, in(op.getCuK()), batch);
+  return in(sk);
+}
+
+Value Rewriter::diagonal(const Position &at, Causal alignment) {
+  if (alignment == Causal::top_left)
+    return at.row;
+  Value offset =
+      arith::SubIOp::create(b, loc, numKeys(at.batch), numQueries(at.batch));
+  return arith::AddIOp::create(b, loc, at.row, offset);
+}
+
+void Rewriter::buildScore(Region &region) {
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  Block *block = openRegion(region, {f32, i32, i32, i32, i32});
+  auto args = block->getArguments();
+  Position at{args[1], args[2], args[3], args[4]};
+  Value x = args[0];
+
+  Value factor;
+  if (op.getScale()) {
+    factor = in(op.getScale());
+  } else {
+    auto type = cast<RankedTensorType>(op.getQuery().getType());
+    int64_t depth = std::max<int64_t>(type.getShape().back(), 1);
+    factor = arith::ConstantFloatOp::create(
+        b, loc, b.getF32Type(),
+        APFloat(static_cast<float>(1.0 / std::sqrt(double(depth)))));
+  }
+  x = arith::MulFOp::create(b, loc, x, factor);
+  if (op.getSoftcap()) {
+    Value cap = in(op.getSoftcap());
+    Value ratio = arith::DivFOp::create(b, loc, x, cap);
+    Value bounded = math::TanhOp::create(b, loc, ratio);
+    x = arith::MulFOp::create(b, loc, cap, bounded);
+  }
+  if (!op.getScore().empty()) {
+    SmallVector<Value> inputs = {x, at.batch, at.head, at.row, at.key};
+    llvm::append_range(inputs, in(op.getCaptures()));
+    x = inlineRegion(b, op.getScore(), inputs).front();
+  }
+  if (op.getBias()) {
+    Value bias = toF32(extractBroadcast(op.getBias(), at));
+    x = arith::AddFOp::create(b, loc, x, bias);
+  }
+  if (op.getAlibi()) {
+    Value slope = extractAt(op.getAlibi(), {at.batch, at.head});
+    Value now = diagonal(at, Causal::bottom_right);
+    Value distance = arith::SubIOp::create(b, loc, now, at.key);
+    Value magnitude = math::AbsIOp::create(b, loc, distance);
+    Value length = arith::SIToFPOp::create(b, loc, f32, magnitude);
+    Value penalty = arith::MulFOp::create(b, loc, slope, length);
+    x = arith::SubFOp::create(b, loc, x, penalty);
+  }
+  yield(x);
+}
+
+void Rewriter::buildMask(Region &region) {
+  Type i32 = b.getI32Type();
+  Block *block = openRegion(region, {i32, i32, i32, i32});
+  auto args = block->getArguments();
+  Position at{args[0], args[1], args[2], args[3]};
+  Value live;
+  auto require = [&](Value term) {
+    live = live ? arith::AndIOp::create(b, loc, live, term).getResult() : term;
+  };
+  using Predicate = arith::CmpIPredicate;
+
+  Causal causal = op.getCausal();
+  bool windowed = op.getWindowLeft() || op.getWindowRight();
+  if (causal != Causal::none || windowed) {
+    // Windows without causality are relative to the bottom-right diagonal, as
+    // flash-attention has it.
+    Value now =
+        diagonal(at, causal == Causal::none ? Causal::bottom_right : causal);
+    if (causal != Causal::none)
+      require(arith::CmpIOp::create(b, loc, Predicate::sle, at.key, now));
+    // Distances are compared, not positions: a window of INT_MAX is legal.
+    auto within = [&](Value window, Value from, Value to) {
+      if (!window)
+        return;
+      Value size = in(window);
+      Value distance = arith::SubIOp::create(b, loc, to, from);
+      Value inside =
+          arith::CmpIOp::create(b, loc, Predicate::sle, distance, size);
+      Value unbounded =
+          arith::CmpIOp::create(b, loc, Predicate::slt, size, constantI32(0));
+      require(arith::OrIOp::create(b, loc, unbounded, inside));
+    };
+    within(op.getWindowLeft(), at.key, now);
+    within(op.getWindowRight(), now, at.key);
+  }
+  if (op.getMaskTensor()) {
+    Value element = extractBroadcast(op.getMaskTensor(), at);
+    if (!element.getType().isInteger(1)) {
+      Value zero = arith::ConstantIntOp::create(b, loc, element.getType(), 0);
+      element = arith::CmpIOp::create(b, loc, Predicate::ne, element, zero);
+    }
+    require(element);
+  }
+  if (!op.getMask().empty()) {
+    SmallVector<Value> inputs = {at.batch, at.head, at.row, at.key};
+    llvm::append_range(inputs, in(op.getCaptures()));
+    require(inlineRegion(b, op.getMask(), inputs).front());
+  }
+  yield(live);
+}
+
+void Rewriter::buildInit(Region &region) {
+  Type i32 = b.getI32Type();
+  Block *block = openRegion(region, {i32, i32, i32});
+  auto args = block->getArguments();
+  SmallVector<Value> inputs = {extractAt(op.getSinks(), {args[0], args[1]})};
+  llvm::append_range(inputs, in(op.getParams()));
+  SmallVector<Value> state = inlineRegion(b, monoid.getLift(), inputs);
+  // A sink is a key without a value: it enters the unit components only.
+  for (unsigned i = 0, e = monoid.getNumComponents(); i < e; ++i)
+    if (monoid.getComponent(i) == Component::value)
+      state[monoid.getNumStats() + i] =
+          arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(0.0f));
+  yield(state);
+}
+
+void Rewriter::buildFinalize(Region &region, ArrayRef<unsigned> used) {
+  Region &source = monoid.getFinalize();
+  unsigned numState = monoid.getNumStats() + monoid.getNumComponents();
+  SmallVector<Type> types(llvm::make_filter_range(source.getArgumentTypes(),
+                                                  [](Type) { return true; }));
+  types.truncate(numState);
+  types.append(3, b.getI32Type());
+  Block *block = openRegion(region, types);
+  RegionCloner cloner(b);
+  cloner.map(source.getArguments().take_front(numState),
+             block->getArguments().take_front(numState));
+  for (auto [argument, param] :
+       llvm::zip(source.getArguments().drop_front(numState), op.getParams()))
+    cloner.map(argument, in(param));
+  SmallVector<Value> results;
+  for (unsigned i : used)
+    results.push_back(cloner.get(getYielded(source)[i]));
+  yield(results);
+}
+
+LogicalResult Rewriter::run() {
+  unsigned numOutputs = getYielded(monoid.getFinalize()).size();
+  if (op.getNumResults() > numOutputs)
+    return op.emitOpError("expected at most ")
+           << numOutputs << " results, the outputs of @" << monoid.getSymName()
+           << ", but got " << op.getNumResults();
+  if (monoid.getNumScores() != 1)
+    return op.emitOpError("expected a monoid whose lift takes one score, but @")
+           << monoid.getSymName() << " takes " << monoid.getNumScores()
+           << "; write attn.aggregate with several dot pairs";
+  if (monoid.getNumValues() != op.getValue().size())
+    return op.emitOpError("expected ")
+           << monoid.getNumValues()
+           << " value operands, one for each value component of @"
+           << monoid.getSymName() << ", but got " << op.getValue().size();
+  if (monoid.getNumParams() != op.getParams().size())
+    return op.emitOpError("expected ")
+           << monoid.getNumParams() << " parameters of @" << monoid.getSymName()
+           << ", but got " << op.getParams().size();
+  if (op.getSinks() &&
+      (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() != 1))
+    return op.emitOpError("expected sinks with a cocycle monoid of one "
+                          "statistic, but @")
+           << monoid.getSymName() << " is another";
+
+  SmallVector<unsigned> used;
+  SmallVector<Type> types;
+  for (OpResult result : op->getResults()) {
+    if (result.use_empty())
+      continue;
+    used.push_back(result.getResultNumber());
+    types.push_back(result.getType());
+  }
+  if (used.empty()) {
+    op.erase();
+    return success();
+  }
+  if (failed(collectCaptures()))
+    return failure();
+
+  auto aggregate = AggregateOp::create(
+      b, loc, types, FlatSymbolRefAttr::get(b.getContext(), op.getMonoid()),
+      op.getParams(), ValueRange(op.getQuery()), ValueRange(op.getKey()),
+      op.getValue(), captures.getArrayRef(), op.getLengths(), op.getCuQ(),
+      op.getCuK(), SideAttr::get(b.getContext(), Side::keys),
+      op.getScheduleAttr());
+  buildScore(aggregate.getScore());
+  if (hasMask())
+    buildMask(aggregate.getMask());
+  if (op.getSinks())
+    buildInit(aggregate.getInit());
+  buildFinalize(aggregate.getFinalize(), used);
+  for (auto [index, result] : llvm::zip(used, aggregate.getResults()))
+    op->getResult(index).replaceAllUsesWith(result);
+  op.erase();
+  return success();
+}
+
+namespace {
+struct ToAggregatePass
+    : ::attn::impl::AttnToAggregatePassBase<ToAggregatePass> {
+  void runOnOperation() final {
+    SmallVector<AttentionOp> ops;
+    getOperation().walk([&](AttentionOp op) { ops.push_back(op); });
+    for (AttentionOp op : ops) {
+      MonoidOp monoid = lookupMonoid(
+          op, FlatSymbolRefAttr::get(op.getContext(), op.getMonoid()));
+      if (!monoid) {
+        op.emitOpError("expected '")
+            << op.getMonoid()
+            << "' to be an attn.monoid of this module; attn-import-prelude "
+               "adds those that ship";
+        return signalPassFailure();
+      }
+      if (failed(Rewriter(op, monoid).run()))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace
