@@ -1,17 +1,17 @@
 # How the object libraries are linked; see AttnLibrary.cmake.
 include(AttnStaticLLVM)
 
-# attn_link_compiler(TARGET [STATIC])
+# attn_link_compiler(TARGET [STATIC | SHARED])
 #
-# Links every object library into a target, with LLVM from Debian's shared
-# libraries (quick) or, when STATIC or ATTN_STATIC_LLVM says so, from archives.
+# Links every object library into a target, and LLVM: from archives or from
+# Debian's shared libraries, as ATTN_STATIC_LLVM says where nothing is said.
 function(attn_link_compiler target)
-  cmake_parse_arguments(ARG "STATIC" "" "" ${ARGN})
+  cmake_parse_arguments(ARG "STATIC;SHARED" "" "" ${ARGN})
   get_property(objects GLOBAL PROPERTY ATTN_OBJECT_LIBS)
   get_property(plain_objects GLOBAL PROPERTY ATTN_PLAIN_LIBS)
   add_dependencies(${target} attn-headers)
   target_link_libraries(${target} PRIVATE ${objects} ${plain_objects})
-  if(ARG_STATIC OR ATTN_STATIC_LLVM)
+  if(ARG_STATIC OR (ATTN_STATIC_LLVM AND NOT ARG_SHARED))
     target_link_libraries(${target} PRIVATE AttnStaticLLVM)
   else()
     target_link_libraries(${target} PRIVATE MLIR LLVM)
@@ -20,10 +20,26 @@ endfunction()
 
 # attn_add_tool(NAME sources...)
 #
-# A program that holds the compiler. The tests depend on it.
+# A program that holds the compiler. It is packaged, and the tests depend on it.
 function(attn_add_tool name)
   add_executable(${name} ${ARGN})
   attn_link_compiler(${name})
+  install(TARGETS ${name})
+  set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
+endfunction()
+
+# attn_add_client(NAME sources... [LIBS libraries])
+#
+# A program on the C ABI: it finds libattn.so beside it, in ../lib. It is
+# packaged, and the tests depend on it.
+function(attn_add_client name)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE attn ${ARG_LIBS})
+  target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+  set_target_properties(${name} PROPERTIES
+    BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN/../lib")
+  install(TARGETS ${name})
   set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
 endfunction()
 
@@ -40,5 +56,6 @@ function(attn_add_shared_library name)
     -Wl,--version-script=${exports} -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
     $<$<NOT:$<BOOL:${ATTN_SANITIZE}>>:-Wl,-z,defs>)
   set_target_properties(${name} PROPERTIES LINK_DEPENDS ${exports})
+  install(TARGETS ${name})
   set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
 endfunction()
