@@ -153,4 +153,35 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def AttnCheckLawsPass : Pass<"attn-check-laws", "::mlir::ModuleOp"> {
+  let summary = "Test that the monoids of a module obey their laws";
+  let description = [{
+    Expects: any module.
+
+    Produces: the same module. Every `attn.monoid` is evaluated on samples and
+    the two sides of each law of its kind compared: identity, associativity,
+    `r(a, a) = 1` and `r(a, b) r(b, c) = r(a, c)` (cocycle), `g(e) = 1` and
+    `g(a + b) = g(a) g(b)` (suffix, prefix), finite lifts and factors in
+    float32, no NaN for rows without live keys. Tests, not proofs; a monoid
+    with the same text is tested once in a process.
+
+    Example: softmax with a combine that adds fails with
+
+    ```
+    'attn.monoid' op breaks the law "rescale to itself: ..." ...
+    ```
+
+    Numerics: no effect.
+
+    Fails when: a law is broken; the error prints a counterexample.
+  }];
+  let options = [
+    Option<"properties", "properties", "bool", "false",
+           "Emit a remark with the properties of each monoid">
+  ];
+  let statistics = [
+    Statistic<"numChecked", "num-checked", "Monoids checked">
+  ];
+}
+
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_TD

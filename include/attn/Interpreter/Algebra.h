@@ -1,0 +1,121 @@
+//===- Algebra.h - The regions of a monoid as functions ---------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A monoid with its regions compiled, and the product of states that its kind
+// defines. The law checks, the tests and the reference interpreter use it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_INTERPRETER_ALGEBRA_H
+#define ATTN_INTERPRETER_ALGEBRA_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Interpreter/Interpreter.h"
+
+#include <optional>
+#include <string>
+
+namespace attn {
+
+/// A state, its statistics alone, or the results of a region.
+using Scalars = llvm::SmallVector<Scalar, 8>;
+
+/// Whether two numbers differ by no more than the rounding errors of float64
+/// explain: relative to themselves and, as cancellation loses that much, to
+/// the largest number computed on the way. NaN agrees with nothing.
+bool agree(double x, double y, double largest);
+
+/// "1.5", or "(1.5, 2)" for several.
+std::string printNumbers(llvm::ArrayRef<double> numbers);
+
+class Algebra {
+public:
+  static llvm::FailureOr<Algebra> compile(mlir::attn::MonoidOp op);
+
+  /// Both empty where a state has no statistics.
+  Scalars identity() const {
+    return identityProgram ? call(*identityProgram, {}) : Scalars();
+  }
+  Scalars combine(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const {
+    if (!combineProgram)
+      return {};
+    Scalars arguments(a);
+    arguments.append(b.begin(), b.end());
+    return call(*combineProgram, arguments);
+  }
+  /// Statistics, then weights; of a general monoid the state.
+  Scalars lift(llvm::ArrayRef<double> scores, llvm::ArrayRef<double> values,
+               int64_t position) const {
+    Scalars arguments;
+    for (double score : scores)
+      arguments.push_back(Scalar::ofFloat(score));
+    if (isGeneral) {
+      for (double value : values)
+        arguments.push_back(Scalar::ofFloat(value));
+      arguments.push_back(Scalar::ofInt(position));
+    }
+    return call(*liftProgram, arguments);
+  }
+  /// 1 where the region is absent.
+  double rescale(llvm::ArrayRef<Scalar> from, llvm::ArrayRef<Scalar> to) const {
+    if (!rescaleProgram)
+      return 1.0;
+    Scalars arguments(from);
+    arguments.append(to.begin(), to.end());
+    return call(*rescaleProgram, arguments)[0].f;
+  }
+  double gate(llvm::ArrayRef<Scalar> c) const {
+    return gateProgram ? call(*gateProgram, c)[0].f : 1.0;
+  }
+
+  /// The product of two whole states `c..., v...`.
+  Scalars multiply(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const;
+  /// The state of one key: its lift with the values multiplied in.
+  Scalars stateOf(llvm::ArrayRef<double> scores, llvm::ArrayRef<double> values,
+                  int64_t position) const;
+  /// The identity with zero components.
+  Scalars emptyState() const;
+
+  bool isEqual(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b,
+               bool exact) const;
+  bool isIdentity(llvm::ArrayRef<Scalar> c) const {
+    return isEqual(c, identity(), /*exact=*/true);
+  }
+  double sizeOf(llvm::ArrayRef<Scalar> state) const;
+  std::string print(llvm::ArrayRef<Scalar> state) const;
+  std::string printParams() const;
+
+  mlir::attn::MonoidKind kind = mlir::attn::MonoidKind::cocycle;
+  bool isGeneral = false;
+  unsigned numStats = 0, numComponents = 0, numScores = 0, numValues = 0,
+           numParams = 0;
+  llvm::SmallVector<bool> isValue, isFloat;
+  std::vector<double> constants;
+  bool hasFinalize = false;
+
+  /// Set by the trial.
+  Precision precision = Precision::F64;
+  Scalars params;
+  /// Raised by every call; reset by the trial.
+  mutable double largest = 0.0;
+
+private:
+  Scalars call(const RegionProgram &program,
+               llvm::ArrayRef<Scalar> arguments) const {
+    Scalars all(arguments), results;
+    all.append(params.begin(), params.end());
+    program.evaluate(all, results, precision, nullptr, &largest);
+    return results;
+  }
+
+  std::optional<RegionProgram> identityProgram, combineProgram, rescaleProgram,
+      gateProgram, liftProgram;
+};
+
+} // namespace attn
+
+#endif // ATTN_INTERPRETER_ALGEBRA_H

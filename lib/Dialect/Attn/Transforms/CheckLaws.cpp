@@ -1,0 +1,68 @@
+//===- CheckLaws.cpp - Test the laws of the monoids of a module -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// The tests are in lib/Analysis/Laws.cpp; the tiler asks for the same report,
+// so that no pipeline can leave them out.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Analysis/Laws.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+
+#define DEBUG_TYPE "attn-check-laws"
+
+namespace attn {
+#define GEN_PASS_DEF_ATTNCHECKLAWSPASS
+#include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+
+/// What the report says beside the laws, for tests and for --explain.
+static void remarkProperties(mlir::attn::MonoidOp monoid,
+                             const ::attn::LawReport &report) {
+  InFlightDiagnostic remark = monoid.emitRemark("properties:");
+  std::pair<StringRef, bool> properties[] = {
+      {"commutative", report.isCommutative},
+      {"trivial statistics", report.statsTrivial},
+      {"trivial factors", report.factorsTrivial},
+      {"rescale absorbs", report.rescaleAbsorbs},
+      {"dead is natural", report.deadIsNatural},
+      {"relaxed maximum", report.relaxedMax}};
+  StringRef separator = " ";
+  for (auto [name, holds] : properties)
+    if (holds) {
+      remark << separator << name;
+      separator = ", ";
+    }
+  for (auto [name, holds] :
+       llvm::zip(monoid.getOutputs(), report.finalize.gaugeInvariant))
+    if (holds) {
+      remark << separator << "gauge invariant " << name;
+      separator = ", ";
+    }
+}
+
+namespace {
+struct AttnCheckLawsPass
+    : ::attn::impl::AttnCheckLawsPassBase<AttnCheckLawsPass> {
+  using AttnCheckLawsPassBase::AttnCheckLawsPassBase;
+  void runOnOperation() override {
+    bool lawful = true;
+    getOperation().walk([&](mlir::attn::MonoidOp monoid) {
+      ++numChecked;
+      if (failed(::attn::verifyLaws(monoid))) {
+        lawful = false;
+        return;
+      }
+      if (properties)
+        remarkProperties(monoid, *::attn::checkLaws(monoid));
+    });
+    if (!lawful)
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

@@ -1,0 +1,160 @@
+//===- Algebra.cpp - The regions of a monoid as functions -----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Interpreter/Algebra.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+using ::attn::Algebra;
+using ::attn::RegionProgram;
+using ::attn::Scalar;
+using ::attn::Scalars;
+using mlir::attn::Component;
+using mlir::attn::MonoidKind;
+using mlir::attn::MonoidOp;
+
+namespace attn {
+bool agree(double x, double y, double largest) {
+  if (x == y)
+    return true;
+  return std::fabs(x - y) <=
+         1e-9 * std::max(std::fabs(x), std::fabs(y)) + 1e-12 * largest;
+}
+
+std::string printNumbers(ArrayRef<double> numbers) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (numbers.size() != 1)
+    stream << '(';
+  llvm::interleaveComma(numbers, stream,
+                        [&](double x) { stream << llvm::format("%.9g", x); });
+  if (numbers.size() != 1)
+    stream << ')';
+  return text;
+}
+} // namespace attn
+
+FailureOr<Algebra> Algebra::compile(MonoidOp op) {
+  Algebra algebra;
+  algebra.kind = op.getKind();
+  algebra.isGeneral = op.isGeneral();
+  algebra.numStats = op.getNumStats();
+  algebra.numComponents = op.getNumComponents();
+  algebra.numScores = op.getNumScores();
+  algebra.numValues = op.getNumValues();
+  algebra.numParams = op.getNumParams();
+  algebra.hasFinalize = !op.getFinalize().empty();
+  for (Type type : op.getStats().getAsValueRange<TypeAttr>())
+    algebra.isFloat.push_back(isa<FloatType>(type));
+  for (unsigned i = 0; i < algebra.numComponents; ++i) {
+    algebra.isFloat.push_back(true);
+    algebra.isValue.push_back(op.getComponent(i) == Component::value);
+  }
+
+  std::pair<Region *, std::optional<RegionProgram> *> regions[] = {
+      {&op.getIdentity(), &algebra.identityProgram},
+      {&op.getCombine(), &algebra.combineProgram},
+      {&op.getRescale(), &algebra.rescaleProgram},
+      {&op.getGate(), &algebra.gateProgram},
+      {&op.getLift(), &algebra.liftProgram}};
+  for (auto [region, into] : regions) {
+    if (region->empty())
+      continue;
+    FailureOr<RegionProgram> program = RegionProgram::compile(*region);
+    if (failed(program))
+      return failure();
+    llvm::append_range(algebra.constants, program->getFloatConstants());
+    *into = std::move(*program);
+  }
+  bool hasState = algebra.isGeneral || algebra.numStats;
+  if (!algebra.liftProgram ||
+      (hasState && (!algebra.identityProgram || !algebra.combineProgram)))
+    return op.emitOpError("expected the regions identity, combine and lift");
+  return algebra;
+}
+
+Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
+  if (isGeneral)
+    return combine(a, b);
+  ArrayRef<Scalar> ca = a.take_front(numStats), cb = b.take_front(numStats);
+  Scalars c = combine(ca, cb);
+  double alpha = 1.0, beta = 1.0;
+  if (kind == MonoidKind::suffix)
+    alpha = gate(cb);
+  if (kind == MonoidKind::prefix)
+    beta = gate(ca);
+  if (kind == MonoidKind::cocycle && numStats) {
+    // A factor from the identity is 0 and is not evaluated.
+    alpha = isIdentity(ca) ? 0.0 : rescale(ca, c);
+    beta = isIdentity(cb) ? 0.0 : rescale(cb, c);
+  }
+  for (unsigned i = numStats; i < numStats + numComponents; ++i) {
+    double left = alpha == 0.0 ? 0.0 : alpha * a[i].f;
+    double right = beta == 0.0 ? 0.0 : beta * b[i].f;
+    c.push_back(Scalar::ofFloat(left + right));
+    largest = std::max({largest, std::fabs(left), std::fabs(right)});
+  }
+  return c;
+}
+
+Scalars Algebra::stateOf(ArrayRef<double> scores, ArrayRef<double> values,
+                         int64_t position) const {
+  Scalars state = lift(scores, values, position);
+  if (isGeneral)
+    return state;
+  unsigned next = 0;
+  for (unsigned i = 0; i < numComponents; ++i)
+    if (isValue[i])
+      state[numStats + i].f *= values[next++];
+  return state;
+}
+
+Scalars Algebra::emptyState() const {
+  Scalars state = identity();
+  if (!isGeneral)
+    state.append(numComponents, Scalar::ofFloat(0.0));
+  return state;
+}
+
+bool Algebra::isEqual(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
+                      bool exact) const {
+  for (auto [i, x, y] : llvm::enumerate(a, b)) {
+    if (!isFloat[i] ? x.i != y.i
+                    : (exact ? x.f != y.f : !agree(x.f, y.f, largest)))
+      return false;
+  }
+  return true;
+}
+
+double Algebra::sizeOf(ArrayRef<Scalar> state) const {
+  double size = 0.0;
+  for (auto [i, x] : llvm::enumerate(state)) {
+    double magnitude = isFloat[i] ? std::fabs(x.f) : std::fabs(double(x.i));
+    if (std::isfinite(magnitude))
+      size = std::max(size, magnitude);
+  }
+  return size;
+}
+
+std::string Algebra::print(ArrayRef<Scalar> state) const {
+  SmallVector<double> numbers;
+  for (auto [i, x] : llvm::enumerate(state))
+    numbers.push_back(isFloat[i] ? x.f : double(x.i));
+  return printNumbers(numbers);
+}
+
+std::string Algebra::printParams() const {
+  SmallVector<double> numbers;
+  for (Scalar x : params)
+    numbers.push_back(x.f);
+  return params.empty() ? "" : " with params = " + printNumbers(numbers);
+}

@@ -1,0 +1,473 @@
+//===- Interpreter.cpp - Evaluates regions on scalars ---------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Interpreter/Interpreter.h"
+#include "attn/Support/Float16.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/bit.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace attn;
+using namespace mlir;
+
+namespace {
+enum Opcode : uint16_t {
+#define FLOAT(opcode, operation, value) opcode,
+#define TEST(opcode, operation, value) opcode,
+#define INT(opcode, operation, value) opcode,
+#define CONVERT(opcode, operation) opcode,
+#include "Opcodes.def"
+};
+
+/// The result of an operation that defines none (division by zero, a shift by
+/// too much) is 0: the same on every run, and no trap.
+enum class Rounding { Truncate, Floor, Ceil };
+} // namespace
+
+static uint64_t divide(int64_t a, int64_t b, Rounding rounding) {
+  if (b == 0)
+    return 0;
+  if (b == -1)
+    return uint64_t(0) - uint64_t(a);
+  int64_t quotient = a / b;
+  if (a % b != 0) {
+    bool positive = (a < 0) == (b < 0);
+    if (rounding == Rounding::Floor && !positive)
+      --quotient;
+    if (rounding == Rounding::Ceil && positive)
+      ++quotient;
+  }
+  return quotient;
+}
+
+static uint64_t integerPower(int64_t base, int64_t exponent) {
+  if (exponent < 0) {
+    if (base == 1)
+      return 1;
+    return base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+  }
+  uint64_t result = 1, factor = base;
+  for (uint64_t e = exponent; e; e >>= 1) {
+    if (e & 1)
+      result *= factor;
+    factor *= factor;
+  }
+  return result;
+}
+
+/// The larger; NaN where either is; +0 before -0.
+static double maximum(double a, double b) {
+  if (std::isnan(a) || std::isnan(b))
+    return a + b;
+  if (a == b)
+    return std::signbit(a) ? b : a;
+  return a > b ? a : b;
+}
+
+static const llvm::StringMap<Opcode> &getOpcodes() {
+  static const llvm::StringMap<Opcode> opcodes = {
+#define FLOAT(opcode, operation, value) {operation, opcode},
+#define TEST(opcode, operation, value) {operation, opcode},
+#define INT(opcode, operation, value) {operation, opcode},
+#define CONVERT(opcode, operation) {operation, opcode},
+#include "Opcodes.def"
+  };
+  return opcodes;
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+llvm::FailureOr<RegionProgram::Format> RegionProgram::getFormat(Type type) {
+  if (type.isF64())
+    return Format::F64;
+  if (type.isF32())
+    return Format::F32;
+  if (type.isF16())
+    return Format::F16;
+  if (type.isBF16())
+    return Format::BF16;
+  if (type.isIndex())
+    return Format::I64;
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    switch (integer.getWidth()) {
+    case 1:
+      return Format::I1;
+    case 8:
+      return Format::I8;
+    case 16:
+      return Format::I16;
+    case 32:
+      return Format::I32;
+    case 64:
+      return Format::I64;
+    }
+  }
+  return failure();
+}
+
+struct RegionProgram::Compiler {
+  RegionProgram program;
+  llvm::DenseMap<Value, uint16_t> registers;
+
+  LogicalResult addOperation(Operation &op);
+  LogicalResult reject(Operation &op, StringRef why) {
+    return op.emitError("expected an operation that regions may hold, but '")
+           << op.getName() << "' " << why;
+  }
+};
+
+LogicalResult RegionProgram::Compiler::addOperation(Operation &op) {
+  auto found = getOpcodes().find(op.getName().getStringRef());
+  if (found == getOpcodes().end() || op.getNumResults() != 1)
+    return reject(op, "cannot be evaluated");
+  Instruction instruction = {};
+  instruction.opcode = found->second;
+  FailureOr<Format> result = getFormat(op.getResult(0).getType());
+  if (failed(result))
+    return reject(op, "has a result of a type that cannot be evaluated");
+  instruction.format = *result;
+
+  uint16_t *slots[] = {&instruction.a, &instruction.b, &instruction.c};
+  bool isExtract = found->second == Extract;
+  for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
+    auto it = registers.find(operand);
+    if (it == registers.end())
+      return reject(op, "reads a value from outside of the region");
+    if (isExtract && i > 0) {
+      program.indexRegisters.push_back(it->second);
+      continue;
+    }
+    if (i >= 3)
+      return reject(op, "cannot be evaluated");
+    *slots[i] = it->second;
+  }
+  if (isExtract) {
+    if (!isa<BlockArgument>(op.getOperand(0)))
+      return reject(op, "reads a tensor that is not a capture");
+    instruction.b = op.getNumOperands() - 1;
+    instruction.extra = program.indexRegisters.size() - instruction.b;
+  } else {
+    // Comparisons follow the type of what they compare.
+    FailureOr<Format> operand = getFormat(op.getOperand(0).getType());
+    if (failed(operand))
+      return reject(op, "has an operand of a type that cannot be evaluated");
+    instruction.operand = *operand;
+    if (auto compare = dyn_cast<arith::CmpFOp>(op))
+      instruction.extra = static_cast<uint16_t>(compare.getPredicate());
+    if (auto compare = dyn_cast<arith::CmpIOp>(op))
+      instruction.extra = static_cast<uint16_t>(compare.getPredicate());
+  }
+  program.instructions.push_back(instruction);
+  return success();
+}
+
+FailureOr<RegionProgram> RegionProgram::compile(Region &region) {
+  Compiler compiler;
+  RegionProgram &program = compiler.program;
+  if (!region.hasOneBlock())
+    return region.getParentOp()->emitError(
+        "expected a region of one block to evaluate");
+  Block &block = region.front();
+  program.numArguments = block.getNumArguments();
+  constexpr size_t maxRegisters = 60000;
+  if (block.getNumArguments() + block.getOperations().size() > maxRegisters)
+    return region.getParentOp()->emitError("expected a region of at most ")
+           << maxRegisters << " operations";
+  for (BlockArgument argument : block.getArguments()) {
+    compiler.registers[argument] = program.numRegisters++;
+    program.floatArguments.push_back(isa<FloatType>(argument.getType()));
+  }
+
+  for (Operation &op : block.without_terminator()) {
+    auto constant = dyn_cast<arith::ConstantOp>(op);
+    if (!constant)
+      continue;
+    Scalar value;
+    if (auto attr = dyn_cast<FloatAttr>(constant.getValue())) {
+      value.f = attr.getValueAsDouble();
+      program.floatConstants.push_back(value.f);
+    } else if (auto attr = dyn_cast<IntegerAttr>(constant.getValue())) {
+      value.i = attr.getType().isInteger(1)
+                    ? int64_t(attr.getValue().getZExtValue())
+                    : attr.getValue().getSExtValue();
+    } else {
+      return compiler.reject(op, "is not a scalar");
+    }
+    program.constants.push_back(value);
+    compiler.registers[constant] = program.numRegisters++;
+  }
+  for (Operation &op : block.without_terminator()) {
+    if (isa<arith::ConstantOp>(op))
+      continue;
+    if (failed(compiler.addOperation(op)))
+      return failure();
+    compiler.registers[op.getResult(0)] = program.numRegisters;
+    program.instructions.back().destination = program.numRegisters++;
+  }
+  for (Value result : block.back().getOperands()) {
+    auto it = compiler.registers.find(result);
+    if (it == compiler.registers.end())
+      return compiler.reject(block.back(),
+                             "reads a value from outside of the region");
+    program.resultRegisters.push_back(it->second);
+    program.floatResults.push_back(isa<FloatType>(result.getType()));
+  }
+  return program;
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+static bool compareFloats(uint16_t predicate, double a, double b) {
+  bool unordered = std::isnan(a) || std::isnan(b);
+  switch (static_cast<arith::CmpFPredicate>(predicate)) {
+  case arith::CmpFPredicate::AlwaysFalse:
+    return false;
+  case arith::CmpFPredicate::OEQ:
+    return a == b;
+  case arith::CmpFPredicate::OGT:
+    return a > b;
+  case arith::CmpFPredicate::OGE:
+    return a >= b;
+  case arith::CmpFPredicate::OLT:
+    return a < b;
+  case arith::CmpFPredicate::OLE:
+    return a <= b;
+  case arith::CmpFPredicate::ONE:
+    return !unordered && a != b;
+  case arith::CmpFPredicate::ORD:
+    return !unordered;
+  case arith::CmpFPredicate::UEQ:
+    return unordered || a == b;
+  case arith::CmpFPredicate::UGT:
+    return unordered || a > b;
+  case arith::CmpFPredicate::UGE:
+    return unordered || a >= b;
+  case arith::CmpFPredicate::ULT:
+    return unordered || a < b;
+  case arith::CmpFPredicate::ULE:
+    return unordered || a <= b;
+  case arith::CmpFPredicate::UNE:
+    return unordered || a != b;
+  case arith::CmpFPredicate::UNO:
+    return unordered;
+  case arith::CmpFPredicate::AlwaysTrue:
+    return true;
+  }
+  return false;
+}
+
+static bool compareIntegers(uint16_t predicate, int64_t a, int64_t b,
+                            uint64_t ua, uint64_t ub) {
+  switch (static_cast<arith::CmpIPredicate>(predicate)) {
+  case arith::CmpIPredicate::eq:
+    return ua == ub;
+  case arith::CmpIPredicate::ne:
+    return ua != ub;
+  case arith::CmpIPredicate::slt:
+    return a < b;
+  case arith::CmpIPredicate::sle:
+    return a <= b;
+  case arith::CmpIPredicate::sgt:
+    return a > b;
+  case arith::CmpIPredicate::sge:
+    return a >= b;
+  case arith::CmpIPredicate::ult:
+    return ua < ub;
+  case arith::CmpIPredicate::ule:
+    return ua <= ub;
+  case arith::CmpIPredicate::ugt:
+    return ua > ub;
+  case arith::CmpIPredicate::uge:
+    return ua >= ub;
+  }
+  return false;
+}
+
+/// A float to integer conversion, saturating; 0 for NaN.
+static int64_t toInteger(double value, double low, double high) {
+  if (std::isnan(value))
+    return 0;
+  value = std::trunc(value);
+  if (value < low)
+    value = low;
+  if (value >= high)
+    return high >= 0x1p64 ? -1 : int64_t(uint64_t(high) - 1);
+  return value < 0 ? int64_t(value) : int64_t(uint64_t(value));
+}
+
+template <bool RoundEach, bool Track>
+void RegionProgram::run(MutableArrayRef<Scalar> registers, ReadTensor read,
+                        double *largest) const {
+  auto bitsOf = [](Format format) -> unsigned {
+    constexpr unsigned bits[] = {64, 32, 16, 16, 1, 8, 16, 32, 64};
+    return bits[static_cast<unsigned>(format)];
+  };
+  auto zeroExtended = [](int64_t value, unsigned bits) -> uint64_t {
+    return bits == 64 ? uint64_t(value)
+                      : uint64_t(value) & ((uint64_t(1) << bits) - 1);
+  };
+  auto wrap = [](uint64_t value, unsigned bits) -> int64_t {
+    if (bits == 1)
+      return value & 1;
+    return int64_t(value << (64 - bits)) >> (64 - bits);
+  };
+  auto roundTo = [](double value, Format format) -> double {
+    if constexpr (RoundEach) {
+      if (format == Format::F32)
+        return static_cast<float>(value);
+      if (format == Format::F16)
+        return support::roundToF16(value);
+      if (format == Format::BF16)
+        return support::roundToBF16(value);
+    }
+    return value;
+  };
+
+  for (const Instruction &in : instructions) {
+    Scalar result;
+    Scalar &x = registers[in.a], &y = registers[in.b], &z = registers[in.c];
+    switch (static_cast<Opcode>(in.opcode)) {
+#define FLOAT(opcode, operation, value)                                        \
+  case opcode: {                                                               \
+    [[maybe_unused]] double a = x.f, b = y.f, c = z.f;                         \
+    result.f = roundTo(value, in.format);                                      \
+    if constexpr (Track)                                                       \
+      if (std::fabs(result.f) > *largest && std::isfinite(result.f))           \
+        *largest = std::fabs(result.f);                                        \
+    break;                                                                     \
+  }
+#define TEST(opcode, operation, value)                                         \
+  case opcode: {                                                               \
+    double a = x.f;                                                            \
+    result.i = value;                                                          \
+    break;                                                                     \
+  }
+#define INT(opcode, operation, value)                                          \
+  case opcode: {                                                               \
+    unsigned bits = bitsOf(in.format);                                         \
+    /* A one-bit integer is 0 or -1 where signs count. */                      \
+    [[maybe_unused]] int64_t a = bits == 1 ? -x.i : x.i,                       \
+                             b = bits == 1 ? -y.i : y.i;                       \
+    [[maybe_unused]] uint64_t ua = zeroExtended(x.i, bits),                    \
+                              ub = zeroExtended(y.i, bits);                    \
+    result.i = wrap(static_cast<uint64_t>(value), bits);                       \
+    break;                                                                     \
+  }
+#define CONVERT(opcode, operation)
+#include "Opcodes.def"
+    case FPowI:
+      result.f = roundTo(std::pow(x.f, double(y.i)), in.format);
+      break;
+    case SIToFP:
+      result.f =
+          roundTo(double(in.operand == Format::I1 ? -x.i : x.i), in.format);
+      break;
+    case UIToFP:
+      result.f =
+          roundTo(double(zeroExtended(x.i, bitsOf(in.operand))), in.format);
+      break;
+    case FPToSI: {
+      unsigned bits = bitsOf(in.format);
+      result.i = wrap(
+          toInteger(x.f, -std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1)),
+          bits);
+      break;
+    }
+    case FPToUI: {
+      unsigned bits = bitsOf(in.format);
+      result.i = wrap(toInteger(x.f, 0.0, std::ldexp(1.0, bits)), bits);
+      break;
+    }
+    case ExtSI:
+    case IndexCast:
+      result.i = wrap(in.operand == Format::I1 ? -x.i : x.i, bitsOf(in.format));
+      break;
+    case ExtUI:
+    case IndexCastUI:
+      result.i = wrap(zeroExtended(x.i, bitsOf(in.operand)), bitsOf(in.format));
+      break;
+    case TruncI:
+      result.i = wrap(x.i, bitsOf(in.format));
+      break;
+    case Bitcast: {
+      using support::bitCast;
+      uint64_t bits = x.i;
+      if (in.operand == Format::F64)
+        bits = bitCast<uint64_t>(x.f);
+      else if (in.operand == Format::F32)
+        bits = bitCast<uint32_t>(float(x.f));
+      else if (in.operand == Format::F16)
+        bits = support::doubleToF16(x.f);
+      else if (in.operand == Format::BF16)
+        bits = support::doubleToBF16(x.f);
+      if (in.format == Format::F64)
+        result.f = bitCast<double>(bits);
+      else if (in.format == Format::F32)
+        result.f = bitCast<float>(uint32_t(bits));
+      else if (in.format == Format::F16)
+        result.f = support::f16ToFloat(uint16_t(bits));
+      else if (in.format == Format::BF16)
+        result.f = support::bf16ToFloat(uint16_t(bits));
+      else
+        result.i = wrap(bits, bitsOf(in.format));
+      break;
+    }
+    case CmpF:
+      result.i = compareFloats(in.extra, x.f, y.f);
+      break;
+    case CmpI: {
+      unsigned bits = bitsOf(in.operand);
+      result.i = compareIntegers(
+          in.extra, bits == 1 ? -x.i : x.i, bits == 1 ? -y.i : y.i,
+          zeroExtended(x.i, bits), zeroExtended(y.i, bits));
+      break;
+    }
+    case Select:
+      result = x.i ? y : z;
+      break;
+    case Extract: {
+      SmallVector<int64_t, 4> indices;
+      for (unsigned i = 0; i < in.b; ++i)
+        indices.push_back(registers[indexRegisters[in.extra + i]].i);
+      result = read ? read(in.a, indices) : Scalar::ofInt(0);
+      break;
+    }
+    }
+    registers[in.destination] = result;
+  }
+}
+
+void RegionProgram::evaluate(ArrayRef<Scalar> arguments,
+                             SmallVectorImpl<Scalar> &results,
+                             Precision precision, ReadTensor read,
+                             double *largest) const {
+  SmallVector<Scalar, 64> registers;
+  registers.resize_for_overwrite(numRegisters);
+  llvm::copy(arguments.take_front(numArguments), registers.begin());
+  llvm::copy(constants, registers.begin() + numArguments);
+  if (precision == Precision::F32)
+    largest ? run<true, true>(registers, read, largest)
+            : run<true, false>(registers, read, largest);
+  else
+    largest ? run<false, true>(registers, read, largest)
+            : run<false, false>(registers, read, largest);
+  results.clear();
+  for (uint16_t result : resultRegisters)
+    results.push_back(registers[result]);
+}
