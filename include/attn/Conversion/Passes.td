@@ -63,4 +63,53 @@ def ConvertPlanToLLVM : Pass<"convert-plan-to-llvm", "::mlir::ModuleOp"> {
   ];
 }
 
+def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
+  let summary = "Lower tile kernels to vector loops over cache-sized scratch";
+  let description = [{
+    Expects: kernels (`tile.kernel`) whose tiles have 1 column or a multiple
+    of 16, operands of `tile.dot` and `tile.load` as attn-tile makes them.
+
+    Produces: the same kernels on `scf`, `vector`, `memref`, `arith` and
+    `math`, with one more argument, the scratch of the work item
+    (`memref<Nxi8>`), and the attribute `tile.scratch_bytes = N`. Tile values
+    become slices of the scratch at static offsets; states that loops carry
+    are updated in place. A right operand of a dot is packed once per load
+    into the panels that the micro kernel streams: f32 panels of a few vector
+    registers' width, or pairs of bf16 (VNNI) for AMX tiles and AVX512-BF16.
+
+    Example: `tile.fill %x : f32 -> !tile.tile<32x16xf32>` becomes a loop over
+    rows that stores a `vector<16xf32>` splat of `%x`.
+
+    Before:
+
+    ```mlir
+    func.func @kernel(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+      %zero = arith.constant 0.0 : f32
+      %c0 = arith.constant 0 : index
+      %t = tile.fill %zero : f32 -> !tile.tile<32x16xf32>
+      tile.store %t, %m[%block, %c0] : !tile.tile<32x16xf32>, memref<?x16xf32, strided<[?, 1]>>
+      return
+    }
+    ```
+
+    Numerics: dots sum in f32 in a fixed order that depends on the target and
+    the schedule only; row reductions take columns in a fixed interleaved
+    order unless `ordered`. bf16 x bf16 products are exact before the sum;
+    AVX512-BF16 and AMX flush denormal inputs.
+
+    Fails when: a tile has a column count other than 1 or a multiple of 16, or
+    a body holds an operation that has no vector form.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"\"",
+           "Target to generate code for; empty: the module's `attn.target`, "
+           "else the host">
+  ];
+  let dependentDialects = [
+    "::mlir::vector::VectorDialect", "::mlir::scf::SCFDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::math::MathDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect"
+  ];
+}
+
 #endif // ATTN_CONVERSION_PASSES_TD

@@ -1,0 +1,447 @@
+//===- Dot.cpp - Micro kernels of the matrix products ---------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Three micro kernels, by the form of the right operand:
+//
+//   panels  f32 outer products: a block of rows times one panel, accumulators
+//           in vector registers, one broadcast of the left operand per row
+//   pairs   the same on pairs of bf16 with vdpbf16ps
+//   AMX     16x32 by 32x16 bf16 tile products, two by two
+//
+// The accumulator block stays in registers over the whole K of the tile, so a
+// running output is read, rescaled and written once per key tile.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+/// Rows of an AMX tile, and bf16 columns of its left operand.
+static constexpr int64_t amxRows = 16, amxDepth = 32;
+
+/// Rows of accumulators beside one panel: they, the panel's vectors and one
+/// broadcast must fit the register file.
+static int64_t microRows(const ::attn::TargetInfo &target, int64_t rows) {
+  int64_t limit =
+      std::min<int64_t>(8, (target.numVectorRegisters - panelVectors - 2) /
+                               panelVectors);
+  for (int64_t candidate = limit; candidate > 1; --candidate)
+    if (rows % candidate == 0)
+      return candidate;
+  return 1;
+}
+
+bool KernelLowering::usesPairs(DotOp op) {
+  return op.getLhs().getType().getElementType().isBF16() &&
+         op.getRhs().getType().getElementType().isBF16() && target.hasBf16Dot &&
+         op.getType().getCols() % pairColumns == 0 &&
+         op.getLhs().getType().getCols() % amxDepth == 0;
+}
+
+bool KernelLowering::usesAmx(DotOp op) {
+  return usesPairs(op) && target.hasAmxBf16 &&
+         op.getType().getRows() % amxRows == 0;
+}
+
+Layout KernelLowering::rhsLayout(DotOp op) {
+  if (usesPairs(op))
+    return op.getTransposeRhs() ? Layout::PairsTransposed : Layout::Pairs;
+  return op.getTransposeRhs() ? Layout::PanelsTransposed : Layout::Panels;
+}
+
+FailureOr<Value> KernelLowering::packed(Value value, Layout layout,
+                                        Location loc) {
+  auto it = packedBuffers.find({value, static_cast<int>(layout)});
+  if (it != packedBuffers.end())
+    return it->second;
+  emitError(loc, "expected the right operand of tile.dot to be a tile.load");
+  return failure();
+}
+
+LogicalResult KernelLowering::lowerDot(DotOp op) {
+  Location loc = op.getLoc();
+  FailureOr<Value> rhs = packed(op.getRhs(), rhsLayout(op), loc);
+  if (failed(rhs))
+    return failure();
+  Value lhs = buffer(op.getLhs());
+  Value acc = op.getAcc() ? buffer(op.getAcc()) : Value();
+  Value scale = op.getScale() ? buffer(op.getScale()) : Value();
+  Value out = resultBuffer(op.getResult(),
+                           op.getAcc() ? ValueRange(op.getAcc()) : ValueRange(),
+                           op);
+  if (usesAmx(op)) {
+    configureAmx();
+    if (acc) {
+      if (scale)
+        scaleRows(acc, scale, out, op.getType(), loc);
+      else
+        copy(acc, out, op.getType(), loc);
+    }
+    dotAmx(op, lhs, *rhs, acc, out);
+    return success();
+  }
+  if (usesPairs(op))
+    dotPairs(op, lhs, *rhs, acc, scale, out);
+  else
+    dotPanels(op, lhs, *rhs, acc, scale, out);
+  return success();
+}
+
+void KernelLowering::scaleRows(Value from, Value scale, Value to,
+                               TileType type, Location loc) {
+  loop(type.getRows(), 1, loc, [&](Value r) {
+    Value factor = memref::LoadOp::create(builder, loc, scale, r);
+    auto scaleRow = [&]() {
+      Value factors = splat(factor, lanes);
+      for (int64_t c = 0; c < type.getCols(); c += lanes) {
+        Value row = loadVector(from, {r, index(c)}, lanes);
+        storeVector(arith::MulFOp::create(builder, loc, row, factors), to,
+                    {r, index(c)});
+      }
+    };
+    if (from != to)
+      return scaleRow();
+    // Once the statistic has settled the factor is 1 for most rows.
+    Value changes = arith::CmpFOp::create(
+        builder, loc, arith::CmpFPredicate::UNE, factor,
+        constant(builder.getF32FloatAttr(1.0)));
+    auto branch = scf::IfOp::create(builder, loc, changes);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scaleRow();
+  });
+}
+
+void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
+                               Value scale, Value out) {
+  Location loc = op.getLoc();
+  TileType type = op.getType();
+  int64_t depth = op.getLhs().getType().getCols();
+  int64_t rows = type.getRows(), cols = type.getCols();
+  int64_t blockRows = microRows(target, rows);
+  Type f32 = builder.getF32Type();
+
+  // `numVectors` vectors of columns from `col`; the panel starts at `start`.
+  auto panel = [&](Value start, Value col, int64_t numVectors) {
+    loop(rows, blockRows, loc, [&](Value r0) {
+      SmallVector<Value> accumulators, rowIndices;
+      for (int64_t r = 0; r < blockRows; ++r) {
+        Value row = arith::AddIOp::create(builder, loc, r0, index(r));
+        rowIndices.push_back(row);
+        Value factor;
+        if (acc && scale)
+          factor = splat(memref::LoadOp::create(builder, loc, scale, row),
+                         lanes);
+        for (int64_t v = 0; v < numVectors; ++v) {
+          Value initial = zero(vec(lanes, f32));
+          if (acc) {
+            Value c = arith::AddIOp::create(builder, loc, col,
+                                            index(v * lanes));
+            initial = loadVector(acc, {row, c}, lanes);
+            if (factor)
+              initial = arith::MulFOp::create(builder, loc, initial, factor);
+          }
+          accumulators.push_back(initial);
+        }
+      }
+      auto forOp = scf::ForOp::create(builder, loc, index(0), index(depth),
+                                      index(1), accumulators);
+      {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToStart(forOp.getBody());
+        Value k = forOp.getInductionVar();
+        Value offset = arith::AddIOp::create(
+            builder, loc, start,
+            arith::MulIOp::create(builder, loc, k,
+                                  index(numVectors * lanes)));
+        SmallVector<Value> columns, next;
+        for (int64_t v = 0; v < numVectors; ++v)
+          columns.push_back(loadVector(
+              rhs,
+              arith::AddIOp::create(builder, loc, offset, index(v * lanes))
+                  .getResult(),
+              lanes));
+        for (int64_t r = 0; r < blockRows; ++r) {
+          Value element = memref::LoadOp::create(builder, loc, lhs,
+                                                 ValueRange{rowIndices[r], k});
+          Value row = splat(toFloat(element, f32), lanes);
+          for (int64_t v = 0; v < numVectors; ++v) {
+            Value sum = forOp.getRegionIterArgs()[r * numVectors + v];
+            if (target.hasFma)
+              next.push_back(
+                  math::FmaOp::create(builder, loc, row, columns[v], sum));
+            else
+              next.push_back(arith::AddFOp::create(
+                  builder, loc,
+                  arith::MulFOp::create(builder, loc, row, columns[v]), sum));
+          }
+        }
+        builder.setInsertionPointToEnd(forOp.getBody());
+        scf::YieldOp::create(builder, loc, next);
+      }
+      for (int64_t r = 0; r < blockRows; ++r)
+        for (int64_t v = 0; v < numVectors; ++v) {
+          Value c =
+              arith::AddIOp::create(builder, loc, col, index(v * lanes));
+          storeVector(forOp.getResult(r * numVectors + v), out,
+                      {rowIndices[r], c});
+        }
+    });
+  };
+  int64_t panelWidth = panelVectors * lanes;
+  int64_t whole = cols / panelWidth * panelWidth;
+  if (whole)
+    loop(whole, panelWidth, loc, [&](Value col) {
+      Value start = arith::MulIOp::create(builder, loc, col, index(depth));
+      panel(start, col, panelVectors);
+    });
+  if (cols > whole)
+    panel(index(whole * depth), index(whole), (cols - whole) / lanes);
+}
+
+void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
+                              Value scale, Value out) {
+  Location loc = op.getLoc();
+  TileType type = op.getType();
+  int64_t depth = op.getLhs().getType().getCols();
+  int64_t rows = type.getRows(), cols = type.getCols();
+  int64_t blockRows = microRows(target, rows);
+  Type f32 = builder.getF32Type(), bf16 = builder.getBF16Type();
+  VectorType sumType = vec(pairColumns, f32);
+  VectorType pairType = vec(2 * pairColumns, bf16);
+
+  auto block = [&](Value col, int64_t numVectors) {
+    loop(rows, blockRows, loc, [&](Value r0) {
+      SmallVector<Value> accumulators, rowIndices;
+      for (int64_t r = 0; r < blockRows; ++r) {
+        Value row = arith::AddIOp::create(builder, loc, r0, index(r));
+        rowIndices.push_back(row);
+        Value factor;
+        if (acc && scale)
+          factor = splat(memref::LoadOp::create(builder, loc, scale, row),
+                         pairColumns);
+        for (int64_t v = 0; v < numVectors; ++v) {
+          Value initial = zero(sumType);
+          if (acc) {
+            Value c = arith::AddIOp::create(builder, loc, col,
+                                            index(v * pairColumns));
+            initial = loadVector(acc, {row, c}, pairColumns);
+            if (factor)
+              initial = arith::MulFOp::create(builder, loc, initial, factor);
+          }
+          accumulators.push_back(initial);
+        }
+      }
+      auto forOp = scf::ForOp::create(builder, loc, index(0), index(depth),
+                                      index(2), accumulators);
+      {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToStart(forOp.getBody());
+        Value k = forOp.getInductionVar();
+        SmallVector<Value> columns, next;
+        for (int64_t v = 0; v < numVectors; ++v) {
+          Value c = arith::AddIOp::create(builder, loc, col,
+                                          index(v * pairColumns));
+          Value offset = arith::AddIOp::create(
+              builder, loc,
+              arith::MulIOp::create(builder, loc, c, index(depth)),
+              arith::MulIOp::create(builder, loc, k, index(pairColumns)));
+          columns.push_back(loadVector(rhs, offset, 2 * pairColumns));
+        }
+        for (int64_t r = 0; r < blockRows; ++r) {
+          Value pair = loadVector(lhs, {rowIndices[r], k}, 2);
+          Value word = vector::ExtractOp::create(
+              builder, loc,
+              vector::BitCastOp::create(builder, loc,
+                                        vec(1, builder.getI32Type()), pair),
+              0);
+          Value row = vector::BitCastOp::create(builder, loc, pairType,
+                                                splat(word, pairColumns));
+          for (int64_t v = 0; v < numVectors; ++v) {
+            Value sum = forOp.getRegionIterArgs()[r * numVectors + v];
+            next.push_back(
+                LLVM::CallIntrinsicOp::create(
+                    builder, loc, sumType,
+                    builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+                    ValueRange{sum, row, columns[v]})
+                    .getResult(0));
+          }
+        }
+        builder.setInsertionPointToEnd(forOp.getBody());
+        scf::YieldOp::create(builder, loc, next);
+      }
+      for (int64_t r = 0; r < blockRows; ++r)
+        for (int64_t v = 0; v < numVectors; ++v) {
+          Value c = arith::AddIOp::create(builder, loc, col,
+                                          index(v * pairColumns));
+          storeVector(forOp.getResult(r * numVectors + v), out,
+                      {rowIndices[r], c});
+        }
+    });
+  };
+  int64_t width = panelVectors * pairColumns;
+  int64_t whole = cols / width * width;
+  if (whole)
+    loop(whole, width, loc, [&](Value col) { block(col, panelVectors); });
+  if (cols > whole)
+    block(index(whole), (cols - whole) / pairColumns);
+}
+
+//===----------------------------------------------------------------------===//
+// AMX
+//===----------------------------------------------------------------------===//
+
+/// Address of element `offset` elements into `memref`, from its strided form.
+static Value addressOf(OpBuilder &builder, Location loc, Value memref,
+                       ValueRange indices) {
+  auto type = cast<MemRefType>(memref.getType());
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  auto [strides, offset] = type.getStridesAndOffset();
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc,
+                                                              memref);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto add = [&](Value value, int64_t factor) {
+    base = arith::AddIOp::create(
+        builder, loc, base,
+        arith::MulIOp::create(builder, loc, value, constant(factor * bytes)));
+  };
+  if (ShapedType::isDynamic(offset)) {
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(builder, loc, memref);
+    add(metadata.getOffset(), 1);
+  } else if (offset) {
+    add(constant(offset), 1);
+  }
+  for (auto [value, stride] : llvm::zip(indices, strides))
+    add(value, stride);
+  Value address = arith::IndexCastOp::create(builder, loc,
+                                             builder.getI64Type(), base);
+  return LLVM::IntToPtrOp::create(
+      builder, loc, LLVM::LLVMPointerType::get(builder.getContext()), address);
+}
+
+static void amxCall(OpBuilder &builder, Location loc, StringRef name,
+                    ArrayRef<int64_t> tiles, Value pointer = {},
+                    int64_t stride = 0) {
+  SmallVector<Value> operands;
+  for (int64_t tile : tiles)
+    operands.push_back(LLVM::ConstantOp::create(
+        builder, loc, builder.getI8Type(), builder.getI8IntegerAttr(tile)));
+  if (pointer) {
+    operands.push_back(pointer);
+    if (stride)
+      operands.push_back(
+          LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
+                                   builder.getI64IntegerAttr(stride)));
+  }
+  LLVM::CallIntrinsicOp::create(builder, loc, builder.getStringAttr(name),
+                                operands);
+}
+
+void KernelLowering::configureAmx() {
+  if (amxConfigured)
+    return;
+  amxConfigured = true;
+  // Tile palette 1: every register 16 rows of 64 bytes. Layout of the 64-byte
+  // configuration: Intel SDM, LDTILECFG.
+  OpBuilder::InsertionGuard guard(builder);
+  Value config = allocateFlat(64, builder.getI8Type());
+  builder.setInsertionPointAfterValue(config);
+  Location loc = kernel.getLoc();
+  SmallVector<int8_t> bytes(64, 0);
+  bytes[0] = 1;
+  for (int64_t tile = 0; tile < 8; ++tile) {
+    bytes[16 + 2 * tile] = 64;
+    bytes[48 + tile] = amxRows;
+  }
+  VectorType type = vec(64, builder.getI8Type());
+  Value image = constant(DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)));
+  storeVector(image, config, index(0));
+  amxCall(builder, loc, "llvm.x86.ldtilecfg", {},
+          addressOf(builder, loc, config, ValueRange{index(0)}));
+}
+
+void KernelLowering::releaseAmx() {
+  amxCall(builder, kernel.getLoc(), "llvm.x86.tilerelease", {});
+}
+
+void KernelLowering::dotAmx(DotOp op, Value lhs, Value rhs, Value acc,
+                            Value out) {
+  Location loc = op.getLoc();
+  TileType type = op.getType();
+  int64_t depth = op.getLhs().getType().getCols();
+  int64_t rows = type.getRows(), cols = type.getCols();
+  auto strideBytes = [](Value memref) {
+    auto type = cast<MemRefType>(memref.getType());
+    return type.getStridesAndOffset().first[0] *
+           type.getElementTypeBitWidth() / 8;
+  };
+  int64_t lhsStride = strideBytes(lhs), outStride = strideBytes(out);
+
+  // Accumulators 0..3 as [row tile][column tile], left 4..5, right 6..7.
+  auto block = [&](Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
+    auto at = [&](Value base, int64_t offset) -> Value {
+      return arith::AddIOp::create(builder, loc, base, index(offset));
+    };
+    SmallVector<Value> outAddress;
+    for (int64_t i = 0; i < rowTiles; ++i)
+      for (int64_t j = 0; j < colTiles; ++j) {
+        outAddress.push_back(addressOf(
+            builder, loc, out,
+            ValueRange{at(r0, i * amxRows), at(c0, j * pairColumns)}));
+        if (acc)
+          amxCall(builder, loc, "llvm.x86.tileloadd64", {i * 2 + j},
+                  outAddress.back(), outStride);
+        else
+          amxCall(builder, loc, "llvm.x86.tilezero", {i * 2 + j});
+      }
+    loop(depth, amxDepth, loc, [&](Value k) {
+      for (int64_t i = 0; i < rowTiles; ++i)
+        amxCall(builder, loc, "llvm.x86.tileloadd64", {4 + i},
+                addressOf(builder, loc, lhs,
+                          ValueRange{at(r0, i * amxRows), k}),
+                lhsStride);
+      for (int64_t j = 0; j < colTiles; ++j) {
+        // Block [column tile][K / 2][16][2].
+        Value offset = arith::AddIOp::create(
+            builder, loc,
+            arith::MulIOp::create(builder, loc, at(c0, j * pairColumns),
+                                  index(depth)),
+            arith::MulIOp::create(builder, loc, k, index(pairColumns)));
+        amxCall(builder, loc, "llvm.x86.tileloadd64", {6 + j},
+                addressOf(builder, loc, rhs, ValueRange{offset}), 64);
+      }
+      for (int64_t i = 0; i < rowTiles; ++i)
+        for (int64_t j = 0; j < colTiles; ++j)
+          amxCall(builder, loc, "llvm.x86.tdpbf16ps",
+                  {i * 2 + j, 4 + i, 6 + j});
+    });
+    for (int64_t i = 0; i < rowTiles; ++i)
+      for (int64_t j = 0; j < colTiles; ++j)
+        amxCall(builder, loc, "llvm.x86.tilestored64", {i * 2 + j},
+                outAddress[i * colTiles + j], outStride);
+  };
+  auto rowBlock = [&](Value r0, int64_t rowTiles) {
+    int64_t whole = cols / (2 * pairColumns) * (2 * pairColumns);
+    if (whole)
+      loop(whole, 2 * pairColumns, loc,
+           [&](Value c0) { block(r0, c0, rowTiles, 2); });
+    if (cols > whole)
+      block(r0, index(whole), rowTiles, 1);
+  };
+  int64_t wholeRows = rows / (2 * amxRows) * (2 * amxRows);
+  if (wholeRows)
+    loop(wholeRows, 2 * amxRows, loc, [&](Value r0) { rowBlock(r0, 2); });
+  if (rows > wholeRows)
+    rowBlock(index(wholeRows), 1);
+}

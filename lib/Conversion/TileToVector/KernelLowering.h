@@ -1,0 +1,161 @@
+//===- KernelLowering.h - State of lowering one kernel ----------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How tile values live on a CPU.
+//
+// A tile value is a row-major slice of the work item's scratch memory, at a
+// static offset, with its columns contiguous: `memref<RxCxT, strided>`. Rx1
+// tiles are stored as R contiguous scalars (`memref<RxT>`), so that row
+// vectors are vectorised over rows. i1 tiles hold bytes.
+//
+// Operands of dots on the right side live in a packed form instead:
+//
+//   panels   f32  [N / NR][K][NR]        one NR-wide panel is streamed over K
+//   pairs    bf16 [N / 16][K / 2][16][2] what AMX tiles and vdpbf16ps read
+//
+// The ops of a kernel are visited in order; each emits its loops in front of
+// itself and records where its results are. States that are carried by loops
+// and blocks of `tile.rows` are slices of their operands, so that a result
+// whose operand dies is computed in place.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETOVECTOR_KERNELLOWERING_H
+#define ATTN_LIB_CONVERSION_TILETOVECTOR_KERNELLOWERING_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::tile {
+
+/// How the elements of a tile are laid out in scratch.
+enum class Layout {
+  RowMajor,
+  Panels,           // rhs KxN as [N / NR][K][NR]
+  PanelsTransposed, // rhs NxK (transpose_rhs) as [N / NR][K][NR]
+  Pairs,            // rhs KxN as [N / 16][K / 2][16][2]
+  PairsTransposed,  // rhs NxK as [N / 16][K / 2][16][2]
+};
+
+/// Columns of one f32 panel, in vector registers.
+constexpr int64_t panelVectors = 2;
+/// Columns of one block of bf16 pairs.
+constexpr int64_t pairColumns = 16;
+
+class KernelLowering {
+public:
+  KernelLowering(func::FuncOp kernel, const ::attn::TargetInfo &target);
+
+  /// Lowers the whole kernel.
+  LogicalResult run();
+
+private:
+  //===--- TileToVector.cpp: structure ---===//
+  LogicalResult lowerBlock(Block &block);
+  LogicalResult lowerOp(Operation *op);
+  LogicalResult lowerFor(scf::ForOp loop);
+  LogicalResult lowerIf(scf::IfOp branch);
+  LogicalResult lowerRows(RowsOp op);
+
+  //===--- Buffers ---===//
+  /// Scratch for a value of `type` in row-major form.
+  Value allocate(TileType type);
+  /// Scratch of `count` elements of `elementType` as memref<count x T>.
+  Value allocateFlat(int64_t count, Type elementType);
+  /// Where `value` is stored in row-major form.
+  Value buffer(Value value) { return buffers.lookup(value); }
+  /// The packed form of `value` in `layout`, packing it when needed.
+  FailureOr<Value> packed(Value value, Layout layout, Location loc);
+  /// Whether `op` is the last to read `value` on every path through it.
+  bool diesAt(Value value, Operation *op);
+  /// A buffer for `result`: that of a dying operand of the same type among
+  /// `candidates`, else a new one.
+  Value resultBuffer(Value result, ValueRange candidates, Operation *op);
+  void copy(Value from, Value to, TileType type, Location loc);
+  /// Element type in scratch: bytes for i1.
+  Type storageType(Type elementType);
+
+  //===--- Pack.cpp: memory ---===//
+  LogicalResult lowerLoad(LoadOp op);
+  LogicalResult lowerStore(StoreOp op);
+  LogicalResult lowerFill(FillOp op);
+  LogicalResult packLoad(LoadOp op, Layout layout, Value into);
+  /// Loads `width` elements at [indices..., row, col], zero where `valid` is
+  /// false or the column is outside the memref; converted to `elementType`.
+  Value loadRow(LoadOp op, Value row, int64_t col, int64_t width, Value valid,
+                Type elementType);
+  /// Whether row `r` of the load's tile is to be read (null: always).
+  Value rowIsValid(LoadOp op, Value r);
+  /// Whether the results are needed in row-major form or packed.
+  SmallVector<Layout> layoutsNeeded(Value value);
+
+  //===--- Dot.cpp: micro kernels ---===//
+  LogicalResult lowerDot(DotOp op);
+  void dotPanels(DotOp op, Value lhs, Value rhs, Value acc, Value scale,
+                 Value out);
+  void dotPairs(DotOp op, Value lhs, Value rhs, Value acc, Value scale,
+                Value out);
+  void dotAmx(DotOp op, Value lhs, Value rhs, Value acc, Value out);
+  void scaleRows(Value from, Value scale, Value to, TileType type,
+                 Location loc);
+  /// Layout that the right operand of `op` is read in.
+  Layout rhsLayout(DotOp op);
+  bool usesAmx(DotOp op);
+  bool usesPairs(DotOp op);
+  void configureAmx();
+  void releaseAmx();
+
+  //===--- MapReduce.cpp: elementwise ---===//
+  LogicalResult lowerMap(MapOp op, ReduceOp fused);
+  LogicalResult lowerReduce(ReduceOp op);
+  LogicalResult lowerReduceRows(ReduceOp op);
+  LogicalResult lowerOrderedReduce(ReduceOp op);
+  LogicalResult lowerScan(ScanOp op);
+  LogicalResult lowerFold(FoldOp op);
+  /// The reduce that directly follows `op` and reads its results, if any.
+  ReduceOp fusableReduce(MapOp op);
+
+  //===--- Small helpers ---===//
+  Value index(int64_t value);
+  Value constant(Attribute value);
+  Value zero(Type type);
+  VectorType vec(int64_t width, Type elementType) {
+    return VectorType::get({width}, elementType);
+  }
+  Value splat(Value scalar, int64_t width);
+  /// scf.for from 0 to `upper` in steps of `step`; the body is built with the
+  /// builder inside. A trip count of 1 makes no loop.
+  void loop(Value upper, int64_t step, Location loc,
+            function_ref<void(Value)> body);
+  void loop(int64_t upper, int64_t step, Location loc,
+            function_ref<void(Value)> body);
+  Value loadVector(Value memref, ValueRange indices, int64_t width);
+  void storeVector(Value vector, Value memref, ValueRange indices);
+  Value toFloat(Value vector, Type elementType);
+
+  func::FuncOp kernel;
+  const ::attn::TargetInfo &target;
+  OpBuilder builder;
+  int64_t lanes;
+  Value scratch;
+  int64_t scratchBytes = 0;
+  bool amxConfigured = false;
+  /// Holds loops and branches that were replaced, until nothing uses them.
+  Block *graveyard = nullptr;
+  DenseMap<Value, Value> buffers;
+  DenseMap<std::pair<Value, int>, Value> packedBuffers;
+  SmallPtrSet<Operation *, 8> alreadyLowered;
+};
+
+} // namespace mlir::tile
+
+#endif // ATTN_LIB_CONVERSION_TILETOVECTOR_KERNELLOWERING_H

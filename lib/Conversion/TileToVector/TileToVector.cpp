@@ -1,0 +1,530 @@
+//===- TileToVector.cpp - Lower tile kernels to vector loops --------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// convert-tile-to-vector: the structure of a kernel and its buffers. How tiles
+// are laid out is said in KernelLowering.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "attn/Conversion/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTTILETOVECTOR
+#include "attn/Conversion/Passes.h.inc"
+} // namespace attn
+
+#define DEBUG_TYPE "convert-tile-to-vector"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+/// Scratch slices start on cache lines.
+static constexpr int64_t scratchAlignment = 64;
+
+KernelLowering::KernelLowering(func::FuncOp kernel,
+                               const ::attn::TargetInfo &target)
+    : kernel(kernel), target(target), builder(kernel.getContext()),
+      lanes(target.lanes()) {}
+
+//===----------------------------------------------------------------------===//
+// Small helpers
+//===----------------------------------------------------------------------===//
+
+Value KernelLowering::index(int64_t value) {
+  return arith::ConstantIndexOp::create(builder, kernel.getLoc(), value);
+}
+
+Value KernelLowering::constant(Attribute value) {
+  return arith::ConstantOp::create(builder, kernel.getLoc(),
+                                   cast<TypedAttr>(value));
+}
+
+Value KernelLowering::zero(Type type) {
+  return constant(builder.getZeroAttr(type));
+}
+
+Value KernelLowering::splat(Value scalar, int64_t width) {
+  return vector::BroadcastOp::create(builder, scalar.getLoc(),
+                                     vec(width, scalar.getType()), scalar);
+}
+
+void KernelLowering::loop(Value upper, int64_t step, Location loc,
+                          function_ref<void(Value)> body) {
+  auto forOp = scf::ForOp::create(builder, loc, index(0), upper, index(step));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(forOp.getBody());
+  body(forOp.getInductionVar());
+}
+
+void KernelLowering::loop(int64_t upper, int64_t step, Location loc,
+                          function_ref<void(Value)> body) {
+  if (upper <= step)
+    return body(index(0));
+  loop(index(upper), step, loc, body);
+}
+
+Value KernelLowering::loadVector(Value memref, ValueRange indices,
+                                 int64_t width) {
+  Type elementType = cast<MemRefType>(memref.getType()).getElementType();
+  return vector::LoadOp::create(builder, memref.getLoc(),
+                                vec(width, elementType), memref, indices);
+}
+
+void KernelLowering::storeVector(Value vector, Value memref,
+                                 ValueRange indices) {
+  vector::StoreOp::create(builder, memref.getLoc(), vector, memref, indices);
+}
+
+Value KernelLowering::toFloat(Value vector, Type elementType) {
+  Type from = getElementTypeOrSelf(vector.getType());
+  if (from == elementType)
+    return vector;
+  Type to = elementType;
+  if (auto type = dyn_cast<VectorType>(vector.getType()))
+    to = type.clone(elementType);
+  if (from.getIntOrFloatBitWidth() < elementType.getIntOrFloatBitWidth())
+    return arith::ExtFOp::create(builder, vector.getLoc(), to, vector);
+  if (from.getIntOrFloatBitWidth() > elementType.getIntOrFloatBitWidth())
+    return arith::TruncFOp::create(builder, vector.getLoc(), to, vector);
+  // f16 <-> bf16 go through f32.
+  return toFloat(toFloat(vector, builder.getF32Type()), elementType);
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+Type KernelLowering::storageType(Type elementType) {
+  return elementType.isSignlessInteger(1) ? builder.getI8Type() : elementType;
+}
+
+Value KernelLowering::allocateFlat(int64_t count, Type elementType) {
+  int64_t bytes = count * ((elementType.getIntOrFloatBitWidth() + 7) / 8);
+  int64_t offset = scratchBytes;
+  scratchBytes += llvm::alignTo(bytes, scratchAlignment);
+  // At the top of the kernel, so that one view serves every use.
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&kernel.front());
+  auto type = MemRefType::get({count}, elementType);
+  return memref::ViewOp::create(builder, kernel.getLoc(), type, scratch,
+                                index(offset), ValueRange());
+}
+
+Value KernelLowering::allocate(TileType type) {
+  Type elementType = storageType(type.getElementType());
+  if (type.isRowVector())
+    // Whole vectors may be written at the end of a row vector.
+    return allocateFlat(llvm::alignTo(type.getRows(), 16), elementType);
+  int64_t count = type.getNumElements();
+  int64_t bytes = count * ((elementType.getIntOrFloatBitWidth() + 7) / 8);
+  int64_t offset = scratchBytes;
+  scratchBytes += llvm::alignTo(bytes, scratchAlignment);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&kernel.front());
+  auto memrefType =
+      MemRefType::get({type.getRows(), type.getCols()}, elementType);
+  return memref::ViewOp::create(builder, kernel.getLoc(), memrefType, scratch,
+                                index(offset), ValueRange());
+}
+
+bool KernelLowering::diesAt(Value value, Operation *op) {
+  Block *home = value.getParentBlock();
+  // Results of tile.rows and loops may share storage with the operands that
+  // they update; the storage is read through either name, so ask for each
+  // value that has this buffer.
+  Value storage = buffer(value);
+  for (auto &[other, memref] : buffers) {
+    if (memref != storage)
+      continue;
+    for (Operation *user : other.getUsers()) {
+      if (user == op)
+        continue;
+      // Walk out from `op`, comparing with the user's ancestor in each block.
+      for (Operation *at = op; at; at = at->getParentOp()) {
+        Block *block = at->getBlock();
+        if (Operation *ancestor = block->findAncestorOpInBlock(*user)) {
+          if (ancestor != at && at->isBeforeInBlock(ancestor))
+            return false;
+          break;
+        }
+        if (isa<func::FuncOp>(at))
+          break;
+      }
+    }
+  }
+  // Defined outside of a loop around `op`: read again in the next iteration.
+  for (Operation *at = op; at->getBlock() != home; at = at->getParentOp())
+    if (isa<scf::ForOp, RowsOp>(at->getParentOp()))
+      return false;
+  return true;
+}
+
+Value KernelLowering::resultBuffer(Value result, ValueRange candidates,
+                                   Operation *op) {
+  auto type = cast<TileType>(result.getType());
+  for (Value candidate : candidates) {
+    if (!candidate || candidate.getType() != type || !buffer(candidate))
+      continue;
+    bool taken = llvm::any_of(op->getResults(), [&](Value other) {
+      return other != result && buffers.lookup(other) == buffer(candidate);
+    });
+    if (!taken && diesAt(candidate, op))
+      return buffers[result] = buffer(candidate);
+  }
+  return buffers[result] = allocate(type);
+}
+
+void KernelLowering::copy(Value from, Value to, TileType type, Location loc) {
+  if (from == to)
+    return;
+  if (type.isRowVector()) {
+    int64_t width = std::gcd(type.getRows(), lanes);
+    loop(type.getRows(), width, loc, [&](Value r) {
+      storeVector(loadVector(from, r, width), to, r);
+    });
+    return;
+  }
+  loop(type.getRows(), 1, loc, [&](Value r) {
+    int64_t width = std::gcd(type.getCols(), lanes);
+    loop(type.getCols(), width, loc, [&](Value c) {
+      storeVector(loadVector(from, {r, c}, width), to, {r, c});
+    });
+  });
+}
+
+SmallVector<Layout> KernelLowering::layoutsNeeded(Value value) {
+  SmallVector<Layout> layouts;
+  for (OpOperand &use : value.getUses()) {
+    Layout layout = Layout::RowMajor;
+    if (auto dot = dyn_cast<DotOp>(use.getOwner()))
+      if (use.get() == dot.getRhs() && use.getOperandNumber() == 1)
+        layout = rhsLayout(dot);
+    if (!llvm::is_contained(layouts, layout))
+      layouts.push_back(layout);
+  }
+  return layouts;
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+static bool isTile(Value value) { return isa<TileType>(value.getType()); }
+
+LogicalResult KernelLowering::lowerBlock(Block &block) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : ops) {
+    builder.setInsertionPoint(op);
+    if (failed(lowerOp(op)))
+      return failure();
+  }
+  return success();
+}
+
+/// Erases the tile ops of a block, last first, once nothing needs them.
+static void eraseTileOps(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isa<TileDialect>(op.getDialect()) && !isa<YieldOp>(op)) {
+      op.dropAllUses();
+      op.erase();
+    }
+}
+
+LogicalResult KernelLowering::lowerOp(Operation *op) {
+  if (alreadyLowered.contains(op))
+    return success();
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](LoadOp load) { return lowerLoad(load); })
+      .Case([&](StoreOp store) { return lowerStore(store); })
+      .Case([&](FillOp fill) { return lowerFill(fill); })
+      .Case([&](DotOp dot) { return lowerDot(dot); })
+      .Case([&](MapOp map) {
+        ReduceOp fused = fusableReduce(map);
+        if (fused)
+          alreadyLowered.insert(fused);
+        return lowerMap(map, fused);
+      })
+      .Case([&](ReduceOp reduce) { return lowerReduce(reduce); })
+      .Case([&](ScanOp scan) { return lowerScan(scan); })
+      .Case([&](FoldOp fold) { return lowerFold(fold); })
+      .Case([&](RowsOp rows) { return lowerRows(rows); })
+      .Case([&](scf::ForOp loop) { return lowerFor(loop); })
+      .Case([&](scf::IfOp branch) { return lowerIf(branch); })
+      .Default([&](Operation *other) -> LogicalResult {
+        if (llvm::any_of(other->getOperands(), isTile) ||
+            llvm::any_of(other->getResults(), isTile))
+          return other->emitOpError("expected tiles to be used by tile ops, "
+                                    "scf.for and scf.if only");
+        return success();
+      });
+}
+
+LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  SmallVector<Value> keptInits;
+  SmallVector<unsigned> kept;
+  for (auto [i, init] : llvm::enumerate(loop.getInitArgs())) {
+    if (!isTile(init)) {
+      keptInits.push_back(init);
+      kept.push_back(i);
+      continue;
+    }
+    auto type = cast<TileType>(init.getType());
+    Value storage = buffer(init);
+    // The loop updates the state in place; a state that is read after the
+    // loop under its old name, or that starts two states, is copied first.
+    bool shared = false;
+    for (auto [j, other] : llvm::enumerate(loop.getInitArgs()))
+      shared |= j < i && isTile(other) && buffer(other) == storage;
+    if (shared || !diesAt(init, loop)) {
+      Value fresh = allocate(type);
+      copy(storage, fresh, type, loc);
+      storage = fresh;
+    }
+    buffers[loop.getRegionIterArg(i)] = storage;
+  }
+  if (failed(lowerBlock(*loop.getBody())))
+    return failure();
+  if (kept.size() == loop.getInitArgs().size()) {
+    eraseTileOps(*loop.getBody());
+    return success();
+  }
+  for (auto [i, result] : llvm::enumerate(loop.getResults()))
+    if (isTile(result))
+      buffers[result] = buffers[loop.getRegionIterArg(i)];
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  builder.setInsertionPoint(yield);
+  SmallVector<Value> keptYields;
+  for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
+    if (isTile(value))
+      copy(buffer(value), buffers[loop.getRegionIterArg(i)],
+           cast<TileType>(value.getType()), loc);
+    else
+      keptYields.push_back(value);
+  }
+  scf::YieldOp::create(builder, loc, keptYields);
+  yield.erase();
+  eraseTileOps(*loop.getBody());
+
+  builder.setInsertionPoint(loop);
+  auto stripped =
+      scf::ForOp::create(builder, loc, loop.getLowerBound(),
+                         loop.getUpperBound(), loop.getStep(), keptInits);
+  Block *body = stripped.getBody();
+  if (!body->empty())
+    body->back().erase();
+  loop.getInductionVar().replaceAllUsesWith(stripped.getInductionVar());
+  for (auto [to, from] : llvm::enumerate(kept)) {
+    loop.getRegionIterArg(from).replaceAllUsesWith(
+        stripped.getRegionIterArg(to));
+    loop.getResult(from).replaceAllUsesWith(stripped.getResult(to));
+  }
+  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+  loop->moveBefore(graveyard, graveyard->end());
+  return success();
+}
+
+LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
+  Location loc = branch.getLoc();
+  bool hasTiles = llvm::any_of(branch.getResults(), isTile);
+  for (Region &region : branch->getRegions())
+    if (!region.empty() && failed(lowerBlock(region.front())))
+      return failure();
+  if (!hasTiles) {
+    for (Region &region : branch->getRegions())
+      if (!region.empty())
+        eraseTileOps(region.front());
+    return success();
+  }
+  // Both sides end in one place: that of the side that passes a state on, so
+  // that the other one has updated it in place.
+  auto elseYield = cast<scf::YieldOp>(branch.elseBlock()->getTerminator());
+  SmallVector<Type> keptTypes;
+  SmallVector<unsigned> kept;
+  for (auto [i, result] : llvm::enumerate(branch.getResults())) {
+    if (isTile(result)) {
+      buffers[result] = buffer(elseYield.getOperand(i));
+    } else {
+      kept.push_back(i);
+      keptTypes.push_back(result.getType());
+    }
+  }
+  for (Region &region : branch->getRegions()) {
+    auto yield = cast<scf::YieldOp>(region.front().getTerminator());
+    builder.setInsertionPoint(yield);
+    SmallVector<Value> keptYields;
+    for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
+      if (isTile(value))
+        copy(buffer(value), buffer(branch.getResult(i)),
+             cast<TileType>(value.getType()), loc);
+      else
+        keptYields.push_back(value);
+    }
+    scf::YieldOp::create(builder, loc, keptYields);
+    yield.erase();
+    eraseTileOps(region.front());
+  }
+  builder.setInsertionPoint(branch);
+  auto stripped = scf::IfOp::create(builder, loc, keptTypes,
+                                    branch.getCondition(),
+                                    /*withElseRegion=*/false);
+  stripped.getThenRegion().takeBody(branch.getThenRegion());
+  stripped.getElseRegion().takeBody(branch.getElseRegion());
+  for (auto [to, from] : llvm::enumerate(kept))
+    branch.getResult(from).replaceAllUsesWith(stripped.getResult(to));
+  branch->moveBefore(graveyard, graveyard->end());
+  return success();
+}
+
+LogicalResult KernelLowering::lowerRows(RowsOp op) {
+  Location loc = op.getLoc();
+  int64_t block = op.getBlock();
+  Block &body = op.getBody().front();
+  auto firstType = cast<TileType>(
+      (op.getOuts().empty() ? op.getInputs() : op.getOuts())[0].getType());
+  int64_t rows = firstType.getRows();
+
+  for (auto [out, result] : llvm::zip(op.getOuts(), op.getResults())) {
+    Value storage = resultBuffer(result, out, op);
+    copy(buffer(out), storage, cast<TileType>(out.getType()), loc);
+  }
+  Value upper = index(rows);
+  if (op.getExtent())
+    upper = arith::MinSIOp::create(builder, loc, upper, op.getExtent());
+  auto forOp = scf::ForOp::create(builder, loc, index(0), upper, index(block));
+  builder.setInsertionPointToStart(forOp.getBody());
+  Value row = forOp.getInductionVar();
+
+  auto slice = [&](Value storage, TileType type) -> Value {
+    SmallVector<OpFoldResult> offsets = {row}, sizes, strides;
+    if (type.isRowVector()) {
+      sizes = {builder.getIndexAttr(block)};
+      strides = {builder.getIndexAttr(1)};
+    } else {
+      offsets.push_back(builder.getIndexAttr(0));
+      sizes = {builder.getIndexAttr(block),
+               builder.getIndexAttr(type.getCols())};
+      strides = {builder.getIndexAttr(1), builder.getIndexAttr(1)};
+    }
+    return memref::SubViewOp::create(builder, loc, storage, offsets, sizes,
+                                     strides);
+  };
+  unsigned numInputs = op.getInputs().size();
+  for (auto [i, input] : llvm::enumerate(op.getInputs()))
+    buffers[body.getArgument(1 + i)] =
+        slice(buffer(input), cast<TileType>(input.getType()));
+  SmallVector<Value> outSlices;
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    outSlices.push_back(
+        slice(buffer(result), cast<TileType>(result.getType())));
+    buffers[body.getArgument(1 + numInputs + i)] = outSlices.back();
+  }
+  body.getArgument(0).replaceAllUsesWith(row);
+  if (failed(lowerBlock(body)))
+    return failure();
+  auto yield = cast<YieldOp>(body.getTerminator());
+  builder.setInsertionPoint(yield);
+  for (auto [value, to] : llvm::zip(yield.getValues(), outSlices))
+    copy(buffer(value), to, cast<TileType>(value.getType()), loc);
+  // Everything but the tile ops moves into the loop, in order.
+  eraseTileOps(body);
+  yield.erase();
+  Block *target = forOp.getBody();
+  target->getOperations().splice(target->getTerminator()->getIterator(),
+                                 body.getOperations());
+  return success();
+}
+
+LogicalResult KernelLowering::run() {
+  Location loc = kernel.getLoc();
+  if (!kernel.getBody().hasOneBlock())
+    return kernel.emitOpError("expected a tile kernel of one block");
+  for (Operation &op : kernel.front())
+    for (Type type : op.getResultTypes())
+      if (auto tileType = dyn_cast<TileType>(type))
+        if (!tileType.isRowVector() && tileType.getCols() % 16)
+          return op.emitOpError("expected tiles of 1 column or a multiple of "
+                                "16 columns on the CPU, but got ")
+                 << tileType.getCols();
+  // The size is known last: the argument's type is set at the end.
+  auto scratchType =
+      MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
+  unsigned scratchIndex = kernel.getNumArguments();
+  if (failed(kernel.insertArgument(scratchIndex, scratchType, {}, loc)))
+    return failure();
+  scratch = kernel.getArgument(scratchIndex);
+
+  // Stripped loops and branches are kept here until all uses are gone.
+  Region limbo;
+  Block *block = new Block;
+  limbo.push_back(block);
+  graveyard = block;
+
+  LogicalResult result = lowerBlock(kernel.front());
+  if (succeeded(result)) {
+    if (amxConfigured) {
+      builder.setInsertionPoint(kernel.front().getTerminator());
+      releaseAmx();
+    }
+    eraseTileOps(kernel.front());
+  }
+  for (Operation &op : *block)
+    op.dropAllUses();
+  block->dropAllReferences();
+  if (failed(result))
+    return failure();
+
+  auto sized = MemRefType::get({std::max<int64_t>(scratchBytes, 64)},
+                               builder.getI8Type());
+  scratch.setType(sized);
+  SmallVector<Type> inputs(kernel.getArgumentTypes());
+  inputs[scratchIndex] = sized;
+  kernel.setFunctionType(
+      builder.getFunctionType(inputs, kernel.getResultTypes()));
+  kernel->setAttr("tile.scratch_bytes",
+                  builder.getI64IntegerAttr(sized.getDimSize(0)));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ConvertTileToVector
+    : ::attn::impl::ConvertTileToVectorBase<ConvertTileToVector> {
+  using ConvertTileToVectorBase::ConvertTileToVectorBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::string name = target;
+    if (name.empty())
+      if (auto attr = module->getAttrOfType<StringAttr>("attn.target"))
+        name = attr.str();
+    auto info = ::attn::TargetInfo::get(name.empty() ? "host" : name);
+    if (!info || !info->isCpu()) {
+      std::string known;
+      for (const std::string &other : ::attn::TargetInfo::names())
+        if (other == "host" || StringRef(other).starts_with("cpu"))
+          known += (known.empty() ? "" : ", ") + other;
+      module.emitError("expected target to be one of ")
+          << known << ", but got '" << name << "'";
+      return signalPassFailure();
+    }
+    for (auto kernel : module.getOps<func::FuncOp>())
+      if (kernel->hasAttr("tile.kernel") &&
+          !kernel->hasAttr("tile.scratch_bytes"))
+        if (failed(KernelLowering(kernel, *info).run()))
+          return signalPassFailure();
+  }
+};
+} // namespace
