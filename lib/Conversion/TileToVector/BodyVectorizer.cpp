@@ -117,12 +117,11 @@ bool BodyVectorizer::emitLinear(Operation *op) {
   bool clamped = first.lower || first.upper;
   if (isa<arith::AddIOp, arith::SubIOp>(op) && !clamped) {
     Lane lane;
-    lane.base =
-        builder
-            .create(loc, op->getName().getIdentifier(),
-                    ValueRange{first.base, second.uniform},
-                    op->getResultTypes())
-            ->getResult(0);
+    lane.base = builder
+                    .create(loc, op->getName().getIdentifier(),
+                            ValueRange{first.base, second.uniform},
+                            op->getResultTypes())
+                    ->getResult(0);
     lanes[op->getResult(0)] = lane;
     return true;
   }
@@ -172,8 +171,8 @@ LogicalResult BodyVectorizer::emit(Operation *op) {
   SmallVector<Type> types;
   for (Type type : op->getResultTypes())
     types.push_back(VectorType::get({width}, type));
-  Operation *vectorOp = builder.create(
-      loc, op->getName().getIdentifier(), operands, types, op->getAttrs());
+  Operation *vectorOp = builder.create(loc, op->getName().getIdentifier(),
+                                       operands, types, op->getAttrs());
   for (auto [from, to] : llvm::zip(op->getResults(), vectorOp->getResults()))
     lanes[from].vector = to;
   return success();
@@ -192,8 +191,8 @@ Value BodyVectorizer::gather(memref::LoadOp op, ArrayRef<Value> indices,
   auto type = VectorType::get({width}, elementType);
   // One scalar load per lane; hardware gathers cost about as much, and have no
   // 16-bit form.
-  Value result = arith::ConstantOp::create(builder, loc,
-                                           builder.getZeroAttr(type));
+  Value result =
+      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   for (int64_t lane = 0; lane < width; ++lane) {
     SmallVector<Value> position;
     for (Value index : indices) {
@@ -202,8 +201,7 @@ Value BodyVectorizer::gather(memref::LoadOp op, ArrayRef<Value> indices,
       position.push_back(index);
     }
     if (last)
-      position.push_back(
-          vector::ExtractOp::create(builder, loc, last, lane));
+      position.push_back(vector::ExtractOp::create(builder, loc, last, lane));
     Value element =
         memref::LoadOp::create(builder, loc, op.getMemRef(), position);
     result = vector::InsertOp::create(builder, loc, element, result, lane);
@@ -243,9 +241,10 @@ LogicalResult BodyVectorizer::emitLoad(memref::LoadOp op) {
   // Clamped: contiguous where the clamp does nothing.
   Value inside;
   auto both = [&](Value condition) {
-    inside = inside ? arith::AndIOp::create(builder, loc, inside, condition)
-                          .getResult()
-                    : condition;
+    inside =
+        inside
+            ? arith::AndIOp::create(builder, loc, inside, condition).getResult()
+            : condition;
   };
   if (last.upper) {
     Value span = arith::ConstantOp::create(

@@ -30,9 +30,8 @@ static constexpr int64_t amxRows = 16, amxDepth = 32;
 /// Rows of accumulators beside one panel: they, the panel's vectors and one
 /// broadcast must fit the register file.
 static int64_t microRows(const ::attn::TargetInfo &target, int64_t rows) {
-  int64_t limit =
-      std::min<int64_t>(8, (target.numVectorRegisters - panelVectors - 2) /
-                               panelVectors);
+  int64_t limit = std::min<int64_t>(
+      8, (target.numVectorRegisters - panelVectors - 2) / panelVectors);
   for (int64_t candidate = limit; candidate > 1; --candidate)
     if (rows % candidate == 0)
       return candidate;
@@ -74,9 +73,8 @@ LogicalResult KernelLowering::lowerDot(DotOp op) {
   Value lhs = buffer(op.getLhs());
   Value acc = op.getAcc() ? buffer(op.getAcc()) : Value();
   Value scale = op.getScale() ? buffer(op.getScale()) : Value();
-  Value out = resultBuffer(op.getResult(),
-                           op.getAcc() ? ValueRange(op.getAcc()) : ValueRange(),
-                           op);
+  Value out = resultBuffer(
+      op.getResult(), op.getAcc() ? ValueRange(op.getAcc()) : ValueRange(), op);
   if (usesAmx(op)) {
     configureAmx();
     if (acc) {
@@ -95,8 +93,8 @@ LogicalResult KernelLowering::lowerDot(DotOp op) {
   return success();
 }
 
-void KernelLowering::scaleRows(Value from, Value scale, Value to,
-                               TileType type, Location loc) {
+void KernelLowering::scaleRows(Value from, Value scale, Value to, TileType type,
+                               Location loc) {
   loop(type.getRows(), 1, loc, [&](Value r) {
     Value factor = memref::LoadOp::create(builder, loc, scale, r);
     auto scaleRow = [&]() {
@@ -110,9 +108,9 @@ void KernelLowering::scaleRows(Value from, Value scale, Value to,
     if (from != to)
       return scaleRow();
     // Once the statistic has settled the factor is 1 for most rows.
-    Value changes = arith::CmpFOp::create(
-        builder, loc, arith::CmpFPredicate::UNE, factor,
-        constant(builder.getF32FloatAttr(1.0)));
+    Value changes =
+        arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, factor,
+                              constant(builder.getF32FloatAttr(1.0)));
     auto branch = scf::IfOp::create(builder, loc, changes);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
@@ -134,17 +132,17 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
     loop(rows, blockRows, loc, [&](Value r0) {
       SmallVector<Value> accumulators, rowIndices;
       for (int64_t r = 0; r < blockRows; ++r) {
-        Value row = arith::AddIOp::create(builder, loc, r0, index(r));
+        Value row = builder.createOrFold<arith::AddIOp>(loc, r0, index(r));
         rowIndices.push_back(row);
         Value factor;
         if (acc && scale)
-          factor = splat(memref::LoadOp::create(builder, loc, scale, row),
-                         lanes);
+          factor =
+              splat(memref::LoadOp::create(builder, loc, scale, row), lanes);
         for (int64_t v = 0; v < numVectors; ++v) {
           Value initial = zero(vec(lanes, f32));
           if (acc) {
-            Value c = arith::AddIOp::create(builder, loc, col,
-                                            index(v * lanes));
+            Value c =
+                builder.createOrFold<arith::AddIOp>(loc, col, index(v * lanes));
             initial = loadVector(acc, {row, c}, lanes);
             if (factor)
               initial = arith::MulFOp::create(builder, loc, initial, factor);
@@ -158,17 +156,16 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
         OpBuilder::InsertionGuard guard(builder);
         builder.setInsertionPointToStart(forOp.getBody());
         Value k = forOp.getInductionVar();
-        Value offset = arith::AddIOp::create(
-            builder, loc, start,
-            arith::MulIOp::create(builder, loc, k,
-                                  index(numVectors * lanes)));
+        Value offset = builder.createOrFold<arith::AddIOp>(
+            loc, start,
+            builder.createOrFold<arith::MulIOp>(loc, k,
+                                                index(numVectors * lanes)));
         SmallVector<Value> columns, next;
         for (int64_t v = 0; v < numVectors; ++v)
-          columns.push_back(loadVector(
-              rhs,
-              arith::AddIOp::create(builder, loc, offset, index(v * lanes))
-                  .getResult(),
-              lanes));
+          columns.push_back(loadVector(rhs,
+                                       builder.createOrFold<arith::AddIOp>(
+                                           loc, offset, index(v * lanes)),
+                                       lanes));
         for (int64_t r = 0; r < blockRows; ++r) {
           Value element = memref::LoadOp::create(builder, loc, lhs,
                                                  ValueRange{rowIndices[r], k});
@@ -190,7 +187,7 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
       for (int64_t r = 0; r < blockRows; ++r)
         for (int64_t v = 0; v < numVectors; ++v) {
           Value c =
-              arith::AddIOp::create(builder, loc, col, index(v * lanes));
+              builder.createOrFold<arith::AddIOp>(loc, col, index(v * lanes));
           storeVector(forOp.getResult(r * numVectors + v), out,
                       {rowIndices[r], c});
         }
@@ -200,7 +197,7 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
   int64_t whole = cols / panelWidth * panelWidth;
   if (whole)
     loop(whole, panelWidth, loc, [&](Value col) {
-      Value start = arith::MulIOp::create(builder, loc, col, index(depth));
+      Value start = builder.createOrFold<arith::MulIOp>(loc, col, index(depth));
       panel(start, col, panelVectors);
     });
   if (cols > whole)
@@ -222,7 +219,7 @@ void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
     loop(rows, blockRows, loc, [&](Value r0) {
       SmallVector<Value> accumulators, rowIndices;
       for (int64_t r = 0; r < blockRows; ++r) {
-        Value row = arith::AddIOp::create(builder, loc, r0, index(r));
+        Value row = builder.createOrFold<arith::AddIOp>(loc, r0, index(r));
         rowIndices.push_back(row);
         Value factor;
         if (acc && scale)
@@ -231,8 +228,8 @@ void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
         for (int64_t v = 0; v < numVectors; ++v) {
           Value initial = zero(sumType);
           if (acc) {
-            Value c = arith::AddIOp::create(builder, loc, col,
-                                            index(v * pairColumns));
+            Value c = builder.createOrFold<arith::AddIOp>(
+                loc, col, index(v * pairColumns));
             initial = loadVector(acc, {row, c}, pairColumns);
             if (factor)
               initial = arith::MulFOp::create(builder, loc, initial, factor);
@@ -248,12 +245,11 @@ void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
         Value k = forOp.getInductionVar();
         SmallVector<Value> columns, next;
         for (int64_t v = 0; v < numVectors; ++v) {
-          Value c = arith::AddIOp::create(builder, loc, col,
-                                          index(v * pairColumns));
-          Value offset = arith::AddIOp::create(
-              builder, loc,
-              arith::MulIOp::create(builder, loc, c, index(depth)),
-              arith::MulIOp::create(builder, loc, k, index(pairColumns)));
+          Value c = builder.createOrFold<arith::AddIOp>(loc, col,
+                                                        index(v * pairColumns));
+          Value offset = builder.createOrFold<arith::AddIOp>(
+              loc, builder.createOrFold<arith::MulIOp>(loc, c, index(depth)),
+              builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)));
           columns.push_back(loadVector(rhs, offset, 2 * pairColumns));
         }
         for (int64_t r = 0; r < blockRows; ++r) {
@@ -280,8 +276,8 @@ void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
       }
       for (int64_t r = 0; r < blockRows; ++r)
         for (int64_t v = 0; v < numVectors; ++v) {
-          Value c = arith::AddIOp::create(builder, loc, col,
-                                          index(v * pairColumns));
+          Value c = builder.createOrFold<arith::AddIOp>(loc, col,
+                                                        index(v * pairColumns));
           storeVector(forOp.getResult(r * numVectors + v), out,
                       {rowIndices[r], c});
         }
@@ -305,15 +301,16 @@ static Value addressOf(OpBuilder &builder, Location loc, Value memref,
   auto type = cast<MemRefType>(memref.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   auto [strides, offset] = type.getStridesAndOffset();
-  Value base = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc,
-                                                              memref);
+  Value base =
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, memref);
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   auto add = [&](Value value, int64_t factor) {
-    base = arith::AddIOp::create(
-        builder, loc, base,
-        arith::MulIOp::create(builder, loc, value, constant(factor * bytes)));
+    base = builder.createOrFold<arith::AddIOp>(
+        loc, base,
+        builder.createOrFold<arith::MulIOp>(loc, value,
+                                            constant(factor * bytes)));
   };
   if (ShapedType::isDynamic(offset)) {
     auto metadata =
@@ -324,8 +321,8 @@ static Value addressOf(OpBuilder &builder, Location loc, Value memref,
   }
   for (auto [value, stride] : llvm::zip(indices, strides))
     add(value, stride);
-  Value address = arith::IndexCastOp::create(builder, loc,
-                                             builder.getI64Type(), base);
+  Value address =
+      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), base);
   return LLVM::IntToPtrOp::create(
       builder, loc, LLVM::LLVMPointerType::get(builder.getContext()), address);
 }
@@ -383,15 +380,15 @@ void KernelLowering::dotAmx(DotOp op, Value lhs, Value rhs, Value acc,
   int64_t rows = type.getRows(), cols = type.getCols();
   auto strideBytes = [](Value memref) {
     auto type = cast<MemRefType>(memref.getType());
-    return type.getStridesAndOffset().first[0] *
-           type.getElementTypeBitWidth() / 8;
+    return type.getStridesAndOffset().first[0] * type.getElementTypeBitWidth() /
+           8;
   };
   int64_t lhsStride = strideBytes(lhs), outStride = strideBytes(out);
 
   // Accumulators 0..3 as [row tile][column tile], left 4..5, right 6..7.
   auto block = [&](Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
     auto at = [&](Value base, int64_t offset) -> Value {
-      return arith::AddIOp::create(builder, loc, base, index(offset));
+      return builder.createOrFold<arith::AddIOp>(loc, base, index(offset));
     };
     SmallVector<Value> outAddress;
     for (int64_t i = 0; i < rowTiles; ++i)
@@ -407,17 +404,17 @@ void KernelLowering::dotAmx(DotOp op, Value lhs, Value rhs, Value acc,
       }
     loop(depth, amxDepth, loc, [&](Value k) {
       for (int64_t i = 0; i < rowTiles; ++i)
-        amxCall(builder, loc, "llvm.x86.tileloadd64", {4 + i},
-                addressOf(builder, loc, lhs,
-                          ValueRange{at(r0, i * amxRows), k}),
-                lhsStride);
+        amxCall(
+            builder, loc, "llvm.x86.tileloadd64", {4 + i},
+            addressOf(builder, loc, lhs, ValueRange{at(r0, i * amxRows), k}),
+            lhsStride);
       for (int64_t j = 0; j < colTiles; ++j) {
         // Block [column tile][K / 2][16][2].
-        Value offset = arith::AddIOp::create(
-            builder, loc,
-            arith::MulIOp::create(builder, loc, at(c0, j * pairColumns),
-                                  index(depth)),
-            arith::MulIOp::create(builder, loc, k, index(pairColumns)));
+        Value offset = builder.createOrFold<arith::AddIOp>(
+            loc,
+            builder.createOrFold<arith::MulIOp>(loc, at(c0, j * pairColumns),
+                                                index(depth)),
+            builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)));
         amxCall(builder, loc, "llvm.x86.tileloadd64", {6 + j},
                 addressOf(builder, loc, rhs, ValueRange{offset}), 64);
       }

@@ -65,6 +65,7 @@ private:
   LogicalResult lowerFor(scf::ForOp loop);
   LogicalResult lowerIf(scf::IfOp branch);
   LogicalResult lowerRows(RowsOp op);
+  void removeTileOps(Block &block);
 
   //===--- Buffers ---===//
   /// Scratch for a value of `type` in row-major form.
@@ -89,10 +90,17 @@ private:
   LogicalResult lowerStore(StoreOp op);
   LogicalResult lowerFill(FillOp op);
   LogicalResult packLoad(LoadOp op, Layout layout, Value into);
-  /// Loads `width` elements at [indices..., row, col], zero where `valid` is
-  /// false or the column is outside the memref; converted to `elementType`.
-  Value loadRow(LoadOp op, Value row, int64_t col, int64_t width, Value valid,
-                Type elementType);
+  /// Calls `body` for every `width` columns of the load's tile, with how many
+  /// of them the source has.
+  void columnBlocks(LoadOp op, int64_t width,
+                    function_ref<void(Value, int64_t)> body);
+  /// Loads `count` of `width` elements at [indices..., row, col], zero in the
+  /// others and where `valid` is false; converted to `elementType`.
+  Value loadRow(LoadOp op, Value row, Value col, int64_t count, int64_t width,
+                Value valid, Type elementType);
+  std::tuple<Value, Value, Value> panelPosition(Value n, int64_t total,
+                                                int64_t panel, int64_t depth,
+                                                Location loc);
   /// Whether row `r` of the load's tile is to be read (null: always).
   Value rowIsValid(LoadOp op, Value r);
   /// Whether the results are needed in row-major form or packed.
@@ -151,7 +159,10 @@ private:
   bool amxConfigured = false;
   /// Holds loops and branches that were replaced, until nothing uses them.
   Block *graveyard = nullptr;
+  DenseMap<Attribute, Value> constants;
   DenseMap<Value, Value> buffers;
+  /// Block of the results of replaced loops and branches.
+  DenseMap<Value, Block *> homes;
   DenseMap<std::pair<Value, int>, Value> packedBuffers;
   SmallPtrSet<Operation *, 8> alreadyLowered;
 };

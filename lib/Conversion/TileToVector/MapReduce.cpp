@@ -106,9 +106,8 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
   SmallVector<bool> stored;
   for (Value result : op.getResults()) {
     // A result that only the fused reduction reads is never stored.
-    bool needed = llvm::any_of(result.getUsers(), [&](Operation *user) {
-      return user != fused;
-    });
+    bool needed = llvm::any_of(result.getUsers(),
+                               [&](Operation *user) { return user != fused; });
     stored.push_back(needed);
     if (needed)
       resultBuffer(result, op.getInputs(), op);
@@ -122,22 +121,21 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
       Value r32 =
           arith::IndexCastOp::create(builder, loc, builder.getI32Type(), r);
       vectorizer.mapLinear(body.getArgument(0), r32);
-      vectorizer.mapUniform(body.getArgument(1),
-                            zero(builder.getI32Type()));
+      vectorizer.mapUniform(body.getArgument(1), zero(builder.getI32Type()));
       for (auto [i, input] : llvm::enumerate(op.getInputs())) {
         auto inputType = cast<TileType>(input.getType());
         if (inputType.getRows() == 1)
           vectorizer.mapUniform(
               body.getArgument(2 + i),
-              fromStorage(builder,
-                          memref::LoadOp::create(builder, loc, buffer(input),
-                                                 index(0)),
-                          inputType.getElementType()));
+              fromStorage(
+                  builder,
+                  memref::LoadOp::create(builder, loc, buffer(input), index(0)),
+                  inputType.getElementType()));
         else
-          vectorizer.mapVector(
-              body.getArgument(2 + i),
-              fromStorage(builder, loadVector(buffer(input), r, width),
-                          inputType.getElementType()));
+          vectorizer.mapVector(body.getArgument(2 + i),
+                               fromStorage(builder,
+                                           loadVector(buffer(input), r, width),
+                                           inputType.getElementType()));
       }
       status = vectorizer.emit(body);
       if (failed(status))
@@ -228,8 +226,8 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
         builder.setInsertionPointToStart(forOp.getBody());
       SmallVector<Value> next;
       for (int64_t u = 0; u < unroll; ++u) {
-        Value c = arith::AddIOp::create(builder, loc, forOp.getInductionVar(),
-                                        index(u * width));
+        Value c = builder.createOrFold<arith::AddIOp>(
+            loc, forOp.getInductionVar(), index(u * width));
         SmallVector<Value> inputs, combined;
         step(c, inputs);
         if (failed(status))
@@ -258,9 +256,10 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
     for (; count > 1; count /= 2) {
       SmallVector<Value> halved;
       for (int64_t u = 0; u < count / 2; ++u) {
-        SmallVector<Value> a(ArrayRef(all).slice(u * numReduced, numReduced));
+        ArrayRef<Value> from(all);
+        SmallVector<Value> a(from.slice(u * numReduced, numReduced));
         SmallVector<Value> b(
-            ArrayRef(all).slice((u + count / 2) * numReduced, numReduced));
+            from.slice((u + count / 2) * numReduced, numReduced));
         SmallVector<Value> ab;
         status = combine(builder, combiner, width, a, b, ab);
         if (failed(status))
@@ -315,9 +314,8 @@ LogicalResult KernelLowering::lowerReduceRows(ReduceOp op) {
     SmallVector<Value> identities;
     for (Value identity : op.getIdentities())
       identities.push_back(splat(identity, width));
-    auto forOp = scf::ForOp::create(builder, loc, index(0),
-                                    index(type.getRows()), index(1),
-                                    identities);
+    auto forOp = scf::ForOp::create(
+        builder, loc, index(0), index(type.getRows()), index(1), identities);
     {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(forOp.getBody());
@@ -378,7 +376,7 @@ LogicalResult KernelLowering::lowerScan(ScanOp op) {
     builder.setInsertionPointToStart(forOp.getBody());
     Value c = forOp.getInductionVar();
     if (reverse)
-      c = arith::SubIOp::create(builder, loc, index(cols - width), c);
+      c = builder.createOrFold<arith::SubIOp>(loc, index(cols - width), c);
     SmallVector<Value> scanned, shifted, combined, carried;
     for (Value input : op.getInputs())
       scanned.push_back(
@@ -435,29 +433,27 @@ LogicalResult KernelLowering::lowerOrderedReduce(ReduceOp op) {
     SmallVector<Value> identities;
     for (Value identity : op.getIdentities())
       identities.push_back(splat(identity, width));
-    auto forOp = scf::ForOp::create(builder, loc, index(0),
-                                    index(type.getCols()), index(1),
-                                    identities);
+    auto forOp = scf::ForOp::create(
+        builder, loc, index(0), index(type.getCols()), index(1), identities);
     {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(forOp.getBody());
       SmallVector<Value> inputs, combined;
       SmallVector<Value> carried(forOp.getRegionIterArgs());
       for (Value input : op.getInputs()) {
-        Type stored = storageType(
-            cast<TileType>(input.getType()).getElementType());
+        Type stored =
+            storageType(cast<TileType>(input.getType()).getElementType());
         Value column = zero(vec(width, stored));
         for (int64_t lane = 0; lane < width; ++lane) {
-          Value row = arith::AddIOp::create(builder, loc, r, index(lane));
-          Value element = memref::LoadOp::create(
-              builder, loc, buffer(input),
-              ValueRange{row, forOp.getInductionVar()});
+          Value row = builder.createOrFold<arith::AddIOp>(loc, r, index(lane));
+          Value element =
+              memref::LoadOp::create(builder, loc, buffer(input),
+                                     ValueRange{row, forOp.getInductionVar()});
           column =
               vector::InsertOp::create(builder, loc, element, column, lane);
         }
-        inputs.push_back(
-            fromStorage(builder, column,
-                        cast<TileType>(input.getType()).getElementType()));
+        inputs.push_back(fromStorage(
+            builder, column, cast<TileType>(input.getType()).getElementType()));
       }
       status = combine(builder, body, width, carried, inputs, combined);
       if (failed(status))
@@ -516,10 +512,10 @@ LogicalResult KernelLowering::lowerFold(FoldOp op) {
           vectorizer.mapUniform(body.getArgument(1), cast32(c));
           unsigned next = 2;
           for (Value score : op.getScores())
-            vectorizer.mapUniform(
-                body.getArgument(next++),
-                memref::LoadOp::create(builder, loc, buffer(score),
-                                       ValueRange{r, c}));
+            vectorizer.mapUniform(body.getArgument(next++),
+                                  memref::LoadOp::create(builder, loc,
+                                                         buffer(score),
+                                                         ValueRange{r, c}));
           for (Value value : op.getValues())
             vectorizer.mapVector(body.getArgument(next++),
                                  loadVector(buffer(value), {c, d}, width));

@@ -21,77 +21,66 @@ Value KernelLowering::rowIsValid(LoadOp op, Value r) {
   Location loc = op.getLoc();
   Value valid;
   if (op.getLower()) {
-    Value base = op.getIndices()[op.getVector()
-                                     ? op.getIndices().size() - 1
-                                     : op.getIndices().size() - 2];
-    Value row = arith::AddIOp::create(builder, loc, base, r);
-    Value above = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::sge, row, op.getLower());
-    Value below = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::slt, row, op.getUpper());
+    Value base = op.getIndices()[op.getVector() ? op.getIndices().size() - 1
+                                                : op.getIndices().size() - 2];
+    Value row = builder.createOrFold<arith::AddIOp>(loc, base, r);
+    Value above = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                        row, op.getLower());
+    Value below = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                        row, op.getUpper());
     valid = arith::AndIOp::create(builder, loc, above, below);
   }
   if (op.getLive()) {
     Value byte = memref::LoadOp::create(builder, loc, buffer(op.getLive()),
                                         ValueRange{index(0), r});
-    Value live = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::ne, byte,
-        zero(builder.getI8Type()));
+    Value live = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                       byte, zero(builder.getI8Type()));
     valid = valid ? arith::AndIOp::create(builder, loc, valid, live).getResult()
                   : live;
   }
   return valid;
 }
 
-/// Elements of the last dimension from the tile's column 0 on, when static.
-static int64_t columnsInRange(LoadOp op) {
-  MemRefType type = cast<MemRefType>(op.getSource().getType());
-  int64_t size = type.getShape().back();
-  APInt column;
-  if (ShapedType::isDynamic(size))
-    return ShapedType::kDynamic;
-  if (!matchPattern(op.getIndices().back(), m_ConstantInt(&column)))
-    return ShapedType::kDynamic;
-  return std::max<int64_t>(0, size - column.getSExtValue());
+void KernelLowering::columnBlocks(LoadOp op, int64_t width,
+                                  function_ref<void(Value, int64_t)> body) {
+  Location loc = op.getLoc();
+  int64_t cols = cast<TileType>(op.getType()).getCols();
+  int64_t size = cast<MemRefType>(op.getSource().getType()).getShape().back();
+  int64_t whole = std::min(size, cols) / width * width;
+  if (whole)
+    loop(whole, width, loc, [&](Value col) { body(col, width); });
+  if (whole < cols)
+    body(index(whole), std::min(size, cols) - whole);
+  for (int64_t col = whole + width; col < cols; col += width)
+    body(index(col), 0);
 }
 
-Value KernelLowering::loadRow(LoadOp op, Value row, int64_t col, int64_t width,
-                              Value valid, Type elementType) {
+Value KernelLowering::loadRow(LoadOp op, Value row, Value col, int64_t count,
+                              int64_t width, Value valid, Type elementType) {
   Location loc = op.getLoc();
   auto memrefType = cast<MemRefType>(op.getSource().getType());
+  if (count == 0)
+    return zero(vec(width, elementType));
   VectorType type = vec(width, memrefType.getElementType());
   VectorType maskType = vec(width, builder.getI1Type());
   SmallVector<Value> indices(op.getIndices());
   Value &rowIndex = indices[indices.size() - 2];
-  rowIndex = arith::AddIOp::create(builder, loc, rowIndex, row);
-  Value column = indices.back();
+  rowIndex = builder.createOrFold<arith::AddIOp>(loc, rowIndex, row);
   indices.back() =
-      arith::AddIOp::create(builder, loc, column, index(col));
+      builder.createOrFold<arith::AddIOp>(loc, indices.back(), col);
 
   Value mask;
-  int64_t inRange = columnsInRange(op);
-  if (ShapedType::isDynamic(inRange)) {
-    Value size = memref::DimOp::create(builder, loc, op.getSource(),
-                                       memrefType.getRank() - 1);
-    Value left =
-        arith::SubIOp::create(builder, loc, size, indices.back());
-    mask = vector::CreateMaskOp::create(builder, loc, maskType, left);
-  } else if (inRange <= col) {
-    return zero(vec(width, elementType));
-  } else if (inRange < col + width) {
+  if (count < width)
     mask = vector::ConstantMaskOp::create(builder, loc, maskType,
-                                          ArrayRef<int64_t>{inRange - col});
-  }
+                                          ArrayRef<int64_t>{count});
   if (valid) {
-    Value all = mask ? mask
-                     : constant(DenseElementsAttr::get(
-                           maskType, builder.getBoolAttr(true)));
+    Value all = mask ? mask : constant(DenseElementsAttr::get(maskType, true));
     mask = arith::SelectOp::create(builder, loc, valid, all, zero(maskType));
   }
   Value loaded;
   if (!mask)
-    loaded = vector::LoadOp::create(builder, loc, type, op.getSource(),
-                                    indices);
+    loaded =
+        vector::LoadOp::create(builder, loc, type, op.getSource(), indices);
   else
     loaded = vector::MaskedLoadOp::create(builder, loc, type, op.getSource(),
                                           indices, mask, zero(type));
@@ -122,6 +111,21 @@ static void transpose(OpBuilder &builder, Location loc,
   }
 }
 
+/// For column `n` of `total` in panels of `panel` columns and `depth` rows:
+/// where its panel starts, its column within, and the panel's width.
+std::tuple<Value, Value, Value>
+KernelLowering::panelPosition(Value n, int64_t total, int64_t panel,
+                              int64_t depth, Location loc) {
+  Value within = arith::RemUIOp::create(builder, loc, n, index(panel));
+  Value first = builder.createOrFold<arith::SubIOp>(loc, n, within);
+  Value start = builder.createOrFold<arith::MulIOp>(loc, first, index(depth));
+  if (total % panel == 0)
+    return {start, within, index(panel)};
+  Value left = builder.createOrFold<arith::SubIOp>(loc, index(total), first);
+  return {start, within,
+          arith::MinSIOp::create(builder, loc, left, index(panel))};
+}
+
 LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
   Location loc = op.getLoc();
   auto type = cast<TileType>(op.getType());
@@ -136,15 +140,16 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
     int64_t panel = panelVectors * lanes;
     loop(rows, 1, loc, [&](Value k) {
       Value valid = rowIsValid(op, k);
-      for (int64_t col = 0; col < cols; col += lanes) {
-        int64_t start = col / panel * panel * rows;
-        int64_t panelWidth = std::min(panel, cols - col / panel * panel);
-        Value offset = arith::AddIOp::create(
-            builder, loc,
-            arith::MulIOp::create(builder, loc, k, index(panelWidth)),
-            index(start + col % panel));
-        storeVector(loadRow(op, k, col, lanes, valid, f32), into, offset);
-      }
+      columnBlocks(op, lanes, [&](Value col, int64_t count) {
+        // The last panel is narrower when NR does not divide N.
+        auto [start, within, panelWidth] =
+            panelPosition(col, cols, panel, rows, loc);
+        Value offset = builder.createOrFold<arith::AddIOp>(
+            loc, builder.createOrFold<arith::MulIOp>(loc, k, panelWidth),
+            builder.createOrFold<arith::AddIOp>(loc, start, within));
+        storeVector(loadRow(op, k, col, count, lanes, valid, f32), into,
+                    offset);
+      });
     });
     return success();
   }
@@ -154,37 +159,26 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
     loop(rows, lanes, loc, [&](Value n) {
       SmallVector<Value> valid, keys;
       for (int64_t i = 0; i < lanes; ++i) {
-        keys.push_back(arith::AddIOp::create(builder, loc, n, index(i)));
+        keys.push_back(builder.createOrFold<arith::AddIOp>(loc, n, index(i)));
         valid.push_back(rowIsValid(op, keys.back()));
       }
-      // Panel of this group, and where in it.
-      Value panelIndex =
-          arith::DivUIOp::create(builder, loc, n, index(panel));
-      Value start = arith::MulIOp::create(builder, loc, panelIndex,
-                                          index(panel * cols));
-      Value within = arith::RemUIOp::create(builder, loc, n, index(panel));
-      // The last panel is narrower when NR does not divide N.
-      Value left = arith::SubIOp::create(
-          builder, loc, index(rows),
-          arith::MulIOp::create(builder, loc, panelIndex, index(panel)));
-      Value panelWidth =
-          rows % panel == 0
-              ? index(panel)
-              : arith::MinSIOp::create(builder, loc, left, index(panel))
-                    .getResult();
-      for (int64_t k = 0; k < cols; k += lanes) {
+      Value start, within, panelWidth;
+      std::tie(start, within, panelWidth) =
+          panelPosition(n, rows, panel, cols, loc);
+      Value base = builder.createOrFold<arith::AddIOp>(loc, start, within);
+      columnBlocks(op, lanes, [&](Value k, int64_t count) {
         SmallVector<Value> block;
         for (int64_t i = 0; i < lanes; ++i)
-          block.push_back(loadRow(op, keys[i], k, lanes, valid[i], f32));
+          block.push_back(loadRow(op, keys[i], k, count, lanes, valid[i], f32));
         transpose(builder, loc, block);
         for (int64_t i = 0; i < lanes; ++i) {
-          Value offset = arith::MulIOp::create(builder, loc, panelWidth,
-                                               index(k + i));
-          offset = arith::AddIOp::create(builder, loc, offset, start);
-          offset = arith::AddIOp::create(builder, loc, offset, within);
-          storeVector(block[i], into, offset);
+          Value offset = builder.createOrFold<arith::MulIOp>(
+              loc, panelWidth,
+              builder.createOrFold<arith::AddIOp>(loc, k, index(i)));
+          storeVector(block[i], into,
+                      builder.createOrFold<arith::AddIOp>(loc, offset, base));
         }
-      }
+      });
     });
     return success();
   }
@@ -197,18 +191,18 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
       interleave.push_back(pairColumns + lane);
     }
     loop(rows, 2, loc, [&](Value k) {
-      Value next = arith::AddIOp::create(builder, loc, k, index(1));
+      Value next = builder.createOrFold<arith::AddIOp>(loc, k, index(1));
       Value valid = rowIsValid(op, k), nextValid = rowIsValid(op, next);
-      for (int64_t col = 0; col < cols; col += pairColumns) {
-        Value a = loadRow(op, k, col, pairColumns, valid, bf16);
-        Value b = loadRow(op, next, col, pairColumns, nextValid, bf16);
+      columnBlocks(op, pairColumns, [&](Value col, int64_t count) {
+        Value a = loadRow(op, k, col, count, pairColumns, valid, bf16);
+        Value b = loadRow(op, next, col, count, pairColumns, nextValid, bf16);
         Value pair = vector::ShuffleOp::create(builder, loc, a, b, interleave);
-        Value offset = arith::AddIOp::create(
-            builder, loc,
-            arith::MulIOp::create(builder, loc, k, index(pairColumns)),
-            index(col * rows));
+        Value offset = builder.createOrFold<arith::AddIOp>(
+            loc,
+            builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)),
+            builder.createOrFold<arith::MulIOp>(loc, col, index(rows)));
         storeVector(pair, into, offset);
-      }
+      });
     });
     return success();
   }
@@ -219,26 +213,28 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
     loop(rows, pairColumns, loc, [&](Value n) {
       SmallVector<Value> valid, keys;
       for (int64_t i = 0; i < pairColumns; ++i) {
-        keys.push_back(arith::AddIOp::create(builder, loc, n, index(i)));
+        keys.push_back(builder.createOrFold<arith::AddIOp>(loc, n, index(i)));
         valid.push_back(rowIsValid(op, keys.back()));
       }
-      Value start =
-          arith::MulIOp::create(builder, loc, n, index(cols));
-      for (int64_t k = 0; k < cols; k += 2 * pairColumns) {
+      Value start = builder.createOrFold<arith::MulIOp>(loc, n, index(cols));
+      columnBlocks(op, 2 * pairColumns, [&](Value k, int64_t count) {
         SmallVector<Value> block;
         for (int64_t i = 0; i < pairColumns; ++i)
           block.push_back(vector::BitCastOp::create(
               builder, loc, i32Vector,
-              loadRow(op, keys[i], k, 2 * pairColumns, valid[i], bf16)));
+              loadRow(op, keys[i], k, count, 2 * pairColumns, valid[i], bf16)));
         transpose(builder, loc, block);
+        Value first = builder.createOrFold<arith::AddIOp>(
+            loc, start,
+            builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)));
         for (int64_t i = 0; i < pairColumns; ++i) {
-          Value offset = arith::AddIOp::create(
-              builder, loc, start, index((k + 2 * i) * pairColumns));
+          Value offset = builder.createOrFold<arith::AddIOp>(
+              loc, first, index(2 * i * pairColumns));
           storeVector(vector::BitCastOp::create(
                           builder, loc, vec(2 * pairColumns, bf16), block[i]),
                       into, offset);
         }
-      }
+      });
     });
     return success();
   }
@@ -270,9 +266,9 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
       auto read = [&]() -> Value {
         SmallVector<Value> indices(op.getIndices());
         Value &row = indices[indices.size() - (op.getVector() ? 1 : 2)];
-        row = arith::AddIOp::create(builder, loc, row, r);
-        Value element = memref::LoadOp::create(builder, loc, op.getSource(),
-                                               indices);
+        row = builder.createOrFold<arith::AddIOp>(loc, row, r);
+        Value element =
+            memref::LoadOp::create(builder, loc, op.getSource(), indices);
         return isa<FloatType>(elementType) ? toFloat(element, elementType)
                                            : element;
       };
@@ -296,9 +292,10 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   int64_t width = std::gcd(type.getCols(), lanes);
   loop(type.getRows(), 1, loc, [&](Value r) {
     Value valid = rowIsValid(op, r);
-    for (int64_t col = 0; col < type.getCols(); col += width)
-      storeVector(loadRow(op, r, col, width, valid, elementType), out,
-                  {r, index(col)});
+    columnBlocks(op, width, [&](Value col, int64_t count) {
+      storeVector(loadRow(op, r, col, count, width, valid, elementType), out,
+                  {r, col});
+    });
   });
   return success();
 }
@@ -318,10 +315,10 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
   if (op.getLower()) {
     first = arith::MaxSIOp::create(
         builder, loc, first,
-        arith::SubIOp::create(builder, loc, op.getLower(), base));
+        builder.createOrFold<arith::SubIOp>(loc, op.getLower(), base));
     last = arith::MinSIOp::create(
         builder, loc, last,
-        arith::SubIOp::create(builder, loc, op.getUpper(), base));
+        builder.createOrFold<arith::SubIOp>(loc, op.getUpper(), base));
   }
   auto forOp = scf::ForOp::create(builder, loc, first, last, index(1));
   OpBuilder::InsertionGuard guard(builder);
@@ -329,14 +326,14 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
   Value r = forOp.getInductionVar();
   SmallVector<Value> indices(op.getIndices());
   Value &row = indices[indices.size() - (op.getVector() ? 1 : 2)];
-  row = arith::AddIOp::create(builder, loc, row, r);
+  row = builder.createOrFold<arith::AddIOp>(loc, row, r);
   auto convert = [&](Value value) {
     return isa<FloatType>(elementType) ? toFloat(value, elementType) : value;
   };
   if (rowVector) {
     Value element = memref::LoadOp::create(builder, loc, from, r);
-    memref::StoreOp::create(builder, loc, convert(element),
-                            op.getDestination(), indices);
+    memref::StoreOp::create(builder, loc, convert(element), op.getDestination(),
+                            indices);
     return success();
   }
   int64_t width = std::gcd(type.getCols(), lanes);
@@ -347,7 +344,8 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
                   matchPattern(column, m_ConstantInt(&constantColumn));
   for (int64_t col = 0; col < type.getCols(); col += width) {
     Value value = convert(loadVector(from, {r, index(col)}, width));
-    indices.back() = arith::AddIOp::create(builder, loc, column, index(col));
+    indices.back() =
+        builder.createOrFold<arith::AddIOp>(loc, column, index(col));
     Value mask;
     VectorType maskType = vec(width, builder.getI1Type());
     if (!isStatic) {
@@ -355,8 +353,7 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
                                         memrefType.getRank() - 1);
       mask = vector::CreateMaskOp::create(
           builder, loc, maskType,
-          arith::SubIOp::create(builder, loc, dim, indices.back())
-              .getResult());
+          builder.createOrFold<arith::SubIOp>(loc, dim, indices.back()));
     } else {
       int64_t left = size - constantColumn.getSExtValue() - col;
       if (left <= 0)

@@ -38,12 +38,19 @@ KernelLowering::KernelLowering(func::FuncOp kernel,
 //===----------------------------------------------------------------------===//
 
 Value KernelLowering::index(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, kernel.getLoc(), value);
+  return constant(builder.getIndexAttr(value));
 }
 
 Value KernelLowering::constant(Attribute value) {
-  return arith::ConstantOp::create(builder, kernel.getLoc(),
-                                   cast<TypedAttr>(value));
+  // Once per kernel, at its top.
+  Value &cached = constants[value];
+  if (!cached) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&kernel.front());
+    cached = arith::ConstantOp::create(builder, kernel.getLoc(),
+                                       cast<TypedAttr>(value));
+  }
+  return cached;
 }
 
 Value KernelLowering::zero(Type type) {
@@ -111,10 +118,11 @@ Value KernelLowering::allocateFlat(int64_t count, Type elementType) {
   scratchBytes += llvm::alignTo(bytes, scratchAlignment);
   // At the top of the kernel, so that one view serves every use.
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&kernel.front());
+  Value position = index(offset);
+  builder.setInsertionPointAfterValue(position);
   auto type = MemRefType::get({count}, elementType);
   return memref::ViewOp::create(builder, kernel.getLoc(), type, scratch,
-                                index(offset), ValueRange());
+                                position, ValueRange());
 }
 
 Value KernelLowering::allocate(TileType type) {
@@ -127,15 +135,19 @@ Value KernelLowering::allocate(TileType type) {
   int64_t offset = scratchBytes;
   scratchBytes += llvm::alignTo(bytes, scratchAlignment);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&kernel.front());
+  Value position = index(offset);
+  builder.setInsertionPointAfterValue(position);
   auto memrefType =
       MemRefType::get({type.getRows(), type.getCols()}, elementType);
   return memref::ViewOp::create(builder, kernel.getLoc(), memrefType, scratch,
-                                index(offset), ValueRange());
+                                position, ValueRange());
 }
 
 bool KernelLowering::diesAt(Value value, Operation *op) {
-  Block *home = value.getParentBlock();
+  // Replaced loops and branches are no longer where they were.
+  Block *home = homes.lookup(value);
+  if (!home)
+    home = value.getParentBlock();
   // Results of tile.rows and loops may share storage with the operands that
   // they update; the storage is read through either name, so ask for each
   // value that has this buffer.
@@ -186,9 +198,8 @@ void KernelLowering::copy(Value from, Value to, TileType type, Location loc) {
     return;
   if (type.isRowVector()) {
     int64_t width = std::gcd(type.getRows(), lanes);
-    loop(type.getRows(), width, loc, [&](Value r) {
-      storeVector(loadVector(from, r, width), to, r);
-    });
+    loop(type.getRows(), width, loc,
+         [&](Value r) { storeVector(loadVector(from, r, width), to, r); });
     return;
   }
   loop(type.getRows(), 1, loc, [&](Value r) {
@@ -230,13 +241,12 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
   return success();
 }
 
-/// Erases the tile ops of a block, last first, once nothing needs them.
-static void eraseTileOps(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isa<TileDialect>(op.getDialect()) && !isa<YieldOp>(op)) {
-      op.dropAllUses();
-      op.erase();
-    }
+/// Takes the tile ops of a block out of the kernel. They are kept aside until
+/// the end: later questions about who shares a buffer still look at them.
+void KernelLowering::removeTileOps(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (isa<TileDialect>(op.getDialect()) && !isa<YieldOp>(op))
+      op.moveBefore(graveyard, graveyard->end());
 }
 
 LogicalResult KernelLowering::lowerOp(Operation *op) {
@@ -295,12 +305,14 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   if (failed(lowerBlock(*loop.getBody())))
     return failure();
   if (kept.size() == loop.getInitArgs().size()) {
-    eraseTileOps(*loop.getBody());
+    removeTileOps(*loop.getBody());
     return success();
   }
   for (auto [i, result] : llvm::enumerate(loop.getResults()))
-    if (isTile(result))
+    if (isTile(result)) {
       buffers[result] = buffers[loop.getRegionIterArg(i)];
+      homes[result] = loop->getBlock();
+    }
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   builder.setInsertionPoint(yield);
   SmallVector<Value> keptYields;
@@ -313,7 +325,7 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   }
   scf::YieldOp::create(builder, loc, keptYields);
   yield.erase();
-  eraseTileOps(*loop.getBody());
+  removeTileOps(*loop.getBody());
 
   builder.setInsertionPoint(loop);
   auto stripped =
@@ -342,7 +354,7 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
   if (!hasTiles) {
     for (Region &region : branch->getRegions())
       if (!region.empty())
-        eraseTileOps(region.front());
+        removeTileOps(region.front());
     return success();
   }
   // Both sides end in one place: that of the side that passes a state on, so
@@ -353,6 +365,7 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
   for (auto [i, result] : llvm::enumerate(branch.getResults())) {
     if (isTile(result)) {
       buffers[result] = buffer(elseYield.getOperand(i));
+      homes[result] = branch->getBlock();
     } else {
       kept.push_back(i);
       keptTypes.push_back(result.getType());
@@ -371,12 +384,12 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
     }
     scf::YieldOp::create(builder, loc, keptYields);
     yield.erase();
-    eraseTileOps(region.front());
+    removeTileOps(region.front());
   }
   builder.setInsertionPoint(branch);
-  auto stripped = scf::IfOp::create(builder, loc, keptTypes,
-                                    branch.getCondition(),
-                                    /*withElseRegion=*/false);
+  auto stripped =
+      scf::IfOp::create(builder, loc, keptTypes, branch.getCondition(),
+                        /*withElseRegion=*/false);
   stripped.getThenRegion().takeBody(branch.getThenRegion());
   stripped.getElseRegion().takeBody(branch.getElseRegion());
   for (auto [to, from] : llvm::enumerate(kept))
@@ -436,7 +449,7 @@ LogicalResult KernelLowering::lowerRows(RowsOp op) {
   for (auto [value, to] : llvm::zip(yield.getValues(), outSlices))
     copy(buffer(value), to, cast<TileType>(value.getType()), loc);
   // Everything but the tile ops moves into the loop, in order.
-  eraseTileOps(body);
+  removeTileOps(body);
   yield.erase();
   Block *target = forOp.getBody();
   target->getOperations().splice(target->getTerminator()->getIterator(),
@@ -475,10 +488,11 @@ LogicalResult KernelLowering::run() {
       builder.setInsertionPoint(kernel.front().getTerminator());
       releaseAmx();
     }
-    eraseTileOps(kernel.front());
+    removeTileOps(kernel.front());
   }
-  for (Operation &op : *block)
-    op.dropAllUses();
+  buffers.clear();
+  packedBuffers.clear();
+  block->walk([](Operation *op) { op->dropAllUses(); });
   block->dropAllReferences();
   if (failed(result))
     return failure();
