@@ -159,6 +159,7 @@ private:
   bool amxConfigured = false;
   /// Holds loops and branches that were replaced, until nothing uses them.
   Block *graveyard = nullptr;
+  Operation *anchor = nullptr;
   DenseMap<Attribute, Value> constants;
   DenseMap<Value, Value> buffers;
   /// Block of the results of replaced loops and branches.

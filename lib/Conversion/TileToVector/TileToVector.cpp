@@ -119,7 +119,7 @@ Value KernelLowering::allocateFlat(int64_t count, Type elementType) {
   // At the top of the kernel, so that one view serves every use.
   OpBuilder::InsertionGuard guard(builder);
   Value position = index(offset);
-  builder.setInsertionPointAfterValue(position);
+  builder.setInsertionPointAfter(anchor);
   auto type = MemRefType::get({count}, elementType);
   return memref::ViewOp::create(builder, kernel.getLoc(), type, scratch,
                                 position, ValueRange());
@@ -136,7 +136,7 @@ Value KernelLowering::allocate(TileType type) {
   scratchBytes += llvm::alignTo(bytes, scratchAlignment);
   OpBuilder::InsertionGuard guard(builder);
   Value position = index(offset);
-  builder.setInsertionPointAfterValue(position);
+  builder.setInsertionPointAfter(anchor);
   auto memrefType =
       MemRefType::get({type.getRows(), type.getCols()}, elementType);
   return memref::ViewOp::create(builder, kernel.getLoc(), memrefType, scratch,
@@ -475,6 +475,10 @@ LogicalResult KernelLowering::run() {
   if (failed(kernel.insertArgument(scratchIndex, scratchType, {}, loc)))
     return failure();
   scratch = kernel.getArgument(scratchIndex);
+
+  // Constants go in front of it, views of the scratch behind it.
+  builder.setInsertionPointToStart(&kernel.front());
+  anchor = arith::ConstantIndexOp::create(builder, loc, 0);
 
   // Stripped loops and branches are kept here until all uses are gone.
   Region limbo;
