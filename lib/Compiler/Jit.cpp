@@ -108,8 +108,8 @@ static void optimize(Module &module, TargetMachine &machine) {
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
   passes.addPass(InstCombinePass());
-  passes.addPass(createFunctionToLoopPassAdaptor(
-      LICMPass(LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),
+                                                 /*UseMemorySSA=*/true));
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(InstCombinePass());
   passes.addPass(SimplifyCFGPass());
@@ -315,8 +315,8 @@ std::unique_ptr<LoadedCode> LoadedCode::load(const std::string &object,
                                              std::string &error) {
   initializeTargets();
   orc::LLJITBuilder builder;
-  builder.setJITTargetMachineBuilder(orc::JITTargetMachineBuilder(
-      Triple(sys::getProcessTriple())));
+  builder.setJITTargetMachineBuilder(
+      orc::JITTargetMachineBuilder(Triple(sys::getProcessTriple())));
   builder.setLinkProcessSymbolsByDefault(false);
   // No initialisers, thread-locals or exception tables to look after.
   builder.setPlatformSetUp(orc::setUpInactivePlatform);
@@ -329,11 +329,10 @@ std::unique_ptr<LoadedCode> LoadedCode::load(const std::string &object,
   (*jit)->getExecutionSession().setErrorReporter(
       [](Error e) { consumeError(std::move(e)); });
   orc::JITDylib &main = (*jit)->getMainJITDylib();
-  Error failure =
-      main.define(orc::absoluteSymbols(getLibraryFunctions(**jit)));
+  Error failure = main.define(orc::absoluteSymbols(getLibraryFunctions(**jit)));
   if (!failure)
-    failure = (*jit)->addObjectFile(
-        MemoryBuffer::getMemBufferCopy(object, "attn"));
+    failure =
+        (*jit)->addObjectFile(MemoryBuffer::getMemBufferCopy(object, "attn"));
   if (failure) {
     error = toOneLine(std::move(failure));
     return nullptr;

@@ -1,0 +1,122 @@
+//===- Compiler.h - IR text to a kernel that runs ---------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one way from text to code: the tools, the C ABI and Python come through
+// here. This header includes no MLIR.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_COMPILER_COMPILER_H
+#define ATTN_COMPILER_COMPILER_H
+
+#include "attn/Pipelines/Phase.h"
+#include "attn/Runtime/Abi.h"
+#include "attn/Support/DType.h"
+#include "attn/Support/Result.h"
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace attn {
+
+class LoadedCode;
+
+struct CompileOptions {
+  /// A name that TargetInfo knows; empty: the module's attn.target, else host.
+  std::string target;
+  /// What the IR at hand is; absent: found out from its operations.
+  std::optional<Phase> startFrom;
+  /// Last phase to run; absent: all, and machine code after them.
+  std::optional<Phase> untilAfter;
+  /// Directory for one numbered file per phase; empty: none.
+  std::string dumpPhasesTo;
+  /// Keeps the IR text of every phase in the result.
+  bool keepIr = false;
+  /// Stops at the object file: code for another machine than this one.
+  bool objectOnly = false;
+  /// Stands for the source in diagnostics.
+  std::string sourceName = "<input>";
+};
+
+/// One argument of an entry: what its caller must pass.
+struct ArgInfo {
+  std::string name;
+  bool isScalar = false;
+  bool isOutput = false;
+  support::DType dtype = support::DType::f32;
+  /// -1 where the size is free.
+  std::vector<int64_t> shape;
+  /// A name for each dimension ("sq"), equal where sizes must be equal; empty
+  /// where a dimension is bound to no other.
+  std::vector<std::string> dims;
+  /// Elements must lie between 0 and the size of this dimension; empty: any.
+  std::string elementsUpTo;
+  /// Elements must not decrease, from 0 up to at most this dimension's size.
+  std::string offsetsUpTo;
+};
+
+/// One function that can be run.
+struct EntryInfo {
+  std::string name;
+  /// Inputs in order, then outputs.
+  std::vector<ArgInfo> args;
+  /// The size of each first dimension is a multiple of the second's.
+  std::vector<std::pair<std::string, std::string>> multiples;
+
+  size_t numInputs() const {
+    size_t n = 0;
+    for (const ArgInfo &arg : args)
+      n += !arg.isOutput;
+    return n;
+  }
+};
+
+struct PhaseText {
+  std::string name;
+  std::string text;
+};
+struct PhaseTime {
+  std::string name;
+  double ms;
+};
+
+/// What a compilation leaves. Immutable; may be run from many threads at once.
+class CompiledKernel {
+public:
+  CompiledKernel();
+  ~CompiledKernel();
+
+  std::string target;
+  std::vector<EntryInfo> entries;
+  /// The code of each entry; null where compilation stopped before code.
+  std::vector<AttnEntry> code;
+  /// Why the code is as it is: the schedules and the arithmetic behind them.
+  std::string explanation;
+  std::vector<PhaseTime> times;
+  /// The IR after the last phase that ran.
+  std::string ir;
+  /// IR of every phase, where asked for; then "llvm-ir".
+  std::vector<PhaseText> phases;
+  /// The relocatable object.
+  std::string object;
+
+  const EntryInfo *find(std::string_view name) const;
+
+  std::unique_ptr<LoadedCode> loaded;
+};
+
+/// Compiles IR text or bytecode. An error is one line, followed by a line for
+/// each note.
+support::Result<std::shared_ptr<const CompiledKernel>>
+compile(std::string_view source, const CompileOptions &options = {});
+
+} // namespace attn
+
+#endif // ATTN_COMPILER_COMPILER_H

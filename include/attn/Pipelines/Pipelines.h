@@ -1,0 +1,36 @@
+//===- Pipelines.h - The order of passes ------------------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_PIPELINES_H
+#define ATTN_PIPELINES_PIPELINES_H
+
+#include "attn/Pipelines/Phase.h"
+#include "attn/Target/TargetInfo.h"
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace attn {
+
+/// Adds the passes that lead from the phase before to `phase`; none for Input.
+/// Pass them a builtin.module.
+void populatePhasePipeline(Phase phase, mlir::OpPassManager &pm,
+                           const TargetInfo &target);
+
+void populateAggregatePipeline(mlir::OpPassManager &pm);
+void populateSchedulePipeline(mlir::OpPassManager &pm);
+void populateTilePipeline(mlir::OpPassManager &pm);
+void populateVectorPipeline(mlir::OpPassManager &pm);
+void populateLLVMPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
+
+/// Registers `attn-pipeline{from=... until-after=... target=...}`.
+void registerAttnPipelines();
+
+} // namespace attn
+
+#endif // ATTN_PIPELINES_PIPELINES_H

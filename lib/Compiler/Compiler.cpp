@@ -1,0 +1,419 @@
+//===- Compiler.cpp - IR text to a kernel that runs -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Compiler/Compiler.h"
+#include "Interface.h"
+#include "attn/Compiler/Jit.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/InitAll.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace ::attn;
+using ::attn::support::Failure;
+using ::attn::support::Result;
+
+CompiledKernel::CompiledKernel() = default;
+CompiledKernel::~CompiledKernel() = default;
+
+const EntryInfo *CompiledKernel::find(std::string_view name) const {
+  for (const EntryInfo &entry : entries)
+    if (entry.name == name)
+      return &entry;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
+
+static std::string printLocation(Location location) {
+  if (auto file = location->findInstanceOf<FileLineColLoc>())
+    return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+            Twine(file.getColumn()) + ": ")
+        .str();
+  return "";
+}
+
+static std::string firstLine(std::string text) {
+  size_t end = text.find('\n');
+  return end == std::string::npos ? text : text.substr(0, end);
+}
+
+namespace {
+/// Collects what a compilation says: the first error with its notes, and
+/// remarks for the explanation.
+class Messages {
+public:
+  explicit Messages(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          take(diagnostic);
+          return success();
+        }) {}
+
+  /// The error, or `otherwise` where nobody gave a reason.
+  Failure failure(StringRef otherwise) const {
+    return Failure{error.empty() ? otherwise.str() : error};
+  }
+  void clear() { error.clear(); }
+
+  std::string explanation;
+
+private:
+  void take(Diagnostic &diagnostic) {
+    switch (diagnostic.getSeverity()) {
+    case DiagnosticSeverity::Remark:
+      explanation += diagnostic.str() + "\n";
+      for (Diagnostic &note : diagnostic.getNotes())
+        explanation += "  " + note.str() + "\n";
+      return;
+    case DiagnosticSeverity::Error:
+      break;
+    default:
+      return;
+    }
+    if (!error.empty())
+      return;
+    error =
+        printLocation(diagnostic.getLocation()) + firstLine(diagnostic.str());
+    for (Diagnostic &note : diagnostic.getNotes()) {
+      // The generic form of the operation, which MLIR appends, helps nobody.
+      std::string text = note.str();
+      if (StringRef(text).starts_with("see current operation"))
+        continue;
+      error +=
+          "\n" + printLocation(note.getLocation()) + "note: " + firstLine(text);
+    }
+  }
+
+  std::string error;
+  ScopedDiagnosticHandler handler;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// The phase that made this IR, as its operations tell. Attention ops mean the
+/// input: every pass over them leaves alone what is done already, and none of
+/// their checks is skipped.
+static Phase detectPhase(ModuleOp module) {
+  Phase phase = Phase::LLVM;
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function) {
+      if (isa<mlir::attn::MonoidOp>(op))
+        return Phase::Input;
+      continue;
+    }
+    if (!function->hasAttr("tile.plan") && !function->hasAttr("tile.kernel")) {
+      if (function.isPublic())
+        return Phase::Input;
+      continue;
+    }
+    phase = std::min(phase, Phase::Vector);
+    function.walk([&](Operation *inner) {
+      if (isa<tile::TileDialect>(inner->getDialect()) &&
+          !isa<tile::LaunchOp, tile::WorkspaceOp>(inner)) {
+        phase = Phase::Tile;
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+  }
+  return phase;
+}
+
+namespace {
+/// One compilation.
+class Compilation {
+public:
+  Compilation(const CompileOptions &options)
+      : options(options),
+        context(getRegistry(), MLIRContext::Threading::DISABLED),
+        messages(&context), kernel(std::make_shared<CompiledKernel>()) {
+    context.printOpOnDiagnostic(false);
+  }
+
+  Result<std::shared_ptr<const CompiledKernel>> run(std::string_view source) {
+    std::string error = compile(source);
+    kernel->explanation = messages.explanation;
+    if (!error.empty())
+      return Failure{error};
+    return std::shared_ptr<const CompiledKernel>(kernel);
+  }
+
+private:
+  static const DialectRegistry &getRegistry() {
+    static const DialectRegistry registry = [] {
+      DialectRegistry all;
+      registerAllDialects(all);
+      return all;
+    }();
+    return registry;
+  }
+
+  /// Returns the error, empty on success.
+  std::string compile(std::string_view source) {
+    if (std::string error = parse(source); !error.empty())
+      return error;
+    if (std::string error = chooseTarget(); !error.empty())
+      return error;
+    Phase last = options.untilAfter.value_or(Phase::LLVM);
+    Phase first = options.startFrom ? *options.startFrom : detectPhase(*module);
+    if (last < first)
+      return std::string("expected to stop after '") + nameOf(first) +
+             "' or later, which the input has reached, but got '" +
+             nameOf(last) + "'";
+    // Past the last MLIR phase there are no functions to describe.
+    if (first < Phase::LLVM && failed(readInterfaces(*module, kernel->entries)))
+      return messages.failure("unsupported argument type").message;
+    lap("parse");
+
+    for (Phase phase : allPhases) {
+      if (phase < first || phase > last)
+        continue;
+      if (phase > first)
+        if (std::string error = runPhase(phase); !error.empty())
+          return error;
+      if (std::string error = record(phase, phase == last); !error.empty())
+        return error;
+    }
+    if (options.untilAfter)
+      return "";
+    return generateCode();
+  }
+
+  std::string parse(std::string_view source) {
+    llvm::SourceMgr manager;
+    llvm::MemoryBufferRef text(StringRef(source.data(), source.size()),
+                               options.sourceName);
+    // The parser wants a terminating zero.
+    manager.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(
+                                   text.getBuffer(), options.sourceName),
+                               SMLoc());
+    ParserConfig config(&context);
+    Block block;
+    AsmParserState state;
+    bool isText = !isBytecode(text);
+    LogicalResult parsed =
+        isText ? parseAsmSourceFile(manager, &block, config, &state)
+               : parseSourceFile(manager, &block, config);
+    if (failed(parsed))
+      return messages.failure("expected MLIR text or bytecode").message;
+    // The file may spell out its module or leave it out.
+    if (llvm::hasSingleElement(block) && isa<ModuleOp>(block.front())) {
+      module = cast<ModuleOp>(block.front());
+      module.get()->remove();
+    } else {
+      module = ModuleOp::create(UnknownLoc::get(&context));
+      module->getBody()->getOperations().splice(module->getBody()->begin(),
+                                                block.getOperations());
+    }
+    if (failed(verify(*module)))
+      return messages.failure("expected a valid module").message;
+    annotateInterfaces(*module, isText ? &state : nullptr);
+    return "";
+  }
+
+  std::string chooseTarget() {
+    std::string name = options.target;
+    if (name.empty())
+      if (auto attr = module.get()->getAttrOfType<StringAttr>("attn.target"))
+        name = attr.getValue().str();
+    if (name.empty())
+      name = "host";
+    std::optional<TargetInfo> found = TargetInfo::get(name);
+    if (!found || !found->isCpu()) {
+      std::string known;
+      for (const std::string &other : TargetInfo::names())
+        if (TargetInfo::get(other)->isCpu())
+          known += (known.empty() ? "" : ", ") + other;
+      return "expected a target out of " + known + ", but got '" + name + "'" +
+             (found ? ", for which there is no code generator yet" : "");
+    }
+    target = *found;
+    kernel->target = target.name;
+    if (name != "host")
+      module.get()->setAttr("attn.target", StringAttr::get(&context, name));
+    return "";
+  }
+
+  std::string runPhase(Phase phase) {
+    PassManager manager(&context, ModuleOp::getOperationName());
+    // Once after the phase is enough; each pass has tests of its own.
+    manager.enableVerifier(false);
+    populatePhasePipeline(phase, manager, target);
+    if (failed(manager.run(*module)))
+      return messages
+          .failure(std::string("the phase '") + nameOf(phase) +
+                   "' failed without a reason")
+          .message;
+    messages.clear();
+    if (phase != Phase::LLVM && failed(verify(*module)))
+      return messages
+          .failure(std::string("the phase '") + nameOf(phase) +
+                   "' made invalid IR")
+          .message;
+    if (phase == Phase::Tile || phase == Phase::Vector)
+      restoreInterfaces(*module, kernel->entries);
+    lap(nameOf(phase));
+    return "";
+  }
+
+  /// Keeps and dumps the text of a phase, where somebody wants it.
+  std::string record(Phase phase, bool isLast) {
+    bool isWanted = options.keepIr || !options.dumpPhasesTo.empty() ||
+                    (isLast && options.untilAfter);
+    if (!isWanted)
+      return "";
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream);
+    text += "\n";
+    std::string error =
+        dump(std::string(nameOf(phase)), "mlir", int(phase), text);
+    if (isLast && options.untilAfter)
+      kernel->ir = text;
+    if (options.keepIr)
+      kernel->phases.push_back({nameOf(phase), std::move(text)});
+    last = std::chrono::steady_clock::now();
+    return error;
+  }
+
+  std::string dump(const std::string &name, const char *extension, int number,
+                   StringRef text) {
+    if (options.dumpPhasesTo.empty())
+      return "";
+    if (std::error_code code =
+            llvm::sys::fs::create_directories(options.dumpPhasesTo))
+      return "cannot create directory '" + options.dumpPhasesTo +
+             "': " + code.message();
+    llvm::SmallString<128> path(options.dumpPhasesTo);
+    llvm::sys::path::append(path, "0" + std::to_string(number) + "-" + name +
+                                      "." + extension);
+    std::error_code code;
+    llvm::raw_fd_ostream file(path, code);
+    if (!code) {
+      file << text;
+      file.close();
+      code = file.error();
+      file.clear_error();
+    }
+    return code ? ("cannot write '" + path + "': " + code.message()).str() : "";
+  }
+
+  std::string generateCode() {
+    bool wantText = options.keepIr || !options.dumpPhasesTo.empty();
+    EmitResult emitted;
+    std::string error = emitObject(*module, target, emitted, wantText);
+    if (!error.empty())
+      return messages.failure(error).message;
+    kernel->times.push_back({"llvm-translate", emitted.translateMs});
+    kernel->times.push_back({"llvm-optimize", emitted.optimizeMs});
+    kernel->times.push_back({"codegen", emitted.codegenMs});
+    for (std::string failed : {dump("llvm-ir", "ll", 6, emitted.llvmIr),
+                               dump("object", "o", 7, emitted.object)})
+      if (!failed.empty())
+        return failed;
+    if (options.keepIr)
+      kernel->phases.push_back({"llvm-ir", std::move(emitted.llvmIr)});
+    kernel->object = std::move(emitted.object);
+    last = std::chrono::steady_clock::now();
+
+    if (kernel->entries.empty())
+      collectEntryNames();
+    if (kernel->entries.empty())
+      return "expected a public function with an operation of attn, but got "
+             "none";
+    if (options.objectOnly) {
+      kernel->code.resize(kernel->entries.size());
+      return "";
+    }
+    if (target.name != TargetInfo::host().name && !isSubsetOfHost())
+      return "expected a target that this machine runs, but got '" +
+             target.name + "'; this machine is '" + TargetInfo::host().name +
+             "'";
+    kernel->loaded = LoadedCode::load(kernel->object, error);
+    if (!kernel->loaded)
+      return error;
+    for (const EntryInfo &entry : kernel->entries) {
+      auto code = reinterpret_cast<AttnEntry>(
+          kernel->loaded->lookup("attn_entry_" + entry.name));
+      if (!code)
+        return "expected the compiled module to define 'attn_entry_" +
+               entry.name + "', but it does not";
+      kernel->code.push_back(code);
+    }
+    lap("load");
+    return "";
+  }
+
+  /// A module that arrived in the LLVM dialect has entries, but says nothing
+  /// of their arguments.
+  void collectEntryNames() {
+    for (auto function : module.get().getOps<LLVM::LLVMFuncOp>()) {
+      StringRef name = function.getName();
+      if (name.consume_front("attn_entry_")) {
+        EntryInfo entry;
+        entry.name = name.str();
+        kernel->entries.push_back(entry);
+      }
+    }
+  }
+
+  /// The CPU targets are ordered: each runs the code of those before it.
+  bool isSubsetOfHost() {
+    for (const std::string &name : TargetInfo::names()) {
+      if (name == target.name)
+        return true;
+      if (name == TargetInfo::host().name)
+        return false;
+    }
+    return false;
+  }
+
+  void lap(const char *name) {
+    auto now = std::chrono::steady_clock::now();
+    kernel->times.push_back(
+        {name, std::chrono::duration<double, std::milli>(now - last).count()});
+    last = now;
+  }
+
+  const CompileOptions &options;
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+  MLIRContext context;
+  Messages messages;
+  OwningOpRef<ModuleOp> module;
+  TargetInfo target;
+  std::shared_ptr<CompiledKernel> kernel;
+};
+} // namespace
+
+namespace attn {
+Result<std::shared_ptr<const CompiledKernel>>
+compile(std::string_view source, const CompileOptions &options) {
+  return Compilation(options).run(source);
+}
+} // namespace attn

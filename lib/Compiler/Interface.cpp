@@ -1,0 +1,484 @@
+//===- Interface.cpp - What the arguments of a function mean --------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interface.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Prelude/Prelude.h"
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <map>
+
+using namespace mlir;
+using ::attn::ArgInfo;
+using ::attn::EntryInfo;
+using ::attn::support::DType;
+
+static constexpr StringRef kArg = "attn.arg";
+static constexpr StringRef kMultiples = "attn.multiples";
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// The name that the source gives to an argument, without the percent sign.
+static StringRef findSourceName(BlockArgument arg,
+                                const AsmParserState *source) {
+  if (!source)
+    return {};
+  const auto *definition = source->getBlockDef(arg.getOwner());
+  if (!definition || arg.getArgNumber() >= definition->arguments.size())
+    return {};
+  SMRange range = definition->arguments[arg.getArgNumber()].loc;
+  if (!range.isValid())
+    return {};
+  StringRef text(range.Start.getPointer(),
+                 range.End.getPointer() - range.Start.getPointer());
+  text.consume_front("%");
+  // %0 is no name.
+  return text.empty() || llvm::isDigit(text.front()) ? StringRef() : text;
+}
+
+/// The names of a monoid's outputs: of the module's definition, else of the
+/// shipped one.
+static SmallVector<std::string> findOutputNames(Operation *op,
+                                                StringRef monoid) {
+  SmallVector<std::string> names;
+  if (auto definition =
+          SymbolTable::lookupNearestSymbolFrom<mlir::attn::MonoidOp>(
+              op, StringAttr::get(op->getContext(), monoid))) {
+    for (Attribute name : definition.getOutputs())
+      names.push_back(cast<StringAttr>(name).getValue().str());
+    return names;
+  }
+  const ::attn::ShippedMonoid *shipped = ::attn::lookupShippedMonoid(
+      std::string_view(monoid.data(), monoid.size()));
+  if (!shipped)
+    return names;
+  StringRef text(shipped->text.data(), shipped->text.size());
+  StringRef list = text.split("outputs(").second.split(')').first;
+  SmallVector<StringRef> parts;
+  list.split(parts, ',');
+  for (StringRef part : parts)
+    names.push_back(part.trim(" \n\"").str());
+  return names;
+}
+
+static std::string findResultName(Value value, unsigned index) {
+  if (Operation *op = value.getDefiningOp())
+    if (auto monoid = op->getAttrOfType<FlatSymbolRefAttr>("monoid")) {
+      auto names = findOutputNames(op, monoid.getValue());
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      if (number < names.size())
+        return names[number];
+    }
+  return "out" + std::to_string(index);
+}
+
+//===----------------------------------------------------------------------===//
+// Dimensions
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Which dimensions of a function's values must have equal sizes.
+class DimTable {
+public:
+  /// Says that dimension `dim` of `value` is `name` in the scope of one op.
+  void bind(Value value, int64_t dim, StringRef name, unsigned scope) {
+    auto type = value ? dyn_cast<RankedTensorType>(value.getType())
+                      : RankedTensorType();
+    if (!type || dim < 0 || dim >= type.getRank())
+      return;
+    unsigned slot = slots.try_emplace({value, dim}, makeNode("")).first->second;
+    unsigned &named = scoped[{name.str(), scope}];
+    if (named == 0)
+      named = makeNode(name);
+    classes.unionSets(slot, named);
+  }
+
+  /// The name of a dimension, the same for all that are bound together.
+  std::string name(Value value, int64_t dim) {
+    auto it = slots.find({value, dim});
+    if (it == slots.end())
+      return "";
+    return nameOfClass(it->second);
+  }
+  std::string name(StringRef name, unsigned scope) {
+    auto it = scoped.find({name.str(), scope});
+    return it == scoped.end() ? "" : nameOfClass(it->second);
+  }
+
+private:
+  unsigned makeNode(StringRef name) {
+    nodeNames.push_back(name.str());
+    classes.insert(nodeNames.size() - 1);
+    return nodeNames.size() - 1;
+  }
+  std::string nameOfClass(unsigned node) {
+    unsigned leader = classes.getLeaderValue(node);
+    std::string &name = classNames[leader];
+    if (!name.empty())
+      return name;
+    // The oldest name within the class, made unique.
+    std::string base;
+    for (unsigned i = 1; i < nodeNames.size() && base.empty(); ++i)
+      if (!nodeNames[i].empty() && classes.getLeaderValue(i) == leader)
+        base = nodeNames[i];
+    name = base;
+    for (unsigned i = 2; !taken.insert(name).second; ++i)
+      name = base + "_" + std::to_string(i);
+    return name;
+  }
+
+  DenseMap<std::pair<Value, int64_t>, unsigned> slots;
+  std::map<std::pair<std::string, unsigned>, unsigned> scoped;
+  std::vector<std::string> nodeNames = {""};
+  llvm::EquivalenceClasses<unsigned> classes;
+  std::map<unsigned, std::string> classNames;
+  llvm::StringSet<> taken;
+};
+
+/// Reads the relations off the attention ops of one function.
+class ShapeRules {
+public:
+  explicit ShapeRules(func::FuncOp function) {
+    function.walk([&](Operation *op) {
+      if (auto attention = dyn_cast<mlir::attn::AttentionOp>(op))
+        addAttention(attention);
+      else if (auto reduction = dyn_cast<mlir::attn::ReductionOpInterface>(op))
+        addReduction(op, reduction);
+    });
+  }
+
+  DimTable dims;
+  /// (value, dimension) pairs of lengths and of row offsets.
+  std::vector<std::pair<Value, std::pair<StringRef, unsigned>>> lengths,
+      offsets;
+  std::vector<unsigned> scopes;
+
+private:
+  void bindAll(Value value, ArrayRef<StringRef> names, unsigned scope) {
+    for (auto [i, name] : llvm::enumerate(names))
+      dims.bind(value, i, name, scope);
+  }
+
+  /// q, k and v, batched or packed.
+  void bindOperands(ValueRange queries, ValueRange keys, ValueRange values,
+                    bool packed, unsigned scope) {
+    SmallVector<StringRef> rows = packed
+                                      ? SmallVector<StringRef>{"hq", "total_q"}
+                                      : SmallVector<StringRef>{"b", "hq", "sq"};
+    SmallVector<StringRef> columns =
+        packed ? SmallVector<StringRef>{"hk", "total_k"}
+               : SmallVector<StringRef>{"b", "hk", "sk"};
+    auto bind = [&](Value value, SmallVector<StringRef> names,
+                    StringRef channel) {
+      names.push_back(channel);
+      bindAll(value, names, scope);
+    };
+    // Channels of one dot pair agree; each pair has its own.
+    for (auto [i, query] : llvm::enumerate(queries)) {
+      std::string channel = i == 0 ? "d" : "d" + std::to_string(i);
+      bind(query, rows, channel);
+      if (i < keys.size())
+        bind(keys[i], columns, channel);
+    }
+    for (Value value : values)
+      bind(value, columns, "dv");
+  }
+
+  void bindResults(Operation *op, bool packed, unsigned lead, unsigned scope) {
+    for (Value result : op->getResults()) {
+      SmallVector<StringRef> names(lead, "splits");
+      if (packed)
+        names.append({"hq", "total_q", "dv"});
+      else
+        names.append({"b", "hq", "sq", "dv"});
+      bindAll(result, names, scope);
+    }
+  }
+
+  void addAttention(mlir::attn::AttentionOp op) {
+    unsigned scope = nextScope();
+    bool packed = bool(op.getCuQ());
+    bindOperands(op.getQuery(), op.getKey(), op.getValue(), packed, scope);
+    // Broadcast operands: matched from the right, a static 1 repeats.
+    for (Value value : {Value(op.getBias()), Value(op.getMaskTensor())}) {
+      if (!value)
+        continue;
+      static constexpr StringRef batched[] = {"b", "hq", "sq", "sk"};
+      auto type = cast<RankedTensorType>(value.getType());
+      for (int64_t i = 0; i < std::min<int64_t>(type.getRank(), 4); ++i) {
+        int64_t dim = type.getRank() - 1 - i;
+        if (type.getDimSize(dim) != 1 && !packed)
+          dims.bind(value, dim, batched[3 - i], scope);
+      }
+    }
+    if (Value alibi = op.getAlibi()) {
+      int64_t rank = cast<RankedTensorType>(alibi.getType()).getRank();
+      dims.bind(alibi, rank - 1, "hq", scope);
+      if (rank == 2 && !packed)
+        dims.bind(alibi, 0, "b", scope);
+    }
+    dims.bind(op.getSinks(), 0, "hq", scope);
+    bindRows(op.getLengths(), op.getCuQ(), op.getCuK(), scope);
+    bindResults(op, packed, 0, scope);
+  }
+
+  void addReduction(Operation *op, mlir::attn::ReductionOpInterface reduction) {
+    unsigned scope = nextScope();
+    bool packed = bool(reduction.getPackedQueries());
+    bindOperands(reduction.getQueryOperands(), reduction.getKeyOperands(),
+                 reduction.getValueOperands(), packed, scope);
+    bindRows(reduction.getKeyLengths(), reduction.getPackedQueries(),
+             reduction.getPackedKeys(), scope);
+    bindResults(op, packed, isa<mlir::attn::PartialOp>(op) ? 1 : 0, scope);
+  }
+
+  void bindRows(Value keyLengths, Value cuQ, Value cuK, unsigned scope) {
+    dims.bind(keyLengths, 0, "b", scope);
+    if (keyLengths)
+      lengths.push_back({keyLengths, {"sk", scope}});
+    dims.bind(cuQ, 0, "sequences + 1", scope);
+    dims.bind(cuK, 0, "sequences + 1", scope);
+    if (cuQ)
+      offsets.push_back({cuQ, {"total_q", scope}});
+    if (cuK)
+      offsets.push_back({cuK, {"total_k", scope}});
+  }
+
+  unsigned nextScope() {
+    scopes.push_back(scopes.size());
+    return scopes.back();
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+static DictionaryAttr encode(MLIRContext *context, const ArgInfo &info) {
+  Builder b(context);
+  NamedAttrList attrs;
+  attrs.append("name", b.getStringAttr(info.name));
+  SmallVector<StringRef> dims(info.dims.begin(), info.dims.end());
+  if (!dims.empty())
+    attrs.append("dims", b.getStrArrayAttr(dims));
+  if (info.isOutput)
+    attrs.append("output", b.getUnitAttr());
+  if (!info.elementsUpTo.empty())
+    attrs.append("elements_up_to", b.getStringAttr(info.elementsUpTo));
+  if (!info.offsetsUpTo.empty())
+    attrs.append("offsets_up_to", b.getStringAttr(info.offsetsUpTo));
+  return attrs.getDictionary(context);
+}
+
+/// Whatever is missing or of another kind keeps its default: users may write
+/// these attributes too.
+static void decode(DictionaryAttr attrs, ArgInfo &info) {
+  if (!attrs)
+    return;
+  auto text = [&](StringRef key, std::string &to) {
+    if (auto value = attrs.getAs<StringAttr>(key))
+      to = value.getValue().str();
+  };
+  text("name", info.name);
+  text("elements_up_to", info.elementsUpTo);
+  text("offsets_up_to", info.offsetsUpTo);
+  info.isOutput |= attrs.contains("output");
+  if (auto dims = attrs.getAs<ArrayAttr>("dims"))
+    for (auto [i, dim] : llvm::enumerate(dims))
+      if (i < info.dims.size())
+        if (auto name = dyn_cast<StringAttr>(dim))
+          info.dims[i] = name.getValue().str();
+}
+
+static bool isEntry(func::FuncOp function) {
+  return function.isPublic() && !function.isExternal() &&
+         !function->hasAttr("tile.kernel");
+}
+
+static int64_t getRank(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  return shaped && shaped.hasRank() ? shaped.getRank() : 0;
+}
+
+static void annotate(func::FuncOp function, const AsmParserState *source) {
+  MLIRContext *context = function.getContext();
+  ShapeRules rules(function);
+  auto describe = [&](Value value) {
+    ArgInfo info;
+    for (int64_t i = 0; i < getRank(value.getType()); ++i)
+      info.dims.push_back(rules.dims.name(value, i));
+    return info;
+  };
+
+  llvm::StringSet<> names;
+  auto unique = [&](std::string name) {
+    std::string base = name;
+    for (unsigned i = 2; !names.insert(name).second; ++i)
+      name = base + "_" + std::to_string(i);
+    return name;
+  };
+  for (BlockArgument arg : function.getArguments()) {
+    ArgInfo info = describe(arg);
+    StringRef name = findSourceName(arg, source);
+    info.name = unique(name.empty() ? "arg" + std::to_string(arg.getArgNumber())
+                                    : name.str());
+    for (auto &[value, dim] : rules.lengths)
+      if (value == arg)
+        info.elementsUpTo = rules.dims.name(dim.first, dim.second);
+    for (auto &[value, dim] : rules.offsets)
+      if (value == arg)
+        info.offsetsUpTo = rules.dims.name(dim.first, dim.second);
+    function.setArgAttr(arg.getArgNumber(), kArg, encode(context, info));
+  }
+  auto ret = dyn_cast<func::ReturnOp>(function.front().getTerminator());
+  if (ret)
+    for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
+      ArgInfo info = describe(value);
+      info.isOutput = true;
+      info.name = unique(findResultName(value, i));
+      function.setResultAttr(i, kArg, encode(context, info));
+    }
+
+  SmallVector<StringRef> multiples;
+  SmallVector<std::string> storage;
+  for (unsigned scope : rules.scopes) {
+    storage.push_back(rules.dims.name("hq", scope));
+    storage.push_back(rules.dims.name("hk", scope));
+  }
+  for (const std::string &name : storage)
+    multiples.push_back(name);
+  if (!multiples.empty())
+    function->setAttr(kMultiples, Builder(context).getStrArrayAttr(multiples));
+}
+
+void ::attn::annotateInterfaces(ModuleOp module, const AsmParserState *source) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!isEntry(function))
+      continue;
+    bool annotated = function->hasAttr(kMultiples);
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      annotated |= bool(function.getArgAttr(i, kArg));
+    if (!annotated)
+      annotate(function, source);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+static std::optional<DType> convertType(Type type) {
+  if (type.isF32())
+    return DType::f32;
+  if (type.isF16())
+    return DType::f16;
+  if (type.isBF16())
+    return DType::bf16;
+  if (type.isF64())
+    return DType::f64;
+  if (type.isInteger(1))
+    return DType::boolean;
+  if (type.isSignlessInteger(8))
+    return DType::i8;
+  if (type.isSignlessInteger(16))
+    return DType::i16;
+  if (type.isSignlessInteger(32))
+    return DType::i32;
+  if (type.isSignlessInteger(64) || type.isIndex())
+    return DType::i64;
+  return std::nullopt;
+}
+
+static LogicalResult readArg(func::FuncOp function, Type type,
+                             DictionaryAttr attrs, unsigned index,
+                             bool isOutput, EntryInfo &entry) {
+  ArgInfo info;
+  info.isOutput = isOutput;
+  info.name = "arg" + std::to_string(index);
+  auto shaped = dyn_cast<ShapedType>(type);
+  info.isScalar = !shaped;
+  Type element = type;
+  if (shaped) {
+    if (!isa<RankedTensorType, MemRefType>(type))
+      return function.emitError("expected arguments and results to be ranked "
+                                "tensors or scalars, but got ")
+             << type;
+    element = shaped.getElementType();
+    for (int64_t size : shaped.getShape())
+      info.shape.push_back(ShapedType::isDynamic(size) ? -1 : size);
+    info.dims.resize(info.shape.size());
+  }
+  std::optional<DType> dtype = convertType(element);
+  if (!dtype)
+    return function.emitError("expected elements of type f32, f16, bf16, f64, "
+                              "i1, i8, i16, i32, i64 or index, but got ")
+           << element;
+  info.dtype = *dtype;
+  if (isOutput && info.isScalar)
+    return function.emitError("expected results to be tensors, but got ")
+           << type;
+  decode(attrs, info);
+  entry.args.push_back(std::move(info));
+  return success();
+}
+
+namespace attn {
+LogicalResult readInterfaces(ModuleOp module,
+                                   std::vector<EntryInfo> &entries) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!isEntry(function))
+      continue;
+    EntryInfo entry;
+    entry.name = function.getName().str();
+    auto getAttrs = [](Attribute attr) {
+      return dyn_cast_or_null<DictionaryAttr>(attr);
+    };
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+      if (failed(readArg(function, type, getAttrs(function.getArgAttr(i, kArg)),
+                         i, false, entry)))
+        return failure();
+    for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+      if (failed(readArg(function, type,
+                         getAttrs(function.getResultAttr(i, kArg)),
+                         entry.args.size(), true, entry)))
+        return failure();
+    if (auto multiples = function->getAttrOfType<ArrayAttr>(kMultiples))
+      for (unsigned i = 0; i + 1 < multiples.size(); i += 2) {
+        auto first = dyn_cast<StringAttr>(multiples[i]);
+        auto second = dyn_cast<StringAttr>(multiples[i + 1]);
+        if (first && second)
+          entry.multiples.push_back(
+              {first.getValue().str(), second.getValue().str()});
+      }
+    entries.push_back(std::move(entry));
+  }
+  return success();
+}
+} // namespace attn
+
+void ::attn::restoreInterfaces(ModuleOp module,
+                             const std::vector<EntryInfo> &entries) {
+  MLIRContext *context = module.getContext();
+  for (const EntryInfo &entry : entries) {
+    auto plan = module.lookupSymbol<func::FuncOp>(entry.name);
+    if (!plan || plan.getNumArguments() != entry.args.size())
+      continue;
+    for (auto [i, info] : llvm::enumerate(entry.args))
+      plan.setArgAttr(i, kArg, encode(context, info));
+    SmallVector<StringRef> multiples;
+    for (auto &[first, second] : entry.multiples)
+      multiples.append({first, second});
+    if (!multiples.empty())
+      plan->setAttr(kMultiples, Builder(context).getStrArrayAttr(multiples));
+  }
+}

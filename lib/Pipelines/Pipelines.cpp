@@ -1,0 +1,92 @@
+//===- Pipelines.cpp - The order of passes --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The table of contents of the compiler: what runs, in which order, and why
+// there. Everything that compiles goes through these functions.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/Pipelines.h"
+#include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace mlir;
+
+void attn::populateAggregatePipeline(OpPassManager &pm) {
+  // First: everything after it may look a monoid up in the module.
+  pm.addPass(createAttnImportPreludePass());
+}
+
+void attn::populateSchedulePipeline(OpPassManager &pm) {}
+
+void attn::populateTilePipeline(OpPassManager &pm) {}
+
+void attn::populateVectorPipeline(OpPassManager &pm) {}
+
+void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
+  ConvertPlanToLLVMOptions options;
+  options.expandBF16 = !target.hasBf16Dot;
+  pm.addPass(createConvertPlanToLLVM(options));
+}
+
+void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
+                                 const TargetInfo &target) {
+  switch (phase) {
+  case Phase::Input:
+    return;
+  case Phase::Aggregate:
+    return populateAggregatePipeline(pm);
+  case Phase::Schedule:
+    return populateSchedulePipeline(pm);
+  case Phase::Tile:
+    return populateTilePipeline(pm);
+  case Phase::Vector:
+    return populateVectorPipeline(pm);
+  case Phase::LLVM:
+    return populateLLVMPipeline(pm, target);
+  }
+}
+
+namespace {
+struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
+  Option<std::string> from{
+      *this, "from",
+      llvm::cl::desc("Phase that the IR at hand has reached (default input)"),
+      llvm::cl::init("input")};
+  Option<std::string> untilAfter{
+      *this, "until-after", llvm::cl::desc("Last phase to run (default llvm)"),
+      llvm::cl::init("llvm")};
+  Option<std::string> target{
+      *this, "target",
+      llvm::cl::desc("Target of the last phases (default host)"),
+      llvm::cl::init("host")};
+};
+} // namespace
+
+void attn::registerAttnPipelines() {
+  PassPipelineRegistration<PipelineOptions>(
+      "attn-pipeline", "Compile attention through the named phases",
+      [](OpPassManager &pm, const PipelineOptions &options) {
+        std::optional<Phase> from = parsePhase(options.from.getValue());
+        std::optional<Phase> last = parsePhase(options.untilAfter.getValue());
+        std::optional<TargetInfo> target =
+            TargetInfo::get(options.target.getValue());
+        if (!from || !last)
+          llvm::reportFatalUsageError(
+              Twine("expected a phase (") + phaseNames() + "), but got '" +
+              (from ? options.untilAfter : options.from).getValue() + "'");
+        if (!target)
+          llvm::reportFatalUsageError(Twine("expected a target, but got '") +
+                                      options.target.getValue() + "'");
+        for (Phase phase : allPhases)
+          if (phase > *from && phase <= *last)
+            populatePhasePipeline(phase, pm, *target);
+      });
+}
