@@ -433,8 +433,7 @@ static LogicalResult readArg(func::FuncOp function, Type type,
 }
 
 namespace attn {
-LogicalResult readInterfaces(ModuleOp module,
-                                   std::vector<EntryInfo> &entries) {
+LogicalResult readInterfaces(ModuleOp module, std::vector<EntryInfo> &entries) {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (!isEntry(function))
       continue;
@@ -467,7 +466,7 @@ LogicalResult readInterfaces(ModuleOp module,
 } // namespace attn
 
 void ::attn::restoreInterfaces(ModuleOp module,
-                             const std::vector<EntryInfo> &entries) {
+                               const std::vector<EntryInfo> &entries) {
   MLIRContext *context = module.getContext();
   for (const EntryInfo &entry : entries) {
     auto plan = module.lookupSymbol<func::FuncOp>(entry.name);

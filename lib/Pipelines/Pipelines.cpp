@@ -22,11 +22,18 @@ using namespace mlir;
 void attn::populateAggregatePipeline(OpPassManager &pm) {
   // First: everything after it may look a monoid up in the module.
   pm.addPass(createAttnImportPreludePass());
+  // Before any rewrite that the laws license, and in every compilation.
+  pm.addPass(createAttnCheckLawsPass());
+  pm.addPass(createAttnToAggregatePass());
+  pm.addPass(createCanonicalizerPass());
 }
 
 void attn::populateSchedulePipeline(OpPassManager &pm) {}
 
-void attn::populateTilePipeline(OpPassManager &pm) {}
+void attn::populateTilePipeline(OpPassManager &pm) {
+  pm.addPass(createAttnTilePass());
+  pm.addPass(createCanonicalizerPass());
+}
 
 void attn::populateVectorPipeline(OpPassManager &pm) {}
 
