@@ -1,0 +1,305 @@
+//===- attn.h - The C ABI of libattn.so ---------------------------*- C -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Attention kernels, compiled at run time from IR text or from a description
+// of named options, run on the caller's memory.
+//
+// Conventions:
+// - Every function that can fail returns an AttnError *, null on success. The
+//   caller destroys the error. Nothing throws, prints or aborts.
+// - Handles are opaque, made by a ...Create or Compile function and given back
+//   to a ...Destroy function, which accepts null.
+// - Strings are UTF-8, terminated by zero. A `const char *` that is returned
+//   belongs to the handle it came from and lives as long.
+// - Structs that callers fill start with `structSize`, to be set to
+//   sizeof(the struct): later versions append members, and zero means "as
+//   before". Zero-initialise them.
+// - All functions may be called from any thread. A kernel is immutable and may
+//   run many times at once. A forked child may go on with its parent's handles.
+//
+// Available since 0.1, where nothing else is said.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_C_ATTN_H
+#define ATTN_C_ATTN_H
+
+#include "attn-c/Version.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Grows when a function is added; the library refuses no older number.
+#define ATTN_API_VERSION 1
+/// The ATTN_API_VERSION that the library was built with.
+ATTN_EXPORT int32_t attnApiVersion(void);
+
+typedef struct AttnContext AttnContext;
+typedef struct AttnKernel AttnKernel;
+typedef struct AttnError AttnError;
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+/// The first line says what was expected and what came; lines after it, if
+/// any, are notes.
+ATTN_EXPORT const char *attnErrorMessage(const AttnError *error);
+ATTN_EXPORT void attnErrorDestroy(AttnError *error);
+
+//===----------------------------------------------------------------------===//
+// Contexts and threads
+//===----------------------------------------------------------------------===//
+
+/// A context holds the cache of compiled kernels: compiling the same text or
+/// description again gives the same kernel at once.
+ATTN_EXPORT AttnError *attnContextCreate(AttnContext **context);
+ATTN_EXPORT void attnContextDestroy(AttnContext *context);
+/// Kernels in the cache.
+ATTN_EXPORT size_t attnContextNumCached(const AttnContext *context);
+ATTN_EXPORT void attnContextClearCache(AttnContext *context);
+
+/// Threads that a run uses, of the one pool of this process; 0 restores the
+/// default, the physical cores that the process may use. Results do not
+/// depend on it.
+ATTN_EXPORT void attnSetNumThreads(int32_t count);
+ATTN_EXPORT int32_t attnGetNumThreads(void);
+
+/// A thread pool of the host: calls task(taskContext, i) for each i in
+/// [0, count), in any order and in parallel, and returns when all are done.
+typedef void (*AttnParallelFor)(void *user, int64_t count,
+                                void (*task)(void *taskContext, int64_t index),
+                                void *taskContext);
+/// Runs kernels on the host's threads; with a null function on our own again.
+ATTN_EXPORT void attnSetParallelFor(AttnParallelFor function, void *user);
+
+/// The target that "host" stands for on this machine, as in "cpu-avx512".
+ATTN_EXPORT const char *attnHostTarget(void);
+/// The names of the shipped monoids and of their outputs, one monoid per line:
+/// "softmax: o, lse".
+ATTN_EXPORT const char *attnShippedMonoids(void);
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+typedef enum AttnDType {
+  ATTN_F32 = 0,
+  ATTN_F16 = 1,
+  ATTN_BF16 = 2,
+  ATTN_F64 = 3,
+  ATTN_I8 = 4,
+  ATTN_I16 = 5,
+  ATTN_I32 = 6,
+  ATTN_I64 = 7,
+  ATTN_U8 = 8,
+  ATTN_BOOL = 9 /* one byte, zero or one */
+} AttnDType;
+
+/// "f32" and so on; null for a value that is no AttnDType.
+ATTN_EXPORT const char *attnDTypeName(AttnDType dtype);
+
+/// Memory of the caller. A scalar is a tensor of rank 0.
+typedef struct AttnTensor {
+  void *data;
+  AttnDType dtype;
+  int32_t rank;
+  const int64_t *shape;
+  const int64_t *strides; /* in elements; null: dense, last dimension fastest */
+} AttnTensor;
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+typedef struct AttnCompileOptions {
+  size_t structSize;
+  /// Null: the module's attn.target, else the host.
+  const char *target;
+  /// The phase that the text has reached; null: found out. Phases are "input",
+  /// "aggregate", "schedule", "tile", "vector" and "llvm".
+  const char *startFrom;
+  /// Stops after this phase, without code; null: runs all.
+  const char *untilAfter;
+  /// Directory for one numbered file per phase; null: none.
+  const char *dumpPhasesTo;
+  /// Stands for the text in errors; null: "<input>".
+  const char *sourceName;
+  /// Nonzero: keeps the text of every phase for attnKernelIr.
+  int32_t keepIr;
+  /// Nonzero: stops at the object file, for another machine than this one.
+  int32_t objectOnly;
+  /// Nonzero: compiles even where the cache has the kernel.
+  int32_t noCache;
+} AttnCompileOptions;
+
+/// Compiles MLIR text or bytecode. `options` may be null.
+ATTN_EXPORT AttnError *attnCompile(AttnContext *context, const char *text,
+                                   size_t length,
+                                   const AttnCompileOptions *options,
+                                   AttnKernel **kernel);
+
+typedef enum AttnCausal {
+  ATTN_CAUSAL_NONE = 0,
+  ATTN_CAUSAL_TOP_LEFT = 1,
+  ATTN_CAUSAL_BOTTOM_RIGHT = 2
+} AttnCausal;
+
+/// Says of a mask or a bias that it is given, and in which of the dimensions
+/// [b, hq, sq, sk] it has size 1 and repeats.
+enum {
+  ATTN_GIVEN = 1,
+  ATTN_BROADCAST_BATCH = 2,
+  ATTN_BROADCAST_HEADS = 4,
+  ATTN_BROADCAST_QUERIES = 8,
+  ATTN_BROADCAST_KEYS = 16
+};
+
+/// A description of attention by named options (docs/Semantics.md). Everything
+/// else (sizes, strides, and the values of scale, softcap, window, lengths and
+/// of all tensors) is given to each run. The kernel's inputs, those that were
+/// asked for, in this order:
+///
+///   q [b, hq, sq, d], k [b, hk, sk, d], v [b, hk, sk, dv], scale f32,
+///   softcap f32, bias, mask, alibi_slopes f32 [hq] or [b, hq], sinks f32 [hq],
+///   kv_lengths i32 [b], window_left i32, window_right i32,
+///   cu_seqlens_q and cu_seqlens_k i32 [sequences + 1], one f32 for each
+///   parameter of the monoid
+///
+/// and its outputs are the first `numOutputs` of the monoid: of q's dtype and
+/// shape [b, hq, sq, dv] if they have channels, else f32 [b, hq, sq]. Any order
+/// of dimensions in memory will do, by strides; the last must have stride 1.
+/// Packed tensors have no b: q [hq, total_q, d] and so on.
+typedef struct AttnAttentionDesc {
+  size_t structSize;
+  AttnDType dtype;  /* of q, k, v: f32, f16 or bf16 */
+  int64_t headDim;  /* d */
+  int64_t valueDim; /* dv; 0: d */
+  AttnCausal causal;
+  /// Nonzero: the input is there. Without `scale` it is 1/sqrt(d).
+  int32_t scale, softcap, window, sinks, lengths, packed;
+  /// 0, or the flags above.
+  int32_t bias, mask;
+  AttnDType biasDType; /* f32, f16 or bf16 */
+  /// 0: none; 1: slopes [hq]; 2: slopes [b, hq].
+  int32_t alibi;
+  /// The name of a shipped monoid, or the text of one `attn.monoid`; null:
+  /// softmax.
+  const char *monoid;
+  /// 0: one.
+  int32_t numOutputs;
+  /// The text of an #attn.schedule<...>; null: chosen for the target.
+  const char *schedule;
+} AttnAttentionDesc;
+
+ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,
+                                            const AttnAttentionDesc *desc,
+                                            const AttnCompileOptions *options,
+                                            AttnKernel **kernel);
+
+/// Kernels outlive their context.
+ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
+
+//===----------------------------------------------------------------------===//
+// Asking
+//===----------------------------------------------------------------------===//
+
+/// Functions of the kernel that can be run. Where a function below takes an
+/// `entry`, it is a number below this.
+ATTN_EXPORT size_t attnKernelNumEntries(const AttnKernel *kernel);
+ATTN_EXPORT const char *attnKernelEntryName(const AttnKernel *kernel,
+                                            size_t entry);
+/// The number of an entry, or -1.
+ATTN_EXPORT int64_t attnKernelFindEntry(const AttnKernel *kernel,
+                                        const char *name);
+ATTN_EXPORT size_t attnKernelNumInputs(const AttnKernel *kernel, size_t entry);
+ATTN_EXPORT size_t attnKernelNumOutputs(const AttnKernel *kernel, size_t entry);
+
+typedef struct AttnArgInfo {
+  const char *name;
+  AttnDType dtype;
+  /// -1 for a scalar, which is passed as a tensor of rank 0.
+  int32_t rank;
+  /// -1 where the size is free; null if rank <= 0.
+  const int64_t *shape;
+  /// A name for each dimension, equal where sizes must be; "" where a
+  /// dimension stands alone. Null if rank <= 0.
+  const char *const *dims;
+} AttnArgInfo;
+
+/// Describes argument `index`: inputs first, then outputs.
+ATTN_EXPORT AttnError *attnKernelArg(const AttnKernel *kernel, size_t entry,
+                                     size_t index, AttnArgInfo *info);
+
+/// The name of the target that the code is for.
+ATTN_EXPORT const char *attnKernelTarget(const AttnKernel *kernel);
+/// Why the code is as it is: the schedule and the arithmetic behind it, and
+/// what the masks were found to be.
+ATTN_EXPORT const char *attnKernelExplain(const AttnKernel *kernel);
+/// The IR after a phase, or "llvm-ir"; null where it was not kept. A null
+/// phase means the last one that ran.
+ATTN_EXPORT const char *attnKernelIr(const AttnKernel *kernel,
+                                     const char *phase);
+/// The relocatable object; null where compilation stopped before it.
+ATTN_EXPORT const void *attnKernelObject(const AttnKernel *kernel,
+                                         size_t *size);
+/// What each step of the compilation took.
+ATTN_EXPORT size_t attnKernelNumTimes(const AttnKernel *kernel);
+ATTN_EXPORT const char *attnKernelTimeName(const AttnKernel *kernel,
+                                           size_t index);
+ATTN_EXPORT double attnKernelTimeMs(const AttnKernel *kernel, size_t index);
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+/// The shape of output `output` (counted from 0) for these inputs. `shape` has
+/// room for `capacity` sizes; `rank` is set to their number.
+ATTN_EXPORT AttnError *
+attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
+                      const AttnTensor *inputs, size_t numInputs, size_t output,
+                      int64_t *shape, int32_t capacity, int32_t *rank);
+
+/// Checks the arguments and runs the kernel. Inputs are not written; outputs
+/// must not overlap them. Tensors may be empty.
+ATTN_EXPORT AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
+                                     const AttnTensor *inputs, size_t numInputs,
+                                     const AttnTensor *outputs,
+                                     size_t numOutputs);
+
+/// DLTensor of the DLPack standard (dlpack.h), for callers that do not include
+/// it; the layout is that of all its versions.
+typedef struct AttnDLTensor {
+  void *data;
+  struct {
+    int32_t deviceType;
+    int32_t deviceId;
+  } device;
+  int32_t ndim;
+  struct {
+    uint8_t code;
+    uint8_t bits;
+    uint16_t lanes;
+  } dtype;
+  int64_t *shape;
+  int64_t *strides;
+  uint64_t byteOffset;
+} AttnDLTensor;
+
+/// The same on DLPack tensors in host memory.
+ATTN_EXPORT AttnError *
+attnKernelRunDLPack(const AttnKernel *kernel, size_t entry,
+                    const AttnDLTensor *const *inputs, size_t numInputs,
+                    const AttnDLTensor *const *outputs, size_t numOutputs);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // ATTN_C_ATTN_H
