@@ -4,44 +4,420 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+// What does not need the monoid is checked by verify(); what does, by
+// verifySymbolUses(), which passes over shipped monoids until they are
+// imported. The labels (C1), (C2) ... are those of docs/Semantics.md.
+//===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "RegionVerifier.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 
-unsigned MonoidOp::getNumScores() {
-  unsigned extra = getNumParams();
-  if (isGeneral())
-    extra += getNumValues() + 1; // the key's values and its position
-  unsigned numArguments =
-      getLift().empty() ? 0 : getLift().front().getNumArguments();
-  return numArguments > extra ? numArguments - extra : 0;
+static SmallVector<Type> withCaptures(SmallVector<Type> types,
+                                      ValueRange captures) {
+  llvm::append_range(types, captures.getTypes());
+  return types;
 }
 
-unsigned MonoidOp::getNumValues() {
-  return llvm::count_if(getComponents(), [](Attribute attr) {
-    return cast<ComponentAttr>(attr).getValue() == Component::value;
-  });
+//===----------------------------------------------------------------------===//
+// AttentionOp
+//===----------------------------------------------------------------------===//
+
+/// Checks a tensor against [b, hq, sq, sk] by its trailing dimensions; those
+/// of static size 1 broadcast.
+static LogicalResult verifyBroadcast(AttentionOp op, StringRef name,
+                                     Value value, ArrayRef<int64_t> full) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  bool fits = type && type.getRank() <= int64_t(full.size());
+  for (unsigned i = 0; fits && i < type.getRank(); ++i) {
+    int64_t size = type.getDimSize(i);
+    int64_t want = full[full.size() - type.getRank() + i];
+    fits = size == 1 || !contradict(size, want);
+  }
+  if (fits)
+    return success();
+  Type element = cast<ShapedType>(value.getType()).getElementType();
+  return op.emitOpError("expected ")
+         << name << " to broadcast to " << RankedTensorType::get(full, element)
+         << ", but got " << value.getType();
 }
 
-LogicalResult MonoidOp::verify() { return success(); }
-LogicalResult MonoidOp::verifyRegions() { return success(); }
-LogicalResult AttentionOp::verify() { return success(); }
-LogicalResult AggregateOp::verify() { return success(); }
-LogicalResult PartialOp::verify() { return success(); }
-LogicalResult CombineOp::verify() { return success(); }
-LogicalResult FinalizeOp::verify() { return success(); }
+LogicalResult AttentionOp::verify() {
+  // (C1) to (C4)
+  if (failed(verifyOperandShapes(*this, getQuery(), getKey(), getValue(),
+                                 getLengths(), getCuQ(), getCuK())))
+    return failure();
+  bool packed = static_cast<bool>(getCuQ());
+  OperandShape q(getQuery(), packed), k(getKey(), packed);
+
+  // (C5)
+  if (!getValue().empty() &&
+      OperandShape(getValue().front(), packed).element() != q.element())
+    return emitOpError("expected the values to have the element type of the "
+                       "queries, ")
+           << q.element() << ", but got "
+           << OperandShape(getValue().front(), packed).element();
+
+  // (C6) Rows and keys of packed tensors count within a sequence.
+  int64_t batch = q.batch(), rows = q.length(), keys = k.length();
+  if (packed) {
+    int64_t offsets = cast<ShapedType>(getCuQ().getType()).getDimSize(0);
+    batch = ShapedType::isDynamic(offsets) ? offsets : offsets - 1;
+    rows = keys = ShapedType::kDynamic;
+  }
+  int64_t full[] = {batch, q.heads(), rows, keys};
+  if (getBias() && failed(verifyBroadcast(*this, "bias", getBias(), full)))
+    return failure();
+  if (getMaskTensor() &&
+      failed(verifyBroadcast(*this, "mask_tensor", getMaskTensor(), full)))
+    return failure();
+
+  // (C7)
+  if (getAlibi() &&
+      failed(verifyBroadcast(*this, "alibi", getAlibi(), {batch, q.heads()})))
+    return failure();
+  if (getSinks() &&
+      failed(verifyBroadcast(*this, "sinks", getSinks(), {q.heads()})))
+    return failure();
+
+  // (C8), (C9)
+  Builder builder(getContext());
+  Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
+  if (!getScore().empty() &&
+      (failed(verifyBody(
+           *this, getScore(), "score",
+           withCaptures({f32, i32, i32, i32, i32}, getCaptures()))) ||
+       failed(verifyYield(*this, getScore(), "score", f32))))
+    return failure();
+  if (!getMask().empty() &&
+      (failed(verifyBody(*this, getMask(), "mask",
+                         withCaptures({i32, i32, i32, i32}, getCaptures()))) ||
+       failed(verifyYield(*this, getMask(), "mask", builder.getI1Type()))))
+    return failure();
+  if (getNumResults() == 0)
+    return emitOpError("expected one or more results");
+  return success();
+}
+
+/// (C10) of attention, (C12) of aggregate and finalize: results by outputs.
+static LogicalResult verifyOutputs(Operation *op, ArrayRef<bool> perChannel,
+                                   ArrayRef<int64_t> rows, int64_t channels) {
+  for (auto [i, type] : llvm::enumerate(op->getResultTypes()))
+    if (failed(verifyRowTensor(op, "result", i, type, rows, perChannel[i],
+                               channels, /*onlyF32=*/false)))
+      return failure();
+  return success();
+}
+
+static LogicalResult verifyCounts(Operation *op, MonoidOp monoid,
+                                  ValueRange params, size_t numValues) {
+  if (params.size() != monoid.getNumParams())
+    return op->emitOpError("expected ")
+           << monoid.getNumParams() << " params of @" << monoid.getSymName()
+           << ", but got " << params.size();
+  if (numValues != monoid.getNumValues())
+    return op->emitOpError("expected ")
+           << monoid.getNumValues()
+           << " values, one for each value component of @"
+           << monoid.getSymName() << ", but got " << numValues;
+  return success();
+}
+
+static LogicalResult verifyDefaultOutputs(Operation *op, MonoidOp monoid) {
+  if (monoid.getFinalize().empty())
+    return op->emitOpError("expected @")
+           << monoid.getSymName() << " to have a region 'finalize'";
+  if (op->getNumResults() > monoid.getOutputs().size())
+    return op->emitOpError("expected at most ")
+           << monoid.getOutputs().size() << " results, the outputs of @"
+           << monoid.getSymName() << ", but got " << op->getNumResults();
+  return success();
+}
+
+static int64_t getChannels(ValueRange values, bool packed) {
+  return values.empty() ? 0 : OperandShape(values.front(), packed).depth();
+}
+
+LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // (C10)
+  FailureOr<MonoidOp> monoid = resolveMonoid(*this, symbols);
+  if (failed(monoid) || !*monoid)
+    return monoid;
+  if (failed(verifyCounts(*this, *monoid, getParams(), getValue().size())) ||
+      failed(verifyDefaultOutputs(*this, *monoid)))
+    return failure();
+  // (C11)
+  if (monoid->getNumScores() != 1)
+    return emitOpError("expected a monoid whose lift takes one score, but @")
+           << monoid->getSymName() << " takes " << monoid->getNumScores()
+           << "; write attn.aggregate with one dot pair for each";
+  // (C12)
+  if (getSinks() &&
+      (monoid->getKind() != MonoidKind::cocycle || monoid->getNumStats() != 1))
+    return emitOpError("expected sinks with a cocycle monoid of one "
+                       "statistic, but got @")
+           << monoid->getSymName();
+  bool packed = static_cast<bool>(getCuQ());
+  return verifyOutputs(*this, getPerChannelOutputs(*monoid),
+                       getRowShape(getQuery(), packed),
+                       getChannels(getValue(), packed));
+}
+
+//===----------------------------------------------------------------------===//
+// AggregateOp, PartialOp
+//===----------------------------------------------------------------------===//
+
+template <typename OpT> static LogicalResult verifyReduction(OpT op) {
+  // (C1) to (C4)
+  if (failed(verifyOperandShapes(op, op.getQueries(), op.getKeys(),
+                                 op.getValues(), op.getLengths(), op.getCuQ(),
+                                 op.getCuK())))
+    return failure();
+  // (C5)
+  if (op.getSide() != Side::keys)
+    return op.emitOpError("expected side = keys; a reduction over queries is "
+                          "not supported yet");
+
+  Builder builder(op.getContext());
+  Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
+  ValueRange captures = op.getCaptures();
+  // (C6)
+  if (!op.getScore().empty()) {
+    SmallVector<Type> types(op.getQueries().size(), f32);
+    types.append(4, i32);
+    if (failed(verifyBody(op, op.getScore(), "score",
+                          withCaptures(types, captures))) ||
+        failed(verifyYieldsFloats(op, op.getScore(), "score", -1)))
+      return failure();
+  }
+  // (C7)
+  if (!op.getMask().empty() &&
+      (failed(verifyBody(op, op.getMask(), "mask",
+                         withCaptures({i32, i32, i32, i32}, captures))) ||
+       failed(verifyYield(op, op.getMask(), "mask", builder.getI1Type()))))
+    return failure();
+  // (C8)
+  if (!op.getInit().empty() &&
+      (failed(verifyBody(op, op.getInit(), "init",
+                         withCaptures({i32, i32, i32}, captures))) ||
+       failed(verifyYieldsFloats(op, op.getInit(), "init", -1))))
+    return failure();
+  if (op->getNumResults() == 0)
+    return op.emitOpError("expected one or more results");
+  return success();
+}
+
+template <typename OpT>
+static LogicalResult verifyReductionUses(OpT op, MonoidOp monoid) {
+  // (C9)
+  if (failed(verifyCounts(op, monoid, op.getParams(), op.getValues().size())))
+    return failure();
+  unsigned numScores = op.getScore().empty()
+                           ? op.getQueries().size()
+                           : op.getScore().front().back().getNumOperands();
+  // (C10)
+  if (numScores != monoid.getNumScores())
+    return op.emitOpError("expected ")
+           << monoid.getNumScores() << " scores for the lift of @"
+           << monoid.getSymName() << ", but "
+           << (op.getScore().empty() ? "got dot pairs: "
+                                     : "region 'score' yields ")
+           << numScores;
+  unsigned stateSize = monoid.getNumStats() + monoid.getNumComponents();
+  // (C8)
+  if (!op.getInit().empty())
+    return verifyYieldsFloats(op, op.getInit(), "init", stateSize);
+  return success();
+}
+
+LogicalResult AggregateOp::verify() {
+  if (failed(verifyReduction(*this)))
+    return failure();
+  // (C11) The state's types need the monoid.
+  if (!getFinalize().empty())
+    return verifyYieldsFloats(*this, getFinalize(), "finalize",
+                              getNumResults());
+  return success();
+}
+
+/// (C11): a finalize region that is not the monoid's own.
+static LogicalResult verifyFinalize(Operation *op, Region &region,
+                                    MonoidOp monoid, ValueRange captures) {
+  Builder builder(op->getContext());
+  SmallVector<Type> types(monoid.getNumStats() + monoid.getNumComponents(),
+                          builder.getF32Type());
+  types.append(3, builder.getI32Type());
+  return verifyBody(op, region, "finalize", withCaptures(types, captures));
+}
 
 LogicalResult AggregateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MonoidOp> monoid = resolveMonoid(*this, symbols);
+  if (failed(monoid) || !*monoid)
+    return monoid;
+  if (failed(verifyReductionUses(*this, *monoid)))
+    return failure();
+  SmallVector<bool> perChannel;
+  if (getFinalize().empty()) {
+    if (failed(verifyDefaultOutputs(*this, *monoid)))
+      return failure();
+    perChannel = getPerChannelOutputs(*monoid);
+  } else {
+    if (failed(verifyFinalize(*this, getFinalize(), *monoid, getCaptures())))
+      return failure();
+    perChannel = getPerChannelOutputs(getFinalize(), monoid->getNumStats(),
+                                      monoid->getComponents());
+  }
+  bool packed = static_cast<bool>(getCuQ());
+  return verifyOutputs(*this, perChannel,
+                       getRowShape(getQueries().front(), packed),
+                       getChannels(getValues(), packed));
+}
+
+LogicalResult PartialOp::verify() {
+  if (failed(verifyReduction(*this)))
+    return failure();
+  // (C13)
+  if (static_cast<int64_t>(getSplits()) < 1)
+    return emitOpError("expected splits to be positive, but got ")
+           << static_cast<int64_t>(getSplits());
   return success();
 }
+
+/// States of a monoid with rows of shape `rows`, f32.
+static LogicalResult verifyStates(Operation *op, StringRef what,
+                                  TypeRange types, MonoidOp monoid,
+                                  ArrayRef<int64_t> rows, int64_t channels) {
+  unsigned numStats = monoid.getNumStats();
+  unsigned stateSize = numStats + monoid.getNumComponents();
+  if (types.size() != stateSize)
+    return op->emitOpError("expected ")
+           << stateSize << " " << what
+           << "s, the statistics and components of @" << monoid.getSymName()
+           << ", but got " << types.size();
+  for (auto [i, type] : llvm::enumerate(types)) {
+    bool perChannel =
+        i >= numStats && monoid.getComponent(i - numStats) == Component::value;
+    if (failed(verifyRowTensor(op, what, i, type, rows, perChannel, channels,
+                               /*onlyF32=*/true)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult PartialOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MonoidOp> monoid = resolveMonoid(*this, symbols);
+  if (failed(monoid) || !*monoid)
+    return monoid;
+  if (failed(verifyReductionUses(*this, *monoid)))
+    return failure();
+  // (C14)
+  bool packed = static_cast<bool>(getCuQ());
+  SmallVector<int64_t> rows = getRowShape(getQueries().front(), packed);
+  rows.insert(rows.begin(), getSplits());
+  return verifyStates(*this, "result", getResultTypes(), *monoid, rows,
+                      getChannels(getValues(), packed));
+}
+
+//===----------------------------------------------------------------------===//
+// CombineOp, FinalizeOp
+//===----------------------------------------------------------------------===//
+
+/// The rows that states have in common, from the one of least rank; the
+/// channels from the ones with a dimension more.
+static LogicalResult inferRows(Operation *op, ValueRange states,
+                               MonoidOp monoid, SmallVectorImpl<int64_t> &rows,
+                               int64_t &channels) {
+  channels = ShapedType::kDynamic;
+  if (states.empty())
+    return success(); // the count is checked next
+  for (auto [i, state] : llvm::enumerate(states)) {
+    auto type = dyn_cast<RankedTensorType>(state.getType());
+    bool isValue =
+        i >= monoid.getNumStats() &&
+        i - monoid.getNumStats() < monoid.getNumComponents() &&
+        monoid.getComponent(i - monoid.getNumStats()) == Component::value;
+    if (!type || type.getRank() < (isValue ? 2 : 1))
+      return op->emitOpError("expected state ")
+             << i << " to be a ranked tensor over rows, but got "
+             << state.getType();
+    ArrayRef<int64_t> shape = type.getShape();
+    if (isValue) {
+      channels = shape.back();
+      shape = shape.drop_back();
+    }
+    if (rows.empty())
+      rows.assign(shape.begin(), shape.end());
+    for (unsigned k = 0; k < rows.size() && k < shape.size(); ++k)
+      if (ShapedType::isDynamic(rows[k]))
+        rows[k] = shape[k];
+  }
   return success();
 }
+
+LogicalResult CombineOp::verify() {
+  // (C1)
+  if (getStates().empty())
+    return emitOpError("expected one or more states");
+  if (getStates().size() != getNumResults())
+    return emitOpError("expected as many results as states, ")
+           << getStates().size() << ", but got " << getNumResults();
+  return success();
+}
+
 LogicalResult CombineOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MonoidOp> monoid = resolveMonoid(*this, symbols);
+  if (failed(monoid) || !*monoid)
+    return monoid;
+  // (C2), (C3)
+  SmallVector<int64_t> rows;
+  int64_t channels;
+  if (failed(
+          verifyCounts(*this, *monoid, getParams(), monoid->getNumValues())) ||
+      failed(inferRows(*this, getStates(), *monoid, rows, channels)) ||
+      failed(verifyStates(*this, "state", getStates().getTypes(), *monoid, rows,
+                          channels)))
+    return failure();
+  return verifyStates(*this, "result", getResultTypes(), *monoid,
+                      ArrayRef(rows).drop_front(), channels);
+}
+
+LogicalResult FinalizeOp::verify() {
+  // (C1)
+  if (getStates().empty())
+    return emitOpError("expected one or more states");
+  if (getNumResults() == 0)
+    return emitOpError("expected one or more results");
+  if (!getFinalize().empty())
+    return verifyYieldsFloats(*this, getFinalize(), "finalize",
+                              getNumResults());
   return success();
 }
+
 LogicalResult FinalizeOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return success();
+  FailureOr<MonoidOp> monoid = resolveMonoid(*this, symbols);
+  if (failed(monoid) || !*monoid)
+    return monoid;
+  // (C2)
+  SmallVector<int64_t> rows;
+  int64_t channels;
+  if (failed(
+          verifyCounts(*this, *monoid, getParams(), monoid->getNumValues())) ||
+      failed(inferRows(*this, getStates(), *monoid, rows, channels)) ||
+      failed(verifyStates(*this, "state", getStates().getTypes(), *monoid, rows,
+                          channels)))
+    return failure();
+  // (C3), (C4)
+  SmallVector<bool> perChannel;
+  if (getFinalize().empty()) {
+    if (failed(verifyDefaultOutputs(*this, *monoid)))
+      return failure();
+    perChannel = getPerChannelOutputs(*monoid);
+  } else {
+    if (failed(verifyFinalize(*this, getFinalize(), *monoid, getCaptures())))
+      return failure();
+    perChannel = getPerChannelOutputs(getFinalize(), monoid->getNumStats(),
+                                      monoid->getComponents());
+  }
+  return verifyOutputs(*this, perChannel, rows, channels);
 }

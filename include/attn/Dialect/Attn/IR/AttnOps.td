@@ -139,7 +139,7 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
 
 def Attn_AttentionOp : Attn_Op<"attention", [
     AttrSizedOperandSegments, RecursiveMemoryEffects,
-    ]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Attention by named options";
   let description = [{
     score = scale * q.k, then softcap, then `score` / bias / alibi, then masks

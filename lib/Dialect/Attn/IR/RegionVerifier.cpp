@@ -1,0 +1,282 @@
+//===- RegionVerifier.cpp - What regions of attn ops may hold -------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// Checks that the verifiers of several ops share. The labels (C1), (C2) ... at
+// their callers are those of docs/Semantics.md.
+//===----------------------------------------------------------------------===//
+
+#include "RegionVerifier.h"
+#include "attn/Dialect/Attn/Prelude/Prelude.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+static std::string printTypes(TypeRange types) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << '(';
+  llvm::interleaveComma(types, stream);
+  stream << ')';
+  return text;
+}
+
+static bool isScalar(Type type) {
+  return type.isIntOrIndex() || type.isF32() || type.isF16() || type.isBF16() ||
+         type.isF64();
+}
+
+static LogicalResult verifyBodyOp(Operation &op, Region &region,
+                                  StringRef name) {
+  auto reject = [&]() -> InFlightDiagnostic {
+    return op.emitOpError("in region '") << name << "': ";
+  };
+  Dialect *dialect = op.getDialect();
+  bool isExtract = isa<tensor::ExtractOp>(op);
+  if (!isExtract &&
+      !isa_and_nonnull<arith::ArithDialect, math::MathDialect>(dialect))
+    return reject() << "expected operations of arith and math, and "
+                       "tensor.extract";
+  if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
+    if (auto flags = fast.getFastMathFlagsAttr();
+        flags && flags.getValue() != arith::FastMathFlags::none)
+      return reject() << "expected no fast-math flags (-inf and NaN are values "
+                         "here), but got "
+                      << arith::stringifyFastMathFlags(flags.getValue());
+  for (Value operand : op.getOperands()) {
+    if (operand.getParentRegion() != &region)
+      return reject() << "expected operands from inside the region; list what "
+                         "it reads from outside in captures(...)";
+    bool isCapturedTensor = isExtract && operand == op.getOperand(0);
+    if (isCapturedTensor && !isa<BlockArgument>(operand))
+      return reject() << "expected a tensor that the region takes as argument";
+    if (!isCapturedTensor && !isScalar(operand.getType()))
+      return reject() << "expected scalar operands, but got "
+                      << operand.getType();
+  }
+  for (Type type : op.getResultTypes())
+    if (!isScalar(type))
+      return reject() << "expected scalar results, but got " << type;
+  return success();
+}
+
+LogicalResult mlir::attn::verifyBody(Operation *op, Region &region,
+                                     StringRef name, TypeRange arguments) {
+  if (!region.hasOneBlock())
+    return op->emitOpError("expected region '") << name << "' to be one block";
+  if (region.getArgumentTypes() != arguments)
+    return op->emitOpError("expected region '")
+           << name << "' to take " << printTypes(arguments) << ", but it takes "
+           << printTypes(region.getArgumentTypes());
+  Block &block = region.front();
+  if (block.empty() || !isa<YieldOp>(block.back()))
+    return op->emitOpError("expected region '")
+           << name << "' to end with attn.yield";
+  for (Operation &inner : block.without_terminator())
+    if (failed(verifyBodyOp(inner, region, name)))
+      return failure();
+  for (Value operand : block.back().getOperands())
+    if (operand.getParentRegion() != &region)
+      return block.back().emitOpError("in region '")
+             << name
+             << "': expected operands from inside the region; list what it "
+                "reads from outside in captures(...)";
+  return success();
+}
+
+LogicalResult mlir::attn::verifyYield(Operation *op, Region &region,
+                                      StringRef name, TypeRange types) {
+  TypeRange yielded = region.front().back().getOperandTypes();
+  if (yielded == types)
+    return success();
+  return op->emitOpError("expected region '")
+         << name << "' to yield " << printTypes(types) << ", but it yields "
+         << printTypes(yielded);
+}
+
+LogicalResult mlir::attn::verifyYieldsFloats(Operation *op, Region &region,
+                                             StringRef name, int64_t count) {
+  TypeRange yielded = region.front().back().getOperandTypes();
+  bool countFits =
+      count < 0 ? !yielded.empty() : int64_t(yielded.size()) == count;
+  if (countFits && llvm::all_of(yielded, [](Type t) { return t.isF32(); }))
+    return success();
+  InFlightDiagnostic error = op->emitOpError("expected region '")
+                             << name << "' to yield ";
+  if (count < 0)
+    error << "one or more f32";
+  else
+    error << count << " f32";
+  return error << ", but it yields " << printTypes(yielded);
+}
+
+FailureOr<MonoidOp> mlir::attn::resolveMonoid(Operation *op,
+                                              SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr ref = getMonoidRef(op);
+  Operation *found = symbols.lookupNearestSymbolFrom(op, ref);
+  if (auto monoid = dyn_cast_or_null<MonoidOp>(found))
+    return monoid;
+  if (found)
+    return op->emitOpError("expected a monoid symbol, but '@")
+           << ref.getValue() << "' is a '" << found->getName() << "'";
+  if (::attn::isShippedMonoid(ref.getValue()))
+    return MonoidOp();
+  return op->emitOpError("expected a monoid symbol, but '@")
+         << ref.getValue() << "' is not defined; shipped monoids are: "
+         << ::attn::shippedMonoidNames();
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyOperand(Operation *op, StringRef role, Value value,
+                                   bool packed) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  int64_t rank = packed ? 3 : 4;
+  if (!type || type.getRank() != rank)
+    return op->emitOpError("expected ")
+           << role << " to be a tensor of rank " << rank
+           << (packed ? " [heads, rows, d] (packed)"
+                      : " [batch, heads, rows, d]")
+           << ", but got " << value.getType();
+  if (type.getShape().back() < 1) // dynamic sizes are negative
+    return op->emitOpError("expected the head dimension of ")
+           << role << " to be static and positive, but got " << type;
+  return success();
+}
+
+LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
+                                              ValueRange keys,
+                                              ValueRange values, Value lengths,
+                                              Value cuQ, Value cuK) {
+  if (queries.empty() || queries.size() != keys.size())
+    return op->emitOpError("expected one or more pairs of queries and keys, "
+                           "but got ")
+           << queries.size() << " and " << keys.size();
+  bool packed = static_cast<bool>(cuQ);
+  if (packed != static_cast<bool>(cuK))
+    return op->emitOpError("expected row offsets of queries and of keys "
+                           "together, but got one of them");
+  if (packed && lengths)
+    return op->emitOpError("expected key lengths or packed row offsets, but "
+                           "got both");
+  auto mismatch = [&](StringRef what, int64_t want, int64_t got) {
+    return op->emitOpError("expected ")
+           << what << " " << want << ", but got " << got;
+  };
+
+  for (auto [role, operands] :
+       {std::pair<StringRef, ValueRange>("the queries", queries),
+        {"the keys", keys},
+        {"the values", values}})
+    for (Value value : operands)
+      if (failed(verifyOperand(op, role, value, packed)))
+        return failure();
+
+  OperandShape q(queries[0], packed), k(keys[0], packed);
+  for (auto [query, key] : llvm::zip(queries, keys)) {
+    OperandShape qi(query, packed), ki(key, packed);
+    if (qi.depth() != ki.depth())
+      return mismatch("the keys to have the head dimension of the queries,",
+                      qi.depth(), ki.depth());
+    if (qi.element() != ki.element())
+      return op->emitOpError("expected the keys to have the element type of "
+                             "the queries, ")
+             << qi.element() << ", but got " << ki.element();
+    if (contradict(q.heads(), qi.heads()))
+      return mismatch("all queries to have the heads of the first,", q.heads(),
+                      qi.heads());
+    if (contradict(q.length(), qi.length()))
+      return mismatch("all queries to have the rows of the first,", q.length(),
+                      qi.length());
+    if (contradict(q.batch(), qi.batch()))
+      return mismatch("the queries to have a batch of", q.batch(), qi.batch());
+  }
+  SmallVector<Value> ofKeys(keys);
+  llvm::append_range(ofKeys, values);
+  for (Value value : ofKeys) {
+    OperandShape shape(value, packed);
+    if (contradict(k.heads(), shape.heads()))
+      return mismatch("keys and values to have the same number of heads,",
+                      k.heads(), shape.heads());
+    if (contradict(k.length(), shape.length()))
+      return mismatch("keys and values to have the same number of rows,",
+                      k.length(), shape.length());
+    if (contradict(q.batch(), shape.batch()))
+      return mismatch("keys and values to have the batch of the queries,",
+                      q.batch(), shape.batch());
+  }
+  int64_t hq = q.heads(), hk = k.heads();
+  if (!ShapedType::isDynamic(hq) && !ShapedType::isDynamic(hk) &&
+      (hk == 0 ? hq != 0 : hq % hk != 0))
+    return op->emitOpError("expected the number of query heads to be a "
+                           "multiple of the number of key heads, but got ")
+           << hq << " and " << hk;
+  for (Value value : values) {
+    OperandShape first(values[0], packed), shape(value, packed);
+    if (first.depth() != shape.depth())
+      return mismatch("all values to have the channels of the first,",
+                      first.depth(), shape.depth());
+    if (first.element() != shape.element())
+      return op->emitOpError("expected all values to have the element type of "
+                             "the first, ")
+             << first.element() << ", but got " << shape.element();
+  }
+  if (lengths) {
+    int64_t count = cast<ShapedType>(lengths.getType()).getDimSize(0);
+    if (contradict(count, q.batch()))
+      return mismatch("one key length for each batch,", q.batch(), count);
+  }
+  if (packed) {
+    int64_t numQ = cast<ShapedType>(cuQ.getType()).getDimSize(0);
+    int64_t numK = cast<ShapedType>(cuK.getType()).getDimSize(0);
+    if (contradict(numQ, numK))
+      return mismatch("as many row offsets of keys as of queries,", numQ, numK);
+    if (numQ == 0 || numK == 0)
+      return mismatch("row offsets with a first entry, so a size of at least",
+                      1, 0);
+  }
+  return success();
+}
+
+SmallVector<int64_t> mlir::attn::getRowShape(Value query, bool packed) {
+  auto shape = cast<RankedTensorType>(query.getType()).getShape();
+  return SmallVector<int64_t>(shape.drop_back());
+}
+
+LogicalResult mlir::attn::verifyRowTensor(Operation *op, StringRef what,
+                                          unsigned index, Type type,
+                                          ArrayRef<int64_t> rows,
+                                          bool perChannel, int64_t channels,
+                                          bool onlyF32) {
+  SmallVector<int64_t> shape(rows);
+  if (perChannel)
+    shape.push_back(channels);
+  Type f32 = Float32Type::get(op->getContext());
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  bool fits = tensor && tensor.getRank() == int64_t(shape.size());
+  for (unsigned i = 0; fits && i < shape.size(); ++i)
+    fits = !contradict(shape[i], tensor.getDimSize(i));
+  // Channels are static everywhere.
+  if (fits && perChannel)
+    fits = !tensor.isDynamicDim(tensor.getRank() - 1);
+  if (!fits)
+    return op->emitOpError("expected ")
+           << what << " " << index << " to be a tensor like "
+           << RankedTensorType::get(shape, f32) << ", but got " << type;
+  if ((onlyF32 || !perChannel) && !tensor.getElementType().isF32())
+    return op->emitOpError("expected ")
+           << what << " " << index << (perChannel ? "" : ", one per row,")
+           << " to be of f32, but got " << type;
+  return success();
+}
