@@ -304,50 +304,26 @@ Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
 // Products of states
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> KernelBuilder::combineStates(ValueRange left,
-                                                ValueRange right) {
-  if (monoid.isGeneral())
-    return combine(left, right);
-  ValueRange c1 = left.take_front(numStats()), v1 = left.drop_front(numStats());
-  ValueRange c2 = right.take_front(numStats());
-  ValueRange v2 = right.drop_front(numStats());
-  SmallVector<Value> state;
-  if (numStats())
-    state = combine(c1, c2);
-  Value factor1, factor2;
-  switch (monoid.getKind()) {
-  case MonoidKind::cocycle: {
-    if (!numStats())
-      break;
-    ValueRange c = state;
-    auto rescale = [&](ValueRange from) {
-      SmallVector<Value> both(from);
-      llvm::append_range(both, c);
-      // r is never taken from the identity: its value there is 0.
-      return select(isIdentity(from), f32(0.0f),
-                    call(monoid.getRescale(), both).front());
-    };
-    SmallVector<Value> stats(c.begin(), c.end());
-    c = stats;
-    factor1 = rescale(c1);
-    factor2 = rescale(c2);
-    break;
-  }
-  case MonoidKind::suffix:
-    factor1 = call(monoid.getGate(), c2).front();
-    break;
-  case MonoidKind::prefix:
-    factor2 = call(monoid.getGate(), c1).front();
-    break;
-  case MonoidKind::general:
-    break;
-  }
-  auto scaled = [&](Value factor, Value value) -> Value {
-    return factor ? arith::MulFOp::create(b, loc, factor, value).getResult()
-                  : value;
+std::pair<Value, Value>
+KernelBuilder::factors(ValueRange left, ValueRange right, ValueRange both) {
+  if (left.empty())
+    return {};
+  auto rescale = [&](ValueRange from) {
+    SmallVector<Value> inputs(from);
+    llvm::append_range(inputs, both);
+    // r is never taken from the identity: its value there is 0.
+    return select(isIdentity(from), f32(0.0f),
+                  call(monoid.getRescale(), inputs).front());
   };
-  for (auto [x, y] : llvm::zip(v1, v2))
-    state.push_back(
-        arith::AddFOp::create(b, loc, scaled(factor1, x), scaled(factor2, y)));
-  return state;
+  switch (monoid.getKind()) {
+  case MonoidKind::cocycle:
+    return {rescale(left), rescale(right)};
+  case MonoidKind::suffix:
+    return {call(monoid.getGate(), right).front(), Value()};
+  case MonoidKind::prefix:
+    return {Value(), call(monoid.getGate(), left).front()};
+  case MonoidKind::general:
+    return {};
+  }
+  llvm_unreachable("unknown kind of monoid");
 }

@@ -13,6 +13,7 @@
 
 #include "TileKernel.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Attn/Transforms/TargetAttr.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -42,6 +43,7 @@ private:
   LogicalResult convertReturn(func::ReturnOp op);
   LogicalResult convertOp(Operation *op);
   LogicalResult convertReduction(ReductionOpInterface op);
+  LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   LogicalResult makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
@@ -55,7 +57,8 @@ private:
     SmallVector<Value> outputs, extra;
     Value block;
   };
-  Kernel startKernel(Operation *op, ValueRange outputs, ValueRange extra);
+  Kernel startKernel(Operation *op, ValueRange operands, ValueRange outputs,
+                     ValueRange extra);
 
   Value index(int64_t value, Location loc) {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -132,6 +135,21 @@ LogicalResult PlanBuilder::run() {
   return success();
 }
 
+/// The finalize that is the only use of a combine, or null.
+static FinalizeOp finalizeOf(CombineOp combine) {
+  FinalizeOp only;
+  for (Operation *user : combine->getUsers()) {
+    auto finalize = dyn_cast<FinalizeOp>(user);
+    if (!finalize || (only && only != finalize))
+      return {};
+    only = finalize;
+  }
+  if (!only || only.getMonoidAttr() != combine.getMonoidAttr() ||
+      ValueRange(only.getStates()) != ValueRange(combine.getOutputs()))
+    return {};
+  return only;
+}
+
 LogicalResult PlanBuilder::convertOp(Operation *op) {
   Location loc = op->getLoc();
   if (auto dim = dyn_cast<tensor::DimOp>(op)) {
@@ -153,6 +171,13 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
   }
   if (auto reduction = dyn_cast<ReductionOpInterface>(op))
     return convertReduction(reduction);
+  if (auto combine = dyn_cast<CombineOp>(op)) {
+    if (finalizeOf(combine))
+      return success(); // the finalize's kernel multiplies the parts
+    return convertStates(op, combine.getMonoidAttr());
+  }
+  if (auto finalize = dyn_cast<FinalizeOp>(op))
+    return convertStates(op, finalize.getMonoidAttr());
   auto isTensor = [](Type type) { return isa<TensorType>(type); };
   if (llvm::any_of(op->getOperandTypes(), isTensor) ||
       llvm::any_of(op->getResultTypes(), isTensor) || op->getNumRegions())
@@ -192,12 +217,11 @@ LogicalResult PlanBuilder::makeOutputs(Operation *op, ArrayRef<Value> sizes,
   return success();
 }
 
-PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange outputs,
+PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
+                                             ValueRange outputs,
                                              ValueRange extra) {
   Kernel kernel;
-  llvm::SmallSetVector<Value, 8> operands;
-  for (Value operand : op->getOperands())
-    operands.insert(operand);
+  llvm::SmallSetVector<Value, 8> operands(all.begin(), all.end());
   SmallVector<Type> types;
   auto pass = [&](Value value) {
     kernel.launchArguments.push_back(value);
@@ -292,7 +316,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     return failure();
   Value numTiles = arith::CeilDivUIOp::create(b, loc, rows,
                                               index(schedule.getBlockQ(), loc));
-  Kernel kernel = startKernel(op, outputs, numTiles);
+  Kernel kernel = startKernel(op, op->getOperands(), outputs, numTiles);
   ReductionKernel builder(op, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
@@ -308,20 +332,61 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   return success();
 }
 
+LogicalResult PlanBuilder::convertStates(Operation *op,
+                                         FlatSymbolRefAttr monoidRef) {
+  Location loc = op->getLoc();
+  MonoidOp monoid = lookupMonoid(op, monoidRef);
+  if (!monoid)
+    return op->emitOpError("expected '")
+           << monoidRef.getValue() << "' to be an attn.monoid of this module";
+  auto combine = dyn_cast<CombineOp>(op);
+  if (!combine) {
+    // Multiply here what only this op reads.
+    if (auto def = op->getOperand(0).getDefiningOp<CombineOp>())
+      if (finalizeOf(def) == op)
+        combine = def;
+  }
+  SmallVector<Value> operands(op->getOperands());
+  if (combine && combine != op) {
+    operands.erase(operands.begin(),
+                   operands.begin() + combine->getNumResults());
+    llvm::append_range(operands, combine.getStates());
+  }
+  ValueRange states =
+      combine ? combine.getStates() : cast<FinalizeOp>(op).getStates();
+  bool parts = static_cast<bool>(combine);
+  bool packed = StatesKernel::rowRank(states, monoid, parts) == 2;
+  Value first = mapping.lookup(states.front());
+  SmallVector<Value> sizes;
+  for (int64_t d = 0; d < (packed ? 2 : 3); ++d)
+    sizes.push_back(memref::DimOp::create(b, loc, first, d + parts));
+
+  SmallVector<Value> outputs;
+  if (failed(makeOutputs(op, sizes, /*storeAll=*/false, outputs)))
+    return failure();
+  Value numTiles = arith::CeilDivUIOp::create(
+      b, loc, sizes.back(), index(StatesKernel::blockRows, loc));
+  Kernel kernel = startKernel(op, operands, outputs, numTiles);
+  StatesKernel builder(op, combine, monoid, target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+    return failure();
+  Value grid = numTiles;
+  for (Value size : ArrayRef(sizes).drop_back())
+    grid = arith::MulIOp::create(b, loc, grid, size);
+  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                         kernel.launchArguments);
+  return success();
+}
+
 namespace {
 struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
   void runOnOperation() final {
     ModuleOp module = getOperation();
-    std::string name = "host";
-    if (auto attr = module->getAttrOfType<StringAttr>("attn.target"))
-      name = attr.str();
-    auto target = ::attn::TargetInfo::get(name);
-    if (!target) {
-      module.emitError("expected attn.target to be one of ")
-          << llvm::join(::attn::TargetInfo::names(), ", ") << ", but got '"
-          << name << "'";
+    std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
+    if (!target)
       return signalPassFailure();
-    }
     SmallVector<func::FuncOp> funcs;
     for (auto func : module.getOps<func::FuncOp>())
       if (func.walk([](Operation *op) {

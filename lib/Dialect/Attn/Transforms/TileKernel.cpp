@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
+#include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -21,12 +22,15 @@ static Type elementType(Value tensor) {
 static int64_t channels(Value tensor) {
   return cast<ShapedType>(tensor.getType()).getShape().back();
 }
-/// On-chip head dimensions: k steps of 32 in score dots, 16 channels of values.
 static int64_t paddedDepth(Value tensor) {
-  return llvm::alignTo(std::max<int64_t>(channels(tensor), 1), 32);
+  return ::attn::paddedDepth(channels(tensor));
 }
 static int64_t paddedChannels(Value tensor) {
-  return llvm::alignTo(std::max<int64_t>(channels(tensor), 1), 16);
+  return ::attn::paddedChannels(channels(tensor));
+}
+
+int64_t ReductionKernel::keyCols() const {
+  return ::attn::paddedKeys(schedule.getBlockK());
 }
 
 ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
@@ -45,7 +49,8 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
            });
   };
   bf16Dots = allBf16(op.getQueryOperands()) && allBf16(op.getKeyOperands());
-  bf16Values = allBf16(op.getValueOperands());
+  // The element path works in f32.
+  bf16Values = !monoid.isGeneral() && allBf16(op.getValueOperands());
 }
 
 //===----------------------------------------------------------------------===//
@@ -106,10 +111,23 @@ void ReductionKernel::loadQueries() {
   Value upper = add(lower, liveRows);
   for (Value tensor : reduction.getQueryOperands()) {
     Type type = bf16Dots ? Type(b.getBF16Type()) : b.getF32Type();
-    queryTiles.push_back(tile::LoadOp::create(
-        b, loc, tileType(schedule.getBlockQ(), paddedDepth(tensor), type),
-        arg(tensor), at(head, row0, queryOffset, /*channel=*/true), lower,
-        upper, /*live=*/Value(), /*vector=*/false));
+    auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);
+    Value loaded = tile::LoadOp::create(
+        b, loc, tile, arg(tensor),
+        at(head, row0, queryOffset, /*channel=*/true), lower, upper,
+        /*live=*/Value(), /*vector=*/false);
+    if (form.negate)
+      loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {
+                 Value wide = x[0];
+                 if (bf16Dots)
+                   wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
+                 wide = select(form.negate, arith::NegFOp::create(b, loc, wide),
+                               wide);
+                 if (bf16Dots)
+                   wide = arith::TruncFOp::create(b, loc, type, wide);
+                 return SmallVector<Value>{wide};
+               }).front();
+    queryTiles.push_back(loaded);
   }
 }
 
@@ -150,10 +168,11 @@ SmallVector<Value> ReductionKernel::initialState() {
   if (split)
     first = cmp(arith::CmpIPredicate::eq, split, index(0));
   ValueRange captures = reduction.getCaptureOperands();
-  for (auto [i, value] : llvm::enumerate(getYielded(init))) {
+  for (unsigned i = 0, e = types.size(); i < e; ++i) {
+    Value value = getYielded(init)[i];
     auto convert = [&](Value x) -> Value {
-      if (i == 0 && form.raw && form.unit != 1.0f)
-        x = arith::DivFOp::create(b, loc, x, f32(form.unit));
+      if (i == 0 && form.unit)
+        x = arith::DivFOp::create(b, loc, x, form.unit);
       return first ? select(first, x, identity[i]) : x;
     };
     if (!varying(init, 0, /*hasKey=*/false).contains(value)) {
@@ -175,14 +194,14 @@ SmallVector<Value> ReductionKernel::initialState() {
 
 void ReductionKernel::storeState(ValueRange state, ValueRange outputs) {
   Value part = split ? split : index(0);
-  for (auto [i, tile, output] : llvm::enumerate(state, outputs)) {
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    Value tile = state[i], stored = tile;
     if (!output)
       continue;
-    Value stored = tile;
-    if (i == 0 && form.raw && form.unit != 1.0f)
+    if (i == 0 && form.unit)
       stored = map(tile, tile.getType(), [&](Value, Value, ValueRange x) {
                  return SmallVector<Value>{
-                     arith::MulFOp::create(b, loc, x[0], f32(form.unit))};
+                     arith::MulFOp::create(b, loc, x[0], form.unit)};
                }).front();
     storeRows(stored, output, part);
   }
@@ -192,12 +211,12 @@ void ReductionKernel::storeOutputs(ValueRange state, ValueRange outputs) {
   auto aggregate = cast<AggregateOp>(op);
   Region &own = aggregate.getFinalize();
   storeFinalized(own, state, reduction.getCaptureOperands(), outputs,
-                 form.raw ? form.unit : 1.0f);
+                 form.unit);
 }
 
 void KernelBuilder::storeFinalized(Region &own, ValueRange state,
                                    ValueRange captures, ValueRange outputs,
-                                   float unit) {
+                                   Value unit) {
   Region &region = own.empty() ? monoid.getFinalize() : own;
   for (auto [i, output] : llvm::enumerate(outputs)) {
     if (!output)
@@ -225,8 +244,8 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
         map(inputs, tileType(rows, cols), [&](Value row, Value, ValueRange x) {
           SmallVector<Value> values(x);
           for (auto [k, argument] : llvm::enumerate(inputArguments))
-            if (unit != 1.0f && argument == region.getArgument(0))
-              values[k] = arith::MulFOp::create(b, loc, values[k], f32(unit));
+            if (unit && argument == region.getArgument(0))
+              values[k] = arith::MulFOp::create(b, loc, values[k], unit);
           if (own.empty()) {
             RegionCloner cloner(b);
             cloner.map(inputArguments, values);
@@ -253,16 +272,21 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
 
 SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
                                          ValueRange state) {
-  int64_t blockK = schedule.getBlockK();
-  auto load = [&](Value tensor, int64_t cols, bool bf16) -> Value {
+  // A block_k that is no multiple of 32 is padded with dead keys.
+  int64_t cols = keyCols();
+  bool padded = cols != schedule.getBlockK();
+  Value end = tile.upper;
+  if (padded)
+    end = min(end, add(tile.first, index(schedule.getBlockK())));
+  auto load = [&](Value tensor, int64_t width, bool bf16) -> Value {
     Type type = bf16 ? Type(b.getBF16Type()) : b.getF32Type();
-    Value lower = tile.lower, upper = tile.upper;
+    Value lower = tile.lower, upper = end;
     if (keyOffset) {
       lower = add(keyOffset, lower);
       upper = add(keyOffset, upper);
     }
     return tile::LoadOp::create(
-        b, loc, tileType(blockK, cols, type), arg(tensor),
+        b, loc, tileType(cols, width, type), arg(tensor),
         at(keyHead, tile.first, keyOffset, /*channel=*/true), lower, upper,
         /*live=*/Value(), /*vector=*/false);
   };
@@ -283,7 +307,9 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
         tileType(schedule.getRows(), type.getCols(), type.getElementType()),
         loc);
   };
-  RowBlock rowBlock{tile, Value(), {}, keys, values, {}};
+  RowBlock rowBlock(tile);
+  rowBlock.keys = keys;
+  rowBlock.values = values;
   for (Value query : queryTiles)
     rowBlock.queries.push_back(cut(query));
   for (Value part : state)
@@ -300,7 +326,8 @@ SmallVector<Value> ReductionKernel::loop(Value from, Value to, bool masked,
       scf::ForOp::create(b, loc, from, to, index(schedule.getBlockK()), state);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
-  KeyTile tile{forOp.getInductionVar(), lower, upper, masked};
+  bool padded = keyCols() != schedule.getBlockK();
+  KeyTile tile{forOp.getInductionVar(), lower, upper, masked || padded};
   scf::YieldOp::create(b, loc, step(tile, forOp.getRegionIterArgs()));
   return forOp.getResults();
 }

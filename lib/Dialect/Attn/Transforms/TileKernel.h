@@ -110,8 +110,10 @@ protected:
   SmallVector<Value> combine(ValueRange left, ValueRange right);
   /// True when a state's statistics are the identity's.
   Value isIdentity(ValueRange stats);
-  /// Product of two states whose elements are given, by the monoid's kind.
-  SmallVector<Value> combineStates(ValueRange left, ValueRange right);
+  /// Factors of the left and right components in a product of states with
+  /// statistics `left` and `right`, `both` combined; null for 1.
+  std::pair<Value, Value> factors(ValueRange left, ValueRange right,
+                                  ValueRange both);
 
   OpBuilder b;
   Location loc;
@@ -139,9 +141,9 @@ protected:
   /// Stores a row block of a result tensor, [.., rows(, channels)].
   void storeRows(Value tile, Value memref, ValueRange leading = {});
   /// Applies the op's finalize region (or the monoid's, when it has none) and
-  /// stores each output; statistic 0 comes in `unit`s.
+  /// stores each output; statistic 0 comes in units of `unit`, if given.
   void storeFinalized(Region &own, ValueRange state, ValueRange captures,
-                      ValueRange outputs, float unit = 1.0f);
+                      ValueRange outputs, Value unit = {});
 
   //===--- Regions of the op ----------------------------------------------===//
   /// Where a region is evaluated: the row and key of the element, both i32;
@@ -207,6 +209,7 @@ private:
 
   //===--- One row block against one key tile (TileSteps.cpp) -------------===//
   struct RowBlock {
+    explicit RowBlock(const KeyTile &tile) : tile(tile) {}
     const KeyTile &tile;
     Value firstRow; // within the sequence, index
     SmallVector<Value> queries, keys, values, state;
@@ -215,25 +218,39 @@ private:
     Value rowBase, keyBase, lastRow, lastKey, keyCount;
   };
   SmallVector<Value> stepRows(RowBlock &block);
+  SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
+
+  /// Keys of a tile on chip: block_k, in whole steps of 32.
+  int64_t keyCols() const;
+  Type scoreTile() { return tileType(schedule.getRows(), keyCols()); }
+  Type rowTile() { return tileType(schedule.getRows(), 1); }
+
+  // Within a map.
   Point pointOf(RowBlock &block, Value row, Value col);
-  /// Within a map: the scores that lift takes, from the dots.
+  /// The scores that lift takes, from the dots.
   SmallVector<Value> scores(RowBlock &block, Value row, Value col,
                             ValueRange dots);
-  /// Within a map: whether the element is live (null: always).
-  Value live(RowBlock &block, Value row, Value col);
-  /// Yields statistics and weights of every element, dead ones as identity.
-  struct Lifted {
-    SmallVector<Value> stats;   // tiles
-    SmallVector<Value> weights; // tiles per component; null: `uniform` value
-    SmallVector<Value> uniformWeights; // region values per component
+  /// Whether the element is live (null: always), by mask and by score.
+  Value liveByMask(RowBlock &block, Value row, Value col);
+  Value liveByScore(ValueRange scores, Value liveByMask);
+  SmallVector<Value> combineStats(ValueRange x, ValueRange y);
+
+  // Between maps.
+  SmallVector<Value> weightGroups();
+  /// For each group: the weights in f32, in the type of the dot with values,
+  /// and their row sums; null where nothing needs them.
+  struct Weights {
+    SmallVector<Value> wide, narrow, sums;
   };
-  Lifted lift(RowBlock &block, ArrayRef<Value> dots);
-  SmallVector<Value> accumulate(RowBlock &block, ArrayRef<Value> weights,
-                                ArrayRef<Value> sums, Value factor,
-                                ArrayRef<Value> stats);
+  Weights mapWeights(ValueRange inputs, ArrayRef<Value> groups, MapBody body);
+  SmallVector<Value> mapLift(RowBlock &block, ArrayRef<Value> dots,
+                             ArrayRef<Value> groups, ArrayRef<bool> weightsToo);
+  SmallVector<Value> reduceStats(ArrayRef<Value> stats);
+  SmallVector<Value> accumulate(RowBlock &block, ArrayRef<Value> groups,
+                                const Weights &weights, Value factor);
 
   ReductionOpInterface reduction;
   ScheduleAttr schedule;
@@ -247,18 +264,50 @@ private:
   //---------------------------------------------------===//
   struct {
     /// rescale is exp(from - to) (or exp2) on one statistic that starts at
-    /// -inf: evaluated as exp2(fma(stat, logUnit, -anchor * logUnit)).
+    /// -inf: evaluated as exp2(fma(stat, k, -anchor * k)).
     bool exponential = false;
     float base = 1.0f; // log2(e), or 1 for exp2
-    /// The dot itself (in units of `unit`) is the element's statistic.
+    /// The element's statistic is its dot: no map comes before the reduction.
     bool dotIsStat = false;
-    /// The statistic is a maximum of a positively scaled dot: kept unscaled.
-    bool raw = false;
-    float unit = 1.0f;
+    /// The score is the dot times `unit` > 0 and the statistic, a maximum, is
+    /// held in units of the dot. `scaleLog2` = unit * base; `negate`: the sign
+    /// of a run-time factor, which the queries take. Null where not applied.
+    Value unit, scaleLog2, negate;
+    /// Scores of -inf need no test.
+    bool deadIsNatural = false;
+    /// NaN reaches every output through the weights: the maximum may drop it.
+    bool relaxedMax = false;
+    /// `combine` on statistics does not commute.
+    bool ordered = false;
+    /// For each component, whether its weight is the same for every score.
+    SmallVector<bool> uniformWeight;
   } form;
   void analyseForm();
 
   bool bf16Dots = false, bf16Values = false;
+};
+
+/// Builds the kernel of an `attn.combine`, of an `attn.finalize`, or of both:
+/// a finalize that is the only user of a combine multiplies the parts itself.
+class StatesKernel : public KernelBuilder {
+public:
+  /// `combine` may be null, or `op` itself.
+  StatesKernel(Operation *op, CombineOp combine, MonoidOp monoid,
+               const ::attn::TargetInfo &target, func::FuncOp kernel)
+      : KernelBuilder(op, monoid, target, kernel), combineOp(combine) {}
+
+  /// Rows of one block.
+  static constexpr int64_t blockRows = 64;
+  /// Dimensions of rows of the states: 3, or 2 when packed.
+  static int64_t rowRank(ValueRange states, MonoidOp monoid, bool parts);
+
+  LogicalResult build(ValueRange outputs, Value numTiles, Value block);
+
+private:
+  SmallVector<Value> load(ValueRange states, ValueRange leading);
+  SmallVector<Value> multiply(ValueRange left, ValueRange right);
+
+  CombineOp combineOp;
 };
 
 } // namespace mlir::attn

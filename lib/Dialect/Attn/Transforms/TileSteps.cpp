@@ -60,7 +60,34 @@ static bool isMaximum(Region &combine) {
          (root->getOperand(0) == b && root->getOperand(1) == a);
 }
 
+/// A float or its sum with nothing: unchanged by the choice of operand order.
+static bool isCommutative(Region &combine) {
+  auto arguments = combine.getArguments();
+  for (auto [i, value] : llvm::enumerate(getYielded(combine))) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+                    arith::MinNumFOp, arith::AddFOp, arith::MulFOp>(op))
+      return false;
+    Value a = arguments[i];
+    Value b = arguments[i + getYielded(combine).size()];
+    if (!((op->getOperand(0) == a && op->getOperand(1) == b) ||
+          (op->getOperand(0) == b && op->getOperand(1) == a)))
+      return false;
+  }
+  return true;
+}
+
 void ReductionKernel::analyseForm() {
+  Region &lift = monoid.getLift();
+  form.uniformWeight.clear();
+  if (!monoid.isGeneral())
+    for (Value weight : getYielded(lift).drop_front(numStats()))
+      form.uniformWeight.push_back(
+          llvm::none_of(lift.getArguments().take_front(monoid.getNumScores()),
+                        [&](Value score) { return dependsOn(weight, score); }));
+  if (numStats())
+    form.ordered = !isCommutative(monoid.getCombine());
+
   if (monoid.getKind() != MonoidKind::cocycle || numStats() != 1 ||
       !cast<TypeAttr>(monoid.getStats()[0]).getValue().isF32())
     return;
@@ -71,35 +98,60 @@ void ReductionKernel::analyseForm() {
                      isExponentialOfDifference(monoid.getRescale(), form.base);
   if (!form.exponential)
     return;
-  form.dotIsStat =
-      getYielded(monoid.getLift()).front() == monoid.getLift().getArgument(0);
+  bool maximum = isMaximum(monoid.getCombine());
+  // The element's statistic is the score itself, -inf where it is dead, and
+  // no weight needs the score: then nothing is computed before the reduction.
+  bool scoreIsStat =
+      monoid.getNumScores() == 1 &&
+      getYielded(lift).front() == lift.getArgument(0) &&
+      llvm::all_of(form.uniformWeight, [](bool uniform) { return uniform; });
+  form.deadIsNatural = scoreIsStat;
+  if (!scoreIsStat)
+    return;
   Region &score = reduction.getScoreBody();
-  if (!form.dotIsStat || score.empty())
+  form.dotIsStat =
+      score.empty() || getYielded(score).front() == score.getArgument(0);
+  if (form.dotIsStat || !maximum || reduction.getQueryOperands().size() != 1)
     return;
-  Value result = getYielded(score).front();
-  form.dotIsStat = result == score.getArgument(0);
-  if (form.dotIsStat || !isMaximum(monoid.getCombine()))
-    return;
-  // s * constant, the constant positive: max(s * k) = max(s) * k.
-  auto product = result.getDefiningOp<arith::MulFOp>();
+  // dot * factor: max(s * k) = max(s) * k for k > 0. The sign of a run-time
+  // factor goes into the queries.
+  auto product = getYielded(score).front().getDefiningOp<arith::MulFOp>();
   if (!product)
     return;
   for (auto [dot, factor] : {std::pair(product.getLhs(), product.getRhs()),
-                             std::pair(product.getRhs(), product.getLhs())})
-    if (dot == score.getArgument(0) &&
-        isConstantFloat(factor, [&](const APFloat &x) {
-          form.unit = x.convertToFloat();
-          return form.unit > 0 && std::isfinite(form.unit);
-        })) {
-      form.raw = true;
-      form.dotIsStat = true;
-      return;
+                             std::pair(product.getRhs(), product.getLhs())}) {
+    if (dot != score.getArgument(0))
+      continue;
+    float constant = 0.0f;
+    bool isConstant = isConstantFloat(factor, [&](const APFloat &x) {
+      constant = x.convertToFloat();
+      return true;
+    });
+    if (isConstant) {
+      if (!(constant > 0.0f) || !std::isfinite(constant))
+        return;
+      form.unit = f32(constant);
+      form.scaleLog2 = f32(constant * form.base);
+    } else {
+      if (varying(score, 1, /*hasKey=*/true).contains(factor) ||
+          !factor.getType().isF32())
+        return;
+      Value scale = uniform(score, factor, 1, reduction.getCaptureOperands());
+      Value magnitude = math::AbsFOp::create(b, loc, scale);
+      // Where the factor is 0 so small a one gives the same weights, and dead
+      // scores stay -inf.
+      form.unit = arith::MaximumFOp::create(b, loc, magnitude, f32(1e-30f));
+      form.scaleLog2 = arith::MulFOp::create(b, loc, form.unit, f32(form.base));
+      form.negate = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT,
+                                          scale, f32(0.0f));
     }
-  form.unit = 1.0f;
+    form.dotIsStat = true;
+    return;
+  }
 }
 
 //===----------------------------------------------------------------------===//
-// Scores and liveness of elements
+// Elements
 //===----------------------------------------------------------------------===//
 
 KernelBuilder::Point ReductionKernel::pointOf(RowBlock &block, Value row,
@@ -126,7 +178,7 @@ SmallVector<Value> ReductionKernel::scores(RowBlock &block, Value row,
                              [&](Value v) { return cloner.get(v); });
 }
 
-Value ReductionKernel::live(RowBlock &block, Value row, Value col) {
+Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   if (!block.tile.masked)
     return {};
   Value inside = cmp(arith::CmpIPredicate::slt, col, block.keyCount);
@@ -139,6 +191,32 @@ Value ReductionKernel::live(RowBlock &block, Value row, Value col) {
                                cloner.get(getYielded(mask).front()));
 }
 
+Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {
+  if (form.deadIsNatural)
+    return liveByMask;
+  // -inf in every score is dead as well.
+  Value any;
+  Value minusInfinity = f32(-std::numeric_limits<float>::infinity());
+  for (Value score : scores) {
+    Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, score,
+                                       minusInfinity);
+    any = any ? arith::OrIOp::create(b, loc, any, some).getResult() : some;
+  }
+  if (!any)
+    return liveByMask;
+  return liveByMask ? arith::AndIOp::create(b, loc, liveByMask, any).getResult()
+                    : any;
+}
+
+/// Distinct weights of the monoid: components whose weight is one value of
+/// the lift region share it, and its tile.
+SmallVector<Value> ReductionKernel::weightGroups() {
+  llvm::SmallSetVector<Value, 4> groups;
+  for (Value weight : getYielded(monoid.getLift()).drop_front(numStats()))
+    groups.insert(weight);
+  return groups.takeVector();
+}
+
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
@@ -148,72 +226,390 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   block.keyBase = toI32(block.tile.first);
   block.lastRow = toI32(sub(sq, index(1)));
   if (block.tile.masked) {
-    block.keyCount = toI32(sub(numKeys, block.tile.first));
+    Value count = sub(numKeys, block.tile.first);
+    if (keyCols() != schedule.getBlockK())
+      count = min(count, index(schedule.getBlockK()));
+    block.keyCount = toI32(count);
     block.lastKey = toI32(sub(numKeys, index(1)));
   }
   SmallVector<Value> dots;
   for (auto [query, key] : llvm::zip(block.queries, block.keys))
-    dots.push_back(tile::DotOp::create(
-        b, loc, tileType(schedule.getRows(), schedule.getBlockK()), query, key,
-        /*acc=*/Value(), /*scale=*/Value(), /*transpose_rhs=*/true));
-  return stepCocycle(block, dots);
+    dots.push_back(tile::DotOp::create(b, loc, scoreTile(), query, key,
+                                       /*acc=*/Value(), /*scale=*/Value(),
+                                       /*transpose_rhs=*/true));
+  switch (monoid.getKind()) {
+  case MonoidKind::cocycle:
+    return numStats() ? stepCocycle(block, dots) : stepSum(block, dots);
+  case MonoidKind::suffix:
+  case MonoidKind::prefix:
+    return stepGated(block, dots);
+  case MonoidKind::general:
+    return stepGeneral(block, dots);
+  }
+  llvm_unreachable("unknown kind of monoid");
+}
+
+/// Emits a map that ends in weights: of each one an f32 tile, where a sum
+/// needs it, and one in the element type of the values' dot.
+ReductionKernel::Weights ReductionKernel::mapWeights(ValueRange inputs,
+                                                     ArrayRef<Value> groups,
+                                                     MapBody body) {
+  // Which forms of each group's weight are needed.
+  ValueRange all = getYielded(monoid.getLift()).drop_front(numStats());
+  SmallVector<Type> types;
+  Weights weights;
+  auto narrowTile = tileType(schedule.getRows(), keyCols(), b.getBF16Type());
+  SmallVector<bool> wide(groups.size()), narrow(groups.size());
+  for (auto [g, group] : llvm::enumerate(groups)) {
+    for (auto [i, weight] : llvm::enumerate(all)) {
+      if (weight != group)
+        continue;
+      bool value = monoid.getComponent(i) == Component::value;
+      (value && bf16Values ? narrow[g] : wide[g]) = true;
+    }
+    if (wide[g])
+      types.push_back(scoreTile());
+    if (narrow[g])
+      types.push_back(narrowTile);
+  }
+  SmallVector<Value> results =
+      map(inputs, types, [&](Value row, Value col, ValueRange x) {
+        SmallVector<Value> yielded;
+        for (auto [g, value] : llvm::enumerate(body(row, col, x))) {
+          if (wide[g])
+            yielded.push_back(value);
+          if (narrow[g])
+            yielded.push_back(
+                arith::TruncFOp::create(b, loc, b.getBF16Type(), value));
+        }
+        return yielded;
+      });
+  unsigned next = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    weights.wide.push_back(wide[g] ? results[next++] : Value());
+    weights.narrow.push_back(narrow[g] ? results[next++] : weights.wide.back());
+  }
+  // Sums come directly after the map, where a target fuses them with it.
+  for (auto [g, group] : llvm::enumerate(groups)) {
+    bool unit = false;
+    for (auto [i, weight] : llvm::enumerate(all))
+      unit |= weight == group && monoid.getComponent(i) == Component::unit;
+    weights.sums.push_back(unit ? rowSum(weights.wide[g]) : Value());
+  }
+  return weights;
+}
+
+/// components' = factor * components + sums over the tile.
+SmallVector<Value> ReductionKernel::accumulate(RowBlock &block,
+                                               ArrayRef<Value> groups,
+                                               const Weights &weights,
+                                               Value factor) {
+  SmallVector<Value> components(numComponents());
+  SmallVector<Value> inputs;
+  SmallVector<Type> types;
+  SmallVector<unsigned> units;
+  unsigned nextValue = 0;
+  for (unsigned i = 0; i < numComponents(); ++i) {
+    Value weight = getYielded(monoid.getLift())[numStats() + i];
+    size_t g = llvm::find(groups, weight) - groups.begin();
+    Value old = block.state[numStats() + i];
+    if (monoid.getComponent(i) == Component::value) {
+      components[i] = tile::DotOp::create(
+          b, loc, old.getType(), weights.narrow[g], block.values[nextValue++],
+          old, factor, /*transpose_rhs=*/false);
+      continue;
+    }
+    inputs.push_back(old);
+    inputs.push_back(weights.sums[g]);
+    types.push_back(rowTile());
+    units.push_back(i);
+  }
+  if (units.empty())
+    return components;
+  if (factor)
+    inputs.push_back(factor);
+  SmallVector<Value> sums = map(inputs, types, [&](Value, Value, ValueRange x) {
+    SmallVector<Value> results;
+    for (size_t u = 0; u < units.size(); ++u) {
+      Value old = x[2 * u], sum = x[2 * u + 1];
+      if (factor)
+        results.push_back(math::FmaOp::create(b, loc, old, x.back(), sum));
+      else
+        results.push_back(arith::AddFOp::create(b, loc, old, sum));
+    }
+    return results;
+  });
+  for (auto [u, i] : llvm::enumerate(units))
+    components[i] = sums[u];
+  return components;
+}
+
+/// Emits the map from dots to statistics and, where `weightsToo` says so,
+/// weights: the identity and 0 where the element is dead.
+SmallVector<Value> ReductionKernel::mapLift(RowBlock &block,
+                                            ArrayRef<Value> dots,
+                                            ArrayRef<Value> groups,
+                                            ArrayRef<bool> weightsToo) {
+  SmallVector<Type> types;
+  for (Attribute stat : monoid.getStats())
+    types.push_back(tileType(schedule.getRows(), keyCols(),
+                             cast<TypeAttr>(stat).getValue()));
+  for (bool too : weightsToo)
+    if (too)
+      types.push_back(scoreTile());
+  return map(dots, types, [&](Value row, Value col, ValueRange x) {
+    Value alive = liveByMask(block, row, col);
+    SmallVector<Value> s;
+    if (form.dotIsStat)
+      s.append(x.begin(), x.end());
+    else
+      s = scores(block, row, col, x);
+    alive = liveByScore(s, alive);
+    RegionCloner cloner(b);
+    Region &lift = monoid.getLift();
+    cloner.map(lift.getArguments().take_front(s.size()), s);
+    cloner.map(lift.getArguments().drop_front(s.size()), params());
+    SmallVector<Value> results;
+    for (auto [value, identity] :
+         llvm::zip(getYielded(lift).take_front(numStats()), identityStats())) {
+      Value stat = cloner.get(value);
+      results.push_back(alive ? select(alive, stat, identity) : stat);
+    }
+    for (auto [group, too] : llvm::zip(groups, weightsToo))
+      if (too) {
+        Value weight = cloner.get(group);
+        results.push_back(alive ? select(alive, weight, f32(0.0f)) : weight);
+      }
+    return results;
+  });
+}
+
+SmallVector<Value> ReductionKernel::reduceStats(ArrayRef<Value> stats) {
+  return reduce(stats, identityStats(), form.ordered,
+                [&](ValueRange x, ValueRange y) { return combineStats(x, y); });
+}
+
+SmallVector<Value> ReductionKernel::combineStats(ValueRange x, ValueRange y) {
+  if (form.relaxedMax) {
+    Value larger =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, y[0], x[0]);
+    return {select(larger, y[0], x[0])};
+  }
+  return combine(x, y);
+}
+
+/// A monoid without statistics: one map gives the weights.
+SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
+                                            ArrayRef<Value> dots) {
+  SmallVector<Value> groups = weightGroups();
+  Weights weights =
+      mapWeights(dots, groups, [&](Value row, Value col, ValueRange x) {
+        Value alive = liveByMask(block, row, col);
+        SmallVector<Value> s = scores(block, row, col, x);
+        alive = liveByScore(s, alive);
+        RegionCloner cloner(b);
+        Region &lift = monoid.getLift();
+        cloner.map(lift.getArguments().take_front(s.size()), s);
+        cloner.map(lift.getArguments().drop_front(s.size()), params());
+        SmallVector<Value> results;
+        for (Value group : groups) {
+          Value weight = cloner.get(group);
+          results.push_back(alive ? select(alive, weight, f32(0.0f)) : weight);
+        }
+        return results;
+      });
+  return accumulate(block, groups, weights, /*factor=*/Value());
 }
 
 SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
                                                 ArrayRef<Value> dots) {
-  int64_t rows = schedule.getRows(), keys = schedule.getBlockK();
-  Type scoreTile = tileType(rows, keys), rowTile = tileType(rows, 1);
-  Value stat = dots[0], oldStat = block.state[0];
-  SmallVector<Value> identity = identityStats();
-  if (!form.dotIsStat || block.tile.masked)
-    stat = map(stat, scoreTile, [&](Value row, Value col, ValueRange x) {
-             Value value = x[0];
-             if (!form.dotIsStat) {
-               SmallVector<Value> s = scores(block, row, col, x);
-               value = call(monoid.getLift(), s).front();
-             }
-             if (Value alive = live(block, row, col))
-               value = select(alive, value, identity[0]);
-             return SmallVector<Value>{value};
-           }).front();
-  Value tileStat =
-      reduce(stat, identity, /*ordered=*/false,
-             [&](ValueRange x, ValueRange y) { return combine(x, y); })
-          .front();
-  Value k = f32(form.unit * form.base);
-  SmallVector<Value> row =
-      map({oldStat, tileStat}, {rowTile, rowTile, rowTile},
-          [&](Value, Value, ValueRange x) {
-            Value c = combine(x[0], x[1]).front();
-            // No key yet: any finite anchor makes every weight 0.
-            Value none = arith::CmpFOp::create(
-                b, loc, arith::CmpFPredicate::OEQ, c, identity[0]);
-            Value anchor = select(none, f32(0.0f), c);
-            Value scaled = arith::MulFOp::create(b, loc, anchor, k);
-            Value negated = arith::NegFOp::create(b, loc, scaled);
-            Value exponent = math::FmaOp::create(b, loc, x[0], k, negated);
-            Value rho = math::Exp2Op::create(b, loc, exponent);
-            return SmallVector<Value>{c, negated, rho};
-          });
-  Value weights =
-      map({stat, row[1]}, scoreTile, [&](Value, Value, ValueRange x) {
-        Value exponent = math::FmaOp::create(b, loc, x[0], k, x[1]);
-        return SmallVector<Value>{math::Exp2Op::create(b, loc, exponent)};
-      }).front();
-  Value sum = rowSum(weights);
-  SmallVector<Value> state = {row[0]};
-  for (unsigned i = 0, v = 0; i < numComponents(); ++i) {
-    Value old = block.state[1 + i];
-    if (monoid.getComponent(i) == Component::unit)
-      state.push_back(
-          map({old, row[2], sum}, rowTile, [&](Value, Value, ValueRange x) {
-            return SmallVector<Value>{
-                math::FmaOp::create(b, loc, x[0], x[1], x[2])};
-          }).front());
-    else
-      state.push_back(tile::DotOp::create(b, loc, old.getType(), weights,
-                                          block.values[v++], old, row[2],
-                                          /*transpose_rhs=*/false));
+  unsigned n = numStats();
+  SmallVector<Value> groups = weightGroups();
+  // Weights that need the score are computed with the statistics.
+  SmallVector<bool> early;
+  for (Value group : groups) {
+    size_t i = llvm::find(getYielded(monoid.getLift()).drop_front(n), group) -
+               getYielded(monoid.getLift()).drop_front(n).begin();
+    early.push_back(!form.uniformWeight[i]);
   }
+  SmallVector<Value> lifted;
+  if (form.dotIsStat && !block.tile.masked)
+    lifted.push_back(dots[0]);
+  else
+    lifted = mapLift(block, dots, groups, early);
+  ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
+  SmallVector<Value> tileStats = reduceStats(stats);
+
+  // Per row: the new statistics, the factor of the old sums and, for an
+  // exponential, the exponent's offset.
+  ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
+  SmallVector<Value> rowInputs(oldStats);
+  rowInputs.append(tileStats);
+  SmallVector<Type> rowTypes;
+  for (Value stat : oldStats)
+    rowTypes.push_back(stat.getType());
+  rowTypes.push_back(rowTile());
+  if (form.exponential)
+    rowTypes.push_back(rowTile());
+  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  SmallVector<Value> row =
+      map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
+        ValueRange old = x.take_front(n);
+        SmallVector<Value> results = combineStats(old, x.drop_front(n));
+        if (form.exponential) {
+          // No key yet: any finite anchor makes every weight 0.
+          Value c = results[0];
+          Value anchor = select(isIdentity(c), f32(0.0f), c);
+          Value scaled = arith::MulFOp::create(b, loc, anchor, k);
+          Value offset = arith::NegFOp::create(b, loc, scaled);
+          results.push_back(math::Exp2Op::create(
+              b, loc, math::FmaOp::create(b, loc, old[0], k, offset)));
+          results.push_back(offset);
+          return results;
+        }
+        SmallVector<Value> both(old);
+        both.append(results);
+        // r is never taken from the identity: its value there is 0.
+        results.push_back(select(isIdentity(old), f32(0.0f),
+                                 call(monoid.getRescale(), both).front()));
+        return results;
+      });
+  ArrayRef<Value> newStats = ArrayRef(row).take_front(n);
+  Value factor = row[n];
+
+  SmallVector<Value> inputs(lifted);
+  if (form.exponential)
+    inputs.push_back(row[n + 1]);
+  else
+    inputs.append(newStats.begin(), newStats.end());
+  Weights weights = mapWeights(inputs, groups, [&](Value, Value, ValueRange x) {
+    ValueRange from = x.take_front(n);
+    ValueRange computed = x.slice(n, lifted.size() - n);
+    ValueRange to = x.drop_front(lifted.size());
+    Value rescale, dead;
+    if (form.exponential) {
+      rescale = math::Exp2Op::create(
+          b, loc, math::FmaOp::create(b, loc, from[0], k, to[0]));
+    } else {
+      SmallVector<Value> both(from);
+      llvm::append_range(both, to);
+      rescale = call(monoid.getRescale(), both).front();
+      dead = isIdentity(from);
+    }
+    SmallVector<Value> results;
+    unsigned nextComputed = 0;
+    for (auto [group, given] : llvm::zip(groups, early)) {
+      Value weight;
+      if (given) {
+        weight = computed[nextComputed++];
+      } else {
+        RegionCloner cloner(b);
+        Region &lift = monoid.getLift();
+        cloner.map(lift.getArguments().drop_front(monoid.getNumScores()),
+                   params());
+        weight = cloner.get(group);
+      }
+      bool one = isConstantFloat(
+          weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });
+      Value product =
+          one ? rescale
+              : arith::MulFOp::create(b, loc, weight, rescale).getResult();
+      results.push_back(dead ? select(dead, f32(0.0f), product) : product);
+    }
+    return results;
+  });
+  SmallVector<Value> state(newStats);
+  state.append(accumulate(block, groups, weights, factor));
   return state;
+}
+
+/// Suffix: later keys gate earlier ones. Prefix: the other way round.
+SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
+                                              ArrayRef<Value> dots) {
+  unsigned n = numStats();
+  bool suffix = monoid.getKind() == MonoidKind::suffix;
+  SmallVector<Value> groups = weightGroups();
+  SmallVector<Value> lifted =
+      mapLift(block, dots, groups, SmallVector<bool>(groups.size(), true));
+  ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
+  SmallVector<Value> tileStats = reduceStats(stats);
+  SmallVector<Value> between =
+      scan(stats, identityStats(), /*reverse=*/suffix,
+           [&](ValueRange x, ValueRange y) { return combine(x, y); });
+
+  SmallVector<Value> inputs = between;
+  inputs.append(lifted.begin() + n, lifted.end());
+  ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
+  if (!suffix)
+    inputs.append(oldStats.begin(), oldStats.end());
+  Weights weights = mapWeights(inputs, groups, [&](Value, Value, ValueRange x) {
+    SmallVector<Value> passed(x.take_front(n));
+    ValueRange own = x.slice(n, groups.size());
+    if (!suffix)
+      passed = combine(x.drop_front(n + groups.size()), passed);
+    Value gate = call(monoid.getGate(), passed).front();
+    SmallVector<Value> results;
+    for (Value weight : own)
+      results.push_back(arith::MulFOp::create(b, loc, weight, gate));
+    return results;
+  });
+
+  SmallVector<Value> rowInputs(oldStats);
+  rowInputs.append(tileStats);
+  SmallVector<Type> rowTypes;
+  for (Value stat : oldStats)
+    rowTypes.push_back(stat.getType());
+  if (suffix)
+    rowTypes.push_back(rowTile());
+  SmallVector<Value> state =
+      map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
+        SmallVector<Value> results = combine(x.take_front(n), x.drop_front(n));
+        if (suffix)
+          results.push_back(call(monoid.getGate(), x.drop_front(n)).front());
+        return results;
+      });
+  Value factor = suffix ? state.pop_back_val() : Value();
+  state.append(accumulate(block, groups, weights, factor));
+  return state;
+}
+
+/// The element path: every key is lifted and multiplied in.
+SmallVector<Value> ReductionKernel::stepGeneral(RowBlock &block,
+                                                ArrayRef<Value> dots) {
+  SmallVector<Type> types(monoid.getNumScores(), scoreTile());
+  types.push_back(tileType(schedule.getRows(), keyCols(), b.getI1Type()));
+  SmallVector<Value> mapped =
+      map(dots, types, [&](Value row, Value col, ValueRange x) {
+        Value alive = liveByMask(block, row, col);
+        SmallVector<Value> s = scores(block, row, col, x);
+        alive = liveByScore(s, alive);
+        s.push_back(alive ? alive
+                          : arith::ConstantIntOp::create(b, loc, true, 1));
+        return s;
+      });
+  Value alive = mapped.pop_back_val();
+  SmallVector<Type> stateTypes;
+  for (Value part : block.state)
+    stateTypes.push_back(part.getType());
+  auto fold = tile::FoldOp::create(b, loc, stateTypes, mapped, block.values,
+                                   alive, block.state);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&fold.getBody());
+  body->addArgument(b.getI32Type(), loc);
+  Value col = body->addArgument(b.getI32Type(), loc);
+  SmallVector<Value> inputs;
+  auto addElements = [&](ValueRange tiles) {
+    SmallVector<Value> elements;
+    for (Value tile : tiles)
+      elements.push_back(body->addArgument(
+          cast<tile::TileType>(tile.getType()).getElementType(), loc));
+    return elements;
+  };
+  inputs.append(addElements(mapped));
+  inputs.append(addElements(block.values));
+  SmallVector<Value> state = addElements(block.state);
+  inputs.push_back(add(block.keyBase, col));
+  SmallVector<Value> lifted = call(monoid.getLift(), inputs);
+  tile::YieldOp::create(b, loc, combine(state, lifted));
+  return fold.getResults();
 }

@@ -126,6 +126,148 @@ def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def AttnChooseSchedulePass
+    : Pass<"attn-choose-schedule", "::mlir::ModuleOp"> {
+  let summary = "Choose tile sizes, splits and loop shape of each reduction";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial` with static head dimensions;
+    the module's attribute `attn.target` names the target (absent: the host).
+    Produces: `#attn.schedule` on each that has none. The choice depends on the
+    op, the sizes known and the target's caches only; the arithmetic is in
+    Analysis/Schedule.h and is printed by `explain`. A schedule that is there
+    already is kept, whether or not it fits the caches.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "cpu-avx2"} {
+      attn.monoid @sum cocycle stats() components(value) outputs("o") {
+        identity {
+          attn.yield
+        }
+        combine {
+          attn.yield
+        }
+        lift {
+        ^bb0(%s: f32):
+          attn.yield %s : f32
+        }
+        finalize {
+        ^bb0(%acc: f32):
+          attn.yield %acc : f32
+        }
+      }
+      func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                        %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+        %o = attn.aggregate @sum
+            scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+            values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+        return %o : tensor<?x?x?x64xf32>
+      }
+    }
+    ```
+
+    adds `{schedule = #attn.schedule<block_q = 256, rows = 32, block_k = 128,
+    loop = peeled>}` to the aggregate.
+
+    Numerics: none here; the sizes decide how later passes reassociate.
+    Fails when: a head dimension is dynamic, the target is unknown, or a given
+    schedule keeps more on chip than any scratch allows.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report each choice with its arithmetic as a remark">,
+    Option<"numQueries", "num-queries", "int64_t", "0",
+           "Expected rows of a sequence where not static (0: unknown)">,
+    Option<"numKeys", "num-keys", "int64_t", "0",
+           "Expected keys of a sequence where not static (0: unknown)">
+  ];
+  let statistics = [
+    Statistic<"numChosen", "num-chosen", "Schedules chosen">,
+    Statistic<"numGiven", "num-given", "Schedules found and kept">
+  ];
+}
+
+def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
+  let summary = "Reduce the keys in parts where the schedule says so";
+  let description = [{
+    Expects: `attn.aggregate`; those whose schedule has `splits = n`, n > 1,
+    are rewritten, others left alone.
+    Produces: `attn.partial` with n splits, `attn.combine` over its states and
+    `attn.finalize` with the aggregate's finalize region.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+          {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, splits = 4, loop = peeled>}
+          -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %p = attn.partial @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+          {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, splits = 4, loop = peeled>, splits = 4 : i64}
+          -> tensor<4x?x?x?x64xf32>
+      %c = attn.combine @sum(%p : tensor<4x?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      %o = attn.finalize @sum(%c : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: reassociates; the parts are combined in f32 in key order,
+    whichever finished first, so results repeat bit for bit.
+    Fails when: never.
+  }];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Reductions split">,
+    Statistic<"numWhole", "num-whole", "Reductions left whole">
+  ];
+}
+
 def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
   let summary = "Turn reductions into tile kernels and a launch plan";
   let description = [{

@@ -1,0 +1,85 @@
+//===- Schedule.h - Tile sizes from sizes and limits ------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A work item holds the queries and states of block_q rows while the keys
+// stream past it. Two sets must stay in a cache each:
+//
+//   L1   a row block's scores, its weights when they are stored a second time
+//        in 16 bits, and its queries: read and written several times for one
+//        key tile;
+//   L2   one tile of every key and value operand, and the queries and states
+//        of all rows: read once for each row block.
+//
+// Larger block_q reads keys fewer times from memory; larger block_k spreads
+// the cost of a rescale over more keys. The sizes start at what measured best
+// and are halved, block_q first, until both sets fit. This arithmetic is what
+// `--explain` prints.
+//
+// This header includes no MLIR.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_ANALYSIS_SCHEDULE_H
+#define ATTN_ANALYSIS_SCHEDULE_H
+
+#include "attn/Target/TargetInfo.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attn {
+
+/// What a schedule depends on.
+struct ScheduleProblem {
+  /// Head dimension of each dot pair, channels of each value component.
+  std::vector<int64_t> depths, channels;
+  /// Scalars per row in the state: statistics and unit components.
+  int64_t rowScalars = 0;
+  /// The dots, and the sums over values, take 16-bit operands.
+  bool narrowDots = false, narrowValues = false;
+  /// Sizes known at compile time, or -1.
+  int64_t numQueries = -1, numKeys = -1;
+};
+
+struct ScheduleSizes {
+  int64_t blockQ = 0, rows = 0, blockK = 0;
+};
+
+/// Bytes that a schedule keeps on chip, against the limits.
+struct ScheduleBudget {
+  int64_t queryBlock = 0, scores = 0, weights = 0;       // L1
+  int64_t queries = 0, keys = 0, values = 0, states = 0; // L2
+  int64_t l1Limit = 0, l2Limit = 0;
+
+  int64_t l1Bytes() const { return queryBlock + scores + weights; }
+  int64_t l2Bytes() const { return queries + keys + values + states; }
+  bool fits() const { return l1Bytes() <= l1Limit && l2Bytes() <= l2Limit; }
+  /// Two lines of arithmetic, one for each cache.
+  std::string explain() const;
+};
+
+/// Scratch that one work item may take at most, whatever the caches: a larger
+/// schedule is refused.
+constexpr int64_t maxScratchBytes = int64_t(256) << 20;
+
+/// On-chip extents: score dots run in steps of 32, values in 16 channels, and
+/// keys in tiles of 32.
+int64_t paddedDepth(int64_t depth);
+int64_t paddedChannels(int64_t channels);
+int64_t paddedKeys(int64_t blockK);
+
+ScheduleBudget computeBudget(const ScheduleProblem &problem,
+                             const ScheduleSizes &sizes,
+                             const TargetInfo &target);
+
+/// The sizes that fit, or the smallest there are.
+ScheduleSizes chooseSizes(const ScheduleProblem &problem,
+                          const TargetInfo &target);
+
+} // namespace attn
+
+#endif // ATTN_ANALYSIS_SCHEDULE_H

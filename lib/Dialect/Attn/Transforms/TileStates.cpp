@@ -1,0 +1,203 @@
+//===- TileStates.cpp - Kernels that multiply and finish states -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parts are multiplied in key order whichever was finished first, so a result
+// does not depend on how many threads made the parts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "attn/Analysis/Schedule.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+/// Whether element `i` of a state has channels.
+static bool hasChannels(MonoidOp monoid, unsigned i) {
+  return i >= monoid.getNumStats() &&
+         monoid.getComponent(i - monoid.getNumStats()) == Component::value;
+}
+
+int64_t StatesKernel::rowRank(ValueRange states, MonoidOp monoid, bool parts) {
+  int64_t rank = cast<ShapedType>(states.front().getType()).getRank();
+  return rank - parts - hasChannels(monoid, 0);
+}
+
+SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading) {
+  SmallVector<Value> tiles;
+  Value lower = queryOffset ? add(queryOffset, row0) : row0;
+  Value upper = add(lower, liveRows);
+  for (auto [i, state] : llvm::enumerate(states)) {
+    bool channels = hasChannels(monoid, i);
+    auto type = cast<ShapedType>(state.getType());
+    int64_t cols =
+        channels ? ::attn::paddedChannels(type.getShape().back()) : 1;
+    Type element = b.getF32Type();
+    if (i < numStats())
+      element = cast<TypeAttr>(monoid.getStats()[i]).getValue();
+    tiles.push_back(tile::LoadOp::create(
+        b, loc, tileType(blockRows, cols, element), arg(state),
+        at(head, row0, queryOffset, channels, leading), lower, upper,
+        /*live=*/Value(), /*vector=*/!channels));
+  }
+  return tiles;
+}
+
+SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
+  unsigned n = numStats(), size = left.size();
+  SmallVector<unsigned> scalars, vectors;
+  for (unsigned i = 0; i < size; ++i)
+    (hasChannels(monoid, i) ? vectors : scalars).push_back(i);
+  SmallVector<Value> product(size);
+  auto pick = [&](ValueRange tiles, ArrayRef<unsigned> which) {
+    return llvm::map_to_vector(which, [&](unsigned i) { return tiles[i]; });
+  };
+
+  if (monoid.isGeneral()) {
+    // Pointwise in the channel on whole states; outputs without channels do
+    // not read values.
+    auto combined = [&](ArrayRef<unsigned> inputs, ArrayRef<unsigned> results) {
+      if (results.empty())
+        return;
+      SmallVector<Value> tiles = pick(left, inputs);
+      tiles.append(pick(right, inputs));
+      SmallVector<Type> types;
+      for (unsigned i : results)
+        types.push_back(left[i].getType());
+      SmallVector<Value> values =
+          map(tiles, types, [&](Value, Value, ValueRange x) {
+            Region &region = monoid.getCombine();
+            RegionCloner cloner(b);
+            for (auto [k, i] : llvm::enumerate(inputs)) {
+              cloner.map(region.getArgument(i), x[k]);
+              cloner.map(region.getArgument(size + i), x[inputs.size() + k]);
+            }
+            cloner.map(region.getArguments().drop_front(2 * size), params());
+            return llvm::map_to_vector(results, [&](unsigned i) {
+              return cloner.get(getYielded(region)[i]);
+            });
+          });
+      for (auto [k, i] : llvm::enumerate(results))
+        product[i] = values[k];
+    };
+    combined(scalars, scalars);
+    SmallVector<unsigned> all = scalars;
+    all.append(vectors);
+    combined(all, vectors);
+    return product;
+  }
+
+  // Statistics, the factors of both sides, and components without channels.
+  bool leftFactor = false, rightFactor = false;
+  auto scaledSum = [&](Value f1, Value x, Value f2, Value y) -> Value {
+    if (f1)
+      x = arith::MulFOp::create(b, loc, f1, x);
+    if (f2)
+      y = arith::MulFOp::create(b, loc, f2, y);
+    return arith::AddFOp::create(b, loc, x, y);
+  };
+  SmallVector<Value> factorTiles;
+  if (!scalars.empty()) {
+    SmallVector<Value> tiles = pick(left, scalars);
+    tiles.append(pick(right, scalars));
+    leftFactor = n && monoid.getKind() != MonoidKind::prefix;
+    rightFactor = n && monoid.getKind() != MonoidKind::suffix;
+    SmallVector<Type> types;
+    for (unsigned i : scalars)
+      types.push_back(left[i].getType());
+    types.append(leftFactor + rightFactor, tileType(blockRows, 1));
+    SmallVector<Value> rows =
+        map(tiles, types, [&](Value, Value, ValueRange x) {
+          ValueRange one = x.take_front(scalars.size());
+          ValueRange two = x.drop_front(scalars.size());
+          SmallVector<Value> results;
+          if (n)
+            results = combine(one.take_front(n), two.take_front(n));
+          SmallVector<Value> stats = results;
+          auto [f1, f2] = factors(one.take_front(n), two.take_front(n), stats);
+          for (unsigned k = n; k < scalars.size(); ++k)
+            results.push_back(scaledSum(f1, one[k], f2, two[k]));
+          if (f1)
+            results.push_back(f1);
+          if (f2)
+            results.push_back(f2);
+          return results;
+        });
+    for (auto [k, i] : llvm::enumerate(scalars))
+      product[i] = rows[k];
+    factorTiles.assign(rows.begin() + scalars.size(), rows.end());
+  }
+  for (unsigned i : vectors) {
+    SmallVector<Value> tiles = {left[i], right[i]};
+    tiles.append(factorTiles);
+    product[i] = map(tiles, left[i].getType(), [&](Value, Value, ValueRange x) {
+                   Value f1 = leftFactor ? x[2] : Value();
+                   Value f2 = rightFactor ? x[2 + leftFactor] : Value();
+                   return SmallVector<Value>{scaledSum(f1, x[0], f2, x[1])};
+                 }).front();
+  }
+  return product;
+}
+
+LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
+                                  Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  ValueRange states =
+      combineOp ? combineOp.getStates() : cast<FinalizeOp>(op).getStates();
+  bool parts = static_cast<bool>(combineOp);
+  bool packed = rowRank(states, monoid, parts) == 2;
+  for (auto [i, state] : llvm::enumerate(states))
+    if (hasChannels(monoid, i) &&
+        ShapedType::isDynamic(
+            cast<ShapedType>(state.getType()).getShape().back()))
+      return op->emitOpError("expected a static number of channels, but got ")
+             << state.getType();
+
+  Value first = arg(states.front());
+  Value numHeads = dim(first, parts + (packed ? 0 : 1));
+  sq = dim(first, parts + (packed ? 1 : 2));
+  Value rest = arith::DivUIOp::create(b, loc, block, numTiles);
+  Value tileIndex = arith::RemUIOp::create(b, loc, block, numTiles);
+  batch = arith::DivUIOp::create(b, loc, rest, numHeads);
+  head = arith::RemUIOp::create(b, loc, rest, numHeads);
+  batchI32 = toI32(batch);
+  headI32 = toI32(head);
+  if (packed)
+    queryOffset = index(0);
+  row0 = mul(tileIndex, index(blockRows));
+  liveRows = min(index(blockRows), sub(sq, row0));
+  uniformPoint = index(0).getDefiningOp();
+
+  SmallVector<Value> state;
+  if (parts) {
+    state = load(states, index(0));
+    auto forOp =
+        scf::ForOp::create(b, loc, index(1), dim(first, 0), index(1), state);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(forOp.getBody());
+      SmallVector<Value> next = load(states, forOp.getInductionVar());
+      scf::YieldOp::create(b, loc, multiply(forOp.getRegionIterArgs(), next));
+    }
+    state = forOp.getResults();
+  } else {
+    state = load(states, {});
+  }
+
+  if (auto finalize = dyn_cast<FinalizeOp>(op)) {
+    storeFinalized(finalize.getFinalize(), state, finalize.getCaptures(),
+                   outputs);
+  } else {
+    for (auto [tile, output] : llvm::zip(state, outputs))
+      if (output)
+        storeRows(tile, output);
+  }
+  func::ReturnOp::create(b, loc);
+  return success();
+}
