@@ -28,11 +28,17 @@ void attn::populateAggregatePipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
 }
 
-void attn::populateSchedulePipeline(OpPassManager &pm) {}
+void attn::populateSchedulePipeline(OpPassManager &pm) {
+  pm.addPass(createAttnChooseSchedulePass());
+  // After the choice of splits, before kernels are built.
+  pm.addPass(createAttnSplitPass());
+}
 
 void attn::populateTilePipeline(OpPassManager &pm) {
   pm.addPass(createAttnTilePass());
   pm.addPass(createCanonicalizerPass());
+  // Kernel builders recompute positions and constants freely.
+  pm.addPass(createCSEPass());
 }
 
 void attn::populateVectorPipeline(OpPassManager &pm) {}
