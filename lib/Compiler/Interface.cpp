@@ -417,6 +417,17 @@ static LogicalResult readArg(func::FuncOp function, Type type,
     for (int64_t size : shaped.getShape())
       info.shape.push_back(ShapedType::isDynamic(size) ? -1 : size);
     info.dims.resize(info.shape.size());
+    info.strides.assign(info.shape.size(), -1);
+    if (!info.strides.empty())
+      info.strides.back() = 1;
+    if (auto memref = dyn_cast<MemRefType>(type)) {
+      int64_t offset;
+      SmallVector<int64_t> strides;
+      if (failed(memref.getStridesAndOffset(strides, offset)))
+        return function.emitError("expected strided memrefs, but got ") << type;
+      for (auto [i, stride] : llvm::enumerate(strides))
+        info.strides[i] = ShapedType::isDynamic(stride) ? -1 : stride;
+    }
   }
   std::optional<DType> dtype = convertType(element);
   if (!dtype)

@@ -41,7 +41,9 @@ void attn::populateTilePipeline(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void attn::populateVectorPipeline(OpPassManager &pm) {}
+void attn::populateVectorPipeline(OpPassManager &pm) {
+  pm.addPass(createConvertTileToVector());
+}
 
 void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
   ConvertPlanToLLVMOptions options;

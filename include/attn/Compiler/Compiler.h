@@ -53,6 +53,8 @@ struct ArgInfo {
   support::DType dtype = support::DType::f32;
   /// -1 where the size is free.
   std::vector<int64_t> shape;
+  /// Elements between neighbours; -1 where any stride will do.
+  std::vector<int64_t> strides;
   /// A name for each dimension ("sq"), equal where sizes must be equal; empty
   /// where a dimension is bound to no other.
   std::vector<std::string> dims;

@@ -399,6 +399,11 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
     for (func::FuncOp func : funcs)
       if (failed(PlanBuilder(func, *target).run()))
         return signalPassFailure();
+    // Spent: the kernels hold what they said.
+    for (MonoidOp monoid :
+         llvm::make_early_inc_range(module.getOps<MonoidOp>()))
+      if (SymbolTable::symbolKnownUseEmpty(monoid, module))
+        monoid.erase();
   }
 };
 } // namespace

@@ -1,0 +1,49 @@
+//===- Descriptor.h - Attention by named options, as IR ---------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_COMPILER_DESCRIPTOR_H
+#define ATTN_COMPILER_DESCRIPTOR_H
+
+#include "attn/Support/DType.h"
+#include "attn/Support/Result.h"
+#include <cstdint>
+#include <string>
+
+namespace attn {
+
+/// What AttnAttentionDesc of attn-c/attn.h says, which explains the members.
+struct AttentionDescriptor {
+  enum Broadcast {
+    Given = 1,
+    Batch = 2,
+    Heads = 4,
+    Queries = 8,
+    Keys = 16,
+  };
+
+  support::DType dtype = support::DType::f32;
+  int64_t headDim = 64;
+  int64_t valueDim = 0;
+  /// "none", "top_left" or "bottom_right".
+  std::string causal = "none";
+  bool scale = false, softcap = false, window = false, sinks = false,
+       lengths = false, packed = false;
+  int bias = 0, mask = 0;
+  support::DType biasDType = support::DType::f32;
+  int alibi = 0;
+  std::string monoid = "softmax";
+  int numOutputs = 1;
+  std::string schedule;
+};
+
+/// A module with the one function @attention that does what is described.
+support::Result<std::string>
+makeAttentionModule(const AttentionDescriptor &descriptor);
+
+} // namespace attn
+
+#endif // ATTN_COMPILER_DESCRIPTOR_H

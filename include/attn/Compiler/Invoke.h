@@ -1,0 +1,51 @@
+//===- Invoke.h - Check arguments and run an entry --------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiled code trusts its arguments. Everything it trusts is checked here, so
+// that a wrong call is a sentence and not a crash.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_COMPILER_INVOKE_H
+#define ATTN_COMPILER_INVOKE_H
+
+#include "attn/Compiler/Compiler.h"
+#include <map>
+
+namespace attn {
+
+/// A tensor in host memory; rank 0 is a scalar.
+struct TensorArg {
+  void *data = nullptr;
+  support::DType dtype = support::DType::f32;
+  std::vector<int64_t> shape;
+  /// In elements.
+  std::vector<int64_t> strides;
+};
+
+/// Strides of a dense tensor, the last dimension fastest.
+std::vector<int64_t> denseStrides(const std::vector<int64_t> &shape);
+
+/// The sizes of the named dimensions.
+using DimSizes = std::map<std::string, int64_t>;
+
+/// Checks `inputs` against an entry and returns the sizes that they give.
+support::Result<DimSizes> checkInputs(const EntryInfo &entry,
+                                      const std::vector<TensorArg> &inputs);
+
+/// The shape of output `index` (counted from 0).
+support::Result<std::vector<int64_t>>
+getOutputShape(const EntryInfo &entry, const DimSizes &sizes, size_t index);
+
+/// Checks everything and runs entry number `entry`.
+support::Status invoke(const CompiledKernel &kernel, size_t entry,
+                       const std::vector<TensorArg> &inputs,
+                       const std::vector<TensorArg> &outputs,
+                       const AttnRuntime &runtime);
+
+} // namespace attn
+
+#endif // ATTN_COMPILER_INVOKE_H

@@ -1,0 +1,248 @@
+//===- Compile.cpp - Contexts and compilation in the C ABI ----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Handles.h"
+#include "attn/Compiler/Descriptor.h"
+#include "attn/Dialect/Attn/Prelude/Prelude.h"
+#include "attn/Runtime/ThreadPool.h"
+#include "attn/Target/TargetInfo.h"
+
+#include <cstring>
+#include <functional>
+
+using namespace attn;
+
+/// Far more kernels than a program has: a cache that stops growing is all
+/// that is wanted of it.
+static constexpr size_t kMaxCached = 4096;
+
+int32_t attnApiVersion(void) { return ATTN_API_VERSION; }
+
+//===----------------------------------------------------------------------===//
+// Errors, contexts, threads
+//===----------------------------------------------------------------------===//
+
+const char *attnErrorMessage(const AttnError *error) {
+  return error ? error->message.c_str() : "";
+}
+void attnErrorDestroy(AttnError *error) { delete error; }
+
+AttnError *attnContextCreate(AttnContext **context) {
+  if (!context)
+    return makeError("expected a place for the context, but got null");
+  *context = new AttnContext;
+  return nullptr;
+}
+void attnContextDestroy(AttnContext *context) { delete context; }
+
+size_t attnContextNumCached(const AttnContext *context) {
+  if (!context)
+    return 0;
+  std::lock_guard<std::mutex> lock(const_cast<AttnContext *>(context)->mutex);
+  return context->cache.size();
+}
+
+void attnContextClearCache(AttnContext *context) {
+  if (!context)
+    return;
+  std::lock_guard<std::mutex> lock(context->mutex);
+  context->cache.clear();
+}
+
+void attnSetNumThreads(int32_t count) { setNumThreads(count); }
+int32_t attnGetNumThreads(void) { return getNumThreads(); }
+void attnSetParallelFor(AttnParallelFor function, void *user) {
+  setHostParallelFor(function, user);
+}
+
+const char *attnHostTarget(void) { return TargetInfo::host().name.c_str(); }
+
+const char *attnShippedMonoids(void) {
+  static const std::string text = [] {
+    std::string lines;
+    for (const ShippedMonoid &monoid : shippedMonoids()) {
+      std::string_view list = monoid.text;
+      list.remove_prefix(list.find("outputs(") + std::strlen("outputs("));
+      list = list.substr(0, list.find(')'));
+      lines.append(monoid.name).append(": ");
+      for (char c : list)
+        if (c != '"' && c != '\n')
+          lines += c;
+      lines += '\n';
+    }
+    return lines;
+  }();
+  return text.c_str();
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+/// Copies a struct that a caller built against another version: members that
+/// it does not have are zero, members that we do not know are an error.
+template <typename T>
+static AttnError *readStruct(const T *given, const char *name, T &copy) {
+  std::memset(&copy, 0, sizeof(T));
+  if (!given)
+    return nullptr;
+  size_t size = given->structSize;
+  if (size < sizeof(size_t) || size > sizeof(T))
+    return makeError(std::string("expected structSize of ") + name +
+                     " to be at most " + std::to_string(sizeof(T)) +
+                     ", but got " + std::to_string(size) +
+                     "; set it to sizeof the struct");
+  std::memcpy(&copy, given, size);
+  return nullptr;
+}
+
+static AttnError *convertOptions(const AttnCompileOptions &given,
+                                 CompileOptions &options) {
+  auto phase = [](const char *name, std::optional<Phase> &result) {
+    if (!name)
+      return (AttnError *)nullptr;
+    result = parsePhase(name);
+    return result ? nullptr
+                  : makeError("expected a phase out of " + phaseNames() +
+                              ", but got '" + name + "'");
+  };
+  if (AttnError *error = phase(given.startFrom, options.startFrom))
+    return error;
+  if (AttnError *error = phase(given.untilAfter, options.untilAfter))
+    return error;
+  if (given.target)
+    options.target = given.target;
+  if (given.dumpPhasesTo)
+    options.dumpPhasesTo = given.dumpPhasesTo;
+  if (given.sourceName)
+    options.sourceName = given.sourceName;
+  options.keepIr = given.keepIr != 0;
+  options.objectOnly = given.objectOnly != 0;
+  return nullptr;
+}
+
+/// What of the options changes the result.
+static std::string printOptions(const CompileOptions &options) {
+  auto phase = [](const std::optional<Phase> &phase) {
+    return std::string(phase ? nameOf(*phase) : "");
+  };
+  return options.target + '|' + phase(options.startFrom) + '|' +
+         phase(options.untilAfter) + '|' + (options.keepIr ? 'k' : '-') +
+         (options.objectOnly ? 'o' : '-') + '|';
+}
+
+/// Compiles what `makeSource` gives, unless `key` is in the cache.
+static AttnError *
+compileCached(AttnContext *context, const AttnCompileOptions *given,
+              std::string key,
+              const std::function<support::Result<std::string>()> &makeSource,
+              AttnKernel **kernel) {
+  if (!context || !kernel)
+    return makeError("expected a context and a place for the kernel, but got "
+                     "null");
+  AttnCompileOptions copy;
+  if (AttnError *error = readStruct(given, "AttnCompileOptions", copy))
+    return error;
+  CompileOptions options;
+  if (AttnError *error = convertOptions(copy, options))
+    return error;
+  // Dumping is for its side effect.
+  bool useCache = !copy.noCache && options.dumpPhasesTo.empty();
+  key = printOptions(options) + key;
+  if (useCache) {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    auto it = context->cache.find(key);
+    if (it != context->cache.end()) {
+      *kernel = new AttnKernel(it->second);
+      return nullptr;
+    }
+  }
+  support::Result<std::string> source = makeSource();
+  if (!source)
+    return makeError(source.error());
+  auto compiled = attn::compile(*source, options);
+  if (!compiled)
+    return makeError(compiled.error());
+  if (useCache) {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    if (context->cache.size() >= kMaxCached)
+      context->cache.clear();
+    context->cache[key] = *compiled;
+  }
+  *kernel = new AttnKernel(*compiled);
+  return nullptr;
+}
+
+AttnError *attnCompile(AttnContext *context, const char *text, size_t length,
+                       const AttnCompileOptions *options, AttnKernel **kernel) {
+  if (!text && length)
+    return makeError("expected text, but got null");
+  std::string source(text ? text : "", length);
+  return compileCached(
+      context, options, "text|" + source,
+      [&]() -> support::Result<std::string> { return source; }, kernel);
+}
+
+static const support::DType dtypes[] = {
+    support::DType::f32,    support::DType::f16, support::DType::bf16,
+    support::DType::f64,    support::DType::i8,  support::DType::i16,
+    support::DType::i32,    support::DType::i64, support::DType::u8,
+    support::DType::boolean};
+
+static bool isDType(int value) { return value >= 0 && value <= ATTN_BOOL; }
+
+AttnError *attnCompileAttention(AttnContext *context,
+                                const AttnAttentionDesc *desc,
+                                const AttnCompileOptions *options,
+                                AttnKernel **kernel) {
+  AttnAttentionDesc d;
+  if (!desc)
+    return makeError("expected a description, but got null");
+  if (AttnError *error = readStruct(desc, "AttnAttentionDesc", d))
+    return error;
+  if (!isDType(d.dtype) || !isDType(d.biasDType))
+    return makeError("expected dtypes between 0 and 9, but got " +
+                     std::to_string(isDType(d.dtype) ? d.biasDType : d.dtype));
+  static const char *const causal[] = {"none", "top_left", "bottom_right"};
+  if (d.causal < 0 || d.causal > ATTN_CAUSAL_BOTTOM_RIGHT)
+    return makeError("expected causal to be 0, 1 or 2, but got " +
+                     std::to_string(d.causal));
+  AttentionDescriptor full;
+  full.dtype = dtypes[d.dtype];
+  full.headDim = d.headDim;
+  full.valueDim = d.valueDim;
+  full.causal = causal[d.causal];
+  full.scale = d.scale;
+  full.softcap = d.softcap;
+  full.window = d.window;
+  full.sinks = d.sinks;
+  full.lengths = d.lengths;
+  full.packed = d.packed;
+  full.bias = d.bias;
+  full.mask = d.mask;
+  full.biasDType = dtypes[d.biasDType];
+  full.alibi = d.alibi;
+  if (d.monoid)
+    full.monoid = d.monoid;
+  full.numOutputs = d.numOutputs == 0 ? 1 : d.numOutputs;
+  if (d.schedule)
+    full.schedule = d.schedule;
+
+  std::string key = "attention|";
+  for (int64_t field :
+       {int64_t(d.dtype), d.headDim, d.valueDim, int64_t(d.causal),
+        int64_t(full.scale), int64_t(full.softcap), int64_t(full.window),
+        int64_t(full.sinks), int64_t(full.lengths), int64_t(full.packed),
+        int64_t(d.bias), int64_t(d.mask), int64_t(d.biasDType),
+        int64_t(d.alibi), int64_t(full.numOutputs)})
+    key += std::to_string(field) + ",";
+  key += full.monoid + "|" + full.schedule;
+  return compileCached(
+      context, options, key, [&] { return makeAttentionModule(full); }, kernel);
+}
+
+void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }

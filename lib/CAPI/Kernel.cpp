@@ -1,0 +1,317 @@
+//===- Kernel.cpp - Asking and running kernels in the C ABI ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Handles.h"
+#include "attn/Compiler/Invoke.h"
+#include "attn/Runtime/ThreadPool.h"
+
+using namespace attn;
+using support::DType;
+
+AttnKernel::AttnKernel(std::shared_ptr<const CompiledKernel> given)
+    : compiled(std::move(given)) {
+  for (const EntryInfo &entry : compiled->entries) {
+    auto &entryDims = dims.emplace_back();
+    for (const ArgInfo &arg : entry.args) {
+      auto &argDims = entryDims.emplace_back();
+      for (const std::string &dim : arg.dims)
+        argDims.push_back(dim.c_str());
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+static constexpr struct {
+  AttnDType c;
+  DType cpp;
+} dtypeTable[] = {{ATTN_F32, DType::f32},   {ATTN_F16, DType::f16},
+                  {ATTN_BF16, DType::bf16}, {ATTN_F64, DType::f64},
+                  {ATTN_I8, DType::i8},     {ATTN_I16, DType::i16},
+                  {ATTN_I32, DType::i32},   {ATTN_I64, DType::i64},
+                  {ATTN_U8, DType::u8},     {ATTN_BOOL, DType::boolean}};
+
+static AttnDType toC(DType dtype) {
+  for (auto [c, cpp] : dtypeTable)
+    if (cpp == dtype)
+      return c;
+  return ATTN_F32;
+}
+
+static std::optional<DType> fromC(AttnDType dtype) {
+  for (auto [c, cpp] : dtypeTable)
+    if (c == dtype)
+      return cpp;
+  return std::nullopt;
+}
+
+const char *attnDTypeName(AttnDType dtype) {
+  std::optional<DType> found = fromC(dtype);
+  return found ? support::nameOf(*found) : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Asking
+//===----------------------------------------------------------------------===//
+
+size_t attnKernelNumEntries(const AttnKernel *kernel) {
+  return kernel ? kernel->compiled->entries.size() : 0;
+}
+
+static const EntryInfo *getEntry(const AttnKernel *kernel, size_t entry) {
+  return entry < attnKernelNumEntries(kernel)
+             ? &kernel->compiled->entries[entry]
+             : nullptr;
+}
+
+const char *attnKernelEntryName(const AttnKernel *kernel, size_t entry) {
+  const EntryInfo *info = getEntry(kernel, entry);
+  return info ? info->name.c_str() : nullptr;
+}
+
+int64_t attnKernelFindEntry(const AttnKernel *kernel, const char *name) {
+  for (size_t i = 0; name && i < attnKernelNumEntries(kernel); ++i)
+    if (kernel->compiled->entries[i].name == name)
+      return int64_t(i);
+  return -1;
+}
+
+size_t attnKernelNumInputs(const AttnKernel *kernel, size_t entry) {
+  const EntryInfo *info = getEntry(kernel, entry);
+  return info ? info->numInputs() : 0;
+}
+
+size_t attnKernelNumOutputs(const AttnKernel *kernel, size_t entry) {
+  const EntryInfo *info = getEntry(kernel, entry);
+  return info ? info->args.size() - info->numInputs() : 0;
+}
+
+/// The entry, or an error that says which there are.
+static AttnError *checkEntry(const AttnKernel *kernel, size_t entry,
+                             const EntryInfo *&info) {
+  info = getEntry(kernel, entry);
+  if (info)
+    return nullptr;
+  if (!kernel)
+    return makeError("expected a kernel, but got null");
+  return makeError("expected an entry below " +
+                   std::to_string(attnKernelNumEntries(kernel)) + ", but got " +
+                   std::to_string(entry));
+}
+
+AttnError *attnKernelArg(const AttnKernel *kernel, size_t entry, size_t index,
+                         AttnArgInfo *result) {
+  const EntryInfo *info;
+  if (AttnError *error = checkEntry(kernel, entry, info))
+    return error;
+  if (index >= info->args.size() || !result)
+    return makeError("expected an argument below " +
+                     std::to_string(info->args.size()) + ", but got " +
+                     std::to_string(index));
+  const ArgInfo &arg = info->args[index];
+  result->name = arg.name.c_str();
+  result->dtype = toC(arg.dtype);
+  result->rank = arg.isScalar ? -1 : int32_t(arg.shape.size());
+  bool hasDims = result->rank > 0;
+  result->shape = hasDims ? arg.shape.data() : nullptr;
+  result->dims = hasDims ? kernel->dims[entry][index].data() : nullptr;
+  return nullptr;
+}
+
+const char *attnKernelTarget(const AttnKernel *kernel) {
+  return kernel ? kernel->compiled->target.c_str() : nullptr;
+}
+
+const char *attnKernelExplain(const AttnKernel *kernel) {
+  return kernel ? kernel->compiled->explanation.c_str() : nullptr;
+}
+
+const char *attnKernelIr(const AttnKernel *kernel, const char *phase) {
+  if (!kernel)
+    return nullptr;
+  const CompiledKernel &compiled = *kernel->compiled;
+  if (!phase)
+    return compiled.ir.empty() ? nullptr : compiled.ir.c_str();
+  for (const PhaseText &text : compiled.phases)
+    if (text.name == phase)
+      return text.text.c_str();
+  return nullptr;
+}
+
+const void *attnKernelObject(const AttnKernel *kernel, size_t *size) {
+  if (size)
+    *size = kernel ? kernel->compiled->object.size() : 0;
+  return kernel && !kernel->compiled->object.empty()
+             ? kernel->compiled->object.data()
+             : nullptr;
+}
+
+size_t attnKernelNumTimes(const AttnKernel *kernel) {
+  return kernel ? kernel->compiled->times.size() : 0;
+}
+const char *attnKernelTimeName(const AttnKernel *kernel, size_t index) {
+  return index < attnKernelNumTimes(kernel)
+             ? kernel->compiled->times[index].name.c_str()
+             : nullptr;
+}
+double attnKernelTimeMs(const AttnKernel *kernel, size_t index) {
+  return index < attnKernelNumTimes(kernel) ? kernel->compiled->times[index].ms
+                                            : 0.0;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+/// Ranks above this are wrong numbers, not tensors.
+static constexpr int32_t kMaxRank = 16;
+
+static AttnError *convert(const AttnTensor *tensors, size_t count,
+                          std::vector<TensorArg> &result) {
+  if (!tensors && count)
+    return makeError("expected tensors, but got null");
+  for (size_t i = 0; i < count; ++i) {
+    const AttnTensor &tensor = tensors[i];
+    std::optional<DType> dtype = fromC(tensor.dtype);
+    if (!dtype)
+      return makeError("expected a dtype between 0 and 9, but got " +
+                       std::to_string(int(tensor.dtype)));
+    if (tensor.rank < 0 || tensor.rank > kMaxRank ||
+        (tensor.rank > 0 && !tensor.shape))
+      return makeError("expected a shape and a rank between 0 and " +
+                       std::to_string(kMaxRank) + ", but got rank " +
+                       std::to_string(tensor.rank));
+    TensorArg arg;
+    arg.data = tensor.data;
+    arg.dtype = *dtype;
+    arg.shape.assign(tensor.shape, tensor.shape + tensor.rank);
+    if (tensor.strides)
+      arg.strides.assign(tensor.strides, tensor.strides + tensor.rank);
+    else
+      arg.strides = denseStrides(arg.shape);
+    result.push_back(std::move(arg));
+  }
+  return nullptr;
+}
+
+AttnError *attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
+                                 const AttnTensor *inputs, size_t numInputs,
+                                 size_t output, int64_t *shape,
+                                 int32_t capacity, int32_t *rank) {
+  const EntryInfo *info;
+  if (AttnError *error = checkEntry(kernel, entry, info))
+    return error;
+  std::vector<TensorArg> args;
+  if (AttnError *error = convert(inputs, numInputs, args))
+    return error;
+  auto sizes = checkInputs(*info, args);
+  if (!sizes)
+    return makeError(sizes.error());
+  auto result = getOutputShape(*info, *sizes, output);
+  if (!result)
+    return makeError(result.error());
+  if (!rank || !shape || int32_t(result->size()) > capacity)
+    return makeError("expected room for " + std::to_string(result->size()) +
+                     " sizes, but got " + std::to_string(capacity));
+  *rank = int32_t(result->size());
+  std::copy(result->begin(), result->end(), shape);
+  return nullptr;
+}
+
+AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
+                         const AttnTensor *inputs, size_t numInputs,
+                         const AttnTensor *outputs, size_t numOutputs) {
+  const EntryInfo *info;
+  if (AttnError *error = checkEntry(kernel, entry, info))
+    return error;
+  std::vector<TensorArg> ins, outs;
+  if (AttnError *error = convert(inputs, numInputs, ins))
+    return error;
+  if (AttnError *error = convert(outputs, numOutputs, outs))
+    return error;
+  support::Status status =
+      invoke(*kernel->compiled, entry, ins, outs, defaultRuntime());
+  return status ? nullptr : makeError(status.error());
+}
+
+/// DLPack's type codes and device types.
+enum { DLInt = 0, DLUInt = 1, DLFloat = 2, DLBfloat = 4, DLBool = 6 };
+enum { DLCPU = 1, DLCUDAHost = 3 };
+
+static AttnError *convert(const AttnDLTensor &tensor, AttnTensor &result) {
+  if (tensor.device.deviceType != DLCPU &&
+      tensor.device.deviceType != DLCUDAHost)
+    return makeError("expected a tensor in host memory, but got DLPack device "
+                     "type " +
+                     std::to_string(tensor.device.deviceType));
+  int code = tensor.dtype.code, bits = tensor.dtype.bits;
+  auto is = [&](int wantCode, int wantBits) {
+    return code == wantCode && bits == wantBits && tensor.dtype.lanes == 1;
+  };
+  if (is(DLFloat, 32))
+    result.dtype = ATTN_F32;
+  else if (is(DLFloat, 16))
+    result.dtype = ATTN_F16;
+  else if (is(DLBfloat, 16))
+    result.dtype = ATTN_BF16;
+  else if (is(DLFloat, 64))
+    result.dtype = ATTN_F64;
+  else if (is(DLInt, 8))
+    result.dtype = ATTN_I8;
+  else if (is(DLInt, 16))
+    result.dtype = ATTN_I16;
+  else if (is(DLInt, 32))
+    result.dtype = ATTN_I32;
+  else if (is(DLInt, 64))
+    result.dtype = ATTN_I64;
+  else if (is(DLUInt, 8))
+    result.dtype = ATTN_U8;
+  else if (is(DLBool, 8))
+    result.dtype = ATTN_BOOL;
+  else
+    return makeError(
+        "expected a DLPack type of one lane out of f16, f32, "
+        "f64, bf16, i8, i16, i32, i64, u8 and bool, but got code " +
+        std::to_string(code) + " with " + std::to_string(bits) + " bits and " +
+        std::to_string(tensor.dtype.lanes) + " lanes");
+  result.data = tensor.data
+                    ? static_cast<char *>(tensor.data) + tensor.byteOffset
+                    : nullptr;
+  result.rank = tensor.ndim;
+  result.shape = tensor.shape;
+  result.strides = tensor.strides;
+  return nullptr;
+}
+
+static AttnError *convert(const AttnDLTensor *const *tensors, size_t count,
+                          std::vector<AttnTensor> &result) {
+  for (size_t i = 0; i < count; ++i) {
+    AttnTensor tensor = {};
+    if (!tensors || !tensors[i])
+      return makeError("expected tensors, but got null");
+    if (AttnError *error = convert(*tensors[i], tensor))
+      return error;
+    result.push_back(tensor);
+  }
+  return nullptr;
+}
+
+AttnError *attnKernelRunDLPack(const AttnKernel *kernel, size_t entry,
+                               const AttnDLTensor *const *inputs,
+                               size_t numInputs,
+                               const AttnDLTensor *const *outputs,
+                               size_t numOutputs) {
+  std::vector<AttnTensor> ins, outs;
+  if (AttnError *error = convert(inputs, numInputs, ins))
+    return error;
+  if (AttnError *error = convert(outputs, numOutputs, outs))
+    return error;
+  return attnKernelRun(kernel, entry, ins.data(), ins.size(), outs.data(),
+                       outs.size());
+}

@@ -1,0 +1,259 @@
+//===- Descriptor.cpp - Attention by named options, as IR -----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The description becomes text, which is then compiled like any other: what
+// `--until-after=input` prints is all there is.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Compiler/Descriptor.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Prelude/Prelude.h"
+#include "attn/InitAll.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using ::attn::AttentionDescriptor;
+using ::attn::support::DType;
+using ::attn::support::Failure;
+using ::attn::support::Result;
+using llvm::formatv;
+
+namespace {
+/// What a description must know of its monoid.
+struct MonoidSummary {
+  std::string name;
+  std::string definition; ///< Empty for a shipped monoid.
+  unsigned numScores = 1, numValues = 0, numParams = 0;
+  SmallVector<bool> outputHasChannels;
+};
+} // namespace
+
+/// The outputs that depend on a `value` component have a channel dimension.
+static SmallVector<bool> findChannels(mlir::attn::MonoidOp monoid) {
+  SmallVector<bool> result;
+  if (monoid.getFinalize().empty())
+    return result;
+  Block &block = monoid.getFinalize().front();
+  DenseSet<Value> channels;
+  for (unsigned i = 0; i < monoid.getNumComponents(); ++i) {
+    unsigned number = monoid.getNumStats() + i;
+    if (monoid.getComponent(i) == mlir::attn::Component::value &&
+        number < block.getNumArguments())
+      channels.insert(block.getArgument(number));
+  }
+  for (Operation &op : block)
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value value) { return channels.contains(value); }))
+      channels.insert(op.result_begin(), op.result_end());
+  for (Value value : block.getTerminator()->getOperands())
+    result.push_back(channels.contains(value));
+  return result;
+}
+
+static Result<MonoidSummary> summarize(const std::string &monoid) {
+  MonoidSummary summary;
+  std::string text = monoid;
+  bool isText = StringRef(monoid).contains("attn.monoid");
+  if (!isText) {
+    const ::attn::ShippedMonoid *shipped = ::attn::lookupShippedMonoid(monoid);
+    if (!shipped)
+      return Failure{
+          "expected a shipped monoid (" + ::attn::shippedMonoidNames() +
+          ") or the text of an attn.monoid, but got '" + monoid + "'"};
+    text = std::string(shipped->text);
+  }
+
+  DialectRegistry registry;
+  ::attn::registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string error;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (error.empty())
+      error = StringRef(diagnostic.str()).split('\n').first.str();
+    return success();
+  });
+  auto module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return Failure{"monoid: " + error};
+  auto monoids = module.get().getOps<mlir::attn::MonoidOp>();
+  if (!llvm::hasSingleElement(monoids))
+    return Failure{"expected the text of one attn.monoid, but got " +
+                   std::to_string(llvm::range_size(monoids))};
+  mlir::attn::MonoidOp op = *monoids.begin();
+  summary.name = op.getSymName().str();
+  if (isText)
+    summary.definition = text;
+  summary.numScores = op.getNumScores();
+  summary.numValues = op.getNumValues();
+  summary.numParams = op.getNumParams();
+  summary.outputHasChannels = findChannels(op);
+  return summary;
+}
+
+namespace {
+/// Writes the function.
+class ModuleWriter {
+public:
+  ModuleWriter(const AttentionDescriptor &descriptor,
+               const MonoidSummary &monoid)
+      : d(descriptor), monoid(monoid), element(nameOf(descriptor.dtype)),
+        lead(descriptor.packed ? "?x?" : "?x?x?"),
+        valueDim(descriptor.valueDim ? descriptor.valueDim
+                                     : descriptor.headDim) {}
+
+  std::string write() {
+    std::string qk = tensor(d.headDim), v = tensor(valueDim);
+    add("q", qk);
+    add("k", qk);
+    if (monoid.numValues)
+      add("v", v);
+    operand("queries", "q", qk);
+    operand("keys", "k", qk);
+    if (monoid.numValues) {
+      std::string names, types;
+      for (unsigned i = 0; i < monoid.numValues; ++i) {
+        names += i ? ", %v" : "%v";
+        types += (i ? ", " : "") + v;
+      }
+      operands += " values(" + names + " : " + types + ")";
+    }
+    scalar(d.scale, "scale", "f32");
+    scalar(d.softcap, "softcap", "f32");
+    if (d.bias)
+      addTensor("bias", "bias", broadcast(d.bias, nameOf(d.biasDType)));
+    if (d.mask)
+      addTensor("mask_tensor", "mask", broadcast(d.mask, "i8"));
+    if (d.alibi)
+      addTensor("alibi", "alibi_slopes",
+                d.alibi == 2 ? "tensor<?x?xf32>" : "tensor<?xf32>");
+    if (d.sinks)
+      addTensor("sinks", "sinks", "tensor<?xf32>");
+    if (d.lengths)
+      addTensor("lengths", "kv_lengths", "tensor<?xi32>");
+    scalar(d.window, "window_left", "i32");
+    scalar(d.window, "window_right", "i32");
+    if (d.packed) {
+      addTensor("cu_seqlens_q", "cu_seqlens_q", "tensor<?xi32>");
+      addTensor("cu_seqlens_k", "cu_seqlens_k", "tensor<?xi32>");
+    }
+    return finish();
+  }
+
+private:
+  std::string tensor(int64_t channels) {
+    return formatv("tensor<{0}x{1}x{2}>", lead, channels, element).str();
+  }
+  std::string broadcast(int flags, const char *type) {
+    std::string text = "tensor<";
+    for (int flag : {AttentionDescriptor::Batch, AttentionDescriptor::Heads,
+                     AttentionDescriptor::Queries, AttentionDescriptor::Keys})
+      text += flags & flag ? "1x" : "?x";
+    return text + type + ">";
+  }
+  void add(const std::string &name, const std::string &type) {
+    arguments += (arguments.empty() ? "%" : ", %") + name + ": " + type;
+  }
+  void operand(const std::string &keyword, const std::string &name,
+               const std::string &type) {
+    operands += " " + keyword + "(%" + name + " : " + type + ")";
+  }
+  void addTensor(const std::string &keyword, const std::string &name,
+                 const std::string &type) {
+    add(name, type);
+    operand(keyword, name, type);
+  }
+  void scalar(bool given, const std::string &name, const std::string &type) {
+    if (!given)
+      return;
+    add(name, type);
+    operands += " " + name + "(%" + name + ")";
+  }
+
+  std::string finish() {
+    std::string params, paramTypes, results, values;
+    for (unsigned i = 0; i < monoid.numParams; ++i) {
+      std::string name = "param" + std::to_string(i);
+      add(name, "f32");
+      params += (i ? ", %" : "%") + name;
+      paramTypes += i ? ", f32" : "f32";
+    }
+    std::string which = " monoid(@" + monoid.name;
+    if (monoid.numParams)
+      which += " params " + params + " : " + paramTypes;
+    which += ")";
+    for (int i = 0; i < d.numOutputs; ++i) {
+      results += i ? ", " : "";
+      results += monoid.outputHasChannels[i]
+                     ? tensor(valueDim)
+                     : formatv("tensor<{0}xf32>", lead).str();
+      values += (i ? ", %o#" : "%o#") + std::to_string(i);
+    }
+    std::string attributes;
+    if (d.causal != "none")
+      attributes = "causal = #attn.causal<" + d.causal + ">";
+    if (!d.schedule.empty())
+      attributes +=
+          (attributes.empty() ? "schedule = " : ", schedule = ") + d.schedule;
+    return formatv("{0}\nfunc.func @attention({1}) -> ({2}) {{\n"
+                   "  %o:{3} = attn.attention{4}{5} {{{6}} -> {2}\n"
+                   "  return {7} : {2}\n}\n",
+                   monoid.definition, arguments, results, d.numOutputs, which,
+                   operands, attributes, values)
+        .str();
+  }
+
+  const AttentionDescriptor &d;
+  const MonoidSummary &monoid;
+  std::string element, lead;
+  int64_t valueDim;
+  std::string arguments, operands;
+};
+} // namespace
+
+namespace attn {
+Result<std::string> makeAttentionModule(const AttentionDescriptor &descriptor) {
+  auto fail = [](const std::string &expected, const std::string &got) {
+    return Failure{"expected " + expected + ", but got " + got};
+  };
+  auto isFloat = [](DType dtype) {
+    return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  };
+  if (!isFloat(descriptor.dtype))
+    return fail("q, k and v to be f32, f16 or bf16", nameOf(descriptor.dtype));
+  if (descriptor.bias && !isFloat(descriptor.biasDType))
+    return fail("bias to be f32, f16 or bf16", nameOf(descriptor.biasDType));
+  // Tiles hold whole rows; 4096 channels are 16 KiB each.
+  for (int64_t dim : {descriptor.headDim,
+                      descriptor.valueDim ? descriptor.valueDim : int64_t(1)})
+    if (dim < 1 || dim > 4096)
+      return fail("head dimensions between 1 and 4096", std::to_string(dim));
+  if (descriptor.causal != "none" && descriptor.causal != "top_left" &&
+      descriptor.causal != "bottom_right")
+    return fail("causal to be none, top_left or bottom_right",
+                "'" + descriptor.causal + "'");
+  if (descriptor.alibi < 0 || descriptor.alibi > 2)
+    return fail("alibi to be 0, 1 or 2", std::to_string(descriptor.alibi));
+
+  Result<MonoidSummary> monoid = summarize(descriptor.monoid);
+  if (!monoid)
+    return monoid.takeFailure();
+  if (monoid->numScores != 1)
+    return fail("a monoid that takes one score",
+                "'" + monoid->name + "', which takes " +
+                    std::to_string(monoid->numScores) +
+                    "; compile an attn.aggregate with several dot pairs");
+  int available = int(monoid->outputHasChannels.size());
+  if (descriptor.numOutputs < 1 || descriptor.numOutputs > available)
+    return fail("between 1 and " + std::to_string(available) + " outputs of '" +
+                    monoid->name + "'",
+                std::to_string(descriptor.numOutputs));
+  return ModuleWriter(descriptor, *monoid).write();
+}
+} // namespace attn

@@ -1,0 +1,297 @@
+//===- Invoke.cpp - Check arguments and run an entry ----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Compiler/Invoke.h"
+
+using namespace attn;
+using namespace attn::support;
+
+std::vector<int64_t> attn::denseStrides(const std::vector<int64_t> &shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
+  return strides;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+static std::string printSizes(const std::vector<int64_t> &sizes) {
+  std::string text = "[";
+  for (size_t i = 0; i < sizes.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+/// "[b, hq, sq, 64]": names where sizes are free, sizes where they are not.
+static std::string printRule(const ArgInfo &info) {
+  std::string text = "[";
+  for (size_t i = 0; i < info.shape.size(); ++i) {
+    text += i ? ", " : "";
+    if (info.shape[i] >= 0)
+      text += std::to_string(info.shape[i]);
+    else
+      text += info.dims[i].empty() ? "?" : info.dims[i];
+  }
+  return text + "]";
+}
+
+static std::string listNames(const EntryInfo &entry, bool outputs) {
+  std::string text;
+  for (const ArgInfo &arg : entry.args)
+    if (arg.isOutput == outputs)
+      text += (text.empty() ? "" : ", ") + arg.name;
+  return text.empty() ? "none" : text;
+}
+
+static Failure fail(const std::string &expected, const std::string &got) {
+  return Failure{"expected " + expected + ", but got " + got};
+}
+
+static std::string quote(const ArgInfo &arg) { return "'" + arg.name + "'"; }
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Booleans come as whatever type of one byte the caller has.
+static bool isCompatible(DType have, DType want) {
+  auto isByte = [](DType dtype) {
+    return dtype == DType::boolean || dtype == DType::i8 || dtype == DType::u8;
+  };
+  return have == want || (isByte(have) && isByte(want));
+}
+
+namespace {
+/// Where the size of a named dimension was first seen.
+struct Seen {
+  int64_t size;
+  std::string arg;
+};
+using SeenSizes = std::map<std::string, Seen>;
+} // namespace
+
+static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
+                          SeenSizes &seen) {
+  if (!isCompatible(tensor.dtype, info.dtype))
+    return fail(quote(info) + " to be " + nameOf(info.dtype),
+                nameOf(tensor.dtype));
+  if (info.isScalar) {
+    if (!tensor.shape.empty())
+      return fail(quote(info) + " to be a scalar",
+                  "shape " + printSizes(tensor.shape));
+    if (!tensor.data)
+      return fail(quote(info) + " to have data", "a null pointer");
+    return success();
+  }
+
+  std::string rule = quote(info) + " of shape " + printRule(info);
+  if (tensor.shape.size() != info.shape.size() ||
+      tensor.strides.size() != tensor.shape.size())
+    return fail(rule, "shape " + printSizes(tensor.shape));
+  bool isEmpty = false;
+  for (size_t i = 0; i < info.shape.size(); ++i) {
+    int64_t size = tensor.shape[i];
+    // Positions are 32-bit integers in the regions.
+    if (size < 0 || size > INT32_MAX)
+      return fail(quote(info) + " to have sizes between 0 and 2147483647",
+                  "shape " + printSizes(tensor.shape));
+    if (info.shape[i] >= 0 && size != info.shape[i])
+      return fail(rule, "shape " + printSizes(tensor.shape));
+    isEmpty |= size == 0;
+    if (info.dims[i].empty())
+      continue;
+    auto [it, isNew] = seen.try_emplace(info.dims[i], Seen{size, info.name});
+    if (!isNew && it->second.size != size)
+      return fail(rule + " with " + info.dims[i] + " = " +
+                      std::to_string(it->second.size) + " as in '" +
+                      it->second.arg + "'",
+                  "shape " + printSizes(tensor.shape));
+  }
+  for (size_t i = 0; i < info.shape.size(); ++i) {
+    if (info.strides[i] < 0 || tensor.shape[i] <= 1 || isEmpty ||
+        tensor.strides[i] == info.strides[i])
+      continue;
+    if (i + 1 == info.shape.size() && info.strides[i] == 1)
+      return fail(quote(info) + " to have stride 1 in its last dimension",
+                  "stride " + std::to_string(tensor.strides[i]) +
+                      "; copy it to contiguous memory");
+    return fail(quote(info) + " to have stride " +
+                    std::to_string(info.strides[i]) + " in dimension " +
+                    std::to_string(i),
+                "stride " + std::to_string(tensor.strides[i]));
+  }
+  if (!tensor.data && !isEmpty)
+    return fail(quote(info) + " to have data", "a null pointer");
+  return success();
+}
+
+/// Lengths and row offsets address memory: they are read before the code does.
+static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
+                            const SeenSizes &seen) {
+  const std::string &dim =
+      info.elementsUpTo.empty() ? info.offsetsUpTo : info.elementsUpTo;
+  auto limit = seen.find(dim);
+  if (dim.empty() || limit == seen.end() || tensor.shape.size() != 1)
+    return success();
+  bool isOffsets = !info.offsetsUpTo.empty();
+  int64_t previous = 0;
+  for (int64_t i = 0; i < tensor.shape[0]; ++i) {
+    auto value =
+        int64_t(loadElement(tensor.data, tensor.dtype, i * tensor.strides[0]));
+    std::string got = std::to_string(value) + " at " + std::to_string(i);
+    if (isOffsets && i == 0 && value != 0)
+      return fail(quote(info) + " to start at 0", got);
+    if (isOffsets && value < previous)
+      return fail(quote(info) + " not to decrease",
+                  got + " after " + std::to_string(previous));
+    if (value < 0 || value > limit->second.size)
+      return fail(quote(info) + " to hold values between 0 and " + dim + " = " +
+                      std::to_string(limit->second.size),
+                  got);
+    previous = value;
+  }
+  if (isOffsets && tensor.shape[0] == 0)
+    return fail(quote(info) + " to hold at least one offset, 0", "none");
+  return success();
+}
+
+static Status checkAllInputs(const EntryInfo &entry,
+                             const std::vector<TensorArg> &inputs,
+                             SeenSizes &seen) {
+  if (inputs.size() != entry.numInputs())
+    return fail(std::to_string(entry.numInputs()) + " inputs (" +
+                    listNames(entry, false) + ")",
+                std::to_string(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (Status ok = checkTensor(entry.args[i], inputs[i], seen); !ok)
+      return ok;
+  for (auto &[first, second] : entry.multiples) {
+    auto a = seen.find(first), b = seen.find(second);
+    if (a == seen.end() || b == seen.end())
+      continue;
+    int64_t dividend = a->second.size, divisor = b->second.size;
+    if (divisor == 0 ? dividend != 0 : dividend % divisor != 0)
+      return fail(first + " to be a multiple of " + second,
+                  first + " = " + std::to_string(dividend) + " and " + second +
+                      " = " + std::to_string(divisor));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (Status ok = checkElements(entry.args[i], inputs[i], seen); !ok)
+      return ok;
+  return success();
+}
+
+Result<DimSizes> attn::checkInputs(const EntryInfo &entry,
+                                   const std::vector<TensorArg> &inputs) {
+  SeenSizes seen;
+  if (Status ok = checkAllInputs(entry, inputs, seen); !ok)
+    return ok.takeFailure();
+  DimSizes sizes;
+  for (auto &[name, value] : seen)
+    sizes[name] = value.size;
+  return sizes;
+}
+
+Result<std::vector<int64_t>> attn::getOutputShape(const EntryInfo &entry,
+                                                  const DimSizes &sizes,
+                                                  size_t index) {
+  size_t number = entry.numInputs() + index;
+  if (number >= entry.args.size())
+    return fail("an output below " +
+                    std::to_string(entry.args.size() - entry.numInputs()),
+                std::to_string(index));
+  const ArgInfo &info = entry.args[number];
+  std::vector<int64_t> shape = info.shape;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] >= 0)
+      continue;
+    auto it = sizes.find(info.dims[i]);
+    if (it == sizes.end())
+      return fail("dimension " + std::to_string(i) + " of output " +
+                      quote(info) + " to be that of an input",
+                  "a size that only the code knows");
+    shape[i] = it->second;
+  }
+  return shape;
+}
+
+static bool isEmptyTensor(const TensorArg &tensor) {
+  for (int64_t size : tensor.shape)
+    if (size == 0)
+      return true;
+  return false;
+}
+
+static Status checkOutput(const ArgInfo &info, const TensorArg &output,
+                          const EntryInfo &entry,
+                          const std::vector<TensorArg> &inputs) {
+  if (isEmptyTensor(output))
+    return success();
+  for (size_t i = 0; i < output.shape.size(); ++i)
+    if (output.strides[i] == 0 && output.shape[i] > 1)
+      return fail("output " + quote(info) +
+                      " to have an element of its own "
+                      "at each position",
+                  "stride 0 in dimension " + std::to_string(i));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].data == output.data && !isEmptyTensor(inputs[i]))
+      return fail("output " + quote(info) + " to have memory of its own",
+                  "that of input " + quote(entry.args[i]));
+  return success();
+}
+
+Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
+                    const std::vector<TensorArg> &inputs,
+                    const std::vector<TensorArg> &outputs,
+                    const AttnRuntime &runtime) {
+  if (entryIndex >= kernel.entries.size())
+    return fail("an entry below " + std::to_string(kernel.entries.size()),
+                std::to_string(entryIndex));
+  if (entryIndex >= kernel.code.size() || !kernel.code[entryIndex])
+    return fail("a kernel compiled to the end for this machine",
+                "one that stopped before");
+  const EntryInfo &entry = kernel.entries[entryIndex];
+  SeenSizes seen;
+  if (Status ok = checkAllInputs(entry, inputs, seen); !ok)
+    return ok;
+  size_t numInputs = inputs.size();
+  if (outputs.size() != entry.args.size() - numInputs)
+    return fail(std::to_string(entry.args.size() - numInputs) + " outputs (" +
+                    listNames(entry, true) + ")",
+                std::to_string(outputs.size()));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ArgInfo &info = entry.args[numInputs + i];
+    if (Status ok = checkTensor(info, outputs[i], seen); !ok)
+      return ok;
+    if (Status ok = checkOutput(info, outputs[i], entry, inputs); !ok)
+      return ok;
+  }
+
+  // The records of attn/Runtime/Abi.h: data, sizes, strides.
+  std::vector<std::vector<int64_t>> records(entry.args.size());
+  std::vector<void *> args(entry.args.size());
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const TensorArg &tensor =
+        i < numInputs ? inputs[i] : outputs[i - numInputs];
+    if (entry.args[i].isScalar) {
+      args[i] = tensor.data;
+      continue;
+    }
+    std::vector<int64_t> &record = records[i];
+    record.push_back(reinterpret_cast<int64_t>(tensor.data));
+    record.insert(record.end(), tensor.shape.begin(), tensor.shape.end());
+    record.insert(record.end(), tensor.strides.begin(), tensor.strides.end());
+    args[i] = record.data();
+  }
+  int32_t status = kernel.code[entryIndex](args.data(), &runtime);
+  if (status != ATTN_RUNTIME_OK)
+    return Failure{"out of memory: the kernel's workspace or scratch could "
+                   "not be allocated"};
+  return success();
+}
