@@ -11,6 +11,7 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -39,6 +40,7 @@ void attn::registerAllDialects(mlir::DialectRegistry &registry) {
 
 void attn::registerAllPasses() {
   registerAttnTransformsPasses();
+  registerTileTransformsPasses();
   registerAttnConversionPasses();
   registerAttnPipelines();
 }

@@ -1,0 +1,52 @@
+//===- Passes.td - Passes over the tile dialect ------------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD
+#define ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
+  let summary = "Expand math functions into vector arithmetic (approximate)";
+  let description = [{
+    Expects: `math` operations on f32 scalars and vectors in kernels.
+
+    Produces: `arith` and fused multiply-adds in their place: `exp`, `exp2`
+    and `tanh` as below; `log`, `log2`, `log1p`, `expm1`, `erf`, `sin`, `cos`,
+    `atan` and others by upstream's polynomials. Nothing calls a library.
+
+    Example: before
+
+    ```mlir
+    func.func @f(%x: vector<16xf32>) -> vector<16xf32> {
+      %y = math.exp2 %x : vector<16xf32>
+      return %y : vector<16xf32>
+    }
+    ```
+
+    Numerics: `exp2(x)` is `2^n p(r)` with n the integer nearest x, r = x - n
+    and p of degree 6; relative error at most 1.8e-7 (measured over all f32 in
+    test/unit), results below the smallest normal number lose bits or are 0
+    on AVX-512 and are 0 elsewhere. `exp(x)` reduces by log2(e) in two parts
+    and has the same bound. `tanh` is an odd rational function of degree 13
+    over 6 on [-7.9, 7.9], relative error at most 5e-7. NaN gives NaN; +inf and
+    -inf give the limits.
+
+    Fails when: never; an operation without an expansion is left alone.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"\"",
+           "Target to generate code for; empty: the module's `attn.target`, "
+           "else the host">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"
+  ];
+}
+
+#endif // ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD

@@ -1,0 +1,240 @@
+//===- ExpandMath.cpp - Math functions as vector arithmetic ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// tile-expand-math. The exponential is the inner loop of softmax, so it is
+// written for the instructions at hand: rounding by adding 1.5 * 2^23, whose
+// low mantissa bits then are the integer; scaling by vscalef on AVX-512, by
+// adding to the exponent field elsewhere.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace attn {
+#define GEN_PASS_DEF_TILEEXPANDMATHPASS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn
+
+#define DEBUG_TYPE "tile-expand-math"
+
+using namespace mlir;
+
+namespace {
+
+/// 2^r on [-0.5, 0.5], minimax in relative error (1.9e-9 before rounding).
+constexpr float exp2Coefficients[] = {
+    1.0f,           0.6931471824645996f,   0.24022646248340607f,
+    0.05550328642129898f, 0.009618489071726799f, 0.0013399930903688073f,
+    0.00015345810970757157f};
+
+/// tanh(x) = x P(x^2) / Q(x^2); the coefficients of Eigen's float tanh, which
+/// MLIR's own approximation uses too.
+constexpr float tanhNumerator[] = {
+    4.89352455891786e-03f, 6.37261928875436e-04f, 1.48572235717979e-05f,
+    5.12229709037114e-08f, -8.60467152213735e-11f, 2.00018790482477e-13f,
+    -2.76076847742355e-16f};
+constexpr float tanhDenominator[] = {
+    4.89352518554385e-03f, 2.26843463243900e-03f, 1.18534705686654e-04f,
+    1.19825839466702e-06f};
+constexpr float tanhClamp = 7.90531110763549805f;
+
+/// Builds expansions for one operation's type.
+class Expander {
+public:
+  Expander(Operation *op, const ::attn::TargetInfo &target)
+      : b(op->getLoc(), op), target(target),
+        type(op->getResult(0).getType()) {}
+
+  Value constant(float value) {
+    TypedAttr attr = b.getF32FloatAttr(value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector, value);
+    return arith::ConstantOp::create(b, attr);
+  }
+  Value integer(int32_t value) {
+    TypedAttr attr = b.getI32IntegerAttr(value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector.clone(b.getI32Type()),
+                                    b.getI32IntegerAttr(value));
+    return arith::ConstantOp::create(b, attr);
+  }
+  Value fma(Value x, Value y, Value z) {
+    if (target.hasFma)
+      return math::FmaOp::create(b, x, y, z);
+    return arith::AddFOp::create(b, arith::MulFOp::create(b, x, y), z);
+  }
+  Value horner(Value x, ArrayRef<float> coefficients) {
+    Value sum = constant(coefficients.back());
+    for (float coefficient : llvm::reverse(coefficients.drop_back()))
+      sum = fma(sum, x, constant(coefficient));
+    return sum;
+  }
+  /// x where x >= low, else low; NaN stays: one vmaxps.
+  Value atLeast(Value x, float low) {
+    Value bound = constant(low);
+    Value below =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, bound);
+    return arith::SelectOp::create(b, below, bound, x);
+  }
+  Value atMost(Value x, float high) {
+    Value bound = constant(high);
+    Value above =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, bound);
+    return arith::SelectOp::create(b, above, bound, x);
+  }
+  bool isFullVector() {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector && target.vectorBits == 512 && vector.getRank() == 1 &&
+           vector.getDimSize(0) == 16;
+  }
+
+  /// The integer nearest x as float, and the same plus the magic number.
+  std::pair<Value, Value> nearest(Value x) {
+    Value magic = constant(12582912.0f);
+    Value shifted = arith::AddFOp::create(b, x, magic);
+    return {arith::SubFOp::create(b, shifted, magic), shifted};
+  }
+
+  /// p * 2^n, with `shifted` = n + magic.
+  Value scale(Value p, Value n, Value shifted) {
+    if (isFullVector()) {
+      auto maskType = b.getI16Type();
+      Value mask = arith::ConstantOp::create(
+          b, b.getIntegerAttr(maskType, -1));
+      Value rounding = LLVM::ConstantOp::create(b, b.getI32Type(),
+                                                b.getI32IntegerAttr(4));
+      return LLVM::CallIntrinsicOp::create(
+                 b, type,
+                 b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+                 ValueRange{p, n, p, mask, rounding})
+          .getResult(0);
+    }
+    Type intType = b.getI32Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      intType = vector.clone(b.getI32Type());
+    // 2^n in two factors, so that 2^128 and 2^-149 are reached.
+    Value bits = arith::BitcastOp::create(b, intType, shifted);
+    Value magicBits = integer(0x4B400000);
+    Value whole = arith::SubIOp::create(b, bits, magicBits);
+    Value first = arith::ShRSIOp::create(b, whole, integer(1));
+    Value second = arith::SubIOp::create(b, whole, first);
+    auto power = [&](Value exponent) -> Value {
+      Value biased = arith::AddIOp::create(b, exponent, integer(127));
+      Value shiftedUp = arith::ShLIOp::create(b, biased, integer(23));
+      return arith::BitcastOp::create(b, type, shiftedUp);
+    };
+    return arith::MulFOp::create(
+        b, arith::MulFOp::create(b, p, power(first)), power(second));
+  }
+
+  Value exp2(Value x) {
+    // Beyond these the result is 0 or inf; the clamps keep -inf - -inf away.
+    x = atMost(atLeast(x, -151.0f), 129.0f);
+    auto [n, shifted] = nearest(x);
+    Value r = arith::SubFOp::create(b, x, n);
+    return scale(horner(r, exp2Coefficients), n, shifted);
+  }
+
+  Value exp(Value x) {
+    // log2(e) in two parts: the product x * log2(e) alone would lose as many
+    // bits as x has in front of the point.
+    constexpr float log2eHigh = 1.44269502f, log2eLow = 1.92596303e-8f;
+    x = atMost(atLeast(x, -104.7f), 89.5f);
+    Value high = constant(log2eHigh);
+    auto [n, shifted] = nearest(arith::MulFOp::create(b, x, high));
+    Value r = fma(x, high, arith::NegFOp::create(b, n));
+    r = fma(x, constant(log2eLow), r);
+    return scale(horner(r, exp2Coefficients), n, shifted);
+  }
+
+  Value reciprocal(Value x) {
+    if (!isFullVector())
+      return arith::DivFOp::create(b, constant(1.0f), x);
+    // 14 bits, doubled by one Newton step.
+    Value mask =
+        arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
+    Value estimate =
+        LLVM::CallIntrinsicOp::create(
+            b, type, b.getStringAttr("llvm.x86.avx512.rcp14.ps.512"),
+            ValueRange{x, x, mask})
+            .getResult(0);
+    Value error = fma(arith::NegFOp::create(b, x), estimate, constant(1.0f));
+    return fma(estimate, error, estimate);
+  }
+
+  Value tanh(Value x) {
+    x = atMost(atLeast(x, -tanhClamp), tanhClamp);
+    Value square = arith::MulFOp::create(b, x, x);
+    Value numerator =
+        arith::MulFOp::create(b, x, horner(square, tanhNumerator));
+    return arith::MulFOp::create(b, numerator,
+                                 reciprocal(horner(square, tanhDenominator)));
+  }
+
+private:
+  ImplicitLocOpBuilder b;
+  const ::attn::TargetInfo &target;
+  Type type;
+};
+
+struct TileExpandMath : ::attn::impl::TileExpandMathPassBase<TileExpandMath> {
+  using TileExpandMathPassBase::TileExpandMathPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::string name = target;
+    if (name.empty())
+      if (auto attr = module->getAttrOfType<StringAttr>("attn.target"))
+        name = attr.str();
+    auto info = ::attn::TargetInfo::get(name.empty() ? "host" : name);
+    if (!info || !info->isCpu()) {
+      module.emitError("expected target to be host or a cpu target, but got '")
+          << name << "'";
+      return signalPassFailure();
+    }
+    SmallVector<Operation *> others;
+    module.walk([&](Operation *op) {
+      if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+          isa<math::FmaOp>(op))
+        return;
+      if (op->getNumResults() != 1 ||
+          !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+        return;
+      Value result;
+      Expander expander(op, *info);
+      if (isa<math::Exp2Op>(op))
+        result = expander.exp2(op->getOperand(0));
+      else if (isa<math::ExpOp>(op))
+        result = expander.exp(op->getOperand(0));
+      else if (isa<math::TanhOp>(op))
+        result = expander.tanh(op->getOperand(0));
+      else
+        return others.push_back(op);
+      op->getResult(0).replaceAllUsesWith(result);
+      op->erase();
+    });
+    if (others.empty())
+      return;
+    RewritePatternSet patterns(&getContext());
+    populateMathPolynomialApproximationPatterns(patterns);
+    GreedyRewriteConfig config;
+    config.setStrictness(GreedyRewriteStrictness::ExistingOps);
+    if (failed(applyOpPatternsGreedily(others, std::move(patterns), config)))
+      signalPassFailure();
+  }
+};
+
+} // namespace
