@@ -29,10 +29,8 @@ static constexpr int64_t amxRows = 16, amxDepth = 32;
 
 /// Rows of accumulators beside one panel: they, the panel's vectors and one
 /// broadcast must fit the register file.
-static int64_t microRows(const ::attn::TargetInfo &target, int64_t rows) {
-  int64_t limit = std::min<int64_t>(
-      8, (target.numVectorRegisters - panelVectors - 2) / panelVectors);
-  for (int64_t candidate = limit; candidate > 1; --candidate)
+static int64_t microRows(int64_t rows) {
+  for (int64_t candidate = 6; candidate > 1; --candidate)
     if (rows % candidate == 0)
       return candidate;
   return 1;
@@ -124,7 +122,7 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
   TileType type = op.getType();
   int64_t depth = op.getLhs().getType().getCols();
   int64_t rows = type.getRows(), cols = type.getCols();
-  int64_t blockRows = microRows(target, rows);
+  int64_t blockRows = microRows(rows);
   Type f32 = builder.getF32Type();
 
   // `numVectors` vectors of columns from `col`; the panel starts at `start`.
@@ -210,7 +208,7 @@ void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
   TileType type = op.getType();
   int64_t depth = op.getLhs().getType().getCols();
   int64_t rows = type.getRows(), cols = type.getCols();
-  int64_t blockRows = microRows(target, rows);
+  int64_t blockRows = microRows(rows);
   Type f32 = builder.getF32Type(), bf16 = builder.getBF16Type();
   VectorType sumType = vec(pairColumns, f32);
   VectorType pairType = vec(2 * pairColumns, bf16);

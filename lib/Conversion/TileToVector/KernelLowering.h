@@ -46,8 +46,6 @@ enum class Layout {
   PairsTransposed,  // rhs NxK as [N / 16][K / 2][16][2]
 };
 
-/// Columns of one f32 panel, in vector registers.
-constexpr int64_t panelVectors = 2;
 /// Columns of one block of bf16 pairs.
 constexpr int64_t pairColumns = 16;
 
@@ -154,6 +152,9 @@ private:
   const ::attn::TargetInfo &target;
   OpBuilder builder;
   int64_t lanes;
+  /// Vectors of one panel: with 6 rows of accumulators they fill 16 or 32
+  /// registers but for the panel itself and a broadcast.
+  int64_t panelVectors;
   Value scratch;
   int64_t scratchBytes = 0;
   bool amxConfigured = false;

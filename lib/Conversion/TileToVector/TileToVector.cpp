@@ -31,7 +31,8 @@ static constexpr int64_t scratchAlignment = 64;
 KernelLowering::KernelLowering(func::FuncOp kernel,
                                const ::attn::TargetInfo &target)
     : kernel(kernel), target(target), builder(kernel.getContext()),
-      lanes(target.lanes()) {}
+      lanes(target.lanes()),
+      panelVectors(target.numVectorRegisters >= 32 ? 4 : 2) {}
 
 //===----------------------------------------------------------------------===//
 // Small helpers

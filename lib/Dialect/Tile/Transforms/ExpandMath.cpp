@@ -35,15 +35,18 @@ using namespace mlir;
 namespace {
 
 /// 2^r on [-0.5, 0.5], minimax in relative error (1.9e-9 before rounding).
-constexpr float exp2Coefficients[] = {
-    1.0f,           0.6931471824645996f,   0.24022646248340607f,
-    0.05550328642129898f, 0.009618489071726799f, 0.0013399930903688073f,
-    0.00015345810970757157f};
+constexpr float exp2Coefficients[] = {1.0f,
+                                      0.6931471824645996f,
+                                      0.24022646248340607f,
+                                      0.05550328642129898f,
+                                      0.009618489071726799f,
+                                      0.0013399930903688073f,
+                                      0.00015345810970757157f};
 
 /// tanh(x) = x P(x^2) / Q(x^2); the coefficients of Eigen's float tanh, which
 /// MLIR's own approximation uses too.
 constexpr float tanhNumerator[] = {
-    4.89352455891786e-03f, 6.37261928875436e-04f, 1.48572235717979e-05f,
+    4.89352455891786e-03f, 6.37261928875436e-04f,  1.48572235717979e-05f,
     5.12229709037114e-08f, -8.60467152213735e-11f, 2.00018790482477e-13f,
     -2.76076847742355e-16f};
 constexpr float tanhDenominator[] = {
@@ -55,8 +58,7 @@ constexpr float tanhClamp = 7.90531110763549805f;
 class Expander {
 public:
   Expander(Operation *op, const ::attn::TargetInfo &target)
-      : b(op->getLoc(), op), target(target),
-        type(op->getResult(0).getType()) {}
+      : b(op->getLoc(), op), target(target), type(op->getResult(0).getType()) {}
 
   Value constant(float value) {
     TypedAttr attr = b.getF32FloatAttr(value);
@@ -85,14 +87,12 @@ public:
   /// x where x >= low, else low; NaN stays: one vmaxps.
   Value atLeast(Value x, float low) {
     Value bound = constant(low);
-    Value below =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, bound);
+    Value below = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, bound);
     return arith::SelectOp::create(b, below, bound, x);
   }
   Value atMost(Value x, float high) {
     Value bound = constant(high);
-    Value above =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, bound);
+    Value above = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, bound);
     return arith::SelectOp::create(b, above, bound, x);
   }
   bool isFullVector() {
@@ -112,13 +112,11 @@ public:
   Value scale(Value p, Value n, Value shifted) {
     if (isFullVector()) {
       auto maskType = b.getI16Type();
-      Value mask = arith::ConstantOp::create(
-          b, b.getIntegerAttr(maskType, -1));
-      Value rounding = LLVM::ConstantOp::create(b, b.getI32Type(),
-                                                b.getI32IntegerAttr(4));
+      Value mask = arith::ConstantOp::create(b, b.getIntegerAttr(maskType, -1));
+      Value rounding =
+          LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(4));
       return LLVM::CallIntrinsicOp::create(
-                 b, type,
-                 b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+                 b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
                  ValueRange{p, n, p, mask, rounding})
           .getResult(0);
     }
@@ -136,8 +134,8 @@ public:
       Value shiftedUp = arith::ShLIOp::create(b, biased, integer(23));
       return arith::BitcastOp::create(b, type, shiftedUp);
     };
-    return arith::MulFOp::create(
-        b, arith::MulFOp::create(b, p, power(first)), power(second));
+    return arith::MulFOp::create(b, arith::MulFOp::create(b, p, power(first)),
+                                 power(second));
   }
 
   Value exp2(Value x) {
