@@ -12,6 +12,7 @@
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -41,8 +42,14 @@ void attn::populateTilePipeline(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void attn::populateVectorPipeline(OpPassManager &pm) {
-  pm.addPass(createConvertTileToVector());
+void attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target) {
+  ConvertTileToVectorOptions vectorOptions;
+  vectorOptions.target = target.name;
+  pm.addPass(createConvertTileToVector(vectorOptions));
+  // After it: only vectors say how wide an expansion is.
+  TileExpandMathPassOptions mathOptions;
+  mathOptions.target = target.name;
+  pm.addPass(createTileExpandMathPass(mathOptions));
 }
 
 void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
@@ -63,7 +70,7 @@ void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
   case Phase::Tile:
     return populateTilePipeline(pm);
   case Phase::Vector:
-    return populateVectorPipeline(pm);
+    return populateVectorPipeline(pm, target);
   case Phase::LLVM:
     return populateLLVMPipeline(pm, target);
   }

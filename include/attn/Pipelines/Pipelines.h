@@ -25,7 +25,7 @@ void populatePhasePipeline(Phase phase, mlir::OpPassManager &pm,
 void populateAggregatePipeline(mlir::OpPassManager &pm);
 void populateSchedulePipeline(mlir::OpPassManager &pm);
 void populateTilePipeline(mlir::OpPassManager &pm);
-void populateVectorPipeline(mlir::OpPassManager &pm);
+void populateVectorPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 void populateLLVMPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 
 /// Registers `attn-pipeline{from=... until-after=... target=...}`.
