@@ -237,6 +237,7 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
   );
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
