@@ -5,7 +5,7 @@ func.func private @kernel(%o: memref<?xf32>, %block: index) attributes {tile.ker
 }
 func.func @arguments(%f: f32) attributes {tile.plan} {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{expected arguments and a block index of types ('memref<?xf32>', 'index'), but got ('f32', 'index')}}
+  // expected-error @+1 {{expected kernel 'kernel' to take the arguments (f32) and the block index, but it takes (memref<?xf32>, index)}}
   tile.launch @kernel grid(%c1) args(%f : f32)
   return
 }

@@ -7,7 +7,6 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -69,28 +68,4 @@ void DotOp::print(OpAsmPrinter &p) {
                           {"operandSegmentSizes", "transpose_rhs"});
   p << " : " << getLhs().getType() << ", " << getRhs().getType() << " -> "
     << getType();
-}
-
-//===----------------------------------------------------------------------===//
-// Verifiers
-//===----------------------------------------------------------------------===//
-
-LogicalResult LoadOp::verify() { return success(); }
-LogicalResult StoreOp::verify() { return success(); }
-LogicalResult FillOp::verify() { return success(); }
-LogicalResult DotOp::verify() { return success(); }
-LogicalResult MapOp::verify() { return success(); }
-LogicalResult ReduceOp::verify() { return success(); }
-LogicalResult ScanOp::verify() { return success(); }
-LogicalResult FoldOp::verify() { return success(); }
-LogicalResult RowsOp::verify() { return success(); }
-LogicalResult WorkspaceOp::verify() { return success(); }
-
-LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto kernel = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(
-      *this, getKernelAttr());
-  if (!kernel)
-    return emitOpError("expected '")
-           << getKernel() << "' to be a function in this module";
-  return success();
 }

@@ -1,0 +1,359 @@
+//===- TileVerifiers.cpp - Verifiers of the tile dialect ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// The labels (C1), (C2) ... are those of docs/Semantics.md.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+static std::string printTypes(TypeRange types) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << '(';
+  llvm::interleaveComma(types, stream);
+  stream << ')';
+  return text;
+}
+
+static TileType tileOf(Value value) { return cast<TileType>(value.getType()); }
+
+/// `type`, but with other sizes.
+static TileType resized(TileType type, int64_t rows, int64_t cols) {
+  return TileType::get(type.getContext(), rows, cols, type.getElementType());
+}
+
+static void appendElements(SmallVectorImpl<Type> &types, ValueRange tiles) {
+  for (Value tile : tiles)
+    types.push_back(tileOf(tile).getElementType());
+}
+
+/// Checks the arguments of a body and what it yields.
+static LogicalResult verifyBody(Operation *op, Region &body,
+                                TypeRange arguments, TypeRange yields) {
+  if (body.getArgumentTypes() != arguments)
+    return op->emitOpError("expected its body to take ")
+           << printTypes(arguments) << ", but it takes "
+           << printTypes(body.getArgumentTypes());
+  Block &block = body.front();
+  if (block.empty() || !isa<YieldOp>(block.back()))
+    return op->emitOpError("expected its body to end with tile.yield");
+  if (block.back().getOperandTypes() != yields)
+    return op->emitOpError("expected its body to yield ")
+           << printTypes(yields) << ", but it yields "
+           << printTypes(block.back().getOperandTypes());
+  return success();
+}
+
+static LogicalResult verifyResults(Operation *op, TypeRange types) {
+  if (op->getResultTypes() == types)
+    return success();
+  return op->emitOpError("expected results of types ")
+         << printTypes(types) << ", but got "
+         << printTypes(op->getResultTypes());
+}
+
+//===----------------------------------------------------------------------===//
+// LoadOp, StoreOp
+//===----------------------------------------------------------------------===//
+
+/// The constraints that loads and stores share: (C1) one index per dimension,
+/// (C2) unit stride, (C3) element types that convert, (C4) the vector form,
+/// (C5) both bounds.
+static LogicalResult verifyAccess(Operation *op, StringRef memory,
+                                  MemRefType memref, unsigned numIndices,
+                                  bool isVector, TileType tile, bool hasLower,
+                                  bool hasUpper) {
+  if (!memref)
+    return op->emitOpError("expected the ") << memory << " to be ranked";
+  int64_t leastRank = isVector ? 1 : 2;
+  if (memref.getRank() < leastRank || memref.getRank() != int64_t(numIndices))
+    return op->emitOpError("expected one index for each dimension of the ")
+           << memory << ", " << leastRank << " or more, but got " << numIndices
+           << " for " << memref;
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  if (failed(memref.getStridesAndOffset(strides, offset)) ||
+      (!isVector && strides.back() != 1))
+    return op->emitOpError("expected the ")
+           << memory << " to have unit stride in its last dimension, but got "
+           << memref;
+  Type element = memref.getElementType();
+  bool converts =
+      isa<FloatType>(element) && isa<FloatType>(tile.getElementType());
+  if (!converts && element != tile.getElementType())
+    return op->emitOpError("expected a tile of the ")
+           << memory << "'s element type " << element << ", but got " << tile;
+  if (isVector && tile.getCols() != 1)
+    return op->emitOpError("expected a tile of one column for a vector, but "
+                           "got ")
+           << tile;
+  if (hasLower != hasUpper)
+    return op->emitOpError("expected both bounds of the rows or neither");
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  if (failed(verifyAccess(
+          *this, "source", dyn_cast<MemRefType>(getSource().getType()),
+          getIndices().size(), getVector(), getType(),
+          static_cast<bool>(getLower()), static_cast<bool>(getUpper()))))
+    return failure();
+  // (C6)
+  if (!getLive())
+    return success();
+  TileType live = getLive().getType();
+  if (live.getRows() != 1 || live.getCols() != getType().getRows() ||
+      !live.getElementType().isInteger(1))
+    return emitOpError("expected live to be a 1x")
+           << getType().getRows() << " tile of i1, but got " << live;
+  return success();
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyAccess(
+      *this, "destination", dyn_cast<MemRefType>(getDestination().getType()),
+      getIndices().size(), getVector(), tileOf(getValue()),
+      static_cast<bool>(getLower()), static_cast<bool>(getUpper()));
+}
+
+//===----------------------------------------------------------------------===//
+// FillOp, DotOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult FillOp::verify() {
+  // (C1)
+  if (getType().getElementType() != getValue().getType())
+    return emitOpError("expected a tile of ")
+           << getValue().getType() << ", but got " << getType();
+  return success();
+}
+
+LogicalResult DotOp::verify() {
+  TileType lhs = getLhs().getType(), rhs = getRhs().getType();
+  // (C1)
+  if (!isa<FloatType>(lhs.getElementType()) ||
+      lhs.getElementType() != rhs.getElementType())
+    return emitOpError("expected both sides to be of one float type, but got ")
+           << lhs << " and " << rhs;
+  // (C2)
+  int64_t depth = getTransposeRhs() ? rhs.getCols() : rhs.getRows();
+  int64_t cols = getTransposeRhs() ? rhs.getRows() : rhs.getCols();
+  if (lhs.getCols() != depth)
+    return emitOpError("expected the sides to share a dimension, but got ")
+           << lhs << " and " << rhs << (getTransposeRhs() ? " transposed" : "");
+  // (C3)
+  auto result = TileType::get(getContext(), lhs.getRows(), cols,
+                              Float32Type::get(getContext()));
+  if (getType() != result)
+    return emitOpError("expected a result of type ")
+           << result << ", but got " << getType();
+  // (C4)
+  if (getAcc() && getAcc().getType() != result)
+    return emitOpError("expected acc to be of the result's type ")
+           << result << ", but got " << getAcc().getType();
+  if (getScale() && getScale().getType() != resized(result, lhs.getRows(), 1))
+    return emitOpError("expected scale to be of type ")
+           << resized(result, lhs.getRows(), 1) << ", but got "
+           << getScale().getType();
+  if (getScale() && !getAcc())
+    return emitOpError("expected acc where there is a scale for it");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// MapOp, ReduceOp, ScanOp, FoldOp, RowsOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult MapOp::verify() {
+  // (C1)
+  if (getNumResults() == 0)
+    return emitOpError("expected one or more results");
+  TileType first = tileOf(getResult(0));
+  for (Value result : getResults())
+    if (tileOf(result).getRows() != first.getRows() ||
+        tileOf(result).getCols() != first.getCols())
+      return emitOpError(
+                 "expected all results to be of the size of the first, ")
+             << first << ", but got " << result.getType();
+  // (C2)
+  for (Value input : getInputs()) {
+    TileType type = tileOf(input);
+    if ((type.getRows() != 1 && type.getRows() != first.getRows()) ||
+        (type.getCols() != 1 && type.getCols() != first.getCols()))
+      return emitOpError("expected inputs to broadcast to the results' size ")
+             << first.getRows() << "x" << first.getCols() << ", but got "
+             << type;
+  }
+  // (C3)
+  Type i32 = IntegerType::get(getContext(), 32);
+  SmallVector<Type> arguments = {i32, i32}, yields;
+  appendElements(arguments, getInputs());
+  appendElements(yields, getResults());
+  return verifyBody(*this, getBody(), arguments, yields);
+}
+
+/// Inputs and body of reductions and scans: (C1) inputs of one size, (C2) an
+/// identity for each, (C3) a body on pairs.
+template <typename OpT> static LogicalResult verifyMonoidal(OpT op) {
+  if (op.getInputs().empty())
+    return op.emitOpError("expected one or more inputs");
+  TileType first = tileOf(op.getInputs().front());
+  SmallVector<Type> elements;
+  appendElements(elements, op.getInputs());
+  for (Value input : op.getInputs())
+    if (tileOf(input).getRows() != first.getRows() ||
+        tileOf(input).getCols() != first.getCols())
+      return op.emitOpError("expected all inputs to be of the size of the "
+                            "first, ")
+             << first << ", but got " << input.getType();
+  if (op.getIdentities().getTypes() != TypeRange(elements))
+    return op.emitOpError("expected identities of types ")
+           << printTypes(elements) << ", but got "
+           << printTypes(op.getIdentities().getTypes());
+  SmallVector<Type> pairs(elements);
+  pairs.append(elements);
+  return verifyBody(op, op.getBody(), pairs, elements);
+}
+
+LogicalResult ReduceOp::verify() {
+  if (failed(verifyMonoidal(*this)))
+    return failure();
+  // (C4)
+  SmallVector<Type> types;
+  for (Value input : getInputs()) {
+    TileType type = tileOf(input);
+    types.push_back(getRows() ? resized(type, 1, type.getCols())
+                              : resized(type, type.getRows(), 1));
+  }
+  return verifyResults(*this, types);
+}
+
+LogicalResult ScanOp::verify() {
+  if (failed(verifyMonoidal(*this)))
+    return failure();
+  // (C4)
+  return verifyResults(*this, getInputs().getTypes());
+}
+
+LogicalResult FoldOp::verify() {
+  // (C1)
+  if (getScores().empty() || getStates().empty())
+    return emitOpError("expected one or more scores and states");
+  TileType first = tileOf(getScores().front());
+  int64_t rows = first.getRows(), cols = first.getCols();
+  for (Value score : getScores())
+    if (tileOf(score).getRows() != rows || tileOf(score).getCols() != cols)
+      return emitOpError("expected all scores to be of the size of the first, ")
+             << first << ", but got " << score.getType();
+  // (C2)
+  int64_t channels = 1;
+  for (Value value : getValues()) {
+    TileType type = tileOf(value);
+    channels = tileOf(getValues().front()).getCols();
+    if (type.getRows() != cols || type.getCols() != channels)
+      return emitOpError("expected values of ")
+             << cols << " rows, one for each score of a row, and " << channels
+             << " columns, but got " << type;
+  }
+  if (getLive()) {
+    TileType live = getLive().getType();
+    if (live.getRows() != rows || live.getCols() != cols ||
+        !live.getElementType().isInteger(1))
+      return emitOpError("expected live to be a ")
+             << rows << "x" << cols << " tile of i1, but got " << live;
+  }
+  // (C3)
+  for (Value state : getStates()) {
+    TileType type = tileOf(state);
+    if (type.getRows() != rows ||
+        (type.getCols() != 1 && type.getCols() != channels))
+      return emitOpError("expected states of ")
+             << rows << " rows and 1 or " << channels << " columns, but got "
+             << type;
+  }
+  // (C4)
+  Type i32 = IntegerType::get(getContext(), 32);
+  SmallVector<Type> arguments = {i32, i32}, yields;
+  appendElements(arguments, getScores());
+  appendElements(arguments, getValues());
+  appendElements(arguments, getStates());
+  appendElements(yields, getStates());
+  if (failed(verifyBody(*this, getBody(), arguments, yields)))
+    return failure();
+  return verifyResults(*this, getStates().getTypes());
+}
+
+LogicalResult RowsOp::verify() {
+  // (C1)
+  auto block = static_cast<int64_t>(getBlock());
+  if (block <= 0)
+    return emitOpError("expected blocks of one or more rows, but got ")
+           << block;
+  // (C2)
+  SmallVector<Value> tiles(getInputs());
+  llvm::append_range(tiles, getOuts());
+  for (Value tile : tiles)
+    if (tileOf(tile).getRows() != tileOf(tiles[0]).getRows() ||
+        tileOf(tile).getRows() % block)
+      return emitOpError("expected tiles of the same number of rows, a "
+                         "multiple of ")
+             << block << ", but got " << tile.getType();
+  // (C3)
+  SmallVector<Type> arguments = {IndexType::get(getContext())}, yields;
+  for (Value tile : tiles)
+    arguments.push_back(resized(tileOf(tile), block, tileOf(tile).getCols()));
+  for (Value out : getOuts())
+    yields.push_back(resized(tileOf(out), block, tileOf(out).getCols()));
+  if (failed(verifyBody(*this, getBody(), arguments, yields)))
+    return failure();
+  return verifyResults(*this, getOuts().getTypes());
+}
+
+//===----------------------------------------------------------------------===//
+// WorkspaceOp, LaunchOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult WorkspaceOp::verify() {
+  // (C1)
+  auto type = dyn_cast<MemRefType>(getResult().getType());
+  if (!type || !type.getLayout().isIdentity())
+    return emitOpError("expected a ranked memref without layout, but got ")
+           << getResult().getType();
+  // (C2)
+  if (type.getNumDynamicDims() != int64_t(getSizes().size()))
+    return emitOpError("expected ")
+           << type.getNumDynamicDims() << " sizes, one for each dynamic "
+           << "dimension of " << type << ", but got " << getSizes().size();
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // (C1)
+  auto kernel = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(
+      *this, getKernelAttr());
+  if (!kernel)
+    return emitOpError("expected '")
+           << getKernel() << "' to be a function in this module";
+  // A kernel that is lowered further has the arguments of its rung.
+  if (!isa<func::FuncOp>(kernel))
+    return success();
+  // (C2) The block index follows; after it come the scratch of a lowered one.
+  ArrayRef<Type> types = kernel.getArgumentTypes();
+  size_t count = getArguments().size();
+  if (types.size() <= count || !types[count].isIndex() ||
+      TypeRange(types.take_front(count)) != getArguments().getTypes())
+    return emitOpError("expected kernel '")
+           << getKernel() << "' to take the arguments "
+           << printTypes(getArguments().getTypes())
+           << " and the block index, but it takes " << printTypes(types);
+  return success();
+}

@@ -1,0 +1,300 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// Each function is named after the constraint of docs/Semantics.md that it
+// breaks.
+
+func.func @load_c1(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index) {
+  // expected-error@+1 {{expected one index for each dimension of the source, 2 or more, but got 1 for}}
+  %t = tile.load %m[%i] : memref<?x?xf32, strided<[?, 1]>> -> !tile.tile<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @load_c2(%m: memref<?x?xf32, strided<[1, ?]>>, %i: index) {
+  // expected-error@+1 {{expected the source to have unit stride in its last dimension, but got}}
+  %t = tile.load %m[%i, %i] : memref<?x?xf32, strided<[1, ?]>> -> !tile.tile<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @load_c3(%m: memref<?x?xi32, strided<[?, 1]>>, %i: index) {
+  // expected-error@+1 {{expected a tile of the source's element type 'i32', but got '!tile.tile<8x8xf32>'}}
+  %t = tile.load %m[%i, %i] : memref<?x?xi32, strided<[?, 1]>> -> !tile.tile<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @load_c4(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index) {
+  // expected-error@+1 {{expected a tile of one column for a vector, but got '!tile.tile<8x8xf32>'}}
+  %t = tile.load vector %m[%i, %i] : memref<?x?xf32, strided<[?, 1]>> -> !tile.tile<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @load_c6(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index, %l: !tile.tile<8x1xi1>) {
+  // expected-error@+1 {{expected live to be a 1x8 tile of i1, but got '!tile.tile<8x1xi1>'}}
+  %t = tile.load %m[%i, %i] live %l : !tile.tile<8x1xi1> : memref<?x?xf32, strided<[?, 1]>> -> !tile.tile<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @store_c1(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index, %t: !tile.tile<8x8xf32>) {
+  // expected-error@+1 {{expected one index for each dimension of the destination, 2 or more, but got 3 for}}
+  tile.store %t, %m[%i, %i, %i] : !tile.tile<8x8xf32>, memref<?x?xf32, strided<[?, 1]>>
+  return
+}
+
+// -----
+
+func.func @fill_c1(%x: f32) {
+  // expected-error@+1 {{expected a tile of 'f32', but got '!tile.tile<8x8xbf16>'}}
+  %t = tile.fill %x : f32 -> !tile.tile<8x8xbf16>
+  return
+}
+
+// -----
+
+func.func @dot_c1(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xbf16>) {
+  // expected-error@+1 {{expected both sides to be of one float type, but got}}
+  %c = tile.dot %a, %b : !tile.tile<8x16xf32>, !tile.tile<16x4xbf16> -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c2(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>) {
+  // expected-error@+1 {{expected the sides to share a dimension, but got '!tile.tile<8x16xf32>' and '!tile.tile<16x4xf32>' transposed}}
+  %c = tile.dot %a, %b transpose_rhs : !tile.tile<8x16xf32>, !tile.tile<16x4xf32> -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c3(%a: !tile.tile<8x16xbf16>, %b: !tile.tile<16x4xbf16>) {
+  // expected-error@+1 {{expected a result of type '!tile.tile<8x4xf32>', but got '!tile.tile<8x4xbf16>'}}
+  %c = tile.dot %a, %b : !tile.tile<8x16xbf16>, !tile.tile<16x4xbf16> -> !tile.tile<8x4xbf16>
+  return
+}
+
+// -----
+
+func.func @dot_c4(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>, %s: !tile.tile<8x1xf32>) {
+  // expected-error@+1 {{expected acc where there is a scale for it}}
+  %c = tile.dot %a, %b scale %s : !tile.tile<8x16xf32>, !tile.tile<16x4xf32> -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @map_c1(%a: !tile.tile<8x16xf32>) {
+  // expected-error@+1 {{expected all results to be of the size of the first}}
+  %r:2 = tile.map ins(%a : !tile.tile<8x16xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: f32):
+    tile.yield %x, %x : f32, f32
+  } -> !tile.tile<8x16xf32>, !tile.tile<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @map_c2(%a: !tile.tile<4x16xf32>) {
+  // expected-error@+1 {{expected inputs to broadcast to the results' size 8x16, but got '!tile.tile<4x16xf32>'}}
+  %r = tile.map ins(%a : !tile.tile<4x16xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: f32):
+    tile.yield %x : f32
+  } -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @map_c3(%a: !tile.tile<8x16xf32>) {
+  // expected-error@+1 {{expected its body to take (i32, i32, f32), but it takes (f32)}}
+  %r = tile.map ins(%a : !tile.tile<8x16xf32>) {
+  ^bb0(%x: f32):
+    tile.yield %x : f32
+  } -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @map_c3(%a: !tile.tile<8x16xf32>) {
+  // expected-error@+1 {{expected its body to yield (f32), but it yields (i32)}}
+  %r = tile.map ins(%a : !tile.tile<8x16xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: f32):
+    tile.yield %r : i32
+  } -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_c1(%a: !tile.tile<8x16xf32>, %b: !tile.tile<8x8xf32>, %e: f32) {
+  // expected-error@+1 {{expected all inputs to be of the size of the first}}
+  %r:2 = tile.reduce ins(%a, %b : !tile.tile<8x16xf32>, !tile.tile<8x8xf32>) identity(%e, %e : f32, f32) {
+  ^bb0(%w: f32, %x: f32, %y: f32, %z: f32):
+    tile.yield %x, %y : f32, f32
+  } -> !tile.tile<8x1xf32>, !tile.tile<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_c2(%a: !tile.tile<8x16xf32>, %e: i32) {
+  // expected-error@+1 {{expected identities of types (f32), but got (i32)}}
+  %r = tile.reduce ins(%a : !tile.tile<8x16xf32>) identity(%e : i32) {
+  ^bb0(%x: f32, %y: f32):
+    tile.yield %x : f32
+  } -> !tile.tile<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_c3(%a: !tile.tile<8x16xf32>, %e: f32) {
+  // expected-error@+1 {{expected its body to take (f32, f32), but it takes (f32)}}
+  %r = tile.reduce ins(%a : !tile.tile<8x16xf32>) identity(%e : f32) {
+  ^bb0(%x: f32):
+    tile.yield %x : f32
+  } -> !tile.tile<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_c4(%a: !tile.tile<8x16xf32>, %e: f32) {
+  // expected-error@+1 {{expected results of types (!tile.tile<1x16xf32>), but got (!tile.tile<8x1xf32>)}}
+  %r = tile.reduce rows ins(%a : !tile.tile<8x16xf32>) identity(%e : f32) {
+  ^bb0(%x: f32, %y: f32):
+    tile.yield %x : f32
+  } -> !tile.tile<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c4(%a: !tile.tile<8x16xf32>, %e: f32) {
+  // expected-error@+1 {{expected results of types (!tile.tile<8x16xf32>), but got (!tile.tile<8x1xf32>)}}
+  %r = tile.scan ins(%a : !tile.tile<8x16xf32>) identity(%e : f32) {
+  ^bb0(%x: f32, %y: f32):
+    tile.yield %x : f32
+  } -> !tile.tile<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @fold_c1(%s: !tile.tile<8x16xf32>, %z: !tile.tile<8x4xf32>, %v: !tile.tile<16x4xf32>, %x: !tile.tile<8x4xf32>) {
+  // expected-error@+1 {{expected all scores to be of the size of the first}}
+  %r = tile.fold scores(%s, %z : !tile.tile<8x16xf32>, !tile.tile<8x4xf32>) values(%v : !tile.tile<16x4xf32>) states(%x : !tile.tile<8x4xf32>) {
+  ^bb0(%r: i32, %c: i32, %s1: f32, %z1: f32, %v1: f32, %x1: f32):
+    tile.yield %x1 : f32
+  } -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @fold_c2(%s: !tile.tile<8x16xf32>, %v: !tile.tile<8x4xf32>, %x: !tile.tile<8x4xf32>) {
+  // expected-error@+1 {{expected values of 16 rows, one for each score of a row, and 4 columns}}
+  %r = tile.fold scores(%s : !tile.tile<8x16xf32>) values(%v : !tile.tile<8x4xf32>) states(%x : !tile.tile<8x4xf32>) {
+  ^bb0(%r: i32, %c: i32, %s1: f32, %v1: f32, %x1: f32):
+    tile.yield %x1 : f32
+  } -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @fold_c3(%s: !tile.tile<8x16xf32>, %v: !tile.tile<16x4xf32>, %x: !tile.tile<8x3xf32>) {
+  // expected-error@+1 {{expected states of 8 rows and 1 or 4 columns}}
+  %r = tile.fold scores(%s : !tile.tile<8x16xf32>) values(%v : !tile.tile<16x4xf32>) states(%x : !tile.tile<8x3xf32>) {
+  ^bb0(%r: i32, %c: i32, %s1: f32, %v1: f32, %x1: f32):
+    tile.yield %x1 : f32
+  } -> !tile.tile<8x3xf32>
+  return
+}
+
+// -----
+
+func.func @fold_c4(%s: !tile.tile<8x16xf32>, %v: !tile.tile<16x4xf32>, %x: !tile.tile<8x4xf32>) {
+  // expected-error@+1 {{expected its body to take (i32, i32, f32, f32, f32), but it takes (f32)}}
+  %r = tile.fold scores(%s : !tile.tile<8x16xf32>) values(%v : !tile.tile<16x4xf32>) states(%x : !tile.tile<8x4xf32>) {
+  ^bb0(%x1: f32):
+    tile.yield %x1 : f32
+  } -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @rows_c1(%a: !tile.tile<8x16xf32>) {
+  // expected-error@+1 {{expected blocks of one or more rows, but got 0}}
+  %r = tile.rows 0 outs(%a : !tile.tile<8x16xf32>) {
+  ^bb0(%i: index, %x: !tile.tile<8x16xf32>):
+    tile.yield %x : !tile.tile<8x16xf32>
+  } -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @rows_c2(%a: !tile.tile<8x16xf32>) {
+  // expected-error@+1 {{expected tiles of the same number of rows, a multiple of 3}}
+  %r = tile.rows 3 outs(%a : !tile.tile<8x16xf32>) {
+  ^bb0(%i: index, %x: !tile.tile<3x16xf32>):
+    tile.yield %x : !tile.tile<3x16xf32>
+  } -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @rows_c3(%a: !tile.tile<8x16xf32>) {
+  // expected-error@+1 {{expected its body to take (index, !tile.tile<4x16xf32>), but it takes (index, !tile.tile<8x16xf32>)}}
+  %r = tile.rows 4 outs(%a : !tile.tile<8x16xf32>) {
+  ^bb0(%i: index, %x: !tile.tile<8x16xf32>):
+    tile.yield %x : !tile.tile<8x16xf32>
+  } -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @workspace_c1(%n: index) {
+  // expected-error@+1 {{expected a ranked memref without layout, but got}}
+  %w = tile.workspace(%n) : memref<?x4xf32, strided<[8, 1]>>
+  return
+}
+
+// -----
+
+func.func @workspace_c2(%n: index) {
+  // expected-error@+1 {{expected 1 sizes, one for each dynamic dimension of}}
+  %w = tile.workspace(%n, %n) : memref<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @launch_c1(%n: index, %x: f32) {
+  // expected-error@+1 {{expected 'nothing' to be a function in this module}}
+  tile.launch @nothing grid(%n) args(%x : f32)
+  return
+}
+
+// -----
+
+func.func private @k(i32, index) attributes {tile.kernel}
+
+func.func @launch_c2(%n: index, %x: f32) {
+  // expected-error@+1 {{expected kernel 'k' to take the arguments (f32) and the block index, but it takes (i32, index)}}
+  tile.launch @k grid(%n) args(%x : f32)
+  return
+}
