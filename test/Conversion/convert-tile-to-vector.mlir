@@ -22,7 +22,9 @@ func.func @scores(%Q: !in, %K: !in, %M: memref<?xf32, strided<[1]>>, %n: index, 
   %s = tile.dot %q, %k transpose_rhs : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
   // F32: arith.mulf {{.*}} : vector<16xf32>
   // F32: arith.maximumf {{.*}} : vector<16xf32>
-  // F32: arith.maximumf {{.*}} : vector<8xf32>
+  // The lanes of 16 rows are folded together.
+  // F32: vector.shuffle {{.*}} vector<16xf32>
+  // F32: arith.maximumf {{.*}} : vector<16xf32>
   %t = tile.map ins(%s : !tile.tile<32x128xf32>) {
   ^bb0(%r: i32, %c: i32, %x: f32):
     %y = arith.mulf %x, %two : f32

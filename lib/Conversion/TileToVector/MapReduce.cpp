@@ -82,6 +82,34 @@ static LogicalResult foldLanes(OpBuilder &builder, Block &body, int64_t width,
   return success();
 }
 
+/// Folds the lanes of `width` tuples of vectors together: lane l of the result
+/// is the product of the lanes of tuple l. Each step merges the tuples i and
+/// i + D of one half and the other, at half the shuffles of a transposition.
+static LogicalResult foldRows(OpBuilder &builder, Block &body, int64_t width,
+                              SmallVectorImpl<SmallVector<Value>> &tuples) {
+  for (int64_t distance = width / 2; distance > 0; distance /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < width; ++lane) {
+      bool upper = lane & distance;
+      low.push_back(upper ? width + lane - distance : lane);
+      high.push_back(upper ? width + lane : lane + distance);
+    }
+    for (int64_t i = 0; i < distance; ++i) {
+      SmallVector<Value> left, right, merged;
+      for (auto [a, b] : llvm::zip(tuples[i], tuples[i + distance])) {
+        left.push_back(
+            vector::ShuffleOp::create(builder, a.getLoc(), a, b, low));
+        right.push_back(
+            vector::ShuffleOp::create(builder, a.getLoc(), a, b, high));
+      }
+      if (failed(combine(builder, body, width, left, right, merged)))
+        return failure();
+      tuples[i] = merged;
+    }
+  }
+  return success();
+}
+
 ReduceOp KernelLowering::fusableReduce(MapOp op) {
   auto reduce = dyn_cast_or_null<ReduceOp>(op->getNextNode());
   if (!reduce || reduce.getRows() || reduce.getOrdered())
@@ -163,8 +191,17 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
     for (Value result : fused.getResults())
       reducedBuffers.push_back(resultBuffer(result, {}, fused));
 
+  // With enough rows their lanes are folded together at the end of a group.
+  bool grouped = fused && rows % width == 0;
+  SmallVector<Value> partials;
+  if (grouped)
+    for (Value identity : identities)
+      partials.push_back(
+          allocate(TileType::get(builder.getContext(), width, width,
+                                 storageType(identity.getType()))));
+
   LogicalResult status = success();
-  loop(rows, 1, loc, [&](Value r) {
+  auto oneRow = [&](Value r, Value rowOfGroup) {
     Value r32 =
         arith::IndexCastOp::create(builder, loc, builder.getI32Type(), r);
     // What is the same for a whole row is loaded once.
@@ -268,12 +305,39 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
       }
       all = halved;
     }
+    if (grouped) {
+      for (auto [value, partial] : llvm::zip(all, partials))
+        storeVector(toStorage(builder, value), partial, {rowOfGroup, index(0)});
+      return;
+    }
     status = foldLanes(builder, combiner, width, all);
     if (failed(status))
       return;
     for (auto [value, storage] : llvm::zip(all, reducedBuffers))
       memref::StoreOp::create(builder, loc, toStorage(builder, value), storage,
                               r);
+  };
+  if (!grouped) {
+    loop(rows, 1, loc, [&](Value r) { oneRow(r, Value()); });
+    return status;
+  }
+  loop(rows, width, loc, [&](Value r0) {
+    loop(width, 1, loc, [&](Value i) {
+      oneRow(builder.createOrFold<arith::AddIOp>(loc, r0, i), i);
+    });
+    if (failed(status))
+      return;
+    SmallVector<SmallVector<Value>> tuples(width);
+    for (int64_t i = 0; i < width; ++i)
+      for (auto [partial, identity] : llvm::zip(partials, identities))
+        tuples[i].push_back(fromStorage(
+            builder, loadVector(partial, {index(i), index(0)}, width),
+            identity.getType()));
+    status = foldRows(builder, fused.getBody().front(), width, tuples);
+    if (failed(status))
+      return;
+    for (auto [value, storage] : llvm::zip(tuples[0], reducedBuffers))
+      storeVector(toStorage(builder, value), storage, r0);
   });
   return status;
 }

@@ -253,6 +253,12 @@ void KernelLowering::removeTileOps(Block &block) {
 LogicalResult KernelLowering::lowerOp(Operation *op) {
   if (alreadyLowered.contains(op))
     return success();
+  // A right operand of a dot exists in packed form only.
+  for (OpOperand &operand : op->getOpOperands())
+    if (isTile(operand.get()) && !buffer(operand.get()) &&
+        !(isa<DotOp>(op) && operand.getOperandNumber() == 1))
+      return op->emitOpError("expected operand ")
+             << operand.getOperandNumber() << " to be stored in rows";
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](LoadOp load) { return lowerLoad(load); })
       .Case([&](StoreOp store) { return lowerStore(store); })

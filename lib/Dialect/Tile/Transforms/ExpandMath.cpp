@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // tile-expand-math. The exponential is the inner loop of softmax, so it is
-// written for the instructions at hand: rounding by adding 1.5 * 2^23, whose
-// low mantissa bits then are the integer; scaling by vscalef on AVX-512, by
-// adding to the exponent field elsewhere.
+// written for the instructions at hand: vreduce and vscalef on AVX-512, which
+// need no clamps; elsewhere rounding by adding 1.5 * 2^23, whose low mantissa
+// bits then are the integer, and scaling through the exponent field.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +42,11 @@ constexpr float exp2Coefficients[] = {1.0f,
                                       0.009618489071726799f,
                                       0.0013399930903688073f,
                                       0.00015345810970757157f};
+
+/// The same to 2.6e-6, where the result is rounded to 16 bits anyway.
+constexpr float exp2CoefficientsShort[] = {
+    0.9999992847442627f, 0.6931217908859253f, 0.240247443318367f,
+    0.05591786280274391f, 0.009570101276040077f};
 
 /// tanh(x) = x P(x^2) / Q(x^2); the coefficients of Eigen's float tanh, which
 /// MLIR's own approximation uses too.
@@ -138,12 +143,41 @@ public:
                                  power(second));
   }
 
-  Value exp2(Value x) {
+  /// Whether 16 bits of `op`'s result are all that is kept of it, or are what
+  /// it is matched with: probabilities that a 16-bit product consumes.
+  static bool isRoundedShort(Operation *op) {
+    return llvm::any_of(op->getUsers(), [](Operation *user) {
+      return isa<arith::TruncFOp>(user) &&
+             getElementTypeOrSelf(user->getResult(0).getType())
+                     .getIntOrFloatBitWidth() == 16;
+    });
+  }
+
+  Value exp2(Value x, bool isShort) {
+    ArrayRef<float> coefficients(exp2Coefficients);
+    if (isShort)
+      coefficients = exp2CoefficientsShort;
+    if (isFullVector()) {
+      // x - nearest(x), which is 0 for an infinite x.
+      Value mask =
+          arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
+      auto i32 = [&](int32_t value) -> Value {
+        return LLVM::ConstantOp::create(b, b.getI32Type(),
+                                        b.getI32IntegerAttr(value));
+      };
+      Value r =
+          LLVM::CallIntrinsicOp::create(
+              b, type, b.getStringAttr("llvm.x86.avx512.mask.reduce.ps.512"),
+              ValueRange{x, i32(0), x, mask, i32(4)})
+              .getResult(0);
+      Value n = arith::SubFOp::create(b, x, r);
+      return scale(horner(r, coefficients), n, Value());
+    }
     // Beyond these the result is 0 or inf; the clamps keep -inf - -inf away.
     x = atMost(atLeast(x, -151.0f), 129.0f);
     auto [n, shifted] = nearest(x);
     Value r = arith::SubFOp::create(b, x, n);
-    return scale(horner(r, exp2Coefficients), n, shifted);
+    return scale(horner(r, coefficients), n, shifted);
   }
 
   Value exp(Value x) {
@@ -214,7 +248,7 @@ struct TileExpandMath : ::attn::impl::TileExpandMathPassBase<TileExpandMath> {
       Value result;
       Expander expander(op, *info);
       if (isa<math::Exp2Op>(op))
-        result = expander.exp2(op->getOperand(0));
+        result = expander.exp2(op->getOperand(0), Expander::isRoundedShort(op));
       else if (isa<math::ExpOp>(op))
         result = expander.exp(op->getOperand(0));
       else if (isa<math::TanhOp>(op))
