@@ -49,19 +49,30 @@ std::string ScheduleBudget::explain() const {
     return std::string(name) + ": " + std::to_string(need) + " of " +
            std::to_string(limit) + " bytes";
   };
-  return line("L1", l1Bytes(), l1Limit) + " (query rows " +
-         std::to_string(queryBlock) + ", scores " + std::to_string(scores) +
-         ", weights " + std::to_string(weights) + ")\n" +
-         line("L2", l2Bytes(), l2Limit) + " (queries " +
+  return line("L1", l1Bytes(), l1Limit) + " (scores; beside them query rows " +
+         std::to_string(queryBlock) + ", weights " + std::to_string(weights) +
+         ")\n" + line("L2", l2Bytes(), l2Limit) + " (queries " +
          std::to_string(queries) + ", keys " + std::to_string(keys) +
          ", values " + std::to_string(values) + ", states " +
          std::to_string(states) + ")";
 }
 
+/// Where the search starts, as measured for each micro kernel.
+static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
+                                    const TargetInfo &target) {
+  if (problem.narrowDots && target.hasAmxBf16)
+    return {512, 32, 256};
+  if (target.vectorBits >= 512)
+    return {384, 48, 128};
+  return {192, 48, 128};
+}
+
 ScheduleSizes attn::chooseSizes(const ScheduleProblem &problem,
                                 const TargetInfo &target) {
-  constexpr int64_t minRows = 8, minKeys = 32;
-  ScheduleSizes sizes{256, 32, 128};
+  constexpr int64_t minKeys = 32;
+  ScheduleSizes sizes = preferredSizes(problem, target);
+  // 48 -> 24 -> 12 -> 6, or 32 -> 16.
+  const int64_t minRows = sizes.rows % 6 == 0 ? 6 : 16;
   // Few queries: no larger blocks than there are rows.
   if (problem.numQueries >= 0) {
     while (sizes.rows > minRows && sizes.rows / 2 >= problem.numQueries)

@@ -8,16 +8,17 @@
 // A work item holds the queries and states of block_q rows while the keys
 // stream past it. Two sets must stay in a cache each:
 //
-//   L1   a row block's scores, its weights when they are stored a second time
-//        in 16 bits, and its queries: read and written several times for one
-//        key tile;
+//   L1   a row block's scores: read and written several times for one key
+//        tile (its queries, its 16-bit weights and the packed keys stream past
+//        them);
 //   L2   one tile of every key and value operand, and the queries and states
 //        of all rows: read once for each row block.
 //
 // Larger block_q reads keys fewer times from memory; larger block_k spreads
 // the cost of a rescale over more keys. The sizes start at what measured best
-// and are halved, block_q first, until both sets fit. This arithmetic is what
-// `--explain` prints.
+// (docs/performance/cpu.md) and are halved, block_q first, until both sets fit.
+// Rows are a multiple of the micro kernel's: 6 rows of vectors, or 16 rows of
+// an AMX tile. This arithmetic is what `--explain` prints.
 //
 // This header includes no MLIR.
 //===----------------------------------------------------------------------===//
@@ -55,8 +56,11 @@ struct ScheduleBudget {
   int64_t queries = 0, keys = 0, values = 0, states = 0; // L2
   int64_t l1Limit = 0, l2Limit = 0;
 
-  int64_t l1Bytes() const { return queryBlock + scores + weights; }
+  int64_t l1Bytes() const { return scores; }
   int64_t l2Bytes() const { return queries + keys + values + states; }
+  int64_t scratchBytes() const {
+    return queryBlock + scores + weights + l2Bytes();
+  }
   bool fits() const { return l1Bytes() <= l1Limit && l2Bytes() <= l2Limit; }
   /// Two lines of arithmetic, one for each cache.
   std::string explain() const;

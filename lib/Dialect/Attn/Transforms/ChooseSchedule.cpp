@@ -109,7 +109,7 @@ struct ChooseSchedulePass
     }
     ::attn::ScheduleBudget budget = ::attn::computeBudget(
         *problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target);
-    int64_t scratch = budget.l1Bytes() + budget.l2Bytes();
+    int64_t scratch = budget.scratchBytes();
     if (scratch > ::attn::maxScratchBytes || scratch < 0)
       return op->emitOpError("expected a schedule that keeps at most ")
              << ::attn::maxScratchBytes
