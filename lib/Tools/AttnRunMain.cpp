@@ -1,0 +1,372 @@
+//===- AttnRunMain.cpp - Run attention from the command line --------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Run/Attention.h"
+#include "Run/Kernel.h"
+#include "Run/Options.h"
+#include "attn/Tools/RunMain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+using namespace attn::run;
+using namespace attn::support;
+
+static double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+static Result<std::string> readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file)
+    text << file.rdbuf();
+  // An empty file leaves the stream to be copied to in a failed state.
+  if (!file || (text.fail() && file.peek() != EOF))
+    return Failure{"cannot read '" + path + "'"};
+  return text.str();
+}
+
+namespace {
+/// One run of the tool.
+class Session {
+public:
+  explicit Session(const Options &options) : options(options) {}
+
+  Status run();
+
+private:
+  Status compile();
+  Status makeInputs();
+  Result<HostTensor> makeInput(const ArgInfo &arg);
+  Result<HostTensor> readInput(const ArgInfo &arg, const std::string &value);
+  Status writeOutputs();
+  void printOutputs();
+  void printTimings();
+  void printExplanation();
+  Status check();
+  Status bench();
+
+  void progress(const std::string &text) {
+    // Quick work needs no words.
+    if (now() - lastProgress < 2.0)
+      return;
+    lastProgress = now();
+    std::fprintf(stderr, "attn-run: %s\n", text.c_str());
+  }
+
+  const Options &options;
+  std::string monoidText;
+  std::optional<Kernel> kernel;
+  std::vector<HostTensor> inputs, outputs;
+  double lastProgress = now();
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+Status Session::compile() {
+  AttnCompileOptions compileOptions = {};
+  compileOptions.structSize = sizeof(compileOptions);
+  auto orNull = [](const std::string &text) {
+    return text.empty() ? nullptr : text.c_str();
+  };
+  compileOptions.target = orNull(options.target);
+  compileOptions.startFrom = orNull(options.startFrom);
+  compileOptions.untilAfter = orNull(options.untilAfter);
+  compileOptions.dumpPhasesTo = orNull(options.dumpPhasesTo);
+
+  std::optional<Result<Kernel>> result;
+  if (options.attention) {
+    if (!options.monoidFile.empty()) {
+      auto text = readFile(options.monoidFile);
+      if (!text)
+        return text.takeFailure();
+      monoidText = *text;
+    }
+    AttnAttentionDesc desc =
+        makeDesc(*options.attention, monoidText, options.schedule);
+    result = Kernel::compile(desc, compileOptions);
+  } else {
+    auto text = readFile(options.file);
+    if (!text)
+      return text.takeFailure();
+    compileOptions.sourceName = options.file.c_str();
+    result = Kernel::compile(*text, compileOptions, options.entry);
+  }
+  if (!*result)
+    return result->takeFailure();
+  kernel = **result;
+  return success();
+}
+
+void Session::printTimings() {
+  double total = 0;
+  for (size_t i = 0; i < attnKernelNumTimes(kernel->get()); ++i) {
+    double ms = attnKernelTimeMs(kernel->get(), i);
+    std::printf("time %-16s %8.2f ms\n", attnKernelTimeName(kernel->get(), i),
+                ms);
+    total += ms;
+  }
+  std::printf("time %-16s %8.2f ms\n", "total", total);
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+/// "2x3x4"
+static Result<std::vector<int64_t>> parseShape(const std::string &what,
+                                               const std::string &text) {
+  std::vector<int64_t> shape;
+  for (const std::string &size : split(text, 'x')) {
+    auto value = parseInteger("a size of " + what, size, 0, INT32_MAX);
+    if (!value)
+      return value.takeFailure();
+    shape.push_back(*value);
+  }
+  return shape;
+}
+
+Result<HostTensor> Session::readInput(const ArgInfo &arg,
+                                      const std::string &value) {
+  std::string what = "--input " + arg.name;
+  if (arg.isScalar) {
+    auto number = parseNumber(what, value);
+    if (!number)
+      return number.takeFailure();
+    return HostTensor::scalar(arg.dtype, *number);
+  }
+  constexpr const char *prefix = "random:";
+  if (value.rfind(prefix, 0) == 0) {
+    auto shape = parseShape(what, value.substr(std::string(prefix).size()));
+    if (!shape)
+      return shape.takeFailure();
+    return drawTensor(arg, *shape, options.seed);
+  }
+  auto array = readNpy(value);
+  if (!array)
+    return array.takeFailure();
+  return HostTensor::fromNpy(std::move(*array));
+}
+
+Result<HostTensor> Session::makeInput(const ArgInfo &arg) {
+  for (auto &[name, value] : options.inputs)
+    if (name == arg.name)
+      return readInput(arg, value);
+  if (options.attention)
+    return drawInput(*options.attention, arg, options.seed);
+  Failure missing{"expected --input " + arg.name +
+                  "=FILE.npy, or --sizes with the sizes of its dimensions"};
+  if (arg.isScalar)
+    return Failure{"expected --input " + arg.name + "=NUMBER"};
+  std::vector<int64_t> shape = arg.shape;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] >= 0)
+      continue;
+    for (auto &[name, size] : options.sizes)
+      if (name == arg.dims[i])
+        shape[i] = size;
+    if (shape[i] < 0)
+      return missing;
+  }
+  return drawTensor(arg, shape, options.seed);
+}
+
+Status Session::makeInputs() {
+  for (auto &[name, value] : options.inputs) {
+    std::string names;
+    bool found = false;
+    for (const ArgInfo &arg : kernel->inputs) {
+      names += (names.empty() ? "" : ", ") + arg.name;
+      found |= arg.name == name;
+    }
+    if (!found)
+      return Failure{"expected --input for one of " + names + ", but got '" +
+                     name + "'"};
+  }
+  for (const ArgInfo &arg : kernel->inputs) {
+    auto input = makeInput(arg);
+    if (!input)
+      return input.takeFailure();
+    inputs.push_back(std::move(*input));
+  }
+  return success();
+}
+
+Status Session::writeOutputs() {
+  for (auto &[name, path] : options.outputs) {
+    std::string names;
+    bool found = false;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      names += (i ? ", " : "") + kernel->outputs[i].name;
+      if (kernel->outputs[i].name != name)
+        continue;
+      found = true;
+      if (Status ok = writeNpy(path, outputs[i].toNpy()); !ok)
+        return ok;
+    }
+    if (!found)
+      return Failure{"expected --output for one of " + names + ", but got '" +
+                     name + "'"};
+  }
+  return success();
+}
+
+void Session::printOutputs() {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    NpyArray dense = outputs[i].toNpy();
+    double low = INFINITY, high = -INFINITY, sum = 0;
+    int64_t finite = 0;
+    for (int64_t k = 0; k < dense.size(); ++k) {
+      double value = dense.at(k);
+      if (!std::isfinite(value))
+        continue;
+      low = std::min(low, value);
+      high = std::max(high, value);
+      sum += value;
+      ++finite;
+    }
+    std::printf("output %s: %s %s", kernel->outputs[i].name.c_str(),
+                nameOf(dense.dtype), printShape(dense.shape).c_str());
+    if (finite)
+      std::printf(", min %.6g, max %.6g, mean %.6g", low, high,
+                  sum / double(finite));
+    if (finite != dense.size())
+      std::printf(", %lld not finite", (long long)(dense.size() - finite));
+    std::printf("\n");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Checking and timing
+//===----------------------------------------------------------------------===//
+
+Status Session::check() {
+  if (!options.attention)
+    return Failure{"expected --attention together with --check, but got a "
+                   "file, of which the reference knows nothing"};
+  if (!monoidText.empty())
+    return Failure{"expected a shipped monoid together with --check, but got "
+                   "a file"};
+  auto report =
+      checkAttention(*options.attention, *kernel, inputs, outputs,
+                     [&](const std::string &text) { progress(text); });
+  if (!report)
+    return report.takeFailure();
+  std::printf("%s", report->c_str());
+  return success();
+}
+
+static double countBytes(const std::vector<HostTensor> &tensors) {
+  double bytes = 0;
+  for (const HostTensor &tensor : tensors)
+    bytes += double(tensor.bytes.size());
+  return bytes;
+}
+
+void Session::printExplanation() {
+  std::printf("target %s, %d threads\n", attnKernelTarget(kernel->get()),
+              attnGetNumThreads());
+  std::printf("%s", attnKernelExplain(kernel->get()));
+  double bytes = countBytes(inputs) + countBytes(outputs);
+  if (options.attention) {
+    Work work = countWork(*options.attention, *kernel, inputs);
+    std::printf("work: %.4g GFLOP on %.4g live pairs of %.4g\n",
+                work.flops * 1e-9, work.livePairs, work.allPairs);
+    std::printf("memory: %.4g MB of inputs and outputs, %.4g FLOP per byte\n",
+                bytes * 1e-6, work.flops / std::max(bytes, 1.0));
+  } else {
+    std::printf("memory: %.4g MB of inputs and outputs\n", bytes * 1e-6);
+  }
+}
+
+Status Session::bench() {
+  std::vector<double> times;
+  double start = now();
+  // The first run has warmed up code, caches and threads.
+  do {
+    double before = now();
+    if (Status ok = kernel->run(inputs, outputs); !ok)
+      return ok;
+    times.push_back(now() - before);
+    progress("bench: " + std::to_string(times.size()) + " runs");
+  } while (times.size() < 3 ||
+           (now() - start < options.benchSeconds && times.size() < 100000));
+  std::sort(times.begin(), times.end());
+  double median = times[times.size() / 2];
+  std::printf("bench: median %.4g ms, best %.4g ms, %zu runs, %d threads",
+              median * 1e3, times.front() * 1e3, times.size(),
+              attnGetNumThreads());
+  if (options.attention)
+    std::printf(", %.4g GFLOP/s",
+                countWork(*options.attention, *kernel, inputs).flops / median *
+                    1e-9);
+  std::printf(", %.4g GB/s\n",
+              (countBytes(inputs) + countBytes(outputs)) / median * 1e-9);
+  return success();
+}
+
+Status Session::run() {
+  if (options.threads)
+    attnSetNumThreads(options.threads);
+  if (Status ok = compile(); !ok)
+    return ok;
+  if (!options.untilAfter.empty()) {
+    const char *ir = attnKernelIr(kernel->get(), nullptr);
+    std::fputs(ir ? ir : "", stdout);
+    return success();
+  }
+  if (options.timings)
+    printTimings();
+  if (Status ok = makeInputs(); !ok)
+    return ok;
+  auto made = kernel->makeOutputs(inputs, options.attention
+                                              ? getOrder(*options.attention)
+                                              : std::vector<int>{});
+  if (!made)
+    return made.takeFailure();
+  outputs = std::move(*made);
+  if (options.explain)
+    printExplanation();
+  if (Status ok = kernel->run(inputs, outputs); !ok)
+    return ok;
+  printOutputs();
+  if (Status ok = writeOutputs(); !ok)
+    return ok;
+  if (options.check)
+    if (Status ok = check(); !ok)
+      return ok;
+  return options.bench ? bench() : success();
+}
+
+int attn::attnRunMain(int argc, char **argv) {
+  auto options = parseOptions(argc, argv);
+  if (!options) {
+    std::fprintf(stderr, "attn-run: error: %s\n", options.error().c_str());
+    return 2;
+  }
+  if (options->help) {
+    std::fputs(helpText(), stdout);
+    return 0;
+  }
+  Status ok = Session(*options).run();
+  std::fflush(stdout);
+  if (!ok) {
+    std::fprintf(stderr, "attn-run: error: %s\n", ok.error().c_str());
+    return 1;
+  }
+  return 0;
+}

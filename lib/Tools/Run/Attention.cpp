@@ -1,0 +1,477 @@
+//===- Attention.cpp - Problems of --attention ----------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+#include "attn/Reference/Attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace attn::run;
+using namespace attn::support;
+namespace reference = attn::reference;
+
+//===----------------------------------------------------------------------===//
+// Random inputs
+//===----------------------------------------------------------------------===//
+
+Random::Random(uint64_t seed, const std::string &name) : state(seed) {
+  for (char c : name)
+    state = (state ^ uint8_t(c)) * 0x100000001b3;
+}
+
+uint64_t Random::next() {
+  // splitmix64
+  uint64_t z = (state += 0x9e3779b97f4a7c15);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+double Random::uniform() { return double(next() >> 11) * 0x1p-53; }
+
+double Random::normal() {
+  constexpr double pi = 3.141592653589793;
+  double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
+  return radius * std::cos(2.0 * pi * uniform());
+}
+
+int64_t Random::integer(int64_t min, int64_t max) {
+  return min + int64_t(next() % uint64_t(max - min + 1));
+}
+
+HostTensor attn::run::drawTensor(const ArgInfo &arg, std::vector<int64_t> shape,
+                                 uint64_t seed, const std::vector<int> &order) {
+  Random random(seed, arg.name);
+  HostTensor tensor = HostTensor::zeros(arg.dtype, std::move(shape), order);
+  tensor.forEach([&](int64_t offset) {
+    double value;
+    if (isFloat(arg.dtype))
+      value = random.normal();
+    else if (sizeOf(arg.dtype) == 1)
+      value = random.uniform() < 0.8;
+    else
+      value = double(random.integer(0, 8));
+    storeElement(tensor.bytes.data(), arg.dtype, offset, value);
+  });
+  return tensor;
+}
+
+std::vector<int> attn::run::getOrder(const AttentionSpec &spec) {
+  if (spec.layout == "bhsd")
+    return {};
+  if (spec.sequences > 0)
+    return {1, 0, 2};
+  return spec.layout == "bshd" ? std::vector<int>{0, 2, 1, 3}
+                               : std::vector<int>{2, 0, 1, 3};
+}
+
+/// Offsets of `count` sequences that share `total` rows.
+static HostTensor drawOffsets(int64_t count, int64_t total, Random random) {
+  std::vector<int64_t> cuts = {0, total};
+  for (int64_t i = 1; i < count; ++i)
+    cuts.push_back(random.integer(0, total));
+  std::sort(cuts.begin(), cuts.end());
+  HostTensor tensor = HostTensor::zeros(DType::i32, {count + 1});
+  for (int64_t i = 0; i <= count; ++i)
+    storeElement(tensor.bytes.data(), DType::i32, i, double(cuts[i]));
+  return tensor;
+}
+
+static Result<HostTensor> drawLengths(const AttentionSpec &spec,
+                                      Random random) {
+  HostTensor tensor = HostTensor::zeros(DType::i32, {spec.b});
+  std::vector<std::string> given;
+  if (spec.lengths != "random") {
+    given = split(spec.lengths, ':');
+    if (int64_t(given.size()) != spec.b)
+      return Failure{
+          "expected lengths to be random or " + std::to_string(spec.b) +
+          " numbers joined by colons, but got '" + spec.lengths + "'"};
+  }
+  for (int64_t i = 0; i < spec.b; ++i) {
+    int64_t length = random.integer(0, spec.sk);
+    if (!given.empty()) {
+      auto value = parseInteger("lengths", given[i], 0, spec.sk);
+      if (!value)
+        return value.takeFailure();
+      length = *value;
+    }
+    storeElement(tensor.bytes.data(), DType::i32, i, double(length));
+  }
+  return tensor;
+}
+
+Result<HostTensor> attn::run::drawInput(const AttentionSpec &spec,
+                                        const ArgInfo &arg, uint64_t seed) {
+  const std::string &name = arg.name;
+  Random random(seed, name);
+  auto lead = [&](int64_t heads, int64_t rows, int64_t channels) {
+    std::vector<int64_t> shape = {spec.b, heads, rows, channels};
+    if (spec.sequences > 0)
+      shape.erase(shape.begin());
+    return drawTensor(arg, shape, seed, getOrder(spec));
+  };
+  auto broadcast = [&](const std::string &pattern) {
+    std::vector<int64_t> shape = {spec.b, spec.hq, spec.sq, spec.sk};
+    for (size_t i = 0; i < 4; ++i)
+      if (pattern[i] == '1')
+        shape[i] = 1;
+    return drawTensor(arg, shape, seed);
+  };
+  if (name == "q")
+    return lead(spec.hq, spec.sq, spec.d);
+  if (name == "k")
+    return lead(spec.hk, spec.sk, spec.d);
+  if (name == "v")
+    return lead(spec.hk, spec.sk, spec.dv);
+  if (name == "bias")
+    return broadcast(spec.bias);
+  if (name == "mask")
+    return broadcast(spec.mask);
+  if (name == "scale")
+    return HostTensor::scalar(DType::f32, *spec.scale);
+  if (name == "softcap")
+    return HostTensor::scalar(DType::f32, *spec.softcap);
+  if (name == "window_left")
+    return HostTensor::scalar(DType::i32, double(spec.window->first));
+  if (name == "window_right")
+    return HostTensor::scalar(DType::i32, double(spec.window->second));
+  if (name == "sinks")
+    return drawTensor(arg, {spec.hq}, seed);
+  if (name == "kv_lengths")
+    return drawLengths(spec, random);
+  if (name == "cu_seqlens_q")
+    return drawOffsets(spec.sequences, spec.sq, random);
+  if (name == "cu_seqlens_k")
+    return drawOffsets(spec.sequences, spec.sk, random);
+  if (name == "alibi_slopes") {
+    // The slopes of the paper, 2^(-8 (h + 1) / hq), for every batch.
+    std::vector<int64_t> shape = {spec.hq};
+    if (spec.alibi == "bh")
+      shape.insert(shape.begin(), spec.b);
+    HostTensor tensor = HostTensor::zeros(DType::f32, shape);
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      storeElement(tensor.bytes.data(), DType::f32, i,
+                   std::exp2(-8.0 * double(i % spec.hq + 1) / double(spec.hq)));
+    return tensor;
+  }
+  // A parameter of the monoid: positive, near 1.
+  return HostTensor::scalar(arg.dtype, 0.5 + random.uniform());
+}
+
+//===----------------------------------------------------------------------===//
+// Descriptions
+//===----------------------------------------------------------------------===//
+
+static int32_t toFlags(const std::string &pattern) {
+  if (pattern.empty())
+    return 0;
+  int32_t flags = ATTN_GIVEN;
+  constexpr int32_t bits[] = {ATTN_BROADCAST_BATCH, ATTN_BROADCAST_HEADS,
+                              ATTN_BROADCAST_QUERIES, ATTN_BROADCAST_KEYS};
+  for (size_t i = 0; i < 4; ++i)
+    if (pattern[i] == '1')
+      flags |= bits[i];
+  return flags;
+}
+
+AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
+                                      const std::string &monoidText,
+                                      const std::string &schedule) {
+  AttnAttentionDesc desc = {};
+  desc.structSize = sizeof(desc);
+  desc.dtype = toC(spec.dtype);
+  desc.headDim = spec.d;
+  desc.valueDim = spec.dv;
+  desc.causal = spec.causal == "none"       ? ATTN_CAUSAL_NONE
+                : spec.causal == "top_left" ? ATTN_CAUSAL_TOP_LEFT
+                                            : ATTN_CAUSAL_BOTTOM_RIGHT;
+  desc.scale = spec.scale.has_value();
+  desc.softcap = spec.softcap.has_value();
+  desc.window = spec.window.has_value();
+  desc.sinks = spec.sinks;
+  desc.lengths = !spec.lengths.empty();
+  desc.packed = spec.sequences > 0;
+  desc.bias = toFlags(spec.bias);
+  desc.mask = toFlags(spec.mask);
+  desc.biasDType = toC(spec.biasDType);
+  desc.alibi = int32_t(spec.alibi.size());
+  desc.monoid = monoidText.empty() ? spec.monoid.c_str() : monoidText.c_str();
+  desc.numOutputs = spec.outputs;
+  desc.schedule = schedule.empty() ? nullptr : schedule.c_str();
+  return desc;
+}
+
+//===----------------------------------------------------------------------===//
+// The reference
+//===----------------------------------------------------------------------===//
+
+/// Monoids of the prelude by the reference's names.
+static std::optional<Monoid> findMonoid(const std::string &name) {
+  constexpr std::pair<const char *, Monoid> table[] = {
+      {"softmax", Monoid::softmax},
+      {"softmax_max", Monoid::softmax},
+      {"softmax_entropy", Monoid::softmaxEntropy},
+      {"logsumexp", Monoid::logsumexp},
+      {"sigmoid_sum", Monoid::sigmoid},
+      {"relu_sum", Monoid::relu},
+      {"relu2_sum", Monoid::squaredRelu},
+      {"stick_breaking", Monoid::stickBreaking},
+      {"alpha_compositing", Monoid::alphaCompositing},
+      {"maxplus", Monoid::maxPlus},
+      {"welford", Monoid::welford}};
+  for (auto [key, monoid] : table)
+    if (name == key)
+      return monoid;
+  return std::nullopt;
+}
+
+static const std::vector<double> *
+findOutput(const reference::AttentionResult &result, const std::string &name) {
+  if (name == "o" || name == "mean")
+    return &result.out;
+  if (name == "var")
+    return &result.variance;
+  if (name == "lse")
+    return &result.lse;
+  if (name == "max")
+    return &result.rowMax;
+  if (name == "entropy")
+    return &result.entropy;
+  if (name == "remainder")
+    return &result.remainder;
+  return nullptr;
+}
+
+namespace {
+/// The inputs of a run, by name.
+class Inputs {
+public:
+  Inputs(const Kernel &kernel, const std::vector<HostTensor> &tensors)
+      : kernel(kernel), tensors(tensors) {}
+
+  const HostTensor *find(const std::string &name) const {
+    for (size_t i = 0; i < kernel.inputs.size(); ++i)
+      if (kernel.inputs[i].name == name)
+        return &tensors[i];
+    return nullptr;
+  }
+  /// As [b, h, s, d], with b = 1 where it is missing.
+  TensorView view(const std::string &name) const {
+    const HostTensor *tensor = find(name);
+    if (!tensor)
+      return {};
+    std::array<int64_t, 4> shape = {1, 1, 1, 1}, strides = {0, 0, 0, 0};
+    size_t lead = 4 - tensor->shape.size();
+    for (size_t i = lead; i < 4; ++i) {
+      shape[i] = tensor->shape[i - lead];
+      strides[i] = tensor->strides[i - lead];
+    }
+    return stridedView(tensor->bytes.data(), tensor->dtype, shape, strides);
+  }
+  std::vector<double> numbers(const std::string &name) const {
+    std::vector<double> result;
+    if (const HostTensor *tensor = find(name))
+      tensor->forEach([&](int64_t offset) {
+        result.push_back(
+            loadElement(tensor->bytes.data(), tensor->dtype, offset));
+      });
+    return result;
+  }
+  std::vector<int32_t> integers(const std::string &name) const {
+    std::vector<double> values = numbers(name);
+    return std::vector<int32_t>(values.begin(), values.end());
+  }
+
+private:
+  const Kernel &kernel;
+  const std::vector<HostTensor> &tensors;
+};
+} // namespace
+
+/// A mask or a bias repeated to [b, hq, sq, sk].
+static TensorView expand(TensorView view, std::array<int64_t, 4> shape) {
+  if (!view)
+    return view;
+  for (size_t i = 0; i < 4; ++i)
+    if (view.shape[i] == 1 && shape[i] != 1)
+      view.strides[i] = 0;
+  view.shape = shape;
+  return view;
+}
+
+static AttentionProblem makeProblem(const AttentionSpec &spec,
+                                    const Inputs &inputs, Monoid monoid) {
+  AttentionProblem problem;
+  problem.q = inputs.view("q");
+  problem.k = inputs.view("k");
+  problem.v = inputs.view("v");
+  problem.monoid = monoid;
+  problem.causal = spec.causal == "none"       ? Causal::none
+                   : spec.causal == "top_left" ? Causal::topLeft
+                                               : Causal::bottomRight;
+  problem.scale = spec.scale;
+  problem.softcap = spec.softcap.value_or(0.0);
+  if (spec.window)
+    std::tie(problem.windowLeft, problem.windowRight) = *spec.window;
+  std::array<int64_t, 4> pairs = {spec.b, spec.hq, spec.sq, spec.sk};
+  problem.mask = expand(inputs.view("mask"), pairs);
+  problem.bias = expand(inputs.view("bias"), pairs);
+  problem.alibiSlopes = inputs.numbers("alibi_slopes");
+  problem.sinks = inputs.numbers("sinks");
+  problem.kvLengths = inputs.integers("kv_lengths");
+  problem.cuSeqlensQ = inputs.integers("cu_seqlens_q");
+  problem.cuSeqlensK = inputs.integers("cu_seqlens_k");
+  return problem;
+}
+
+/// The part of a problem that computes one query head of one batch.
+static AttentionProblem slice(const AttentionProblem &problem, int64_t b,
+                              int64_t h) {
+  AttentionProblem part = problem;
+  int64_t heads = problem.q.shape[1];
+  int64_t group = heads / std::max<int64_t>(problem.k.shape[1], 1);
+  auto take = [&](TensorView &view, int64_t batch, int64_t head) {
+    if (!view)
+      return;
+    view.data = static_cast<const char *>(view.data) +
+                (batch * view.strides[0] + head * view.strides[1]) *
+                    int64_t(sizeOf(view.dtype));
+    view.shape[0] = view.shape[1] = 1;
+  };
+  take(part.q, b, h);
+  take(part.k, b, h / group);
+  take(part.v, b, h / group);
+  take(part.mask, b, h);
+  take(part.bias, b, h);
+  if (!problem.alibiSlopes.empty()) {
+    bool perBatch = int64_t(problem.alibiSlopes.size()) != heads;
+    part.alibiSlopes = {problem.alibiSlopes[perBatch ? b * heads + h : h]};
+  }
+  if (!problem.sinks.empty())
+    part.sinks = {problem.sinks[h]};
+  if (!problem.kvLengths.empty())
+    part.kvLengths = {problem.kvLengths[b]};
+  return part;
+}
+
+static void append(reference::AttentionResult &all,
+                   const reference::AttentionResult &part) {
+  auto join = [](std::vector<double> &to, const std::vector<double> &from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  join(all.out, part.out);
+  join(all.variance, part.variance);
+  join(all.lse, part.lse);
+  join(all.rowMax, part.rowMax);
+  join(all.entropy, part.entropy);
+  join(all.remainder, part.remainder);
+}
+
+Result<std::string>
+attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
+                          const std::vector<HostTensor> &inputs,
+                          const std::vector<HostTensor> &outputs,
+                          const Progress &progress) {
+  std::optional<Monoid> monoid = findMonoid(spec.monoid);
+  if (!monoid)
+    return Failure{"expected a monoid that the reference knows, but got '" +
+                   spec.monoid + "'"};
+  AttentionProblem problem = makeProblem(spec, Inputs(kernel, inputs), *monoid);
+  if (Status ok = validate(problem); !ok)
+    return ok.takeFailure();
+
+  reference::AttentionResult exact, emulated;
+  reference::Emulation emulation;
+  emulation.dtype = spec.dtype;
+  int64_t batches = problem.q.shape[0], heads = problem.q.shape[1];
+  for (int64_t i = 0; i < batches * heads; ++i) {
+    progress("reference: head " + std::to_string(i + 1) + " of " +
+             std::to_string(batches * heads));
+    AttentionProblem part = slice(problem, i / heads, i % heads);
+    auto one = reference::attention(part);
+    if (!one)
+      return one.takeFailure();
+    append(exact, *one);
+    auto other = reference::emulatedAttention(part, emulation);
+    if (!other)
+      return other.takeFailure();
+    append(emulated, *other);
+  }
+
+  std::string report;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string &name = kernel.outputs[i].name;
+    const std::vector<double> *want = findOutput(exact, name);
+    if (!want) {
+      report += "check " + name + ": the reference does not compute it\n";
+      continue;
+    }
+    NpyArray dense = outputs[i].toNpy();
+    std::vector<double> got;
+    for (int64_t k = 0; k < dense.size(); ++k)
+      got.push_back(dense.at(k));
+    double bound = reference::errorBound(*want, *findOutput(emulated, name),
+                                         outputs[i].dtype);
+    reference::Comparison result = reference::compare(got, *want, bound);
+    if (!result.ok)
+      return Failure{"check of output '" + name +
+                     "' failed: " + result.message};
+    char line[160];
+    std::snprintf(line, sizeof(line), "check %s: ok, error %.3g, bound %.3g\n",
+                  name.c_str(), result.maxError, bound);
+    report += line;
+  }
+  return report;
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+/// Pairs within the causal bound and the window, for one head.
+static double countPairs(const AttentionSpec &spec, int64_t sq, int64_t sk) {
+  bool bounded = spec.causal != "none" || spec.window;
+  if (!bounded)
+    return double(sq) * double(sk);
+  int64_t shift = spec.causal == "top_left" ? 0 : sk - sq;
+  double pairs = 0;
+  for (int64_t i = 0; i < sq; ++i) {
+    int64_t now = i + shift, low = 0, high = sk - 1;
+    if (spec.causal != "none")
+      high = std::min(high, now);
+    if (spec.window && spec.window->first >= 0)
+      low = std::max(low, now - spec.window->first);
+    if (spec.window && spec.window->second >= 0)
+      high = std::min(high, now + spec.window->second);
+    pairs += double(std::max<int64_t>(0, high - low + 1));
+  }
+  return pairs;
+}
+
+Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
+                          const std::vector<HostTensor> &tensors) {
+  Inputs inputs(kernel, tensors);
+  Work work;
+  std::vector<int32_t> lengths = inputs.integers("kv_lengths"),
+                       cuQ = inputs.integers("cu_seqlens_q"),
+                       cuK = inputs.integers("cu_seqlens_k");
+  int64_t count = cuQ.empty() ? spec.b : int64_t(cuQ.size()) - 1;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t sq = cuQ.empty() ? spec.sq : cuQ[i + 1] - cuQ[i];
+    int64_t sk = cuK.empty() ? spec.sk : cuK[i + 1] - cuK[i];
+    work.allPairs += double(spec.hq) * double(sq) * double(sk);
+    if (!lengths.empty())
+      sk = lengths[i];
+    work.livePairs += double(spec.hq) * countPairs(spec, sq, sk);
+  }
+  bool hasValues = inputs.find("v") != nullptr;
+  work.flops =
+      work.livePairs * 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
+  return work;
+}

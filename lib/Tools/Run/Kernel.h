@@ -1,0 +1,90 @@
+//===- Kernel.h - The C ABI with values and results -------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TOOLS_RUN_KERNEL_H
+#define ATTN_LIB_TOOLS_RUN_KERNEL_H
+
+#include "attn-c/attn.h"
+#include "attn/Support/Npy.h"
+#include "attn/Support/Result.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace attn::run {
+
+/// A tensor of our own: elements in memory in the order of `strides`.
+struct HostTensor {
+  support::DType dtype = support::DType::f32;
+  std::vector<int64_t> shape, strides;
+  std::vector<char> bytes;
+
+  /// Zeros, with the dimensions in memory in the order `order` (outermost
+  /// first; empty: as they are).
+  static HostTensor zeros(support::DType dtype, std::vector<int64_t> shape,
+                          const std::vector<int> &order = {});
+  static HostTensor fromNpy(support::NpyArray array);
+  static HostTensor scalar(support::DType dtype, double value);
+  /// Dense, last dimension fastest.
+  support::NpyArray toNpy() const;
+
+  int64_t size() const;
+  /// Calls visit(offset) for each element in row-major order.
+  template <typename F> void forEach(F visit) const {
+    std::vector<int64_t> index(shape.size(), 0);
+    for (int64_t i = 0, n = size(); i < n; ++i) {
+      int64_t offset = 0;
+      for (size_t k = 0; k < shape.size(); ++k)
+        offset += index[k] * strides[k];
+      visit(offset);
+      for (size_t k = shape.size(); k-- > 0 && ++index[k] == shape[k];)
+        index[k] = 0;
+    }
+  }
+  AttnTensor view() const;
+};
+
+support::DType fromC(AttnDType dtype);
+AttnDType toC(support::DType dtype);
+
+struct ArgInfo {
+  std::string name;
+  support::DType dtype;
+  bool isScalar;
+  std::vector<int64_t> shape;
+  std::vector<std::string> dims;
+};
+
+/// A compiled kernel and one of its entries.
+class Kernel {
+public:
+  static support::Result<Kernel> compile(const std::string &text,
+                                         const AttnCompileOptions &options,
+                                         const std::string &entry);
+  static support::Result<Kernel> compile(const AttnAttentionDesc &desc,
+                                         const AttnCompileOptions &options);
+
+  std::vector<ArgInfo> inputs, outputs;
+  const AttnKernel *get() const { return handle.get(); }
+
+  support::Result<std::vector<HostTensor>>
+  makeOutputs(const std::vector<HostTensor> &inputs,
+              const std::vector<int> &order = {}) const;
+  support::Status run(const std::vector<HostTensor> &inputs,
+                      std::vector<HostTensor> &outputs) const;
+
+private:
+  support::Status readArgs(const std::string &entry);
+
+  std::shared_ptr<AttnKernel> handle;
+  size_t entry = 0;
+};
+
+} // namespace attn::run
+
+#endif // ATTN_LIB_TOOLS_RUN_KERNEL_H

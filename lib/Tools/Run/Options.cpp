@@ -1,0 +1,377 @@
+//===- Options.cpp - The command line of attn-run -------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+using namespace attn::run;
+using namespace attn::support;
+
+const char *attn::run::helpText() {
+  return R"(usage: attn-run FILE.mlir [options]
+       attn-run --attention SPEC [options]
+
+Compiles attention for this machine, runs it, and says what came out.
+
+what to run
+  FILE.mlir                 MLIR text or bytecode, at any phase
+  --attention SPEC          attention by named options, "key=value,..."; sizes
+                            b hq hk sq sk d dv; dtype=f32|f16|bf16,
+                            causal=top_left|bottom_right, window=LEFT:RIGHT,
+                            scale=X, softcap=X, bias=11qk, mask=b11k (letters
+                            of bhqk, or 1 where it repeats), bias_dtype=f32,
+                            alibi=h|bh, sinks=1, lengths=random|N:N:...,
+                            sequences=N (packed), layout=bhsd|bshd|sbhd,
+                            monoid=NAME, outputs=N
+  --monoid FILE.mlir        use the monoid that the file defines
+  --schedule TEXT           an #attn.schedule<...> for --attention
+  --entry NAME              function to run (default: the first)
+  --target NAME             compile for this target (default: host)
+
+arguments
+  --input NAME=FILE.npy     read an input
+  --input NAME=random:2x3   draw an input of this shape; NAME=VALUE for scalars
+  --sizes b=1,sq=128,...    draw inputs that are not given, with these sizes
+  --seed N                  what is drawn (default 0)
+  --output NAME=FILE.npy    write an output
+
+what to do
+  --check                   compare with the float64 reference
+  --bench                   time it: median, GFLOP/s, GB/s
+  --bench-seconds X         for about this long (default 1)
+  --threads N               threads (default: physical cores)
+  --explain                 print the schedule and the arithmetic behind it
+  --timings                 print what each step of the compilation took
+  --until-after PHASE       print the IR after input, aggregate, schedule,
+                            tile, vector or llvm, and stop
+  --start-from PHASE        the phase that FILE.mlir has reached
+  --dump-phases-to DIR      write the IR of each phase
+  --help                    print this
+
+exit status: 0, 1 for an error or a failed check, 2 for a wrong command line
+)";
+}
+
+std::vector<std::string> attn::run::split(const std::string &text,
+                                          char separator) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  for (;;) {
+    size_t end = text.find(separator, start);
+    parts.push_back(text.substr(start, end - start));
+    if (end == std::string::npos)
+      return parts;
+    start = end + 1;
+  }
+}
+
+static Failure fail(const std::string &expected, const std::string &got) {
+  return Failure{"expected " + expected + ", but got '" + got + "'"};
+}
+
+Result<int64_t> attn::run::parseInteger(const std::string &what,
+                                        const std::string &text, int64_t min,
+                                        int64_t max) {
+  char *end = nullptr;
+  errno = 0;
+  long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end || errno || value < min || value > max)
+    return fail(what + " to be an integer between " + std::to_string(min) +
+                    " and " + std::to_string(max),
+                text);
+  return int64_t(value);
+}
+
+Result<double> attn::run::parseNumber(const std::string &what,
+                                      const std::string &text) {
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end)
+    return fail(what + " to be a number", text);
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// --attention
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Parses one value of a spec into a field.
+using Setter = std::function<Status(const std::string &)>;
+} // namespace
+
+static Setter setInteger(const char *key, int64_t &field, int64_t min,
+                         int64_t max) {
+  return [=, &field](const std::string &text) -> Status {
+    auto value = parseInteger(key, text, min, max);
+    if (!value)
+      return value.takeFailure();
+    field = *value;
+    return success();
+  };
+}
+
+static Setter setNumber(const char *key, std::optional<double> &field) {
+  return [=, &field](const std::string &text) -> Status {
+    auto value = parseNumber(key, text);
+    if (!value)
+      return value.takeFailure();
+    field = *value;
+    return success();
+  };
+}
+
+static Setter setChoice(const char *key, std::string &field,
+                        std::vector<std::string> choices) {
+  return [=, &field](const std::string &text) -> Status {
+    std::string list;
+    for (const std::string &choice : choices) {
+      if (text == choice) {
+        field = text;
+        return success();
+      }
+      list += (list.empty() ? "" : ", ") + choice;
+    }
+    return fail(std::string(key) + " to be one of " + list, text);
+  };
+}
+
+static Setter setDType(const char *key, DType &field) {
+  return [=, &field](const std::string &text) -> Status {
+    std::optional<DType> dtype = parseDType(text);
+    if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16)
+      return fail(std::string(key) + " to be f32, f16 or bf16", text);
+    field = *dtype;
+    return success();
+  };
+}
+
+static Setter setBroadcast(const char *key, std::string &field) {
+  return [=, &field](const std::string &text) -> Status {
+    bool ok = text.size() == 4;
+    for (size_t i = 0; ok && i < 4; ++i)
+      ok = text[i] == '1' || text[i] == "bhqk"[i];
+    if (!ok)
+      return fail(std::string(key) +
+                      " to be bhqk, with 1 for dimensions that repeat",
+                  text);
+    field = text;
+    return success();
+  };
+}
+
+static Result<AttentionSpec> parseSpec(const std::string &text) {
+  AttentionSpec spec;
+  constexpr int64_t maxSize = INT32_MAX;
+  int64_t outputs = 1, sinks = 0;
+  const std::map<std::string, Setter> setters = {
+      {"b", setInteger("b", spec.b, 0, maxSize)},
+      {"hq", setInteger("hq", spec.hq, 0, maxSize)},
+      {"hk", setInteger("hk", spec.hk, 0, maxSize)},
+      {"sq", setInteger("sq", spec.sq, 0, maxSize)},
+      {"sk", setInteger("sk", spec.sk, 0, maxSize)},
+      {"d", setInteger("d", spec.d, 1, maxSize)},
+      {"dv", setInteger("dv", spec.dv, 1, maxSize)},
+      {"dtype", setDType("dtype", spec.dtype)},
+      {"bias_dtype", setDType("bias_dtype", spec.biasDType)},
+      {"causal",
+       setChoice("causal", spec.causal, {"none", "top_left", "bottom_right"})},
+      {"layout", setChoice("layout", spec.layout, {"bhsd", "bshd", "sbhd"})},
+      {"alibi", setChoice("alibi", spec.alibi, {"h", "bh"})},
+      {"scale", setNumber("scale", spec.scale)},
+      {"softcap", setNumber("softcap", spec.softcap)},
+      {"bias", setBroadcast("bias", spec.bias)},
+      {"mask", setBroadcast("mask", spec.mask)},
+      {"sinks", setInteger("sinks", sinks, 0, 1)},
+      {"sequences", setInteger("sequences", spec.sequences, 0, maxSize)},
+      {"outputs", setInteger("outputs", outputs, 1, 16)},
+      {"monoid",
+       [&](const std::string &value) {
+         spec.monoid = value;
+         return success();
+       }},
+      {"lengths",
+       [&](const std::string &value) {
+         spec.lengths = value;
+         return success();
+       }},
+      {"window", [&](const std::string &value) -> Status {
+         std::vector<std::string> parts = split(value, ':');
+         if (parts.size() != 2)
+           return fail("window to be LEFT:RIGHT, as in 128:0", value);
+         auto left = parseInteger("window", parts[0], -1, INT32_MAX);
+         auto right = parseInteger("window", parts[1], -1, INT32_MAX);
+         if (!left)
+           return left.takeFailure();
+         if (!right)
+           return right.takeFailure();
+         spec.window = {*left, *right};
+         return success();
+       }}};
+
+  bool hasSk = false;
+  for (const std::string &item : split(text, ',')) {
+    size_t equals = item.find('=');
+    auto setter = setters.find(item.substr(0, equals));
+    if (equals == std::string::npos || setter == setters.end()) {
+      std::string keys;
+      for (auto &[key, unused] : setters)
+        keys += (keys.empty() ? "" : ", ") + key;
+      return fail("--attention to hold key=value with a key out of " + keys,
+                  item);
+    }
+    hasSk |= setter->first == "sk";
+    if (Status ok = setter->second(item.substr(equals + 1)); !ok)
+      return ok.takeFailure();
+  }
+  if (spec.d == 0)
+    return Failure{"expected --attention to say the head dimension, d=..."};
+  if (spec.hk == 0)
+    spec.hk = spec.hq;
+  if (spec.dv == 0)
+    spec.dv = spec.d;
+  if (!hasSk)
+    spec.sk = spec.sq;
+  spec.sinks = sinks;
+  spec.outputs = int(outputs);
+  if (spec.sequences > 0 && (!spec.bias.empty() || !spec.mask.empty() ||
+                             !spec.lengths.empty() || spec.b != 1))
+    return Failure{"expected sequences without b, bias, mask and lengths, but "
+                   "got one of them"};
+  return spec;
+}
+
+//===----------------------------------------------------------------------===//
+// The whole
+//===----------------------------------------------------------------------===//
+
+Result<Options> attn::run::parseOptions(int argc, char **argv) {
+  Options options;
+  auto text = [](std::string &field) -> Setter {
+    return [&field](const std::string &value) {
+      field = value;
+      return success();
+    };
+  };
+  auto pairs = [](std::vector<std::pair<std::string, std::string>> &field,
+                  const char *form) -> Setter {
+    return [&field, form](const std::string &value) -> Status {
+      size_t equals = value.find('=');
+      if (equals == std::string::npos || equals == 0)
+        return fail(form, value);
+      field.push_back({value.substr(0, equals), value.substr(equals + 1)});
+      return success();
+    };
+  };
+  const std::map<std::string, bool *> flags = {
+      {"--check", &options.check},     {"--bench", &options.bench},
+      {"--explain", &options.explain}, {"--timings", &options.timings},
+      {"--help", &options.help},       {"-h", &options.help}};
+  const std::map<std::string, Setter> setters = {
+      {"--attention",
+       [&](const std::string &value) -> Status {
+         auto spec = parseSpec(value);
+         if (!spec)
+           return spec.takeFailure();
+         options.attention = *spec;
+         return success();
+       }},
+      {"--entry", text(options.entry)},
+      {"--target", text(options.target)},
+      {"--start-from", text(options.startFrom)},
+      {"--until-after", text(options.untilAfter)},
+      {"--dump-phases-to", text(options.dumpPhasesTo)},
+      {"--schedule", text(options.schedule)},
+      {"--monoid", text(options.monoidFile)},
+      {"--input", pairs(options.inputs, "--input NAME=VALUE")},
+      {"--output", pairs(options.outputs, "--output NAME=FILE.npy")},
+      {"--sizes",
+       [&](const std::string &value) -> Status {
+         for (const std::string &item : split(value, ',')) {
+           size_t equals = item.find('=');
+           if (equals == std::string::npos)
+             return fail("--sizes NAME=N,...", item);
+           auto size =
+               parseInteger("--sizes", item.substr(equals + 1), 0, INT32_MAX);
+           if (!size)
+             return size.takeFailure();
+           options.sizes.push_back({item.substr(0, equals), *size});
+         }
+         return success();
+       }},
+      {"--seed",
+       [&](const std::string &value) -> Status {
+         auto seed = parseInteger("--seed", value, 0, INT64_MAX);
+         if (!seed)
+           return seed.takeFailure();
+         options.seed = *seed;
+         return success();
+       }},
+      {"--threads",
+       [&](const std::string &value) -> Status {
+         auto threads = parseInteger("--threads", value, 1, 1024);
+         if (!threads)
+           return threads.takeFailure();
+         options.threads = int(*threads);
+         return success();
+       }},
+      {"--bench-seconds", [&](const std::string &value) -> Status {
+         auto seconds = parseNumber("--bench-seconds", value);
+         if (!seconds)
+           return seconds.takeFailure();
+         options.benchSeconds = *seconds;
+         return success();
+       }}};
+
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i], name = argument;
+    if (auto flag = flags.find(argument); flag != flags.end()) {
+      *flag->second = true;
+      continue;
+    }
+    if (argument.rfind("-", 0) != 0 || argument == "-") {
+      if (!options.file.empty())
+        return fail("one file", argument);
+      options.file = argument;
+      continue;
+    }
+    // --name=value and --name value are the same.
+    std::optional<std::string> value;
+    if (size_t equals = argument.find('='); equals != std::string::npos) {
+      name = argument.substr(0, equals);
+      value = argument.substr(equals + 1);
+    }
+    auto setter = setters.find(name);
+    if (setter == setters.end())
+      return fail("an option that --help lists", argument);
+    if (!value) {
+      if (++i == argc)
+        return Failure{"expected a value after " + name + ", but got none"};
+      value = argv[i];
+    }
+    if (Status ok = setter->second(*value); !ok)
+      return ok.takeFailure();
+  }
+  if (options.help)
+    return options;
+  if (options.file.empty() == !options.attention.has_value())
+    return Failure{options.attention
+                       ? "expected a file or --attention, but got both"
+                       : "expected a file or --attention; see --help"};
+  if (!options.attention && !options.schedule.empty())
+    return Failure{"expected --schedule together with --attention, but got a "
+                   "file"};
+  if (!options.attention && !options.monoidFile.empty())
+    return Failure{"expected --monoid together with --attention, but got a "
+                   "file"};
+  return options;
+}
