@@ -1,0 +1,709 @@
+//===- Reference.cpp - Evaluates functions on attn operations -------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// Operations become Reductions here: what a score, a mask, a sink is. Named
+// options are evaluated by their definition and not through attn-to-aggregate,
+// so that the pass can be checked against them.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Interpreter/Reference.h"
+#include "RowReduction.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+#include <memory>
+
+using namespace mlir;
+using namespace mlir::attn;
+using ::attn::Algebra;
+using ::attn::Precision;
+using ::attn::ReferenceOptions;
+using ::attn::ReferenceValue;
+using ::attn::Scalar;
+using ::attn::Scalars;
+using ::attn::detail::BoundRegion;
+using ::attn::detail::Reduction;
+using ::attn::detail::Row;
+using ::attn::detail::RowReducer;
+using ::attn::detail::RowState;
+
+namespace {
+class Evaluator {
+public:
+  Evaluator(const ReferenceOptions &options)
+      : options(options),
+        precision(options.rounding == ReferenceOptions::Rounding::Exact
+                      ? Precision::F64
+                      : Precision::F32) {}
+
+  FailureOr<std::vector<ReferenceValue>>
+  run(func::FuncOp function, ArrayRef<ReferenceValue> arguments);
+
+private:
+  /// From a state of one channel to its outputs.
+  using Finalize =
+      std::function<void(ArrayRef<Scalar>, const Row &, Scalars &)>;
+
+  LogicalResult evaluate(Operation &op);
+  LogicalResult evaluateFolded(Operation &op);
+  LogicalResult evaluateAttention(AttentionOp op);
+  LogicalResult evaluateCombine(CombineOp op);
+  LogicalResult evaluateFinalize(FinalizeOp op);
+  LogicalResult evaluateAggregate(AggregateOp op);
+  LogicalResult evaluatePartial(PartialOp op);
+
+  const ReferenceValue *get(Value value) {
+    return value ? values.lookup(value).get() : nullptr;
+  }
+  std::vector<const ReferenceValue *> getAll(ValueRange range) {
+    std::vector<const ReferenceValue *> all;
+    for (Value value : range)
+      all.push_back(get(value));
+    return all;
+  }
+  double rounded(double value) const {
+    return ::attn::detail::roundTo(value, options.rounding);
+  }
+
+  FailureOr<MonoidOp> getMonoid(Operation *op);
+  FailureOr<Algebra> getAlgebra(MonoidOp monoid, ValueRange params);
+  LogicalResult checkShapes(Operation *op, const Reduction &reduction);
+  /// Scores, masks and the left factor of an aggregate or a partial.
+  template <typename OpT>
+  LogicalResult getReduction(OpT op, Reduction &reduction);
+  /// The op's own region; where it is empty the monoid's.
+  FailureOr<Finalize> getFinalize(Region &region, MonoidOp monoid,
+                                  ValueRange params, ValueRange captures);
+  void reduceRows(Operation *op, RowReducer &reducer,
+                  const Reduction &reduction, const Finalize &finalize,
+                  ArrayRef<bool> perChannel);
+  void forEachRow(const Reduction &reduction,
+                  function_ref<void(const Row &, int64_t index)> body);
+  /// Makes the results of an op, filled with zeros.
+  ReferenceValue &define(Value result, std::vector<int64_t> shape);
+
+  const ReferenceOptions &options;
+  Precision precision;
+  DenseMap<Value, std::shared_ptr<ReferenceValue>> values;
+};
+} // namespace
+
+ReferenceValue &Evaluator::define(Value result, std::vector<int64_t> shape) {
+  auto value = std::make_shared<ReferenceValue>();
+  value->shape = std::move(shape);
+  value->data.assign(value->size(), 0.0);
+  values[result] = value;
+  return *value;
+}
+
+//===----------------------------------------------------------------------===//
+// What ops say
+//===----------------------------------------------------------------------===//
+
+FailureOr<MonoidOp> Evaluator::getMonoid(Operation *op) {
+  FlatSymbolRefAttr ref = getMonoidRef(op);
+  if (MonoidOp monoid = lookupMonoid(op, ref))
+    return monoid;
+  return op->emitOpError("expected '@")
+         << ref.getValue() << "' to be an attn.monoid of this module; "
+         << "attn-import-prelude adds those that ship";
+}
+
+FailureOr<Algebra> Evaluator::getAlgebra(MonoidOp monoid, ValueRange params) {
+  FailureOr<Algebra> algebra = Algebra::compile(monoid);
+  if (succeeded(algebra))
+    for (Value param : params)
+      algebra->params.push_back(Scalar::ofFloat(get(param)->data[0]));
+  return algebra;
+}
+
+LogicalResult Evaluator::checkShapes(Operation *op,
+                                     const Reduction &reduction) {
+  auto extents = [&](const ReferenceValue &value) {
+    bool packed = reduction.isPacked();
+    return std::array<int64_t, 3>{packed ? 0 : value.shape[0],
+                                  value.shape[packed ? 0 : 1],
+                                  value.shape[packed ? 1 : 2]};
+  };
+  auto fits = [&](const std::vector<const ReferenceValue *> &operands,
+                  const ReferenceValue &like) {
+    return llvm::all_of(operands, [&](const ReferenceValue *operand) {
+      return extents(*operand) == extents(like);
+    });
+  };
+  const ReferenceValue &q = *reduction.queries[0], &k = *reduction.keys[0];
+  int64_t hq = extents(q)[1], hk = extents(k)[1];
+  if (!fits(reduction.queries, q) || !fits(reduction.keys, k) ||
+      !fits(reduction.values, k) || extents(q)[0] != extents(k)[0] ||
+      (hk ? hq % hk != 0 : hq != 0))
+    return op->emitOpError("expected queries, keys and values whose batches, "
+                           "heads and rows fit together");
+  if (reduction.lengths &&
+      int64_t(reduction.lengths->data.size()) != extents(q)[0])
+    return op->emitOpError("expected one key length for each batch, but got ")
+           << reduction.lengths->data.size();
+  if (!reduction.isPacked())
+    return success();
+  for (auto [offsets, rows] : {std::pair(reduction.cuQ, extents(q)[2]),
+                               std::pair(reduction.cuK, extents(k)[2])}) {
+    const std::vector<double> &cu = offsets->data;
+    if (cu.empty() || cu.size() != reduction.cuQ->data.size() ||
+        !llvm::is_sorted(cu) || cu.front() < 0 || cu.back() > double(rows))
+      return op->emitOpError("expected row offsets that ascend from 0 to at "
+                             "most the number of rows");
+  }
+  return success();
+}
+
+static Scalars rowScalars(const Row &row) {
+  return {Scalar::ofInt(row.batch), Scalar::ofInt(row.head),
+          Scalar::ofInt(row.position)};
+}
+
+template <typename OpT>
+LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
+  reduction.queries = getAll(op.getQueries());
+  reduction.keys = getAll(op.getKeys());
+  reduction.values = getAll(op.getValues());
+  reduction.lengths = get(op.getLengths());
+  reduction.cuQ = get(op.getCuQ());
+  reduction.cuK = get(op.getCuK());
+  if (failed(checkShapes(op, reduction)))
+    return failure();
+  std::vector<const ReferenceValue *> captures = getAll(op.getCaptures());
+
+  reduction.score = [](ArrayRef<double> dots, const Row &, int64_t,
+                       SmallVectorImpl<double> &scores) {
+    llvm::append_range(scores, dots);
+  };
+  if (!op.getScore().empty()) {
+    FailureOr<BoundRegion> region =
+        BoundRegion::compile(op.getScore(), captures);
+    if (failed(region))
+      return failure();
+    reduction.score = [region = std::move(*region), precision = precision](
+                          ArrayRef<double> dots, const Row &row, int64_t key,
+                          SmallVectorImpl<double> &scores) {
+      Scalars arguments, results;
+      for (double dot : dots)
+        arguments.push_back(Scalar::ofFloat(dot));
+      llvm::append_range(arguments, rowScalars(row));
+      arguments.push_back(Scalar::ofInt(key));
+      region.evaluate(arguments, results, precision);
+      for (Scalar score : results)
+        scores.push_back(score.f);
+    };
+  }
+  if (!op.getMask().empty()) {
+    FailureOr<BoundRegion> region =
+        BoundRegion::compile(op.getMask(), captures);
+    if (failed(region))
+      return failure();
+    reduction.isLive = [region = std::move(*region),
+                        precision = precision](const Row &row, int64_t key) {
+      Scalars arguments = rowScalars(row), results;
+      arguments.push_back(Scalar::ofInt(key));
+      region.evaluate(arguments, results, precision);
+      return results[0].i != 0;
+    };
+  }
+  if (!op.getInit().empty()) {
+    FailureOr<BoundRegion> region =
+        BoundRegion::compile(op.getInit(), captures);
+    if (failed(region))
+      return failure();
+    reduction.init = [region = std::move(*region),
+                      precision = precision](const Row &row) {
+      Scalars results;
+      region.evaluate(rowScalars(row), results, precision);
+      return results;
+    };
+  }
+  return success();
+}
+
+FailureOr<Evaluator::Finalize> Evaluator::getFinalize(Region &region,
+                                                      MonoidOp monoid,
+                                                      ValueRange params,
+                                                      ValueRange captures) {
+  bool isOwn = !region.empty();
+  FailureOr<BoundRegion> bound = BoundRegion::compile(
+      isOwn ? region : monoid.getFinalize(), getAll(isOwn ? captures : params));
+  if (failed(bound))
+    return failure();
+  return Finalize([bound = std::move(*bound), isOwn,
+                   precision = precision](ArrayRef<Scalar> state,
+                                          const Row &row, Scalars &results) {
+    Scalars arguments(state);
+    if (isOwn)
+      llvm::append_range(arguments, rowScalars(row));
+    bound.evaluate(arguments, results, precision);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+void Evaluator::forEachRow(
+    const Reduction &reduction,
+    function_ref<void(const Row &, int64_t index)> body) {
+  for (int64_t b = 0; b < reduction.numBatches(); ++b)
+    for (int64_t h = 0; h < reduction.numHeads(); ++h)
+      for (int64_t i = 0; i < reduction.numRows(b); ++i) {
+        Row row{b, h, i};
+        int64_t index = reduction.rowIndex(row);
+        if (index % std::max<int64_t>(options.rowStride, 1) ==
+            options.rowOffset)
+          body(row, index);
+      }
+}
+
+void Evaluator::reduceRows(Operation *op, RowReducer &reducer,
+                           const Reduction &reduction, const Finalize &finalize,
+                           ArrayRef<bool> perChannel) {
+  int64_t channels = reduction.numChannels();
+  std::vector<ReferenceValue *> outputs;
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    std::vector<int64_t> shape = reduction.rowShape();
+    if (perChannel[i])
+      shape.push_back(channels);
+    outputs.push_back(&define(result, shape));
+  }
+  forEachRow(reduction, [&](const Row &row, int64_t index) {
+    RowState state =
+        reducer.reduce(row, 0, reduction.numKeys(row.batch), /*withInit=*/true);
+    Scalars results;
+    for (int64_t d = 0; d < std::max<int64_t>(channels, 1); ++d) {
+      finalize(reducer.channel(state, d), row, results);
+      for (auto [i, output] : llvm::enumerate(outputs)) {
+        if (perChannel[i])
+          output->data[index * channels + d] = rounded(results[i].f);
+        else if (d == 0)
+          output->data[index] = rounded(results[i].f);
+      }
+    }
+  });
+}
+
+LogicalResult Evaluator::evaluateAggregate(AggregateOp op) {
+  Reduction reduction;
+  FailureOr<MonoidOp> monoid = getMonoid(op);
+  if (failed(monoid) || failed(getReduction(op, reduction)))
+    return failure();
+  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
+  FailureOr<Finalize> finalize =
+      getFinalize(op.getFinalize(), *monoid, op.getParams(), op.getCaptures());
+  if (failed(algebra) || failed(finalize))
+    return failure();
+  RowReducer reducer(std::move(*algebra), reduction, options.rounding);
+  reduceRows(op, reducer, reduction, *finalize,
+             op.getFinalize().empty()
+                 ? getPerChannelOutputs(*monoid)
+                 : getPerChannelOutputs(op.getFinalize(), monoid->getNumStats(),
+                                        monoid->getComponents()));
+  return success();
+}
+
+LogicalResult Evaluator::evaluatePartial(PartialOp op) {
+  Reduction reduction;
+  FailureOr<MonoidOp> monoid = getMonoid(op);
+  if (failed(monoid) || failed(getReduction(op, reduction)))
+    return failure();
+  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
+  if (failed(algebra))
+    return failure();
+  RowReducer reducer(std::move(*algebra), reduction, options.rounding);
+
+  int64_t splits = op.getSplits();
+  int64_t tile = op.getScheduleAttr() ? op.getScheduleAttr().getBlockK() : 1;
+  int64_t channels = reduction.numChannels(), numRows = 1;
+  for (int64_t extent : reduction.rowShape())
+    numRows *= extent;
+  unsigned numStats = reducer.algebra.numStats;
+  std::vector<ReferenceValue *> outputs;
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    std::vector<int64_t> shape = reduction.rowShape();
+    shape.insert(shape.begin(), splits);
+    if (i >= numStats && reducer.algebra.isValue[i - numStats])
+      shape.push_back(channels);
+    outputs.push_back(&define(result, shape));
+  }
+  forEachRow(reduction, [&](const Row &row, int64_t index) {
+    int64_t numKeys = reduction.numKeys(row.batch);
+    int64_t tiles = (numKeys + tile - 1) / tile;
+    int64_t part = (tiles + splits - 1) / splits * tile;
+    for (int64_t s = 0; s < splits; ++s) {
+      RowState state = reducer.reduce(row, std::min(s * part, numKeys),
+                                      std::min((s + 1) * part, numKeys),
+                                      /*withInit=*/s == 0);
+      int64_t at = s * numRows + index;
+      for (int64_t d = 0; d < std::max<int64_t>(channels, 1); ++d) {
+        Scalars scalars = reducer.channel(state, d);
+        for (auto [i, output] : llvm::enumerate(outputs)) {
+          if (i >= numStats && reducer.algebra.isValue[i - numStats]) {
+            if (d < channels)
+              output->data[at * channels + d] = scalars[i].f;
+          } else if (d == 0) {
+            output->data[at] = scalars[i].f;
+          }
+        }
+      }
+    }
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention by its definition
+//===----------------------------------------------------------------------===//
+
+/// An element of a tensor that broadcasts to `position` by its trailing
+/// dimensions and those of size 1.
+static double readBroadcast(const ReferenceValue &tensor,
+                            ArrayRef<int64_t> position) {
+  position = position.take_back(tensor.shape.size());
+  int64_t at = 0;
+  for (auto [extent, index] : llvm::zip(tensor.shape, position))
+    at = at * extent + std::clamp<int64_t>(extent == 1 ? 0 : index, 0,
+                                           std::max<int64_t>(extent - 1, 0));
+  return tensor.data.empty() ? 0.0 : tensor.data[at];
+}
+
+LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
+  Reduction reduction;
+  reduction.queries = {get(op.getQuery())};
+  reduction.keys = {get(op.getKey())};
+  reduction.values = getAll(op.getValue());
+  reduction.lengths = get(op.getLengths());
+  reduction.cuQ = get(op.getCuQ());
+  reduction.cuK = get(op.getCuK());
+  FailureOr<MonoidOp> monoid = getMonoid(op);
+  if (failed(monoid) || failed(checkShapes(op, reduction)))
+    return failure();
+  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
+  Region none; // the monoid's own outputs
+  FailureOr<Finalize> finalize = getFinalize(none, *monoid, op.getParams(), {});
+  if (failed(algebra) || failed(finalize))
+    return failure();
+
+  std::vector<const ReferenceValue *> captures = getAll(op.getCaptures());
+  std::optional<BoundRegion> scoreRegion, maskRegion;
+  for (auto [region, into] : {std::pair(&op.getScore(), &scoreRegion),
+                              {&op.getMask(), &maskRegion}}) {
+    if (region->empty())
+      continue;
+    FailureOr<BoundRegion> bound = BoundRegion::compile(*region, captures);
+    if (failed(bound))
+      return failure();
+    *into = std::move(*bound);
+  }
+
+  auto scalarOr = [&](Value value, double otherwise) {
+    return value ? get(value)->data[0] : otherwise;
+  };
+  int64_t depth = reduction.queries[0]->shape.back();
+  double scale = scalarOr(op.getScale(), rounded(1.0 / std::sqrt(depth)));
+  double softcap = scalarOr(op.getSoftcap(), 0.0);
+  bool hasLeft = bool(op.getWindowLeft()), hasRight = bool(op.getWindowRight());
+  double left = scalarOr(op.getWindowLeft(), -1.0);
+  double right = scalarOr(op.getWindowRight(), -1.0);
+  const ReferenceValue *bias = get(op.getBias()), *alibi = get(op.getAlibi());
+  const ReferenceValue *mask = get(op.getMaskTensor());
+  const ReferenceValue *sinks = get(op.getSinks());
+  Causal causal = op.getCausal();
+
+  // The key that is "now" for a row.
+  auto diagonal = [&](const Row &row, bool topLeft) {
+    return topLeft ? row.position
+                   : row.position + reduction.numKeys(row.batch) -
+                         reduction.numRows(row.batch);
+  };
+  reduction.score = [&](ArrayRef<double> dots, const Row &row, int64_t key,
+                        SmallVectorImpl<double> &scores) {
+    double s = rounded(dots[0] * scale);
+    if (op.getSoftcap())
+      s = rounded(softcap * rounded(std::tanh(rounded(s / softcap))));
+    if (scoreRegion) {
+      Scalars arguments = {Scalar::ofFloat(s)}, results;
+      llvm::append_range(arguments, rowScalars(row));
+      arguments.push_back(Scalar::ofInt(key));
+      scoreRegion->evaluate(arguments, results, precision);
+      s = rounded(results[0].f);
+    }
+    if (bias)
+      s = rounded(
+          s + readBroadcast(*bias, {row.batch, row.head, row.position, key}));
+    if (alibi) {
+      double slope = readBroadcast(*alibi, {row.batch, row.head});
+      double distance = std::abs(diagonal(row, false) - key);
+      s = rounded(s - rounded(slope * distance));
+    }
+    scores.push_back(s);
+  };
+  reduction.isLive = [&](const Row &row, int64_t key) {
+    double now = diagonal(row, causal == Causal::top_left);
+    if (causal != Causal::none && double(key) > now)
+      return false;
+    if (hasLeft && left >= 0 && now - double(key) > left)
+      return false;
+    if (hasRight && right >= 0 && double(key) - now > right)
+      return false;
+    if (mask &&
+        readBroadcast(*mask, {row.batch, row.head, row.position, key}) == 0.0)
+      return false;
+    if (!maskRegion)
+      return true;
+    Scalars arguments = rowScalars(row), results;
+    arguments.push_back(Scalar::ofInt(key));
+    maskRegion->evaluate(arguments, results, precision);
+    return results[0].i != 0;
+  };
+
+  RowReducer reducer(std::move(*algebra), reduction, options.rounding);
+  if (sinks)
+    reduction.init = [&](const Row &row) {
+      // A key with the sink as its score and without a value.
+      const Algebra &algebra = reducer.algebra;
+      Scalars state = algebra.lift(readBroadcast(*sinks, {row.head}), {}, 0);
+      for (unsigned i = 0; i < algebra.numComponents; ++i)
+        if (algebra.isValue[i])
+          state[algebra.numStats + i] = Scalar::ofFloat(0.0);
+      return state;
+    };
+  reduceRows(op, reducer, reduction, *finalize, getPerChannelOutputs(*monoid));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// States as values
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// States [rows..., (channels)] of a monoid, read by row and channel.
+struct StateReader {
+  StateReader(const Algebra &algebra,
+              const std::vector<const ReferenceValue *> &states)
+      : algebra(algebra), states(states) {
+    for (unsigned i = 0; i < states.size(); ++i)
+      if (isValue(i))
+        channels = states[i]->shape.back();
+    rows = states[0]->shape;
+    if (isValue(0))
+      rows.pop_back();
+    for (int64_t extent : rows)
+      numRows *= extent;
+  }
+  bool isValue(unsigned i) const {
+    return i >= algebra.numStats && algebra.isValue[i - algebra.numStats];
+  }
+  Scalars read(int64_t row, int64_t channel) const {
+    Scalars state;
+    for (auto [i, value] : llvm::enumerate(states)) {
+      bool wide = isValue(i);
+      if (wide && channel >= channels)
+        state.push_back(Scalar::ofFloat(0.0));
+      else
+        state.push_back(Scalar::ofFloat(
+            value->data[wide ? row * channels + channel : row]));
+    }
+    return state;
+  }
+  LogicalResult verify(Operation *op) const {
+    for (auto [i, value] : llvm::enumerate(states)) {
+      std::vector<int64_t> want = rows;
+      if (isValue(i))
+        want.push_back(channels);
+      if (value->shape != want)
+        return op->emitOpError("expected states over the same rows");
+    }
+    return success();
+  }
+
+  const Algebra &algebra;
+  std::vector<const ReferenceValue *> states;
+  std::vector<int64_t> rows;
+  int64_t numRows = 1, channels = 0;
+};
+} // namespace
+
+LogicalResult Evaluator::evaluateCombine(CombineOp op) {
+  FailureOr<MonoidOp> monoid = getMonoid(op);
+  if (failed(monoid))
+    return failure();
+  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
+  if (failed(algebra))
+    return failure();
+  algebra->precision = precision;
+  StateReader reader(*algebra, getAll(op.getStates()));
+  if (failed(reader.verify(op)))
+    return failure();
+  int64_t parts = reader.rows.front();
+  int64_t numRows = parts ? reader.numRows / parts : 0;
+  std::vector<ReferenceValue *> outputs;
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    std::vector<int64_t> shape = reader.states[i]->shape;
+    shape.erase(shape.begin());
+    outputs.push_back(&define(result, shape));
+  }
+  for (int64_t row = 0; row < numRows; ++row)
+    for (int64_t d = 0; d < std::max<int64_t>(reader.channels, 1); ++d) {
+      Scalars product = algebra->emptyState();
+      for (int64_t part = 0; part < parts; ++part)
+        product =
+            algebra->multiply(product, reader.read(part * numRows + row, d));
+      for (auto [i, output] : llvm::enumerate(outputs)) {
+        if (!reader.isValue(i))
+          output->data[row] = product[i].f;
+        else if (d < reader.channels)
+          output->data[row * reader.channels + d] = product[i].f;
+      }
+    }
+  return success();
+}
+
+LogicalResult Evaluator::evaluateFinalize(FinalizeOp op) {
+  FailureOr<MonoidOp> monoid = getMonoid(op);
+  if (failed(monoid))
+    return failure();
+  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
+  FailureOr<Finalize> finalize =
+      getFinalize(op.getFinalize(), *monoid, op.getParams(), op.getCaptures());
+  if (failed(algebra) || failed(finalize))
+    return failure();
+  StateReader reader(*algebra, getAll(op.getStates()));
+  if (failed(reader.verify(op)))
+    return failure();
+  SmallVector<bool> perChannel =
+      op.getFinalize().empty()
+          ? getPerChannelOutputs(*monoid)
+          : getPerChannelOutputs(op.getFinalize(), monoid->getNumStats(),
+                                 monoid->getComponents());
+  std::vector<ReferenceValue *> outputs;
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    std::vector<int64_t> shape = reader.rows;
+    if (perChannel[i])
+      shape.push_back(reader.channels);
+    outputs.push_back(&define(result, shape));
+  }
+  // Rows are [b, h, i] or, packed, [h, i].
+  size_t rank = reader.rows.size();
+  int64_t length = rank >= 1 ? reader.rows[rank - 1] : 1;
+  int64_t heads = rank >= 2 ? reader.rows[rank - 2] : 1;
+  Scalars results;
+  for (int64_t index = 0; index < reader.numRows; ++index) {
+    Row row{index / (length * heads), index / length % heads, index % length};
+    for (int64_t d = 0; d < std::max<int64_t>(reader.channels, 1); ++d) {
+      (*finalize)(reader.read(index, d), row, results);
+      for (auto [i, output] : llvm::enumerate(outputs)) {
+        if (!perChannel[i])
+          output->data[index] = rounded(results[i].f);
+        else if (d < reader.channels)
+          output->data[index * reader.channels + d] = rounded(results[i].f);
+      }
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+/// Scalar operations between the reductions: by their own folders.
+LogicalResult Evaluator::evaluateFolded(Operation &op) {
+  SmallVector<Attribute> operands;
+  for (Value operand : op.getOperands()) {
+    const ReferenceValue *value = get(operand);
+    Type type = operand.getType();
+    Attribute attr;
+    if (isa<FloatType>(type))
+      attr = FloatAttr::get(type, value->data[0]);
+    else if (type.isIntOrIndex())
+      attr = IntegerAttr::get(type, int64_t(value->data[0]));
+    operands.push_back(attr);
+  }
+  SmallVector<OpFoldResult> results;
+  if (failed(op.fold(operands, results)) ||
+      results.size() != op.getNumResults())
+    return op.emitOpError("cannot be evaluated between reductions");
+  for (auto [result, folded] : llvm::zip(op.getResults(), results)) {
+    if (auto same = dyn_cast<Value>(folded)) {
+      values[result] = values.lookup(same);
+      continue;
+    }
+    double value;
+    auto attr = cast<Attribute>(folded);
+    if (auto number = dyn_cast<FloatAttr>(attr))
+      value = number.getValueAsDouble();
+    else if (auto number = dyn_cast<IntegerAttr>(attr))
+      value = number.getType().isInteger(1)
+                  ? double(number.getValue().getZExtValue())
+                  : double(number.getValue().getSExtValue());
+    else
+      return op.emitOpError("cannot be evaluated between reductions");
+    define(result, {}).data[0] = value;
+  }
+  return success();
+}
+
+LogicalResult Evaluator::evaluate(Operation &op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](AttentionOp op) { return evaluateAttention(op); })
+      .Case([&](AggregateOp op) { return evaluateAggregate(op); })
+      .Case([&](PartialOp op) { return evaluatePartial(op); })
+      .Case([&](CombineOp op) { return evaluateCombine(op); })
+      .Case([&](FinalizeOp op) { return evaluateFinalize(op); })
+      .Case([&](tensor::DimOp op) -> LogicalResult {
+        const std::vector<int64_t> &shape = get(op.getSource())->shape;
+        auto dim = static_cast<size_t>(get(op.getIndex())->data[0]);
+        if (dim >= shape.size())
+          return op.emitOpError("expected a dimension of the tensor");
+        define(op.getResult(), {}).data[0] = double(shape[dim]);
+        return success();
+      })
+      .Default([&](Operation *op) { return evaluateFolded(*op); });
+}
+
+FailureOr<std::vector<ReferenceValue>>
+Evaluator::run(func::FuncOp function, ArrayRef<ReferenceValue> arguments) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("expected a function of one block to evaluate");
+  Block &body = function.getBody().front();
+  if (arguments.size() != body.getNumArguments())
+    return function.emitOpError("expected ")
+           << body.getNumArguments() << " arguments, but got "
+           << arguments.size();
+  for (auto [argument, value] : llvm::zip(body.getArguments(), arguments)) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    bool fits = type ? type.getRank() == int64_t(value.shape.size())
+                     : value.shape.empty();
+    for (size_t i = 0; fits && i < value.shape.size(); ++i)
+      fits = type.isDynamicDim(i) || type.getDimSize(i) == value.shape[i];
+    if (!fits || int64_t(value.data.size()) != value.size())
+      return function.emitOpError("expected argument ")
+             << argument.getArgNumber() << " to be of type "
+             << argument.getType() << ", but got other sizes";
+    values[argument] = std::make_shared<ReferenceValue>(value);
+  }
+  for (Operation &op : body.without_terminator())
+    if (failed(evaluate(op)))
+      return failure();
+  std::vector<ReferenceValue> results;
+  for (Value result : body.getTerminator()->getOperands())
+    results.push_back(*values.lookup(result));
+  return results;
+}
+
+namespace attn {
+FailureOr<std::vector<ReferenceValue>>
+evaluateReference(func::FuncOp function, ArrayRef<ReferenceValue> arguments,
+                  const ReferenceOptions &options) {
+  return Evaluator(options).run(function, arguments);
+}
+} // namespace attn

@@ -1,0 +1,287 @@
+//===- RowReduction.cpp - Reduces rows key by key -------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowReduction.h"
+#include "attn/Support/Float16.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+using namespace attn;
+using namespace attn::detail;
+using mlir::Type;
+
+double detail::roundTo(double value, ReferenceOptions::Rounding rounding) {
+  switch (rounding) {
+  case ReferenceOptions::Rounding::Exact:
+    return value;
+  case ReferenceOptions::Rounding::F32:
+    return static_cast<float>(value);
+  case ReferenceOptions::Rounding::F16:
+    return support::roundToF16(value);
+  case ReferenceOptions::Rounding::BF16:
+    return support::roundToBF16(value);
+  }
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// BoundRegion
+//===----------------------------------------------------------------------===//
+
+llvm::FailureOr<BoundRegion>
+BoundRegion::compile(mlir::Region &region,
+                     llvm::ArrayRef<const ReferenceValue *> captures) {
+  llvm::FailureOr<RegionProgram> program = RegionProgram::compile(region);
+  if (llvm::failed(program))
+    return llvm::failure();
+  BoundRegion bound;
+  bound.program = std::move(*program);
+  bound.tensors = captures;
+  unsigned first = region.getNumArguments() - captures.size();
+  for (auto [i, capture] : llvm::enumerate(captures)) {
+    Type type = region.getArgument(first + i).getType();
+    bool isFloat = mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(type));
+    bound.isFloat.push_back(isFloat);
+    bool isTensor = mlir::isa<mlir::ShapedType>(type);
+    double value = isTensor ? 0.0 : capture->data[0];
+    bound.scalars.push_back(isFloat ? Scalar::ofFloat(value)
+                                    : Scalar::ofInt(int64_t(value)));
+  }
+  return bound;
+}
+
+void BoundRegion::evaluate(llvm::ArrayRef<Scalar> leading,
+                           llvm::SmallVectorImpl<Scalar> &results,
+                           Precision precision) const {
+  llvm::SmallVector<Scalar, 16> arguments(leading);
+  arguments.append(scalars.begin(), scalars.end());
+  auto read = [&](unsigned argument, llvm::ArrayRef<int64_t> indices) {
+    unsigned capture = argument - leading.size();
+    const ReferenceValue &tensor = *tensors[capture];
+    // As compiled code does: positions are clamped into the tensor.
+    int64_t at = 0;
+    bool isEmpty = tensor.data.empty();
+    for (auto [extent, index] : llvm::zip(tensor.shape, indices))
+      at = at * extent + std::clamp<int64_t>(index, 0, extent ? extent - 1 : 0);
+    double value = isEmpty ? 0.0 : tensor.data[at];
+    return isFloat[capture] ? Scalar::ofFloat(value)
+                            : Scalar::ofInt(int64_t(value));
+  };
+  program.evaluate(arguments, results, precision, read);
+}
+
+//===----------------------------------------------------------------------===//
+// Reduction
+//===----------------------------------------------------------------------===//
+
+int64_t Reduction::numRows(int64_t batch) const {
+  if (isPacked())
+    return int64_t(cuQ->data[batch + 1]) - int64_t(cuQ->data[batch]);
+  return queries[0]->shape[2];
+}
+
+int64_t Reduction::numKeys(int64_t batch) const {
+  if (isPacked())
+    return int64_t(cuK->data[batch + 1]) - int64_t(cuK->data[batch]);
+  int64_t capacity = keys[0]->shape[2];
+  if (!lengths)
+    return capacity;
+  return std::clamp<int64_t>(int64_t(lengths->data[batch]), 0, capacity);
+}
+
+int64_t Reduction::rowIndex(const Row &row) const {
+  if (isPacked())
+    return row.head * queries[0]->shape[1] + int64_t(cuQ->data[row.batch]) +
+           row.position;
+  return (row.batch * numHeads() + row.head) * queries[0]->shape[2] +
+         row.position;
+}
+
+std::vector<int64_t> Reduction::rowShape() const {
+  std::vector<int64_t> shape = queries[0]->shape;
+  shape.pop_back();
+  return shape;
+}
+
+/// Row `position` of batch `batch` and head `head` of an operand.
+static const double *operandRow(const ReferenceValue &operand,
+                                const ReferenceValue *offsets, int64_t batch,
+                                int64_t head, int64_t position) {
+  int64_t heads = operand.shape[offsets ? 0 : 1];
+  int64_t rows = operand.shape[offsets ? 1 : 2];
+  int64_t row = offsets ? head * rows + int64_t(offsets->data[batch]) + position
+                        : (batch * heads + head) * rows + position;
+  return operand.data.data() + row * operand.shape.back();
+}
+
+//===----------------------------------------------------------------------===//
+// RowReducer
+//===----------------------------------------------------------------------===//
+
+RowReducer::RowReducer(Algebra algebraToUse, const Reduction &reduction,
+                       ReferenceOptions::Rounding rounding)
+    : algebra(std::move(algebraToUse)), reduction(reduction),
+      rounding(rounding) {
+  algebra.precision = isExact() ? Precision::F64 : Precision::F32;
+}
+
+double RowReducer::rounded(double value) const {
+  return roundTo(value, rounding);
+}
+
+RowState RowReducer::emptyState() const {
+  RowState state;
+  Scalars empty = algebra.emptyState();
+  state.stats.assign(empty.begin(), empty.begin() + algebra.numStats);
+  for (unsigned i = 0; i < algebra.numComponents; ++i) {
+    double value = empty[algebra.numStats + i].f;
+    if (algebra.isValue[i])
+      state.values.emplace_back(reduction.numChannels(), value);
+    else
+      state.units.push_back(value);
+  }
+  return state;
+}
+
+Scalars RowReducer::channel(const RowState &state, int64_t channel) const {
+  Scalars scalars(state.stats);
+  unsigned unit = 0, value = 0;
+  for (unsigned i = 0; i < algebra.numComponents; ++i) {
+    double x = 0.0;
+    if (!algebra.isValue[i])
+      x = state.units[unit++];
+    else if (const auto &row = state.values[value++];
+             channel < int64_t(row.size()))
+      x = row[channel];
+    scalars.push_back(Scalar::ofFloat(x));
+  }
+  return scalars;
+}
+
+void RowReducer::appendKey(RowState &state, llvm::ArrayRef<double> scores,
+                           llvm::ArrayRef<const double *> values, int64_t key) {
+  Scalars lifted = algebra.lift(scores, {}, key);
+  llvm::ArrayRef<Scalar> stat =
+      llvm::ArrayRef(lifted).take_front(algebra.numStats);
+  Scalars next = algebra.combine(state.stats, stat);
+  double alpha = 1.0, beta = 1.0;
+  switch (algebra.kind) {
+  case mlir::attn::MonoidKind::cocycle:
+    if (algebra.numStats) {
+      bool fromIdentity = algebra.isIdentity(state.stats);
+      alpha = fromIdentity ? 0.0 : rounded(algebra.rescale(state.stats, next));
+      beta =
+          algebra.isIdentity(stat) ? 0.0 : rounded(algebra.rescale(stat, next));
+    }
+    break;
+  case mlir::attn::MonoidKind::suffix:
+    alpha = rounded(algebra.gate(stat));
+    break;
+  case mlir::attn::MonoidKind::prefix:
+    beta = rounded(algebra.gate(state.stats));
+    break;
+  case mlir::attn::MonoidKind::general:
+    break;
+  }
+  // A factor of 0 selects: what it multiplies may be infinite.
+  auto times = [](double factor, double x) {
+    return factor == 0.0 ? 0.0 : factor * x;
+  };
+  unsigned unit = 0, value = 0;
+  for (unsigned i = 0; i < algebra.numComponents; ++i) {
+    double weight = rounded(times(beta, lifted[algebra.numStats + i].f));
+    if (!algebra.isValue[i]) {
+      double &x = state.units[unit++];
+      x = accumulated(accumulated(times(alpha, x)) + weight);
+      continue;
+    }
+    const double *row = values[value];
+    std::vector<double> &sums = state.values[value++];
+    for (size_t d = 0; d < sums.size(); ++d)
+      sums[d] =
+          accumulated(accumulated(times(alpha, sums[d])) + weight * row[d]);
+  }
+  state.stats = next;
+}
+
+void RowReducer::appendGeneral(RowState &state, llvm::ArrayRef<double> scores,
+                               llvm::ArrayRef<const double *> values,
+                               int64_t key) {
+  RowState next = state;
+  int64_t channels = std::max<int64_t>(reduction.numChannels(), 1);
+  llvm::SmallVector<double, 2> at(values.size());
+  for (int64_t d = 0; d < channels; ++d) {
+    for (auto [x, row] : llvm::zip(at, values))
+      x = row[d];
+    Scalars product =
+        algebra.combine(channel(state, d), algebra.lift(scores, at, key));
+    llvm::copy(llvm::ArrayRef(product).take_front(algebra.numStats),
+               next.stats.begin());
+    unsigned unit = 0, value = 0;
+    for (unsigned i = 0; i < algebra.numComponents; ++i) {
+      double x = accumulated(product[algebra.numStats + i].f);
+      if (algebra.isValue[i])
+        next.values[value++][d] = x;
+      else
+        next.units[unit++] = x;
+    }
+  }
+  state = std::move(next);
+}
+
+RowState RowReducer::reduce(const Row &row, int64_t begin, int64_t end,
+                            bool withInit) {
+  RowState state = emptyState();
+  if (withInit && reduction.init) {
+    Scalars init = reduction.init(row);
+    llvm::copy(llvm::ArrayRef(init).take_front(algebra.numStats),
+               state.stats.begin());
+    unsigned unit = 0, value = 0;
+    for (unsigned i = 0; i < algebra.numComponents; ++i) {
+      double x = init[algebra.numStats + i].f;
+      if (algebra.isValue[i])
+        llvm::fill(state.values[value++], x);
+      else
+        state.units[unit++] = x;
+    }
+  }
+
+  int64_t queryHeads = reduction.numHeads();
+  int64_t keyHeads = reduction.keys[0]->shape[reduction.isPacked() ? 0 : 1];
+  int64_t keyHead = keyHeads ? row.head / (queryHeads / keyHeads) : 0;
+  llvm::SmallVector<double, 2> dots(reduction.queries.size()), scores;
+  llvm::SmallVector<const double *, 2> values(reduction.values.size());
+  for (int64_t key = begin; key < end; ++key) {
+    if (reduction.isLive && !reduction.isLive(row, key))
+      continue;
+    for (auto [i, query] : llvm::enumerate(reduction.queries)) {
+      const double *q =
+          operandRow(*query, reduction.cuQ, row.batch, row.head, row.position);
+      const double *k = operandRow(*reduction.keys[i], reduction.cuK, row.batch,
+                                   keyHead, key);
+      double sum = 0.0;
+      for (int64_t d = 0; d < query->shape.back(); ++d)
+        sum = accumulated(sum + q[d] * k[d]);
+      dots[i] = rounded(sum);
+    }
+    scores.clear();
+    reduction.score(dots, row, key, scores);
+    for (double &score : scores)
+      score = rounded(score);
+    // A key all of whose scores are -inf is the identity.
+    if (llvm::all_of(scores, [](double s) { return s == -INFINITY; }))
+      continue;
+    for (auto [i, operand] : llvm::enumerate(reduction.values))
+      values[i] = operandRow(*operand, reduction.cuK, row.batch, keyHead, key);
+    if (algebra.isGeneral)
+      appendGeneral(state, scores, values, key);
+    else
+      appendKey(state, scores, values, key);
+  }
+  return state;
+}

@@ -1,0 +1,113 @@
+//===- RowReduction.h - Reduces rows key by key -----------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_INTERPRETER_ROWREDUCTION_H
+#define ATTN_LIB_INTERPRETER_ROWREDUCTION_H
+
+#include "attn/Interpreter/Algebra.h"
+#include "attn/Interpreter/Reference.h"
+
+#include <functional>
+
+namespace attn::detail {
+
+/// Where a row is: h is the query head, i the position within the sequence.
+struct Row {
+  int64_t batch, head, position;
+};
+
+/// A region with its captures bound: arguments are given up to the captures.
+class BoundRegion {
+public:
+  /// `captures` must outlive this.
+  static llvm::FailureOr<BoundRegion>
+  compile(mlir::Region &region,
+          llvm::ArrayRef<const ReferenceValue *> captures);
+
+  void evaluate(llvm::ArrayRef<Scalar> leading,
+                llvm::SmallVectorImpl<Scalar> &results,
+                Precision precision) const;
+
+private:
+  RegionProgram program;
+  Scalars scalars; ///< One for each capture.
+  std::vector<const ReferenceValue *> tensors;
+  std::vector<bool> isFloat; ///< Element types of captures.
+};
+
+/// One state for each value channel: statistics and unit components are equal
+/// in all of them.
+struct RowState {
+  Scalars stats;
+  std::vector<double> units;
+  std::vector<std::vector<double>> values; ///< By component, then channel.
+};
+
+/// What is reduced, as functions of the row and the key.
+struct Reduction {
+  std::vector<const ReferenceValue *> queries, keys, values;
+  const ReferenceValue *lengths = nullptr, *cuQ = nullptr, *cuK = nullptr;
+
+  std::function<bool(const Row &, int64_t key)> isLive;
+  std::function<void(llvm::ArrayRef<double> dots, const Row &, int64_t key,
+                     llvm::SmallVectorImpl<double> &scores)>
+      score;
+  /// The left factor `c..., v...`; empty: the identity.
+  std::function<Scalars(const Row &)> init;
+
+  bool isPacked() const { return cuQ != nullptr; }
+  int64_t numBatches() const {
+    return isPacked() ? int64_t(cuQ->data.size()) - 1 : queries[0]->shape[0];
+  }
+  int64_t numHeads() const { return queries[0]->shape[isPacked() ? 0 : 1]; }
+  int64_t numRows(int64_t batch) const;
+  /// Keys of a batch, without those beyond its length.
+  int64_t numKeys(int64_t batch) const;
+  int64_t numChannels() const {
+    return values.empty() ? 0 : values[0]->shape.back();
+  }
+  /// The row's index in C order of the row domain.
+  int64_t rowIndex(const Row &row) const;
+  /// The shape of the row domain.
+  std::vector<int64_t> rowShape() const;
+};
+
+class RowReducer {
+public:
+  RowReducer(Algebra algebra, const Reduction &reduction,
+             ReferenceOptions::Rounding rounding);
+
+  /// The state of keys [begin, end) of a row; `withInit`: after the left
+  /// factor.
+  RowState reduce(const Row &row, int64_t begin, int64_t end, bool withInit);
+
+  /// The state `c..., v...` of one channel.
+  Scalars channel(const RowState &state, int64_t channel) const;
+  RowState emptyState() const;
+
+  Algebra algebra;
+
+private:
+  double rounded(double value) const;
+  double accumulated(double value) const {
+    return isExact() ? value : static_cast<float>(value);
+  }
+  bool isExact() const { return rounding == ReferenceOptions::Rounding::Exact; }
+  void appendKey(RowState &state, llvm::ArrayRef<double> scores,
+                 llvm::ArrayRef<const double *> values, int64_t key);
+  void appendGeneral(RowState &state, llvm::ArrayRef<double> scores,
+                     llvm::ArrayRef<const double *> values, int64_t key);
+
+  const Reduction &reduction;
+  ReferenceOptions::Rounding rounding;
+};
+
+double roundTo(double value, ReferenceOptions::Rounding rounding);
+
+} // namespace attn::detail
+
+#endif // ATTN_LIB_INTERPRETER_ROWREDUCTION_H
