@@ -96,6 +96,13 @@ private:
   /// others and where `valid` is false; converted to `elementType`.
   Value loadRow(LoadOp op, Value row, Value col, int64_t count, int64_t width,
                 Value valid, Type elementType);
+  /// Whether masked loads and stores of this element type are instructions.
+  bool hasMasks(Type elementType);
+  Value loadRowUnmasked(LoadOp op, ValueRange indices, int64_t count,
+                        int64_t width, Value valid, Type elementType);
+  Value widenBF16(Value vector);
+  void storeColumns(Value vector, Value memref, ValueRange indices,
+                    int64_t count);
   std::tuple<Value, Value, Value> panelPosition(Value n, int64_t total,
                                                 int64_t panel, int64_t depth,
                                                 Location loc);

@@ -41,6 +41,11 @@ Value KernelLowering::rowIsValid(LoadOp op, Value r) {
   return valid;
 }
 
+bool KernelLowering::hasMasks(Type elementType) {
+  return target.vectorBits >= 512 &&
+         (!elementType.isBF16() || target.hasBf16Dot);
+}
+
 void KernelLowering::columnBlocks(LoadOp op, int64_t width,
                                   function_ref<void(Value, int64_t)> body) {
   Location loc = op.getLoc();
@@ -69,6 +74,9 @@ Value KernelLowering::loadRow(LoadOp op, Value row, Value col, int64_t count,
   indices.back() =
       builder.createOrFold<arith::AddIOp>(loc, indices.back(), col);
 
+  if (!hasMasks(memrefType.getElementType()))
+    return loadRowUnmasked(op, indices, count, width, valid, elementType);
+
   Value mask;
   if (count < width)
     mask = vector::ConstantMaskOp::create(builder, loc, maskType,
@@ -87,6 +95,64 @@ Value KernelLowering::loadRow(LoadOp op, Value row, Value col, int64_t count,
   if (!isa<FloatType>(elementType))
     return loaded;
   return toFloat(loaded, elementType);
+}
+
+/// Before AVX-512 masks exist for 32-bit lanes only, and bf16 is no type that
+/// vectors compute with: rows are read behind a branch, the last columns one
+/// by one, and bf16 as the upper half of an f32.
+Value KernelLowering::loadRowUnmasked(LoadOp op, ValueRange indices,
+                                      int64_t count, int64_t width, Value valid,
+                                      Type elementType) {
+  Location loc = op.getLoc();
+  Type sourceType = cast<MemRefType>(op.getSource().getType()).getElementType();
+  auto convert = [&](Value value) -> Value {
+    if (!isa<FloatType>(elementType))
+      return value;
+    if (sourceType.isBF16() && elementType.isF32())
+      return widenBF16(value);
+    return toFloat(value, elementType);
+  };
+  auto read = [&]() -> Value {
+    if (count == width)
+      return convert(vector::LoadOp::create(
+          builder, loc, vec(width, sourceType), op.getSource(), indices));
+    Value result = zero(vec(width, elementType));
+    for (int64_t i = 0; i < count; ++i) {
+      SmallVector<Value> position(indices);
+      position.back() =
+          builder.createOrFold<arith::AddIOp>(loc, position.back(), index(i));
+      Value element = vector::LoadOp::create(builder, loc, vec(1, sourceType),
+                                             op.getSource(), position);
+      element = vector::ExtractOp::create(builder, loc, convert(element), 0);
+      result = vector::InsertOp::create(builder, loc, element, result, i);
+    }
+    return result;
+  };
+  if (!valid)
+    return read();
+  auto branch =
+      scf::IfOp::create(builder, loc, TypeRange(vec(width, elementType)), valid,
+                        /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(builder, loc, read());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, zero(vec(width, elementType)));
+  return branch.getResult(0);
+}
+
+Value KernelLowering::widenBF16(Value vector) {
+  Location loc = vector.getLoc();
+  int64_t width = cast<VectorType>(vector.getType()).getDimSize(0);
+  VectorType i32 = vec(width, builder.getI32Type());
+  Value bits = vector::BitCastOp::create(
+      builder, loc, vec(width, builder.getI16Type()), vector);
+  Value wide = arith::ExtUIOp::create(builder, loc, i32, bits);
+  Value sixteen =
+      constant(DenseElementsAttr::get(i32, builder.getI32IntegerAttr(16)));
+  Value shifted = arith::ShLIOp::create(builder, loc, wide, sixteen);
+  return vector::BitCastOp::create(builder, loc,
+                                   vec(width, builder.getF32Type()), shifted);
 }
 
 /// Transposes `rows` (as many vectors as lanes) in place by butterflies: at
@@ -245,6 +311,9 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
 LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   Location loc = op.getLoc();
   auto type = cast<TileType>(op.getType());
+  auto source = cast<MemRefType>(op.getSource().getType());
+  if (!op.getVector() && ShapedType::isDynamic(source.getShape().back()))
+    return op.emitOpError("expected the columns of the tensor to be static");
   Type elementType = storageType(type.getElementType());
   for (Layout layout : layoutsNeeded(op.getResult())) {
     if (layout == Layout::RowMajor)
@@ -300,6 +369,21 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   return success();
 }
 
+/// The first `count` lanes, one by one.
+void KernelLowering::storeColumns(Value vector, Value memref,
+                                  ValueRange indices, int64_t count) {
+  Location loc = vector.getLoc();
+  for (int64_t i = 0; i < count; ++i) {
+    SmallVector<Value> position(indices);
+    position.back() =
+        builder.createOrFold<arith::AddIOp>(loc, position.back(), index(i));
+    Value lane = vector::ExtractStridedSliceOp::create(
+        builder, loc, vector, ArrayRef<int64_t>{i}, ArrayRef<int64_t>{1},
+        ArrayRef<int64_t>{1});
+    vector::StoreOp::create(builder, loc, lane, memref, position);
+  }
+}
+
 LogicalResult KernelLowering::lowerStore(StoreOp op) {
   Location loc = op.getLoc();
   auto type = cast<TileType>(op.getValue().getType());
@@ -340,33 +424,27 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
   int64_t size = memrefType.getShape().back();
   Value column = indices.back();
   APInt constantColumn;
-  bool isStatic = !ShapedType::isDynamic(size) &&
-                  matchPattern(column, m_ConstantInt(&constantColumn));
+  if (ShapedType::isDynamic(size) ||
+      !matchPattern(column, m_ConstantInt(&constantColumn)))
+    return op.emitOpError("expected the columns of the tensor to be static");
   for (int64_t col = 0; col < type.getCols(); col += width) {
     Value value = convert(loadVector(from, {r, index(col)}, width));
     indices.back() =
         builder.createOrFold<arith::AddIOp>(loc, column, index(col));
-    Value mask;
-    VectorType maskType = vec(width, builder.getI1Type());
-    if (!isStatic) {
-      Value dim = memref::DimOp::create(builder, loc, op.getDestination(),
-                                        memrefType.getRank() - 1);
-      mask = vector::CreateMaskOp::create(
-          builder, loc, maskType,
-          builder.createOrFold<arith::SubIOp>(loc, dim, indices.back()));
+    int64_t left = size - constantColumn.getSExtValue() - col;
+    if (left <= 0)
+      break;
+    if (left >= width) {
+      storeVector(value, op.getDestination(), indices);
+    } else if (!hasMasks(elementType)) {
+      storeColumns(value, op.getDestination(), indices, left);
     } else {
-      int64_t left = size - constantColumn.getSExtValue() - col;
-      if (left <= 0)
-        continue;
-      if (left < width)
-        mask = vector::ConstantMaskOp::create(builder, loc, maskType,
-                                              ArrayRef<int64_t>{left});
-    }
-    if (mask)
+      Value mask = vector::ConstantMaskOp::create(
+          builder, loc, vec(width, builder.getI1Type()),
+          ArrayRef<int64_t>{left});
       vector::MaskedStoreOp::create(builder, loc, op.getDestination(), indices,
                                     mask, value);
-    else
-      storeVector(value, op.getDestination(), indices);
+    }
   }
   return success();
 }
