@@ -64,6 +64,8 @@ struct Random {
 bool factorsAgree(double x, double y, double size) {
   if (x == y)
     return true;
+  if (!std::isfinite(x) || !std::isfinite(y))
+    return false;
   return std::fabs(x - y) <=
          (1e-9 + 1e-14 * size) * std::max(std::fabs(x), std::fabs(y));
 }

@@ -26,6 +26,8 @@ namespace attn {
 bool agree(double x, double y, double largest) {
   if (x == y)
     return true;
+  if (!std::isfinite(x) || !std::isfinite(y))
+    return false;
   return std::fabs(x - y) <=
          1e-9 * std::max(std::fabs(x), std::fabs(y)) + 1e-12 * largest;
 }
