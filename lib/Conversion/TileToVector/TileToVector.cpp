@@ -317,7 +317,8 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   }
   for (auto [i, result] : llvm::enumerate(loop.getResults()))
     if (isTile(result)) {
-      buffers[result] = buffers[loop.getRegionIterArg(i)];
+      // By value: growing the map moves what buffers[] refers to.
+      buffers[result] = buffer(loop.getRegionIterArg(i));
       homes[result] = loop->getBlock();
     }
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
