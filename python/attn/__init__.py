@@ -1,0 +1,54 @@
+"""attn: attention compiled from its algebra.
+
+    import attn
+    o = attn.attention(q, k, v, causal="bottom_right")
+
+q, k and v are NumPy arrays or torch CPU tensors. attn.compile gives a kernel
+handle to look into and to run.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from . import _library
+from ._attention import attention, compile, monoids
+from ._kernel import Kernel
+
+__all__ = [
+    "Kernel",
+    "attention",
+    "compile",
+    "get_num_threads",
+    "host_target",
+    "monoids",
+    "set_num_threads",
+]
+
+__version__ = _library.lib.attnVersion().decode()
+
+
+def set_num_threads(count):
+    """Sets the threads that a run uses, for the whole process.
+
+    Args:
+        count: at least 1, or 0 for the default, the physical cores that the
+            process may use. Results do not depend on it.
+    Raises:
+        ValueError: count is negative.
+        TypeError: count is no integer.
+    """
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError("attn: expected count to be an integer, but got %r" % (count,))
+    if not 0 <= count <= 4096:
+        raise ValueError("attn: expected count between 0 and 4096, but got %d" % count)
+    _library.lib.attnSetNumThreads(count)
+
+
+def get_num_threads():
+    """The threads that a run uses."""
+    return _library.lib.attnGetNumThreads()
+
+
+def host_target():
+    """The name of the target that code is made for on this machine."""
+    return _library.lib.attnHostTarget().decode()

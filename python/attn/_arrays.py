@@ -1,0 +1,227 @@
+"""NumPy arrays and torch tensors as memory with strides, without copies.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+Neither package is imported here: an argument of their types shows that the
+caller has done so.
+"""
+
+import ctypes
+import sys
+
+from . import _library as c
+
+_NUMPY_DTYPES = {
+    "float32": c.F32,
+    "float16": c.F16,
+    "bfloat16": c.BF16,
+    "float64": c.F64,
+    "int8": c.I8,
+    "int16": c.I16,
+    "int32": c.I32,
+    "int64": c.I64,
+    "uint8": c.U8,
+    "bool": c.BOOL,
+}
+_ITEM_SIZES = (4, 2, 2, 8, 1, 2, 4, 8, 1, 1)
+
+
+class View:
+    """Memory of an array: what the library is told of it."""
+
+    __slots__ = ("data", "dtype", "shape", "strides", "owner")
+
+    def __init__(self, data, dtype, shape, strides, owner):
+        self.data = data
+        self.dtype = dtype
+        self.shape = tuple(shape)
+        self.strides = tuple(strides)
+        self.owner = owner
+
+    def permuted(self, axes):
+        return View(
+            self.data,
+            self.dtype,
+            [self.shape[i] for i in axes],
+            [self.strides[i] for i in axes],
+            self.owner,
+        )
+
+
+def _torch():
+    return sys.modules.get("torch")
+
+
+def is_torch(array):
+    torch = _torch()
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def is_numpy(array):
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(array, numpy.ndarray)
+
+
+def kind_of(array):
+    """ "numpy", "torch", or None for anything else."""
+    return "numpy" if is_numpy(array) else "torch" if is_torch(array) else None
+
+
+def describe(value):
+    """A few words for an error message."""
+    if is_numpy(value) or is_torch(value):
+        return "%s of shape %s" % (
+            str(value.dtype).replace("torch.", ""),
+            list(value.shape),
+        )
+    return "%s %.60r" % (type(value).__name__, value)
+
+
+def _view_torch(name, tensor):
+    torch = _torch()
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise ValueError(
+            "attn: expected %s without gradient, since there is no backward pass "
+            "yet, but it requires grad; pass %s.detach(), or call under "
+            "torch.no_grad()" % (name, name)
+        )
+    if tensor.device.type != "cpu":
+        raise ValueError(
+            "attn: expected %s on the CPU, but got a tensor on %s; other devices are "
+            "not supported yet" % (name, tensor.device)
+        )
+    if tensor.layout != torch.strided:
+        raise ValueError(
+            "attn: expected %s to be a strided tensor, but got %s; pass %s.to_dense()"
+            % (name, tensor.layout, name)
+        )
+    dtype = _NUMPY_DTYPES.get(str(tensor.dtype)[len("torch.") :])
+    if dtype is None:
+        raise TypeError(
+            "attn: expected %s of a float, integer or boolean type, but got %s"
+            % (name, tensor.dtype)
+        )
+    return View(tensor.data_ptr(), dtype, tensor.shape, tensor.stride(), tensor)
+
+
+def _view_numpy(name, array):
+    dtype = _NUMPY_DTYPES.get(array.dtype.name)
+    if dtype is None:
+        raise TypeError(
+            "attn: expected %s of a float, integer or boolean type, but got %s"
+            % (name, array.dtype)
+        )
+    item = _ITEM_SIZES[dtype]
+    if not (array.dtype.isnative and array.flags.aligned) or any(
+        stride % item for stride in array.strides
+    ):
+        raise ValueError(
+            "attn: expected %s in aligned memory of this machine's byte order, but "
+            "it is not; pass a copy, %s.astype(%s)" % (name, name, array.dtype.name)
+        )
+    strides = [stride // item for stride in array.strides]
+    return View(array.ctypes.data, dtype, array.shape, strides, array)
+
+
+def view(name, array):
+    """The memory of an array. Raises TypeError for anything else than a NumPy
+    array or a torch CPU tensor."""
+    if is_numpy(array):
+        return _view_numpy(name, array)
+    if is_torch(array):
+        return _view_torch(name, array)
+    raise TypeError(
+        "attn: expected %s to be a NumPy array or a torch tensor, but got %s"
+        % (name, describe(array))
+    )
+
+
+def vector(name, values, dtype):
+    """A small float32 or int32 operand: an array of that type is looked at in
+    place, other numbers are converted."""
+    if is_numpy(values) or is_torch(values):
+        found = view(name, values)
+        contiguous = not found.shape or found.shape[-1] <= 1 or found.strides[-1] == 1
+        if found.dtype == dtype and contiguous:
+            return found
+        is_float = found.dtype in (c.F32, c.F16, c.BF16, c.F64)
+        if found.dtype == c.BOOL or is_float != (dtype == c.F32):
+            raise TypeError(
+                "attn: expected %s of type %s, but got %s"
+                % (name, c.DTYPE_NAMES[dtype], describe(values))
+            )
+        values = values.tolist()
+    ctype = ctypes.c_float if dtype == c.F32 else ctypes.c_int32
+    try:
+        rows = list(values)
+        width = len(rows[0]) if rows and isinstance(rows[0], (list, tuple)) else None
+        flat = rows if width is None else [x for row in rows for x in row]
+        if width is not None and any(len(row) != width for row in rows):
+            raise ValueError
+        if dtype == c.I32:
+            if any(x != int(x) or not -(2**31) <= x < 2**31 for x in flat):
+                raise ValueError
+            flat = [int(x) for x in flat]
+        memory = (ctype * max(len(flat), 1))(*flat)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(
+            "attn: expected %s to hold numbers of type %s, but got %s"
+            % (name, c.DTYPE_NAMES[dtype], describe(values))
+        ) from None
+    shape = (len(rows),) if width is None else (len(rows), width)
+    strides = (1,) if width is None else (width, 1)
+    return View(ctypes.addressof(memory), dtype, shape, strides, memory)
+
+
+def scalar(name, value, dtype):
+    """A number as a tensor of rank 0."""
+    try:
+        if dtype == c.I32:
+            if int(value) != value:
+                raise ValueError
+            memory = ctypes.c_int32(max(min(int(value), 2**31 - 1), -(2**31)))
+        else:
+            memory = ctypes.c_float(float(value))
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(
+            "attn: expected %s to be %s, but got %s"
+            % (name, "an integer" if dtype == c.I32 else "a number", describe(value))
+        ) from None
+    return View(ctypes.addressof(memory), dtype, (), (), memory)
+
+
+def empty(like, dtype, shape):
+    """A new dense array of the kind of `like`."""
+    name = c.DTYPE_NAMES[dtype]
+    if is_torch(like):
+        torch = _torch()
+        types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+        return torch.empty(tuple(shape), dtype=types[name])
+    import numpy
+
+    if name == "bf16":
+        import ml_dtypes
+
+        return numpy.empty(shape, ml_dtypes.bfloat16)
+    return numpy.empty(shape, {"f32": numpy.float32, "f16": numpy.float16}[name])
+
+
+def check_writable(name, array):
+    if is_numpy(array) and not array.flags.writeable:
+        raise ValueError(
+            "attn: expected %s to be writable, but it is a read-only array" % name
+        )
+
+
+def pack(views):
+    """The array of AttnTensor for some views, and what it points to."""
+    tensors = (c.Tensor * max(len(views), 1))()
+    keep = []
+    for slot, item in zip(tensors, views):
+        sizes = ctypes.c_int64 * max(len(item.shape), 1)
+        shape, strides = sizes(*item.shape), sizes(*item.strides)
+        slot.data, slot.dtype, slot.rank = item.data, item.dtype, len(item.shape)
+        slot.shape, slot.strides = shape, strides
+        keep.append((shape, strides))
+    return tensors, keep

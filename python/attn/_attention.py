@@ -1,0 +1,508 @@
+"""attn.attention and attn.compile.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import ctypes
+import math
+import re
+
+from . import _arrays as arrays
+from . import _kernel
+from . import _library as c
+
+# Where b, h, s and d are among the dimensions of q, k, v and the output.
+_LAYOUTS = {
+    "bhsd": (0, 1, 2, 3),
+    "bshd": (0, 2, 1, 3),
+    "sbhd": (1, 2, 0, 3),
+    "thd": (1, 0, 2),
+}
+_FLOATS = (c.F32, c.F16, c.BF16)
+_BROADCAST = (2, 4, 8, 16)  # ATTN_BROADCAST_BATCH, ... of attn.h
+# Monoids that give what the key gives, and more outputs.
+_RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
+
+_kernels = {}
+
+
+def _fail(expected, got, error=ValueError):
+    raise error("attn: expected %s, but got %s" % (expected, got))
+
+
+def monoids():
+    """The shipped monoids: a dict from name to the tuple of its outputs."""
+    lines = c.lib.attnShippedMonoids().decode().split("\n")
+    pairs = (line.split(":") for line in lines if ":" in line)
+    return {name.strip(): tuple(x.strip() for x in o.split(",")) for name, o in pairs}
+
+
+def _outputs_of(monoid):
+    if "attn.monoid" in monoid:
+        found = re.search(r"outputs\s*\(([^)]*)\)", monoid)
+        return tuple(re.findall(r'"([^"]*)"', found.group(1))) if found else ()
+    shipped = monoids()
+    if monoid not in shipped:
+        _fail(
+            "monoid to be one of %s, or the text of an attn.monoid"
+            % ", ".join(shipped),
+            repr(monoid),
+        )
+    return shipped[monoid]
+
+
+_shipped_outputs = {}
+
+
+def _choose_monoid(monoid, wanted):
+    """The monoid that has the outputs asked for, and all its outputs."""
+    if not isinstance(monoid, str):
+        _fail("monoid to be a name or MLIR text", arrays.describe(monoid), TypeError)
+    names = (monoid,) + _RICHER.get(monoid, ())
+    for name in names:
+        outputs = _shipped_outputs.get(name)
+        if outputs is None:
+            outputs = _shipped_outputs[name] = _outputs_of(name)
+        if all(output in outputs for output in wanted):
+            return name, outputs
+    available = sorted({x for name in names for x in _shipped_outputs[name][1:]})
+    _fail(
+        "outputs that one monoid has, of %s" % (", ".join(available) or "(none)"),
+        ", ".join(wanted),
+    )
+
+
+def _broadcast(name, array):
+    """A mask or bias as [b, hq, sq, sk], and which dimensions repeat."""
+    found = arrays.view(name, array)
+    missing = 4 - len(found.shape)
+    if missing < 0:
+        _fail("%s of at most 4 dimensions, [b, hq, sq, sk]" % name, array.shape)
+    shape = [1] * missing + list(found.shape)
+    strides = [0] * missing + list(found.strides)
+    flags = 1  # ATTN_GIVEN
+    for i, flag in enumerate(_BROADCAST):
+        # What NumPy and torch expand has stride 0: the same, seen once.
+        if shape[i] == 1 or (strides[i] == 0 and shape[i] > 0):
+            shape[i], strides[i] = 1, 1
+            flags |= flag
+    return arrays.View(found.data, found.dtype, shape, strides, found.owner), flags
+
+
+def _check_broadcast(name, view, flags, sizes):
+    for i, flag in enumerate(_BROADCAST):
+        if sizes[i] is not None and not flags & flag and view.shape[i] != sizes[i]:
+            _fail("%s to broadcast to %s" % (name, list(sizes)), list(view.shape))
+
+
+class _Call:
+    """What one call asks: the description, the operands, the outputs."""
+
+    def __init__(
+        self,
+        q,
+        k,
+        v,
+        scale=None,
+        causal=None,
+        window=(-1, -1),
+        softcap=0.0,
+        mask=None,
+        bias=None,
+        alibi_slopes=None,
+        sinks=None,
+        kv_lengths=None,
+        score_mod=None,
+        mask_mod=None,
+        monoid="softmax",
+        layout="bhsd",
+        return_lse=False,
+        return_aux=None,
+        cu_seqlens_q=None,
+        cu_seqlens_k=None,
+        monoid_params=(),
+    ):
+        for name, value in (("score_mod", score_mod), ("mask_mod", mask_mod)):
+            if value is not None:
+                raise NotImplementedError(
+                    "attn: expected %s to be None, but got %s; Python callables are "
+                    "not supported yet, a score or mask region in MLIR through "
+                    "attn.compile is" % (name, arrays.describe(value))
+                )
+        self.views = {}
+        self.aux_names = self._aux_names(return_lse, return_aux)
+        self.return_lse = return_lse
+        self.return_aux = return_aux is not None
+        name, self.output_names = _choose_monoid(monoid, self.aux_names)
+        count = 1 + max(map(self.output_names.index, self.aux_names), default=0)
+        self._set_operands(q, k, v, layout)
+        self._set_packed(cu_seqlens_q, cu_seqlens_k)
+        self._set_causal(causal, window)
+
+        views, number, vector = self.views, arrays.scalar, arrays.vector
+        if scale is not None:
+            views["scale"] = number("scale", scale, c.F32)
+        cap = number("softcap", softcap, c.F32) if softcap else None
+        if cap is not None:
+            if not (softcap > 0 and math.isfinite(softcap)):
+                _fail("softcap to be positive, or 0 for none", softcap)
+            views["softcap"] = cap
+        bias_type, bias_flags, mask_flags = self._set_bias_and_mask(bias, mask)
+        if alibi_slopes is not None:
+            slopes = vector("alibi_slopes", alibi_slopes, c.F32)
+            if len(slopes.shape) not in (1, 2):
+                _fail("alibi_slopes of shape [hq] or [b, hq]", list(slopes.shape))
+            views["alibi_slopes"] = slopes
+        if sinks is not None:
+            views["sinks"] = vector("sinks", sinks, c.F32)
+        if kv_lengths is not None:
+            views["kv_lengths"] = vector("kv_lengths", kv_lengths, c.I32)
+        for i, value in enumerate(monoid_params):
+            views["param%d" % i] = number("monoid_params", value, c.F32)
+
+        alibi = views.get("alibi_slopes")
+        # The members of AttnAttentionDesc in order, from `dtype`.
+        self.key = (
+            views["q"].dtype,
+            views["q"].shape[-1],
+            views["v"].shape[-1] if v is not None else 0,
+            c.CAUSAL[causal],
+            int("scale" in views),
+            int("softcap" in views),
+            int("window_left" in views),
+            int("sinks" in views),
+            int("kv_lengths" in views),
+            int("cu_seqlens_q" in views),
+            bias_flags,
+            mask_flags,
+            bias_type,
+            0 if alibi is None else len(alibi.shape),
+            name.encode(),
+            count,
+            None,
+        )
+
+    @staticmethod
+    def _aux_names(return_lse, return_aux):
+        if return_aux is None:
+            names = ()
+        elif isinstance(return_aux, str):
+            names = (return_aux,)
+        else:
+            names = tuple(return_aux)
+        if not all(isinstance(name, str) for name in names):
+            _fail("return_aux to hold names of outputs", repr(return_aux), TypeError)
+        return (("lse",) if return_lse else ()) + names
+
+    def _set_operands(self, q, k, v, layout):
+        axes = _LAYOUTS.get(layout) if isinstance(layout, str) else None
+        if axes is None:
+            _fail("layout to be one of %s" % ", ".join(_LAYOUTS), repr(layout))
+        self.layout, self.axes, self.like = layout, axes, q
+        operands = [("q", q), ("k", k)] + ([("v", v)] if v is not None else [])
+        for name, array in operands:
+            found = arrays.view(name, array)
+            if arrays.kind_of(array) != arrays.kind_of(q):
+                _fail(
+                    "%s of the kind of q, %s" % (name, type(q).__name__),
+                    type(array).__name__,
+                    TypeError,
+                )
+            if len(found.shape) != len(axes):
+                _fail(
+                    "%s of %d dimensions, [%s]" % (name, len(axes), ", ".join(layout)),
+                    arrays.describe(array),
+                )
+            if found.dtype not in _FLOATS:
+                _fail(
+                    "%s of float32, float16 or bfloat16" % name,
+                    arrays.describe(array),
+                    TypeError,
+                )
+            if name != "q" and found.dtype != self.views["q"].dtype:
+                _fail(
+                    "%s of the type of q, %s" % (name, arrays.describe(q)),
+                    arrays.describe(array),
+                    TypeError,
+                )
+            self.views[name] = found.permuted(axes)
+
+    def _set_packed(self, cu_seqlens_q, cu_seqlens_k):
+        given = cu_seqlens_q is not None, cu_seqlens_k is not None
+        if given != ((True, True) if self.layout == "thd" else (False, False)):
+            _fail(
+                "cu_seqlens_q and cu_seqlens_k with layout 'thd', and only with it",
+                "layout %r %s them" % (self.layout, "with" if any(given) else "without"),
+            )
+        if all(given):
+            self.views["cu_seqlens_q"] = arrays.vector(
+                "cu_seqlens_q", cu_seqlens_q, c.I32
+            )
+            self.views["cu_seqlens_k"] = arrays.vector(
+                "cu_seqlens_k", cu_seqlens_k, c.I32
+            )
+
+    def _set_causal(self, causal, window):
+        if not (causal is None or isinstance(causal, str)) or causal not in c.CAUSAL:
+            _fail("causal to be None, 'top_left' or 'bottom_right'", repr(causal))
+        try:
+            left, right = window
+        except TypeError:
+            _fail("window to be a pair (left, right)", repr(window), TypeError)
+        except ValueError:
+            _fail("window to be a pair (left, right)", repr(window))
+        left = arrays.scalar("window", left, c.I32)
+        right = arrays.scalar("window", right, c.I32)
+        if left.owner.value < -1 or right.owner.value < -1:
+            _fail("window sizes of at least 0, or -1 for no bound", repr(window))
+        if left.owner.value >= 0 or right.owner.value >= 0:
+            self.views["window_left"], self.views["window_right"] = left, right
+
+    def _set_bias_and_mask(self, bias, mask):
+        sizes = [None] * 4
+        if self.layout != "thd":
+            b, hq, sq, _ = self.views["q"].shape
+            sizes = [b, hq, sq, self.views["k"].shape[2]]
+        bias_type, flags = c.F32, {"bias": 0, "mask": 0}
+        for name, array in (("bias", bias), ("mask", mask)):
+            if array is None:
+                continue
+            found, flags[name] = _broadcast(name, array)
+            if name == "bias":
+                bias_type = found.dtype
+                if bias_type not in _FLOATS:
+                    hint = "; pass a boolean mask as mask" if bias_type == c.BOOL else ""
+                    _fail(
+                        "bias of float32, float16 or bfloat16",
+                        arrays.describe(array) + hint,
+                        TypeError,
+                    )
+            elif found.dtype != c.BOOL:
+                _fail(
+                    "mask to be boolean, True where a query attends to a key",
+                    arrays.describe(array) + "; pass an additive mask as bias",
+                    TypeError,
+                )
+            _check_broadcast(name, found, flags[name], sizes)
+            self.views[name] = found
+        return bias_type, flags["bias"], flags["mask"]
+
+    def compile(self, **options):
+        desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
+        return _kernel.compile_desc(desc, **options)
+
+    def kernel(self):
+        kernel = _kernels.get(self.key)
+        if kernel is None:
+            kernel = _kernels[self.key] = self.compile()
+        return kernel
+
+    def run(self, out):
+        kernel = self.kernel()
+        inputs = []
+        for arg in kernel.inputs:
+            if arg.name not in self.views:
+                _fail("%s, which the monoid needs" % arg.name, "none")
+            inputs.append(self.views[arg.name])
+        extra = len(self.views) - len(inputs) - ("v" not in map(_name, kernel.inputs))
+        if extra > 0 and any(name.startswith("param") for name in self.views):
+            _fail(
+                "as many monoid_params as the monoid takes",
+                sum(name.startswith("param") for name in self.views),
+            )
+        results, views = [], []
+        for arg in kernel.outputs:
+            result, view = self._output(arg, None if results else out)
+            results.append(result)
+            views.append(view)
+        try:
+            kernel.run(inputs, views)
+        except ValueError as error:
+            if self.layout == "bhsd" or "shape" not in str(error):
+                raise
+            order = "h, t, d" if self.layout == "thd" else "b, h, s, d"
+            raise ValueError("%s (dimensions in the order %s)" % (error, order)) from None
+        return self._pick(results)
+
+    def _output(self, arg, out):
+        q, dense = self.views["q"].shape, None
+        shape = list(q[:-1])
+        has_channels = len(arg.shape) == len(q)
+        axes = self.axes if has_channels else range(len(shape))
+        if has_channels:
+            shape.append(arg.shape[-1])
+        dense = [0] * len(shape)
+        for i, axis in enumerate(axes):
+            dense[axis] = shape[i]
+        if out is None:
+            result = arrays.empty(self.like, arg.code, dense)
+        else:
+            result = out
+        view = arrays.view("out", result)
+        if out is not None:
+            arrays.check_writable("out", out)
+            if list(view.shape) != dense or view.dtype != arg.code:
+                _fail("out to be %s of shape %s" % (arg.dtype, dense), arrays.describe(out))
+        return result, view.permuted(axes)
+
+    def _pick(self, results):
+        named = dict(zip(self.output_names, results))
+        picked = (results[0],)
+        if self.return_lse:
+            picked += (named["lse"],)
+        if self.return_aux:
+            names = self.aux_names[1 if self.return_lse else 0 :]
+            picked += ({name: named[name] for name in names},)
+        return picked if len(picked) > 1 else picked[0]
+
+
+def _name(arg):
+    return arg.name
+
+
+def attention(
+    q,
+    k,
+    v,
+    *,
+    scale=None,
+    causal=None,
+    window=(-1, -1),
+    softcap=0.0,
+    mask=None,
+    bias=None,
+    alibi_slopes=None,
+    sinks=None,
+    kv_lengths=None,
+    score_mod=None,
+    mask_mod=None,
+    monoid="softmax",
+    layout="bhsd",
+    return_lse=False,
+    return_aux=None,
+    out=None,
+    cu_seqlens_q=None,
+    cu_seqlens_k=None,
+    monoid_params=()
+):
+    """Attention on NumPy arrays or torch CPU tensors, without copies.
+
+    score = scale * q.k, then softcap, then bias and ALiBi, then the masks, then
+    the monoid (softmax). A kernel is compiled on the first call of its kind, in
+    a fraction of a second; sizes and the values of all operands are free, so
+    that new lengths do not compile again.
+
+    Args:
+        q, k, v: float32, float16 or bfloat16 (NumPy: ml_dtypes.bfloat16), the
+            same for all; q [b, hq, sq, d], k [b, hk, sk, d], v [b, hk, sk, dv]
+            in the order that `layout` says, any strides with 1 in the last
+            dimension. Query head h reads key head h // (hq / hk). Sizes may be 0.
+            `v` may be None where the monoid takes no values.
+        scale: factor on q.k; None: 1 / sqrt(d).
+        causal: None, "top_left" (query i sees keys up to i) or "bottom_right"
+            (the last query sees the last key, of kv_lengths where given).
+        window: (left, right) numbers of keys, inclusive, around the diagonal,
+            which is that of `causal`, else bottom-right; -1: no bound.
+        softcap: scores become softcap * tanh(score / softcap); 0: off.
+        mask: boolean, True = attend, broadcast to [b, hq, sq, sk] as NumPy does,
+            in every layout. For "thd": [sequences, hq, sq, sk], with positions
+            counted within the sequence.
+        bias: as mask, a float type; added to the score; -inf is dead.
+        alibi_slopes: float32 [hq] or [b, hq]; adds -slope * |i + len - sq - j|.
+        sinks: float32 [hq], logits in units of the final score that enter the
+            denominator only.
+        kv_lengths: int32 [b], the keys of each batch: those behind are not read.
+        score_mod, mask_mod: reserved; NotImplementedError.
+        monoid: a shipped name (attn.monoids()), or the text of an `attn.monoid`.
+        layout: "bhsd", "bshd", "sbhd", or "thd" for packed sequences, with rows
+            cu_seqlens[n] to cu_seqlens[n + 1] for sequence n.
+        return_lse: also return the natural logarithm of the sum of exponentials
+            of each row, float32 [b, hq, sq] ("thd": [hq, total_q]), sinks
+            included; -inf for a row without a live key.
+        return_aux: names of more outputs of the monoid, as ("entropy",) or
+            ("max",); a dict of them, float32 [b, hq, sq], is returned as well.
+        out: an array to write the output to, of the output's shape and type.
+        cu_seqlens_q, cu_seqlens_k: int32 [sequences + 1], from 0; layout "thd".
+        monoid_params: numbers, the run-time parameters of the monoid.
+
+    kv_lengths, sinks, alibi_slopes and cu_seqlens may be lists.
+
+    Returns:
+        The output [b, hq, sq, dv] in the order of `layout`, of q's type and
+        kind; or a tuple (output, lse), (output, aux) or (output, lse, aux). A
+        row without a live key is 0.
+
+    Raises:
+        ValueError: sizes, strides, devices or values that do not fit; a tensor
+            that requires grad, since there is no backward pass yet.
+        TypeError: a type that is not supported.
+        NotImplementedError: score_mod or mask_mod.
+    """
+    return _Call(
+        q,
+        k,
+        v,
+        scale,
+        causal,
+        window,
+        softcap,
+        mask,
+        bias,
+        alibi_slopes,
+        sinks,
+        kv_lengths,
+        score_mod,
+        mask_mod,
+        monoid,
+        layout,
+        return_lse,
+        return_aux,
+        cu_seqlens_q,
+        cu_seqlens_k,
+        monoid_params,
+    ).run(out)
+
+
+def compile(source, *operands, **options):
+    """Compiles a kernel and returns its handle, an attn.Kernel.
+
+    compile(text, *, entry=None, target=None, until_after=None,
+            dump_phases_to=None, source_name=None)
+        compiles MLIR text or bytecode; a call runs the function `entry`, the
+        first if None.
+    compile(q, k, v, *, target=None, until_after=None, dump_phases_to=None,
+            **options)
+        compiles what attn.attention(q, k, v, **options) would run. Only kinds
+        of operands count, no sizes or values but the head dimensions. Its
+        inputs have the order [b, h, s, d].
+
+    Args:
+        target: a target's name, as "cpu-avx2"; None: the module's, else this
+            machine's.
+        until_after: stop after this phase: "input", "aggregate", "schedule",
+            "tile", "vector" or "llvm"; the kernel cannot run then.
+        dump_phases_to: a directory for one numbered file per phase.
+        source_name: stands for the text in errors.
+
+    The handle has .mlir(phase), .explain(), .timings (milliseconds), .inputs and
+    .outputs, and runs when called.
+
+    Raises:
+        ValueError: the text is wrong, or not supported; one line, with the
+            compiler's notes attached (__notes__).
+        TypeError: wrong types, as for attn.attention.
+    """
+    if isinstance(source, (str, bytes, bytearray)):
+        if operands:
+            _fail("nothing after the text", "%d more arguments" % len(operands), TypeError)
+        return _kernel.compile_text(source, **options)
+    if len(operands) != 2:
+        _fail(
+            "MLIR text, or q, k and v",
+            "%d arguments, the first %s" % (1 + len(operands), arrays.describe(source)),
+            TypeError,
+        )
+    names = ("target", "until_after", "dump_phases_to")
+    compiler = {name: options.pop(name) for name in names if name in options}
+    return _Call(source, *operands, **options).compile(keep_ir=True, **compiler)

@@ -1,0 +1,261 @@
+"""Compiled kernels: asking about them, and running them.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import ctypes
+
+from . import _arrays as arrays
+from . import _library as c
+
+PHASES = ("input", "aggregate", "schedule", "tile", "vector", "llvm", "llvm-ir")
+
+
+class Arg:
+    """One argument of a kernel.
+
+    Attributes: `name`; `dtype`, as "f32"; `shape`, a tuple with -1 where the
+    size is free, or None for a scalar; `dims`, the name of each dimension,
+    equal where sizes must be.
+    """
+
+    __slots__ = ("name", "dtype", "shape", "dims", "code")
+
+    def __init__(self, info):
+        self.name = info.name.decode()
+        self.code = info.dtype
+        self.dtype = c.DTYPE_NAMES[info.dtype]
+        self.shape = self.dims = None
+        if info.rank >= 0:
+            self.shape = tuple(info.shape[i] for i in range(info.rank))
+            self.dims = tuple(info.dims[i].decode() for i in range(info.rank))
+
+    def __repr__(self):
+        if self.shape is None:
+            return "%s: %s" % (self.name, self.dtype)
+        sizes = (
+            str(size) if size >= 0 else name or "?"
+            for size, name in zip(self.shape, self.dims)
+        )
+        return "%s: %s[%s]" % (self.name, self.dtype, ", ".join(sizes))
+
+
+class Kernel:
+    """A compiled kernel, made by `attn.compile`.
+
+    Immutable; it may run in many threads at once. Calling it runs it.
+
+    Attributes:
+        name: the function in the IR that a call runs.
+        target: the name of the target that the code is for, as "cpu-avx512".
+        inputs, outputs: lists of arguments (name, dtype, shape, dims).
+        timings: a dict of what each step of the compilation took, in
+            milliseconds.
+    """
+
+    def __init__(self, handle, entry=None):
+        self._handle = handle
+        self._destroy = c.lib.attnKernelDestroy
+        self._entry = 0
+        if entry is not None:
+            self._entry = c.lib.attnKernelFindEntry(handle, entry.encode())
+        names = [
+            c.lib.attnKernelEntryName(handle, i).decode()
+            for i in range(c.lib.attnKernelNumEntries(handle))
+        ]
+        if entry is not None and self._entry < 0:
+            raise ValueError(
+                "attn: expected one of the functions %s, but got %r"
+                % (", ".join(names) or "(none)", entry)
+            )
+        self.name = names[self._entry] if names else None
+        self.inputs, self.outputs = [], []
+        if names:
+            count = c.lib.attnKernelNumInputs(handle, self._entry)
+            total = count + c.lib.attnKernelNumOutputs(handle, self._entry)
+            args = [self._arg(i) for i in range(total)]
+            self.inputs, self.outputs = args[:count], args[count:]
+        self.target = c.lib.attnKernelTarget(handle).decode()
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._destroy(self._handle)
+            self._handle = None
+
+    def __repr__(self):
+        return "<attn.Kernel %s for %s: %s -> %s>" % (
+            self.name,
+            self.target,
+            ", ".join(map(repr, self.inputs)),
+            ", ".join(map(repr, self.outputs)),
+        )
+
+    def _arg(self, index):
+        info = c.ArgInfo()
+        c.check(
+            c.lib.attnKernelArg(self._handle, self._entry, index, ctypes.byref(info))
+        )
+        return Arg(info)
+
+    @property
+    def timings(self):
+        handle, times = self._handle, {}
+        for i in range(c.lib.attnKernelNumTimes(handle)):
+            name = c.lib.attnKernelTimeName(handle, i).decode()
+            times[name] = times.get(name, 0.0) + c.lib.attnKernelTimeMs(handle, i)
+        return times
+
+    def mlir(self, phase=None):
+        """The IR after a phase, as text.
+
+        Args:
+            phase: "input", "aggregate", "schedule", "tile", "vector", "llvm" or
+                "llvm-ir"; None: the last that ran.
+        Raises:
+            ValueError: there is no such phase, or compilation stopped before.
+        """
+        text = c.lib.attnKernelIr(self._handle, phase.encode() if phase else None)
+        if text is None:
+            raise ValueError(
+                "attn: expected a phase that this kernel went through, of %s, but got "
+                "%r" % (", ".join(PHASES), phase)
+            )
+        return text.decode()
+
+    def ptx(self):
+        raise NotImplementedError(
+            "attn: expected a kernel for a GPU, but got one for %s; GPUs are not "
+            "supported yet" % self.target
+        )
+
+    def explain(self):
+        """Why the code is as it is, as text: schedule, memory budget, masks."""
+        return c.lib.attnKernelExplain(self._handle).decode()
+
+    def __call__(self, *inputs, out=None, **named):
+        """Runs the kernel.
+
+        Args:
+            inputs, named: one value for each of `self.inputs`, by position or by
+                name: NumPy arrays or torch CPU tensors with dimensions in the
+                order of `dims`, in any memory order whose last dimension has
+                stride 1; numbers for scalars.
+            out: an array, or a tuple of them, one for each of `self.outputs`, to
+                write to; None: new arrays.
+        Returns:
+            The output, or a tuple of them; of the kind of the first array given.
+        Raises:
+            ValueError, TypeError: what was given does not fit.
+        """
+        values = list(inputs)
+        for arg in self.inputs[len(values) :]:
+            if arg.name in named:
+                values.append(named.pop(arg.name))
+            else:
+                break
+        if named or len(values) != len(self.inputs):
+            raise TypeError(
+                "attn: expected the inputs %s, but got %d%s"
+                % (
+                    ", ".join(map(repr, self.inputs)),
+                    len(values),
+                    " and " + ", ".join(sorted(named)) if named else "",
+                )
+            )
+        views = [
+            arrays.scalar(arg.name, value, arg.code)
+            if arg.shape is None
+            else arrays.view(arg.name, value)
+            for arg, value in zip(self.inputs, values)
+        ]
+        if out is None:
+            like = next(filter(arrays.kind_of, values), None)
+            results = tuple(
+                arrays.empty(like, arg.code, self._output_shape(views, i))
+                for i, arg in enumerate(self.outputs)
+            )
+        else:
+            results = out if isinstance(out, tuple) else (out,)
+            for result in results:
+                arrays.check_writable("out", result)
+        self.run(views, [arrays.view("out", result) for result in results])
+        return results[0] if len(results) == 1 else results
+
+    def _output_shape(self, views, index):
+        tensors, keep = arrays.pack(views)
+        shape, rank = (ctypes.c_int64 * 8)(), ctypes.c_int32()
+        c.check(
+            c.lib.attnKernelOutputShape(
+                self._handle,
+                self._entry,
+                tensors,
+                len(views),
+                index,
+                shape,
+                8,
+                ctypes.byref(rank),
+            )
+        )
+        return list(shape[: rank.value])
+
+    def run(self, inputs, outputs):
+        """Runs on views (attn._arrays), for the package's own use."""
+        ins, keep_ins = arrays.pack(inputs)
+        outs, keep_outs = arrays.pack(outputs)
+        c.check(
+            c.lib.attnKernelRun(
+                self._handle, self._entry, ins, len(inputs), outs, len(outputs)
+            )
+        )
+
+
+def _options(target, until_after, dump_phases_to, source_name, keep_ir):
+    def encode(text):
+        return None if text is None else str(text).encode()
+
+    return c.CompileOptions(
+        structSize=ctypes.sizeof(c.CompileOptions),
+        target=encode(target),
+        untilAfter=encode(until_after),
+        dumpPhasesTo=encode(dump_phases_to),
+        sourceName=encode(source_name),
+        keepIr=keep_ir,
+    )
+
+
+def compile_text(
+    text,
+    *,
+    entry=None,
+    target=None,
+    until_after=None,
+    dump_phases_to=None,
+    source_name=None,
+    keep_ir=True
+):
+    data = text.encode() if isinstance(text, str) else bytes(text)
+    options = _options(target, until_after, dump_phases_to, source_name, keep_ir)
+    handle = ctypes.c_void_p()
+    c.check(
+        c.lib.attnCompile(
+            c.context, data, len(data), ctypes.byref(options), ctypes.byref(handle)
+        )
+    )
+    return Kernel(handle, entry)
+
+
+def compile_desc(
+    desc, *, target=None, until_after=None, dump_phases_to=None, keep_ir=False
+):
+    options = _options(target, until_after, dump_phases_to, None, keep_ir)
+    handle = ctypes.c_void_p()
+    c.check(
+        c.lib.attnCompileAttention(
+            c.context,
+            ctypes.byref(desc),
+            ctypes.byref(options),
+            ctypes.byref(handle),
+        )
+    )
+    return Kernel(handle)

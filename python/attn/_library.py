@@ -1,0 +1,194 @@
+"""libattn.so through ctypes: the declarations of include/attn-c/attn.h.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
+
+API_VERSION = 1
+
+F32, F16, BF16, F64, I8, I16, I32, I64, U8, BOOL = range(10)
+DTYPE_NAMES = ("f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64", "u8", "bool")
+
+CAUSAL = {None: 0, "top_left": 1, "bottom_right": 2}
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("dtype", c_int32),
+        ("rank", c_int32),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+    ]
+
+
+class CompileOptions(ctypes.Structure):
+    _fields_ = [
+        ("structSize", c_size_t),
+        ("target", c_char_p),
+        ("startFrom", c_char_p),
+        ("untilAfter", c_char_p),
+        ("dumpPhasesTo", c_char_p),
+        ("sourceName", c_char_p),
+        ("keepIr", c_int32),
+        ("objectOnly", c_int32),
+        ("noCache", c_int32),
+    ]
+
+
+class AttentionDesc(ctypes.Structure):
+    _fields_ = [
+        ("structSize", c_size_t),
+        ("dtype", c_int32),
+        ("headDim", c_int64),
+        ("valueDim", c_int64),
+        ("causal", c_int32),
+        ("scale", c_int32),
+        ("softcap", c_int32),
+        ("window", c_int32),
+        ("sinks", c_int32),
+        ("lengths", c_int32),
+        ("packed", c_int32),
+        ("bias", c_int32),
+        ("mask", c_int32),
+        ("biasDType", c_int32),
+        ("alibi", c_int32),
+        ("monoid", c_char_p),
+        ("numOutputs", c_int32),
+        ("schedule", c_char_p),
+    ]
+
+
+class ArgInfo(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("dtype", c_int32),
+        ("rank", c_int32),
+        ("shape", POINTER(c_int64)),
+        ("dims", POINTER(c_char_p)),
+    ]
+
+
+_TENSORS = POINTER(Tensor)
+
+# name: (result, arguments). A result of c_void_p named "error" is an
+# AttnError *, which check() turns into an exception.
+_FUNCTIONS = {
+    "attnVersion": (c_char_p, []),
+    "attnApiVersion": (c_int32, []),
+    "attnErrorMessage": (c_char_p, [c_void_p]),
+    "attnErrorDestroy": (None, [c_void_p]),
+    "attnContextCreate": (c_void_p, [POINTER(c_void_p)]),
+    "attnSetNumThreads": (None, [c_int32]),
+    "attnGetNumThreads": (c_int32, []),
+    "attnHostTarget": (c_char_p, []),
+    "attnShippedMonoids": (c_char_p, []),
+    "attnCompile": (
+        c_void_p,
+        [c_void_p, c_char_p, c_size_t, POINTER(CompileOptions), POINTER(c_void_p)],
+    ),
+    "attnCompileAttention": (
+        c_void_p,
+        [c_void_p, POINTER(AttentionDesc), POINTER(CompileOptions), POINTER(c_void_p)],
+    ),
+    "attnKernelDestroy": (None, [c_void_p]),
+    "attnKernelNumEntries": (c_size_t, [c_void_p]),
+    "attnKernelEntryName": (c_char_p, [c_void_p, c_size_t]),
+    "attnKernelFindEntry": (c_int64, [c_void_p, c_char_p]),
+    "attnKernelNumInputs": (c_size_t, [c_void_p, c_size_t]),
+    "attnKernelNumOutputs": (c_size_t, [c_void_p, c_size_t]),
+    "attnKernelArg": (c_void_p, [c_void_p, c_size_t, c_size_t, POINTER(ArgInfo)]),
+    "attnKernelTarget": (c_char_p, [c_void_p]),
+    "attnKernelExplain": (c_char_p, [c_void_p]),
+    "attnKernelIr": (c_char_p, [c_void_p, c_char_p]),
+    "attnKernelNumTimes": (c_size_t, [c_void_p]),
+    "attnKernelTimeName": (c_char_p, [c_void_p, c_size_t]),
+    "attnKernelTimeMs": (c_double, [c_void_p, c_size_t]),
+    "attnKernelOutputShape": (
+        c_void_p,
+        [c_void_p, c_size_t, _TENSORS, c_size_t, c_size_t]
+        + [POINTER(c_int64), c_int32, POINTER(c_int32)],
+    ),
+    "attnKernelRun": (
+        c_void_p,
+        [c_void_p, c_size_t, _TENSORS, c_size_t, _TENSORS, c_size_t],
+    ),
+}
+
+
+def find_path():
+    """The path of libattn.so: ATTN_LIBRARY, else as the package, an install or
+    a checkout has it."""
+    path = os.environ.get("ATTN_LIBRARY")
+    if path:
+        return path
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = os.path.dirname(os.path.dirname(here))
+    for folder in (here, os.path.join(root, "lib"), os.path.join(root, "build", "lib")):
+        path = os.path.join(folder, "libattn.so")
+        if os.path.exists(path):
+            return path
+    raise ImportError(
+        "attn: expected libattn.so in %s/lib or at the path in ATTN_LIBRARY, but "
+        "there is none; build it with tools/dev build" % root
+    )
+
+
+def _load():
+    path = find_path()
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(
+            "attn: expected a library at %s, but loading it failed: %s" % (path, error)
+        ) from None
+    try:
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype = result
+            function.argtypes = arguments
+    except AttributeError:
+        raise ImportError(
+            "attn: expected a libattn.so of API version %d, but %s has no %s"
+            % (API_VERSION, path, name)
+        ) from None
+    if library.attnApiVersion() < API_VERSION:
+        raise ImportError(
+            "attn: expected a libattn.so of API version %d, but %s has %d"
+            % (API_VERSION, path, library.attnApiVersion())
+        )
+    return library
+
+
+lib = _load()
+
+
+def check(error):
+    """Raises what a function of the library returned, if anything."""
+    if not error:
+        return
+    message = lib.attnErrorMessage(error).decode()
+    lib.attnErrorDestroy(error)
+    first, *notes = message.rstrip().split("\n")
+    exception = (MemoryError if first.startswith("out of memory") else ValueError)(
+        "attn: " + first
+    )
+    # What the compiler has to say besides, where Python can carry it.
+    if hasattr(exception, "add_note"):
+        for note in notes:
+            exception.add_note(note)
+    raise exception
+
+
+def _create_context():
+    handle = c_void_p()
+    check(lib.attnContextCreate(ctypes.byref(handle)))
+    return handle
+
+
+# One for the process: kernels are found again in its cache.
+context = _create_context()
