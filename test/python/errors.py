@@ -1,0 +1,139 @@
+# RUN: %python %s
+"""What does not fit is one line: what was expected, what came.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from reference import fails, qkv
+
+import attn
+
+rng = np.random.default_rng(3)
+q, k, v = qkv(rng)
+
+
+def bad(error, text, *, q=q, k=k, v=v, **options):
+    fails(error, text, attn.attention, q, k, v, **options)
+
+
+# Operands.
+bad(TypeError, "expected q to be a NumPy array or a torch tensor, but got list", q=[1])
+bad(TypeError, "float32, float16 or bfloat16", q=q.astype(np.float64))
+bad(TypeError, "float32, float16 or bfloat16", q=q.astype(np.int32))
+bad(TypeError, "float, integer or boolean", q=q.astype(np.complex64))
+bad(TypeError, "k of the type of q", k=k.astype(np.float16))
+bad(ValueError, "q of 4 dimensions, [b, h, s, d]", q=q[0])
+bad(ValueError, "'k' of shape [b, hk, sk, 40]", k=k[..., :39])
+bad(ValueError, "'v' of shape", v=v[:, :, :46])
+bad(ValueError, "'k' of shape", k=k[:1])
+bad(ValueError, "hq to be a multiple of hk", q=q[:, :3])
+bad(ValueError, "stride 1 in its last dimension", q=q[..., ::2], k=k[..., :20])
+bad(ValueError, "byte order", q=q.astype(">f4"))
+bad(ValueError, "v, which the monoid needs", v=None)
+bad(ValueError, "head dim", q=q[..., :0], k=k[..., :0])
+raw = np.zeros(q.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(q.shape)
+bad(ValueError, "aligned memory", q=raw)
+bad(ValueError, "(dimensions in the order b, h, s, d)", layout="bshd", k=k[:1])
+
+# Options.
+bad(ValueError, "causal to be None, 'top_left' or 'bottom_right'", causal=True)
+bad(ValueError, "causal to be", causal="lower")
+bad(ValueError, "causal to be", causal=["top_left"])
+bad(TypeError, "window to be a pair", window=5)
+bad(ValueError, "window to be a pair", window=(1, 2, 3))
+bad(ValueError, "window sizes of at least 0", window=(-2, 0))
+bad(TypeError, "window to be an integer", window=(1.5, 0))
+bad(ValueError, "softcap to be positive", softcap=-1.0)
+bad(ValueError, "softcap to be positive", softcap=float("nan"))
+bad(TypeError, "softcap to be a number", softcap="big")
+bad(TypeError, "scale to be a number", scale=[1, 2])
+bad(ValueError, "layout to be one of bhsd, bshd, sbhd, thd", layout="bsdh")
+bad(ValueError, "layout to be one of", layout=4)
+bad(ValueError, "monoid to be one of softmax,", monoid="hardmax")
+bad(TypeError, "monoid to be a name", monoid=3)
+bad(ValueError, "outputs that one monoid has", return_aux="variance")
+bad(ValueError, "outputs that one monoid has", return_aux=("max", "entropy"))
+bad(ValueError, "outputs that one monoid has", return_lse=True, monoid="sigmoid_sum")
+bad(TypeError, "return_aux to hold names", return_aux=[1])
+bad(NotImplementedError, "not supported yet", score_mod=lambda s, b, h, i, j: s)
+bad(NotImplementedError, "not supported yet", mask_mod=lambda b, h, i, j: True)
+bad(ValueError, "monoid_params", monoid_params=(1.0,))
+
+# Tensors besides.
+mask = np.ones((33, 47), bool)
+bad(TypeError, "pass an additive mask as bias", mask=mask.astype(np.float32))
+bad(TypeError, "mask to be boolean", mask=mask.astype(np.int8))
+bad(TypeError, "pass a boolean mask as mask", bias=mask)
+bad(TypeError, "bias of float32", bias=mask.astype(np.float64))
+bad(ValueError, "mask to broadcast to [2, 4, 33, 47]", mask=mask[:, :46])
+bad(ValueError, "bias to broadcast", bias=np.zeros((3, 1, 1, 1), np.float32))
+bad(ValueError, "at most 4 dimensions", mask=mask[None, None, None])
+bad(ValueError, "stride 1 in its last dimension", mask=np.ones((47, 33), bool).T)
+bad(ValueError, "alibi_slopes of shape [hq] or [b, hq]",
+    alibi_slopes=np.zeros((1, 1, 4), np.float32))
+bad(ValueError, "'alibi_slopes'", alibi_slopes=[1.0, 2.0])
+bad(TypeError, "alibi_slopes", alibi_slopes=["a", "b", "c", "d"])
+bad(ValueError, "'sinks'", sinks=[1.0, 2.0])
+bad(TypeError, "sinks of type f32", sinks=np.zeros(4, np.int32))
+bad(ValueError, "'kv_lengths'", kv_lengths=[1, 2, 3])
+bad(ValueError, "between 0 and sk = 47", kv_lengths=[1, 48])
+bad(ValueError, "between 0 and sk = 47", kv_lengths=[-1, 4])
+bad(TypeError, "kv_lengths", kv_lengths=[1.5, 2])
+bad(TypeError, "kv_lengths", kv_lengths=[2**40, 2])
+bad(TypeError, "kv_lengths of type i32", kv_lengths=np.zeros(2, np.float32))
+bad(TypeError, "kv_lengths", kv_lengths=7)
+
+# Packed rows.
+rows = [x.reshape(-1, x.shape[1], x.shape[-1]) for x in (q, k, v)]
+packed = dict(zip("qkv", rows), layout="thd")
+bad(ValueError, "cu_seqlens_q and cu_seqlens_k with layout 'thd'", **packed)
+bad(ValueError, "and only with it", cu_seqlens_q=[0, 1], cu_seqlens_k=[0, 1])
+bad(ValueError, "q of 3 dimensions, [t, h, d]", **{**packed, "q": q},
+    cu_seqlens_q=[0, 66], cu_seqlens_k=[0, 94])
+bad(ValueError, "'cu_seqlens_q' to start at 0", **packed,
+    cu_seqlens_q=[1, 66], cu_seqlens_k=[0, 94])
+bad(ValueError, "'cu_seqlens_k' not to decrease", **packed,
+    cu_seqlens_q=[0, 60, 66], cu_seqlens_k=[0, 94, 20])
+bad(ValueError, "between 0 and total_k", **packed,
+    cu_seqlens_q=[0, 66], cu_seqlens_k=[0, 95])
+bad(ValueError, "'cu_seqlens_k'", **packed,
+    cu_seqlens_q=[0, 60, 66], cu_seqlens_k=[0, 94])
+
+# The output.
+out = np.zeros((2, 4, 33, 24), np.float32)
+bad(ValueError, "out to be f32 of shape [2, 4, 33, 24]", out=out[:1])
+bad(ValueError, "out to be f32", out=out.astype(np.float16))
+bad(TypeError, "expected out to be a NumPy array", out=[0])
+frozen = out.copy()
+frozen.flags.writeable = False
+bad(ValueError, "out to be writable", out=frozen)
+bad(ValueError, "stride 1 in its last dimension", out=np.zeros((2, 4, 24, 33), "f4").swapaxes(2, 3))
+bad(ValueError, "memory of its own", q=out, k=k[..., :24], out=out)
+
+# Threads and compiling.
+fails(ValueError, "between 0 and", attn.set_num_threads, -1)
+fails(TypeError, "an integer", attn.set_num_threads, 2.0)
+fails(ValueError, "", attn.compile, "this is no IR")
+fails(ValueError, "", attn.compile, "")
+fails(TypeError, "MLIR text, or q, k and v", attn.compile, q)
+fails(TypeError, "MLIR text, or q, k and v", attn.compile, 3)
+fails(TypeError, "nothing after the text", attn.compile, "module {}", q)
+fails(ValueError, "cpu-z80", attn.compile, q, k, v, target="cpu-z80")
+fails(ValueError, "phase", attn.compile, q, k, v, until_after="machine")
+kernel = attn.compile(q, k, v)
+fails(ValueError, "expected a phase", kernel.mlir, "machine")
+fails(NotImplementedError, "GPU", kernel.ptx)
+fails(TypeError, "the inputs q: f32[b, hq, sq, 40]", kernel, q, k)
+fails(TypeError, "and w", kernel, q, k, v, w=v)
+fails(ValueError, "'k' of shape", kernel, q, q[:1], v)
+fails(ValueError, "one of the functions", attn.compile, kernel.mlir("input"), entry="f")
+
+# Nothing of that has left anything behind.
+assert attn.attention(q, k, v).shape == (2, 4, 33, 24)

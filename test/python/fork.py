@@ -1,0 +1,66 @@
+# RUN: %python %s
+"""A forked child goes on with its parent's kernels, and with new ones.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import os
+import signal
+import sys
+import threading
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from reference import qkv
+
+import attn
+
+rng = np.random.default_rng(5)
+q, k, v = qkv(rng, sq=200, sk=300)
+attn.set_num_threads(3)
+want = attn.attention(q, k, v)  # starts the threads
+want_new = None
+
+
+def child(depth):
+    # The kernel of the parent, then one that only the child compiles.
+    same = np.array_equal(attn.attention(q, k, v), want)
+    out = attn.attention(q, k, v, softcap=2.0 + depth)
+    return same and np.isfinite(out).all() and (depth == 0 or forked(depth - 1))
+
+
+def forked(depth):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(120)  # a child that hangs is a failure
+        os._exit(0 if child(depth) else 1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+assert forked(1), "the child failed"
+assert np.array_equal(attn.attention(q, k, v), want)
+
+# Forked while other threads run kernels.
+stop = threading.Event()
+failures = []
+
+
+def work():
+    while not stop.is_set():
+        if not np.array_equal(attn.attention(q, k, v), want):
+            failures.append("a thread got another result")
+
+
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+try:
+    for _ in range(5):
+        assert forked(0), "a child forked from running threads failed"
+finally:
+    stop.set()
+    for thread in threads:
+        thread.join()
+assert not failures, failures[0]

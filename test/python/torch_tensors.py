@@ -1,0 +1,108 @@
+# RUN: %python %s
+# REQUIRES: torch
+"""torch CPU tensors, beside torch in one process, without copies.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import os
+import sys
+
+try:
+    import torch
+except ImportError:
+    print("no torch: nothing was tested")
+    sys.exit()
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from reference import fails
+
+import attn
+
+sdpa = torch.nn.functional.scaled_dot_product_attention
+torch.manual_seed(0)
+
+
+def qkv(dtype=torch.float32, b=2, h=4, sq=33, sk=47, d=40, dv=24):
+    shapes = (b, h, sq, d), (b, h, sk, d), (b, h, sk, dv)
+    return [torch.randn(shape).to(dtype) for shape in shapes]
+
+
+# The same numbers as torch's own; both compilers' LLVMs live in this process.
+for dtype, bound in [(torch.float32, 2e-5), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)]:
+    q, k, v = qkv(dtype)
+    mask = torch.rand(33, 47) < 0.8
+    mask[:, 0] = True
+    for options, theirs in [
+        ({}, {}),
+        ({"causal": "top_left"}, {"is_causal": True}),
+        ({"mask": mask}, {"attn_mask": mask}),
+        ({"scale": 0.25}, {"scale": 0.25}),
+    ]:
+        out = attn.attention(q, k, v, **options)
+        assert isinstance(out, torch.Tensor) and out.dtype == dtype
+        want = sdpa(q.double(), k.double(), v.double(), **theirs)
+        error = (out.double() - want).abs().max().item()
+        assert error < bound, (dtype, options, error)
+
+# Kinds of the results, and of small operands.
+q, k, v = qkv()
+out, lse, aux = attn.attention(
+    q, k, v, return_lse=True, return_aux="max",
+    kv_lengths=torch.tensor([47, 20]), sinks=torch.zeros(4, dtype=torch.bfloat16),
+)
+assert isinstance(lse, torch.Tensor) and lse.dtype == torch.float32
+assert isinstance(aux["max"], torch.Tensor) and aux["max"].shape == (2, 4, 33)
+
+# Strides: views, expanded tensors, other layouts.
+q4, k4, v4 = (x.transpose(1, 2).contiguous() for x in (q, k, v))
+want = attn.attention(q, k, v)
+assert torch.equal(attn.attention(q4.transpose(1, 2), k4.transpose(1, 2), v), want)
+assert torch.equal(attn.attention(q4, k4, v4, layout="bshd").transpose(1, 2), want)
+bias = torch.randn(1, 1, 1, 47)
+wide = attn.attention(q, k, v, bias=bias.expand(2, 4, 33, 47))
+assert torch.equal(attn.attention(q, k, v, bias=bias), wide)
+one = k[:, :1].expand(-1, 4, -1, -1)
+assert torch.equal(attn.attention(q, one, v), attn.attention(q, one.contiguous(), v))
+
+# No copy: keys of 2**40 bytes that are one row in memory, and an output in place.
+row = torch.randn(1, 1, 1, 16)
+n = 2**31 - 1
+lengths = [100]
+big = row.expand(1, 1, n, 16)
+out = attn.attention(row, big, big, kv_lengths=lengths)
+assert torch.allclose(out, row, atol=1e-5)
+out = torch.zeros(2, 33, 4, 24)
+assert attn.attention(q, k, v, out=out.transpose(1, 2)).data_ptr() == out.data_ptr()
+assert torch.equal(out.transpose(1, 2), want)
+assert attn.attention(q, k, v[..., :0:1].new_zeros(2, 4, 47, 24)).abs().sum() == 0
+
+# Gradients: an error, never a silent detach.
+q.requires_grad_()
+fails(ValueError, "pass q.detach()", attn.attention, q, k, v)
+with torch.no_grad():
+    assert torch.equal(attn.attention(q, k, v), want)
+assert torch.equal(attn.attention(q.detach(), k, v), want)
+fails(ValueError, "pass bias.detach()", attn.attention, q.detach(), k, v,
+      bias=bias.requires_grad_())
+fails(ValueError, "pass sinks.detach()", attn.attention, q.detach(), k, v,
+      sinks=torch.zeros(4, requires_grad=True))
+fails(ValueError, "pass out.detach()", attn.attention, q.detach(), k, v,
+      out=torch.zeros(2, 4, 33, 24, requires_grad=True))
+q = q.detach()
+
+# Other errors.
+fails(TypeError, "k of the kind of q", attn.attention, q, k.numpy(), v)
+fails(ValueError, "on the CPU", attn.attention, q.to("meta"), k, v)
+fails(ValueError, "strided tensor", attn.attention, q.to_sparse(), k, v)
+fails(TypeError, "float32, float16 or bfloat16", attn.attention, q.double(), k, v)
+fails(ValueError, "stride 1", attn.attention, q.transpose(2, 3).contiguous().transpose(2, 3), k, v)
+
+# Empty tensors have no memory.
+q, k, v = qkv(b=0)
+assert attn.attention(q, k, v).shape == (0, 4, 33, 24)
+
+# torch goes on working, its threads too.
+x = torch.randn(256, 256)
+assert torch.allclose(x @ x, (x.double() @ x.double()).float(), atol=1e-3)
