@@ -264,13 +264,19 @@ private:
     PassManager manager(&context, ModuleOp::getOperationName());
     // Once after the phase is enough; each pass has tests of its own.
     manager.enableVerifier(false);
-    populatePhasePipeline(phase, manager, target);
+    populatePhasePipeline(phase, manager, target, /*explain=*/true);
     if (failed(manager.run(*module)))
       return messages
           .failure(std::string("the phase '") + nameOf(phase) +
                    "' failed without a reason")
           .message;
     messages.clear();
+    if (phase == Phase::Tile)
+      for (auto function : module.get().getOps<func::FuncOp>())
+        if (function.isPublic() && !function->hasAttr("tile.plan"))
+          return printLocation(function.getLoc()) +
+                 "expected a function with an operation of attn, but '" +
+                 function.getName().str() + "' has none; make it private";
     if (phase != Phase::LLVM && failed(verify(*module)))
       return messages
           .failure(std::string("the phase '") + nameOf(phase) +

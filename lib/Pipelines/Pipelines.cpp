@@ -20,17 +20,21 @@
 
 using namespace mlir;
 
-void attn::populateAggregatePipeline(OpPassManager &pm) {
+void attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   // First: everything after it may look a monoid up in the module.
   pm.addPass(createAttnImportPreludePass());
   // Before any rewrite that the laws license, and in every compilation.
-  pm.addPass(createAttnCheckLawsPass());
+  AttnCheckLawsPassOptions laws;
+  laws.properties = explain;
+  pm.addPass(createAttnCheckLawsPass(laws));
   pm.addPass(createAttnToAggregatePass());
   pm.addPass(createCanonicalizerPass());
 }
 
-void attn::populateSchedulePipeline(OpPassManager &pm) {
-  pm.addPass(createAttnChooseSchedulePass());
+void attn::populateSchedulePipeline(OpPassManager &pm, bool explain) {
+  AttnChooseSchedulePassOptions schedule;
+  schedule.explain = explain;
+  pm.addPass(createAttnChooseSchedulePass(schedule));
   // After the choice of splits, before kernels are built.
   pm.addPass(createAttnSplitPass());
 }
@@ -59,14 +63,14 @@ void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
 }
 
 void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
-                                 const TargetInfo &target) {
+                                 const TargetInfo &target, bool explain) {
   switch (phase) {
   case Phase::Input:
     return;
   case Phase::Aggregate:
-    return populateAggregatePipeline(pm);
+    return populateAggregatePipeline(pm, explain);
   case Phase::Schedule:
-    return populateSchedulePipeline(pm);
+    return populateSchedulePipeline(pm, explain);
   case Phase::Tile:
     return populateTilePipeline(pm);
   case Phase::Vector:

@@ -14,8 +14,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 
 using namespace attn::run;
 using namespace attn::support;
@@ -27,14 +25,18 @@ static double now() {
 }
 
 static Result<std::string> readFile(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
+  std::FILE *file = std::fopen(path.c_str(), "rb");
+  std::string text;
+  char buffer[1 << 14];
+  while (size_t got = file ? std::fread(buffer, 1, sizeof(buffer), file) : 0)
+    text.append(buffer, got);
+  // A directory opens, but does not read.
+  bool ok = file && !std::ferror(file);
   if (file)
-    text << file.rdbuf();
-  // An empty file leaves the stream to be copied to in a failed state.
-  if (!file || (text.fail() && file.peek() != EOF))
+    std::fclose(file);
+  if (!ok)
     return Failure{"cannot read '" + path + "'"};
-  return text.str();
+  return text;
 }
 
 namespace {

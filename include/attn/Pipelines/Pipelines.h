@@ -18,12 +18,12 @@ class OpPassManager;
 namespace attn {
 
 /// Adds the passes that lead from the phase before to `phase`; none for Input.
-/// Pass them a builtin.module.
+/// Pass them a builtin.module. With `explain`, decisions emit remarks.
 void populatePhasePipeline(Phase phase, mlir::OpPassManager &pm,
-                           const TargetInfo &target);
+                           const TargetInfo &target, bool explain = false);
 
-void populateAggregatePipeline(mlir::OpPassManager &pm);
-void populateSchedulePipeline(mlir::OpPassManager &pm);
+void populateAggregatePipeline(mlir::OpPassManager &pm, bool explain = false);
+void populateSchedulePipeline(mlir::OpPassManager &pm, bool explain = false);
 void populateTilePipeline(mlir::OpPassManager &pm);
 void populateVectorPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 void populateLLVMPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
