@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
+#include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/TargetAttr.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -268,6 +269,9 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     return op->emitOpError("expected '")
            << op.getMonoidRef().getValue()
            << "' to be an attn.monoid of this module";
+  // Every pipeline comes through here: tiles stand on the laws.
+  if (failed(::attn::verifyLaws(monoid)))
+    return failure();
   int64_t splits = 1;
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     splits = partial.getSplits();
@@ -339,6 +343,8 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
   if (!monoid)
     return op->emitOpError("expected '")
            << monoidRef.getValue() << "' to be an attn.monoid of this module";
+  if (failed(::attn::verifyLaws(monoid)))
+    return failure();
   auto combine = dyn_cast<CombineOp>(op);
   if (!combine) {
     // Multiply here what only this op reads.
