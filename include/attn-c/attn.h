@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 1
+#define ATTN_API_VERSION 2
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -272,6 +272,25 @@ ATTN_EXPORT AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
                                      const AttnTensor *inputs, size_t numInputs,
                                      const AttnTensor *outputs,
                                      size_t numOutputs);
+
+typedef enum AttnRounding {
+  ATTN_EXACT = 0, /* float64 throughout */
+  ATTN_ROUND_F32 = 1,
+  ATTN_ROUND_F16 = 2,
+  ATTN_ROUND_BF16 = 3
+} AttnRounding;
+
+/// Evaluates a function of IR text (null: the first) by its definition and
+/// without the compiler, one key after the other: what the outputs of a run are
+/// compared with. `outputs` are dense f64, one for each result. With a rounding
+/// other than ATTN_EXACT it is an emulation that rounds as it goes, whose error
+/// says how much error that type excuses. Slow.
+///
+/// Available since API version 2.
+ATTN_EXPORT AttnError *attnEvaluate(const char *text, size_t length,
+                                    const char *entry, const AttnTensor *inputs,
+                                    size_t numInputs, const AttnTensor *outputs,
+                                    size_t numOutputs, AttnRounding rounding);
 
 /// DLTensor of the DLPack standard (dlpack.h), for callers that do not include
 /// it; the layout is that of all its versions.

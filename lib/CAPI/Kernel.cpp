@@ -7,6 +7,7 @@
 
 #include "Handles.h"
 #include "attn/Compiler/Invoke.h"
+#include "attn/Interpreter/Evaluate.h"
 #include "attn/Runtime/ThreadPool.h"
 
 using namespace attn;
@@ -238,6 +239,60 @@ AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
   support::Status status =
       invoke(*kernel->compiled, entry, ins, outs, defaultRuntime());
   return status ? nullptr : makeError(status.error());
+}
+
+static ReferenceValue toReference(const TensorArg &tensor) {
+  ReferenceValue value{tensor.shape, {}};
+  value.data.reserve(value.size());
+  std::vector<int64_t> index(tensor.shape.size(), 0);
+  for (int64_t n = value.size(); n > 0; --n) {
+    int64_t offset = 0;
+    for (size_t i = 0; i < index.size(); ++i)
+      offset += index[i] * tensor.strides[i];
+    value.data.push_back(
+        support::loadElement(tensor.data, tensor.dtype, offset));
+    for (size_t i = index.size(); i-- > 0 && ++index[i] == tensor.shape[i];)
+      index[i] = 0;
+  }
+  return value;
+}
+
+AttnError *attnEvaluate(const char *text, size_t length, const char *entry,
+                        const AttnTensor *inputs, size_t numInputs,
+                        const AttnTensor *outputs, size_t numOutputs,
+                        AttnRounding rounding) {
+  if (!text)
+    return makeError("expected text, but got null");
+  if (rounding < ATTN_EXACT || rounding > ATTN_ROUND_BF16)
+    return makeError("expected a rounding between 0 and 3, but got " +
+                     std::to_string(int(rounding)));
+  std::vector<TensorArg> ins, outs;
+  if (AttnError *error = convert(inputs, numInputs, ins))
+    return error;
+  if (AttnError *error = convert(outputs, numOutputs, outs))
+    return error;
+  std::vector<ReferenceValue> arguments;
+  for (const TensorArg &in : ins)
+    arguments.push_back(toReference(in));
+  ReferenceOptions options;
+  options.rounding = static_cast<ReferenceOptions::Rounding>(rounding);
+  auto results = evaluateText(std::string_view(text, length),
+                              entry ? entry : "", arguments, options);
+  if (!results)
+    return makeError(results.error());
+  if (results->size() != outs.size())
+    return makeError("expected " + std::to_string(results->size()) +
+                     " outputs, but got " + std::to_string(outs.size()));
+  for (size_t i = 0; i < outs.size(); ++i) {
+    const ReferenceValue &result = (*results)[i];
+    if (outs[i].dtype != DType::f64 || outs[i].shape != result.shape ||
+        outs[i].strides != denseStrides(result.shape))
+      return makeError("expected output " + std::to_string(i) +
+                       " to be dense, of f64 and of the result's shape");
+    std::copy(result.data.begin(), result.data.end(),
+              static_cast<double *>(outs[i].data));
+  }
+  return nullptr;
 }
 
 /// DLPack's type codes and device types.

@@ -169,21 +169,22 @@ void RowReducer::appendKey(RowState &state, llvm::ArrayRef<double> scores,
   llvm::ArrayRef<Scalar> stat =
       llvm::ArrayRef(lifted).take_front(algebra.numStats);
   Scalars next = algebra.combine(state.stats, stat);
+  // What came before is held in float32 and scaled there; only the weight of
+  // the new key is rounded, once, as it meets the value.
   double alpha = 1.0, beta = 1.0;
   switch (algebra.kind) {
   case mlir::attn::MonoidKind::cocycle:
     if (algebra.numStats) {
       bool fromIdentity = algebra.isIdentity(state.stats);
-      alpha = fromIdentity ? 0.0 : rounded(algebra.rescale(state.stats, next));
-      beta =
-          algebra.isIdentity(stat) ? 0.0 : rounded(algebra.rescale(stat, next));
+      alpha = fromIdentity ? 0.0 : algebra.rescale(state.stats, next);
+      beta = algebra.isIdentity(stat) ? 0.0 : algebra.rescale(stat, next);
     }
     break;
   case mlir::attn::MonoidKind::suffix:
-    alpha = rounded(algebra.gate(stat));
+    alpha = algebra.gate(stat);
     break;
   case mlir::attn::MonoidKind::prefix:
-    beta = rounded(algebra.gate(state.stats));
+    beta = algebra.gate(state.stats);
     break;
   case mlir::attn::MonoidKind::general:
     break;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Run/Attention.h"
+#include "Run/Check.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
 #include "attn/Tools/RunMain.h"
@@ -89,6 +90,7 @@ Status Session::compile() {
   compileOptions.startFrom = orNull(options.startFrom);
   compileOptions.untilAfter = orNull(options.untilAfter);
   compileOptions.dumpPhasesTo = orNull(options.dumpPhasesTo);
+  compileOptions.keepIr = options.check;
 
   std::optional<Result<Kernel>> result;
   if (options.attention) {
@@ -257,15 +259,21 @@ void Session::printOutputs() {
 //===----------------------------------------------------------------------===//
 
 Status Session::check() {
-  if (!options.attention)
-    return Failure{"expected --attention together with --check, but got a "
-                   "file, of which the reference knows nothing"};
-  if (!monoidText.empty())
-    return Failure{"expected a shipped monoid together with --check, but got "
-                   "a file"};
+  // The oracle knows attentions with shipped monoids by their formulas; the
+  // interpreter of the regions, all the rest.
+  bool isNamed = options.attention && monoidText.empty();
+  if (!options.startFrom.empty())
+    return Failure{"expected --check of a program from its first phase on, but "
+                   "got --start-from " +
+                   options.startFrom};
+  const char *text = attnKernelIr(kernel->get(), "input");
+  if (!isNamed && !text)
+    return Failure{"expected a program whose input phase is known to --check"};
   auto report =
-      checkAttention(*options.attention, *kernel, inputs, outputs,
-                     [&](const std::string &text) { progress(text); });
+      isNamed
+          ? checkAttention(*options.attention, *kernel, inputs, outputs,
+                           [&](const std::string &text) { progress(text); })
+          : checkText(text, kernel->getEntryName(), *kernel, inputs, outputs);
   if (!report)
     return report.takeFailure();
   std::printf("%s", report->c_str());

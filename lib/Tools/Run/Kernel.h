@@ -71,6 +71,9 @@ public:
 
   std::vector<ArgInfo> inputs, outputs;
   const AttnKernel *get() const { return handle.get(); }
+  std::string getEntryName() const {
+    return attnKernelEntryName(handle.get(), entry);
+  }
 
   support::Result<std::vector<HostTensor>>
   makeOutputs(const std::vector<HostTensor> &inputs,
