@@ -275,12 +275,12 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   // A block_k that is no multiple of 32 is padded with dead keys.
   int64_t cols = keyCols();
   bool padded = cols != schedule.getBlockK();
-  Value end = tile.upper;
+  Value end = hullUpper;
   if (padded)
     end = min(end, add(tile.first, index(schedule.getBlockK())));
-  auto load = [&](Value tensor, int64_t width, bool bf16) -> Value {
+  auto load = [&](Value tensor, int64_t width, bool bf16, Value live) -> Value {
     Type type = bf16 ? Type(b.getBF16Type()) : b.getF32Type();
-    Value lower = tile.lower, upper = end;
+    Value lower = hullLower, upper = end;
     if (keyOffset) {
       lower = add(keyOffset, lower);
       upper = add(keyOffset, upper);
@@ -288,13 +288,15 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
     return tile::LoadOp::create(
         b, loc, tileType(cols, width, type), arg(tensor),
         at(keyHead, tile.first, keyOffset, /*channel=*/true), lower, upper,
-        /*live=*/Value(), /*vector=*/false);
+        live, /*vector=*/false);
   };
   SmallVector<Value> keys, values;
   for (Value tensor : reduction.getKeyOperands())
-    keys.push_back(load(tensor, paddedDepth(tensor), bf16Dots));
+    keys.push_back(load(tensor, paddedDepth(tensor), bf16Dots, Value()));
   for (Value tensor : reduction.getValueOperands())
-    values.push_back(load(tensor, paddedChannels(tensor), bf16Values));
+    // A value that no row may see must not reach one, not even times 0.
+    values.push_back(
+        load(tensor, paddedChannels(tensor), bf16Values, tile.live));
 
   auto rows = tile::RowsOp::create(b, loc, state.getTypes(), queryTiles, state,
                                    liveRows, schedule.getRows());
@@ -319,28 +321,146 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   return rows.getResults();
 }
 
-SmallVector<Value> ReductionKernel::loop(Value from, Value to, bool masked,
-                                         Value lower, Value upper,
-                                         ValueRange state) {
-  auto forOp =
-      scf::ForOp::create(b, loc, from, to, index(schedule.getBlockK()), state);
+::attn::MaskAnalysis::Class ReductionKernel::classOf(Value first) {
+  Value last = add(first, index(schedule.getBlockK() - 1));
+  last = min(last, sub(numKeys, index(1)));
+  Value lastRow = sub(add(row0, liveRows), index(1));
+  auto result = mask->emitClass(b, loc, maskUniform, row0, lastRow, first, last,
+                                maskValid);
+  // A ragged tile has keys that no mask speaks of.
+  Value whole = cmp(arith::CmpIPredicate::sle,
+                    add(first, index(schedule.getBlockK())), hullUpper);
+  result.full = b.createOrFold<arith::AndIOp>(loc, result.full, whole);
+  return result;
+}
+
+Value ReductionKernel::liveKeys(const KeyTile &tile) {
+  auto type = tileType(schedule.getBlockQ(), keyCols(), b.getI1Type());
+  RowBlock block(tile);
+  block.firstRow = row0;
+  prepare(block);
+  Value lastRow = toI32(sub(liveRows, index(1)));
+  Value elements =
+      map({}, type, [&](Value row, Value col, ValueRange) {
+        // Rows beyond the last stand for it.
+        return SmallVector<Value>{liveByMask(block, min(row, lastRow), col)};
+      }).front();
+  Value none = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0);
+  return reduce(
+             elements, none, /*ordered=*/false,
+             [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+               return {arith::OrIOp::create(b, loc, x[0], y[0])};
+             },
+             /*overRows=*/true)
+      .front();
+}
+
+SmallVector<Value>
+ReductionKernel::stepIf(Value condition, ValueRange state,
+                        function_ref<SmallVector<Value>()> then,
+                        function_ref<SmallVector<Value>()> otherwise) {
+  auto ifOp = scf::IfOp::create(b, loc, state.getTypes(), condition,
+                                /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&ifOp.getThenRegion().front());
+  scf::YieldOp::create(b, loc, then());
+  b.setInsertionPointToStart(&ifOp.getElseRegion().front());
+  scf::YieldOp::create(b, loc,
+                       otherwise ? otherwise() : SmallVector<Value>(state));
+  return ifOp.getResults();
+}
+
+SmallVector<Value> ReductionKernel::loop(Value from, Value to, Tiles tiles,
+                                         ValueRange initial) {
+  auto forOp = scf::ForOp::create(b, loc, from, to, index(schedule.getBlockK()),
+                                  initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
+  ValueRange state = forOp.getRegionIterArgs();
+  Value first = forOp.getInductionVar();
   bool padded = keyCols() != schedule.getBlockK();
-  KeyTile tile{forOp.getInductionVar(), lower, upper, masked || padded};
-  scf::YieldOp::create(b, loc, step(tile, forOp.getRegionIterArgs()));
+  auto full = [&] { return step({first, /*masked=*/padded}, state); };
+  auto masked = [&]() -> SmallVector<Value> {
+    KeyTile tile{first, /*masked=*/true};
+    if (!mask || mask->hullIsExact())
+      return step(tile, state);
+    tile.live = liveKeys(tile);
+    if (tiles == Tiles::AllMasked || !mask->isDataDependent())
+      return step(tile, state);
+    Value any = tile::AnyOp::create(b, loc, b.getI1Type(), tile.live);
+    return stepIf(any, state, [&] { return step(tile, state); }, nullptr);
+  };
+  SmallVector<Value> next;
+  switch (tiles) {
+  case Tiles::Full:
+    next = full();
+    break;
+  case Tiles::AllMasked:
+    next = masked();
+    break;
+  case Tiles::Masked: {
+    // Within an exact hull no tile is dead.
+    if (!mask || mask->hullIsExact()) {
+      next = masked();
+      break;
+    }
+    Value dead = classOf(first).dead;
+    Value one = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
+    Value alive = b.createOrFold<arith::XOrIOp>(loc, dead, one);
+    next = stepIf(alive, state, masked, nullptr);
+    break;
+  }
+  case Tiles::Tested: {
+    auto tileClass = classOf(first);
+    next = stepIf(tileClass.full, state, full, [&] {
+      if (mask->hullIsExact())
+        return masked();
+      Value one = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
+      Value alive = b.createOrFold<arith::XOrIOp>(loc, tileClass.dead, one);
+      return stepIf(alive, state, masked, nullptr);
+    });
+    break;
+  }
+  }
+  scf::YieldOp::create(b, loc, next);
   return forOp.getResults();
 }
 
 SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   Value blockK = index(schedule.getBlockK());
   Value zero = index(0);
-  auto alignDown = [&](Value x) {
+  using Predicate = arith::CmpIPredicate;
+  auto alignDown = [&](Value x) -> Value {
+    if (matchPattern(x, m_Zero()))
+      return x;
     return mul(arith::DivUIOp::create(b, loc, x, blockK), blockK);
   };
-  Value lower = zero, upper = numKeys;
+  auto alignUp = [&](Value x) -> Value {
+    if (matchPattern(x, m_Zero()))
+      return x;
+    return mul(arith::CeilDivUIOp::create(b, loc, x, blockK), blockK);
+  };
+  // Keys beyond [lower, upper) are dead; those in [coreLower, coreUpper) are
+  // live for every row.
+  Value lower = zero, upper = numKeys, coreLower = zero, coreUpper = numKeys;
   if (queryOffset)
-    upper = select(cmp(arith::CmpIPredicate::sgt, liveRows, zero), upper, zero);
+    upper = select(cmp(Predicate::sgt, liveRows, zero), upper, zero);
+  if (!reduction.getMaskBody().empty()) {
+    Region &region = reduction.getMaskBody();
+    mask.emplace(region);
+    maskUniform = [this, &region](Value value) {
+      return uniform(region, value, 0, reduction.getCaptureOperands());
+    };
+    Value lastRow = sub(add(row0, liveRows), index(1));
+    auto bounds = mask->emitBounds(b, loc, maskUniform, row0, lastRow, numKeys);
+    maskValid = bounds.valid;
+    if (schedule.getLoop() != LoopShape::plain) {
+      lower = bounds.lower;
+      upper = min(upper, bounds.upper);
+    }
+    coreLower = bounds.coreLower;
+    coreUpper = bounds.coreUpper;
+  }
   if (split) {
     // Parts are whole key tiles, the same number for each.
     Value tiles = arith::CeilDivUIOp::create(b, loc, numKeys, blockK);
@@ -350,12 +470,32 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     lower = max(lower, start);
     upper = min(upper, add(start, perPart));
   }
-  Value start = split ? alignDown(lower) : lower;
-  if (!reduction.getMaskBody().empty())
-    return loop(start, upper, /*masked=*/true, lower, upper, state);
-  Value coreEnd = max(alignDown(upper), start);
-  state = loop(start, coreEnd, /*masked=*/false, lower, upper, state);
-  return loop(coreEnd, upper, /*masked=*/true, lower, upper, state);
+  if (mask || split)
+    upper = select(cmp(Predicate::slt, lower, upper), upper, zero);
+  hullLower = lower;
+  hullUpper = upper;
+  Value start = alignDown(lower);
+
+  LoopShape shape = schedule.getLoop();
+  if (shape == LoopShape::plain)
+    return loop(start, upper, Tiles::AllMasked, state);
+  if (shape == LoopShape::masked)
+    return loop(start, upper, mask ? Tiles::Tested : Tiles::Masked, state);
+  if (mask && !mask->hasCore())
+    return loop(start, upper, Tiles::Masked, state);
+  // Masked head, core without any test, masked tail.
+  Value coreStart = max(alignUp(coreLower), start);
+  Value coreEnd = alignDown(min(coreUpper, upper));
+  Value some = cmp(Predicate::slt, coreStart, coreEnd);
+  coreEnd = select(some, coreEnd, start);
+  if (matchPattern(coreLower, m_Zero())) {
+    coreStart = start; // no head
+  } else {
+    coreStart = select(some, coreStart, start);
+    state = loop(start, coreStart, Tiles::Masked, state);
+  }
+  state = loop(coreStart, coreEnd, Tiles::Full, state);
+  return loop(coreEnd, upper, Tiles::Masked, state);
 }
 
 LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,

@@ -20,6 +20,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 
+#include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -193,16 +194,30 @@ public:
 
 private:
   struct KeyTile {
-    Value first;        // index of its first key
-    Value lower, upper; // live keys of the query tile
+    Value first; // index of its first key
     bool masked;
+    Value live = {}; // 1xC, i1: keys that some row has; null: all of the hull
   };
   void locateBlock(Value numTiles, Value block);
   void loadQueries();
   SmallVector<Value> initialState();
   SmallVector<Value> walkKeys(SmallVector<Value> state);
-  SmallVector<Value> loop(Value from, Value to, bool masked, Value lower,
-                          Value upper, ValueRange state);
+  /// How a loop over key tiles treats them.
+  enum class Tiles {
+    Full,     // every element is live
+    Masked,   // masked; tiles without a live element are skipped where that can
+              // be seen
+    Tested,   // each tile is classified: skipped, full or masked
+    AllMasked // masked, none skipped
+  };
+  SmallVector<Value> loop(Value from, Value to, Tiles tiles, ValueRange state);
+  /// The tile at `first` under a condition; the state unchanged without it.
+  SmallVector<Value> stepIf(Value condition, ValueRange state,
+                            function_ref<SmallVector<Value>()> then,
+                            function_ref<SmallVector<Value>()> otherwise);
+  ::attn::MaskAnalysis::Class classOf(Value first);
+  /// Which keys of a tile are live in some row: a 1xC tile of i1.
+  Value liveKeys(const KeyTile &tile);
   SmallVector<Value> step(const KeyTile &tile, ValueRange state);
   void storeState(ValueRange state, ValueRange outputs);
   void storeOutputs(ValueRange state, ValueRange outputs);
@@ -217,6 +232,7 @@ private:
     // (0, 0), the last of each in range, and keys of the tile below the end.
     Value rowBase, keyBase, lastRow, lastKey, keyCount;
   };
+  void prepare(RowBlock &block);
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
@@ -258,6 +274,10 @@ private:
   bool isPartial = false;
   Value split;
   Value keyHead, numKeys;
+  /// The mask region, read; and keys outside of which nothing is live.
+  std::optional<::attn::MaskAnalysis> mask;
+  ::attn::MaskAnalysis::UniformFn maskUniform;
+  Value maskValid, hullLower, hullUpper;
   SmallVector<Value> queryTiles;
 
   //===--- Named rewrites

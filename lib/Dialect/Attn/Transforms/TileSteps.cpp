@@ -221,7 +221,7 @@ SmallVector<Value> ReductionKernel::weightGroups() {
 // Steps
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
+void ReductionKernel::prepare(RowBlock &block) {
   block.rowBase = toI32(block.firstRow);
   block.keyBase = toI32(block.tile.first);
   block.lastRow = toI32(sub(sq, index(1)));
@@ -232,6 +232,10 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
     block.keyCount = toI32(count);
     block.lastKey = toI32(sub(numKeys, index(1)));
   }
+}
+
+SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
+  prepare(block);
   SmallVector<Value> dots;
   for (auto [query, key] : llvm::zip(block.queries, block.keys))
     dots.push_back(tile::DotOp::create(b, loc, scoreTile(), query, key,

@@ -190,6 +190,23 @@ def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_AnyOp : Tile_Op<"any", [Pure]> {
+  let summary = "Whether any element of a tile is true";
+  let description = [{
+    The one way from a tile to a scalar: it decides whether a tile of keys
+    needs to be visited at all.
+
+    Example:
+
+    ```mlir
+    %some = tile.any %live : !tile.tile<1x128xi1>
+    ```
+  }];
+  let arguments = (ins Tile_TileType:$value);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
 def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {
   let summary = "Exclusive scan along the columns of each row";
   let description = [{

@@ -1,0 +1,188 @@
+//===- MaskAnalysis.h - Which tiles a mask keeps ----------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A mask is an expression over the row i and the key j, whatever names it had
+// ("causal", "window"). This analysis reads the expression:
+//
+//   * Integers become forms  ci * i + cj * j + sum of terms + constant, with
+//     run-time values as symbols; what is not affine (min, max, select,
+//     division, products) is a term with an interval of its own.
+//   * Booleans become and/or trees over literals  form >= 0, negation pushed
+//     to the leaves; xor and select expand; a min, max or select inside of a
+//     literal splits it. An unreadable leaf may be anything.
+//
+// From these come, for rows [i0, i1] and run-time values known only in the
+// kernel, so as code:
+//
+//   hull   an interval of keys outside of which nothing is live,
+//   core   an interval of keys that are live in every row,
+//   class  of a box rows x keys: dead, full, or neither as far as one can see.
+//
+// Nothing is assumed about overflow: the region computes in wrapping integers,
+// the analysis in wider ones, and where an intermediate value of the region
+// might leave its type for the rows and keys at hand (`valid` is false), hull
+// is everything, core nothing and no tile is dead or full.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_ANALYSIS_MASKANALYSIS_H
+#define ATTN_ANALYSIS_MASKANALYSIS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Region.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include <functional>
+
+namespace attn {
+
+class MaskAnalysis {
+public:
+  /// `mask` has the arguments b, h, i, j, captures... and yields an i1.
+  explicit MaskAnalysis(mlir::Region &mask);
+
+  /// Some leaf depends on i or j and could not be read: live elements must be
+  /// found by evaluating the mask.
+  bool isDataDependent() const { return dataDependent; }
+  /// There may be keys that are live in every row of a tile, and they are
+  /// found: peeling them off pays.
+  bool hasCore() const { return coreUseful; }
+  /// Every key of the hull is live in some row.
+  bool hullIsExact() const { return exact; }
+
+  //===--- As code --------------------------------------------------------===//
+  /// Gives the kernel's value for a value of the region that depends on
+  /// neither i nor j.
+  using UniformFn = std::function<mlir::Value(mlir::Value)>;
+  /// All of type index; keys of [lower, upper) and [coreLower, coreUpper).
+  /// `valid` is an i1.
+  struct Bounds {
+    mlir::Value lower, upper, coreLower, coreUpper, valid;
+  };
+  /// For rows [firstRow, lastRow] and keys [0, numKeys).
+  Bounds emitBounds(mlir::OpBuilder &builder, mlir::Location loc,
+                    const UniformFn &uniform, mlir::Value firstRow,
+                    mlir::Value lastRow, mlir::Value numKeys) const;
+  /// Two i1: no element of the box is live; every one is.
+  struct Class {
+    mlir::Value dead, full;
+  };
+  /// For rows and keys [first, last] within those that `valid` is of.
+  Class emitClass(mlir::OpBuilder &builder, mlir::Location loc,
+                  const UniformFn &uniform, mlir::Value firstRow,
+                  mlir::Value lastRow, mlir::Value firstKey,
+                  mlir::Value lastKey, mlir::Value valid) const;
+
+  //===--- As numbers -----------------------------------------------------===//
+  using UniformNumberFn = std::function<int64_t(mlir::Value)>;
+  struct NumberBounds {
+    int64_t lower, upper, coreLower, coreUpper;
+    bool valid;
+  };
+  NumberBounds computeBounds(const UniformNumberFn &uniform, int64_t firstRow,
+                             int64_t lastRow, int64_t numKeys) const;
+  struct NumberClass {
+    bool dead, full;
+  };
+  NumberClass computeClass(const UniformNumberFn &uniform, int64_t firstRow,
+                           int64_t lastRow, int64_t firstKey, int64_t lastKey,
+                           bool valid) const;
+
+private:
+  template <typename Arithmetic> friend class MaskEvaluator;
+
+  /// A term of a form; refers to forms and expressions by number.
+  struct Term {
+    enum Kind {
+      Uniform,
+      Product,
+      Minimum,
+      Maximum,
+      Choice,
+      FloorDivision,
+      TruncatedDivision,
+      FloorRemainder,
+      TruncatedRemainder,
+      Unknown
+    } kind;
+    mlir::Value value = {}; // Uniform
+    int lhs = -1, rhs = -1;       // forms
+    int condition = -1;           // Choice: expression of the condition
+    int negated = -1;             //   and of its negation
+    int64_t divisor = 1;          // > 0
+    int64_t lower = 0, upper = 0; // Unknown
+    bool unbounded = false;       //   of more than 32 bits
+  };
+  struct Form {
+    int64_t row = 0, key = 0, constant = 0;
+    llvm::SmallVector<std::pair<int64_t, int>, 2> terms; // factor, term
+    bool isConstant() const { return !row && !key && terms.empty(); }
+  };
+  struct Expression {
+    enum Kind { True, False, Uniform, AtLeastZero, And, Or, Unknown } kind;
+    mlir::Value value = {}; // Uniform
+    bool negate = false;
+    int form = -1;          // AtLeastZero
+    int lhs = -1, rhs = -1; // And, Or
+  };
+
+  // Building, MaskAnalysis.cpp.
+  int addForm(Form form);
+  int addTerm(Term term);
+  int addExpression(Expression expression);
+  int formOf(mlir::Value value);
+  Form buildForm(mlir::Value value);
+  Form unknownForm(mlir::Type type);
+  Form termForm(Term term);
+  bool isUnbounded(const Form &form) const;
+  static bool scale(Form &form, int64_t factor);
+  Form sum(const Form &lhs, const Form &rhs, int64_t rhsFactor);
+  /// The region's value `form` must lie in its type for the analysis to hold.
+  void requireInRange(int form, unsigned width);
+  void requireAtLeastZero(int form);
+  int constant(bool value);
+  int conjunction(int lhs, int rhs);
+  int disjunction(int lhs, int rhs);
+  int literal(Form form, int depth = 0);
+  int compare(mlir::Value op, bool negate);
+  int boolean(mlir::Value value, bool negate);
+  int buildBoolean(mlir::Value value, bool negate);
+  int unknown(mlir::Value value);
+  bool dependsOnKey(const Form &form) const;
+  bool dependsOnRow(const Form &form) const;
+  bool termDependsOn(int term, bool key) const;
+  bool expressionDependsOn(int expression, bool key) const;
+  void classify();
+  bool collectExact(int expression, int guard,
+                    llvm::SmallVectorImpl<std::pair<int, int>> &bounds) const;
+  bool findsCore(int expression) const;
+
+  mlir::Region &region;
+  mlir::Value rowArgument, keyArgument;
+  llvm::DenseSet<mlir::Value> varying;
+  std::vector<Form> forms;
+  std::vector<Term> terms;
+  std::vector<Expression> expressions;
+  llvm::DenseMap<mlir::Value, int> formCache;
+  llvm::DenseMap<std::pair<mlir::Value, int>, int> booleanCache;
+  /// Conditions on which the reading of the region holds: form within
+  /// [lower, upper].
+  struct Requirement {
+    int form;
+    int64_t lower, upper;
+  };
+  std::vector<Requirement> requirements;
+  int root = -1;
+  bool dataDependent = false, coreUseful = false, exact = false;
+  /// Guard (an expression that is uniform, or -1) and literal of each bound
+  /// of an exact hull: the bound holds where its guard is false.
+  llvm::SmallVector<std::pair<int, int>> exactBounds;
+};
+
+} // namespace attn
+
+#endif // ATTN_ANALYSIS_MASKANALYSIS_H

@@ -1,0 +1,654 @@
+//===- MaskAnalysis.cpp - Reading the expression of a mask ----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// Evaluation, as code and as numbers, is in MaskEvaluator.cpp.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Analysis/MaskAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// Values of a valid region stay below `largest`, factors below
+/// `largestFactor`: evaluation in 64 bits does not overflow.
+static constexpr int64_t largest = int64_t(1) << 31;
+static constexpr int64_t largestFactor = int64_t(1) << 24;
+/// A literal splits into at most 2^depth.
+static constexpr int maxSplitDepth = 5;
+
+static unsigned widthOf(Type type) {
+  return type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+}
+
+MaskAnalysis::MaskAnalysis(Region &mask) : region(mask) {
+  rowArgument = mask.getArgument(2);
+  keyArgument = mask.getArgument(3);
+  varying.insert(rowArgument);
+  varying.insert(keyArgument);
+  for (Operation &op : mask.front())
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value v) { return varying.contains(v); }))
+      varying.insert(op.result_begin(), op.result_end());
+  root = boolean(mask.front().getTerminator()->getOperand(0), false);
+  classify();
+}
+
+int MaskAnalysis::addForm(Form form) {
+  forms.push_back(std::move(form));
+  return forms.size() - 1;
+}
+int MaskAnalysis::addTerm(Term term) {
+  terms.push_back(term);
+  return terms.size() - 1;
+}
+int MaskAnalysis::addExpression(Expression expression) {
+  expressions.push_back(expression);
+  return expressions.size() - 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Forms
+//===----------------------------------------------------------------------===//
+
+MaskAnalysis::Form MaskAnalysis::termForm(Term term) {
+  Form form;
+  form.terms.push_back({1, addTerm(term)});
+  return form;
+}
+
+MaskAnalysis::Form MaskAnalysis::unknownForm(Type type) {
+  Term term{Term::Unknown};
+  unsigned width = widthOf(type);
+  // Values of 64 bits have no bounds that evaluation could hold.
+  term.unbounded = width > 32;
+  int64_t bound = int64_t(1) << (std::min(width, 32u) - 1);
+  term.lower = -bound;
+  term.upper = bound - 1;
+  return termForm(term);
+}
+
+bool MaskAnalysis::isUnbounded(const Form &form) const {
+  return llvm::any_of(form.terms,
+                      [&](auto &term) { return terms[term.second].unbounded; });
+}
+
+/// Sums stay far from overflow as long as every summand does.
+static bool factorsFit(int64_t row, int64_t key, int64_t constant) {
+  return std::abs(row) < largestFactor && std::abs(key) < largestFactor &&
+         std::abs(constant) < 4 * largest;
+}
+
+bool MaskAnalysis::scale(Form &form, int64_t factor) {
+  auto times = [&](int64_t &value, int64_t limit) {
+    return !llvm::MulOverflow(value, factor, value) && std::abs(value) < limit;
+  };
+  bool fits = times(form.row, largestFactor) &&
+              times(form.key, largestFactor) &&
+              times(form.constant, 4 * largest);
+  for (auto &[termFactor, term] : form.terms)
+    fits = fits && times(termFactor, largestFactor);
+  return fits;
+}
+
+MaskAnalysis::Form MaskAnalysis::sum(const Form &lhs, const Form &rhs,
+                                     int64_t rhsFactor) {
+  Form result = lhs;
+  result.row += rhsFactor * rhs.row;
+  result.key += rhsFactor * rhs.key;
+  result.constant += rhsFactor * rhs.constant;
+  for (auto [factor, term] : rhs.terms) {
+    bool merged = false;
+    for (auto &[mine, other] : result.terms)
+      if (other == term) {
+        mine += rhsFactor * factor;
+        merged = true;
+        break;
+      }
+    if (!merged)
+      result.terms.push_back({rhsFactor * factor, term});
+  }
+  llvm::erase_if(result.terms, [](auto &term) { return term.first == 0; });
+  return result;
+}
+
+void MaskAnalysis::requireInRange(int form, unsigned width) {
+  // i and j lie in [0, 2^31), so many forms cannot leave their type.
+  const Form &f = forms[form];
+  int64_t bound = width < 32 ? int64_t(1) << (width - 1) : largest;
+  if (f.terms.empty() && std::abs(f.row) <= 1 && std::abs(f.key) <= 1 &&
+      f.row * f.key <= 0 && width >= 32) {
+    int64_t lower = f.constant - (f.row < 0 || f.key < 0 ? largest - 1 : 0);
+    int64_t upper = f.constant + (f.row > 0 || f.key > 0 ? largest - 1 : 0);
+    if (lower >= -bound && upper < bound)
+      return;
+  }
+  requirements.push_back({form, -bound, bound - 1});
+}
+
+void MaskAnalysis::requireAtLeastZero(int form) {
+  const Form &f = forms[form];
+  if (f.terms.empty() && f.row >= 0 && f.key >= 0 && f.constant >= 0)
+    return;
+  requirements.push_back({form, 0, largest - 1});
+}
+
+int MaskAnalysis::formOf(Value value) {
+  auto found = formCache.find(value);
+  if (found != formCache.end())
+    return found->second;
+  int form = addForm(buildForm(value));
+  formCache[value] = form;
+  return form;
+}
+
+MaskAnalysis::Form MaskAnalysis::buildForm(Value value) {
+  Form form;
+  APInt number;
+  if (value == rowArgument) {
+    form.row = 1;
+    return form;
+  }
+  if (value == keyArgument) {
+    form.key = 1;
+    return form;
+  }
+  if (matchPattern(value, m_ConstantInt(&number)) &&
+      number.getSignificantBits() <= 32) {
+    form.constant = number.getSExtValue();
+    return form;
+  }
+  if (!varying.contains(value)) {
+    Term term{Term::Uniform};
+    term.value = value;
+    form = termForm(term);
+    if (widthOf(value.getType()) > 32)
+      requireInRange(addForm(form), 32);
+    return form;
+  }
+
+  Operation *op = value.getDefiningOp();
+  unsigned width = widthOf(value.getType());
+  auto operand = [&](unsigned i) -> Form {
+    return forms[formOf(op->getOperand(i))];
+  };
+  auto constantOperand = [&](unsigned i) -> std::optional<int64_t> {
+    Form f = operand(i);
+    if (!f.isConstant())
+      return std::nullopt;
+    return f.constant;
+  };
+  /// The form, which the region computes in `width` wrapping bits.
+  auto wrapping = [&](Form result) {
+    if (!factorsFit(result.row, result.key, result.constant) ||
+        llvm::any_of(result.terms, [](auto &term) {
+          return std::abs(term.first) >= largestFactor;
+        }))
+      return unknownForm(value.getType());
+    requireInRange(addForm(result), width);
+    return result;
+  };
+  auto scaled = [&](Form f, int64_t factor) -> Form {
+    if (!scale(f, factor))
+      return unknownForm(value.getType());
+    return wrapping(f);
+  };
+  auto binaryTerm = [&](Term::Kind kind, Form lhs, Form rhs) {
+    Term term{kind};
+    term.lhs = addForm(lhs);
+    term.rhs = addForm(rhs);
+    return termForm(term);
+  };
+  auto divisionTerm = [&](Term::Kind kind, Form lhs, int64_t divisor) {
+    Term term{kind};
+    term.lhs = addForm(lhs);
+    term.divisor = divisor;
+    return termForm(term);
+  };
+  auto nonNegative = [&](unsigned i) {
+    requireAtLeastZero(formOf(op->getOperand(i)));
+    return operand(i);
+  };
+  auto negated = [&](Form f) {
+    scale(f, -1);
+    return f;
+  };
+  auto isBit = [](Value v) { return v.getType().isInteger(1); };
+
+  if (width == 1 || !op)
+    return unknownForm(value.getType());
+  for (Value from : op->getOperands())
+    if (from.getType().isIntOrIndex() && widthOf(from.getType()) > 1 &&
+        isUnbounded(forms[formOf(from)]))
+      return unknownForm(value.getType());
+  if (isa<arith::AddIOp>(op))
+    return wrapping(sum(operand(0), operand(1), 1));
+  if (isa<arith::SubIOp>(op))
+    return wrapping(sum(operand(0), operand(1), -1));
+  if (isa<arith::MulIOp>(op)) {
+    for (unsigned i : {0, 1})
+      if (auto factor = constantOperand(i))
+        return scaled(operand(1 - i), *factor);
+    return wrapping(binaryTerm(Term::Product, operand(0), operand(1)));
+  }
+  if (isa<arith::ShLIOp>(op)) {
+    auto shift = constantOperand(1);
+    if (shift && *shift >= 0 && *shift < 31)
+      return scaled(operand(0), int64_t(1) << *shift);
+  }
+  if (isa<arith::ShRSIOp, arith::ShRUIOp>(op)) {
+    auto shift = constantOperand(1);
+    if (shift && *shift >= 0 && *shift < 31)
+      return divisionTerm(Term::FloorDivision,
+                          isa<arith::ShRUIOp>(op) ? nonNegative(0) : operand(0),
+                          int64_t(1) << *shift);
+  }
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
+          arith::CeilDivSIOp, arith::CeilDivUIOp, arith::RemSIOp,
+          arith::RemUIOp>(op)) {
+    auto divisor = constantOperand(1);
+    if (!divisor || *divisor == 0 || *divisor <= -largest)
+      return unknownForm(value.getType());
+    bool isUnsigned =
+        isa<arith::DivUIOp, arith::CeilDivUIOp, arith::RemUIOp>(op);
+    if (isUnsigned && *divisor < 0)
+      return unknownForm(value.getType());
+    Form numerator = isUnsigned ? nonNegative(0) : operand(0);
+    int64_t d = std::abs(*divisor);
+    if (isa<arith::RemSIOp>(op)) // the sign of the divisor does not matter
+      return divisionTerm(Term::TruncatedRemainder, numerator, d);
+    if (isa<arith::RemUIOp>(op))
+      return divisionTerm(Term::FloorRemainder, numerator, d);
+    if (*divisor < 0)
+      numerator = negated(numerator);
+    if (isa<arith::DivSIOp>(op))
+      return divisionTerm(Term::TruncatedDivision, numerator, d);
+    if (isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
+      return negated(divisionTerm(Term::FloorDivision, negated(numerator), d));
+    return divisionTerm(Term::FloorDivision, numerator, d);
+  }
+  if (isa<arith::AndIOp>(op))
+    for (unsigned i : {0, 1})
+      if (auto mask = constantOperand(i)) {
+        Form x = operand(1 - i);
+        if (*mask >= 0 && llvm::isPowerOf2_64(uint64_t(*mask) + 1))
+          return divisionTerm(Term::FloorRemainder, x, *mask + 1);
+        if (*mask < 0 && llvm::isPowerOf2_64(uint64_t(-*mask)))
+          return sum(x, divisionTerm(Term::FloorRemainder, x, -*mask), -1);
+      }
+  if (isa<arith::XOrIOp>(op))
+    for (unsigned i : {0, 1})
+      if (constantOperand(i) == int64_t(-1)) { // ~x = -x - 1
+        Form x = negated(operand(1 - i));
+        x.constant -= 1;
+        return x;
+      }
+  if (isa<arith::MinSIOp>(op))
+    return binaryTerm(Term::Minimum, operand(0), operand(1));
+  if (isa<arith::MaxSIOp>(op))
+    return binaryTerm(Term::Maximum, operand(0), operand(1));
+  if (isa<arith::MinUIOp>(op))
+    return binaryTerm(Term::Minimum, nonNegative(0), nonNegative(1));
+  if (isa<arith::MaxUIOp>(op))
+    return binaryTerm(Term::Maximum, nonNegative(0), nonNegative(1));
+  if (isa<math::AbsIOp>(op))
+    return wrapping(binaryTerm(Term::Maximum, operand(0), negated(operand(0))));
+  auto choice = [&](Value condition, Form lhs, Form rhs) {
+    Term term{Term::Choice};
+    term.condition = boolean(condition, false);
+    term.negated = boolean(condition, true);
+    term.lhs = addForm(lhs);
+    term.rhs = addForm(rhs);
+    return termForm(term);
+  };
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return choice(select.getCondition(), operand(1), operand(2));
+  if (isa<arith::ExtSIOp, arith::ExtUIOp>(op)) {
+    Value from = op->getOperand(0);
+    if (isBit(from)) {
+      Form one, zero;
+      one.constant = isa<arith::ExtUIOp>(op) ? 1 : -1;
+      return choice(from, one, zero);
+    }
+    if (isa<arith::ExtSIOp>(op))
+      return operand(0);
+    Form narrow = operand(0);
+    if (narrow.terms.size() == 1 && narrow.row == 0 && narrow.key == 0 &&
+        terms[narrow.terms[0].second].kind == Term::Unknown &&
+        widthOf(from.getType()) < 32) {
+      Term term{Term::Unknown};
+      term.upper = (int64_t(1) << widthOf(from.getType())) - 1;
+      return termForm(term);
+    }
+    return nonNegative(0);
+  }
+  if (isa<arith::IndexCastOp>(op) && !isBit(op->getOperand(0)))
+    return wrapping(operand(0));
+  if (isa<arith::TruncIOp>(op))
+    return wrapping(operand(0));
+  return unknownForm(value.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Booleans
+//===----------------------------------------------------------------------===//
+
+int MaskAnalysis::constant(bool value) {
+  return addExpression({value ? Expression::True : Expression::False});
+}
+
+int MaskAnalysis::unknown(Value) {
+  dataDependent = true;
+  return addExpression({Expression::Unknown});
+}
+
+int MaskAnalysis::conjunction(int lhs, int rhs) {
+  Expression::Kind l = expressions[lhs].kind, r = expressions[rhs].kind;
+  if (l == Expression::False || r == Expression::True)
+    return lhs;
+  if (r == Expression::False || l == Expression::True)
+    return rhs;
+  Expression both{Expression::And};
+  both.lhs = lhs;
+  both.rhs = rhs;
+  return addExpression(both);
+}
+
+int MaskAnalysis::disjunction(int lhs, int rhs) {
+  Expression::Kind l = expressions[lhs].kind, r = expressions[rhs].kind;
+  if (l == Expression::True || r == Expression::False)
+    return lhs;
+  if (r == Expression::True || l == Expression::False)
+    return rhs;
+  Expression either{Expression::Or};
+  either.lhs = lhs;
+  either.rhs = rhs;
+  return addExpression(either);
+}
+
+/// form >= 0. A minimum at least 0 is both at least 0; and so on.
+int MaskAnalysis::literal(Form form, int depth) {
+  if (form.isConstant())
+    return constant(form.constant >= 0);
+  if (depth < maxSplitDepth)
+    for (auto [position, entry] : llvm::enumerate(form.terms)) {
+      auto [factor, number] = entry;
+      Term term = terms[number];
+      if (term.kind != Term::Minimum && term.kind != Term::Maximum &&
+          term.kind != Term::Choice)
+        continue;
+      Form rest = form;
+      rest.terms.erase(rest.terms.begin() + position);
+      Form left = forms[term.lhs], right = forms[term.rhs];
+      if (!scale(left, factor) || !scale(right, factor))
+        continue;
+      int l = literal(sum(rest, left, 1), depth + 1);
+      int r = literal(sum(rest, right, 1), depth + 1);
+      if (term.kind == Term::Choice)
+        return disjunction(conjunction(term.condition, l),
+                           conjunction(term.negated, r));
+      return (term.kind == Term::Minimum) == (factor > 0) ? conjunction(l, r)
+                                                          : disjunction(l, r);
+    }
+  Expression result{Expression::AtLeastZero};
+  result.form = addForm(form);
+  return addExpression(result);
+}
+
+int MaskAnalysis::compare(Value value, bool negate) {
+  auto op = value.getDefiningOp<arith::CmpIOp>();
+  using Predicate = arith::CmpIPredicate;
+  Predicate predicate = op.getPredicate();
+  if (negate)
+    predicate = arith::invertPredicate(predicate);
+  if (op.getLhs().getType().isInteger(1)) {
+    bool equal = predicate == Predicate::eq;
+    if (!equal && predicate != Predicate::ne)
+      return unknown(value);
+    int a = boolean(op.getLhs(), false), notA = boolean(op.getLhs(), true);
+    int b = boolean(op.getRhs(), false), notB = boolean(op.getRhs(), true);
+    return disjunction(conjunction(a, equal ? b : notB),
+                       conjunction(notA, equal ? notB : b));
+  }
+  Form lhs = forms[formOf(op.getLhs())], rhs = forms[formOf(op.getRhs())];
+  if (isUnbounded(lhs) || isUnbounded(rhs))
+    return unknown(value);
+  /// lhs - rhs + offset >= 0, or its mirror.
+  auto difference = [&](const Form &x, const Form &y, int64_t offset) {
+    Form d = sum(x, y, -1);
+    d.constant += offset;
+    return literal(d);
+  };
+  /// x < y as unsigned numbers, for any signs.
+  auto below = [&](const Form &x, const Form &y, bool orEqual) {
+    auto negative = [&](const Form &f) {
+      Form n = f;
+      scale(n, -1);
+      n.constant -= 1;
+      return literal(n);
+    };
+    int less = difference(y, x, orEqual ? 0 : -1);
+    // Same sign: as signed. Different: the negative one is larger.
+    int xPositive = literal(x), yPositive = literal(y);
+    int xNegative = negative(x), yNegative = negative(y);
+    int same = disjunction(conjunction(xPositive, yPositive),
+                           conjunction(xNegative, yNegative));
+    return disjunction(conjunction(same, less),
+                       conjunction(xPositive, yNegative));
+  };
+  switch (predicate) {
+  case Predicate::sge:
+    return difference(lhs, rhs, 0);
+  case Predicate::sgt:
+    return difference(lhs, rhs, -1);
+  case Predicate::sle:
+    return difference(rhs, lhs, 0);
+  case Predicate::slt:
+    return difference(rhs, lhs, -1);
+  case Predicate::eq:
+    return conjunction(difference(lhs, rhs, 0), difference(rhs, lhs, 0));
+  case Predicate::ne:
+    return disjunction(difference(lhs, rhs, -1), difference(rhs, lhs, -1));
+  case Predicate::ult:
+    return below(lhs, rhs, false);
+  case Predicate::ule:
+    return below(lhs, rhs, true);
+  case Predicate::ugt:
+    return below(rhs, lhs, false);
+  case Predicate::uge:
+    return below(rhs, lhs, true);
+  }
+  llvm_unreachable("unknown predicate");
+}
+
+int MaskAnalysis::boolean(Value value, bool negate) {
+  auto key = std::make_pair(value, int(negate));
+  auto found = booleanCache.find(key);
+  if (found != booleanCache.end())
+    return found->second;
+  int expression = buildBoolean(value, negate);
+  booleanCache[key] = expression;
+  return expression;
+}
+
+int MaskAnalysis::buildBoolean(Value value, bool negate) {
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number)))
+    return constant(number.isZero() == negate);
+  if (!varying.contains(value)) {
+    Expression uniform{Expression::Uniform};
+    uniform.value = value;
+    uniform.negate = negate;
+    return addExpression(uniform);
+  }
+  Operation *op = value.getDefiningOp();
+  auto both = [&](bool conjunct) {
+    int l = boolean(op->getOperand(0), negate);
+    int r = boolean(op->getOperand(1), negate);
+    return conjunct != negate ? conjunction(l, r) : disjunction(l, r);
+  };
+  if (!op)
+    return unknown(value);
+  // On bits, a product or unsigned minimum is and; as signed numbers true is
+  // below false, so minimum is or.
+  if (isa<arith::AndIOp, arith::MulIOp, arith::MinUIOp, arith::MaxSIOp>(op))
+    return both(true);
+  if (isa<arith::OrIOp, arith::MaxUIOp, arith::MinSIOp>(op))
+    return both(false);
+  if (isa<arith::XOrIOp, arith::AddIOp, arith::SubIOp>(op)) {
+    int a = boolean(op->getOperand(0), false);
+    int notA = boolean(op->getOperand(0), true);
+    int b = boolean(op->getOperand(1), false);
+    int notB = boolean(op->getOperand(1), true);
+    return disjunction(conjunction(a, negate ? b : notB),
+                       conjunction(notA, negate ? notB : b));
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    int c = boolean(select.getCondition(), false);
+    int notC = boolean(select.getCondition(), true);
+    int t = boolean(select.getTrueValue(), negate);
+    int f = boolean(select.getFalseValue(), negate);
+    return disjunction(conjunction(c, t), conjunction(notC, f));
+  }
+  if (isa<arith::CmpIOp>(op))
+    return compare(value, negate);
+  return unknown(value);
+}
+
+//===----------------------------------------------------------------------===//
+// What kind of mask this is
+//===----------------------------------------------------------------------===//
+
+bool MaskAnalysis::termDependsOn(int number, bool key) const {
+  const Term &term = terms[number];
+  switch (term.kind) {
+  case Term::Uniform:
+    return false;
+  case Term::Unknown:
+    return true;
+  default:
+    break;
+  }
+  for (int form : {term.lhs, term.rhs})
+    if (form >= 0 &&
+        (key ? dependsOnKey(forms[form]) : dependsOnRow(forms[form])))
+      return true;
+  return term.condition >= 0 && expressionDependsOn(term.condition, key);
+}
+
+bool MaskAnalysis::dependsOnKey(const Form &form) const {
+  return form.key || llvm::any_of(form.terms, [&](auto &term) {
+           return termDependsOn(term.second, true);
+         });
+}
+bool MaskAnalysis::dependsOnRow(const Form &form) const {
+  return form.row || llvm::any_of(form.terms, [&](auto &term) {
+           return termDependsOn(term.second, false);
+         });
+}
+
+bool MaskAnalysis::expressionDependsOn(int number, bool key) const {
+  const Expression &e = expressions[number];
+  switch (e.kind) {
+  case Expression::True:
+  case Expression::False:
+  case Expression::Uniform:
+    return false;
+  case Expression::Unknown:
+    return true;
+  case Expression::AtLeastZero:
+    return key ? dependsOnKey(forms[e.form]) : dependsOnRow(forms[e.form]);
+  case Expression::And:
+  case Expression::Or:
+    return expressionDependsOn(e.lhs, key) || expressionDependsOn(e.rhs, key);
+  }
+  llvm_unreachable("unknown kind of expression");
+}
+
+/// Whether the core of an expression can be more than nothing.
+bool MaskAnalysis::findsCore(int number) const {
+  const Expression &e = expressions[number];
+  switch (e.kind) {
+  case Expression::True:
+  case Expression::Uniform:
+    return true;
+  case Expression::False:
+  case Expression::Unknown:
+    return false;
+  case Expression::AtLeastZero:
+    return llvm::none_of(forms[e.form].terms, [&](auto &term) {
+      return terms[term.second].kind == Term::Unknown ||
+             terms[term.second].kind == Term::TruncatedRemainder ||
+             terms[term.second].kind == Term::FloorRemainder;
+    });
+  case Expression::And:
+    return findsCore(e.lhs) && findsCore(e.rhs);
+  case Expression::Or:
+    return findsCore(e.lhs) || findsCore(e.rhs);
+  }
+  llvm_unreachable("unknown kind of expression");
+}
+
+/// Bounds j >= a(i), j <= b(i) of slope 0 or 1 in i, each perhaps guarded by a
+/// uniform condition that lifts it, and uniform conditions. Bounds of slope 0
+/// and 1 rise together, so a key between the least lower and the greatest
+/// upper one is live in some row, unless two bounds of slope 1 exclude each
+/// other; evaluation tests that.
+bool MaskAnalysis::collectExact(
+    int number, int guard, SmallVectorImpl<std::pair<int, int>> &bounds) const {
+  const Expression &e = expressions[number];
+  switch (e.kind) {
+  case Expression::True:
+  case Expression::False:
+    return true;
+  case Expression::Uniform:
+    return guard < 0;
+  case Expression::Unknown:
+    return false;
+  case Expression::AtLeastZero: {
+    const Form &form = forms[e.form];
+    if (llvm::any_of(form.terms, [&](auto &term) {
+          return terms[term.second].kind != Term::Uniform;
+        }))
+      return false;
+    if (form.row == 0 && form.key == 0)
+      return guard < 0;
+    bounds.push_back({guard, number});
+    return (form.key == 1 && (form.row == 0 || form.row == -1)) ||
+           (form.key == -1 && (form.row == 0 || form.row == 1));
+  }
+  case Expression::And:
+    return guard < 0 && collectExact(e.lhs, guard, bounds) &&
+           collectExact(e.rhs, guard, bounds);
+  case Expression::Or: {
+    if (guard >= 0)
+      return false;
+    auto isUniform = [&](int side) {
+      return !expressionDependsOn(side, true) &&
+             !expressionDependsOn(side, false);
+    };
+    if (isUniform(e.lhs))
+      return collectExact(e.rhs, e.lhs, bounds);
+    if (isUniform(e.rhs))
+      return collectExact(e.lhs, e.rhs, bounds);
+    return false;
+  }
+  }
+  llvm_unreachable("unknown kind of expression");
+}
+
+void MaskAnalysis::classify() {
+  for (const Term &term : terms)
+    dataDependent |= term.kind == Term::Unknown;
+  coreUseful = findsCore(root);
+  exact = collectExact(root, -1, exactBounds);
+  if (!exact)
+    exactBounds.clear();
+}
