@@ -134,6 +134,7 @@ private:
   LogicalResult lowerOrderedReduce(ReduceOp op);
   LogicalResult lowerScan(ScanOp op);
   LogicalResult lowerFold(FoldOp op);
+  LogicalResult lowerAny(AnyOp op);
   /// The reduce that directly follows `op` and reads its results, if any.
   ReduceOp fusableReduce(MapOp op);
 

@@ -404,6 +404,45 @@ LogicalResult KernelLowering::lowerReduceRows(ReduceOp op) {
   return status;
 }
 
+/// Bytes of bools are 0 or 1; their bitwise or says whether one is set.
+LogicalResult KernelLowering::lowerAny(AnyOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<TileType>(op.getValue().getType());
+  Value bytes = buffer(op.getValue());
+  int64_t width = std::gcd(type.getCols(), lanes);
+  Value none = zero(vec(width, builder.getI8Type()));
+  // One nest of loops that carries the or of what was seen.
+  auto walk = [&](Value row, Value carried) -> Value {
+    auto forOp =
+        scf::ForOp::create(builder, loc, index(0), index(type.getCols()),
+                           index(width), ValueRange(carried));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(forOp.getBody());
+    SmallVector<Value> position = {row};
+    if (!type.isRowVector())
+      position.push_back(forOp.getInductionVar());
+    Value some = loadVector(bytes, position, width);
+    Value both = arith::OrIOp::create(builder, loc,
+                                      forOp.getRegionIterArgs().front(), some);
+    scf::YieldOp::create(builder, loc, both);
+    return forOp.getResult(0);
+  };
+  auto rows = scf::ForOp::create(builder, loc, index(0), index(type.getRows()),
+                                 index(1), ValueRange(none));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(rows.getBody());
+    Value seen = walk(rows.getInductionVar(), rows.getRegionIterArgs().front());
+    scf::YieldOp::create(builder, loc, seen);
+  }
+  Value byte = vector::ReductionOp::create(
+      builder, loc, vector::CombiningKind::OR, rows.getResult(0));
+  Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                     byte, zero(builder.getI8Type()));
+  op.getResult().replaceAllUsesWith(some);
+  return success();
+}
+
 /// Lane l of the result is lane l - distance of `value` (`reverse`: l +
 /// distance), and `identity` where there is none.
 static Value shiftLanes(OpBuilder &builder, Value value, Value identity,

@@ -273,6 +273,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](ReduceOp reduce) { return lowerReduce(reduce); })
       .Case([&](ScanOp scan) { return lowerScan(scan); })
       .Case([&](FoldOp fold) { return lowerFold(fold); })
+      .Case([&](AnyOp any) { return lowerAny(any); })
       .Case([&](RowsOp rows) { return lowerRows(rows); })
       .Case([&](scf::ForOp loop) { return lowerFor(loop); })
       .Case([&](scf::IfOp branch) { return lowerIf(branch); })

@@ -196,6 +196,15 @@ KernelBuilder::varying(Region &region, unsigned firstPosition, bool hasKey) {
   return values;
 }
 
+Value mlir::attn::loadElement(OpBuilder &b, Location loc, Value memref,
+                        ValueRange indices, Type type) {
+  Value element = memref::LoadOp::create(b, loc, memref, indices);
+  if (element.getType() == type)
+    return element;
+  Value zero = arith::ConstantIntOp::create(b, loc, element.getType(), 0);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, element, zero);
+}
+
 /// Loads the element of a capture. An index that is a position is in range by
 /// the choice of `rowIndex` and `keyIndex`; any other is clamped, so that no
 /// region can read outside of its captures.
@@ -245,7 +254,7 @@ static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
       indices.push_back(arith::MaxSIOp::create(b, loc, value, zero));
     }
   }
-  return memref::LoadOp::create(b, loc, memref, indices);
+  return loadElement(b, loc, memref, indices, extract.getType());
 }
 
 Value KernelBuilder::uniform(Region &region, Value value,

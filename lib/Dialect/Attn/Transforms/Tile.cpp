@@ -80,12 +80,15 @@ Type PlanBuilder::convert(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return type;
+  Type element = tensor.getElementType();
+  if (element.isInteger(1)) // a byte each
+    element = IntegerType::get(type.getContext(), 8);
   SmallVector<int64_t> strides(tensor.getRank(), ShapedType::kDynamic);
   if (strides.empty())
-    return MemRefType::get({}, tensor.getElementType());
+    return MemRefType::get({}, element);
   strides.back() = 1;
   return MemRefType::get(
-      tensor.getShape(), tensor.getElementType(),
+      tensor.getShape(), element,
       StridedLayoutAttr::get(type.getContext(), /*offset=*/0, strides));
 }
 

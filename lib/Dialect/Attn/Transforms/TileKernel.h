@@ -31,6 +31,11 @@
 
 namespace mlir::attn {
 
+/// Loads an element of a tensor of `type`. Tensors of i1 have a byte for each
+/// element in memory, and memrefs of i8.
+Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
+                  Type type);
+
 /// Common to all kernels: arguments, helpers that build tile ops, and copies
 /// of the monoid's and the op's regions.
 class KernelBuilder {

@@ -237,6 +237,13 @@ LogicalResult ReduceOp::verify() {
   return verifyResults(*this, types);
 }
 
+LogicalResult AnyOp::verify() {
+  auto type = cast<TileType>(getValue().getType());
+  if (!type.getElementType().isInteger(1))
+    return emitOpError("expected a tile of i1, but got ") << type;
+  return success();
+}
+
 LogicalResult ScanOp::verify() {
   if (failed(verifyMonoidal(*this)))
     return failure();

@@ -205,6 +205,7 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
   let arguments = (ins Tile_TileType:$value);
   let results = (outs I1:$result);
   let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {
