@@ -109,7 +109,7 @@ private:
       TruncatedRemainder,
       Unknown
     } kind;
-    mlir::Value value = {}; // Uniform
+    mlir::Value value = {};       // Uniform
     int lhs = -1, rhs = -1;       // forms
     int condition = -1;           // Choice: expression of the condition
     int negated = -1;             //   and of its negation

@@ -197,7 +197,7 @@ KernelBuilder::varying(Region &region, unsigned firstPosition, bool hasKey) {
 }
 
 Value mlir::attn::loadElement(OpBuilder &b, Location loc, Value memref,
-                        ValueRange indices, Type type) {
+                              ValueRange indices, Type type) {
   Value element = memref::LoadOp::create(b, loc, memref, indices);
   if (element.getType() == type)
     return element;

@@ -199,7 +199,10 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
     Example:
 
     ```mlir
+    # func.func @example(%live: !tile.tile<1x128xi1>) -> i1 {
     %some = tile.any %live : !tile.tile<1x128xi1>
+    #   return %some : i1
+    # }
     ```
   }];
   let arguments = (ins Tile_TileType:$value);
