@@ -73,7 +73,8 @@ attn.monoid @logsumexp cocycle stats(f32) components(unit) outputs("lse") {
   }
 }
 
-// Softmax and the entropy of its weights, LSE - sum p s.
+// Softmax and the entropy of its weights, LSE - sum p s. The logarithm comes
+// last: LSE itself has lost its digits where scores are large.
 attn.monoid @softmax_entropy cocycle stats(f32) components(value, unit, unit)
     outputs("o", "lse", "entropy") {
   identity {
@@ -105,8 +106,9 @@ attn.monoid @softmax_entropy cocycle stats(f32) components(value, unit, unit)
     %log = math.log %sum : f32
     %lse = arith.addf %m, %log : f32
     %mean = arith.divf %weighted, %sum : f32
-    %gap = arith.subf %lse, %mean : f32
-    %entropy = arith.select %empty, %zero, %gap : f32
+    %gap = arith.subf %m, %mean : f32
+    %spread = arith.addf %gap, %log : f32
+    %entropy = arith.select %empty, %zero, %spread : f32
     attn.yield %o, %lse, %entropy : f32, f32, f32
   }
 }
