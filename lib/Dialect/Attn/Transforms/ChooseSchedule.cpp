@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -63,6 +64,29 @@ describe(ReductionOpInterface op, MonoidOp monoid,
   return problem;
 }
 
+/// Peels where a tile's keys have an interval that is live in every row. A
+/// mask in pieces is tested tile by tile; one that must be evaluated to be
+/// known has no full tiles to find.
+static LoopShape loopShape(ReductionOpInterface op) {
+  if (op.getMaskBody().empty())
+    return LoopShape::peeled;
+  ::attn::MaskAnalysis mask(op.getMaskBody());
+  return mask.hasCore() || mask.isDataDependent() ? LoopShape::peeled
+                                                  : LoopShape::masked;
+}
+
+static std::string describeMask(ReductionOpInterface op) {
+  if (op.getMaskBody().empty())
+    return "mask: none";
+  ::attn::MaskAnalysis mask(op.getMaskBody());
+  std::string text = "mask: keys ";
+  text += mask.hullIsExact() ? "bounded exactly" : "bounded";
+  text += mask.hasCore() ? ", full tiles peeled" : ", no full tiles to peel";
+  if (mask.isDataDependent())
+    text += ", elements read at run time";
+  return text;
+}
+
 namespace {
 struct ChooseSchedulePass
     : ::attn::impl::AttnChooseSchedulePassBase<ChooseSchedulePass> {
@@ -101,7 +125,7 @@ struct ChooseSchedulePass
     if (!given) {
       ::attn::ScheduleSizes sizes = ::attn::chooseSizes(*problem, target);
       attr = ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
-                               sizes.blockK, /*splits=*/1, LoopShape::peeled);
+                               sizes.blockK, /*splits=*/1, loopShape(op));
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {
@@ -119,7 +143,8 @@ struct ChooseSchedulePass
     if (explain)
       op->emitRemark(given ? "schedule as given: " : "schedule chosen: ")
           << attr << " for " << target.name << "\n"
-          << budget.explain();
+          << budget.explain() << "\n"
+          << describeMask(op);
     return success();
   }
 };

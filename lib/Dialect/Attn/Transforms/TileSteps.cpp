@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
+#include "attn/Analysis/Laws.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
@@ -60,21 +61,44 @@ static bool isMaximum(Region &combine) {
          (root->getOperand(0) == b && root->getOperand(1) == a);
 }
 
-/// A float or its sum with nothing: unchanged by the choice of operand order.
-static bool isCommutative(Region &combine) {
-  auto arguments = combine.getArguments();
-  for (auto [i, value] : llvm::enumerate(getYielded(combine))) {
-    Operation *op = value.getDefiningOp();
-    if (!op || !isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-                    arith::MinNumFOp, arith::AddFOp, arith::MulFOp>(op))
-      return false;
-    Value a = arguments[i];
-    Value b = arguments[i + getYielded(combine).size()];
-    if (!((op->getOperand(0) == a && op->getOperand(1) == b) ||
-          (op->getOperand(0) == b && op->getOperand(1) == a)))
-      return false;
+/// The finalize regions that the states of a reduction reach, null for the
+/// monoid's own; nothing when states are used in another way.
+static std::optional<SmallVector<Region *>> finalizers(Operation *op) {
+  SmallVector<Region *> regions;
+  if (auto aggregate = dyn_cast<AggregateOp>(op)) {
+    regions.push_back(&aggregate.getFinalize());
+    return regions;
   }
-  return true;
+  for (Operation *user : op->getUsers()) {
+    if (auto finalize = dyn_cast<FinalizeOp>(user)) {
+      regions.push_back(&finalize.getFinalize());
+      continue;
+    }
+    if (!isa<CombineOp>(user))
+      return std::nullopt;
+    auto further = finalizers(user);
+    if (!further)
+      return std::nullopt;
+    regions.append(*further);
+  }
+  return regions;
+}
+
+/// Whether a NaN that `combine` drops reaches every output all the same.
+static bool mayDropNaN(Operation *op, MonoidOp monoid,
+                       const ::attn::LawReport &laws) {
+  if (!laws.nanReachesWeights)
+    return false;
+  auto regions = finalizers(op);
+  if (!regions)
+    return false;
+  return llvm::all_of(*regions, [&](Region *region) {
+    if (region->empty())
+      return laws.relaxedMax;
+    auto report = ::attn::checkFinalize(monoid, *region);
+    return succeeded(report) &&
+           llvm::all_of(report->spreadsNaN, [](bool b) { return b; });
+  });
 }
 
 void ReductionKernel::analyseForm() {
@@ -85,8 +109,9 @@ void ReductionKernel::analyseForm() {
       form.uniformWeight.push_back(
           llvm::none_of(lift.getArguments().take_front(monoid.getNumScores()),
                         [&](Value score) { return dependsOn(weight, score); }));
-  if (numStats())
-    form.ordered = !isCommutative(monoid.getCombine());
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  form.ordered = !laws || !laws->combineCommutes;
+  form.deadIsNatural = laws && laws->deadIsNatural && !monoid.isGeneral();
 
   if (monoid.getKind() != MonoidKind::cocycle || numStats() != 1 ||
       !cast<TypeAttr>(monoid.getStats()[0]).getValue().isF32())
@@ -105,9 +130,10 @@ void ReductionKernel::analyseForm() {
       monoid.getNumScores() == 1 &&
       getYielded(lift).front() == lift.getArgument(0) &&
       llvm::all_of(form.uniformWeight, [](bool uniform) { return uniform; });
-  form.deadIsNatural = scoreIsStat;
+  form.relaxedMax = maximum && laws && mayDropNaN(op, monoid, *laws);
   if (!scoreIsStat)
     return;
+  form.deadIsNatural = true;
   Region &score = reduction.getScoreBody();
   form.dotIsStat =
       score.empty() || getYielded(score).front() == score.getArgument(0);

@@ -1,0 +1,420 @@
+//===- MaskAnalysisTest.cpp - Masks against brute force -------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// Random mask expressions, in every algebra that the analysis reads and some
+// that it does not, are evaluated element by element; what the analysis says
+// of keys and boxes must hold of the elements. The code that it emits must
+// fold to the numbers that it computes.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Analysis/MaskAnalysis.h"
+#include "attn/InitAll.h"
+#include "attn/Interpreter/Interpreter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Parser/Parser.h"
+#include "gtest/gtest.h"
+
+#include <iostream>
+#include <random>
+
+using namespace attn;
+using namespace mlir;
+
+namespace {
+
+constexpr unsigned numCaptures = 3;
+
+/// Builds a random region b, h, i, j, captures (i32) -> i1.
+class RandomMask {
+public:
+  RandomMask(MLIRContext *context, std::mt19937 &random, bool affineOnly)
+      : b(context), loc(b.getUnknownLoc()), random(random),
+        affineOnly(affineOnly) {
+    func = func::FuncOp::create(
+        b, loc, "mask",
+        b.getFunctionType(SmallVector<Type>(4 + numCaptures, b.getI32Type()),
+                          b.getI1Type()));
+    Block *block = func.addEntryBlock();
+    b.setInsertionPointToStart(block);
+    func::ReturnOp::create(b, loc, boolean(pick(4)));
+  }
+  ~RandomMask() { func.erase(); }
+  Region &region() { return func.getBody(); }
+
+private:
+  int pick(int n) { return std::uniform_int_distribution<>(0, n - 1)(random); }
+  Value argument(unsigned i) { return func.getArgument(i); }
+  Value number(int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+  }
+
+  Value affine(int depth) {
+    switch (depth <= 0 ? pick(4) : pick(8)) {
+    case 0:
+      return argument(2);
+    case 1:
+      return argument(3);
+    case 2:
+      return number(pick(60) - 20);
+    case 3:
+      return argument(4 + pick(numCaptures));
+    case 4:
+    case 5:
+      return arith::AddIOp::create(b, loc, affine(depth - 1),
+                                   affine(depth - 1));
+    case 6:
+      return arith::SubIOp::create(b, loc, affine(depth - 1),
+                                   affine(depth - 1));
+    default:
+      return arith::MulIOp::create(b, loc, affine(depth - 1),
+                                   number(pick(7) - 3));
+    }
+  }
+
+  Value integer(int depth) {
+    if (affineOnly)
+      return pick(4) ? affine(depth)
+             : pick(2)
+                 ? arith::MinSIOp::create(b, loc, affine(depth), affine(depth))
+                       .getResult()
+                 : arith::MaxSIOp::create(b, loc, affine(depth), affine(depth))
+                       .getResult();
+    if (depth <= 0)
+      return affine(0);
+    auto x = [&] { return integer(depth - 1); };
+    auto divisor = [&] {
+      static const int64_t divisors[] = {1, 2, 3, 7, 8, 16, 25, -1, -4};
+      return number(divisors[pick(9)]);
+    };
+    switch (pick(24)) {
+    default:
+      return affine(depth);
+    case 0:
+      return arith::MulIOp::create(b, loc, x(), x());
+    case 1:
+      return arith::MinSIOp::create(b, loc, x(), x());
+    case 2:
+      return arith::MaxSIOp::create(b, loc, x(), x());
+    case 3:
+      return arith::DivSIOp::create(b, loc, x(), divisor());
+    case 4:
+      return arith::FloorDivSIOp::create(b, loc, x(), divisor());
+    case 5:
+      return arith::CeilDivSIOp::create(b, loc, x(), divisor());
+    case 6:
+      return arith::RemSIOp::create(b, loc, x(), divisor());
+    case 7:
+      return arith::DivUIOp::create(b, loc, x(), number(1 + pick(9)));
+    case 8:
+      return arith::RemUIOp::create(b, loc, x(), number(1 + pick(9)));
+    case 9:
+      return arith::ShLIOp::create(b, loc, x(), number(pick(5)));
+    case 10:
+      return arith::ShRSIOp::create(b, loc, x(), number(pick(5)));
+    case 11:
+      return arith::ShRUIOp::create(b, loc, x(), number(pick(5)));
+    case 12:
+      return arith::AndIOp::create(
+          b, loc, x(), number(pick(2) ? (1 << pick(6)) - 1 : -(1 << pick(6))));
+    case 13:
+      return arith::XOrIOp::create(b, loc, x(), number(-1));
+    case 14:
+      return arith::SelectOp::create(b, loc, boolean(depth - 1), x(), x());
+    case 15:
+      return math::AbsIOp::create(b, loc, x());
+    case 16:
+      return arith::ExtUIOp::create(b, loc, b.getI32Type(), boolean(depth - 1));
+    case 17:
+      return arith::ExtSIOp::create(b, loc, b.getI32Type(), boolean(depth - 1));
+    case 18: {
+      Value wide = arith::ExtSIOp::create(b, loc, b.getI64Type(), x());
+      Value more = arith::ExtSIOp::create(b, loc, b.getI64Type(), x());
+      Value sum = arith::AddIOp::create(b, loc, wide, more);
+      return arith::TruncIOp::create(b, loc, b.getI32Type(), sum);
+    }
+    case 19:
+      return arith::MinUIOp::create(b, loc, x(), x());
+    case 20:
+      return arith::MaxUIOp::create(b, loc, x(), x());
+    case 21:
+      return number(pick(2) ? std::numeric_limits<int32_t>::max() - pick(3)
+                            : std::numeric_limits<int32_t>::min() + pick(3));
+    }
+  }
+
+  Value boolean(int depth) {
+    using Predicate = arith::CmpIPredicate;
+    if (depth <= 0 || pick(5) == 0) {
+      static const Predicate all[] = {
+          Predicate::sle, Predicate::slt, Predicate::sge, Predicate::sgt,
+          Predicate::eq,  Predicate::ne,  Predicate::ult, Predicate::ule,
+          Predicate::ugt, Predicate::uge};
+      Predicate predicate = all[pick(affineOnly ? 4 : 10)];
+      Value x = integer(2), y = integer(2);
+      return arith::CmpIOp::create(b, loc, predicate, x, y);
+    }
+    auto x = [&] { return boolean(depth - 1); };
+    auto truth = [&](bool value) -> Value {
+      return arith::ConstantIntOp::create(b, loc, b.getI1Type(), value);
+    };
+    switch (pick(affineOnly ? 4 : 10)) {
+    case 0:
+    case 1:
+      return arith::AndIOp::create(b, loc, x(), x());
+    case 2:
+      return arith::OrIOp::create(b, loc, x(), x());
+    case 3:
+      return arith::XOrIOp::create(b, loc, x(), truth(true));
+    case 4:
+      return arith::XOrIOp::create(b, loc, x(), x());
+    case 5:
+      return arith::SelectOp::create(b, loc, x(), x(), x());
+    case 6:
+      return arith::CmpIOp::create(
+          b, loc, pick(2) ? Predicate::eq : Predicate::ne, x(), x());
+    case 7:
+      return arith::MinUIOp::create(b, loc, x(), x());
+    case 8:
+      return arith::MaxSIOp::create(b, loc, x(), x());
+    default:
+      return arith::AndIOp::create(b, loc, x(), truth(pick(4) != 0));
+    }
+  }
+
+  OpBuilder b;
+  Location loc;
+  std::mt19937 &random;
+  bool affineOnly;
+  func::FuncOp func;
+};
+
+class MaskAnalysisTest : public ::testing::Test {
+protected:
+  MaskAnalysisTest() {
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+
+  /// The value of a uniform value of the region, by the interpreter on a
+  /// region that ends in it.
+  int64_t evaluate(Region &region, Value value, ArrayRef<Scalar> arguments) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return arguments[argument.getArgNumber()].i;
+    Operation *terminator = region.front().getTerminator();
+    Value old = terminator->getOperand(0);
+    terminator->setOperand(0, value);
+    auto program = RegionProgram::compile(region);
+    terminator->setOperand(0, old);
+    SmallVector<Scalar> results;
+    program->evaluate(arguments, results);
+    return results[0].i;
+  }
+
+  struct Count {
+    int64_t boxes = 0, partial = 0, needless = 0;
+  };
+  void check(RandomMask &mask, std::mt19937 &random, Count &count);
+
+  MLIRContext context;
+};
+
+void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
+                             Count &count) {
+  auto pick = [&](int n) {
+    return std::uniform_int_distribution<>(0, n - 1)(random);
+  };
+  Region &region = mask.region();
+  std::string text;
+  llvm::raw_string_ostream(text) << *region.getParentOp();
+  auto program = RegionProgram::compile(region);
+  ASSERT_TRUE(succeeded(program));
+  MaskAnalysis analysis(region);
+
+  for (int trial = 0; trial < 3; ++trial) {
+    SmallVector<Scalar> arguments(4 + numCaptures, Scalar::ofInt(0));
+    for (unsigned c = 0; c < numCaptures; ++c)
+      arguments[4 + c].i = pick(8)   ? pick(80) - 30
+                           : pick(2) ? std::numeric_limits<int32_t>::max()
+                                     : std::numeric_limits<int32_t>::min();
+    int64_t firstRow = pick(4) ? pick(60) : 1000000 + pick(60);
+    int64_t numRows = 1 + pick(20), numKeys = pick(60);
+    std::vector<std::vector<bool>> live(numRows, std::vector<bool>(numKeys));
+    SmallVector<Scalar> results;
+    for (int64_t i = 0; i < numRows; ++i)
+      for (int64_t j = 0; j < numKeys; ++j) {
+        arguments[2].i = firstRow + i;
+        arguments[3].i = j;
+        results.clear();
+        program->evaluate(arguments, results);
+        live[i][j] = results[0].i & 1;
+      }
+    auto uniform = [&](Value value) {
+      return evaluate(region, value, arguments);
+    };
+    std::string where =
+        text + "\ncaptures " + std::to_string(arguments[4].i) + ", " +
+        std::to_string(arguments[5].i) + ", " + std::to_string(arguments[6].i) +
+        ", rows from " + std::to_string(firstRow) + " count " +
+        std::to_string(numRows) + ", keys " + std::to_string(numKeys);
+    int64_t lastRow = firstRow + numRows - 1;
+    auto bounds = analysis.computeBounds(uniform, firstRow, lastRow, numKeys);
+    for (int64_t j = 0; j < numKeys; ++j) {
+      bool some = false, all = true;
+      for (int64_t i = 0; i < numRows; ++i) {
+        some |= live[i][j];
+        all &= live[i][j];
+      }
+      bool inHull = j >= bounds.lower && j < bounds.upper;
+      bool inCore = j >= bounds.coreLower && j < bounds.coreUpper;
+      ASSERT_TRUE(inHull || !some) << "key " << j << " is live: " << where;
+      ASSERT_TRUE(!inCore || all) << "key " << j << " is not core: " << where;
+      if (analysis.hullIsExact() && bounds.valid)
+        ASSERT_TRUE(!inHull || some) << "key " << j << " is dead: " << where;
+    }
+
+    // The emitted code, on constants.
+    OpBuilder b(&context);
+    Location loc = b.getUnknownLoc();
+    OwningOpRef<ModuleOp> module = ModuleOp::create(b, loc);
+    b.setInsertionPointToStart(module->getBody());
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, value);
+    };
+    auto uniformCode = [&](Value value) -> Value {
+      return arith::ConstantIntOp::create(b, loc, value.getType(),
+                                          uniform(value));
+    };
+    auto constantOf = [&](Value value) -> int64_t {
+      APInt constant;
+      if (!matchPattern(value, m_ConstantInt(&constant)))
+        return -12345;
+      return constant.getBitWidth() == 1 ? constant.getZExtValue()
+                                         : constant.getSExtValue();
+    };
+    auto code = analysis.emitBounds(b, loc, uniformCode, index(firstRow),
+                                    index(lastRow), index(numKeys));
+    ASSERT_EQ(constantOf(code.valid), bounds.valid) << where;
+    ASSERT_EQ(constantOf(code.lower), bounds.lower) << where;
+    ASSERT_EQ(constantOf(code.upper), bounds.upper) << where;
+    ASSERT_EQ(constantOf(code.coreLower), bounds.coreLower) << where;
+    ASSERT_EQ(constantOf(code.coreUpper), bounds.coreUpper) << where;
+
+    for (int64_t i0 = 0; i0 < numRows; i0 += 8)
+      for (int64_t j0 = 0; j0 < numKeys; j0 += 8) {
+        int64_t i1 = std::min(i0 + 8, numRows) - 1;
+        int64_t j1 = std::min(j0 + 8, numKeys) - 1;
+        bool some = false, all = true;
+        for (int64_t i = i0; i <= i1; ++i)
+          for (int64_t j = j0; j <= j1; ++j) {
+            some |= live[i][j];
+            all &= live[i][j];
+          }
+        auto box = analysis.computeClass(uniform, firstRow + i0, firstRow + i1,
+                                         j0, j1, bounds.valid);
+        ASSERT_TRUE(!box.dead || !some) << "box is not dead: " << where;
+        ASSERT_TRUE(!box.full || all) << "box is not full: " << where;
+        ++count.boxes;
+        if (!box.dead && !box.full) {
+          ++count.partial;
+          count.needless += !some || all;
+        }
+      }
+  }
+}
+} // namespace
+
+TEST_F(MaskAnalysisTest, IsNeverWrongOnRandomMasks) {
+  for (bool affineOnly : {true, false}) {
+    std::mt19937 random(affineOnly ? 1 : 2);
+    Count count;
+    for (int i = 0; i < 300; ++i) {
+      RandomMask mask(&context, random, affineOnly);
+      check(mask, random, count);
+      if (HasFatalFailure())
+        return;
+    }
+    std::cout << (affineOnly ? "affine" : "any algebra") << ": " << count.boxes
+              << " boxes, " << count.partial << " partial, "
+              << 100.0 * count.needless / count.boxes
+              << " % of all needlessly\n";
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Masks by name
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Named {
+  OwningOpRef<ModuleOp> module;
+  std::unique_ptr<MaskAnalysis> analysis;
+};
+} // namespace
+
+static Named parseMask(MLIRContext &context, const std::string &body) {
+  Named named;
+  named.module = parseSourceString<ModuleOp>(
+      "func.func @mask(%b: i32, %h: i32, %i: i32, %j: i32, %w: i32) -> i1 {\n" +
+          body + "\nreturn %r : i1\n}",
+      &context);
+  EXPECT_TRUE(named.module) << body;
+  auto func = *named.module->getOps<func::FuncOp>().begin();
+  named.analysis = std::make_unique<MaskAnalysis>(func.getBody());
+  return named;
+}
+
+TEST_F(MaskAnalysisTest, FindsBoundsOfACausalWindow) {
+  Named mask = parseMask(context, R"(
+    %d = arith.subi %i, %j : i32
+    %zero = arith.constant 0 : i32
+    %past = arith.cmpi sge, %d, %zero : i32
+    %near = arith.cmpi sle, %d, %w : i32
+    %r = arith.andi %past, %near : i1)");
+  EXPECT_TRUE(mask.analysis->hullIsExact());
+  EXPECT_TRUE(mask.analysis->hasCore());
+  EXPECT_FALSE(mask.analysis->isDataDependent());
+  auto bounds = mask.analysis->computeBounds(
+      [](Value) { return 100; }, /*firstRow=*/256, /*lastRow=*/319, 1000);
+  EXPECT_EQ(bounds.lower, 156);
+  EXPECT_EQ(bounds.upper, 320);
+  EXPECT_EQ(bounds.coreLower, 219);
+  EXPECT_EQ(bounds.coreUpper, 257);
+}
+
+TEST_F(MaskAnalysisTest, ReadsBlocksWrittenAsDivisions) {
+  Named mask = parseMask(context, R"(
+    %c = arith.constant 64 : i32
+    %x = arith.divsi %i, %c : i32
+    %y = arith.divsi %j, %c : i32
+    %r = arith.cmpi sle, %y, %x : i32)");
+  auto bounds =
+      mask.analysis->computeBounds([](Value) { return 0; }, 100, 163, 1000);
+  EXPECT_EQ(bounds.lower, 0);
+  EXPECT_EQ(bounds.upper, 192);
+  EXPECT_EQ(bounds.coreLower, 0);
+  EXPECT_EQ(bounds.coreUpper, 128);
+}
+
+TEST_F(MaskAnalysisTest, DoesNotTrustSumsThatWrap) {
+  // For %w = INT_MAX the sum is negative and nothing is live.
+  Named mask = parseMask(context, R"(
+    %s = arith.addi %i, %w : i32
+    %r = arith.cmpi sge, %s, %j : i32)");
+  auto wrapped = mask.analysis->computeBounds(
+      [](Value) { return std::numeric_limits<int32_t>::max(); }, 64, 127, 100);
+  EXPECT_FALSE(wrapped.valid);
+  EXPECT_EQ(wrapped.coreUpper, 0);
+  auto plain =
+      mask.analysis->computeBounds([](Value) { return 10; }, 64, 127, 100);
+  EXPECT_TRUE(plain.valid);
+  EXPECT_EQ(plain.coreUpper, 75);
+}
