@@ -1,0 +1,237 @@
+"""Writes the printed IR of docs/Tour.md anew, or says that it is stale.
+
+    tour.py ATTN_OPT [--check]
+
+The page is its own template. The fenced block after a line
+
+    <!-- tour: NAME -->
+
+holds what the function `print_NAME` below makes of the IR after each phase; the
+block after `<!-- tour: input -->` is the program that all the others come from,
+and is the author's.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import difflib
+import os
+import re
+import subprocess
+import sys
+
+PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "Tour.md")
+PHASES = ("input", "aggregate", "schedule", "tile", "vector", "llvm")
+MARKER = re.compile(
+    r"(<!-- tour: (?P<name>[a-z-]+) -->\n+```(?P<language>[a-z-]*)\n)"
+    r"(?P<body>.*?)(?P<end>^```$)",
+    re.DOTALL | re.MULTILINE,
+)
+
+# What functions call their first arguments, and the type that fills lines.
+NAMES = ("q", "k", "v", "o")
+LONG_TYPE = "memref<1x2x?x16xf32, strided<[?, ?, ?, 1]>>"
+
+
+class Tour:
+    """The IR after each phase, each made from the text of the one before."""
+
+    def __init__(self, attn_opt, source):
+        self.attn_opt = attn_opt
+        self.ir = {"input": source}
+        for before, phase in zip(PHASES, PHASES[1:]):
+            self.ir[phase] = self.run(self.ir[before], before, phase)
+
+    def run(self, text, before, phase):
+        # The target is that of the module's attribute on every machine.
+        target = re.search(r'attn\.target = "([\w-]+)"', self.ir["input"]).group(1)
+        pipeline = "--attn-pipeline=from=%s until-after=%s target=%s"
+        done = subprocess.run(
+            [self.attn_opt, "-", pipeline % (before, phase, target)],
+            input=text,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if done.returncode:
+            raise SystemExit("tour.py: the phase %s failed\n%s" % (phase, done.stderr))
+        return done.stdout
+
+    # ===-- One function for each block of the page -----------------------=== #
+
+    def print_aggregate(self):
+        return self.ir["aggregate"]
+
+    def print_schedule(self):
+        """The lines that the phase changed."""
+        before = self.ir["aggregate"].splitlines()
+        return undent(
+            line for line in self.ir["schedule"].splitlines() if line not in before
+        )
+
+    def print_split(self):
+        """The schedule phase again, with a schedule that asks for splits."""
+        schedule = re.search(r"#attn.schedule<[^>]*>", self.ir["schedule"]).group(0)
+        split = schedule.replace(", loop", ", splits = 4, loop")
+        text = self.ir["schedule"].replace(schedule, split)
+        lines = self.run(text, "aggregate", "schedule").splitlines()
+        lines = function(lines, "attention")
+        return undent(rename(elide_regions(lines)))
+
+    def print_plan(self):
+        return shorten(rename(function(self.ir["tile"].splitlines(), "attention")))
+
+    def print_kernel(self):
+        kernel, loops = self.tile_kernel()
+        return shorten(kernel[: loops[0][0]] + ["    ..."])
+
+    def print_full_tiles(self):
+        kernel, loops = self.tile_kernel()
+        return shorten(kernel[slice(*loops[0])])
+
+    def print_partial_tiles(self):
+        """Of the last loop, what the first one does not have."""
+        kernel, loops = self.tile_kernel()
+        first, last = (kernel[slice(*loops[i])] for i in (0, -1))
+        matcher = difflib.SequenceMatcher(
+            None, [shape(line) for line in first], [shape(line) for line in last], False
+        )
+        kept = {0, len(last) - 1}
+        for tag, _, _, start, end in matcher.get_opcodes():
+            if tag != "equal":
+                kept.update(range(start, end))
+        lines = []
+        for number, line in enumerate(last):
+            if number in kept:
+                lines.append(line)
+            elif number - 1 in kept:
+                lines.append(re.match(r" *", line).group(0) + "...")
+        return shorten(lines)
+
+    def print_epilogue(self):
+        kernel, loops = self.tile_kernel()
+        return shorten(kernel[loops[-1][1] :])
+
+    def tile_kernel(self):
+        kernel = rename(function(self.ir["tile"].splitlines(), "attention_kernel0"))
+        starts = [i for i, x in enumerate(kernel) if re.match(r"    \S+ = scf.for", x)]
+        ends = [kernel.index("    }", start) + 1 for start in starts]
+        return kernel, list(zip(starts, ends))
+
+    def print_vector(self):
+        """The scratch, and the innermost loop of the first matrix product."""
+        kernel = function(self.ir["vector"].splitlines(), "attention_kernel0")
+        count = next(i for i, line in enumerate(kernel) if "math.fma" in line)
+        start = next(i for i in range(count, 0, -1) if "scf.for" in kernel[i])
+        indent = re.match(r" *", kernel[start]).group(0)
+        end = kernel.index(indent + "}", start) + 1
+        head = re.sub(r"\(.*?(%\w+: memref<\d+xi8>)\)", r"(..., \1)", kernel[0])
+        return undent([head, indent + "..."] + kernel[start:end] + [indent + "..."])
+
+    def print_llvm(self):
+        """The entry's head, and its call of the runtime."""
+        lines = function(self.ir["llvm"].splitlines(), "attn_entry_attention")
+        calls = [i for i, line in enumerate(lines) if "llvm.call" in line]
+        return undent(
+            lines[:1] + ["    ..."] + lines[calls[0] - 5 : calls[0] + 1] + ["    ..."]
+        )
+
+
+# ===-- Text --------------------------------------------------------------=== #
+
+
+def function(lines, name):
+    """The lines of a function, without what precedes and follows it."""
+    start = next(
+        i for i, line in enumerate(lines) if re.search(r"func.*@%s\(" % name, line)
+    )
+    return lines[start : lines.index("  }", start) + 1]
+
+
+def rename(lines):
+    """Gives the leading arguments of a function their names."""
+    names = dict(zip(("arg%d" % i for i in range(len(NAMES))), NAMES))
+    own = set(re.findall(r"%(arg\d+):", lines[0]))
+    if "tile.kernel" in lines[0]:
+        names["arg%d" % (len(own) - 1)] = "block"
+    return [
+        re.sub(
+            r"%(arg\d+)\b",
+            lambda m: "%" + (names.get(m[1], m[1]) if m[1] in own else m[1]),
+            line,
+        )
+        for line in lines
+    ]
+
+
+def shorten(lines):
+    """An alias for the type of the operands, and no indentation in common."""
+    return undent(
+        line.replace(LONG_TYPE, "!rows").replace("!tile.tile<", "<") for line in lines
+    )
+
+
+def shape(line):
+    """A line without the names of its values."""
+    return re.sub(r"[%#:]\w+(:\d+)?", "%", line)
+
+
+def elide_regions(lines):
+    """Leaves the regions of operations away, but for the function's own."""
+    kept, skipping = [], False
+    for line in lines[:-1]:
+        indent = len(line) - len(line.lstrip())
+        if indent > 4:
+            if not skipping:
+                kept.append("      ...")
+            skipping = True
+            arrow = re.search(r"\} (-> .*)", line)
+            if arrow:
+                kept.append("      " + arrow.group(1))
+        else:
+            kept.append(line)
+            skipping = False
+    return kept + lines[-1:]
+
+
+def undent(lines):
+    lines = list(lines)
+    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    return "".join(line[indent:].rstrip() + "\n" for line in lines)
+
+
+# ===-- The page ----------------------------------------------------------=== #
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--check"]
+    if len(arguments) != 1:
+        raise SystemExit("tour.py: expected ATTN_OPT [--check]")
+    with open(PAGE) as file:
+        page = file.read()
+    blocks = {match["name"]: match["body"] for match in MARKER.finditer(page)}
+    tour = Tour(arguments[0], blocks["input"])
+
+    def fill(match):
+        if match["name"] == "input":
+            return match[0]
+        made = getattr(tour, "print_" + match["name"].replace("-", "_"))()
+        return match[1] + made.strip("\n") + "\n" + match["end"]
+
+    fresh = MARKER.sub(fill, page)
+    if "--check" not in sys.argv:
+        with open(PAGE, "w") as file:
+            file.write(fresh)
+    elif fresh != page:
+        sys.stderr.writelines(
+            difflib.unified_diff(
+                page.splitlines(True),
+                fresh.splitlines(True),
+                "docs/Tour.md",
+                "what the compiler prints",
+            )
+        )
+        raise SystemExit("docs/Tour.md is stale: run tools/dev docs and commit it")
+
+
+main()
