@@ -23,13 +23,24 @@ def block(language):
     return re.search(r"^```%s\n(.*?)^```$" % language, readme, re.S | re.M).group(1)
 
 
-# The monoid.
+# The monoid, and what is said of a wrong one.
 with open("test/Examples/hardmax.mlir") as file:
     assert file.read().endswith(block("mlir")), "test/Examples/hardmax.mlir differs"
+wrong = os.path.join(scratch, "wrong.mlir")
+with open(wrong, "w") as file:
+    file.write(block("mlir").replace("maximumf", "addf"))
+done = subprocess.run(
+    ["attn-run", "--attention", "b=1,hq=1,sq=5,d=16", "--monoid", wrong],
+    stderr=subprocess.PIPE,
+    text=True,
+)
+said = re.search(r"^    .*breaks the law.*\n(?:^    .*\n)*", readme, re.M)[0]
+said = " ".join(said.split())
+assert done.returncode == 1 and said in done.stderr, (said, done.stderr)
 
 # The commands.
 commands = re.findall(r"^    (attn-run (?:.*\\\n)*.*)$", readme, re.M)
-assert len(commands) >= 3, commands
+assert len(commands) == 3, commands
 for command in commands:
     subprocess.run(["sh", "-ec", command], check=True)
 
