@@ -317,16 +317,35 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   for (Value part : state)
     rowBlock.state.push_back(cut(part));
   rowBlock.firstRow = add(row0, first);
-  tile::YieldOp::create(b, loc, stepRows(rowBlock));
+  SmallVector<Value> next;
+  if (mask && tile.masked && schedule.getLoop() != LoopShape::plain &&
+      schedule.getRows() < schedule.getBlockQ()) {
+    // A tile on the diagonal is dead for many of its row blocks.
+    Value lastRow = sub(add(row0, liveRows), index(1));
+    lastRow =
+        min(lastRow, add(rowBlock.firstRow, index(schedule.getRows() - 1)));
+    Value one = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
+    Value alive = b.createOrFold<arith::XOrIOp>(
+        loc, classOf(rowBlock.firstRow, lastRow, tile.first).dead, one);
+    next = stepIf(
+        alive, rowBlock.state, [&] { return stepRows(rowBlock); }, nullptr);
+  } else {
+    next = stepRows(rowBlock);
+  }
+  tile::YieldOp::create(b, loc, next);
   return rows.getResults();
 }
 
 ::attn::MaskAnalysis::Class ReductionKernel::classOf(Value first) {
+  return classOf(row0, sub(add(row0, liveRows), index(1)), first);
+}
+
+::attn::MaskAnalysis::Class
+ReductionKernel::classOf(Value firstRow, Value lastRow, Value first) {
   Value last = add(first, index(schedule.getBlockK() - 1));
   last = min(last, sub(numKeys, index(1)));
-  Value lastRow = sub(add(row0, liveRows), index(1));
-  auto result = mask->emitClass(b, loc, maskUniform, row0, lastRow, first, last,
-                                maskValid);
+  auto result = mask->emitClass(b, loc, maskUniform, firstRow, lastRow, first,
+                                last, maskValid);
   // A ragged tile has keys that no mask speaks of.
   Value whole = cmp(arith::CmpIPredicate::sle,
                     add(first, index(schedule.getBlockK())), hullUpper);

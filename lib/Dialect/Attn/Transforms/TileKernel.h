@@ -221,6 +221,8 @@ private:
                             function_ref<SmallVector<Value>()> then,
                             function_ref<SmallVector<Value>()> otherwise);
   ::attn::MaskAnalysis::Class classOf(Value first);
+  ::attn::MaskAnalysis::Class classOf(Value firstRow, Value lastRow,
+                                      Value first);
   /// Which keys of a tile are live in some row: a 1xC tile of i1.
   Value liveKeys(const KeyTile &tile);
   SmallVector<Value> step(const KeyTile &tile, ValueRange state);
