@@ -1,0 +1,555 @@
+//===- Instance.cpp - What is fixed when a kernel is run ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Instance.h"
+#include "OwnMonoids.h"
+#include "attn/Reference/Attention.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+using namespace attn;
+using namespace attn::fuzz;
+using support::AttentionProblem;
+using support::TensorView;
+
+namespace {
+class InstanceMaker {
+public:
+  InstanceMaker(const Kernel &k, uint64_t seed, uint64_t index, Instance &to)
+      : k(k), random(seed ^ 0xA77E47104ull, index), to(to) {}
+  std::string run(bool poison);
+
+private:
+  void chooseSizes();
+  void choosePackedSizes();
+  void makeInputs();
+  void makeOutputs();
+  Tensor makeOperand(int64_t heads, int64_t rows, int64_t channels);
+  Tensor makeBroadcast(const BroadcastForm &form, TensorView &view);
+  Tensor makeScalar(DType dtype, double value);
+  void fillNormal(const Tensor &tensor, double factor);
+  void plantLiveNaN();
+  std::string ask();
+  void poisonDeadKeys();
+  void describe();
+  std::vector<int64_t> shapeOf(int64_t heads, int64_t rows,
+                               int64_t channels) const;
+
+  const Kernel &k;
+  Random random;
+  Instance &to;
+  AttentionProblem problem;
+  std::vector<int32_t> cuQ, cuK;
+  std::vector<std::vector<double>> captured;
+  std::vector<double> params;
+  Tensor q, key, value;
+  int64_t longestQ = 0, longestK = 0;
+  bool liveNaN = false;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+static int64_t randomRows(Random &random) {
+  if (random.chance(0.03))
+    return 0;
+  if (random.chance(0.15))
+    return 1;
+  if (random.chance(0.3))
+    return random.range(1, 20);
+  return random.range(1, 300);
+}
+
+void InstanceMaker::chooseSizes() {
+  to.b = random.chance(0.02) ? 0 : random.pick<int64_t>({1, 1, 1, 2, 3});
+  to.hk = random.pick<int64_t>({1, 1, 2, 2, 3, 4});
+  int64_t group = random.pick<int64_t>({1, 1, 2, 3, 4, 7, 8});
+  to.sq = randomRows(random);
+  to.sk = random.chance(0.4) ? to.sq : randomRows(random);
+  if (random.chance(0.05)) {
+    to.sk = random.range(301, 5000);
+    to.sq = random.chance(0.5) ? 1 : random.range(1, 12);
+  }
+  // The oracle takes its time: a bound on multiplications.
+  const int64_t limit = 9000000;
+  auto work = [&] {
+    return to.b * to.hk * group * to.sq * to.sk * (k.dqk + k.dv);
+  };
+  auto shrink = [&](int64_t &size, int64_t least) {
+    if (work() > limit && size > least)
+      size = std::max(least, size / 2);
+  };
+  while (work() > limit) {
+    int64_t before = work();
+    shrink(to.b, 1);
+    shrink(group, 1);
+    shrink(to.hk, 1);
+    if (to.sk <= 300)
+      shrink(to.sk, 8);
+    shrink(to.sq, 8);
+    if (work() == before)
+      break;
+  }
+  const int64_t *fixed = k.fixed;
+  if (fixed[0] >= 0)
+    to.b = fixed[0];
+  if (fixed[2] >= 0)
+    to.hk = fixed[2];
+  if (fixed[1] >= 0) {
+    to.hk = fixed[1] % to.hk == 0 ? to.hk : 1;
+    group = fixed[1] / to.hk;
+  }
+  if (fixed[3] >= 0)
+    to.sq = fixed[3];
+  if (fixed[4] >= 0)
+    to.sk = fixed[4];
+  to.hq = to.hk * group;
+  longestQ = to.sq;
+  longestK = to.sk;
+  if (k.lengths)
+    for (int64_t i = 0; i < to.b; ++i)
+      problem.kvLengths.push_back(static_cast<int32_t>(
+          random.chance(0.2) ? to.sk : random.range(0, to.sk)));
+}
+
+void InstanceMaker::choosePackedSizes() {
+  int64_t sequences = random.chance(0.03) ? 0 : random.range(1, 6);
+  cuQ.push_back(0);
+  cuK.push_back(0);
+  to.hk = random.pick<int64_t>({1, 1, 2, 3});
+  to.hq = to.hk * random.pick<int64_t>({1, 1, 2, 4, 7});
+  int64_t most = std::max<int64_t>(
+      8, static_cast<int64_t>(std::sqrt(
+             9e6 / static_cast<double>(std::max<int64_t>(sequences, 1) * to.hq *
+                                       (k.dqk + k.dv)))));
+  most = std::min<int64_t>(most, 200);
+  for (int64_t i = 0; i < sequences; ++i) {
+    int64_t rows = random.chance(0.1) ? 0 : random.range(0, most);
+    int64_t keys = random.chance(0.5) ? rows : random.range(0, most);
+    cuQ.push_back(cuQ.back() + static_cast<int32_t>(rows));
+    cuK.push_back(cuK.back() + static_cast<int32_t>(keys));
+    longestQ = std::max(longestQ, rows);
+    longestK = std::max(longestK, keys);
+    if (k.lengths)
+      problem.kvLengths.push_back(static_cast<int32_t>(random.range(0, keys)));
+  }
+  to.b = sequences;
+  to.sq = cuQ.back();
+  // Rows that belong to no sequence are nobody's.
+  to.sk = cuK.back() + (random.chance(0.3) ? random.range(1, 20) : 0);
+  problem.cuSeqlensQ = cuQ;
+  problem.cuSeqlensK = cuK;
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+std::vector<int64_t> InstanceMaker::shapeOf(int64_t heads, int64_t rows,
+                                            int64_t channels) const {
+  std::vector<int64_t> shape = {heads, rows};
+  if (channels >= 0)
+    shape.push_back(channels);
+  if (!k.packed)
+    shape.insert(shape.begin(), to.b);
+  return shape;
+}
+
+void InstanceMaker::fillNormal(const Tensor &tensor, double factor) {
+  bool exact = k.monoid->exactScores;
+  tensor.forEach([&](int64_t at, int64_t) {
+    tensor.set(at, exact ? static_cast<double>(random.range(-2, 2))
+                         : random.normal() * factor);
+  });
+}
+
+Tensor InstanceMaker::makeOperand(int64_t heads, int64_t rows,
+                                  int64_t channels) {
+  return makeTensor(random, k.dtype, shapeOf(heads, rows, channels),
+                    Filling::Poison, /*mayRepeat=*/true);
+}
+
+Tensor InstanceMaker::makeScalar(DType dtype, double value) {
+  Tensor tensor = makeTensor(random, dtype, {}, Filling::Canary, false, true);
+  tensor.set(tensor.first, value);
+  return tensor;
+}
+
+Tensor InstanceMaker::makeBroadcast(const BroadcastForm &form,
+                                    TensorView &view) {
+  const std::array<int64_t, 4> full = {to.b, to.hq, longestQ, longestK};
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < form.rank; ++i)
+    sizes.push_back(form.one[i] ? 1 : full[4 - form.rank + i]);
+  Tensor tensor = makeTensor(random, form.dtype, sizes, Filling::Poison, true);
+  std::array<int64_t, 4> strides = {0, 0, 0, 0};
+  for (int i = 0; i < form.rank; ++i)
+    if (!form.one[i])
+      strides[4 - form.rank + i] = tensor.strides[i];
+  view = support::stridedView(tensor.data(), form.dtype, full, strides);
+  return tensor;
+}
+
+void InstanceMaker::makeInputs() {
+  Random &r = random;
+  // Scores x100; an unnormalised sum of such weights would leave f16.
+  bool hot = r.chance(0.1) && !k.monoid->unbounded && !k.monoid->exactScores &&
+             k.monoid->numValues < 2;
+  int64_t sequences = to.b;
+  captured.resize(k.captures.size());
+  for (const Argument &a : k.arguments) {
+    switch (a.role) {
+    case Argument::Q:
+      q = makeOperand(to.hq, to.sq, k.dqk);
+      fillNormal(q, hot ? 100.0 : 1.0);
+      to.inputs.push_back(q);
+      break;
+    case Argument::K:
+      key = makeOperand(to.hk, to.sk, k.dqk);
+      fillNormal(key, 1.0);
+      to.inputs.push_back(key);
+      break;
+    case Argument::V:
+      value = makeOperand(to.hk, to.sk, k.dv);
+      fillNormal(value, 1.0);
+      to.inputs.push_back(value);
+      break;
+    case Argument::Scale: {
+      float scale = static_cast<float>(
+          k.monoid->exactScores
+              ? 0.5
+              : r.uniform(0.3, 1.5) / std::sqrt(static_cast<double>(k.dqk)));
+      if (r.chance(0.05))
+        scale = -scale;
+      problem.scale = scale;
+      to.inputs.push_back(makeScalar(DType::f32, scale));
+      break;
+    }
+    case Argument::Softcap:
+      problem.softcap = static_cast<float>(r.uniform(1.0, 50.0));
+      to.inputs.push_back(makeScalar(DType::f32, problem.softcap));
+      break;
+    case Argument::Bias: {
+      Tensor bias = makeBroadcast(k.bias, problem.bias);
+      double dead = r.chance(0.4) ? 0.15 : 0.0;
+      bias.forEach([&](int64_t at, int64_t) {
+        bias.set(at, r.chance(dead) ? -std::numeric_limits<double>::infinity()
+                                    : r.normal());
+      });
+      to.inputs.push_back(bias);
+      break;
+    }
+    case Argument::Mask: {
+      Tensor mask = makeBroadcast(k.mask, problem.mask);
+      double alive = r.pick({0.1, 0.5, 0.9, 1.0});
+      int64_t last = r.chance(0.5) ? r.range(0, longestK) : longestK;
+      int64_t keys = mask.sizes.back();
+      mask.forEach([&](int64_t at, int64_t n) {
+        bool on = r.chance(alive) && (keys == 1 || n % keys < last);
+        mask.set(at, !on ? 0.0
+                     : k.mask.dtype == DType::boolean
+                         ? 1.0
+                         : r.pick({1.0, -1.0, 127.0, -128.0}));
+      });
+      to.inputs.push_back(mask);
+      break;
+    }
+    case Argument::Alibi: {
+      std::vector<int64_t> sizes = {to.hq};
+      if (k.alibiRank == 2)
+        sizes.insert(sizes.begin(), sequences);
+      Tensor slopes = makeTensor(r, DType::f32, sizes, Filling::Poison, false);
+      slopes.forEach([&](int64_t at, int64_t) {
+        double slope = static_cast<float>(r.uniform(-0.05, 0.3));
+        slopes.set(at, slope);
+        problem.alibiSlopes.push_back(slope);
+      });
+      to.inputs.push_back(slopes);
+      break;
+    }
+    case Argument::Sinks: {
+      Tensor sinks = makeTensor(r, DType::f32, {to.hq}, Filling::Poison, false);
+      sinks.forEach([&](int64_t at, int64_t) {
+        double sink = r.chance(0.05) ? -std::numeric_limits<double>::infinity()
+                                     : static_cast<float>(r.normal() * 3);
+        sinks.set(at, sink);
+        problem.sinks.push_back(sink);
+      });
+      to.inputs.push_back(sinks);
+      break;
+    }
+    case Argument::Lengths:
+    case Argument::CuQ:
+    case Argument::CuK: {
+      const std::vector<int32_t> &from = a.role == Argument::CuQ ? cuQ
+                                         : a.role == Argument::CuK
+                                             ? cuK
+                                             : problem.kvLengths;
+      Tensor tensor =
+          makeTensor(r, DType::i32, {static_cast<int64_t>(from.size())},
+                     Filling::Poison, false);
+      tensor.forEach([&](int64_t at, int64_t n) { tensor.set(at, from[n]); });
+      to.inputs.push_back(tensor);
+      break;
+    }
+    case Argument::WindowLeft:
+    case Argument::WindowRight: {
+      int64_t size = r.chance(0.5)    ? r.range(-1, 20)
+                     : r.chance(0.05) ? std::numeric_limits<int32_t>::max()
+                                      : r.range(0, 300);
+      (a.role == Argument::WindowLeft ? problem.windowLeft
+                                      : problem.windowRight) = size;
+      to.inputs.push_back(makeScalar(DType::i32, static_cast<double>(size)));
+      break;
+    }
+    case Argument::Param:
+      params.push_back(static_cast<float>(r.uniform(0.5, 3.0)));
+      to.inputs.push_back(makeScalar(DType::f32, params.back()));
+      break;
+    case Argument::CapturedValue: {
+      const Capture &c = k.captures[a.index];
+      int64_t count = c.indexedBy == 'b'   ? sequences
+                      : c.indexedBy == 'h' ? to.hq
+                      : c.indexedBy == 'i' ? longestQ
+                      : c.indexedBy == 'j' ? longestK
+                                           : 1;
+      DType dtype = c.kind == Kind::Float ? DType::f32 : DType::i32;
+      std::vector<int64_t> sizes;
+      if (c.indexedBy)
+        sizes.push_back(count);
+      Tensor tensor = makeTensor(r, dtype, sizes, Filling::Poison, false);
+      tensor.forEach([&](int64_t at, int64_t) {
+        double x =
+            c.kind == Kind::Float
+                ? static_cast<float>(r.uniform(c.low, c.high))
+                : static_cast<double>(r.range(static_cast<int64_t>(c.low),
+                                              static_cast<int64_t>(c.high)));
+        tensor.set(at, x);
+        captured[a.index].push_back(x);
+      });
+      to.inputs.push_back(tensor);
+      break;
+    }
+    case Argument::Output:
+      break;
+    }
+  }
+  if (k.constantWindow) {
+    if (k.windowLeft)
+      problem.windowLeft = k.constantLeft;
+    if (k.windowRight)
+      problem.windowRight = k.constantRight;
+  }
+}
+
+void InstanceMaker::makeOutputs() {
+  for (int i = 0; i < k.numOutputs; ++i) {
+    bool channels = k.perChannel(i);
+    to.outputs.push_back(makeTensor(random, channels ? k.outDType : DType::f32,
+                                    shapeOf(to.hq, to.sq, channels ? k.dv : -1),
+                                    Filling::Canary, false));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The oracle
+//===----------------------------------------------------------------------===//
+
+/// A NaN that some queries see has to reach them, and no others.
+void InstanceMaker::plantLiveNaN() {
+  bool smooth = k.monoid->oracle == Monoid::softmax && !k.monoid->text;
+  if (!smooth || !random.chance(0.04) || key.numElements() == 0)
+    return;
+  const Tensor &tensor = random.chance(0.5) && q.numElements() ? q : key;
+  if (tensor.repeats())
+    return;
+  std::vector<int64_t> index;
+  for (int64_t size : tensor.sizes)
+    index.push_back(random.range(0, size - 1));
+  tensor.set(tensor.at(index), std::numeric_limits<double>::quiet_NaN());
+  liveNaN = true;
+}
+
+std::string InstanceMaker::ask() {
+  problem.q = q.view();
+  problem.k = key.view();
+  if (k.monoid->numValues)
+    problem.v = value.view();
+  problem.causal = k.causal;
+  problem.monoid = k.monoid->oracle;
+  using Round = double (*)(double);
+  static const Round toF32 = [](double x) -> double {
+    return support::roundToF32(x);
+  };
+  auto pointAt = [this](int64_t b, int64_t h, int64_t i, int64_t j) {
+    Point p;
+    p.b = b;
+    p.h = h;
+    p.i = i;
+    p.j = j;
+    p.captures = &captured;
+    return p;
+  };
+  if (k.maskExpr)
+    problem.maskMod = [=](int64_t b, int64_t h, int64_t i, int64_t j) {
+      return k.maskExpr->at(pointAt(b, h, i, j)).integer != 0;
+    };
+  auto setFloats = [&](Round round) {
+    if (k.scoreExpr)
+      problem.scoreMod = [=](double s, int64_t b, int64_t h, int64_t i,
+                             int64_t j) {
+        Point p = pointAt(b, h, i, j);
+        p.score = s;
+        p.round = round;
+        return k.scoreExpr->at(p).real;
+      };
+    if (k.gateExpr)
+      problem.logGate = [=](int64_t b, int64_t h, int64_t i, int64_t j) {
+        Point p = pointAt(b, h, i, j);
+        p.round = round;
+        return k.gateExpr->at(p).real;
+      };
+  };
+
+  reference::OracleOptions options;
+  options.keepPairs = k.monoid->text != nullptr;
+  setFloats(nullptr);
+  auto exact = reference::attention(problem, options);
+  if (!exact)
+    return exact.error();
+  setFloats(toF32);
+  auto emulated =
+      reference::emulatedAttention(problem, {k.dtype, false}, options);
+  if (!emulated)
+    return emulated.error();
+  for (int i = 0; i < k.numOutputs; ++i) {
+    Expected e;
+    e.name = k.monoid->outputs[i];
+    e.dtype = to.outputs[i].dtype;
+    e.exact = outputOf(*k.monoid, e.name, problem, *exact, params,
+                       support::DType::f64);
+    e.emulated =
+        outputOf(*k.monoid, e.name, problem, *emulated, params, k.dtype);
+    to.expected.push_back(std::move(e));
+  }
+  return "";
+}
+
+/// Keys that no query of their head sees, whatever the scores are, may hold
+/// anything. For V this holds beyond the keys that some query sees: between
+/// them a tile is multiplied as a whole.
+void InstanceMaker::poisonDeadKeys() {
+  if (liveNaN || !random.chance(0.8) || k.packed)
+    return;
+  AttentionProblem probe = problem;
+  probe.q.shape[3] = probe.k.shape[3] = 1;
+  probe.scale = 1.0;
+  probe.softcap = 0.0;
+  probe.scoreMod = nullptr;
+  probe.logGate = nullptr;
+  probe.bias = TensorView();
+  probe.alibiSlopes.clear();
+  probe.sinks.clear();
+  probe.v = TensorView();
+  probe.monoid = Monoid::logsumexp;
+  reference::OracleOptions options;
+  options.keepPairs = true;
+  auto pairs = reference::attention(probe, options);
+  if (!pairs)
+    return;
+  const double dead = -std::numeric_limits<double>::infinity();
+  const double poisons[] = {std::numeric_limits<double>::quiet_NaN(),
+                            std::numeric_limits<double>::infinity(), dead};
+  int64_t group = to.hk ? to.hq / to.hk : 0;
+  for (int64_t b = 0; b < to.b; ++b)
+    for (int64_t hk = 0; hk < to.hk; ++hk) {
+      std::vector<char> seen(to.sk, 0);
+      for (int64_t h = hk * group; h < (hk + 1) * group; ++h)
+        for (int64_t i = 0; i < to.sq; ++i)
+          for (int64_t j = 0; j < to.sk; ++j)
+            seen[j] |=
+                pairs->scores[((b * to.hq + h) * to.sq + i) * to.sk + j] !=
+                dead;
+      int64_t lastSeen = to.sk, firstSeen = 0;
+      while (lastSeen > 0 && !seen[lastSeen - 1])
+        --lastSeen;
+      while (firstSeen < to.sk && !seen[firstSeen])
+        ++firstSeen;
+      for (int64_t j = 0; j < to.sk; ++j) {
+        if (seen[j])
+          continue;
+        double poison = poisons[random.range(0, 2)];
+        auto spoil = [&](const Tensor &t) {
+          if (!t.memory || t.repeats())
+            return;
+          for (int64_t c = 0; c < t.sizes.back(); ++c)
+            t.set(t.at({b, hk, j, c}), poison);
+        };
+        spoil(key);
+        if (j < firstSeen || j >= lastSeen)
+          spoil(value);
+      }
+    }
+}
+
+void InstanceMaker::describe() {
+  auto add = [&](const char *name, int64_t value) {
+    to.summary += (to.summary.empty() ? "" : " ") + std::string(name) + "=" +
+                  std::to_string(value);
+  };
+  add("b", to.b);
+  add("hq", to.hq);
+  add("hk", to.hk);
+  add("sq", to.sq);
+  add("sk", to.sk);
+  auto list = [&](const char *name, const std::vector<int32_t> &values) {
+    if (values.empty())
+      return;
+    to.summary += std::string(" ") + name + "=[";
+    for (size_t i = 0; i < values.size(); ++i)
+      to.summary += (i ? "," : "") + std::to_string(values[i]);
+    to.summary += "]";
+  };
+  list("lengths", problem.kvLengths);
+  list("cu_q", cuQ);
+  list("cu_k", cuK);
+  if (problem.windowLeft >= 0 || problem.windowRight >= 0) {
+    add("left", problem.windowLeft);
+    add("right", problem.windowRight);
+  }
+  for (size_t i = 0; i < captured.size(); ++i)
+    if (!k.captures[i].indexedBy)
+      to.summary +=
+          " " + k.captures[i].name + "=" + std::to_string(captured[i][0]);
+  if (liveNaN)
+    to.summary += " live-nan";
+}
+
+std::string InstanceMaker::run(bool poison) {
+  if (k.packed)
+    choosePackedSizes();
+  else
+    chooseSizes();
+  makeInputs();
+  makeOutputs();
+  plantLiveNaN();
+  std::string error = ask();
+  describe();
+  if (error.empty() && poison)
+    poisonDeadKeys();
+  return error;
+}
+
+std::string fuzz::makeInstance(const Kernel &kernel, uint64_t seed,
+                               uint64_t index, bool poison,
+                               Instance &instance) {
+  return InstanceMaker(kernel, seed, index, instance).run(poison);
+}

@@ -1,0 +1,50 @@
+//===- Instance.h - What is fixed when a kernel is run ----------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random sizes, layouts and contents for a kernel, and what the oracle says of
+// them. Slots that no query may see are filled with NaN and Inf once the
+// oracle has spoken.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TOOLS_FUZZ_INSTANCE_H
+#define ATTN_LIB_TOOLS_FUZZ_INSTANCE_H
+
+#include "Kernel.h"
+#include "Memory.h"
+
+#include <string>
+#include <vector>
+
+namespace attn::fuzz {
+
+/// One output as it should be.
+struct Expected {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<double> exact, emulated;
+};
+
+struct Instance {
+  int64_t b = 1, hq = 1, hk = 1, sq = 1, sk = 1;
+  /// One for each input of the kernel, in order; scalars have rank 0.
+  std::vector<Tensor> inputs;
+  /// Layouts of the outputs.
+  std::vector<Tensor> outputs;
+  std::vector<Expected> expected;
+  /// "b=1 hq=8 ...": one line for people.
+  std::string summary;
+};
+
+/// Fills `instance` in; returns an error of the oracle, or nothing.
+/// With `poison` unset dead slots keep their finite values.
+std::string makeInstance(const Kernel &kernel, uint64_t seed, uint64_t index,
+                         bool poison, Instance &instance);
+
+} // namespace attn::fuzz
+
+#endif // ATTN_LIB_TOOLS_FUZZ_INSTANCE_H

@@ -1,0 +1,138 @@
+//===- Kernel.h - What is fixed when a kernel is compiled -------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A random kernel: the options of an attention or the regions of an aggregate,
+// and its text. Sizes, strides and contents are random for each case
+// (Instance.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TOOLS_FUZZ_KERNEL_H
+#define ATTN_LIB_TOOLS_FUZZ_KERNEL_H
+
+#include "Expr.h"
+#include "attn/Support/Problem.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attn::fuzz {
+
+using support::Causal;
+using support::DType;
+using support::Monoid;
+
+enum class Family { Options, Masks, Scores, Monoids, Own, Packed, Schedules };
+constexpr Family allFamilies[] = {
+    Family::Options, Family::Masks,  Family::Scores,   Family::Monoids,
+    Family::Own,     Family::Packed, Family::Schedules};
+const char *nameOf(Family family);
+
+/// A monoid as the IR names it, and what the oracle knows it by.
+struct MonoidInfo {
+  const char *name;
+  Monoid oracle;
+  /// The outputs of `finalize`, in order.
+  std::vector<const char *> outputs;
+  /// Definition for the module; null for those that ship.
+  const char *text = nullptr;
+  bool takesSinks = false;
+  /// Weights grow with the score without bound.
+  bool unbounded = false;
+  /// Ties decide: scores have to be exact.
+  bool exactScores = false;
+  int numValues = 1;
+};
+/// The monoids that ship, then those written in this tool alone.
+const std::vector<MonoidInfo> &allMonoids();
+
+/// A tensor that broadcasts to [b, hq, sq, sk], matched from the right.
+struct BroadcastForm {
+  int rank = 0; // 0: absent
+  /// Of the trailing `rank` dimensions: static size 1.
+  bool one[4] = {false, false, false, false};
+  DType dtype = DType::f32;
+};
+
+/// An argument of the function, in order.
+struct Argument {
+  enum Role {
+    Q,
+    K,
+    V,
+    Scale,
+    Softcap,
+    Bias,
+    Mask,
+    Alibi,
+    Sinks,
+    Lengths,
+    WindowLeft,
+    WindowRight,
+    CuQ,
+    CuK,
+    Param,
+    CapturedValue,
+    Output
+  } role;
+  std::string name, type;
+  int index = 0; // of a parameter, capture or output
+};
+
+struct Schedule {
+  int64_t blockQ, rows, blockK, splits;
+  const char *loop;
+};
+
+struct Kernel {
+  Family family = Family::Options;
+  const MonoidInfo *monoid = nullptr;
+  int64_t dqk = 64, dv = 64;
+  DType dtype = DType::f32, outDType = DType::f32;
+  int numOutputs = 1;
+
+  /// Rung 1 text with regions, or rung 0 text with options.
+  bool aggregate = false;
+  /// attn.partial, attn.combine and attn.finalize in the place of one op.
+  int64_t partials = 0;
+  bool packed = false;
+
+  bool scale = false, softcap = false, lengths = false, sinks = false;
+  bool windowLeft = false, windowRight = false;
+  bool constantWindow = false;
+  int64_t constantLeft = 0, constantRight = 0;
+  int alibiRank = 0;
+  Causal causal = Causal::none;
+  BroadcastForm bias, mask;
+  ExprPtr maskExpr, scoreExpr, gateExpr;
+  std::vector<Capture> captures;
+  int numParams = 0;
+  std::optional<Schedule> schedule;
+  /// Sizes that the types fix; -1 where they are free. b, hq, hk, sq, sk.
+  int64_t fixed[5] = {-1, -1, -1, -1, -1};
+
+  std::vector<Argument> arguments;
+  std::string text;
+
+  bool perChannel(int output) const;
+  bool givesSinks() const { return sinks; }
+};
+
+/// The kernel number `index` of a seed.
+Kernel makeKernel(uint64_t seed, uint64_t index,
+                  std::optional<Family> family = std::nullopt);
+
+/// Fills in `arguments` and `text`.
+void printKernel(Kernel &kernel);
+
+/// "softmax bf16 d=64/80 causal mask=...": one line for people.
+std::string describe(const Kernel &kernel);
+
+} // namespace attn::fuzz
+
+#endif // ATTN_LIB_TOOLS_FUZZ_KERNEL_H
