@@ -80,6 +80,9 @@ private:
   /// `candidates`, else a new one.
   Value resultBuffer(Value result, ValueRange candidates, Operation *op);
   void copy(Value from, Value to, TileType type, Location loc);
+  /// Copies the buffers of all `values` at once: none of them may be read
+  /// after another has been written over it.
+  void copyAll(ArrayRef<Value> values, ArrayRef<Value> to, Location loc);
   /// Element type in scratch: bytes for i1.
   Type storageType(Type elementType);
 

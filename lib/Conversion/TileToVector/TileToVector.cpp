@@ -211,6 +211,27 @@ void KernelLowering::copy(Value from, Value to, TileType type, Location loc) {
   });
 }
 
+void KernelLowering::copyAll(ArrayRef<Value> values, ArrayRef<Value> to,
+                             Location loc) {
+  SmallVector<Value> from =
+      llvm::map_to_vector(values, [&](Value value) { return buffer(value); });
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto type = cast<TileType>(values[i].getType());
+    // What a later copy reads from here moves out of the way first.
+    Value aside;
+    for (size_t j = i + 1; j < values.size() && from[i] != to[i]; ++j) {
+      if (from[j] != to[i])
+        continue;
+      if (!aside) {
+        aside = allocate(type);
+        copy(to[i], aside, type, loc);
+      }
+      from[j] = aside;
+    }
+    copy(from[i], to[i], type, loc);
+  }
+}
+
 SmallVector<Layout> KernelLowering::layoutsNeeded(Value value) {
   SmallVector<Layout> layouts;
   for (OpOperand &use : value.getUses()) {
@@ -324,14 +345,16 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
     }
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   builder.setInsertionPoint(yield);
-  SmallVector<Value> keptYields;
+  SmallVector<Value> keptYields, tiles, storages;
   for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
-    if (isTile(value))
-      copy(buffer(value), buffers[loop.getRegionIterArg(i)],
-           cast<TileType>(value.getType()), loc);
-    else
+    if (isTile(value)) {
+      tiles.push_back(value);
+      storages.push_back(buffers[loop.getRegionIterArg(i)]);
+    } else {
       keptYields.push_back(value);
+    }
   }
+  copyAll(tiles, storages, loc);
   scf::YieldOp::create(builder, loc, keptYields);
   yield.erase();
   removeTileOps(*loop.getBody());
@@ -383,14 +406,16 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
   for (Region &region : branch->getRegions()) {
     auto yield = cast<scf::YieldOp>(region.front().getTerminator());
     builder.setInsertionPoint(yield);
-    SmallVector<Value> keptYields;
+    SmallVector<Value> keptYields, tiles, storages;
     for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
-      if (isTile(value))
-        copy(buffer(value), buffer(branch.getResult(i)),
-             cast<TileType>(value.getType()), loc);
-      else
+      if (isTile(value)) {
+        tiles.push_back(value);
+        storages.push_back(buffer(branch.getResult(i)));
+      } else {
         keptYields.push_back(value);
+      }
     }
+    copyAll(tiles, storages, loc);
     scf::YieldOp::create(builder, loc, keptYields);
     yield.erase();
     removeTileOps(region.front());
@@ -455,8 +480,7 @@ LogicalResult KernelLowering::lowerRows(RowsOp op) {
     return failure();
   auto yield = cast<YieldOp>(body.getTerminator());
   builder.setInsertionPoint(yield);
-  for (auto [value, to] : llvm::zip(yield.getValues(), outSlices))
-    copy(buffer(value), to, cast<TileType>(value.getType()), loc);
+  copyAll(llvm::to_vector(yield.getValues()), outSlices, loc);
   // Everything but the tile ops moves into the loop, in order.
   removeTileOps(body);
   yield.erase();
