@@ -492,8 +492,11 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
           Value anchor = select(isIdentity(c), f32(0.0f), c);
           Value scaled = arith::MulFOp::create(b, loc, anchor, k);
           Value offset = arith::NegFOp::create(b, loc, scaled);
+          // Not an fma: the old offset was rounded too. A row whose maximum
+          // stays has the factor 1, however many tiles come.
+          Value before = arith::MulFOp::create(b, loc, old[0], k);
           results.push_back(math::Exp2Op::create(
-              b, loc, math::FmaOp::create(b, loc, old[0], k, offset)));
+              b, loc, arith::AddFOp::create(b, loc, before, offset)));
           results.push_back(offset);
           return results;
         }
