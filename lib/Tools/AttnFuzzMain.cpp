@@ -196,10 +196,33 @@ static std::string checkGuards(const Tensor &output) {
 /// The worst share of its bound that a case used.
 static double worstShare = 0;
 
-static std::string compareOutput(const Tensor &output, const Expected &e) {
+/// What an output may be off beyond the bar of the emulation, which for a row
+/// of one key can be 0. Relative to the largest entry or to what it is made of.
+static double allowance(const Expected &e, DType inputs) {
+  double largest = 0, remainder = 0;
+  for (double x : e.exact) {
+    if (!std::isfinite(x))
+      continue;
+    largest = std::max(largest, std::fabs(x));
+    if (x > 0)
+      remainder = std::max(remainder, x * std::fabs(std::log(x)));
+  }
+  // The statistic of the gated monoids is the logarithm of the remainder.
+  if (e.name == "remainder")
+    return remainder * 0x1p-20;
+  // Weights that are rounded to 16 bits come from an exponential that is good
+  // to 2.6e-6; an f32 output shows it.
+  if (inputs != DType::f32 && e.dtype == DType::f32)
+    return largest * 0x1p-18;
+  return 0;
+}
+
+static std::string compareOutput(const Tensor &output, const Expected &e,
+                                 DType inputs) {
   std::vector<double> got;
   output.forEach([&](int64_t at, int64_t) { got.push_back(output.get(at)); });
-  double bound = reference::errorBound(e.exact, e.emulated, e.dtype);
+  double bound = reference::errorBound(e.exact, e.emulated, e.dtype) +
+                 allowance(e, inputs);
   reference::Comparison c = reference::compare(got, e.exact, bound);
   if (bound > 0)
     worstShare = std::max(worstShare, c.maxError / bound);
@@ -240,7 +263,7 @@ static std::string runCase(const AttnKernel *kernel, const Kernel &k,
   for (size_t i = 0; i < instance.outputs.size(); ++i) {
     error = checkGuards(instance.outputs[i]);
     if (error.empty())
-      error = compareOutput(instance.outputs[i], instance.expected[i]);
+      error = compareOutput(instance.outputs[i], instance.expected[i], k.dtype);
     if (!error.empty())
       return error;
   }
