@@ -24,10 +24,10 @@ __all__ = [
     "set_num_threads",
 ]
 
-__version__ = _library.lib.attnVersion().decode()
+__version__: str = _library.lib.attnVersion().decode()
 
 
-def set_num_threads(count):
+def set_num_threads(count: int) -> None:
     """Sets the threads that a run uses, for the whole process.
 
     Args:
@@ -44,11 +44,11 @@ def set_num_threads(count):
     _library.lib.attnSetNumThreads(count)
 
 
-def get_num_threads():
+def get_num_threads() -> int:
     """The threads that a run uses."""
     return _library.lib.attnGetNumThreads()
 
 
-def host_target():
+def host_target() -> str:
     """The name of the target that code is made for on this machine."""
     return _library.lib.attnHostTarget().decode()

@@ -96,7 +96,7 @@ def _view_torch(name, tensor):
             "attn: expected %s to be a strided tensor, but got %s; pass %s.to_dense()"
             % (name, tensor.layout, name)
         )
-    dtype = _NUMPY_DTYPES.get(str(tensor.dtype)[len("torch.") :])
+    dtype = _code_of(tensor.dtype)
     if dtype is None:
         raise TypeError(
             "attn: expected %s of a float, integer or boolean type, but got %s"
@@ -105,8 +105,20 @@ def _view_torch(name, tensor):
     return View(tensor.data_ptr(), dtype, tensor.shape, tensor.stride(), tensor)
 
 
+# dtype objects of NumPy and torch seen so far; None where not supported.
+_seen_dtypes = {}
+
+
+def _code_of(dtype):
+    try:
+        return _seen_dtypes[dtype]
+    except KeyError:
+        name = getattr(dtype, "name", None) or str(dtype)[len("torch.") :]
+        return _seen_dtypes.setdefault(dtype, _NUMPY_DTYPES.get(name))
+
+
 def _view_numpy(name, array):
-    dtype = _NUMPY_DTYPES.get(array.dtype.name)
+    dtype = _code_of(array.dtype)
     if dtype is None:
         raise TypeError(
             "attn: expected %s of a float, integer or boolean type, but got %s"
@@ -121,7 +133,8 @@ def _view_numpy(name, array):
             "it is not; pass a copy, %s.astype(%s)" % (name, name, array.dtype.name)
         )
     strides = [stride // item for stride in array.strides]
-    return View(array.ctypes.data, dtype, array.shape, strides, array)
+    address = array.__array_interface__["data"][0]
+    return View(address, dtype, array.shape, strides, array)
 
 
 def view(name, array):

@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import ctypes
 import math
 import re
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
 from . import _kernel
@@ -31,7 +32,7 @@ def _fail(expected, got, error=ValueError):
     raise error("attn: expected %s, but got %s" % (expected, got))
 
 
-def monoids():
+def monoids() -> Dict[str, Tuple[str, ...]]:
     """The shipped monoids: a dict from name to the tuple of its outputs."""
     lines = c.lib.attnShippedMonoids().decode().split("\n")
     pairs = (line.split(":") for line in lines if ":" in line)
@@ -362,30 +363,30 @@ def _name(arg):
 
 
 def attention(
-    q,
-    k,
-    v,
+    q: Any,
+    k: Any,
+    v: Any,
     *,
-    scale=None,
-    causal=None,
-    window=(-1, -1),
-    softcap=0.0,
-    mask=None,
-    bias=None,
-    alibi_slopes=None,
-    sinks=None,
-    kv_lengths=None,
-    score_mod=None,
-    mask_mod=None,
-    monoid="softmax",
-    layout="bhsd",
-    return_lse=False,
-    return_aux=None,
-    out=None,
-    cu_seqlens_q=None,
-    cu_seqlens_k=None,
-    monoid_params=()
-):
+    scale: Optional[float] = None,
+    causal: Optional[str] = None,
+    window: Tuple[int, int] = (-1, -1),
+    softcap: float = 0.0,
+    mask: Any = None,
+    bias: Any = None,
+    alibi_slopes: Any = None,
+    sinks: Any = None,
+    kv_lengths: Any = None,
+    score_mod: Optional[Callable[..., Any]] = None,
+    mask_mod: Optional[Callable[..., Any]] = None,
+    monoid: str = "softmax",
+    layout: str = "bhsd",
+    return_lse: bool = False,
+    return_aux: Union[str, Sequence[str], None] = None,
+    out: Any = None,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
+    monoid_params: Sequence[float] = ()
+) -> Any:
     """Attention on NumPy arrays or torch CPU tensors, without copies.
 
     score = scale * q.k, then softcap, then bias and ALiBi, then the masks, then
@@ -464,7 +465,7 @@ def attention(
     ).run(out)
 
 
-def compile(source, *operands, **options):
+def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
     """Compiles a kernel and returns its handle, an attn.Kernel.
 
     compile(text, *, entry=None, target=None, until_after=None,

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import ctypes
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arrays as arrays
 from . import _library as c
@@ -21,6 +22,11 @@ class Arg:
     """
 
     __slots__ = ("name", "dtype", "shape", "dims", "code")
+
+    name: str
+    dtype: str
+    shape: Optional[Tuple[int, ...]]
+    dims: Optional[Tuple[str, ...]]
 
     def __init__(self, info):
         self.name = info.name.decode()
@@ -53,6 +59,11 @@ class Kernel:
         timings: a dict of what each step of the compilation took, in
             milliseconds.
     """
+
+    name: Optional[str]
+    target: str
+    inputs: List[Arg]
+    outputs: List[Arg]
 
     def __init__(self, handle, entry=None):
         self._handle = handle
@@ -99,14 +110,14 @@ class Kernel:
         return Arg(info)
 
     @property
-    def timings(self):
+    def timings(self) -> Dict[str, float]:
         handle, times = self._handle, {}
         for i in range(c.lib.attnKernelNumTimes(handle)):
             name = c.lib.attnKernelTimeName(handle, i).decode()
             times[name] = times.get(name, 0.0) + c.lib.attnKernelTimeMs(handle, i)
         return times
 
-    def mlir(self, phase=None):
+    def mlir(self, phase: Optional[str] = None) -> str:
         """The IR after a phase, as text.
 
         Args:
@@ -123,17 +134,17 @@ class Kernel:
             )
         return text.decode()
 
-    def ptx(self):
+    def ptx(self) -> str:
         raise NotImplementedError(
             "attn: expected a kernel for a GPU, but got one for %s; GPUs are not "
             "supported yet" % self.target
         )
 
-    def explain(self):
+    def explain(self) -> str:
         """Why the code is as it is, as text: schedule, memory budget, masks."""
         return c.lib.attnKernelExplain(self._handle).decode()
 
-    def __call__(self, *inputs, out=None, **named):
+    def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """Runs the kernel.
 
         Args:

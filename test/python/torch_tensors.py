@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import os
+import subprocess
 import sys
 
 try:
@@ -66,7 +67,7 @@ assert torch.equal(attn.attention(q, k, v, bias=bias), wide)
 one = k[:, :1].expand(-1, 4, -1, -1)
 assert torch.equal(attn.attention(q, one, v), attn.attention(q, one.contiguous(), v))
 
-# No copy: keys of 2**40 bytes that are one row in memory, and an output in place.
+# No copy: 2**31 keys that are one row in memory, and an output in place.
 row = torch.randn(1, 1, 1, 16)
 n = 2**31 - 1
 lengths = [100]
@@ -106,3 +107,18 @@ assert attn.attention(q, k, v).shape == (0, 4, 33, 24)
 # torch goes on working, its threads too.
 x = torch.randn(256, 256)
 assert torch.allclose(x @ x, (x.double() @ x.double()).float(), atol=1e-3)
+
+# The other order of loading.
+subprocess.run(
+    [
+        sys.executable,
+        "-c",
+        "import attn, numpy as np\n"
+        "x = np.ones((1, 1, 4, 8), np.float32)\n"
+        "attn.attention(x, x, x)\n"
+        "import torch\n"
+        "t = torch.ones(1, 1, 4, 8)\n"
+        "assert torch.equal(attn.attention(t, t, t), t)",
+    ],
+    check=True,
+)
