@@ -9,12 +9,16 @@
 #include "Run/Check.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
+#include "Run/Roofline.h"
 #include "attn/Tools/RunMain.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
 
 using namespace attn::run;
 using namespace attn::support;
@@ -72,13 +76,20 @@ private:
   std::string monoidText;
   std::optional<Kernel> kernel;
   std::vector<HostTensor> inputs, outputs;
-  double lastProgress = now();
+  double lastProgress = now(), compileCpuMs = 0;
 };
 } // namespace
 
 //===----------------------------------------------------------------------===//
 // Compiling
 //===----------------------------------------------------------------------===//
+
+/// Milliseconds of processor time that this process has used.
+static double cpuMs() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
+}
 
 Status Session::compile() {
   AttnCompileOptions compileOptions = {};
@@ -92,6 +103,7 @@ Status Session::compile() {
   compileOptions.dumpPhasesTo = orNull(options.dumpPhasesTo);
   compileOptions.keepIr = options.check;
 
+  double cpuBefore = cpuMs();
   std::optional<Result<Kernel>> result;
   if (options.attention) {
     if (!options.monoidFile.empty()) {
@@ -113,6 +125,7 @@ Status Session::compile() {
   if (!*result)
     return result->takeFailure();
   kernel = **result;
+  compileCpuMs = cpuMs() - cpuBefore;
   return success();
 }
 
@@ -124,7 +137,8 @@ void Session::printTimings() {
                 ms);
     total += ms;
   }
-  std::printf("time %-16s %8.2f ms\n", "total", total);
+  std::printf("time %-16s %8.2f ms, %.2f ms of processor time\n", "total",
+              total, compileCpuMs);
 }
 
 //===----------------------------------------------------------------------===//
@@ -231,25 +245,25 @@ Status Session::writeOutputs() {
 
 void Session::printOutputs() {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    NpyArray dense = outputs[i].toNpy();
+    const HostTensor &output = outputs[i];
     double low = INFINITY, high = -INFINITY, sum = 0;
     int64_t finite = 0;
-    for (int64_t k = 0; k < dense.size(); ++k) {
-      double value = dense.at(k);
+    output.forEach([&](int64_t offset) {
+      double value = loadElement(output.bytes.data(), output.dtype, offset);
       if (!std::isfinite(value))
-        continue;
+        return;
       low = std::min(low, value);
       high = std::max(high, value);
       sum += value;
       ++finite;
-    }
+    });
     std::printf("output %s: %s %s", kernel->outputs[i].name.c_str(),
-                nameOf(dense.dtype), printShape(dense.shape).c_str());
+                nameOf(output.dtype), printShape(output.shape).c_str());
     if (finite)
       std::printf(", min %.6g, max %.6g, mean %.6g", low, high,
                   sum / double(finite));
-    if (finite != dense.size())
-      std::printf(", %lld not finite", (long long)(dense.size() - finite));
+    if (finite != output.size())
+      std::printf(", %lld not finite", (long long)(output.size() - finite));
     std::printf("\n");
   }
 }
@@ -287,20 +301,45 @@ static double countBytes(const std::vector<HostTensor> &tensors) {
   return bytes;
 }
 
+/// The number after `key` in a text, or 0.
+static int64_t findNumber(const char *text, const char *key) {
+  const char *at = text ? std::strstr(text, key) : nullptr;
+  return at ? std::strtoll(at + std::strlen(key), nullptr, 10) : 0;
+}
+
 void Session::printExplanation() {
-  std::printf("target %s, %d threads\n", attnKernelTarget(kernel->get()),
-              attnGetNumThreads());
-  std::printf("%s", attnKernelExplain(kernel->get()));
+  const char *target = attnKernelTarget(kernel->get());
+  const char *text = attnKernelExplain(kernel->get());
+  std::printf("target %s, %d threads\n%s", target, attnGetNumThreads(), text);
   double bytes = countBytes(inputs) + countBytes(outputs);
-  if (options.attention) {
-    Work work = countWork(*options.attention, *kernel, inputs);
-    std::printf("work: %.4g GFLOP on %.4g live pairs of %.4g\n",
-                work.flops * 1e-9, work.livePairs, work.allPairs);
-    std::printf("memory: %.4g MB of inputs and outputs, %.4g FLOP per byte\n",
-                bytes * 1e-6, work.flops / std::max(bytes, 1.0));
-  } else {
-    std::printf("memory: %.4g MB of inputs and outputs\n", bytes * 1e-6);
+  std::printf("memory: %.4g MB of inputs and outputs\n", bytes * 1e-6);
+  if (!options.attention)
+    return;
+
+  const AttentionSpec &spec = *options.attention;
+  Work work = countWork(spec, *kernel, inputs);
+  std::printf("work: %.4g GFLOP on %.4g live pairs of %.4g\n",
+              work.flops * 1e-9, work.livePairs, work.allPairs);
+  // Each query tile reads the keys and values that are live for it.
+  if (int64_t rows = findNumber(text, "block_q = "); rows > 0 && spec.sq > 0) {
+    double tiles = std::ceil(double(spec.sq) / double(rows));
+    double perPair =
+        double(spec.d + spec.dv) * double(sizeOf(spec.dtype)) / double(spec.sq);
+    std::printf("traffic: %.4g MB of keys and values through the caches, each "
+                "of %.0f query tiles reading its own\n",
+                work.livePairs * perPair * tiles * 1e-6, tiles);
   }
+  Peaks peaks = measurePeaks(target, spec.dtype, attnGetNumThreads());
+  double intensity = work.flops / std::max(bytes, 1.0);
+  double ridge = peaks.flopsPerSecond / peaks.bytesPerSecond;
+  std::printf("roofline: %.4g GFLOP/s (%s, measured) and %.4g GB/s (measured) "
+              "meet at %.3g FLOP per byte; here are %.3g, so %s bounds it, to "
+              "%.4g ms\n",
+              peaks.flopsPerSecond * 1e-9, peaks.instruction.c_str(),
+              peaks.bytesPerSecond * 1e-9, ridge, intensity,
+              intensity < ridge ? "memory" : "arithmetic",
+              1e3 * std::max(work.flops / peaks.flopsPerSecond,
+                             bytes / peaks.bytesPerSecond));
 }
 
 Status Session::bench() {
