@@ -172,8 +172,8 @@ def shorten(lines):
 
 
 def shape(line):
-    """A line without the names of its values."""
-    return re.sub(r"[%#:]\w+(:\d+)?", "%", line)
+    """A line without its indentation and the names of its values."""
+    return re.sub(r"[%#:]\w+(:\d+)?", "%", line.strip())
 
 
 def elide_regions(lines):
