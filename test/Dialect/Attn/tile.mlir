@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --attn-tile --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --attn-split --attn-tile --canonicalize --cse | FileCheck %s
 
 // The function becomes the plan, its results trailing arguments; no score
 // matrix exists beyond one tile.
@@ -31,4 +31,118 @@ func.func @forward(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
       {schedule = #attn.schedule<block_q = 256, rows = 32, block_k = 128>}
       -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
   return %o, %lse : tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+}
+
+// A causal window: the mask's expression gives the keys to walk over and those
+// that need no mask. The head of the walk is masked, then the core, the tail.
+// CHECK-LABEL: func.func private @window_kernel0(
+// CHECK:         arith.minsi
+// CHECK:         scf.for
+// CHECK:           tile.rows
+//                    Row blocks that the tile is dead for are left out.
+// CHECK:             scf.if
+// CHECK:               arith.cmpi slt
+// CHECK:               arith.select
+// CHECK:         scf.for
+// CHECK:           tile.rows
+// CHECK-NOT:         scf.if
+// CHECK:             tile.reduce
+// CHECK:         scf.for
+// CHECK:           tile.rows
+// CHECK:             scf.if
+// CHECK:         return
+func.func @window(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                  %v: tensor<?x?x?x64xf32>, %left: i32) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      window_left(%left)
+      {causal = #attn.causal<bottom_right>,
+       schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// A mask from memory: tiles without a live element are skipped once they are
+// seen, and a value that no row may see is not read.
+// CHECK-LABEL: func.func private @boolean_kernel0(
+// CHECK:         scf.for
+// CHECK:           %[[ELEMENTS:.*]] = tile.map
+// CHECK:             memref.load %{{.*}} : memref<?x1x?x?xi8
+// CHECK:           %[[LIVE:.*]] = tile.reduce rows ins(%[[ELEMENTS]]
+// CHECK:           %[[ANY:.*]] = tile.any %[[LIVE]]
+// CHECK:           scf.if %[[ANY]]
+// CHECK:             tile.load {{.*}} live %[[LIVE]]
+func.func @boolean(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                   %v: tensor<?x?x?x64xf32>, %mask: tensor<?x1x?x?xi1>)
+    -> tensor<?x?x?x64xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      mask_tensor(%mask : tensor<?x1x?x?xi1>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// Without statistics there is one map between the two products.
+// CHECK-LABEL: func.func private @sum_kernel0(
+// CHECK:         %[[S:.*]] = tile.dot {{.*}} transpose_rhs
+// CHECK-NEXT:    %[[P:.*]] = tile.map ins(%[[S]]
+// CHECK-NOT:     tile.reduce
+// CHECK:         tile.dot %[[P]], %{{.*}} acc %{{[^ ]*}} :
+func.func @sum(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+               %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention monoid(@sigmoid_sum) queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// A suffix monoid: weights are gated by an exclusive scan from the last key,
+// the old sums by the whole tile.
+// CHECK-LABEL: func.func private @suffix_kernel0(
+// CHECK:         %[[C:.*]]:2 = tile.map
+// CHECK:         tile.reduce ins(%[[C]]#0
+// CHECK:         tile.scan reverse ins(%[[C]]#0
+// CHECK:         math.exp
+// CHECK:         tile.dot %{{.*}}, %{{.*}} acc %{{.*}} scale
+func.func @suffix(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention monoid(@stick_breaking) queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// A general monoid takes the element path.
+// CHECK-LABEL: func.func private @general_kernel0(
+// CHECK:         tile.fold
+func.func @general(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                   %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention monoid(@maxplus) queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// Parts go through workspace; the finalize's kernel multiplies them in order.
+// CHECK-LABEL: func.func @split(
+// CHECK-COUNT-3: tile.workspace
+// CHECK:         tile.launch @split_kernel0
+// CHECK:         tile.launch @split_kernel1
+// CHECK-NOT:     tile.launch
+// CHECK-LABEL: func.func private @split_kernel1(
+// CHECK:         scf.for
+// CHECK:           tile.load vector
+// CHECK:           tile.map
+// CHECK:         tile.store
+func.func @split(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, splits = 3>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
 }

@@ -72,6 +72,8 @@ private:
   /// Output arguments of the plan by the value that is returned.
   llvm::DenseMap<Value, Value> returned;
   unsigned numKernels = 0;
+  /// The plan or the last of its kernels.
+  Operation *lastFunc = nullptr;
 };
 
 } // namespace
@@ -112,6 +114,7 @@ LogicalResult PlanBuilder::run() {
   for (NamedAttribute attr : func->getDiscardableAttrs())
     plan->setAttr(attr.getName(), attr.getValue());
   plan->setAttr("tile.plan", b.getUnitAttr());
+  lastFunc = plan;
   plan.setVisibility(func.getVisibility());
   Block *body = plan.addEntryBlock();
   b.setInsertionPointToStart(body);
@@ -243,11 +246,12 @@ PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
   types.push_back(b.getIndexType());
 
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointAfter(plan);
+  b.setInsertionPointAfter(lastFunc);
   std::string name =
       (plan.getName() + "_kernel" + llvm::Twine(numKernels++)).str();
   kernel.func =
       func::FuncOp::create(b, op->getLoc(), name, b.getFunctionType(types, {}));
+  lastFunc = kernel.func;
   kernel.func.setPrivate();
   kernel.func->setAttr("tile.kernel", b.getUnitAttr());
   Block *body = kernel.func.addEntryBlock();

@@ -1,0 +1,17 @@
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --verify-diagnostics
+
+func.func @scratch(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                   %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected a schedule that keeps at most 268435456 bytes on chip, but block_q = 32768, rows = 32768, block_k = 4096 keeps}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 32768, rows = 32768, block_k = 4096>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// -----
+
+// expected-error @below {{expected attn.target to be one of host, cpu-generic, cpu-avx2,}}
+module attributes {attn.target = "cpu-mmx"} {
+}

@@ -1,0 +1,73 @@
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-to-aggregate --attn-choose-schedule=explain=1 --verify-diagnostics | FileCheck %s
+
+module attributes {attn.target = "cpu-avx512"} {
+  // What measured best fits both caches.
+  // CHECK-LABEL: func.func @fits(
+  // CHECK:         schedule = #attn.schedule<block_q = 384, rows = 48, block_k = 128, loop = peeled>
+  func.func @fits(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+    // expected-remark @below {{L2: 265216 of 1048576 bytes (queries 98304, keys 32768, values 32768, states 101376)}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+        keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+        -> tensor<?x?x?x64xf32>
+    return %o : tensor<?x?x?x64xf32>
+  }
+
+  // A large head dimension: fewer queries at a time.
+  // CHECK-LABEL: func.func @large_head(
+  // CHECK:         schedule = #attn.schedule<block_q = 96, rows = 48, block_k = 128, loop = peeled>
+  func.func @large_head(%q: tensor<?x?x?x512xf32>, %k: tensor<?x?x?x512xf32>,
+                        %v: tensor<?x?x?x512xf32>) -> tensor<?x?x?x512xf32> {
+    // expected-remark @below {{schedule chosen}}
+    %o = attn.attention queries(%q : tensor<?x?x?x512xf32>)
+        keys(%k : tensor<?x?x?x512xf32>) values(%v : tensor<?x?x?x512xf32>)
+        -> tensor<?x?x?x512xf32>
+    return %o : tensor<?x?x?x512xf32>
+  }
+
+  // No larger blocks than there are queries and keys.
+  // CHECK-LABEL: func.func @small(
+  // CHECK:         schedule = #attn.schedule<block_q = 6, rows = 6, block_k = 64, loop = peeled>
+  func.func @small(%q: tensor<1x8x1x64xf32>, %k: tensor<1x8x40x64xf32>,
+                   %v: tensor<1x8x40x64xf32>) -> tensor<1x8x1x64xf32> {
+    // expected-remark @below {{schedule chosen}}
+    %o = attn.attention queries(%q : tensor<1x8x1x64xf32>)
+        keys(%k : tensor<1x8x40x64xf32>) values(%v : tensor<1x8x40x64xf32>)
+        -> tensor<1x8x1x64xf32>
+    return %o : tensor<1x8x1x64xf32>
+  }
+
+  // What is written is kept.
+  // CHECK-LABEL: func.func @given(
+  // CHECK:         schedule = #attn.schedule<block_q = 48, rows = 24, block_k = 40, splits = 3, loop = plain>
+  func.func @given(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                   %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+    // expected-remark @below {{schedule as given}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+        keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+        {schedule = #attn.schedule<block_q = 48, rows = 24, block_k = 40, splits = 3, loop = plain>}
+        -> tensor<?x?x?x64xf32>
+    return %o : tensor<?x?x?x64xf32>
+  }
+
+  // A mask in pieces, here every other block, has no interval to peel.
+  // CHECK-LABEL: func.func @pieces(
+  // CHECK:         schedule = #attn.schedule<{{.*}}, loop = masked>
+  func.func @pieces(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                    %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+    // expected-remark @below {{mask: keys bounded, no full tiles to peel}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+        keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+        mask {
+        ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+          %c256 = arith.constant 256 : i32
+          %c2 = arith.constant 2 : i32
+          %c0 = arith.constant 0 : i32
+          %block = arith.divsi %j, %c256 : i32
+          %odd = arith.remsi %block, %c2 : i32
+          %live = arith.cmpi eq, %odd, %c0 : i32
+          attn.yield %live : i1
+        } -> tensor<?x?x?x64xf32>
+    return %o : tensor<?x?x?x64xf32>
+  }
+}
