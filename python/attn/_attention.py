@@ -296,7 +296,10 @@ class _Call:
     def kernel(self):
         kernel = _kernels.get(self.key)
         if kernel is None:
-            kernel = _kernels[self.key] = self.compile()
+            with _kernel.compiling:  # once, however many threads ask
+                kernel = _kernels.get(self.key)
+                if kernel is None:
+                    kernel = _kernels[self.key] = self.compile()
         return kernel
 
     def run(self, out):

@@ -5,12 +5,24 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import ctypes
+import os
+import threading
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arrays as arrays
 from . import _library as c
 
 PHASES = ("input", "aggregate", "schedule", "tile", "vector", "llvm", "llvm-ir")
+
+
+# Held while the compiler runs, and by a fork: the child must not find the
+# compiler's own locks taken by a thread that it does not have.
+compiling = threading.RLock()
+os.register_at_fork(
+    before=compiling.acquire,
+    after_in_parent=compiling.release,
+    after_in_child=compiling.release,
+)
 
 
 class Arg:
@@ -248,11 +260,11 @@ def compile_text(
     data = text.encode() if isinstance(text, str) else bytes(text)
     options = _options(target, until_after, dump_phases_to, source_name, keep_ir)
     handle = ctypes.c_void_p()
-    c.check(
-        c.lib.attnCompile(
+    with compiling:
+        error = c.lib.attnCompile(
             c.context, data, len(data), ctypes.byref(options), ctypes.byref(handle)
         )
-    )
+    c.check(error)
     return Kernel(handle, entry)
 
 
@@ -261,12 +273,12 @@ def compile_desc(
 ):
     options = _options(target, until_after, dump_phases_to, None, keep_ir)
     handle = ctypes.c_void_p()
-    c.check(
-        c.lib.attnCompileAttention(
+    with compiling:
+        error = c.lib.attnCompileAttention(
             c.context,
             ctypes.byref(desc),
             ctypes.byref(options),
             ctypes.byref(handle),
         )
-    )
+    c.check(error)
     return Kernel(handle)

@@ -21,13 +21,12 @@ rng = np.random.default_rng(5)
 q, k, v = qkv(rng, sq=200, sk=300)
 attn.set_num_threads(3)
 want = attn.attention(q, k, v)  # starts the threads
-want_new = None
 
 
 def child(depth):
     # The kernel of the parent, then one that only the child compiles.
     same = np.array_equal(attn.attention(q, k, v), want)
-    out = attn.attention(q, k, v, softcap=2.0 + depth)
+    out = attn.attention(q, k, v, softcap=2.0, scale=1.0 if depth else None)
     return same and np.isfinite(out).all() and (depth == 0 or forked(depth - 1))
 
 
@@ -42,7 +41,7 @@ def forked(depth):
 assert forked(1), "the child failed"
 assert np.array_equal(attn.attention(q, k, v), want)
 
-# Forked while other threads run kernels.
+# Forked while other threads run kernels, and one compiles.
 stop = threading.Event()
 failures = []
 
@@ -53,7 +52,17 @@ def work():
             failures.append("a thread got another result")
 
 
+def compile_on():
+    dim = 1
+    while not stop.is_set():
+        x = np.ones((1, 1, 3, dim), np.float32)
+        if not np.allclose(attn.attention(x, x, x), x):
+            failures.append("a kernel compiled beside forks is wrong")
+        dim += 1
+
+
 threads = [threading.Thread(target=work) for _ in range(2)]
+threads.append(threading.Thread(target=compile_on))
 for thread in threads:
     thread.start()
 try:
