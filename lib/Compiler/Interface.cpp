@@ -71,7 +71,9 @@ static SmallVector<std::string> findOutputNames(Operation *op,
 }
 
 static std::string findResultName(Value value, unsigned index) {
-  if (Operation *op = value.getDefiningOp())
+  Operation *op = value.getDefiningOp();
+  // Of a state there are no names.
+  if (op && !isa<mlir::attn::PartialOp, mlir::attn::CombineOp>(op))
     if (auto monoid = op->getAttrOfType<FlatSymbolRefAttr>("monoid")) {
       auto names = findOutputNames(op, monoid.getValue());
       unsigned number = cast<OpResult>(value).getResultNumber();
@@ -153,6 +155,8 @@ public:
         addAttention(attention);
       else if (auto reduction = dyn_cast<mlir::attn::ReductionOpInterface>(op))
         addReduction(op, reduction);
+      else if (isa<mlir::attn::CombineOp, mlir::attn::FinalizeOp>(op))
+        addStates(op);
     });
   }
 
@@ -193,15 +197,29 @@ private:
       bind(value, columns, "dv");
   }
 
-  void bindResults(Operation *op, bool packed, unsigned lead, unsigned scope) {
-    for (Value result : op->getResults()) {
+  void bindRows(ValueRange values, bool packed, unsigned lead, unsigned scope) {
+    for (Value value : values) {
       SmallVector<StringRef> names(lead, "splits");
       if (packed)
         names.append({"hq", "total_q", "dv"});
       else
         names.append({"b", "hq", "sq", "dv"});
-      bindAll(result, names, scope);
+      bindAll(value, names, scope);
     }
+  }
+
+  /// attn.combine and attn.finalize: states in, states or outputs out.
+  void addStates(Operation *op) {
+    unsigned scope = nextScope();
+    bool combines = isa<mlir::attn::CombineOp>(op);
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()) && !isCapture(op, operand))
+        bindRows(operand, false, combines ? 1 : 0, scope);
+    bindRows(op->getResults(), false, 0, scope);
+  }
+  static bool isCapture(Operation *op, Value operand) {
+    auto finalize = dyn_cast<mlir::attn::FinalizeOp>(op);
+    return finalize && llvm::is_contained(finalize.getCaptures(), operand);
   }
 
   void addAttention(mlir::attn::AttentionOp op) {
@@ -227,8 +245,8 @@ private:
         dims.bind(alibi, 0, "b", scope);
     }
     dims.bind(op.getSinks(), 0, "hq", scope);
-    bindRows(op.getLengths(), op.getCuQ(), op.getCuK(), scope);
-    bindResults(op, packed, 0, scope);
+    bindLengths(op.getLengths(), op.getCuQ(), op.getCuK(), scope);
+    bindRows(op->getResults(), packed, 0, scope);
   }
 
   void addReduction(Operation *op, mlir::attn::ReductionOpInterface reduction) {
@@ -236,12 +254,13 @@ private:
     bool packed = bool(reduction.getPackedQueries());
     bindOperands(reduction.getQueryOperands(), reduction.getKeyOperands(),
                  reduction.getValueOperands(), packed, scope);
-    bindRows(reduction.getKeyLengths(), reduction.getPackedQueries(),
-             reduction.getPackedKeys(), scope);
-    bindResults(op, packed, isa<mlir::attn::PartialOp>(op) ? 1 : 0, scope);
+    bindLengths(reduction.getKeyLengths(), reduction.getPackedQueries(),
+                reduction.getPackedKeys(), scope);
+    bindRows(op->getResults(), packed, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
+             scope);
   }
 
-  void bindRows(Value keyLengths, Value cuQ, Value cuK, unsigned scope) {
+  void bindLengths(Value keyLengths, Value cuQ, Value cuK, unsigned scope) {
     dims.bind(keyLengths, 0, "b", scope);
     if (keyLengths)
       lengths.push_back({keyLengths, {"sk", scope}});

@@ -146,6 +146,9 @@ struct Job {
 };
 
 class Pool {
+  /// Turns that a thread waits awake, some ten microseconds.
+  static constexpr int kSpins = 2000;
+
 public:
   /// Starts up to `size` workers, fewer where the system refuses.
   explicit Pool(int size) : size(size) {
@@ -190,13 +193,20 @@ public:
       wake.notify_all();
     }
     job.work();
-    if (helpers > 0) {
-      std::unique_lock<std::mutex> lock(mutex);
-      // Who has not joined by now finds nothing left to do.
-      wanted = 0;
-      current = nullptr;
-      idle.wait(lock, [this] { return numActive == 0; });
-    }
+    if (helpers == 0)
+      return;
+    std::unique_lock<std::mutex> lock(mutex);
+    // Who has not joined by now finds nothing left to do.
+    wanted = 0;
+    current = nullptr;
+    if (numActive == 0)
+      return;
+    // The others are at their last block: mostly it is not worth a sleep.
+    lock.unlock();
+    for (int i = 0; i < kSpins && numActive.load() != 0; ++i)
+      relax();
+    lock.lock();
+    idle.wait(lock, [this] { return numActive == 0; });
   }
 
   const int size;
@@ -210,7 +220,7 @@ private:
         // The launches of a plan follow one another within microseconds; a
         // short spin saves the sleep and the wake between them.
         lock.unlock();
-        for (int i = 0; i < 2000; ++i) {
+        for (int i = 0; i < kSpins; ++i) {
           if (epoch.load(std::memory_order_acquire) != seen)
             break;
           relax();
@@ -241,7 +251,9 @@ private:
   std::condition_variable wake, idle;
   std::atomic<uint64_t> epoch{0};
   Job *current = nullptr;
-  int numWorkers = 0, wanted = 0, numActive = 0, numLeft = 0;
+  /// Changed under the mutex; read without it to spin.
+  std::atomic<int> numActive{0};
+  int numWorkers = 0, wanted = 0, numLeft = 0;
   bool stopping = false;
 };
 
