@@ -11,6 +11,8 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,12 +30,12 @@
 
 void attn::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::attn::AttnDialect, mlir::tile::TileDialect,
-                  mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
-                  mlir::func::FuncDialect, mlir::LLVM::LLVMDialect,
-                  mlir::math::MathDialect, mlir::memref::MemRefDialect,
-                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::vector::VectorDialect, mlir::amx::AMXDialect,
-                  mlir::x86vector::X86VectorDialect>();
+                  mlir::tile_gpu::TileGPUDialect, mlir::arith::ArithDialect,
+                  mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect,
+                  mlir::amx::AMXDialect, mlir::x86vector::X86VectorDialect>();
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
 }
@@ -41,6 +43,7 @@ void attn::registerAllDialects(mlir::DialectRegistry &registry) {
 void attn::registerAllPasses() {
   registerAttnTransformsPasses();
   registerTileTransformsPasses();
+  registerTileGPUTransformsPasses();
   registerAttnConversionPasses();
   registerAttnPipelines();
 }

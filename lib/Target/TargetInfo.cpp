@@ -57,6 +57,18 @@ static TargetInfo makeGpu(std::string_view name, int64_t sharedMemory,
   info.numRegisters = 65536;
   info.numMultiprocessors = multiprocessors;
   info.gpuL2Bytes = l2;
+  info.mmaShapes = {MmaShape::warp()};
+  info.maxThreads = 1024;
+  info.maxThreadRegisters = 255;
+  info.registerReserve = 32;
+  info.namedBarriers = 16;
+  if (name == "sm_90a") {
+    info.mmaShapes.push_back(MmaShape::warpgroup());
+    info.hasTensorCopy = true;
+    info.hasRoleRegisters = true;
+    info.hasMatrixStore = true;
+    info.hasProgrammaticLaunch = true;
+  }
   return info;
 }
 

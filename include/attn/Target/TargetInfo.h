@@ -30,6 +30,29 @@
 
 namespace attn {
 
+/// A family of matrix instructions: how many threads hold one, the rows of the
+/// accumulator, the step and limit of its columns, and the depth of one step
+/// for 16-bit operands. The fragment layouts of the tile_gpu dialect are those
+/// of these instructions.
+struct MmaShape {
+  int64_t threads;
+  int64_t m;
+  int64_t nStep;
+  int64_t nMax;
+  int64_t k;
+  /// Runs beside other instructions until waited for, B from shared memory.
+  bool asynchronous;
+
+  constexpr bool operator==(const MmaShape &o) const {
+    return threads == o.threads && m == o.m && nStep == o.nStep &&
+           nMax == o.nMax && k == o.k && asynchronous == o.asynchronous;
+  }
+  /// mma.sync m16n8k16: one warp.
+  static constexpr MmaShape warp() { return {32, 16, 8, 8, 16, false}; }
+  /// wgmma m64nNk16: one warpgroup.
+  static constexpr MmaShape warpgroup() { return {128, 64, 8, 256, 16, true}; }
+};
+
 struct TargetInfo {
   enum class Kind { Cpu, Gpu };
 
@@ -55,6 +78,28 @@ struct TargetInfo {
   int64_t numRegisters = 0;
   int64_t numMultiprocessors = 0;
   int64_t gpuL2Bytes = 0;
+  std::vector<MmaShape> mmaShapes;
+  /// Threads of a block, and of a warp and a warpgroup.
+  int64_t maxThreads = 0;
+  static constexpr int64_t warpThreads = 32;
+  static constexpr int64_t warpgroupThreads = 128;
+  /// Registers of a thread: the most it can name, the step and the least that
+  /// setmaxnreg takes.
+  int64_t maxThreadRegisters = 0;
+  static constexpr int64_t registerStep = 8;
+  static constexpr int64_t minRoleRegisters = 24;
+  /// Registers of a thread that addresses, counters and row vectors take
+  /// beside the live fragments. Measured on sm_90a: of 240 registers, 208 of
+  /// fragments fit and 224 do not; of 160, 128 fit.
+  int64_t registerReserve = 0;
+  /// Hardware barriers of a block; barrier 0 is the whole block's.
+  int64_t namedBarriers = 0;
+  /// Tensor copies (TMA), setmaxnreg and stmatrix.
+  bool hasTensorCopy = false;
+  bool hasRoleRegisters = false;
+  bool hasMatrixStore = false;
+  /// A kernel may start before its predecessor has ended.
+  bool hasProgrammaticLaunch = false;
 
   bool isCpu() const { return kind == Kind::Cpu; }
   /// f32 lanes of one vector register.

@@ -1,0 +1,492 @@
+//===- TileGPUComputeOps.td - Fragments and products -*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPUCOMPUTEOPS_TD
+#define ATTN_DIALECT_TILEGPU_IR_TILEGPUCOMPUTEOPS_TD
+
+include "attn/Dialect/TileGPU/IR/TileGPUStructureOps.td"
+
+def TileGPU_RegisterType : AnyTypeOf<[TileGPU_FragType, TileGPU_VecType],
+                                     "fragment or vector in registers">;
+def TileGPU_ScalarType : AnyTypeOf<[AnyFloat, AnySignlessInteger]>;
+
+//===----------------------------------------------------------------------===//
+// Shared-memory views
+//===----------------------------------------------------------------------===//
+
+def TileGPU_SmemAllocOp : TileGPU_Op<"smem.alloc"> {
+  let summary = "A tile of shared memory without barriers";
+  let description = [{
+    For staging (an output tile on its way to memory) and for merges. Who may
+    touch it when is up to `tile_gpu.barrier.sync`.
+
+    Example:
+
+    ```mlir
+    # func.func @example() {
+    %staging = tile_gpu.smem.alloc : !tile_gpu.smem<128x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let results = (outs Res<TileGPU_SmemType, "", [MemAlloc]>:$tile);
+  let assemblyFormat = "attr-dict `:` type($tile)";
+  let hasVerifier = 1;
+}
+
+def TileGPU_SmemTransposeOp : TileGPU_Infer<"smem.transpose", [Pure]> {
+  let summary = "The transposed view of a tile";
+  let description = [{
+    Moves nothing: a tile of keys is the right operand of q k^T through this
+    view and of dS k without it, by other bits in the matrix descriptor.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%k: !tile_gpu.smem<128x64xbf16 swizzle 128>) {
+    %kT = tile_gpu.smem.transpose %k : !tile_gpu.smem<128x64xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_SmemType:$tile);
+  let results = (outs TileGPU_SmemType:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+}
+
+def TileGPU_SmemSliceOp : TileGPU_Op<"smem.slice", [Pure]> {
+  let summary = "Some rows and columns of a tile";
+  let description = [{
+    The part of the result's size at [row, col]: the 64 rows of one warpgroup,
+    the 16 keys of one warp, one panel of columns. `row` and `col` are
+    multiples of the result's rows and columns; a slice of a tile of boxes must
+    lie within one box.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %q: !tile_gpu.smem<128x128xbf16 swizzle 128>, %row: i32,
+    #     %c0: i32) {
+    %mine = tile_gpu.smem.slice %q[%row, %c0]
+        : !tile_gpu.smem<128x128xbf16 swizzle 128>
+       -> !tile_gpu.smem<64x128xbf16 swizzle 128 pitch 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_SmemType:$tile, I32:$row, I32:$col);
+  let results = (outs TileGPU_SmemType:$result);
+  let assemblyFormat = [{
+    $tile `[` $row `,` $col `]` attr-dict `:` type($tile) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_SmemClearRowsOp : TileGPU_Op<"smem.clear_rows"> {
+  let summary = "Writes zeros into the rows of a tile from one on";
+  let description = [{
+    For rows that memory holds but no query may see, such as the tail of the
+    last page: a weight of zero does not silence a value of NaN. The warp or
+    warpgroup that runs it sees the zeros in all later reads, products
+    included; others need a barrier. Nothing happens where `row` is at or
+    beyond the rows of the tile; all rows are cleared where it is negative.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%v: !tile_gpu.smem<16x128xbf16 swizzle 128>, %row: i32) {
+    tile_gpu.smem.clear_rows %v from(%row) : !tile_gpu.smem<16x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
+                       I32:$row);
+  let assemblyFormat = "$tile `from` `(` $row `)` attr-dict `:` type($tile)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+def TileGPU_FragFillOp : TileGPU_Op<"frag.fill", [Pure]> {
+  let summary = "A fragment or vector with one scalar in every element";
+  let description = [{
+    Example:
+
+    ```mlir
+    # func.func @example(%zero: f32) {
+    %o = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<64x128xf32, acc>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_ScalarType:$value);
+  let results = (outs TileGPU_RegisterType:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TileGPU_FragLoadOp : TileGPU_Op<"frag.load"> {
+  let summary = "Reads a 16-bit operand fragment from a tile (ldmatrix)";
+  let description = [{
+    The tile has the fragment's rows and columns. Stored along K (rows of `a`,
+    a transposed view for `b`) it is a plain ldmatrix, otherwise the transposing
+    form; both are free of bank conflicts on swizzled tiles.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%keys: !tile_gpu.smem<16x128xbf16 swizzle 128>) {
+    %a = tile_gpu.frag.load %keys : !tile_gpu.smem<16x128xbf16 swizzle 128>
+       -> !tile_gpu.frag<16x128xbf16, a, warp>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile);
+  let results = (outs TileGPU_FragType:$result);
+  let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TileGPU_FragStoreOp : TileGPU_Op<"frag.store"> {
+  let summary = "Writes a fragment into a tile";
+  let description = [{
+    16-bit fragments (`acc` or `a`, which have the same registers) by stmatrix;
+    into a transposed view by its transposing form. With `fragment_order` each
+    thread writes its registers one after the other: a form that only a bulk
+    copy or reduction, and a later kernel that knows it, may read.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %o: !tile_gpu.frag<64x128xbf16, acc>,
+    #     %staging: !tile_gpu.smem<64x128xbf16 swizzle 128>) {
+    tile_gpu.frag.store %o, %staging
+        : !tile_gpu.frag<64x128xbf16, acc>, !tile_gpu.smem<64x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_FragType:$value,
+    Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile, UnitAttr:$fragment_order);
+  let assemblyFormat = [{
+    $value `,` $tile (`fragment_order` $fragment_order^)? attr-dict
+    `:` type($value) `,` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_FragConvertOp : TileGPU_Op<"frag.convert", [Pure]> {
+  let summary = "The same matrix, rounded and in another operand's layout";
+  let description = [{
+    From an f32 `acc` fragment to 16 bits (round to nearest even):
+    - to `acc` or `a`: packs neighbours, no data moves between threads;
+    - to `b` (warp scope): packs and transposes 8x8 blocks between lanes
+      (movmatrix); scores kept as keys x queries become the right operand of
+      v^T p without shared memory.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%p: !tile_gpu.frag<64x128xf32, acc>) {
+    %pa = tile_gpu.frag.convert %p : !tile_gpu.frag<64x128xf32, acc>
+       -> !tile_gpu.frag<64x128xbf16, a>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_FragType:$value);
+  let results = (outs TileGPU_FragType:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def TileGPU_VecLoadOp : TileGPU_Op<"vec.load"> {
+  let summary = "Reads a row or column vector from a tile of one row";
+  let description = [{
+    Every thread gets the elements of the rows or columns that it holds. The
+    statistics of queries come this way when queries are columns. `permuted`
+    says that each 16 elements are stored in the order in which the lanes of an
+    accumulator hold them, so that a lane reads 16 bytes at once.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%tile: !tile_gpu.smem<1x64xf32>) {
+    %lse = tile_gpu.vec.load %tile permuted
+        : !tile_gpu.smem<1x64xf32> -> !tile_gpu.vec<64xf32, col>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Arg<TileGPU_SmemType, "tile of one row", [MemRead]>:$tile,
+                       UnitAttr:$permuted);
+  let results = (outs TileGPU_VecType:$result);
+  let assemblyFormat = [{
+    $tile (`permuted` $permuted^)? attr-dict `:` type($tile) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Starts a product on the warpgroup's matrix unit";
+  let description = [{
+    acc + a b, one group: fence, all steps over K, commit. `a` (MxK) is a
+    fragment or a tile, `b` (KxN) a tile; views say how each is stored. Without
+    `acc` the product starts from zero.
+
+    The token owns the accumulator, and `a` where it is a fragment, until
+    `tile_gpu.mma.wait`: no operation may use the accumulator again (the wait
+    gives it back as a new value) nor the fragment before. A product without
+    `acc` cannot be in flight across the end of a loop body.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %q: !tile_gpu.smem<64x128xbf16 swizzle 128>,
+    #     %kT: !tile_gpu.smem<128x128xbf16 swizzle 128 transposed>,
+    #     %p: !tile_gpu.frag<64x128xbf16, a>,
+    #     %v: !tile_gpu.smem<128x128xbf16 swizzle 128>,
+    #     %o: !tile_gpu.frag<64x128xf32, acc>) {
+    %qk = tile_gpu.mma.issue %q, %kT
+        : !tile_gpu.smem<64x128xbf16 swizzle 128>,
+          !tile_gpu.smem<128x128xbf16 swizzle 128 transposed>
+       -> !tile_gpu.token<64x128xf32>
+    %pv = tile_gpu.mma.issue %p, %v acc(%o)
+        : !tile_gpu.frag<64x128xbf16, a>, !tile_gpu.smem<128x128xbf16 swizzle 128>
+       -> !tile_gpu.token<64x128xf32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$a,
+    TileGPU_SmemType:$b, Optional<TileGPU_FragType>:$acc);
+  let results = (outs TileGPU_TokenType:$token);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def TileGPU_MmaWaitOp : TileGPU_Infer<"mma.wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits for products and gives their accumulators back";
+  let description = [{
+    Products end in the order of their issue; the wait returns when at most
+    `pending` of them are still in flight. `pending` may be at most the number
+    of products issued after the last one waited for here.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %qk: !tile_gpu.token<64x128xf32>,
+    #     %pv: !tile_gpu.token<64x128xf32>) {
+    %s = tile_gpu.mma.wait %qk pending(1) : !tile_gpu.token<64x128xf32>
+    %o = tile_gpu.mma.wait %pv pending(0) : !tile_gpu.token<64x128xf32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Variadic<TileGPU_TokenType>:$tokens, I64Attr:$pending);
+  let results = (outs Variadic<TileGPU_FragType>:$accs);
+  let assemblyFormat =
+    "$tokens `pending` `(` $pending `)` attr-dict `:` type($tokens)";
+  let hasVerifier = 1;
+}
+
+def TileGPU_MmaSyncOp : TileGPU_Op<"mma.sync", [
+    MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "acc + a b on one warp";
+  let description = [{
+    Synchronous: no token. Operands are warp fragments, or tiles that are read
+    step by step with ldmatrix as the product goes along, so that only a step
+    of them is in registers at a time. For decode the operands are swapped, so
+    that few queries need no padding to 16 rows: `a` holds keys, `b` queries.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %k: !tile_gpu.smem<16x128xbf16 swizzle 128>,
+    #     %q: !tile_gpu.frag<128x8xbf16, b, warp>,
+    #     %zero: !tile_gpu.frag<16x8xf32, acc, warp>) {
+    %s = tile_gpu.mma.sync %k, %q, %zero
+        : !tile_gpu.smem<16x128xbf16 swizzle 128>, !tile_gpu.frag<128x8xbf16, b, warp>
+       -> !tile_gpu.frag<16x8xf32, acc, warp>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$a,
+                       AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$b,
+                       TileGPU_FragType:$acc);
+  let results = (outs TileGPU_FragType:$result);
+  let assemblyFormat = [{
+    $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise and reductions
+//===----------------------------------------------------------------------===//
+
+def TileGPU_MapOp : TileGPU_Op<"map", [RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "Elementwise function on fragments and vectors";
+  let description = [{
+    Block arguments: row and column within the fragment (`i32`), then one
+    scalar for each input. Fragments have one shape, layout and scope; row
+    vectors broadcast along the rows, column vectors along the columns. A
+    result is a fragment of that shape or, where all inputs are vectors of one
+    axis, such a vector; the position along the other axis is then 0. A partial
+    vector may enter only if the result is partial, and the body must then be
+    linear in it.
+
+    Score, mask and monoid regions are inlined here; the body may read scalars
+    and memrefs from above, in bounds for every element.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %s: !tile_gpu.frag<64x128xf32, acc>,
+    #     %m: !tile_gpu.vec<64xf32, row>) {
+    %p = tile_gpu.map ins(%s, %m : !tile_gpu.frag<64x128xf32, acc>, !tile_gpu.vec<64xf32, row>) {
+    ^bb0(%i: i32, %j: i32, %x: f32, %y: f32):
+      %d = arith.subf %x, %y : f32
+      %e = math.exp2 %d : f32
+      tile_gpu.yield %e : f32
+    } -> !tile_gpu.frag<64x128xf32, acc>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Variadic<TileGPU_RegisterType>:$inputs);
+  let results = (outs Variadic<TileGPU_RegisterType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict-with-keyword
+    $body `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_ReduceOp : TileGPU_Op<"reduce", [
+    Pure, AttrSizedOperandSegments, SingleBlock]> {
+  let summary = "Reduces a fragment to a vector, or completes a partial one";
+  let description = [{
+    n inputs and n identities; the body combines (a..., b...) to n values and
+    must be associative and commutative. Fragments give row vectors by reducing
+    over the columns, or column vectors over the rows, as the result type says.
+    A partial result stays in the thread that computed it and costs no
+    exchange; reducing the partial vector later completes it.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%p: !tile_gpu.frag<64x128xf32, acc>, %zero: f32) {
+    %l = tile_gpu.reduce ins(%p : !tile_gpu.frag<64x128xf32, acc>) identity(%zero : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile_gpu.yield %c : f32
+    } -> !tile_gpu.vec<64xf32, row, partial>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Variadic<TileGPU_RegisterType>:$inputs,
+                       Variadic<TileGPU_ScalarType>:$identities);
+  let results = (outs Variadic<TileGPU_VecType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `ins` `(` $inputs `:` type($inputs) `)`
+    `identity` `(` $identities `:` type($identities) `)`
+    attr-dict-with-keyword $body `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
+    AttrSizedOperandSegments, AttrSizedResultSegments, SingleBlock,
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Combines aggregate states held in several places";
+  let description = [{
+    A state is statistics (vectors) and values (vectors and fragments) of one
+    scaled aggregate. The body takes two states' statistics, left then right,
+    and yields the combined statistics, then alpha and beta: every value
+    becomes alpha v1 + beta v2, where a factor of exactly 0 selects 0 whatever
+    the value is. States are combined in a fixed order, left to right.
+    - `pair`: `values` and `stats` hold two states, all of the left one first;
+    - `warps`: one state for each of `count` warps of the role, through
+      `scratch`. Statistics and vectors come back to every warp. A fragment of
+      1/`count` of the rows comes back split by rows (warp w: part w), one of
+      all rows comes back to every warp;
+    - `cluster`: the same over `count` blocks of a cluster;
+    - `blocks`: over `part` of `parts` blocks of one work item, through
+      `workspace`. `tickets` counts arrivals; `last` is true in the block that
+      came last, and only there the results hold the combined state. The
+      counter is left at zero.
+
+    The combine kernel of a split, the epilogue of split warps and the merge of
+    a cascade need no other operation.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %m0: !tile_gpu.vec<8xf32, col, warp>,
+    #     %o0: !tile_gpu.frag<128x8xf32, acc, warp>,
+    #     %s: !tile_gpu.smem<8x1088xf32>) {
+    %m, %o = tile_gpu.merge_states warps stats(%m0 : !tile_gpu.vec<8xf32, col, warp>)
+        values(%o0 : !tile_gpu.frag<128x8xf32, acc, warp>) scratch(%s : !tile_gpu.smem<8x1088xf32>)
+        count(8) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maximumf %a, %b : f32
+      %da = arith.subf %a, %c : f32
+      %db = arith.subf %b, %c : f32
+      %fa = math.exp2 %da : f32
+      %fb = math.exp2 %db : f32
+      tile_gpu.yield %c, %fa, %fb : f32, f32, f32
+    } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_MergeScope:$scope,
+    Variadic<TileGPU_VecType>:$stats,
+    Variadic<TileGPU_RegisterType>:$values,
+    Arg<Optional<TileGPU_SmemType>, "exchange buffer", [MemRead, MemWrite]>:$scratch,
+    Arg<Optional<AnyMemRef>, "states of the parts", [MemRead, MemWrite]>:$workspace,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "arrivals", [MemRead, MemWrite]>:$tickets,
+    Optional<I32>:$item, Optional<I32>:$part, Optional<I32>:$parts,
+    OptionalAttr<I64Attr>:$count);
+  let results = (outs Variadic<TileGPU_RegisterType>:$results,
+                      Optional<I1>:$last);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $scope `stats` `(` $stats `:` type($stats) `)`
+    `values` `(` $values `:` type($values) `)`
+    (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
+    (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
+    (`tickets` `(` $tickets^ `[` $item `]` `:` type($tickets) `)`)?
+    (`part` `(` $part^ `of` $parts `)`)? (`count` `(` $count^ `)`)?
+    attr-dict-with-keyword $body `->` type($results) (`last` type($last)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUCOMPUTEOPS_TD

@@ -1,0 +1,78 @@
+//===- TileGPUDialect.td - The tile_gpu dialect ------------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPUDIALECT_TD
+#define ATTN_DIALECT_TILEGPU_IR_TILEGPUDIALECT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def TileGPU_Dialect : Dialect {
+  let name = "tile_gpu";
+  let cppNamespace = "::mlir::tile_gpu";
+  let summary = "The GPU target form: fragments, rings, roles and tokens";
+  let description = [{
+    Rung 4 for GPUs. A kernel is a `func.func` with the unit attribute
+    `tile_gpu.kernel`. Its body creates shared-memory rings and barriers, may
+    define one schedule of tiles, and then holds the programs of its *roles*,
+    which run side by side. Inside a role every operation is executed by the
+    whole warp or warpgroup; loops are `scf` and `tile_gpu.foreach`; positions
+    and counters are `i32`.
+
+    Values are register fragments whose layout is in the type, views of
+    shared-memory tiles, and the tokens of matrix products in flight. Below
+    this form lowering is one to one; nothing is scheduled there.
+
+    The same operations carry wgmma + TMA (sm_90a) and mma.sync + cp.async
+    (sm_80 and later): the scope of a fragment type and the `fill` of a ring
+    choose. Hardware limits are checked against the module's `attn.target` by
+    `tile-verify-budget`; the rules of asynchronous products and of ring slots
+    by `tile-verify-async`.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+class TileGPU_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mlir::tile_gpu";
+}
+
+def TileGPU_Layout : TileGPU_Enum<"Layout", "operand that a fragment can be", [
+  I32EnumAttrCase<"Acc", 0, "acc">, I32EnumAttrCase<"A", 1, "a">,
+  I32EnumAttrCase<"B", 2, "b">]>;
+def TileGPU_Scope : TileGPU_Enum<"Scope", "threads that hold a fragment", [
+  I32EnumAttrCase<"Warpgroup", 0, "warpgroup">,
+  I32EnumAttrCase<"Warp", 1, "warp">]>;
+def TileGPU_Axis : TileGPU_Enum<"Axis", "axis of a fragment", [
+  I32EnumAttrCase<"Row", 0, "row">, I32EnumAttrCase<"Col", 1, "col">]>;
+def TileGPU_Fill : TileGPU_Enum<"Fill", "who makes a ring slot full", [
+  I32EnumAttrCase<"Tma", 0, "tma">, I32EnumAttrCase<"CpAsync", 1, "cp_async">,
+  I32EnumAttrCase<"Warps", 2, "warps">,
+  I32EnumAttrCase<"Exchange", 3, "exchange">]>;
+def TileGPU_ScheduleKind : TileGPU_Enum<"ScheduleKind",
+  "how blocks come by tiles", [
+  I32EnumAttrCase<"Grid", 0, "grid">, I32EnumAttrCase<"Static", 1, "static">,
+  I32EnumAttrCase<"Dynamic", 2, "dynamic">]>;
+def TileGPU_ScheduleOrder : TileGPU_Enum<"ScheduleOrder", "order of tiles", [
+  I32EnumAttrCase<"InOrder", 0, "in_order">,
+  I32EnumAttrCase<"LongestFirst", 1, "longest_first">]>;
+def TileGPU_MergeScope : TileGPU_Enum<"MergeScope", "holders of states", [
+  I32EnumAttrCase<"Pair", 0, "pair">, I32EnumAttrCase<"Warps", 1, "warps">,
+  I32EnumAttrCase<"Cluster", 2, "cluster">,
+  I32EnumAttrCase<"Blocks", 3, "blocks">]>;
+
+#endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUDIALECT_TD

@@ -1,0 +1,292 @@
+//===- TileGPUOps.td - Operations of the tile_gpu dialect -*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPUOPS_TD
+#define ATTN_DIALECT_TILEGPU_IR_TILEGPUOPS_TD
+
+include "attn/Dialect/TileGPU/IR/TileGPUComputeOps.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Global memory
+//===----------------------------------------------------------------------===//
+
+def TileGPU_GlobalLoadOp
+    : TileGPU_Op<"global.load", [AttrSizedOperandSegments]> {
+  let summary = "Reads a fragment or vector from a strided tensor";
+  let description = [{
+    Element (r, c) is `source[indices..., row + r, col + c]`, with `transposed`
+    `source[indices..., row + c, col + r]`; a vector takes the last index
+    alone. Source rows at or beyond `rows` read as zero.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %Q: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>, %b: i32,
+    #     %h: i32, %row: i32, %c0: i32, %group: i32) {
+    %q = tile_gpu.global.load %Q[%b, %h, %row, %c0] rows(%group) transposed
+        : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> -> !tile_gpu.frag<128x8xbf16, b, warp>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "tensor", [MemRead]>:$source,
+    Variadic<I32>:$indices, Optional<I32>:$rows, UnitAttr:$transposed);
+  let results = (outs TileGPU_RegisterType:$result);
+  let assemblyFormat = [{
+    $source `[` $indices `]` (`rows` `(` $rows^ `)`)?
+    (`transposed` $transposed^)? attr-dict `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+class TileGPU_GlobalWriteOp<string mnemonic, list<MemoryEffect> effects>
+    : TileGPU_Op<mnemonic, [AttrSizedOperandSegments]> {
+  let arguments = (ins TileGPU_RegisterType:$value,
+    Arg<AnyMemRef, "tensor", effects>:$destination,
+    Variadic<I32>:$indices, Optional<I32>:$rows, UnitAttr:$transposed);
+  let assemblyFormat = [{
+    $value `,` $destination `[` $indices `]` (`rows` `(` $rows^ `)`)?
+    (`transposed` $transposed^)? attr-dict
+    `:` type($value) `,` type($destination)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_GlobalStoreOp : TileGPU_GlobalWriteOp<"global.store", [MemWrite]> {
+  let summary = "Writes a fragment or vector to a strided tensor";
+  let description = [{
+    The mirror of `tile_gpu.global.load`; rows at or beyond `rows` are not
+    written. Of a vector, one of the threads that hold an element writes it.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %lse: !tile_gpu.vec<64xf32, row>, %LSE: memref<?x?x?xf32>,
+    #     %b: i32, %h: i32, %row: i32, %sq: i32) {
+    tile_gpu.global.store %lse, %LSE[%b, %h, %row] rows(%sq)
+        : !tile_gpu.vec<64xf32, row>, memref<?x?x?xf32>
+    #   return
+    # }
+    ```
+  }];
+}
+
+def TileGPU_GlobalReduceOp
+    : TileGPU_GlobalWriteOp<"global.reduce", [MemRead, MemWrite]> {
+  let summary = "Adds a fragment to a tensor in memory, from registers";
+  let description = [{
+    Atomic additions in f32, in an order that is not fixed.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %dq: !tile_gpu.frag<64x128xf32, acc>, %dQ: memref<?x?x?x128xf32>,
+    #     %b: i32, %h: i32, %row: i32, %c0: i32, %sq: i32) {
+    tile_gpu.global.reduce %dq, %dQ[%b, %h, %row, %c0] rows(%sq)
+        : !tile_gpu.frag<64x128xf32, acc>, memref<?x?x?x128xf32>
+    #   return
+    # }
+    ```
+  }];
+}
+
+def TileGPU_BulkStoreOp : TileGPU_Op<"bulk.store"> {
+  let summary = "Starts the copy of a tile to memory";
+  let description = [{
+    One thread issues it after a barrier that all writers of the tile have
+    passed. The tile may be written again, or its slot released, only after
+    `tile_gpu.bulk.wait`.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %tile: !tile_gpu.smem<64x128xbf16 swizzle 128>,
+    #     %map: !tile_gpu.tensor_map<64x128xbf16 swizzle 128>, %b: i32,
+    #     %h: i32, %row: i32, %c0: i32) {
+    tile_gpu.bulk.store %tile, %map[%b, %h, %row, %c0]
+        : !tile_gpu.smem<64x128xbf16 swizzle 128>,
+          !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile,
+    Arg<TileGPU_TensorMapType, "tensor", [MemWrite]>:$destination,
+    Variadic<I32>:$indices);
+  let assemblyFormat = [{
+    $tile `,` $destination `[` $indices `]` attr-dict
+    `:` type($tile) `,` type($destination)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_BulkReduceOp : TileGPU_Op<"bulk.reduce"> {
+  let summary = "Starts adding the bytes of a tile to memory, as f32";
+  let description = [{
+    Adds the tile's elements, in the order in which they are stored, to the
+    contiguous elements of `destination` from `indices` on; the natural partner
+    of a `fragment_order` store. Atomic, in an order that is not fixed.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %tile: !tile_gpu.smem<64x64xf32>, %dQ: memref<?x4096xf32>,
+    #     %block: i32, %c0: i32) {
+    tile_gpu.bulk.reduce %tile, %dQ[%block, %c0]
+        : !tile_gpu.smem<64x64xf32>, memref<?x4096xf32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile,
+    Arg<AnyMemRef, "tensor", [MemRead, MemWrite]>:$destination,
+    Variadic<I32>:$indices);
+  let assemblyFormat = [{
+    $tile `,` $destination `[` $indices `]` attr-dict
+    `:` type($tile) `,` type($destination)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_BulkWaitOp : TileGPU_Op<"bulk.wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until this thread's bulk copies have read their tiles";
+  let description = [{
+    At most `pending` of the latest bulk stores and reductions may still be
+    reading shared memory afterwards.
+
+    Example:
+
+    ```mlir
+    # func.func @example() {
+    tile_gpu.bulk.wait pending(0)
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "`pending` `(` $pending `)` attr-dict";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Dependent launches
+//===----------------------------------------------------------------------===//
+
+def TileGPU_LaunchDependentsOp : TileGPU_Op<"dependents.launch", [
+    MemoryEffects<[MemWrite]>]> {
+  let summary = "Lets the next kernel of the plan start";
+  let description = [{
+    The kernel launched after this one with `programmatic` may start once every
+    block has come here. It may not read what this one writes before its own
+    `tile_gpu.dependencies.wait`.
+
+    Example:
+
+    ```mlir
+    # func.func @example() {
+    tile_gpu.dependents.launch
+    #   return
+    # }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def TileGPU_WaitDependenciesOp : TileGPU_Op<"dependencies.wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until the kernels launched before have ended";
+  let description = [{
+    Example:
+
+    ```mlir
+    # func.func @example() {
+    tile_gpu.dependencies.wait
+    #   return
+    # }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Host plan
+//===----------------------------------------------------------------------===//
+
+def TileGPU_TensorMapOp : TileGPU_Op<"tensor_map", [Pure]> {
+  let summary = "Plan: describes a strided tensor for box copies";
+  let description = [{
+    The last two dimensions of the tensor are the rows and columns of the box.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%K: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>) {
+    %map = tile_gpu.tensor_map %K : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+        -> !tile_gpu.tensor_map<128x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source);
+  let results = (outs TileGPU_TensorMapType:$map);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($map)";
+  let hasVerifier = 1;
+}
+
+def TileGPU_ResetOp : TileGPU_Op<"reset"> {
+  let summary = "Plan: sets workspace memory to zero on the device";
+  let description = [{
+    Example:
+
+    ```mlir
+    # func.func @example(%tickets: memref<?xi32>) {
+    tile_gpu.reset %tickets : memref<?xi32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "memory", [MemWrite]>:$memory);
+  let assemblyFormat = "$memory attr-dict `:` type($memory)";
+}
+
+def TileGPU_LaunchOp : TileGPU_Op<"launch", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Plan: launches a kernel on a grid of blocks";
+  let description = [{
+    Threads and shared memory follow from the kernel's roles and rings. Of a
+    `static` or `dynamic` schedule `grid` is an upper bound; the runtime takes
+    no more blocks than the device runs at once. With `programmatic` the kernel
+    may start before the previous launch has ended (see
+    `tile_gpu.dependents.launch`).
+
+    Example:
+
+    ```mlir
+    # func.func private @combine(memref<?xbf16>, memref<?xf32>)
+    #     attributes {tile_gpu.kernel}
+    # func.func @example(%n: index, %O: memref<?xbf16>, %ws: memref<?xf32>) {
+    tile_gpu.launch @combine grid(%n) args(%O, %ws : memref<?xbf16>, memref<?xf32>) programmatic
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
+    Variadic<AnyType>:$arguments, UnitAttr:$programmatic);
+  let assemblyFormat = [{
+    $kernel `grid` `(` $grid `)` `args` `(` $arguments `:` type($arguments) `)`
+    (`programmatic` $programmatic^)? attr-dict
+  }];
+}
+
+#endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUOPS_TD

@@ -1,0 +1,484 @@
+//===- TileGPUStructureOps.td - Roles, schedules, rings -*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD
+#define ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD
+
+include "attn/Dialect/TileGPU/IR/TileGPUTypes.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/LoopLikeInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class TileGPU_Op<string mnemonic, list<Trait> traits = []>
+    : Op<TileGPU_Dialect, mnemonic, traits>;
+class TileGPU_Infer<string mnemonic, list<Trait> traits = []>
+    : TileGPU_Op<mnemonic, !listconcat(traits, [
+        DeclareOpInterfaceMethods<InferTypeOpInterface>])>;
+
+//===----------------------------------------------------------------------===//
+// Roles and schedules
+//===----------------------------------------------------------------------===//
+
+def TileGPU_RoleOp : TileGPU_Op<"role", [
+    HasParent<"::mlir::func::FuncOp">, RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "The program of some warps or warpgroups of a block";
+  let description = [{
+    The roles of a kernel run side by side, each on its own threads, in the
+    order of their text from thread 0 up; a role of warps is padded to a whole
+    warpgroup together with the warp roles beside it. The block argument is the
+    number of the warp or warpgroup within the role (`i32`, the same for all of
+    its threads).
+
+    `registers(n)` sets the registers of each thread for the role's lifetime
+    (setmaxnreg); it is a property of a warpgroup, so warp roles of one
+    warpgroup must agree. Without it the kernel's even share holds.
+
+    Example:
+
+    ```mlir
+    # func.func @example() attributes {tile_gpu.kernel} {
+    tile_gpu.role "load" warps(1) registers(24) {
+    ^bb0(%warp: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.role "compute" warpgroups(2) registers(240) {
+    ^bb0(%wg: i32):
+      tile_gpu.yield
+    }
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, TileGPU_Scope:$scope, I64Attr:$count,
+                       OptionalAttr<I64Attr>:$registers);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getWarps() {
+      return int64_t(getCount()) * (getScope() == Scope::Warp ? 1 : 4);
+    }
+  }];
+}
+
+def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
+    AttrSizedOperandSegments, RecursiveMemoryEffects]> {
+  let summary = "Defines which tiles a block works on, and in which order";
+  let description = [{
+    The work is `tiles` x `heads` x `batch` x `splits` items (`i32` counts;
+    absent splits: 1). `grid`: one block for each item. `static`: as many
+    blocks as fit, block n takes items n, n + blocks, .... `dynamic`: each
+    block draws its next item from `tickets`, which the plan sets to zero.
+
+    `longest_first` takes tiles from the last to the first, the order in which
+    causal tiles shrink. `section(s)` lets s heads advance together before the
+    next s heads start, so that their keys stay in the L2 cache.
+
+    The body maps (tile, head, batch, split) to the range of keys [lo, hi) that
+    the item reduces over; the empty range is legal.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %counter: memref<1xi32>, %nq: i32, %nh: i32, %nb: i32,
+    #     %zero: i32, %keys: i32) {
+    %s = tile_gpu.scheduler dynamic longest_first
+        tickets(%counter : memref<1xi32>) section(4) tiles(%nq)
+        heads(%nh) batch(%nb) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield %zero, %keys : i32, i32
+    }
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_ScheduleKind:$kind,
+    TileGPU_ScheduleOrder:$order,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "counter of drawn items",
+        [MemRead, MemWrite]>:$tickets,
+    I32:$tiles, I32:$heads, I32:$batch, Optional<I32>:$splits,
+    OptionalAttr<I64Attr>:$section);
+  let results = (outs TileGPU_ScheduleType:$result);
+  let regions = (region SizedRegion<1>:$keys);
+  let assemblyFormat = [{
+    $kind $order (`tickets` `(` $tickets^ `:` type($tickets) `)`)?
+    (`section` `(` $section^ `)`)?
+    `tiles` `(` $tiles `)` `heads` `(` $heads `)` `batch` `(` $batch `)`
+    (`splits` `(` $splits^ `)`)? attr-dict-with-keyword $keys
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
+    RecursiveMemoryEffects, SingleBlock,
+    DeclareOpInterfaceMethods<LoopLikeOpInterface, [
+      "getInitsMutable", "getRegionIterArgs", "getYieldedValuesMutable",
+      "getLoopResults"]>]> {
+  let summary = "A loop over the tiles of a schedule";
+  let description = [{
+    Block arguments: tile, head, batch, split, first key, end of keys (all
+    `i32`), then one per initial value. What is carried is typically the ring
+    counters: rings do not start anew with a tile, so the next tile's loads run
+    ahead through the epilogue of this one.
+
+    Every role that loops over one schedule sees the same sequence. In one of
+    them the loop is marked `lead`: with a dynamic schedule that role draws the
+    items and hands them to the others.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%schedule: !tile_gpu.schedule, %c0: i32) {
+    %end = tile_gpu.foreach %schedule lead iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32,
+         %c: i32):
+      tile_gpu.yield %c : i32
+    } -> i32
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_ScheduleType:$schedule,
+                       Variadic<AnyType>:$initial, UnitAttr:$lead);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $schedule (`lead` $lead^)? (`iter_args` `(` $initial^ `:` type($initial) `)`)?
+    attr-dict-with-keyword $body (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_YieldOp : TileGPU_Op<"yield", [
+    Pure, Terminator, ReturnLike, ParentOneOf<[
+      "RoleOp", "SchedulerOp", "ForeachOp", "MapOp", "ReduceOp",
+      "MergeStatesOp"]>]> {
+  let summary = "Ends a body with its values";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
+  let summary = "Allocates a ring and its barriers";
+  let description = [{
+    `fill` says what makes a slot full, and with it how many arrivals the full
+    barrier counts:
+    - `tma`: the bytes of tensor and bulk copies; one thread arrives;
+    - `cp_async`: the 16-byte copies of all threads of `producers` warps;
+    - `warps`: `tile_gpu.ring.commit` by each of `producers` warps;
+    - `exchange`: `tile_gpu.exchange` by each of `producers` warps, which also
+      read the whole slot. There is no empty barrier: the order of the
+      exchanging program keeps slots apart (see `tile_gpu.exchange`).
+    `consumers` is the number of warps that release a slot.
+
+    Example:
+
+    ```mlir
+    # func.func @example() {
+    %k = tile_gpu.ring.create tma consumers(8)
+        : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+    %ds = tile_gpu.ring.create exchange producers(8)
+        : !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_Fill:$fill,
+    OptionalAttr<I64Attr>:$producers, OptionalAttr<I64Attr>:$consumers);
+  let results = (outs Res<TileGPU_RingType, "", [MemAlloc]>:$ring);
+  let assemblyFormat = [{
+    $fill (`producers` `(` $producers^ `)`)? (`consumers` `(` $consumers^ `)`)?
+    attr-dict `:` type($ring)
+  }];
+  let hasVerifier = 1;
+}
+
+class TileGPU_RingViewOp<string mnemonic, list<MemoryEffect> effects>
+    : TileGPU_Infer<mnemonic> {
+  let arguments = (ins
+    Arg<TileGPU_RingType, "ring", effects>:$ring, I32:$counter);
+  let results = (outs Variadic<TileGPU_SmemType>:$tiles);
+  let assemblyFormat = "$ring `[` $counter `]` attr-dict `:` type($ring)";
+}
+
+def TileGPU_RingAcquireOp
+    : TileGPU_RingViewOp<"ring.acquire", [MemRead, MemWrite]> {
+  let summary = "Waits until a slot is empty and gives its tiles for writing";
+  let description = [{
+    Slot `counter` mod n, once its use `counter` - n has been released by all
+    consumers (the first n uses do not wait). On a `tma` ring it also announces
+    the bytes of the whole slot, so every tile of it must then be loaded.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%ring: !tile_gpu.ring<2, 128x128xbf16 swizzle 128>, %c: i32) {
+    %tile = tile_gpu.ring.acquire %ring[%c]
+        : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+}
+
+def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
+  let summary = "Copies from memory into an acquired tile, without waiting";
+  let description = [{
+    From a tensor map: one box at [indices..., row, col] (`box(i)`: box i of a
+    tile that has several, such as one page; boxes of a slot may be issued by
+    different lanes). From a memref: the rows from `row` on, up to `rows`; what
+    lies beyond reads as zero. On a `tma` ring a memref must be contiguous (a
+    bulk copy); on a `cp_async` ring the warps of the role share the copy.
+    `evict_first` marks data that is read once.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %map: !tile_gpu.tensor_map<128x128xbf16 swizzle 128>,
+    #     %pages: !tile_gpu.tensor_map<16x128xbf16 swizzle 128>, %b: i32,
+    #     %h: i32, %row: i32, %c0: i32, %page: i32, %i: i32) {
+    #   %r0 = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+    #   %tile = tile_gpu.ring.acquire %r0[%c0] : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+    #   %r1 = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x128xbf16 swizzle 128 boxes 4>
+    #   %paged = tile_gpu.ring.acquire %r1[%c0] : !tile_gpu.ring<2, 64x128xbf16 swizzle 128 boxes 4>
+    tile_gpu.ring.load %map[%b, %h, %row, %c0], %tile
+        : !tile_gpu.tensor_map<128x128xbf16 swizzle 128>,
+          !tile_gpu.smem<128x128xbf16 swizzle 128>
+    tile_gpu.ring.load %pages[%page, %h, %c0, %c0], %paged box(%i) evict_first
+        : !tile_gpu.tensor_map<16x128xbf16 swizzle 128>,
+          !tile_gpu.smem<64x128xbf16 swizzle 128 boxes 4>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    AnyTypeOf<[TileGPU_TensorMapType, AnyMemRef]>:$source,
+    Variadic<I32>:$indices,
+    Arg<TileGPU_SmemType, "acquired tile", [MemWrite]>:$tile,
+    Optional<I32>:$box, Optional<I32>:$rows, UnitAttr:$evict_first);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `,` $tile (`box` `(` $box^ `)`)?
+    (`rows` `(` $rows^ `)`)? (`evict_first` $evict_first^)?
+    attr-dict `:` type($source) `,` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_RingCommitOp : TileGPU_Op<"ring.commit"> {
+  let summary = "Marks this warp's part of a slot as written";
+  let description = [{
+    For `cp_async` rings: arrives when the copies of this thread have landed.
+    For `warps` rings: fences the writes against copies and matrix products
+    that read shared memory, then arrives once for each warp. `tma` rings
+    commit by themselves.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%ring: !tile_gpu.ring<2, 128x64xbf16 swizzle 128>, %c: i32) {
+    tile_gpu.ring.commit %ring[%c] : !tile_gpu.ring<2, 128x64xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<TileGPU_RingType, "ring", [MemRead, MemWrite]>:$ring, I32:$counter);
+  let assemblyFormat = "$ring `[` $counter `]` attr-dict `:` type($ring)";
+  let hasVerifier = 1;
+}
+
+def TileGPU_RingWaitOp
+    : TileGPU_RingViewOp<"ring.wait", [MemRead, MemWrite]> {
+  let summary = "Waits until a slot is full and gives its tiles for reading";
+  let description = [{
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %ring: !tile_gpu.ring<2, 64x128xbf16 swizzle 128, 1x64xf32>,
+    #     %c: i32) {
+    %q, %lse = tile_gpu.ring.wait %ring[%c]
+        : !tile_gpu.ring<2, 64x128xbf16 swizzle 128, 1x64xf32>
+    #   return
+    # }
+    ```
+  }];
+}
+
+def TileGPU_RingViewSlotOp : TileGPU_RingViewOp<"ring.view", []> {
+  let summary = "The tiles of a slot that is known to be full";
+  let description = [{
+    For a use that this role has waited for before and not released, such as
+    queries that were waited for when the next score product was issued ahead.
+    No code.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%ring: !tile_gpu.ring<2, 64x128xbf16 swizzle 128>, %c: i32) {
+    %q = tile_gpu.ring.view %ring[%c]
+        : !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+}
+
+def TileGPU_RingReleaseOp : TileGPU_Op<"ring.release"> {
+  let summary = "Gives a slot back to the producer";
+  let description = [{
+    One arrival for each warp, after everything that read the slot. A product
+    in flight that reads it must have been waited for. Reads into registers
+    (`tile_gpu.frag.load`, `tile_gpu.vec.load`, tiles of `tile_gpu.mma.sync`)
+    complete late: the assembler
+    lets the arrival overtake them. So the release names, in `after`, values
+    computed from each such read, and the arrival is made to depend on them;
+    the loaded fragment itself will do where nothing is computed from it yet.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %ring: !tile_gpu.ring<6, 128x128xbf16 swizzle 128>, %c: i32,
+    #     %s: !tile_gpu.frag<16x8xf32, acc, warp>) {
+    tile_gpu.ring.release %ring[%c] after(%s : !tile_gpu.frag<16x8xf32, acc, warp>)
+        : !tile_gpu.ring<6, 128x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<TileGPU_RingType, "ring", [MemRead, MemWrite]>:$ring, I32:$counter,
+    Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>:$after);
+  let assemblyFormat = [{
+    $ring `[` $counter `]` (`after` `(` $after^ `:` type($after) `)`)?
+    attr-dict `:` type($ring)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_ExchangeOp : TileGPU_Op<"exchange"> {
+  let summary = "Adds this role member's part to a slot that all will read";
+  let description = [{
+    Stores `value` at rows and columns [row, col] of the first tile of slot
+    `counter` of an `exchange` ring, and arrives; `transposed` stores the
+    transpose (a fragment of dS^T goes into a tile of dS). Every member of the
+    role does so, then `tile_gpu.ring.wait` gives the whole tile.
+
+    There is no empty barrier. A member that writes use c has waited for use
+    c - 1, to which every other member had arrived; so with n slots a member
+    must arrive only when at most n - 2 of its own products that read this ring
+    are in flight. `tile-verify-async` checks that.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %ds: !tile_gpu.frag<64x64xbf16, a>,
+    #     %ring: !tile_gpu.ring<2, 64x128xbf16 swizzle 128>, %c: i32,
+    #     %zero: i32, %col: i32) {
+    tile_gpu.exchange %ds, %ring[%c] at(%zero, %col) transposed
+        : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_FragType:$value,
+    Arg<TileGPU_RingType, "exchange ring", [MemRead, MemWrite]>:$ring,
+    I32:$counter, I32:$row, I32:$col, UnitAttr:$transposed);
+  let assemblyFormat = [{
+    $value `,` $ring `[` $counter `]` `at` `(` $row `,` $col `)`
+    (`transposed` $transposed^)? attr-dict `:` type($value) `,` type($ring)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers
+//===----------------------------------------------------------------------===//
+
+def TileGPU_BarrierCreateOp : TileGPU_Op<"barrier.create"> {
+  let summary = "Reserves hardware barriers for a role";
+  let description = [{
+    `each(n)` reserves one barrier of `warps` warps for each of n members of
+    a role, `each(1)` (the default) a single one.
+
+    Example:
+
+    ```mlir
+    # func.func @example() {
+    %all = tile_gpu.barrier.create warps(8)
+    %own = tile_gpu.barrier.create warps(4) each(2)
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins I64Attr:$warps, DefaultValuedAttr<I64Attr, "1">:$each);
+  let results = (outs Res<TileGPU_BarrierType, "", [MemAlloc]>:$barrier);
+  let assemblyFormat =
+    "`warps` `(` $warps `)` (`each` `(` $each^ `)`)? attr-dict";
+  let hasVerifier = 1;
+}
+
+class TileGPU_BarrierOp<string mnemonic> : TileGPU_Op<mnemonic> {
+  let arguments = (ins
+    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
+    Optional<I32>:$member);
+  let assemblyFormat = "$barrier (`[` $member^ `]`)? attr-dict";
+}
+
+def TileGPU_BarrierSyncOp : TileGPU_BarrierOp<"barrier.sync"> {
+  let summary = "Waits until all warps of a barrier have come";
+  let description = [{
+    Orders the shared-memory accesses of those warps, copies included.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%own: !tile_gpu.barrier, %wg: i32) {
+    tile_gpu.barrier.sync %own[%wg]
+    #   return
+    # }
+    ```
+  }];
+}
+
+def TileGPU_TurnWaitOp : TileGPU_BarrierOp<"turn.wait"> {
+  let summary = "Ping-pong: waits for this warpgroup's turn to issue products";
+  let description = [{
+    Warpgroups of a role take turns, member 0 first. Between `turn.wait` and
+    `turn.pass` a warpgroup issues its products; the others do their softmax
+    meanwhile. The barrier is created with `each(warpgroups)` and the warps of
+    two warpgroups. Optional: it pays only without overlap inside the
+    warpgroup.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%turns: !tile_gpu.barrier, %wg: i32) {
+    tile_gpu.turn.wait %turns[%wg]
+    tile_gpu.turn.pass %turns[%wg]
+    #   return
+    # }
+    ```
+  }];
+}
+
+def TileGPU_TurnPassOp : TileGPU_BarrierOp<"turn.pass"> {
+  let summary = "Ping-pong: passes the turn to the next warpgroup";
+  let description = "Does not wait. See `tile_gpu.turn.wait`.";
+}
+
+#endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD

@@ -1,0 +1,637 @@
+//===- TileGPUComputeOps.cpp - Fragments and products ---------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+static bool is16Bit(Type type) { return type.isBF16() || type.isF16(); }
+
+//===----------------------------------------------------------------------===//
+// Shared-memory views
+//===----------------------------------------------------------------------===//
+
+LogicalResult SmemAllocOp::verify() {
+  SmemType tile = getTile().getType();
+  if (tile.getTransposed() || tile.getPitch() != tile.getBoxRows())
+    return emitOpError(
+        "expected a whole tile as it is stored; take the transposed "
+        "view with smem.transpose");
+  return success();
+}
+
+LogicalResult SmemTransposeOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
+    OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  auto tile =
+      operands.empty() ? SmemType() : dyn_cast<SmemType>(operands[0].getType());
+  if (!tile)
+    return failure();
+  types.push_back(tile.getTransposedView());
+  return success();
+}
+
+LogicalResult SmemSliceOp::verify() {
+  SmemType tile = getTile().getType(), part = getResult().getType();
+  if (part.getElementType() != tile.getElementType() ||
+      part.getSwizzle() != tile.getSwizzle() ||
+      part.getTransposed() != tile.getTransposed())
+    return emitOpError("expected a slice of the same elements, swizzle and "
+                       "direction as ")
+           << tile << ", but got " << part;
+  if (tile.getRows() % part.getRows() || tile.getCols() % part.getCols())
+    return emitOpError("expected a slice that divides the tile of ")
+           << tile.getRows() << "x" << tile.getCols() << ", but got "
+           << part.getRows() << "x" << part.getCols();
+  int64_t boxRows = tile.getBoxRows();
+  if (!tile.getSwizzle() && part.getStoredCols() != tile.getStoredCols())
+    return emitOpError("expected whole rows of a tile without swizzle");
+  if (part.getBoxes() != 1 || boxRows % part.getStoredRows())
+    return emitOpError("expected a slice within one box of ")
+           << boxRows << " stored rows, but got " << part.getStoredRows()
+           << " rows in " << part.getBoxes() << " box(es)";
+  // A tile without panels has no use for a pitch: its rows follow each other.
+  int64_t pitch = tile.getSwizzle() ? tile.getPitch() : part.getBoxRows();
+  if (part.getPitch() != pitch)
+    return emitOpError("expected a slice with the pitch ")
+           << pitch << " of its tile, but got " << part.getPitch();
+  return success();
+}
+
+LogicalResult SmemClearRowsOp::verify() {
+  SmemType tile = getTile().getType();
+  if (tile.getTransposed() || tile.getBoxes() != 1)
+    return emitOpError("expected a tile of one box as it is stored, but got ")
+           << tile;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+static Type elementOf(Type type) {
+  if (auto frag = dyn_cast<FragType>(type))
+    return frag.getElementType();
+  return cast<VecType>(type).getElementType();
+}
+
+static Scope scopeOf(Type type) {
+  if (auto frag = dyn_cast<FragType>(type))
+    return frag.getScope();
+  return cast<VecType>(type).getScope();
+}
+
+LogicalResult FragFillOp::verify() {
+  Type element = elementOf(getResult().getType());
+  if (element != getValue().getType())
+    return emitOpError("expected a scalar of ")
+           << element << ", but got " << getValue().getType();
+  return success();
+}
+
+static LogicalResult verifySameShape(Operation *op, FragType frag,
+                                     SmemType tile) {
+  if (frag.getRows() != tile.getRows() || frag.getCols() != tile.getCols())
+    return op->emitOpError("expected a tile of ")
+           << frag.getRows() << "x" << frag.getCols() << ", but got "
+           << tile.getRows() << "x" << tile.getCols();
+  if (frag.getElementType() != tile.getElementType())
+    return op->emitOpError("expected a tile of ")
+           << frag.getElementType() << ", but got " << tile.getElementType();
+  return success();
+}
+
+LogicalResult FragLoadOp::verify() {
+  FragType frag = getResult().getType();
+  if (failed(verifySameShape(*this, frag, getTile().getType())))
+    return failure();
+  if (frag.getLayout() == Layout::Acc)
+    return emitOpError("expected an a or b fragment, but got acc");
+  return success();
+}
+
+LogicalResult FragStoreOp::verify() {
+  FragType frag = getValue().getType();
+  SmemType tile = getTile().getType();
+  if (failed(verifySameShape(*this, frag, tile)))
+    return failure();
+  if (frag.getLayout() == Layout::B)
+    return emitOpError("expected an acc or a fragment, but got b");
+  if (getFragmentOrder() && (tile.getSwizzle() || tile.getTransposed()))
+    return emitOpError("expected a plain tile with fragment_order, but got ")
+           << tile;
+  if (tile.getTransposed() && !is16Bit(frag.getElementType()))
+    return emitOpError("expected 16-bit elements in a transposed store, but "
+                       "got ")
+           << frag.getElementType();
+  return success();
+}
+
+LogicalResult FragConvertOp::verify() {
+  FragType from = getValue().getType(), to = getResult().getType();
+  if (from.getRows() != to.getRows() || from.getCols() != to.getCols() ||
+      from.getScope() != to.getScope())
+    return emitOpError("expected the shape and scope of ")
+           << from << ", but got " << to;
+  if (from.getLayout() != Layout::Acc || !from.getElementType().isF32() ||
+      !is16Bit(to.getElementType()))
+    return emitOpError("expected an f32 acc fragment to become a 16-bit one, "
+                       "but got ")
+           << from << " to " << to;
+  return success();
+}
+
+LogicalResult VecLoadOp::verify() {
+  SmemType tile = getTile().getType();
+  VecType vec = getResult().getType();
+  if (tile.getRows() != 1 || tile.getCols() != vec.getSize() ||
+      tile.getElementType() != vec.getElementType())
+    return emitOpError("expected a tile of one row of ")
+           << vec.getSize() << " " << vec.getElementType() << ", but got "
+           << tile;
+  if (vec.getPartial())
+    return emitOpError("expected a vector that is not partial");
+  if (getPermuted() && (vec.getAxis() != Axis::Col || vec.getSize() % 16))
+    return emitOpError("expected permuted with a column vector of a multiple "
+                       "of 16 elements");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products
+//===----------------------------------------------------------------------===//
+
+ParseResult MmaIssueOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand a, b, acc;
+  bool hasAcc = false;
+  Type aType, bType;
+  TokenType token;
+  if (parser.parseOperand(a) || parser.parseComma() || parser.parseOperand(b))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("acc"))) {
+    hasAcc = true;
+    if (parser.parseLParen() || parser.parseOperand(acc) ||
+        parser.parseRParen())
+      return failure();
+  }
+  if (parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonType(aType) || parser.parseComma() ||
+      parser.parseType(bType) || parser.parseArrow() ||
+      parser.parseType(token) ||
+      parser.resolveOperand(a, aType, result.operands) ||
+      parser.resolveOperand(b, bType, result.operands) ||
+      (hasAcc &&
+       parser.resolveOperand(acc, token.getFragType(), result.operands)))
+    return failure();
+  result.addTypes(token);
+  return success();
+}
+
+void MmaIssueOp::print(OpAsmPrinter &p) {
+  p << ' ' << getA() << ", " << getB();
+  if (getAcc())
+    p << " acc(" << getAcc() << ')';
+  p.printOptionalAttrDict((*this)->getAttrs());
+  p << " : " << getA().getType() << ", " << getB().getType() << " -> "
+    << getToken().getType();
+}
+
+/// Checks acc = MxN, a = MxK, b = KxN of 16-bit operands of one type.
+static LogicalResult verifyProduct(Operation *op, ArrayRef<int64_t> a, Type aT,
+                                   ArrayRef<int64_t> b, Type bT,
+                                   ArrayRef<int64_t> c, int64_t kStep) {
+  if (!is16Bit(aT) || aT != bT)
+    return op->emitOpError("expected both operands of bf16 or both of f16, but "
+                           "got ")
+           << aT << " and " << bT;
+  if (a[1] != b[0])
+    return op->emitOpError("expected the columns of a to be the rows of b, but "
+                           "got ")
+           << a[1] << " and " << b[0];
+  if (a[0] != c[0] || b[1] != c[1])
+    return op->emitOpError("expected an accumulator of ")
+           << a[0] << "x" << b[1] << ", but got " << c[0] << "x" << c[1];
+  if (a[1] % kStep)
+    return op->emitOpError("expected a depth K of a multiple of ")
+           << kStep << ", but got " << a[1];
+  return success();
+}
+
+LogicalResult MmaIssueOp::verify() {
+  using ::attn::MmaShape;
+  TokenType token = getToken().getType();
+  SmallVector<int64_t> a;
+  Type aT;
+  if (auto frag = dyn_cast<FragType>(getA().getType())) {
+    if (frag.getLayout() != Layout::A || frag.getScope() != Scope::Warpgroup)
+      return emitOpError("expected a to be an a fragment of a warpgroup, but "
+                         "got ")
+             << frag;
+    a = {frag.getRows(), frag.getCols()};
+    aT = frag.getElementType();
+  } else {
+    auto tile = cast<SmemType>(getA().getType());
+    a = {tile.getRows(), tile.getCols()};
+    aT = tile.getElementType();
+  }
+  for (Value operand : {getA(), Value(getB())})
+    if (auto tile = dyn_cast<SmemType>(operand.getType()))
+      if (tile.getBoxes() != 1)
+        return emitOpError("expected a tile of one box, but got ") << tile;
+  SmemType b = getB().getType();
+  if (failed(verifyProduct(
+          *this, a, aT, {b.getRows(), b.getCols()}, b.getElementType(),
+          {token.getRows(), token.getCols()}, MmaShape::warpgroup().k)))
+    return failure();
+  if (token.getCols() > MmaShape::warpgroup().nMax)
+    return emitOpError("expected at most ")
+           << MmaShape::warpgroup().nMax << " columns, but got "
+           << token.getCols();
+  return success();
+}
+
+LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *,
+                                          std::optional<Location>,
+                                          ValueRange operands, DictionaryAttr,
+                                          OpaqueProperties, RegionRange,
+                                          SmallVectorImpl<Type> &types) {
+  for (Value operand : operands) {
+    auto token = dyn_cast<TokenType>(operand.getType());
+    if (!token)
+      return failure();
+    types.push_back(token.getFragType());
+  }
+  return success();
+}
+
+LogicalResult MmaWaitOp::verify() {
+  if (getTokens().empty())
+    return emitOpError("expected 1 token or more");
+  if (int64_t(getPending()) < 0)
+    return emitOpError("expected a number of pending products, but got ")
+           << int64_t(getPending());
+  return success();
+}
+
+LogicalResult MmaSyncOp::verify() {
+  using ::attn::MmaShape;
+  SmallVector<int64_t> shapes[2];
+  Type elements[2];
+  for (auto [index, operand] : llvm::enumerate(ValueRange{getA(), getB()})) {
+    Layout layout = index == 0 ? Layout::A : Layout::B;
+    if (auto frag = dyn_cast<FragType>(operand.getType())) {
+      if (frag.getLayout() != layout || frag.getScope() != Scope::Warp)
+        return emitOpError("expected operand ")
+               << stringifyLayout(layout) << " to be a warp's "
+               << stringifyLayout(layout) << " fragment or a tile, but got "
+               << frag;
+      shapes[index] = {frag.getRows(), frag.getCols()};
+      elements[index] = frag.getElementType();
+      continue;
+    }
+    auto tile = cast<SmemType>(operand.getType());
+    if (tile.getBoxes() != 1)
+      return emitOpError("expected a tile of one box, but got ") << tile;
+    shapes[index] = {tile.getRows(), tile.getCols()};
+    elements[index] = tile.getElementType();
+  }
+  FragType acc = getAcc().getType();
+  if (acc.getLayout() != Layout::Acc || acc.getScope() != Scope::Warp ||
+      !acc.getElementType().isF32())
+    return emitOpError("expected a warp's f32 acc fragment, but got ") << acc;
+  return verifyProduct(*this, shapes[0], elements[0], shapes[1], elements[1],
+                       {acc.getRows(), acc.getCols()}, MmaShape::warp().k);
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise and reductions
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyYield(Operation *op, Block &block,
+                                 ArrayRef<Type> types) {
+  Operation *yield = block.getTerminator();
+  if (yield->getNumOperands() != types.size())
+    return op->emitOpError("expected the body to yield ")
+           << types.size() << " value(s), but got " << yield->getNumOperands();
+  for (auto [index, type] : llvm::enumerate(types))
+    if (yield->getOperand(index).getType() != type)
+      return op->emitOpError("expected yielded value ")
+             << index << " to be " << type << ", but got "
+             << yield->getOperand(index).getType();
+  return success();
+}
+
+static LogicalResult verifyArguments(Operation *op, Block &block,
+                                     ArrayRef<Type> types) {
+  if (block.getNumArguments() != types.size())
+    return op->emitOpError("expected ")
+           << types.size() << " block arguments, but got "
+           << block.getNumArguments();
+  for (auto [index, type] : llvm::enumerate(types))
+    if (block.getArgument(index).getType() != type)
+      return op->emitOpError("expected block argument ")
+             << index << " to be " << type << ", but got "
+             << block.getArgument(index).getType();
+  return success();
+}
+
+/// Whether a vector runs along a fragment: same scope, and as many elements as
+/// the fragment has rows or columns.
+static bool alongside(VecType vec, FragType frag) {
+  return vec.getScope() == frag.getScope() &&
+         vec.getSize() ==
+             (vec.getAxis() == Axis::Row ? frag.getRows() : frag.getCols());
+}
+
+LogicalResult MapOp::verify() {
+  Type i32 = IntegerType::get(getContext(), 32);
+  SmallVector<Type> arguments = {i32, i32}, yielded;
+  FragType shape;
+  VecType vector;
+  bool partial = false, oneAxis = true;
+  auto note = [&](Type type) -> LogicalResult {
+    if (auto frag = dyn_cast<FragType>(type)) {
+      if (frag.getLayout() != Layout::Acc)
+        return emitOpError("expected acc fragments, but got ") << frag;
+      if (shape && (shape.getRows() != frag.getRows() ||
+                    shape.getCols() != frag.getCols() ||
+                    shape.getScope() != frag.getScope()))
+        return emitOpError("expected fragments of one shape and scope, but "
+                           "got ")
+               << shape << " and " << frag;
+      shape = frag;
+    }
+    return success();
+  };
+  for (Type type : getInputs().getTypes()) {
+    arguments.push_back(elementOf(type));
+    if (failed(note(type)))
+      return failure();
+    if (auto vec = dyn_cast<VecType>(type)) {
+      partial |= vec.getPartial();
+      oneAxis &= !vector || (vector.getAxis() == vec.getAxis() &&
+                             vector.getSize() == vec.getSize() &&
+                             vector.getScope() == vec.getScope());
+      vector = vec;
+    }
+  }
+  if (getNumResults() == 0)
+    return emitOpError("expected 1 result or more");
+  for (Type type : getResultTypes()) {
+    yielded.push_back(elementOf(type));
+    if (failed(note(type)))
+      return failure();
+  }
+  for (Type type : getInputs().getTypes())
+    if (auto vec = dyn_cast<VecType>(type);
+        vec && shape && !alongside(vec, shape))
+      return emitOpError("expected a vector along ")
+             << shape << ", but got " << vec;
+  for (Type type : getResultTypes()) {
+    auto vec = dyn_cast<VecType>(type);
+    if (!vec) {
+      if (partial)
+        return emitOpError("expected partial vectors to give partial results; "
+                           "complete them with tile_gpu.reduce first");
+      continue;
+    }
+    bool inputFrag =
+        llvm::any_of(getInputs().getTypes(), llvm::IsaPred<FragType>);
+    if (inputFrag || shape || !oneAxis ||
+        (vector && (vector.getAxis() != vec.getAxis() ||
+                    vector.getSize() != vec.getSize() ||
+                    vector.getScope() != vec.getScope())))
+      return emitOpError("expected a vector result from vectors of its own "
+                         "size and axis only, but got ")
+             << vec;
+    if (partial != vec.getPartial())
+      return emitOpError("expected partial vectors to give partial results; "
+                         "complete them with tile_gpu.reduce first");
+  }
+  if (failed(verifyArguments(*this, getBody().front(), arguments)))
+    return failure();
+  return verifyYield(*this, getBody().front(), yielded);
+}
+
+LogicalResult ReduceOp::verify() {
+  size_t n = getInputs().size();
+  if (n == 0 || getIdentities().size() != n || getNumResults() != n)
+    return emitOpError("expected as many identities and results as inputs (")
+           << n << "), but got " << getIdentities().size() << " and "
+           << getNumResults();
+  SmallVector<Type> elements, arguments;
+  for (auto [input, identity, result] :
+       llvm::zip_equal(getInputs().getTypes(), getIdentities().getTypes(),
+                       getResultTypes())) {
+    auto vec = cast<VecType>(result);
+    elements.push_back(vec.getElementType());
+    if (elementOf(input) != vec.getElementType() ||
+        identity != vec.getElementType())
+      return emitOpError("expected input, identity and result of one element "
+                         "type, but got ")
+             << elementOf(input) << ", " << identity << " and "
+             << vec.getElementType();
+    if (auto frag = dyn_cast<FragType>(input)) {
+      if (frag.getLayout() != Layout::Acc || !alongside(vec, frag))
+        return emitOpError("expected a vector along an acc fragment, but got ")
+               << frag << " to " << vec;
+      continue;
+    }
+    auto from = cast<VecType>(input);
+    if (!from.getPartial() || vec.getPartial() ||
+        from.getSize() != vec.getSize() || from.getAxis() != vec.getAxis() ||
+        from.getScope() != vec.getScope())
+      return emitOpError("expected a partial vector to become the complete one "
+                         "of its size and axis, but got ")
+             << from << " to " << vec;
+  }
+  arguments = elements;
+  arguments.append(elements);
+  if (failed(verifyArguments(*this, getBody().front(), arguments)))
+    return failure();
+  return verifyYield(*this, getBody().front(), elements);
+}
+
+LogicalResult MergeStatesOp::verify() {
+  MergeScope scope = getScope();
+  bool pair = scope == MergeScope::Pair, blocks = scope == MergeScope::Blocks;
+  bool counted = scope == MergeScope::Warps || scope == MergeScope::Cluster;
+  if (counted != getCount().has_value())
+    return emitOpError("expected count(n) with warps and cluster only");
+  int64_t count = getCount().value_or(1);
+  if (count <= 0)
+    return emitOpError("expected 1 state or more, but got ") << count;
+  if ((scope == MergeScope::Warps) != bool(getScratch()))
+    return emitOpError("expected scratch(...) with warps only");
+  if (blocks != bool(getWorkspace()) || blocks != bool(getTickets()) ||
+      blocks != bool(getPart()))
+    return emitOpError("expected workspace(...), tickets(...) and part(...) "
+                       "with blocks only");
+  if (blocks != bool(getLast()))
+    return emitOpError("expected a last result with blocks only");
+  size_t copies = pair ? 2 : 1;
+  if (getStats().size() % copies || getValues().size() % copies)
+    return emitOpError("expected two states with pair, but got ")
+           << getStats().size() << " statistic(s) and " << getValues().size()
+           << " value(s)";
+  size_t numStats = getStats().size() / copies;
+  size_t numValues = getValues().size() / copies;
+  if (getResults().size() != numStats + numValues)
+    return emitOpError("expected ")
+           << numStats + numValues << " results, but got "
+           << getResults().size();
+  SmallVector<Type> state, arguments, yielded;
+  llvm::append_range(state,
+                     TypeRange(getStats().getTypes()).take_front(numStats));
+  llvm::append_range(state,
+                     TypeRange(getValues().getTypes()).take_front(numValues));
+  if (pair && (TypeRange(getStats().getTypes()).drop_front(numStats) !=
+                   TypeRange(getStats().getTypes()).take_front(numStats) ||
+               TypeRange(getValues().getTypes()).drop_front(numValues) !=
+                   TypeRange(getValues().getTypes()).take_front(numValues)))
+    return emitOpError("expected both states to have the same types");
+  int64_t stateBytes = 0;
+  for (auto [from, to] : llvm::zip_equal(state, getResults().getTypes())) {
+    if (scopeOf(from) != scopeOf(state.front()))
+      return emitOpError("expected states of one scope");
+    if (auto vec = dyn_cast<VecType>(from)) {
+      stateBytes += vec.getSize() * 4;
+      if (vec.getPartial())
+        return emitOpError("expected complete vectors; reduce a partial one "
+                           "first");
+    }
+    auto frag = dyn_cast<FragType>(from);
+    if (frag)
+      stateBytes += frag.getRows() * frag.getCols() * 4;
+    if (from == to)
+      continue;
+    auto part = dyn_cast<FragType>(to);
+    if (scope != MergeScope::Warps || !frag || !part ||
+        part.getRows() * count != frag.getRows() ||
+        part != FragType::get(getContext(), part.getRows(), frag.getCols(),
+                              frag.getElementType(), frag.getLayout(),
+                              frag.getScope()))
+      return emitOpError("expected result ")
+             << from
+             << (scope == MergeScope::Warps
+                     ? " or, of a fragment, its rows split over the "
+                       "warps"
+                     : "")
+             << ", but got " << to;
+  }
+  if (getScratch() && getScratch().getType().getBytes() < count * stateBytes)
+    return emitOpError("expected a scratch tile of ")
+           << count * stateBytes << " bytes or more (" << count << " states of "
+           << stateBytes << "), but got " << getScratch().getType().getBytes();
+  for (Type type : TypeRange(getStats().getTypes()).take_front(numStats))
+    yielded.push_back(elementOf(type));
+  arguments = yielded;
+  arguments.append(yielded);
+  Type f32 = Float32Type::get(getContext());
+  yielded.append({f32, f32});
+  if (failed(verifyArguments(*this, getBody().front(), arguments)))
+    return failure();
+  return verifyYield(*this, getBody().front(), yielded);
+}
+
+//===----------------------------------------------------------------------===//
+// Global memory
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyGlobal(Operation *op, Type value, Type memory,
+                                  OperandRange indices) {
+  auto memref = cast<MemRefType>(memory);
+  if (int64_t(indices.size()) != memref.getRank())
+    return op->emitOpError("expected ")
+           << memref.getRank() << " indices, but got " << indices.size();
+  int64_t rank = isa<FragType>(value) ? 2 : 1;
+  if (memref.getRank() < rank)
+    return op->emitOpError("expected a tensor of rank ")
+           << rank << " or more, but got " << memref.getRank();
+  if (auto vec = dyn_cast<VecType>(value); vec && vec.getPartial())
+    return op->emitOpError("expected a vector that is not partial");
+  return success();
+}
+
+/// Memory may be narrower than registers (a store rounds), not wider.
+static LogicalResult verifyElements(Operation *op, Type value, Type memory) {
+  Type from = elementOf(value), to = cast<MemRefType>(memory).getElementType();
+  if (from == to || (from.isF32() && is16Bit(to)))
+    return success();
+  return op->emitOpError("expected memory of ")
+         << from << (from.isF32() ? ", bf16 or f16" : "") << ", but got " << to;
+}
+
+LogicalResult GlobalLoadOp::verify() {
+  if (failed(verifyGlobal(*this, getResult().getType(), getSource().getType(),
+                          getIndices())))
+    return failure();
+  return verifyElements(*this, getResult().getType(), getSource().getType());
+}
+
+LogicalResult GlobalStoreOp::verify() {
+  if (failed(verifyGlobal(*this, getValue().getType(),
+                          getDestination().getType(), getIndices())))
+    return failure();
+  return verifyElements(*this, getValue().getType(),
+                        getDestination().getType());
+}
+
+LogicalResult GlobalReduceOp::verify() {
+  if (failed(verifyGlobal(*this, getValue().getType(),
+                          getDestination().getType(), getIndices())))
+    return failure();
+  auto memory = cast<MemRefType>(getDestination().getType());
+  if (!elementOf(getValue().getType()).isF32() ||
+      !memory.getElementType().isF32())
+    return emitOpError("expected f32 values and memory, but got ")
+           << elementOf(getValue().getType()) << " and "
+           << memory.getElementType();
+  return success();
+}
+
+LogicalResult BulkStoreOp::verify() {
+  SmemType tile = getTile().getType();
+  SmemType box = getDestination().getType().getBox();
+  if (!tile.isContiguous())
+    return emitOpError("expected a tile whose bytes follow each other, but the "
+                       "panels of ")
+           << tile << " lie " << tile.getPitch()
+           << " rows apart; store each panel by itself";
+  if (tile.getRows() != box.getRows() || tile.getCols() != box.getCols() ||
+      tile.getElementType() != box.getElementType() ||
+      tile.getSwizzle() != box.getSwizzle() || tile.getTransposed() ||
+      tile.getBoxes() != 1)
+    return emitOpError("expected a tile of the map's box ")
+           << box << ", but got " << tile;
+  return success();
+}
+
+LogicalResult BulkReduceOp::verify() {
+  SmemType tile = getTile().getType();
+  auto memory = cast<MemRefType>(getDestination().getType());
+  if (!tile.getElementType().isF32() || !memory.getElementType().isF32())
+    return emitOpError("expected a tile and memory of f32, but got ")
+           << tile.getElementType() << " and " << memory.getElementType();
+  if (tile.getSwizzle() || tile.getTransposed())
+    return emitOpError("expected a plain tile, but got ") << tile;
+  if (int64_t(getIndices().size()) != memory.getRank())
+    return emitOpError("expected ")
+           << memory.getRank() << " indices, but got " << getIndices().size();
+  return success();
+}
+
+LogicalResult BulkWaitOp::verify() {
+  if (int64_t(getPending()) < 0)
+    return emitOpError("expected a number of pending copies, but got ")
+           << int64_t(getPending());
+  return success();
+}

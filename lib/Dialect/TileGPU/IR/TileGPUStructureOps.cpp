@@ -1,0 +1,356 @@
+//===- TileGPUStructureOps.cpp - Roles, schedules, rings ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/TileGPU/IR/TileGPUOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// RoleOp
+//===----------------------------------------------------------------------===//
+
+ParseResult RoleOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  StringRef keyword;
+  int64_t count = 0, registers = 0;
+  Builder &b = parser.getBuilder();
+  SMLoc loc;
+  if (parser.parseAttribute(name) || parser.getCurrentLocation(&loc) ||
+      parser.parseKeyword(&keyword))
+    return failure();
+  if (keyword != "warps" && keyword != "warpgroups")
+    return parser.emitError(loc,
+                            "expected warps(n) or warpgroups(n), but got '")
+           << keyword << "'";
+  if (parser.parseLParen() || parser.parseInteger(count) ||
+      parser.parseRParen())
+    return failure();
+  Properties &properties = result.getOrAddProperties<Properties>();
+  properties.name = name;
+  properties.scope = ScopeAttr::get(
+      b.getContext(), keyword == "warps" ? Scope::Warp : Scope::Warpgroup);
+  properties.count = b.getI64IntegerAttr(count);
+  if (succeeded(parser.parseOptionalKeyword("registers"))) {
+    if (parser.parseLParen() || parser.parseInteger(registers) ||
+        parser.parseRParen())
+      return failure();
+    properties.registers = b.getI64IntegerAttr(registers);
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  return parser.parseRegion(*result.addRegion());
+}
+
+void RoleOp::print(OpAsmPrinter &p) {
+  p << ' ' << getNameAttr()
+    << (getScope() == Scope::Warp ? " warps(" : " warpgroups(") << getCount()
+    << ')';
+  if (std::optional<uint64_t> registers = getRegisters())
+    p << " registers(" << *registers << ')';
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                     {"name", "scope", "count", "registers"});
+  p << ' ';
+  p.printRegion(getBody());
+}
+
+LogicalResult RoleOp::verify() {
+  using ::attn::TargetInfo;
+  auto func = cast<func::FuncOp>((*this)->getParentOp());
+  if (!func->hasAttr("tile_gpu.kernel"))
+    return emitOpError("expected to be in a function with the attribute "
+                       "tile_gpu.kernel");
+  if (int64_t(getCount()) <= 0)
+    return emitOpError("expected 1 warp or warpgroup or more, but got ")
+           << int64_t(getCount());
+  if (std::optional<uint64_t> registers = getRegisters())
+    if (int64_t(*registers) < TargetInfo::minRoleRegisters ||
+        *registers % TargetInfo::registerStep)
+      return emitOpError("expected registers to be a multiple of ")
+             << TargetInfo::registerStep << " from "
+             << TargetInfo::minRoleRegisters << " on, but got "
+             << int64_t(*registers);
+  Block &block = getBody().front();
+  if (block.getNumArguments() != 1 ||
+      !block.getArgument(0).getType().isSignlessInteger(32))
+    return emitOpError("expected one block argument of type i32, the number "
+                       "of the warp or warpgroup");
+  if (block.getTerminator()->getNumOperands())
+    return emitOpError("expected the body to yield nothing");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// SchedulerOp, ForeachOp
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyI32Arguments(Operation *op, Block &block,
+                                        unsigned count, StringRef names) {
+  bool ok = block.getNumArguments() >= count;
+  for (unsigned i = 0; ok && i < count; ++i)
+    ok = block.getArgument(i).getType().isSignlessInteger(32);
+  if (ok)
+    return success();
+  return op->emitOpError("expected i32 block arguments (") << names << ")";
+}
+
+LogicalResult SchedulerOp::verify() {
+  bool dynamic = getKind() == ScheduleKind::Dynamic;
+  if (dynamic != bool(getTickets()))
+    return emitOpError(dynamic
+                           ? "expected tickets(...) with a dynamic schedule"
+                           : "expected tickets(...) with a dynamic schedule "
+                             "only");
+  if (int64_t section = getSection().value_or(1); section <= 0)
+    return emitOpError("expected a section of 1 head or more, but got ")
+           << section;
+  Block &block = getKeys().front();
+  if (failed(verifyI32Arguments(*this, block, 4, "tile, head, batch, split")))
+    return failure();
+  if (block.getNumArguments() != 4)
+    return emitOpError("expected 4 block arguments, but got ")
+           << block.getNumArguments();
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield || yield.getNumOperands() != 2 ||
+      !llvm::all_of(yield.getOperandTypes(),
+                    [](Type t) { return t.isSignlessInteger(32); }))
+    return emitOpError("expected the body to yield the first key and the end "
+                       "of keys, both i32");
+  return success();
+}
+
+/// Block arguments of a foreach before the carried values.
+static constexpr unsigned numTileArguments = 6;
+
+SmallVector<Region *> ForeachOp::getLoopRegions() { return {&getBody()}; }
+MutableArrayRef<OpOperand> ForeachOp::getInitsMutable() {
+  return getInitialMutable();
+}
+Block::BlockArgListType ForeachOp::getRegionIterArgs() {
+  return getBody().front().getArguments().drop_front(numTileArguments);
+}
+std::optional<MutableArrayRef<OpOperand>> ForeachOp::getYieldedValuesMutable() {
+  return getBody().front().getTerminator()->getOpOperands();
+}
+std::optional<ResultRange> ForeachOp::getLoopResults() {
+  return (*this)->getResults();
+}
+
+LogicalResult ForeachOp::verify() {
+  Block &block = getBody().front();
+  if (failed(verifyI32Arguments(
+          *this, block, numTileArguments,
+          "tile, head, batch, split, first key, end of keys")))
+    return failure();
+  TypeRange carried =
+      TypeRange(block.getArgumentTypes()).drop_front(numTileArguments);
+  TypeRange inits(getInitial().getTypes());
+  Operation *yield = block.getTerminator();
+  if (carried != inits || TypeRange(yield->getOperandTypes()) != inits ||
+      TypeRange(getResultTypes()) != inits)
+    return emitOpError("expected initial values, carried block arguments, "
+                       "yielded values and results of the same types");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+LogicalResult RingCreateOp::verify() {
+  bool counted = getFill() != Fill::Tma;
+  if (counted != getProducers().has_value())
+    return emitOpError(counted ? "expected producers(warps) with this fill"
+                               : "expected no producers(...) with tma: its one "
+                                 "arrival announces the bytes");
+  if (getFill() == Fill::Exchange && getConsumers())
+    return emitOpError("expected no consumers(...) on an exchange ring: it has "
+                       "no empty barrier");
+  if (int64_t warps = getProducers().value_or(1); warps <= 0)
+    return emitOpError("expected 1 producing warp or more, but got ") << warps;
+  if (int64_t warps = getConsumers().value_or(1); warps <= 0)
+    return emitOpError("expected 1 consuming warp or more, but got ") << warps;
+  if (getFill() == Fill::Exchange && getRing().getType().getStages() < 2)
+    return emitOpError("expected an exchange ring of 2 slots or more, but got ")
+           << getRing().getType().getStages();
+  return success();
+}
+
+static LogicalResult inferTiles(ValueRange operands,
+                                SmallVectorImpl<Type> &types) {
+  auto ring =
+      operands.empty() ? RingType() : dyn_cast<RingType>(operands[0].getType());
+  if (!ring)
+    return failure();
+  types.append(ring.getTiles().begin(), ring.getTiles().end());
+  return success();
+}
+
+LogicalResult RingAcquireOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
+    OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  return inferTiles(operands, types);
+}
+LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *,
+                                           std::optional<Location>,
+                                           ValueRange operands, DictionaryAttr,
+                                           OpaqueProperties, RegionRange,
+                                           SmallVectorImpl<Type> &types) {
+  return inferTiles(operands, types);
+}
+LogicalResult RingViewSlotOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
+    OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  return inferTiles(operands, types);
+}
+
+/// The operation that made a ring, where it is in sight.
+static RingCreateOp createOf(Value ring) {
+  return ring.getDefiningOp<RingCreateOp>();
+}
+
+LogicalResult RingLoadOp::verify() {
+  SmemType tile = getTile().getType();
+  auto acquire = getTile().getDefiningOp<RingAcquireOp>();
+  if (!acquire)
+    return emitOpError("expected a tile of ring.acquire: its slot counts the "
+                       "copy");
+  RingCreateOp create = createOf(acquire.getRing());
+  Fill fill = create ? create.getFill() : Fill::Tma;
+  if (fill == Fill::Warps || fill == Fill::Exchange)
+    return emitOpError("expected a tma or cp_async ring, but got a ring that "
+                       "is filled by ")
+           << stringifyFill(fill);
+  if (getBox() && tile.getBoxes() == 1)
+    return emitOpError("expected box(...) with a tile of several boxes only");
+  if (auto map = dyn_cast<TensorMapType>(getSource().getType())) {
+    if (create && fill != Fill::Tma)
+      return emitOpError("expected a memref source on a cp_async ring, but got "
+                         "a tensor map");
+    SmemType box = map.getBox();
+    SmemType need = SmemType::get(
+        getContext(), tile.getBoxRows(), tile.getCols(), tile.getElementType(),
+        tile.getSwizzle(), 1, tile.getBoxRows(), false);
+    if (box != need)
+      return emitOpError("expected a tensor map with boxes of ")
+             << need << ", but got " << box;
+    if (tile.getBoxes() != 1 && !getBox())
+      return emitOpError("expected box(...): this tile has ")
+             << tile.getBoxes() << " boxes";
+    if (getRows())
+      return emitOpError("expected no rows(...) with a tensor map: it bounds "
+                         "the rows itself");
+    if (getIndices().size() < 2)
+      return emitOpError("expected 2 indices or more, but got ")
+             << getIndices().size();
+    return success();
+  }
+  auto memref = cast<MemRefType>(getSource().getType());
+  if (memref.getElementType() != tile.getElementType())
+    return emitOpError("expected a source of ")
+           << tile.getElementType() << ", but got " << memref.getElementType();
+  if (int64_t(getIndices().size()) != memref.getRank())
+    return emitOpError("expected ")
+           << memref.getRank() << " indices, but got " << getIndices().size();
+  if (fill == Fill::Tma && (tile.getRows() != 1 || getRows()))
+    return emitOpError("expected a tile of one row and no rows(...): from a "
+                       "memref, a tma ring copies contiguous bytes; use a "
+                       "tensor map for more rows");
+  return success();
+}
+
+LogicalResult RingCommitOp::verify() {
+  if (RingCreateOp create = createOf(getRing()))
+    if (create.getFill() == Fill::Tma || create.getFill() == Fill::Exchange)
+      return emitOpError(
+                 "expected a ring filled by cp_async or warps, but got ")
+             << stringifyFill(create.getFill())
+             << (create.getFill() == Fill::Tma
+                     ? ", which becomes full by its bytes"
+                     : ", which tile_gpu.exchange commits");
+  return success();
+}
+
+LogicalResult RingReleaseOp::verify() {
+  if (RingCreateOp create = createOf(getRing()))
+    if (!create.getConsumers())
+      return emitOpError("expected a ring with consumers(warps), whose empty "
+                         "barrier counts the release");
+  return success();
+}
+
+LogicalResult ExchangeOp::verify() {
+  if (RingCreateOp create = createOf(getRing()))
+    if (create.getFill() != Fill::Exchange)
+      return emitOpError("expected an exchange ring, but got a ring filled by ")
+             << stringifyFill(create.getFill());
+  SmemType tile = getRing().getType().getTiles().front();
+  FragType value = getValue().getType();
+  int64_t rows = getTransposed() ? value.getCols() : value.getRows();
+  int64_t cols = getTransposed() ? value.getRows() : value.getCols();
+  if (value.getElementType() != tile.getElementType())
+    return emitOpError("expected a fragment of ")
+           << tile.getElementType() << ", but got " << value.getElementType();
+  if (value.getLayout() == Layout::B)
+    return emitOpError("expected an acc or a fragment, but got b");
+  if (tile.getRows() % rows || tile.getCols() % cols)
+    return emitOpError("expected parts that divide the tile of ")
+           << tile.getRows() << "x" << tile.getCols() << ", but got " << rows
+           << "x" << cols;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers
+//===----------------------------------------------------------------------===//
+
+LogicalResult BarrierCreateOp::verify() {
+  int64_t warps = getWarps(), each = getEach();
+  if (warps <= 0 || each <= 0)
+    return emitOpError("expected 1 warp and 1 barrier or more, but got ")
+           << warps << " and " << each;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+LogicalResult TensorMapOp::verify() {
+  auto source = cast<MemRefType>(getSource().getType());
+  SmemType box = getMap().getType().getBox();
+  if (source.getRank() < 2 || source.getRank() > 4)
+    return emitOpError("expected a tensor of rank 2 to 4, but got ")
+           << source.getRank();
+  if (source.getElementType() != box.getElementType())
+    return emitOpError("expected boxes of ")
+           << source.getElementType() << ", but got " << box.getElementType();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(source.getStridesAndOffset(strides, offset)) ||
+      strides.back() != 1)
+    return emitOpError("expected unit stride in the last dimension");
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!kernel || !kernel->hasAttr("tile_gpu.kernel"))
+    return emitOpError("expected '")
+           << getKernel() << "' to be a tile_gpu.kernel in this module";
+  if (TypeRange(kernel.getArgumentTypes()) !=
+      TypeRange(getArguments().getTypes()))
+    return emitOpError("expected arguments of the types of '")
+           << getKernel() << "'";
+  return success();
+}

@@ -1,0 +1,320 @@
+//===- VerifyBudget.cpp - Kernels against the limits of the target --------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Registers are counted where the assembler will count them: the fragments
+// that are live after each operation, the accumulators of products in flight,
+// and the A fragments that those products still read. Vectors, counters and
+// addresses are covered by the target's reserve.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace attn {
+#define GEN_PASS_DEF_TILEVERIFYBUDGETPASS
+#include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using ::attn::TargetInfo;
+
+namespace {
+
+using LiveSet = llvm::SetVector<Value>;
+
+/// The widest point of a role.
+struct Peak {
+  int64_t registers = 0;
+  Operation *at = nullptr;
+  SmallVector<int64_t> parts; // Registers of each fragment live there.
+};
+
+} // namespace
+
+static int64_t registersOf(Value value) {
+  // A constant takes registers only as what it becomes.
+  if (value.getDefiningOp<FragFillOp>())
+    return 0;
+  if (auto frag = dyn_cast<FragType>(value.getType()))
+    return frag.getRegisters();
+  if (auto token = dyn_cast<TokenType>(value.getType()))
+    return token.getFragType().getRegisters();
+  return 0;
+}
+
+/// Notes the registers that are live after `op`.
+static void notePoint(const LiveSet &live, Operation *op, Peak &peak) {
+  LiveSet held = live;
+  // A product in flight keeps the A fragment that it reads.
+  for (Value value : live)
+    if (auto issue = value.getDefiningOp<MmaIssueOp>())
+      if (isa<FragType>(issue.getA().getType()))
+        held.insert(issue.getA());
+  SmallVector<int64_t> parts;
+  int64_t total = 0;
+  for (Value value : held)
+    if (int64_t registers = registersOf(value)) {
+      parts.push_back(registers);
+      total += registers;
+    }
+  // Blocks are walked backwards: the first of equals is the last one seen.
+  if (total && total >= peak.registers)
+    peak = {total, op, parts};
+}
+
+/// Walks a block backwards from the values live at its end.
+static void walkBackwards(Block &block, LiveSet live, Peak &peak) {
+  for (Operation &op : llvm::reverse(block)) {
+    // Results are held after the operation even if nothing reads them.
+    LiveSet after = live;
+    for (Value result : op.getResults())
+      after.insert(result);
+    notePoint(after, &op, peak);
+    for (Value result : op.getResults())
+      live.remove(result);
+    for (Region &region : op.getRegions()) {
+      if (isa<MapOp, ReduceOp, MergeStatesOp, SchedulerOp>(op))
+        break; // Bodies on scalars.
+      LiveSet inside = live;
+      // What a loop body reads from outside lives through all iterations.
+      getUsedValuesDefinedAbove(region, inside);
+      for (Block &nested : region)
+        walkBackwards(nested, inside, peak);
+    }
+    for (Region &region : op.getRegions())
+      getUsedValuesDefinedAbove(region, live);
+    for (Value operand : op.getOperands())
+      live.insert(operand);
+  }
+}
+
+namespace {
+
+class Budget {
+public:
+  Budget(func::FuncOp kernel, const TargetInfo &target, bool report)
+      : kernel(kernel), target(target), report(report) {}
+  LogicalResult run();
+
+private:
+  LogicalResult checkInstructions();
+  LogicalResult checkRegisters();
+  LogicalResult checkFragments(RoleOp role, int64_t registers);
+  LogicalResult checkSharedMemory();
+
+  func::FuncOp kernel;
+  const TargetInfo &target;
+  bool report;
+  int64_t threads = 0, sharedBytes = 0;
+};
+
+} // namespace
+
+LogicalResult Budget::run() {
+  if (failed(checkInstructions()) || failed(checkSharedMemory()) ||
+      failed(checkRegisters()))
+    return failure();
+  if (report)
+    mlir::emitRemark(kernel.getLoc())
+        << "kernel '" << kernel.getName() << "': " << threads << " of "
+        << target.maxThreads << " threads, " << sharedBytes << " of "
+        << target.sharedMemoryBytes << " bytes of shared memory";
+  return success();
+}
+
+LogicalResult Budget::checkInstructions() {
+  auto lacks = [&](Operation *op, StringRef what, StringRef instead) {
+    op->emitOpError("needs ")
+        << what << ", which " << target.name << " lacks; expected " << instead;
+    return WalkResult::interrupt();
+  };
+  bool wide =
+      llvm::is_contained(target.mmaShapes, ::attn::MmaShape::warpgroup());
+  WalkResult result = kernel.walk([&](Operation *op) {
+    if (isa<MmaIssueOp>(op) && !wide)
+      return lacks(op, "products of a warpgroup", "mma.sync");
+    if (auto ring = dyn_cast<RingCreateOp>(op))
+      if (ring.getFill() == Fill::Tma && !target.hasTensorCopy)
+        return lacks(op, "tensor copies", "a cp_async ring");
+    if (isa<BulkStoreOp, BulkReduceOp>(op) && !target.hasTensorCopy)
+      return lacks(op, "bulk copies", "global.store or global.reduce");
+    if (isa<LaunchDependentsOp, WaitDependenciesOp>(op) &&
+        !target.hasProgrammaticLaunch)
+      return lacks(op, "dependent launches", "launches in order");
+    if (auto role = dyn_cast<RoleOp>(op))
+      if (role.getRegisters() && !target.hasRoleRegisters)
+        return lacks(op, "registers(...) of a role", "an even share");
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult Budget::checkSharedMemory() {
+  // A swizzle pattern repeats every 8 rows, where tiles must start.
+  auto add = [&](SmemType tile) {
+    int64_t align = tile.getSwizzle() ? tile.getSwizzle() * 8 : 16;
+    sharedBytes = llvm::alignTo(sharedBytes, align) + tile.getBytes();
+  };
+  constexpr int64_t barrierBytes = 8;
+  int64_t barriers = 1, barrierMemory = 0;
+  kernel.walk([&](Operation *op) {
+    if (auto ring = dyn_cast<RingCreateOp>(op)) {
+      RingType type = ring.getRing().getType();
+      for (int64_t stage = 0; stage < type.getStages(); ++stage)
+        for (SmemType tile : type.getTiles())
+          add(tile);
+      barrierMemory += 2 * barrierBytes * type.getStages();
+    } else if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
+      add(alloc.getTile().getType());
+    } else if (auto barrier = dyn_cast<BarrierCreateOp>(op)) {
+      barriers += barrier.getEach();
+    } else if (auto schedule = dyn_cast<SchedulerOp>(op)) {
+      // One drawn item and its two barriers.
+      if (schedule.getKind() == ScheduleKind::Dynamic)
+        barrierMemory += 3 * barrierBytes;
+    }
+  });
+  sharedBytes = llvm::alignTo(sharedBytes, 16) + barrierMemory;
+  if (sharedBytes > target.sharedMemoryBytes)
+    return kernel.emitOpError("needs ")
+           << sharedBytes << " bytes of shared memory, but " << target.name
+           << " has " << target.sharedMemoryBytes;
+  if (barriers > target.namedBarriers)
+    return kernel.emitOpError("needs ")
+           << barriers << " hardware barriers, the block's own included, but "
+           << target.name << " has " << target.namedBarriers;
+  return success();
+}
+
+LogicalResult Budget::checkRegisters() {
+  auto roles = llvm::to_vector(kernel.getOps<RoleOp>());
+  // Warp roles fill warpgroups together, in order.
+  constexpr int64_t groupWarps =
+      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
+  int64_t groups = 0, asked = 0, openWarps = 0;
+  RoleOp first;
+  bool mixed = false;
+  for (RoleOp role : roles) {
+    int64_t registers = role.getRegisters().value_or(0);
+    mixed |= bool(role.getRegisters()) != bool(roles.front().getRegisters());
+    if (role.getScope() == Scope::Warpgroup) {
+      openWarps = 0;
+      groups += role.getCount();
+      asked += role.getCount() * registers;
+      continue;
+    }
+    for (int64_t warp = 0, end = role.getCount(); warp < end; ++warp) {
+      if (openWarps == 0) {
+        first = role;
+        ++groups;
+        asked += registers;
+        openWarps = groupWarps;
+      }
+      --openWarps;
+      if (role.getRegisters() != first.getRegisters()) {
+        InFlightDiagnostic diag = role.emitOpError(
+            "expected the registers of the role whose warpgroup it shares");
+        diag.attachNote(first.getLoc()) << "shared with this role";
+        return diag;
+      }
+    }
+  }
+  threads = groups * TargetInfo::warpgroupThreads;
+  if (roles.empty())
+    return kernel.emitOpError("expected 1 role or more");
+  if (threads > target.maxThreads)
+    return kernel.emitOpError("needs ")
+           << threads << " threads, but " << target.name << " has "
+           << target.maxThreads;
+  if (mixed)
+    return kernel.emitOpError("expected registers(...) on all roles or none");
+  int64_t share =
+      std::min(target.maxThreadRegisters, target.numRegisters / threads);
+  share = share / TargetInfo::registerStep * TargetInfo::registerStep;
+  if (asked * TargetInfo::warpgroupThreads > target.numRegisters)
+    return kernel.emitOpError("needs ")
+           << asked * TargetInfo::warpgroupThreads
+           << " registers for its roles, but " << target.name << " has "
+           << target.numRegisters;
+  for (RoleOp role : roles)
+    if (failed(checkFragments(role, role.getRegisters().value_or(share))))
+      return failure();
+  return success();
+}
+
+LogicalResult Budget::checkFragments(RoleOp role, int64_t registers) {
+  if (registers > target.maxThreadRegisters)
+    return role.emitOpError("asks for ")
+           << registers << " registers, but a thread of " << target.name
+           << " has at most " << target.maxThreadRegisters;
+  Peak peak;
+  walkBackwards(role.getBody().front(), LiveSet(), peak);
+  // A role without fragments is not bound by the reserve.
+  if (peak.registers && peak.registers + target.registerReserve > registers) {
+    InFlightDiagnostic diag = role.emitOpError("needs ");
+    llvm::interleave(peak.parts, diag, " + ");
+    if (peak.parts.size() > 1)
+      diag << " = " << peak.registers;
+    diag << " registers of live fragments and " << target.registerReserve
+         << " more, but has " << registers;
+    diag.attachNote(peak.at->getLoc()) << "live after this operation";
+    return diag;
+  }
+  if (report)
+    mlir::emitRemark(role.getLoc())
+        << "role '" << role.getName() << "': " << peak.registers
+        << " registers of live fragments, " << target.registerReserve
+        << " in reserve, of " << registers;
+  return success();
+}
+
+namespace {
+struct VerifyBudget
+    : public ::attn::impl::TileVerifyBudgetPassBase<VerifyBudget> {
+  using TileVerifyBudgetPassBase::TileVerifyBudgetPassBase;
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    ModuleOp module = getOperation();
+    auto kernels = llvm::to_vector(
+        llvm::make_filter_range(module.getOps<func::FuncOp>(), [](auto func) {
+          return func->hasAttr("tile_gpu.kernel");
+        }));
+    if (kernels.empty())
+      return;
+    auto name = module->getAttrOfType<StringAttr>("attn.target");
+    std::optional<TargetInfo> target;
+    if (name)
+      target = TargetInfo::get(name.getValue().str());
+    if (!target || target->isCpu()) {
+      InFlightDiagnostic diag = module.emitError(
+          "expected attn.target on the module to name a GPU (");
+      bool comma = false;
+      for (const std::string &known : TargetInfo::names())
+        if (auto info = TargetInfo::get(known); info && !info->isCpu()) {
+          diag << (comma ? ", " : "") << known;
+          comma = true;
+        }
+      diag << "), but got ";
+      if (name)
+        diag << name;
+      else
+        diag << "none";
+      return signalPassFailure();
+    }
+    for (func::FuncOp kernel : kernels)
+      if (failed(Budget(kernel, *target, report).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,174 @@
+// RUN: attn-opt %s | attn-opt | FileCheck %s
+// RUN: attn-opt %s --mlir-print-op-generic | attn-opt | FileCheck %s
+
+// The operations one by one; whole kernels are in kernels/.
+
+// CHECK-LABEL: func.func private @types
+// CHECK-SAME: !tile_gpu.frag<64x128xf32, acc>
+// CHECK-SAME: !tile_gpu.frag<16x64xbf16, a, warp>
+// CHECK-SAME: !tile_gpu.frag<64x8xf16, b, warp>
+// CHECK-SAME: !tile_gpu.vec<64xf32, row>
+// CHECK-SAME: !tile_gpu.vec<8xf32, col, warp, partial>
+// CHECK-SAME: !tile_gpu.smem<64x64xbf16 swizzle 128 pitch 128>
+// CHECK-SAME: !tile_gpu.smem<128x64xbf16 swizzle 128 boxes 2 transposed>
+// CHECK-SAME: !tile_gpu.ring<2, 64x128xbf16 swizzle 128, 1x64xf32>
+// CHECK-SAME: !tile_gpu.token<64x256xf32>
+// CHECK-SAME: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+// CHECK-SAME: !tile_gpu.barrier
+// CHECK-SAME: !tile_gpu.schedule
+func.func private @types(
+    !tile_gpu.frag<64x128xf32, acc>, !tile_gpu.frag<16x64xbf16, a, warp>,
+    !tile_gpu.frag<64x8xf16, b, warp>, !tile_gpu.vec<64xf32, row>,
+    !tile_gpu.vec<8xf32, col, warp, partial>,
+    !tile_gpu.smem<64x64xbf16 swizzle 128 pitch 128>,
+    !tile_gpu.smem<128x64xbf16 swizzle 128 boxes 2 transposed>,
+    !tile_gpu.ring<2, 64x128xbf16 swizzle 128, 1x64xf32>,
+    !tile_gpu.token<64x256xf32>, !tile_gpu.tensor_map<64x64xbf16 swizzle 128>,
+    !tile_gpu.barrier, !tile_gpu.schedule)
+
+// A pitch that says nothing is not printed.
+// CHECK-LABEL: func.func private @own_pitch
+// CHECK-SAME: !tile_gpu.smem<64x64xbf16 swizzle 128>)
+func.func private @own_pitch(!tile_gpu.smem<64x64xbf16 swizzle 128 pitch 64>)
+
+// Two warpgroups take turns; without `each` a barrier has no member.
+// CHECK-LABEL: func.func @barriers
+func.func @barriers() attributes {tile_gpu.kernel} {
+  // CHECK: %[[TURNS:.*]] = tile_gpu.barrier.create warps(8) each(2)
+  %turns = tile_gpu.barrier.create warps(8) each(2)
+  // CHECK: %[[ALL:.*]] = tile_gpu.barrier.create warps(8)
+  %all = tile_gpu.barrier.create warps(8)
+  // CHECK: tile_gpu.role "pair" warpgroups(2) registers(240)
+  tile_gpu.role "pair" warpgroups(2) registers(240) {
+  ^bb0(%wg: i32):
+    // CHECK: tile_gpu.turn.wait %[[TURNS]][%[[WG:.*]]]
+    tile_gpu.turn.wait %turns[%wg]
+    // CHECK: tile_gpu.turn.pass %[[TURNS]][%[[WG]]]
+    tile_gpu.turn.pass %turns[%wg]
+    // CHECK: tile_gpu.barrier.sync %[[ALL]]
+    tile_gpu.barrier.sync %all
+    tile_gpu.yield
+  }
+  return
+}
+
+// Schedules: one block for each item, or blocks that take every n-th.
+// CHECK-LABEL: func.func @schedules
+func.func @schedules(%n: i32, %h: i32, %b: i32) attributes {tile_gpu.kernel} {
+  %zero = arith.constant 0 : i32
+  // CHECK: tile_gpu.scheduler grid in_order tiles
+  %grid = tile_gpu.scheduler grid in_order tiles(%n) heads(%h) batch(%b) {
+  ^bb0(%tile: i32, %head: i32, %bb: i32, %split: i32):
+    tile_gpu.yield %zero, %n : i32, i32
+  }
+  // CHECK: tile_gpu.scheduler static longest_first section(8) tiles
+  %static = tile_gpu.scheduler static longest_first section(8)
+      tiles(%n) heads(%h) batch(%b) splits(%n) {
+  ^bb0(%tile: i32, %head: i32, %bb: i32, %split: i32):
+    tile_gpu.yield %zero, %tile : i32, i32
+  }
+  tile_gpu.role "one" warps(1) {
+  ^bb0(%warp: i32):
+    // CHECK: tile_gpu.foreach %{{.*}} lead {
+    tile_gpu.foreach %grid lead {
+    ^bb0(%tile: i32, %head: i32, %bb: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    // CHECK: tile_gpu.foreach %{{.*}} lead iter_args(%{{.*}} : i32) {
+    %c = tile_gpu.foreach %static lead iter_args(%zero : i32) {
+    ^bb0(%tile: i32, %head: i32, %bb: i32, %split: i32, %lo: i32, %hi: i32, %k: i32):
+      tile_gpu.yield %k : i32
+    // CHECK: } -> i32
+    } -> i32
+    tile_gpu.yield
+  }
+  return
+}
+
+// The last block of a split to arrive combines it: no second kernel.
+// CHECK-LABEL: func.func @last_arriver
+func.func @last_arriver(%m: !tile_gpu.vec<64xf32, row>,
+    %o: !tile_gpu.frag<64x64xf32, acc>, %ws: memref<?x?xf32>,
+    %count: memref<?xi32>, %item: i32, %part: i32, %parts: i32)
+    -> (!tile_gpu.frag<64x64xf32, acc>, i1) {
+  // CHECK: tile_gpu.merge_states blocks stats(%{{.*}}) values(%{{.*}}) workspace(%{{.*}} : memref<?x?xf32>) tickets(%{{.*}}[%{{.*}}] : memref<?xi32>) part(%{{.*}} of %{{.*}})
+  %m1, %o1, %last = tile_gpu.merge_states blocks
+      stats(%m : !tile_gpu.vec<64xf32, row>)
+      values(%o : !tile_gpu.frag<64x64xf32, acc>)
+      workspace(%ws : memref<?x?xf32>) tickets(%count[%item] : memref<?xi32>)
+      part(%part of %parts) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    %da = arith.subf %a, %c : f32
+    %db = arith.subf %b, %c : f32
+    %fa = math.exp2 %da : f32
+    %fb = math.exp2 %db : f32
+    tile_gpu.yield %c, %fa, %fb : f32, f32, f32
+  // CHECK: } -> !tile_gpu.vec<64xf32, row>, !tile_gpu.frag<64x64xf32, acc> last i1
+  } -> !tile_gpu.vec<64xf32, row>, !tile_gpu.frag<64x64xf32, acc> last i1
+  return %o1, %last : !tile_gpu.frag<64x64xf32, acc>, i1
+}
+
+// Blocks of a cluster; the plain sum has no statistic that matters.
+// CHECK-LABEL: func.func @cluster
+func.func @cluster(%m: !tile_gpu.vec<64xf32, row>,
+    %o: !tile_gpu.frag<64x64xf32, acc>) -> !tile_gpu.frag<64x64xf32, acc> {
+  %one = arith.constant 1.0 : f32
+  // CHECK: tile_gpu.merge_states cluster {{.*}} count(2)
+  %m1, %o1 = tile_gpu.merge_states cluster
+      stats(%m : !tile_gpu.vec<64xf32, row>)
+      values(%o : !tile_gpu.frag<64x64xf32, acc>) count(2) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %a, %one, %one : f32, f32, f32
+  } -> !tile_gpu.vec<64xf32, row>, !tile_gpu.frag<64x64xf32, acc>
+  return %o1 : !tile_gpu.frag<64x64xf32, acc>
+}
+
+// Adding a gradient to memory from registers, no warp to spare for it.
+// CHECK-LABEL: func.func @reduce_from_registers
+func.func @reduce_from_registers(%dq: !tile_gpu.frag<64x64xf32, acc>,
+    %dQ: memref<?x?xf32>, %row: i32, %rows: i32) {
+  %c0 = arith.constant 0 : i32
+  // CHECK: tile_gpu.global.reduce %{{.*}}, %{{.*}}[%{{.*}}] rows(%{{.*}}) : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+  tile_gpu.global.reduce %dq, %dQ[%row, %c0] rows(%rows)
+      : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+  return
+}
+
+// stmatrix: as it is, and transposed through the view of the tile.
+// CHECK-LABEL: func.func @stores
+func.func @stores(%f: !tile_gpu.frag<64x128xbf16, acc>,
+    %t: !tile_gpu.smem<128x64xbf16 swizzle 128>,
+    %u: !tile_gpu.smem<64x128xbf16 swizzle 128>) {
+  // CHECK: tile_gpu.smem.transpose %{{.*}} : <128x64xbf16 swizzle 128>
+  %tT = tile_gpu.smem.transpose %t : !tile_gpu.smem<128x64xbf16 swizzle 128>
+  // CHECK: tile_gpu.frag.store %{{.*}} : <64x128xbf16, acc>, <64x128xbf16 swizzle 128 transposed>
+  tile_gpu.frag.store %f, %tT : !tile_gpu.frag<64x128xbf16, acc>,
+      !tile_gpu.smem<64x128xbf16 swizzle 128 transposed>
+  // CHECK: tile_gpu.frag.store %{{.*}} : <64x128xbf16, acc>, <64x128xbf16 swizzle 128>
+  tile_gpu.frag.store %f, %u : !tile_gpu.frag<64x128xbf16, acc>,
+      !tile_gpu.smem<64x128xbf16 swizzle 128>
+  return
+}
+
+// Several reductions in one pass; rows of a fragment, then its columns.
+// CHECK-LABEL: func.func @reductions
+func.func @reductions(%s: !tile_gpu.frag<64x128xf32, acc>)
+    -> (!tile_gpu.vec<64xf32, row>, !tile_gpu.vec<64xf32, row>,
+        !tile_gpu.vec<128xf32, col>) {
+  %zero = arith.constant 0.0 : f32
+  // CHECK: tile_gpu.reduce ins(%{{.*}}, %{{.*}} : {{.*}}) identity(%{{.*}}, %{{.*}} : f32, f32)
+  %r:2 = tile_gpu.reduce ins(%s, %s : !tile_gpu.frag<64x128xf32, acc>, !tile_gpu.frag<64x128xf32, acc>) identity(%zero, %zero : f32, f32) {
+  ^bb0(%a0: f32, %a1: f32, %b0: f32, %b1: f32):
+    %x = arith.addf %a0, %b0 : f32
+    %y = arith.maximumf %a1, %b1 : f32
+    tile_gpu.yield %x, %y : f32, f32
+  } -> !tile_gpu.vec<64xf32, row>, !tile_gpu.vec<64xf32, row>
+  // CHECK: -> !tile_gpu.vec<128xf32, col>
+  %c = tile_gpu.reduce ins(%s : !tile_gpu.frag<64x128xf32, acc>) identity(%zero : f32) {
+  ^bb0(%a: f32, %b: f32):
+    %x = arith.addf %a, %b : f32
+    tile_gpu.yield %x : f32
+  } -> !tile_gpu.vec<128xf32, col>
+  return %r#0, %r#1, %c : !tile_gpu.vec<64xf32, row>, !tile_gpu.vec<64xf32, row>, !tile_gpu.vec<128xf32, col>
+}

@@ -1,0 +1,689 @@
+// RUN: attn-opt %s --tile-verify-async --split-input-file --verify-diagnostics
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @never_waited(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-error @below {{has a token that is never waited for; expected one mma.wait}}
+    %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @waited_twice(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-error @below {{has a token with several uses; expected one, by an mma.wait or a loop that carries it}}
+    %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    %q = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// ptxas deletes a product whose accumulator nobody reads.
+func.func @never_read(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    // expected-error @below {{gives an accumulator that is never read; expected a use (the assembler deletes such products)}}
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @accumulator_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-note @below {{product issued here}}
+    %t = tile_gpu.mma.issue %s, %s acc(%f) : !half, !half -> !t
+    // expected-error @below {{uses an accumulator that a product has taken; expected the result of its mma.wait}}
+    tile_gpu.global.store %f, %m[%c0, %c0] : !c, memref<?x?xf32>
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// The wait gives new values to the same registers: the old ones are gone.
+func.func @accumulator_after_wait(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-note @below {{product issued here}}
+    %t = tile_gpu.mma.issue %s, %s acc(%f) : !half, !half -> !t
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    // expected-error @below {{uses an accumulator that a product has taken; expected the result of its mma.wait}}
+    tile_gpu.global.store %f, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @fragment_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %a = tile_gpu.frag.convert %f : !c -> !a
+    // expected-note @below {{product issued here}}
+    %t = tile_gpu.mma.issue %a, %s : !a, !half -> !t
+    // expected-error @below {{uses an A fragment that a product in flight reads; expected the product's mma.wait before}}
+    tile_gpu.frag.store %a, %s : !a, !half
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// P of the next tile packed before P V of this one has ended: it gets the
+// registers that the product reads (C7513).
+func.func @next_fragment_too_early(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %a0 = tile_gpu.frag.convert %f : !c -> !a
+    %z = arith.constant 0.0 : f32
+    %o0 = tile_gpu.frag.fill %z : f32 -> !c
+    %o:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %a0, %acc = %o0) -> (!a, !c) : i32 {
+      // expected-note @below {{product issued here}}
+      %t = tile_gpu.mma.issue %a, %s acc(%acc) : !a, !half -> !t
+      // expected-error @below {{computes the next iteration's A fragment while a product reads this one's; expected it after the product's mma.wait}}
+      %a1 = tile_gpu.frag.convert %f : !c -> !a
+      %acc1 = tile_gpu.mma.wait %t pending(0) : !t
+      scf.yield %a1, %acc1 : !a, !c
+    }
+    tile_gpu.global.store %o#1, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// The scores of the next tile in flight over the back edge (C7514).
+func.func @fresh_over_back_edge(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %t0 = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    %tn = scf.for %i = %c0 to %n step %c1 iter_args(%tk = %t0) -> (!t) : i32 {
+      %r = tile_gpu.mma.wait %tk pending(0) : !t
+      tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+      // expected-error @below {{starts from zero and is in flight across the end of the loop body; expected its mma.wait before the end (the assembler serialises such products)}}
+      %t1 = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+      scf.yield %t1 : !t
+    }
+    %r = tile_gpu.mma.wait %tn pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @too_many_pending(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %x = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    %y = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    // expected-error @below {{expected at most 1 pending, the products issued after the last one waited for here, but got 2}}
+    %r = tile_gpu.mma.wait %x pending(2) : !t
+    %r2 = tile_gpu.mma.wait %y pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.global.store %r2, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// Products end in order: one pending may be the very one waited for.
+func.func @wait_for_the_younger(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %x = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    %y = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    // expected-error @below {{expected at most 0 pending, the products issued after the last one waited for here, but got 1}}
+    %r = tile_gpu.mma.wait %y pending(1) : !t
+    %r2 = tile_gpu.mma.wait %x pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.global.store %r2, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @open_at_loop_end(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      // expected-error @below {{has a token that is never waited for; expected one mma.wait}}
+      %x = tile_gpu.mma.issue %s, %s acc(%f) : !half, !half -> !t
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @wait_inside_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %x = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      // expected-error @below {{waits for a product issued outside this loop or branch; expected the loop to carry the token, or the wait outside}}
+      %r = tile_gpu.mma.wait %x pending(0) : !t
+      tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @wait_in_one_branch(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %x = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    %some = arith.cmpi sgt, %n, %c0 : i32
+    scf.if %some {
+      // expected-error @below {{waits for a product issued outside this loop or branch; expected the loop to carry the token, or the wait outside}}
+      %r = tile_gpu.mma.wait %x pending(0) : !t
+      tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @accumulator_from_outside(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      // expected-error @below {{takes an accumulator from outside the loop in every iteration; expected the loop to carry it}}
+      %x = tile_gpu.mma.issue %s, %s acc(%f) : !half, !half -> !t
+      %r = tile_gpu.mma.wait %x pending(0) : !t
+      tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @unstructured_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    scf.while : () -> () {
+      // expected-error @below {{expected asynchronous products in scf.for, scf.if and tile_gpu.foreach only, but got scf.while}}
+      %x = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+      %r = tile_gpu.mma.wait %x pending(0) : !t
+      tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+      %some = arith.cmpi sgt, %n, %c0 : i32
+      scf.condition(%some)
+    } do {
+      scf.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @release_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %k = tile_gpu.ring.wait %ring[%c0] : !ring
+    // expected-note @below {{product issued here}}
+    %t = tile_gpu.mma.issue %k, %k : !half, !half -> !t
+    // expected-error @below {{releases a slot that a product in flight reads; expected the product's mma.wait before}}
+    tile_gpu.ring.release %ring[%c0] : !ring
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @release_unwaited(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-error @below {{expected a ring.wait or ring.view of the same counter before}}
+    tile_gpu.ring.release %ring[%c0] : !ring
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @read_after_release(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %k = tile_gpu.ring.wait %ring[%c0] : !ring
+    // expected-note @below {{released here}}
+    tile_gpu.ring.release %ring[%c0] : !ring
+    // expected-error @below {{uses a slot after its release}}
+    %t = tile_gpu.mma.issue %k, %k : !half, !half -> !t
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// mbarrier.arrive overtakes ldmatrix: a race that only repeats show.
+func.func @release_overtakes_ldmatrix(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %q: !tile_gpu.frag<64x8xbf16, b, warp>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  tile_gpu.role "four" warps(4) {
+  ^bb0(%wg: i32):
+    %tile = tile_gpu.ring.wait %ring[%c0] : !ring
+    %k = tile_gpu.smem.slice %tile[%c0, %c0] : !half -> !tile_gpu.smem<16x64xbf16 swizzle 128 pitch 64>
+    // expected-note @below {{read here}}
+    %s = tile_gpu.mma.sync %k, %q, %z : !tile_gpu.smem<16x64xbf16 swizzle 128 pitch 64>, !tile_gpu.frag<64x8xbf16, b, warp> -> !tile_gpu.frag<16x8xf32, acc, warp>
+    // expected-error @below {{may overtake a read of the slot into registers; expected after(...) to name a value computed from it}}
+    tile_gpu.ring.release %ring[%c0] : !ring
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// Naming a value that the read does not reach is no dependence.
+func.func @release_after_another(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %q: !tile_gpu.frag<64x8xbf16, b, warp>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  tile_gpu.role "four" warps(4) {
+  ^bb0(%wg: i32):
+    %tile = tile_gpu.ring.wait %ring[%c0] : !ring
+    %k = tile_gpu.smem.slice %tile[%c0, %c0] : !half -> !tile_gpu.smem<16x64xbf16 swizzle 128 pitch 64>
+    // expected-note @below {{read here}}
+    %s = tile_gpu.mma.sync %k, %q, %z : !tile_gpu.smem<16x64xbf16 swizzle 128 pitch 64>, !tile_gpu.frag<64x8xbf16, b, warp> -> !tile_gpu.frag<16x8xf32, acc, warp>
+    // expected-error @below {{may overtake a read of the slot into registers; expected after(...) to name a value computed from it}}
+    tile_gpu.ring.release %ring[%c0] after(%z : !tile_gpu.frag<16x8xf32, acc, warp>) : !ring
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @release_under_copy(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %dq = tile_gpu.ring.create warps producers(4) consumers(1) : !tile_gpu.ring<1, 64x64xf32>
+  tile_gpu.role "reduce" warps(1) {
+  ^bb0(%wg: i32):
+    %d = tile_gpu.ring.wait %dq[%c0] : !tile_gpu.ring<1, 64x64xf32>
+    // expected-note @below {{copy started here}}
+    tile_gpu.bulk.reduce %d, %m[%c0, %c0] : !tile_gpu.smem<64x64xf32>, memref<?x?xf32>
+    // expected-error @below {{releases a slot that a bulk copy reads; expected bulk.wait before}}
+    tile_gpu.ring.release %dq[%c0] : !tile_gpu.ring<1, 64x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// Shared memory is another block's when this one has ended.
+func.func @end_under_copy(%o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-error @below {{may still read its tile when the role ends; expected bulk.wait before}}
+    tile_gpu.bulk.store %s, %o[%c0, %c0] : !half, !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// The copy of one iteration and the store of the next.
+func.func @write_under_copy(%f: !a, %n: i32, %o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      // expected-error @below {{writes a tile that a bulk copy reads; expected bulk.wait before}}
+      tile_gpu.frag.store %f, %s : !a, !half
+      // expected-note @below {{copy started here}}
+      tile_gpu.bulk.store %s, %o[%c0, %c0] : !half, !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @write_under_product(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-note @below {{product issued here}}
+    %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    // expected-error @below {{writes a tile that a product in flight reads; expected its mma.wait before}}
+    tile_gpu.smem.clear_rows %s from(%n) : !half
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @exchange_too_early(%f: !a, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ds = tile_gpu.ring.create exchange producers(4) : !ring
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.exchange %f, %ds[%c0] at(%c0, %c0) : !a, !ring
+    %s = tile_gpu.ring.wait %ds[%c0] : !ring
+    %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    // expected-error @below {{expected at most 0 product(s) in flight that read this ring of 2 slots, but got 1; wait for them first, or give the ring more slots}}
+    tile_gpu.exchange %f, %ds[%c1] at(%c0, %c0) : !a, !ring
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// The empty barrier would wait for ever.
+func.func @arrivals(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  // expected-error @below {{expects releases of 8 warps, but the roles that release it have 4}}
+  %ring = tile_gpu.ring.create tma consumers(8) : !ring
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %k = tile_gpu.ring.wait %ring[%c0] : !ring
+    tile_gpu.ring.release %ring[%c0] : !ring
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @two_leads(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  // expected-error @below {{expected one foreach of this schedule to lead, but got 2}}
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%t: i32, %h: i32, %b: i32, %x: i32):
+    tile_gpu.yield %c0, %n : i32, i32
+  }
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%t: i32, %h: i32, %b: i32, %x: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.foreach %s lead {
+    ^bb0(%t: i32, %h: i32, %b: i32, %x: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
