@@ -9,7 +9,9 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -165,8 +167,47 @@ public:
   std::vector<std::pair<Value, std::pair<StringRef, unsigned>>> lengths,
       offsets;
   std::vector<unsigned> scopes;
+  /// (value, dimension) pairs that regions index, and the dimension that the
+  /// index ranges over; no name: an index that is clamped.
+  struct Indexed {
+    Value value;
+    int64_t dim;
+    StringRef name;
+    unsigned scope;
+  };
+  std::vector<Indexed> indexed;
 
 private:
+  /// Reads off a region which positions index its captures.
+  void addCaptures(Region &region, ValueRange captures, unsigned numPositions,
+                   bool packed, unsigned scope) {
+    if (region.empty())
+      return;
+    static constexpr StringRef positions[] = {"b", "hq", "sq", "sk"};
+    unsigned firstCapture = region.getNumArguments() - captures.size();
+    for (auto extract : region.front().getOps<tensor::ExtractOp>()) {
+      auto tensor = dyn_cast<BlockArgument>(extract.getTensor());
+      if (!tensor || tensor.getArgNumber() < firstCapture)
+        continue;
+      Value capture = captures[tensor.getArgNumber() - firstCapture];
+      for (auto [d, index] : llvm::enumerate(extract.getIndices())) {
+        Value position = index;
+        if (auto cast = position.getDefiningOp<arith::IndexCastOp>())
+          position = cast.getIn();
+        auto argument = dyn_cast<BlockArgument>(position);
+        StringRef name;
+        if (argument) {
+          unsigned which =
+              argument.getArgNumber() - (firstCapture - numPositions);
+          // Within packed tensors only heads have one size for all.
+          if (which < numPositions && (!packed || which == 1))
+            name = positions[which];
+        }
+        indexed.push_back({capture, int64_t(d), name, scope});
+      }
+    }
+  }
+
   void bindAll(Value value, ArrayRef<StringRef> names, unsigned scope) {
     for (auto [i, name] : llvm::enumerate(names))
       dims.bind(value, i, name, scope);
@@ -236,6 +277,8 @@ private:
         int64_t dim = type.getRank() - 1 - i;
         if (type.getDimSize(dim) != 1 && !packed)
           dims.bind(value, dim, batched[3 - i], scope);
+        else if (packed)
+          indexed.push_back({value, dim, "", scope});
       }
     }
     if (Value alibi = op.getAlibi()) {
@@ -247,6 +290,8 @@ private:
     dims.bind(op.getSinks(), 0, "hq", scope);
     bindLengths(op.getLengths(), op.getCuQ(), op.getCuK(), scope);
     bindRows(op->getResults(), packed, 0, scope);
+    addCaptures(op.getScore(), op.getCaptures(), 4, packed, scope);
+    addCaptures(op.getMask(), op.getCaptures(), 4, packed, scope);
   }
 
   void addReduction(Operation *op, mlir::attn::ReductionOpInterface reduction) {
@@ -258,6 +303,12 @@ private:
                 reduction.getPackedKeys(), scope);
     bindRows(op->getResults(), packed, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
              scope);
+    ValueRange captures = reduction.getCaptureOperands();
+    addCaptures(reduction.getScoreBody(), captures, 4, packed, scope);
+    addCaptures(reduction.getMaskBody(), captures, 4, packed, scope);
+    addCaptures(reduction.getInitBody(), captures, 3, packed, scope);
+    if (auto aggregate = dyn_cast<mlir::attn::AggregateOp>(op))
+      addCaptures(aggregate.getFinalize(), captures, 3, packed, scope);
   }
 
   void bindLengths(Value keyLengths, Value cuQ, Value cuK, unsigned scope) {
@@ -290,6 +341,9 @@ static DictionaryAttr encode(MLIRContext *context, const ArgInfo &info) {
   SmallVector<StringRef> dims(info.dims.begin(), info.dims.end());
   if (!dims.empty())
     attrs.append("dims", b.getStrArrayAttr(dims));
+  SmallVector<StringRef> atLeast(info.atLeast.begin(), info.atLeast.end());
+  if (!atLeast.empty())
+    attrs.append("at_least", b.getStrArrayAttr(atLeast));
   if (info.isOutput)
     attrs.append("output", b.getUnitAttr());
   if (!info.elementsUpTo.empty())
@@ -312,6 +366,10 @@ static void decode(DictionaryAttr attrs, ArgInfo &info) {
   text("elements_up_to", info.elementsUpTo);
   text("offsets_up_to", info.offsetsUpTo);
   info.isOutput |= attrs.contains("output");
+  if (auto names = attrs.getAs<ArrayAttr>("at_least"))
+    for (Attribute name : names)
+      if (auto text = dyn_cast<StringAttr>(name))
+        info.atLeast.push_back(text.getValue().str());
   if (auto dims = attrs.getAs<ArrayAttr>("dims"))
     for (auto [i, dim] : llvm::enumerate(dims))
       if (i < info.dims.size())
@@ -357,6 +415,16 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
     for (auto &[value, dim] : rules.offsets)
       if (value == arg)
         info.offsetsUpTo = rules.dims.name(dim.first, dim.second);
+    for (const ShapeRules::Indexed &use : rules.indexed) {
+      if (use.value != arg || use.dim >= getRank(arg.getType()))
+        continue;
+      info.atLeast.resize(getRank(arg.getType()));
+      std::string &least = info.atLeast[use.dim];
+      std::string name =
+          use.name.empty() ? "1" : rules.dims.name(use.name, use.scope);
+      if (!llvm::is_contained(llvm::split(least, ' '), name))
+        least += (least.empty() ? "" : " ") + name;
+    }
     function.setArgAttr(arg.getArgNumber(), kArg, encode(context, info));
   }
   auto ret = dyn_cast<func::ReturnOp>(function.front().getTerminator());

@@ -7,6 +7,8 @@
 
 #include "attn/Compiler/Invoke.h"
 
+#include <sstream>
+
 using namespace attn;
 using namespace attn::support;
 
@@ -161,6 +163,25 @@ static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
   return success();
 }
 
+/// Captures that regions index by position hold an element for each.
+static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
+                            const SeenSizes &seen) {
+  for (size_t i = 0; i < info.atLeast.size() && i < tensor.shape.size(); ++i) {
+    std::istringstream names(info.atLeast[i]);
+    for (std::string name; names >> name;) {
+      auto bound = seen.find(name);
+      int64_t least = bound == seen.end() ? 1 : bound->second.size;
+      if (tensor.shape[i] < least)
+        return fail(quote(info) + " to have a size of at least " +
+                        (bound == seen.end() ? "" : name + " = ") +
+                        std::to_string(least) + " in dimension " +
+                        std::to_string(i) + ", which regions index",
+                    "shape " + printSizes(tensor.shape));
+    }
+  }
+  return success();
+}
+
 static Status checkAllInputs(const EntryInfo &entry,
                              const std::vector<TensorArg> &inputs,
                              SeenSizes &seen) {
@@ -183,6 +204,9 @@ static Status checkAllInputs(const EntryInfo &entry,
   }
   for (size_t i = 0; i < inputs.size(); ++i)
     if (Status ok = checkElements(entry.args[i], inputs[i], seen); !ok)
+      return ok;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (Status ok = checkCaptures(entry.args[i], inputs[i], seen); !ok)
       return ok;
   return success();
 }

@@ -58,6 +58,10 @@ struct ArgInfo {
   /// A name for each dimension ("sq"), equal where sizes must be equal; empty
   /// where a dimension is bound to no other.
   std::vector<std::string> dims;
+  /// For each dimension others that it must not be smaller than, or "1",
+  /// separated by spaces; empty where any size will do. May be shorter than
+  /// the shape.
+  std::vector<std::string> atLeast;
   /// Elements must lie between 0 and the size of this dimension; empty: any.
   std::string elementsUpTo;
   /// Elements must not decrease, from 0 up to at most this dimension's size.

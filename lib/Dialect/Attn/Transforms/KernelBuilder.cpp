@@ -205,8 +205,10 @@ Value mlir::attn::loadElement(OpBuilder &b, Location loc, Value memref,
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, element, zero);
 }
 
-/// Loads the element of a capture. An index that is a position is in range by
-/// the choice of `rowIndex` and `keyIndex`; any other is clamped, so that no
+/// Loads the element of a capture. A row or key in range (`safeRow`,
+/// `safeKey`) is an index as it is: what runs the entry has compared the
+/// capture's size. Any other index, and where these are null (sequences of
+/// packed rows have sizes of their own) all, are clamped, so that no
 /// region can read outside of its captures.
 static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
                               tensor::ExtractOp extract, Region &region,
@@ -227,10 +229,10 @@ static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
     auto toIndex = [&](Value value) -> Value {
       return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
     };
-    if (which == 0) {
-      indices.push_back(batch);
-    } else if (which == 1) {
+    if (which == 1) {
       indices.push_back(head);
+    } else if (which == 0 && safeRow) {
+      indices.push_back(batch);
     } else if (which == 2 && safeRow) {
       indices.push_back(toIndex(safeRow));
     } else if (which == 3 && hasKey && safeKey) {
@@ -303,9 +305,10 @@ Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
   if (!kernel.varying(region, firstPosition, hasKey).contains(op->getResult(0)))
     return kernel.uniform(region, op->getResult(0), firstPosition, captures);
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
-    return buildCaptureLoad(kernel.b, kernel.uniformPoint, extract, region,
-                            firstPosition, hasKey, kernel.batch, kernel.head,
-                            point.safeRow, point.safeKey, inner);
+    return buildCaptureLoad(
+        kernel.b, kernel.uniformPoint, extract, region, firstPosition, hasKey,
+        kernel.batch, kernel.head, kernel.queryOffset ? Value() : point.safeRow,
+        kernel.queryOffset ? Value() : point.safeKey, inner);
   return {};
 }
 

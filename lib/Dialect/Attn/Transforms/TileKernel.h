@@ -290,8 +290,8 @@ private:
   //===--- Named rewrites
   //---------------------------------------------------===//
   struct {
-    /// rescale is exp(from - to) (or exp2) on one statistic that starts at
-    /// -inf: evaluated as exp2(fma(stat, k, -anchor * k)).
+    /// rescale is exp(from - to) (or exp2) on one statistic, the largest score,
+    /// and weights are constants: exp2(fma(stat, k, -anchor * k)).
     bool exponential = false;
     float base = 1.0f; // log2(e), or 1 for exp2
     /// The element's statistic is its dot: no map comes before the reduction.

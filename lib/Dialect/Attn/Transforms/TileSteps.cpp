@@ -131,6 +131,10 @@ void ReductionKernel::analyseForm() {
       getYielded(lift).front() == lift.getArgument(0) &&
       llvm::all_of(form.uniformWeight, [](bool uniform) { return uniform; });
   form.relaxedMax = maximum && laws && mayDropNaN(op, monoid, *laws);
+  // The rounding of -anchor * k scales all weights of a row by one factor near
+  // 1. Quotients do not see it, and a log-sum-exp loses it in its own rounding;
+  // an entropy, the difference of two such numbers, would show it.
+  form.exponential = scoreIsStat && maximum;
   if (!scoreIsStat)
     return;
   form.deadIsNatural = true;
