@@ -138,6 +138,10 @@ void ReductionKernel::analyseForm() {
   if (!scoreIsStat)
     return;
   form.deadIsNatural = true;
+  // The rounded product is a change of reference point, the same for the whole
+  // row. Weights that hold the score may meet it again in a difference, so
+  // only others take it.
+  form.fused = true;
   Region &score = reduction.getScoreBody();
   form.dotIsStat =
       score.empty() || getYielded(score).front() == score.getArgument(0);
@@ -455,6 +459,18 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
   return accumulate(block, groups, weights, /*factor=*/Value());
 }
 
+/// exp2(k * stat - k * anchor): of an offset -k * anchor in one fma, of an
+/// offset -anchor exactly 1 at the anchor.
+Value ReductionKernel::exponential(Value stat, Value offset, Value k) {
+  Value exponent;
+  if (form.fused)
+    exponent = math::FmaOp::create(b, loc, stat, k, offset);
+  else
+    exponent = arith::MulFOp::create(
+        b, loc, arith::AddFOp::create(b, loc, stat, offset), k);
+  return math::Exp2Op::create(b, loc, exponent);
+}
+
 SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
                                                 ArrayRef<Value> dots) {
   unsigned n = numStats();
@@ -494,6 +510,12 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
           // No key yet: any finite anchor makes every weight 0.
           Value c = results[0];
           Value anchor = select(isIdentity(c), f32(0.0f), c);
+          if (!form.fused) {
+            Value offset = arith::NegFOp::create(b, loc, anchor);
+            results.push_back(exponential(old[0], offset, k));
+            results.push_back(offset);
+            return results;
+          }
           Value scaled = arith::MulFOp::create(b, loc, anchor, k);
           Value offset = arith::NegFOp::create(b, loc, scaled);
           // Not an fma: the old offset was rounded too. A row whose maximum
@@ -525,8 +547,7 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     ValueRange to = x.drop_front(lifted.size());
     Value rescale, dead;
     if (form.exponential) {
-      rescale = math::Exp2Op::create(
-          b, loc, math::FmaOp::create(b, loc, from[0], k, to[0]));
+      rescale = exponential(from[0], to[0], k);
     } else {
       SmallVector<Value> both(from);
       llvm::append_range(both, to);
