@@ -279,6 +279,41 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     split) and walks over key tiles; the mask analysis bounds that walk and
     tells full tiles from partial ones. No score matrix exists beyond one tile.
 
+    Example:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+          {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, loop = peeled>}
+          -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    becomes the plan `@linear` on four memrefs, the last one the result, which
+    launches `@linear_kernel0` on b * h * ceil(rows / 64) blocks; the kernel
+    walks over 64 keys at a time with `tile.dot`, `tile.map` and `tile.dot`.
+    docs/Tour.md prints a whole one.
+
     Numerics: reassociates the reduction by key tiles (the monoid's
     associativity); sums in f32. exp(a - b) of a softmax is evaluated as
     exp2 of a fused multiply-add in log2 units, the row maximum is held in
