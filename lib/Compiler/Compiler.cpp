@@ -186,8 +186,7 @@ private:
       return std::string("expected to stop after '") + nameOf(first) +
              "' or later, which the input has reached, but got '" +
              nameOf(last) + "'";
-    // Past the last MLIR phase there are no functions to describe.
-    if (first < Phase::LLVM && failed(readInterfaces(*module, kernel->entries)))
+    if (failed(readInterfaces(*module, kernel->entries)))
       return messages.failure("unsupported argument type").message;
     lap("parse");
 
@@ -282,7 +281,7 @@ private:
           .failure(std::string("the phase '") + nameOf(phase) +
                    "' made invalid IR")
           .message;
-    if (phase == Phase::Tile || phase == Phase::Vector)
+    if (phase >= Phase::Tile)
       restoreInterfaces(*module, kernel->entries);
     lap(nameOf(phase));
     return "";
@@ -349,8 +348,6 @@ private:
     last = std::chrono::steady_clock::now();
 
     if (kernel->entries.empty())
-      collectEntryNames();
-    if (kernel->entries.empty())
       return "expected a public function with an operation of attn, but got "
              "none";
     if (options.objectOnly) {
@@ -374,19 +371,6 @@ private:
     }
     lap("load");
     return "";
-  }
-
-  /// A module that arrived in the LLVM dialect has entries, but says nothing
-  /// of their arguments.
-  void collectEntryNames() {
-    for (auto function : module.get().getOps<LLVM::LLVMFuncOp>()) {
-      StringRef name = function.getName();
-      if (name.consume_front("attn_entry_")) {
-        EntryInfo entry;
-        entry.name = name.str();
-        kernel->entries.push_back(entry);
-      }
-    }
   }
 
   /// The CPU targets are ordered: each runs the code of those before it.

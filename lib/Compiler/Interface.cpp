@@ -11,6 +11,7 @@
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringSet.h"
@@ -24,6 +25,8 @@ using ::attn::support::DType;
 
 static constexpr StringRef kArg = "attn.arg";
 static constexpr StringRef kMultiples = "attn.multiples";
+static constexpr StringRef kInterface = "attn.interface";
+static constexpr StringRef kEntryPrefix = "attn_entry_";
 
 //===----------------------------------------------------------------------===//
 // Names
@@ -530,6 +533,69 @@ static LogicalResult readArg(func::FuncOp function, Type type,
   return success();
 }
 
+/// All of an argument, for where its type does not say it.
+static DictionaryAttr encodeFully(MLIRContext *context, const ArgInfo &info) {
+  Builder b(context);
+  NamedAttrList attrs(encode(context, info));
+  attrs.append("dtype", b.getStringAttr(nameOf(info.dtype)));
+  if (!info.isScalar) {
+    attrs.append("shape", b.getDenseI64ArrayAttr(info.shape));
+    attrs.append("strides", b.getDenseI64ArrayAttr(info.strides));
+  }
+  return attrs.getDictionary(context);
+}
+
+static LogicalResult decodeFully(LLVM::LLVMFuncOp function, Attribute attr,
+                                 EntryInfo &entry) {
+  ArgInfo info;
+  auto attrs = dyn_cast<DictionaryAttr>(attr);
+  auto name = attrs ? attrs.getAs<StringAttr>("dtype") : StringAttr();
+  std::optional<DType> dtype =
+      name ? ::attn::support::parseDType(name.getValue().str()) : std::nullopt;
+  auto shape =
+      attrs ? attrs.getAs<DenseI64ArrayAttr>("shape") : DenseI64ArrayAttr();
+  auto strides =
+      attrs ? attrs.getAs<DenseI64ArrayAttr>("strides") : DenseI64ArrayAttr();
+  if (!dtype || bool(shape) != bool(strides) ||
+      (shape && shape.size() != strides.size()))
+    return function.emitError("expected ")
+           << kInterface << " to give the dtype, shape and strides of each "
+           << "argument, but got " << attr;
+  info.dtype = *dtype;
+  info.isScalar = !shape;
+  if (shape) {
+    info.shape.assign(shape.asArrayRef().begin(), shape.asArrayRef().end());
+    info.strides.assign(strides.asArrayRef().begin(),
+                        strides.asArrayRef().end());
+    info.dims.resize(info.shape.size());
+  }
+  decode(attrs, info);
+  entry.args.push_back(std::move(info));
+  return success();
+}
+
+static void readMultiples(Operation *function, EntryInfo &entry) {
+  auto multiples = function->getAttrOfType<ArrayAttr>(kMultiples);
+  if (!multiples)
+    return;
+  for (unsigned i = 0; i + 1 < multiples.size(); i += 2) {
+    auto first = dyn_cast<StringAttr>(multiples[i]);
+    auto second = dyn_cast<StringAttr>(multiples[i + 1]);
+    if (first && second)
+      entry.multiples.push_back(
+          {first.getValue().str(), second.getValue().str()});
+  }
+}
+
+static void writeMultiples(Operation *function, const EntryInfo &entry) {
+  SmallVector<StringRef> multiples;
+  for (auto &[first, second] : entry.multiples)
+    multiples.append({first, second});
+  if (!multiples.empty())
+    function->setAttr(
+        kMultiples, Builder(function->getContext()).getStrArrayAttr(multiples));
+}
+
 namespace attn {
 LogicalResult readInterfaces(ModuleOp module, std::vector<EntryInfo> &entries) {
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -549,14 +615,24 @@ LogicalResult readInterfaces(ModuleOp module, std::vector<EntryInfo> &entries) {
                          getAttrs(function.getResultAttr(i, kArg)),
                          entry.args.size(), true, entry)))
         return failure();
-    if (auto multiples = function->getAttrOfType<ArrayAttr>(kMultiples))
-      for (unsigned i = 0; i + 1 < multiples.size(); i += 2) {
-        auto first = dyn_cast<StringAttr>(multiples[i]);
-        auto second = dyn_cast<StringAttr>(multiples[i + 1]);
-        if (first && second)
-          entry.multiples.push_back(
-              {first.getValue().str(), second.getValue().str()});
-      }
+    readMultiples(function, entry);
+    entries.push_back(std::move(entry));
+  }
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    StringRef name = function.getName();
+    if (function.isExternal() || !name.consume_front(kEntryPrefix))
+      continue;
+    auto arguments = function->getAttrOfType<ArrayAttr>(kInterface);
+    if (!arguments)
+      return function.emitError("expected ")
+             << kInterface << " on an entry, which says what it takes, but "
+             << "there is none";
+    EntryInfo entry;
+    entry.name = name.str();
+    for (Attribute argument : arguments)
+      if (failed(decodeFully(function, argument, entry)))
+        return failure();
+    readMultiples(function, entry);
     entries.push_back(std::move(entry));
   }
   return success();
@@ -567,15 +643,20 @@ void ::attn::restoreInterfaces(ModuleOp module,
                                const std::vector<EntryInfo> &entries) {
   MLIRContext *context = module.getContext();
   for (const EntryInfo &entry : entries) {
+    if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(
+            (kEntryPrefix + entry.name).str())) {
+      SmallVector<Attribute> arguments;
+      for (const ArgInfo &info : entry.args)
+        arguments.push_back(encodeFully(context, info));
+      function->setAttr(kInterface, ArrayAttr::get(context, arguments));
+      writeMultiples(function, entry);
+      continue;
+    }
     auto plan = module.lookupSymbol<func::FuncOp>(entry.name);
     if (!plan || plan.getNumArguments() != entry.args.size())
       continue;
     for (auto [i, info] : llvm::enumerate(entry.args))
       plan.setArgAttr(i, kArg, encode(context, info));
-    SmallVector<StringRef> multiples;
-    for (auto &[first, second] : entry.multiples)
-      multiples.append({first, second});
-    if (!multiples.empty())
-      plan->setAttr(kMultiples, Builder(context).getStrArrayAttr(multiples));
+    writeMultiples(plan, entry);
   }
 }

@@ -12,7 +12,9 @@
 //   attn.arg = {name = "q", dims = ["b", "hq", "sq", ""]}
 //
 // with `output`, `elements_up_to = "sk"` and `offsets_up_to = "total_q"` where
-// they hold, and on functions attn.multiples = ["hq", "hk"].
+// they hold, and on functions attn.multiples = ["hq", "hk"]. An entry in the
+// LLVM dialect has no types to speak of: there attn.interface is the list of
+// all arguments, with `dtype`, `shape` and `strides`.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_COMPILER_INTERFACE_H

@@ -281,12 +281,6 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
     return fail("a kernel compiled to the end for this machine",
                 "one that stopped before");
   const EntryInfo &entry = kernel.entries[entryIndex];
-  // Every plan has arguments; in the LLVM dialect nothing tells which.
-  if (entry.args.empty())
-    return fail("a kernel compiled from the phase vector or an earlier one, "
-                "which say what '" +
-                    entry.name + "' takes",
-                "one compiled from the phase llvm");
   SeenSizes seen;
   if (Status ok = checkAllInputs(entry, inputs, seen); !ok)
     return ok;
