@@ -1,20 +1,20 @@
 // RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize | FileCheck %s
 
-// score = slope-biased bias + f(cap * tanh(scale * s / cap)): the named options
+// score = slope-biased bias + f(cap * tanh((scale / cap) * s)): the named options
 // in the order that the semantics give them.
 // CHECK-LABEL: func.func @scores(
 // CHECK:         attn.aggregate @softmax
 // CHECK:         score {
 // CHECK-NEXT:    ^bb0(%[[S:.*]]: f32, %{{.*}}: i32, %[[H:.*]]: i32, %[[I:.*]]: i32, %[[J:.*]]: i32
 // CHECK:           %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
-// CHECK:           %[[X:.*]] = arith.mulf %[[S]], %[[SCALE]]
-// CHECK:           %[[R:.*]] = arith.divf %[[X]], %[[CAP:.*]] : f32
+// CHECK:           %[[F:.*]] = arith.divf %[[SCALE]], %[[CAP:.*]] : f32
+// CHECK:           %[[R:.*]] = arith.mulf %[[S]], %[[F]] : f32
 // CHECK:           %[[T:.*]] = math.tanh %[[R]]
 // CHECK:           %[[C:.*]] = arith.mulf %[[CAP]], %[[T]]
-// CHECK:           %[[F:.*]] = arith.negf %[[C]]
+// CHECK:           %[[N:.*]] = arith.negf %[[C]]
 // CHECK:           tensor.extract %{{.*}}[%c0, %{{.*}}] : tensor<1x?x?x?xbf16>
 // CHECK:           arith.extf
-// CHECK:           %[[B:.*]] = arith.addf %[[F]]
+// CHECK:           %[[B:.*]] = arith.addf %[[N]]
 // CHECK:           math.absi
 // CHECK:           %[[P:.*]] = arith.mulf
 // CHECK:           arith.subf %[[B]], %[[P]]

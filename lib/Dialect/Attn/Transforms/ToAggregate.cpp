@@ -241,12 +241,16 @@ void Rewriter::buildScore(Region &region) {
         b, loc, b.getF32Type(),
         APFloat(static_cast<float>(1.0 / std::sqrt(double(depth)))));
   }
-  x = arith::MulFOp::create(b, loc, x, factor);
   if (op.getSoftcap()) {
+    // One factor for scale / cap: a quotient per score would cost more than
+    // the hyperbolic tangent.
     Value cap = in(op.getSoftcap());
-    Value ratio = arith::DivFOp::create(b, loc, x, cap);
+    factor = arith::DivFOp::create(b, loc, factor, cap);
+    Value ratio = arith::MulFOp::create(b, loc, x, factor);
     Value bounded = math::TanhOp::create(b, loc, ratio);
     x = arith::MulFOp::create(b, loc, cap, bounded);
+  } else {
+    x = arith::MulFOp::create(b, loc, x, factor);
   }
   if (!op.getScore().empty()) {
     SmallVector<Value> inputs = {x, at.batch, at.head, at.row, at.key};
