@@ -473,13 +473,12 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     Value lastRow = sub(add(row0, liveRows), index(1));
     auto bounds = mask->emitBounds(b, loc, maskUniform, row0, lastRow, numKeys);
     maskValid = bounds.valid;
-    if (schedule.getLoop() != LoopShape::plain) {
-      lower = bounds.lower;
-      upper = min(upper, bounds.upper);
-    }
+    lower = bounds.lower;
+    upper = min(upper, bounds.upper);
     coreLower = bounds.coreLower;
     coreUpper = bounds.coreUpper;
   }
+  Value allStart = zero, allEnd = numKeys;
   if (split) {
     // Parts are whole key tiles, the same number for each.
     Value tiles = arith::CeilDivUIOp::create(b, loc, numKeys, blockK);
@@ -488,6 +487,8 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     Value start = mul(split, perPart);
     lower = max(lower, start);
     upper = min(upper, add(start, perPart));
+    allStart = start;
+    allEnd = min(allEnd, add(start, perPart));
   }
   if (mask || split)
     upper = select(cmp(Predicate::slt, lower, upper), upper, zero);
@@ -496,8 +497,8 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   Value start = alignDown(lower);
 
   LoopShape shape = schedule.getLoop();
-  if (shape == LoopShape::plain)
-    return loop(start, upper, Tiles::AllMasked, state);
+  if (shape == LoopShape::plain) // keys outside of the hull are not loaded
+    return loop(allStart, allEnd, Tiles::AllMasked, state);
   if (shape == LoopShape::masked)
     return loop(start, upper, mask ? Tiles::Tested : Tiles::Masked, state);
   if (mask && !mask->hasCore())
