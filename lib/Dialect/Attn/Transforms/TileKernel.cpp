@@ -192,19 +192,54 @@ SmallVector<Value> ReductionKernel::initialState() {
   return state;
 }
 
+/// Parts meet other parts, so their statistic must be the exact reference
+/// point of their sums. Within a part it was the rounded product t of maximum
+/// and k; the sums take the factor exp2(t - r log2(e)) for the r that is
+/// stored, with the product to twice the precision.
+SmallVector<Value> ReductionKernel::toReferencePoint(ValueRange state) {
+  auto rowType = state[0].getType();
+  float log2e = form.base;
+  // What f32 leaves of log2(e).
+  float rest = log2e == 1.0f ? 0.0f : 1.92596302e-8f;
+  SmallVector<Value> row =
+      map(state[0], {rowType, rowType}, [&](Value, Value, ValueRange x) {
+        auto scaled = [&](Value c) -> Value {
+          return form.unit
+                     ? arith::MulFOp::create(b, loc, c, form.unit).getResult()
+                     : c;
+        };
+        Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+        Value anchor = select(isIdentity(x[0]), f32(0.0f), x[0]);
+        Value t = arith::MulFOp::create(b, loc, anchor, k);
+        Value r = scaled(anchor);
+        Value high = arith::MulFOp::create(b, loc, r, f32(log2e));
+        Value low = math::FmaOp::create(b, loc, r, f32(log2e),
+                                        arith::NegFOp::create(b, loc, high));
+        low = math::FmaOp::create(b, loc, r, f32(rest), low);
+        Value shift = arith::SubFOp::create(
+            b, loc, arith::SubFOp::create(b, loc, t, high), low);
+        return SmallVector<Value>{scaled(x[0]),
+                                  math::Exp2Op::create(b, loc, shift)};
+      });
+  SmallVector<Value> exact = {row[0]};
+  for (Value component : state.drop_front())
+    exact.push_back(map({component, row[1]}, component.getType(),
+                        [&](Value, Value, ValueRange x) {
+                          return SmallVector<Value>{
+                              arith::MulFOp::create(b, loc, x[0], x[1])};
+                        })
+                        .front());
+  return exact;
+}
+
 void ReductionKernel::storeState(ValueRange state, ValueRange outputs) {
   Value part = split ? split : index(0);
-  for (auto [i, output] : llvm::enumerate(outputs)) {
-    Value tile = state[i], stored = tile;
-    if (!output)
-      continue;
-    if (i == 0 && form.unit)
-      stored = map(tile, tile.getType(), [&](Value, Value, ValueRange x) {
-                 return SmallVector<Value>{
-                     arith::MulFOp::create(b, loc, x[0], form.unit)};
-               }).front();
-    storeRows(stored, output, part);
-  }
+  SmallVector<Value> exact(state);
+  if (form.fused)
+    exact = toReferencePoint(state);
+  for (auto [tile, output] : llvm::zip(exact, outputs))
+    if (output)
+      storeRows(tile, output, part);
 }
 
 void ReductionKernel::storeOutputs(ValueRange state, ValueRange outputs) {

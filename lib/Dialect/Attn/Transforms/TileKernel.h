@@ -226,6 +226,7 @@ private:
   /// Which keys of a tile are live in some row: a 1xC tile of i1.
   Value liveKeys(const KeyTile &tile);
   SmallVector<Value> step(const KeyTile &tile, ValueRange state);
+  SmallVector<Value> toReferencePoint(ValueRange state);
   void storeState(ValueRange state, ValueRange outputs);
   void storeOutputs(ValueRange state, ValueRange outputs);
 
