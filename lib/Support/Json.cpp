@@ -185,8 +185,9 @@ private:
     return true;
   }
 
-  /// \uXXXX outside the surrogate range, as UTF-8. Pairs are not needed for
-  /// anything that we read, and are refused rather than mangled.
+  /// An escape \u of four digits outside the surrogate range, as UTF-8. Pairs
+  /// are not needed for anything that we read, and are refused rather than
+  /// mangled.
   bool parseUnicode(std::string &result) {
     unsigned code = 0;
     const char *begin = text.data() + std::min(at + 1, text.size());

@@ -116,8 +116,8 @@ void KernelLowering::scaleRows(Value from, Value scale, Value to, TileType type,
   });
 }
 
-void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
-                               Value scale, Value out) {
+void KernelLowering::outerProducts(DotOp op, Value acc, Value scale, Value out,
+                                   const MicroKernel &kernel) {
   Location loc = op.getLoc();
   TileType type = op.getType();
   int64_t depth = op.getLhs().getType().getCols();
@@ -125,8 +125,12 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
   int64_t blockRows = microRows(rows);
   Type f32 = builder.getF32Type();
 
-  // `numVectors` vectors of columns from `col`; the panel starts at `start`.
-  auto panel = [&](Value start, Value col, int64_t numVectors) {
+  // `numVectors` vectors of columns from `col`.
+  auto panel = [&](Value col, int64_t numVectors) {
+    SmallVector<Value> columnIndices;
+    for (int64_t v = 0; v < numVectors; ++v)
+      columnIndices.push_back(
+          builder.createOrFold<arith::AddIOp>(loc, col, index(v * lanes)));
     loop(rows, blockRows, loc, [&](Value r0) {
       SmallVector<Value> accumulators, rowIndices;
       for (int64_t r = 0; r < blockRows; ++r) {
@@ -136,11 +140,9 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
         if (acc && scale)
           factor =
               splat(memref::LoadOp::create(builder, loc, scale, row), lanes);
-        for (int64_t v = 0; v < numVectors; ++v) {
+        for (Value c : columnIndices) {
           Value initial = zero(vec(lanes, f32));
           if (acc) {
-            Value c =
-                builder.createOrFold<arith::AddIOp>(loc, col, index(v * lanes));
             initial = loadVector(acc, {row, c}, lanes);
             if (factor)
               initial = arith::MulFOp::create(builder, loc, initial, factor);
@@ -149,144 +151,108 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
         }
       }
       auto forOp = scf::ForOp::create(builder, loc, index(0), index(depth),
-                                      index(1), accumulators);
+                                      index(kernel.depthStep), accumulators);
       {
         OpBuilder::InsertionGuard guard(builder);
         builder.setInsertionPointToStart(forOp.getBody());
         Value k = forOp.getInductionVar();
-        Value offset = builder.createOrFold<arith::AddIOp>(
-            loc, start,
-            builder.createOrFold<arith::MulIOp>(loc, k,
-                                                index(numVectors * lanes)));
-        SmallVector<Value> columns, next;
-        for (int64_t v = 0; v < numVectors; ++v)
-          columns.push_back(loadVector(rhs,
-                                       builder.createOrFold<arith::AddIOp>(
-                                           loc, offset, index(v * lanes)),
-                                       lanes));
+        SmallVector<Value> columns = kernel.columns(col, k, numVectors), next;
         for (int64_t r = 0; r < blockRows; ++r) {
-          Value element = memref::LoadOp::create(builder, loc, lhs,
-                                                 ValueRange{rowIndices[r], k});
-          Value row = splat(toFloat(element, f32), lanes);
-          for (int64_t v = 0; v < numVectors; ++v) {
-            Value sum = forOp.getRegionIterArgs()[r * numVectors + v];
-            if (target.hasFma)
-              next.push_back(
-                  math::FmaOp::create(builder, loc, row, columns[v], sum));
-            else
-              next.push_back(arith::AddFOp::create(
-                  builder, loc,
-                  arith::MulFOp::create(builder, loc, row, columns[v]), sum));
-          }
+          Value row = kernel.row(rowIndices[r], k);
+          for (int64_t v = 0; v < numVectors; ++v)
+            next.push_back(kernel.multiplyAdd(
+                row, columns[v],
+                forOp.getRegionIterArgs()[r * numVectors + v]));
         }
         builder.setInsertionPointToEnd(forOp.getBody());
         scf::YieldOp::create(builder, loc, next);
       }
       for (int64_t r = 0; r < blockRows; ++r)
-        for (int64_t v = 0; v < numVectors; ++v) {
-          Value c =
-              builder.createOrFold<arith::AddIOp>(loc, col, index(v * lanes));
+        for (int64_t v = 0; v < numVectors; ++v)
           storeVector(forOp.getResult(r * numVectors + v), out,
-                      {rowIndices[r], c});
-        }
+                      {rowIndices[r], columnIndices[v]});
     });
   };
-  int64_t panelWidth = panelVectors * lanes;
-  int64_t whole = cols / panelWidth * panelWidth;
+  int64_t width = panelVectors * lanes;
+  int64_t whole = cols / width * width;
   if (whole)
-    loop(whole, panelWidth, loc, [&](Value col) {
-      Value start = builder.createOrFold<arith::MulIOp>(loc, col, index(depth));
-      panel(start, col, panelVectors);
-    });
+    loop(whole, width, loc, [&](Value col) { panel(col, panelVectors); });
   if (cols > whole)
-    panel(index(whole * depth), index(whole), (cols - whole) / lanes);
+    panel(index(whole), (cols - whole) / lanes);
+}
+
+void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
+                               Value scale, Value out) {
+  Location loc = op.getLoc();
+  int64_t depth = op.getLhs().getType().getCols();
+  MicroKernel kernel;
+  kernel.depthStep = 1;
+  kernel.columns = [&](Value col, Value k, int64_t numVectors) {
+    // Panels before this one, then the rows of this one.
+    Value offset = builder.createOrFold<arith::AddIOp>(
+        loc, builder.createOrFold<arith::MulIOp>(loc, col, index(depth)),
+        builder.createOrFold<arith::MulIOp>(loc, k, index(numVectors * lanes)));
+    SmallVector<Value> columns;
+    for (int64_t v = 0; v < numVectors; ++v)
+      columns.push_back(loadVector(
+          rhs,
+          builder.createOrFold<arith::AddIOp>(loc, offset, index(v * lanes)),
+          lanes));
+    return columns;
+  };
+  kernel.row = [&](Value row, Value k) {
+    Value element =
+        memref::LoadOp::create(builder, loc, lhs, ValueRange{row, k});
+    return splat(toFloat(element, builder.getF32Type()), lanes);
+  };
+  kernel.multiplyAdd = [&](Value row, Value column, Value sum) -> Value {
+    if (target.hasFma)
+      return math::FmaOp::create(builder, loc, row, column, sum);
+    return arith::AddFOp::create(
+        builder, loc, arith::MulFOp::create(builder, loc, row, column), sum);
+  };
+  outerProducts(op, acc, scale, out, kernel);
 }
 
 void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
                               Value scale, Value out) {
   Location loc = op.getLoc();
-  TileType type = op.getType();
   int64_t depth = op.getLhs().getType().getCols();
-  int64_t rows = type.getRows(), cols = type.getCols();
-  int64_t blockRows = microRows(rows);
-  Type f32 = builder.getF32Type(), bf16 = builder.getBF16Type();
-  VectorType sumType = vec(pairColumns, f32);
-  VectorType pairType = vec(2 * pairColumns, bf16);
-
-  auto block = [&](Value col, int64_t numVectors) {
-    loop(rows, blockRows, loc, [&](Value r0) {
-      SmallVector<Value> accumulators, rowIndices;
-      for (int64_t r = 0; r < blockRows; ++r) {
-        Value row = builder.createOrFold<arith::AddIOp>(loc, r0, index(r));
-        rowIndices.push_back(row);
-        Value factor;
-        if (acc && scale)
-          factor = splat(memref::LoadOp::create(builder, loc, scale, row),
-                         pairColumns);
-        for (int64_t v = 0; v < numVectors; ++v) {
-          Value initial = zero(sumType);
-          if (acc) {
-            Value c = builder.createOrFold<arith::AddIOp>(
-                loc, col, index(v * pairColumns));
-            initial = loadVector(acc, {row, c}, pairColumns);
-            if (factor)
-              initial = arith::MulFOp::create(builder, loc, initial, factor);
-          }
-          accumulators.push_back(initial);
-        }
-      }
-      auto forOp = scf::ForOp::create(builder, loc, index(0), index(depth),
-                                      index(2), accumulators);
-      {
-        OpBuilder::InsertionGuard guard(builder);
-        builder.setInsertionPointToStart(forOp.getBody());
-        Value k = forOp.getInductionVar();
-        SmallVector<Value> columns, next;
-        for (int64_t v = 0; v < numVectors; ++v) {
-          Value c = builder.createOrFold<arith::AddIOp>(loc, col,
-                                                        index(v * pairColumns));
-          Value offset = builder.createOrFold<arith::AddIOp>(
-              loc, builder.createOrFold<arith::MulIOp>(loc, c, index(depth)),
-              builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)));
-          columns.push_back(loadVector(rhs, offset, 2 * pairColumns));
-        }
-        for (int64_t r = 0; r < blockRows; ++r) {
-          Value pair = loadVector(lhs, {rowIndices[r], k}, 2);
-          Value word = vector::ExtractOp::create(
-              builder, loc,
-              vector::BitCastOp::create(builder, loc,
-                                        vec(1, builder.getI32Type()), pair),
-              0);
-          Value row = vector::BitCastOp::create(builder, loc, pairType,
-                                                splat(word, pairColumns));
-          for (int64_t v = 0; v < numVectors; ++v) {
-            Value sum = forOp.getRegionIterArgs()[r * numVectors + v];
-            next.push_back(
-                LLVM::CallIntrinsicOp::create(
-                    builder, loc, sumType,
-                    builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
-                    ValueRange{sum, row, columns[v]})
-                    .getResult(0));
-          }
-        }
-        builder.setInsertionPointToEnd(forOp.getBody());
-        scf::YieldOp::create(builder, loc, next);
-      }
-      for (int64_t r = 0; r < blockRows; ++r)
-        for (int64_t v = 0; v < numVectors; ++v) {
-          Value c = builder.createOrFold<arith::AddIOp>(loc, col,
-                                                        index(v * pairColumns));
-          storeVector(forOp.getResult(r * numVectors + v), out,
-                      {rowIndices[r], c});
-        }
-    });
+  VectorType sumType = vec(lanes, builder.getF32Type());
+  VectorType pairType = vec(2 * lanes, builder.getBF16Type());
+  MicroKernel kernel;
+  kernel.depthStep = 2;
+  kernel.columns = [&](Value col, Value k, int64_t numVectors) {
+    SmallVector<Value> columns;
+    for (int64_t v = 0; v < numVectors; ++v) {
+      Value c =
+          builder.createOrFold<arith::AddIOp>(loc, col, index(v * pairColumns));
+      Value offset = builder.createOrFold<arith::AddIOp>(
+          loc, builder.createOrFold<arith::MulIOp>(loc, c, index(depth)),
+          builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)));
+      columns.push_back(loadVector(rhs, offset, 2 * pairColumns));
+    }
+    return columns;
   };
-  int64_t width = panelVectors * pairColumns;
-  int64_t whole = cols / width * width;
-  if (whole)
-    loop(whole, width, loc, [&](Value col) { block(col, panelVectors); });
-  if (cols > whole)
-    block(index(whole), (cols - whole) / pairColumns);
+  kernel.row = [&](Value row, Value k) -> Value {
+    // Two bf16 are broadcast as one 32-bit word.
+    Value pair = loadVector(lhs, {row, k}, 2);
+    Value word = vector::ExtractOp::create(
+        builder, loc,
+        vector::BitCastOp::create(builder, loc, vec(1, builder.getI32Type()),
+                                  pair),
+        0);
+    return vector::BitCastOp::create(builder, loc, pairType,
+                                     splat(word, lanes));
+  };
+  kernel.multiplyAdd = [&](Value row, Value column, Value sum) -> Value {
+    return LLVM::CallIntrinsicOp::create(
+               builder, loc, sumType,
+               builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+               ValueRange{sum, row, column})
+        .getResult(0);
+  };
+  outerProducts(op, acc, scale, out, kernel);
 }
 
 //===----------------------------------------------------------------------===//

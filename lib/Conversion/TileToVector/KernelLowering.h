@@ -35,6 +35,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 
+#include <functional>
+
 namespace mlir::tile {
 
 /// How the elements of a tile are laid out in scratch.
@@ -116,6 +118,18 @@ private:
 
   //===--- Dot.cpp: micro kernels ---===//
   LogicalResult lowerDot(DotOp op);
+  /// What tells one outer-product micro kernel from another.
+  struct MicroKernel {
+    int64_t depthStep;
+    /// Vectors of columns from `col` at depth k.
+    std::function<SmallVector<Value>(Value col, Value k, int64_t numVectors)>
+        columns;
+    /// The left operand's element at (row, k) in every lane.
+    std::function<Value(Value row, Value k)> row;
+    std::function<Value(Value row, Value column, Value sum)> multiplyAdd;
+  };
+  void outerProducts(DotOp op, Value acc, Value scale, Value out,
+                     const MicroKernel &kernel);
   void dotPanels(DotOp op, Value lhs, Value rhs, Value acc, Value scale,
                  Value out);
   void dotPairs(DotOp op, Value lhs, Value rhs, Value acc, Value scale,

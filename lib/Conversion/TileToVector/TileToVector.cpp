@@ -12,6 +12,7 @@
 
 #include "KernelLowering.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Analysis/TargetAttr.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -557,20 +558,9 @@ struct ConvertTileToVector
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string name = target;
-    if (name.empty())
-      if (auto attr = module->getAttrOfType<StringAttr>("attn.target"))
-        name = attr.str();
-    auto info = ::attn::TargetInfo::get(name.empty() ? "host" : name);
-    if (!info || !info->isCpu()) {
-      std::string known;
-      for (const std::string &other : ::attn::TargetInfo::names())
-        if (other == "host" || StringRef(other).starts_with("cpu"))
-          known += (known.empty() ? "" : ", ") + other;
-      module.emitError("expected target to be one of ")
-          << known << ", but got '" << name << "'";
+    auto info = ::attn::getCpuTarget(module, target);
+    if (!info)
       return signalPassFailure();
-    }
     for (auto kernel : module.getOps<func::FuncOp>())
       if (kernel->hasAttr("tile.kernel") &&
           !kernel->hasAttr("tile.scratch_bytes"))

@@ -15,7 +15,7 @@
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
-#include "attn/Dialect/Attn/Transforms/TargetAttr.h"
+#include "attn/Analysis/TargetAttr.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #define DEBUG_TYPE "attn-choose-schedule"

@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -227,16 +227,9 @@ struct TileExpandMath : ::attn::impl::TileExpandMathPassBase<TileExpandMath> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    std::string name = target;
-    if (name.empty())
-      if (auto attr = module->getAttrOfType<StringAttr>("attn.target"))
-        name = attr.str();
-    auto info = ::attn::TargetInfo::get(name.empty() ? "host" : name);
-    if (!info || !info->isCpu()) {
-      module.emitError("expected target to be host or a cpu target, but got '")
-          << name << "'";
+    auto info = ::attn::getCpuTarget(module, target);
+    if (!info)
       return signalPassFailure();
-    }
     SmallVector<Operation *> others;
     module.walk([&](Operation *op) {
       if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||

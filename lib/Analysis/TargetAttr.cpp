@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/Transforms/TargetAttr.h"
+#include "attn/Analysis/TargetAttr.h"
 
 using namespace mlir;
 
@@ -19,4 +19,21 @@ std::optional<attn::TargetInfo> attn::getTarget(ModuleOp module) {
         << llvm::join(TargetInfo::names(), ", ") << ", but got '" << name
         << "'";
   return target;
+}
+
+std::optional<attn::TargetInfo> attn::getCpuTarget(ModuleOp module,
+                                                   StringRef name) {
+  std::optional<TargetInfo> target =
+      name.empty() ? getTarget(module) : TargetInfo::get(name.str());
+  if (name.empty() && !target)
+    return std::nullopt;
+  if (target && target->isCpu())
+    return target;
+  std::string known;
+  for (const std::string &other : TargetInfo::names())
+    if (auto info = TargetInfo::get(other); info && info->isCpu())
+      known += (known.empty() ? "" : ", ") + other;
+  module.emitError("expected target to be one of ")
+      << known << ", but got '" << (target ? target->name : name.str()) << "'";
+  return std::nullopt;
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_DIALECT_ATTN_TRANSFORMS_TARGETATTR_H
-#define ATTN_DIALECT_ATTN_TRANSFORMS_TARGETATTR_H
+#ifndef ATTN_ANALYSIS_TARGETATTR_H
+#define ATTN_ANALYSIS_TARGETATTR_H
 
 #include "attn/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -15,6 +15,11 @@ namespace attn {
 /// The target named by the module's attribute `attn.target` (absent: the
 /// host), or nothing after reporting that there is none of that name.
 std::optional<TargetInfo> getTarget(mlir::ModuleOp module);
+
+/// The CPU target of that name, or the module's when the name is empty; nothing
+/// after reporting what would be one.
+std::optional<TargetInfo> getCpuTarget(mlir::ModuleOp module,
+                                       llvm::StringRef name);
 } // namespace attn
 
-#endif // ATTN_DIALECT_ATTN_TRANSFORMS_TARGETATTR_H
+#endif // ATTN_ANALYSIS_TARGETATTR_H
