@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
-#include "attn/Conversion/Passes.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

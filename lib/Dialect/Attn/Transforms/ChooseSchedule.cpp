@@ -13,9 +13,9 @@
 
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
+#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
-#include "attn/Analysis/TargetAttr.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #define DEBUG_TYPE "attn-choose-schedule"

@@ -13,8 +13,8 @@
 
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
-#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
