@@ -149,6 +149,11 @@ for tool in ("attn-run", "attn-compile", "attn-fuzz"):
 
 if config.attn_sanitize:
     config.available_features.add("sanitizer")
+    # Headers of LLVM poison memory in our code, which Debian's LLVM, built
+    # without, does not unpoison; and LLVM keeps its registries to the end.
+    config.environment["ASAN_OPTIONS"] = (
+        "allow_user_poisoning=0:detect_leaks=0:allocator_may_return_null=1"
+    )
 
 # Long tests run when asked for: `tools/dev test --expensive`.
 if os.environ.get("ATTN_TEST_EXPENSIVE"):

@@ -53,8 +53,11 @@ function(attn_add_shared_library name)
   attn_link_compiler(${name} STATIC)
   set(exports ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/exports.map)
   target_link_options(${name} PRIVATE
-    -Wl,--version-script=${exports} -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
-    $<$<NOT:$<BOOL:${ATTN_SANITIZE}>>:-Wl,-z,defs>)
+    -Wl,--version-script=${exports} -Wl,--exclude-libs,ALL -Wl,-Bsymbolic)
+  # A sanitizer's functions are in the program, not in its libraries.
+  if(NOT ATTN_SANITIZE)
+    target_link_options(${name} PRIVATE -Wl,-z,defs)
+  endif()
   set_target_properties(${name} PROPERTIES LINK_DEPENDS ${exports})
   install(TARGETS ${name})
   set_property(GLOBAL APPEND PROPERTY ATTN_TEST_DEPENDS ${name})
