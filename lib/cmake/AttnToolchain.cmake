@@ -36,8 +36,10 @@ macro(attn_set_up_toolchain)
   endif()
   if(ATTN_SANITIZE)
     add_compile_options(-fsanitize=${ATTN_SANITIZE} -fno-omit-frame-pointer)
-    # Debian's LLVM has no instrumented vtables to check ours against.
-    add_compile_options(-fno-sanitize=vptr -fno-sanitize-recover=undefined)
+    # Debian's LLVM has no instrumented vtables to check ours against, and code
+    # from the JIT has no signature in front of it.
+    add_compile_options(-fno-sanitize=vptr -fno-sanitize-recover=undefined
+      $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
     add_link_options(-fsanitize=${ATTN_SANITIZE})
   endif()
 endmacro()
