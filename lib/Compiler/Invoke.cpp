@@ -7,6 +7,7 @@
 
 #include "attn/Compiler/Invoke.h"
 
+#include <algorithm>
 #include <sstream>
 
 using namespace attn;
@@ -270,6 +271,10 @@ static Status checkOutput(const ArgInfo &info, const TensorArg &output,
   return success();
 }
 
+static bool isEmpty(const std::vector<int64_t> &shape) {
+  return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
 Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
                     const std::vector<TensorArg> &inputs,
                     const std::vector<TensorArg> &outputs,
@@ -300,6 +305,7 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
   // The records of attn/Runtime/Abi.h: data, sizes, strides.
   std::vector<std::vector<int64_t>> records(entry.args.size());
   std::vector<void *> args(entry.args.size());
+  std::vector<std::vector<char>> zeros;
   for (size_t i = 0; i < entry.args.size(); ++i) {
     const TensorArg &tensor =
         i < numInputs ? inputs[i] : outputs[i - numInputs];
@@ -308,7 +314,17 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
       continue;
     }
     std::vector<int64_t> &record = records[i];
-    record.push_back(reinterpret_cast<int64_t>(tensor.data));
+    void *data = tensor.data;
+    // Indices that a region computes are clamped to the tensor. An empty one
+    // has nothing to clamp to: it reads as one row of zeros.
+    constexpr int64_t longestRow = 1 << 24;
+    if (i < numInputs && isEmpty(tensor.shape) &&
+        tensor.shape.back() <= longestRow) {
+      size_t row =
+          static_cast<size_t>(std::max<int64_t>(tensor.shape.back(), 1));
+      data = zeros.emplace_back(row * support::sizeOf(tensor.dtype)).data();
+    }
+    record.push_back(reinterpret_cast<int64_t>(data));
     record.insert(record.end(), tensor.shape.begin(), tensor.shape.end());
     record.insert(record.end(), tensor.strides.begin(), tensor.strides.end());
     args[i] = record.data();

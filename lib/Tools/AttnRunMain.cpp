@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 using namespace attn::run;
 using namespace attn::support;
@@ -402,6 +403,7 @@ Status Session::run() {
 }
 
 int attn::attnRunMain(int argc, char **argv) {
+  std::set_new_handler(reportNoMemory);
   auto options = parseOptions(argc, argv);
   if (!options) {
     std::fprintf(stderr, "attn-run: error: %s\n", options.error().c_str());

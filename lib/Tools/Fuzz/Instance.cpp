@@ -542,6 +542,8 @@ std::string InstanceMaker::run(bool poison) {
   makeOutputs();
   plantLiveNaN();
   std::string error = ask();
+  // Score functions have caps of 20 at most (Expr.cpp).
+  to.tanhFactor = std::max(problem.softcap, k.scoreExpr ? 20.0 : 0.0);
   describe();
   if (error.empty() && poison)
     poisonDeadKeys();

@@ -36,6 +36,8 @@ struct Instance {
   /// Layouts of the outputs.
   std::vector<Tensor> outputs;
   std::vector<Expected> expected;
+  /// The largest value that a tanh of the score is multiplied by; 0: none.
+  double tanhFactor = 0;
   /// "b=1 hq=8 ...": one line for people.
   std::string summary;
 };

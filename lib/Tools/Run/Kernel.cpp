@@ -7,6 +7,8 @@
 
 #include "Kernel.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 using namespace attn::run;
@@ -27,17 +29,28 @@ AttnDType attn::run::toC(DType dtype) {
   return ATTN_F32;
 }
 
+void attn::run::reportNoMemory() {
+  std::fprintf(stderr, "attn-run: error: expected tensors that fit into "
+                       "memory, but got larger ones\n");
+  std::exit(1);
+}
+
 HostTensor HostTensor::zeros(DType dtype, std::vector<int64_t> shape,
                              const std::vector<int> &order) {
   HostTensor tensor;
   tensor.dtype = dtype;
   tensor.strides.resize(shape.size());
   int64_t stride = 1;
+  bool fits = true;
   for (size_t i = shape.size(); i-- > 0;) {
     size_t dim = order.size() == shape.size() ? size_t(order[i]) : i;
     tensor.strides[dim] = stride;
-    stride *= shape[dim];
+    fits &= !__builtin_mul_overflow(stride, shape[dim], &stride);
   }
+  // What malloc would refuse, and what would overflow on the way there.
+  constexpr int64_t most = int64_t(1) << 46;
+  if (!fits || stride > most)
+    reportNoMemory();
   tensor.shape = std::move(shape);
   tensor.bytes.resize(tensor.size() * sizeOf(dtype));
   return tensor;

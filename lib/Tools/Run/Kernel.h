@@ -18,6 +18,9 @@
 
 namespace attn::run {
 
+/// Ends the program with the one line that says so.
+[[noreturn]] void reportNoMemory();
+
 /// A tensor of our own: elements in memory in the order of `strides`.
 struct HostTensor {
   support::DType dtype = support::DType::f32;

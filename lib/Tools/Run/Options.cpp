@@ -7,6 +7,7 @@
 
 #include "Options.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -219,9 +220,14 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
        }}};
 
   bool hasSk = false;
+  std::vector<std::string> seen;
   for (const std::string &item : split(text, ',')) {
     size_t equals = item.find('=');
-    auto setter = setters.find(item.substr(0, equals));
+    std::string key = item.substr(0, equals);
+    if (std::find(seen.begin(), seen.end(), key) != seen.end())
+      return fail("each key of --attention once", key + " again");
+    seen.push_back(key);
+    auto setter = setters.find(key);
     if (equals == std::string::npos || setter == setters.end()) {
       std::string keys;
       for (auto &[key, unused] : setters)
@@ -304,6 +310,9 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
                parseInteger("--sizes", item.substr(equals + 1), 0, INT32_MAX);
            if (!size)
              return size.takeFailure();
+           for (auto &[name, unused] : options.sizes)
+             if (name == item.substr(0, equals))
+               return fail("each dimension of --sizes once", name + " again");
            options.sizes.push_back({item.substr(0, equals), *size});
          }
          return success();

@@ -53,11 +53,15 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1;
   LoopShape loop = LoopShape::peeled;
   SMLoc loc = parser.getCurrentLocation();
+  SmallVector<StringRef> seen;
   auto parseField = [&]() -> ParseResult {
     StringRef key;
     SMLoc keyLoc = parser.getCurrentLocation();
     if (parser.parseKeyword(&key) || parser.parseEqual())
       return failure();
+    if (llvm::is_contained(seen, key))
+      return parser.emitError(keyLoc, "expected ") << key << " at most once";
+    seen.push_back(key);
     if (key == "block_q")
       return parser.parseInteger(blockQ);
     if (key == "rows")
@@ -102,10 +106,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
-    if (value > 0)
+    // Far above what any target holds, and products of two stay exact.
+    constexpr int64_t most = 1 << 20;
+    if (value > 0 && value <= most)
       return success();
-    return emitError() << "expected " << name << " to be positive, but got "
-                       << value;
+    return emitError() << "expected " << name << " to be "
+                       << (value > 0 ? "at most 1048576" : "positive")
+                       << ", but got " << value;
   };
   if (failed(positive("block_q", blockQ)) || failed(positive("rows", rows)) ||
       failed(positive("block_k", blockK)) || failed(positive("splits", splits)))

@@ -152,6 +152,10 @@ static LogicalResult verifyOperand(Operation *op, StringRef role, Value value,
   if (type.getShape().back() < 1) // dynamic sizes are negative
     return op->emitOpError("expected the head dimension of ")
            << role << " to be static and positive, but got " << type;
+  constexpr int64_t most = 1 << 20;
+  if (type.getShape().back() > most)
+    return op->emitOpError("expected the head dimension of ")
+           << role << " to be at most " << most << ", but got " << type;
   return success();
 }
 

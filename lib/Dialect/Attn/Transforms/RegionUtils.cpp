@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -26,6 +28,44 @@ Value RegionCloner::get(Value value) {
     get(operand);
   builder.clone(*op, mapping);
   return mapping.lookup(value);
+}
+
+void attn::guardDivision(Operation *op) {
+  bool isRemainder = isa<arith::RemSIOp, arith::RemUIOp>(op);
+  bool isSigned = isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
+                      arith::CeilDivSIOp>(op);
+  if (!isSigned && !isRemainder && !isa<arith::DivUIOp, arith::CeilDivUIOp>(op))
+    return;
+  Value divisor = op->getOperand(1);
+  APInt known;
+  if (matchPattern(divisor, m_ConstantInt(&known)) && !known.isZero() &&
+      !(isSigned && known.isAllOnes()))
+    return;
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, loc, b.getIntegerAttr(divisor.getType(), value));
+  };
+  auto equals = [&](Value value) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, divisor,
+                                 value);
+  };
+  Value one = constant(1), isMinusOne;
+  Value safe =
+      arith::SelectOp::create(b, loc, equals(constant(0)), one, divisor);
+  if (isSigned) {
+    isMinusOne = equals(constant(-1));
+    safe = arith::SelectOp::create(b, loc, isMinusOne, one, safe);
+  }
+  op->setOperand(1, safe);
+  if (!isSigned || isRemainder)
+    return; // x rem 1 is x rem -1
+  b.setInsertionPointAfter(op);
+  Value negated = arith::SubIOp::create(b, loc, constant(0), op->getOperand(0));
+  auto result =
+      arith::SelectOp::create(b, loc, isMinusOne, negated, op->getResult(0));
+  op->getResult(0).replaceAllUsesExcept(result, result);
 }
 
 ValueRange attn::getYielded(Region &region) {

@@ -409,6 +409,11 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
               })
               .wasInterrupted())
         funcs.push_back(func);
+    module.walk([](Operation *op) {
+      if (isa_and_nonnull<MonoidOp, AggregateOp, PartialOp, FinalizeOp>(
+              op->getParentOp()))
+        guardDivision(op);
+    });
     for (func::FuncOp func : funcs)
       if (failed(PlanBuilder(func, *target).run()))
         return signalPassFailure();

@@ -42,6 +42,11 @@ private:
   IRMapping mapping;
 };
 
+/// If `op` divides integers by what may be 0, or -1 with the smallest number
+/// above it, makes it divide by 1 there: the processor would stop the process.
+/// A quotient by 0 is unspecified, one by -1 wraps around.
+void guardDivision(Operation *op);
+
 /// The operands of the terminator of `region`.
 ValueRange getYielded(Region &region);
 
