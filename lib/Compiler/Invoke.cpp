@@ -170,13 +170,13 @@ static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
   for (size_t i = 0; i < info.atLeast.size() && i < tensor.shape.size(); ++i) {
     std::istringstream names(info.atLeast[i]);
     for (std::string name; names >> name;) {
+      // What has no size of its own is clamped to the capture.
       auto bound = seen.find(name);
-      int64_t least = bound == seen.end() ? 1 : bound->second.size;
-      if (tensor.shape[i] < least)
-        return fail(quote(info) + " to have a size of at least " +
-                        (bound == seen.end() ? "" : name + " = ") +
-                        std::to_string(least) + " in dimension " +
-                        std::to_string(i) + ", which regions index",
+      if (bound != seen.end() && tensor.shape[i] < bound->second.size)
+        return fail(quote(info) + " to have a size of at least " + name +
+                        " = " + std::to_string(bound->second.size) +
+                        " in dimension " + std::to_string(i) +
+                        ", which regions index",
                     "shape " + printSizes(tensor.shape));
     }
   }
@@ -326,7 +326,10 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
     }
     record.push_back(reinterpret_cast<int64_t>(data));
     record.insert(record.end(), tensor.shape.begin(), tensor.shape.end());
-    record.insert(record.end(), tensor.strides.begin(), tensor.strides.end());
+    if (data == tensor.data)
+      record.insert(record.end(), tensor.strides.begin(), tensor.strides.end());
+    else
+      record.resize(record.size() + tensor.shape.size());
     args[i] = record.data();
   }
   int32_t status = kernel.code[entryIndex](args.data(), &runtime);

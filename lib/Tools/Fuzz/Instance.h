@@ -38,6 +38,8 @@ struct Instance {
   std::vector<Expected> expected;
   /// The largest value that a tanh of the score is multiplied by; 0: none.
   double tanhFactor = 0;
+  /// Scores x100.
+  bool hot = false;
   /// "b=1 hq=8 ...": one line for people.
   std::string summary;
 };
