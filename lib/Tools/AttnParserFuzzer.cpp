@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Any bytes must end in a kernel or in an error. Built with ATTN_FUZZERS; run
-// it as docs/Testing.md says.
+// it with a directory of programs: attn-parser-fuzzer -max_len=8192 corpus
 //
 //===----------------------------------------------------------------------===//
 
