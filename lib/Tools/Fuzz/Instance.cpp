@@ -571,7 +571,6 @@ std::string InstanceMaker::run(bool poison) {
   plantLiveNaN();
   std::string error = ask();
   // Score functions have caps of 20 at most (Expr.cpp).
-  to.tanhFactor = std::max(problem.softcap, k.scoreExpr ? 20.0 : 0.0);
   describe();
   if (error.empty() && poison)
     poisonDeadKeys();

@@ -36,8 +36,6 @@ struct Instance {
   /// Layouts of the outputs.
   std::vector<Tensor> outputs;
   std::vector<Expected> expected;
-  /// The largest value that a tanh of the score is multiplied by; 0: none.
-  double tanhFactor = 0;
   /// Scores x100.
   bool hot = false;
   /// "b=1 hq=8 ...": one line for people.

@@ -243,7 +243,7 @@ private:
   void prepare(RowBlock &block);
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
-  Value exponential(Value stat, Value offset, Value k);
+  Value exponential(Value stat, Value offset, Value k, bool isWeight);
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
@@ -298,6 +298,8 @@ private:
     float base = 1.0f; // log2(e), or 1 for exp2
     /// Its product with k is rounded once for the row: one fma per element.
     bool fused = false;
+    /// Weights are rounded to 16 bits and so is all that is made of them.
+    bool shortWeights = false;
     /// The element's statistic is its dot: no map comes before the reduction.
     bool dotIsStat = false;
     /// The score is the dot times `unit` > 0 and the statistic, a maximum, is

@@ -141,6 +141,14 @@ void ReductionKernel::analyseForm() {
   // The rounded product is a change of reference point, the same for the whole
   // row. Weights that hold the score may meet it again in a difference, so
   // only others take it.
+  // Sums that are asked for in f32 show how good their weights are.
+  bool wide = llvm::any_of(op->getResultTypes(), [](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    return tensor.getElementType().isF32() &&
+           !tensor.isDynamicDim(tensor.getRank() - 1);
+  });
+  form.shortWeights =
+      bf16Values && !reduction.getValueOperands().empty() && !wide;
   form.fused = true;
   Region &score = reduction.getScoreBody();
   form.dotIsStat =
@@ -461,14 +469,18 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
 
 /// exp2(k * stat - k * anchor): of an offset -k * anchor in one fma, of an
 /// offset -anchor exactly 1 at the anchor.
-Value ReductionKernel::exponential(Value stat, Value offset, Value k) {
+Value ReductionKernel::exponential(Value stat, Value offset, Value k,
+                                   bool isWeight) {
   Value exponent;
   if (form.fused)
     exponent = math::FmaOp::create(b, loc, stat, k, offset);
   else
     exponent = arith::MulFOp::create(
         b, loc, arith::AddFOp::create(b, loc, stat, offset), k);
-  return math::Exp2Op::create(b, loc, exponent);
+  // A weight that is rounded to 16 bits may be approximate.
+  auto flags = isWeight && form.shortWeights ? arith::FastMathFlags::afn
+                                             : arith::FastMathFlags::none;
+  return math::Exp2Op::create(b, loc, exponent, flags);
 }
 
 SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
@@ -512,7 +524,8 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
           Value anchor = select(isIdentity(c), f32(0.0f), c);
           if (!form.fused) {
             Value offset = arith::NegFOp::create(b, loc, anchor);
-            results.push_back(exponential(old[0], offset, k));
+            results.push_back(
+                exponential(old[0], offset, k, /*isWeight=*/false));
             results.push_back(offset);
             return results;
           }
@@ -547,7 +560,7 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     ValueRange to = x.drop_front(lifted.size());
     Value rescale, dead;
     if (form.exponential) {
-      rescale = exponential(from[0], to[0], k);
+      rescale = exponential(from[0], to[0], k, /*isWeight=*/true);
     } else {
       SmallVector<Value> both(from);
       llvm::append_range(both, to);

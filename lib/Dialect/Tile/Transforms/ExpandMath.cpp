@@ -44,7 +44,7 @@ constexpr float exp2Coefficients[] = {1.0f,
                                       0.0013399930903688073f,
                                       0.00015345810970757157f};
 
-/// The same to 2.6e-6, where the result is rounded to 16 bits anyway.
+/// The same to 2.6e-6, where an approximation is allowed (`afn`).
 constexpr float exp2CoefficientsShort[] = {
     0.9999992847442627f, 0.6931217908859253f, 0.240247443318367f,
     0.05591786280274391f, 0.009570101276040077f};
@@ -148,16 +148,6 @@ public:
     };
     return arith::MulFOp::create(b, arith::MulFOp::create(b, p, power(first)),
                                  power(second));
-  }
-
-  /// Whether 16 bits of `op`'s result are all that is kept of it, or are what
-  /// it is matched with: probabilities that a 16-bit product consumes.
-  static bool isRoundedShort(Operation *op) {
-    return llvm::any_of(op->getUsers(), [](Operation *user) {
-      return isa<arith::TruncFOp>(user) &&
-             getElementTypeOrSelf(user->getResult(0).getType())
-                     .getIntOrFloatBitWidth() == 16;
-    });
   }
 
   Value exp2(Value x, bool isShort) {
@@ -286,8 +276,10 @@ struct TileExpandMath : ::attn::impl::TileExpandMathPassBase<TileExpandMath> {
         return;
       Value result;
       Expander expander(op, *info);
-      if (isa<math::Exp2Op>(op))
-        result = expander.exp2(op->getOperand(0), Expander::isRoundedShort(op));
+      if (auto exp2 = dyn_cast<math::Exp2Op>(op))
+        result = expander.exp2(
+            exp2.getOperand(),
+            bitEnumContainsAny(exp2.getFastmath(), arith::FastMathFlags::afn));
       else if (isa<math::ExpOp>(op))
         result = expander.exp(op->getOperand(0));
       else if (isa<math::TanhOp>(op))

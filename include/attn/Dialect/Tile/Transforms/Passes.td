@@ -30,7 +30,7 @@ def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
 
     Numerics: `exp2(x)` is `2^n p(r)` with n the integer nearest x, r = x - n
     and p of degree 6; relative error at most 8e-8, or 2.8e-6 with degree 4
-    where the result is rounded to 16 bits beside its other uses. `exp(x)`
+    where the operation is marked `afn`. `exp(x)`
     reduces by log2(e) in two parts; at most 1e-7. `tanh` is
     `1 - 2 / (e^2x + 1)`, below 0.6 an odd polynomial of degree 11; at most
     1.9e-7; in kernels whose products take bf16 operands it is an odd rational
