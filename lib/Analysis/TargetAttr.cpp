@@ -11,8 +11,14 @@ using namespace mlir;
 
 std::optional<attn::TargetInfo> attn::getTarget(ModuleOp module) {
   std::string name = "host";
-  if (auto attr = module->getAttrOfType<StringAttr>("attn.target"))
-    name = attr.str();
+  if (Attribute attr = module->getAttr("attn.target")) {
+    auto string = dyn_cast<StringAttr>(attr);
+    if (!string) {
+      module.emitError("expected attn.target to be a string, but got ") << attr;
+      return std::nullopt;
+    }
+    name = string.str();
+  }
   std::optional<TargetInfo> target = TargetInfo::get(name);
   if (!target)
     module.emitError("expected attn.target to be one of ")

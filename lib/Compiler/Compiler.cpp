@@ -259,9 +259,11 @@ private:
 
   std::string chooseTarget() {
     std::string name = options.target;
-    if (name.empty())
-      if (auto attr = module.get()->getAttrOfType<StringAttr>("attn.target"))
-        name = attr.getValue().str();
+    Attribute given = module.get()->getAttr("attn.target");
+    if (given && !isa<StringAttr>(given))
+      return "expected attn.target to be a string";
+    if (name.empty() && given)
+      name = cast<StringAttr>(given).getValue().str();
     if (name.empty())
       name = "host";
     std::optional<TargetInfo> found = TargetInfo::get(name);

@@ -15,3 +15,9 @@ func.func @scratch(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // expected-error @below {{expected attn.target to be one of host, cpu-generic, cpu-avx2,}}
 module attributes {attn.target = "cpu-mmx"} {
 }
+
+// -----
+
+// expected-error @+1 {{expected attn.target to be a string, but got 5 : i32}}
+module attributes {attn.target = 5 : i32} {
+}
