@@ -15,23 +15,55 @@ static int64_t roundUp(int64_t value, int64_t to) {
   return (std::max<int64_t>(value, 1) + to - 1) / to * to;
 }
 
-int64_t attn::paddedDepth(int64_t depth) { return roundUp(depth, 32); }
-int64_t attn::paddedChannels(int64_t channels) { return roundUp(channels, 16); }
-int64_t attn::paddedKeys(int64_t blockK) { return roundUp(blockK, 32); }
+/// Shared memory kept free for barriers, tickets and alignment.
+static constexpr int64_t barrierBytes = 2048;
+/// 16-bit elements of a 128-byte panel of shared memory.
+static constexpr int64_t panelElements = 64;
+
+int64_t attn::paddedDepth(int64_t depth, const TargetInfo &target) {
+  return roundUp(depth, target.isCpu() ? 32 : panelElements);
+}
+int64_t attn::paddedChannels(int64_t channels, const TargetInfo &target) {
+  return roundUp(channels, target.isCpu() ? 16 : panelElements);
+}
+int64_t attn::paddedKeys(int64_t blockK, const TargetInfo &target) {
+  return roundUp(blockK, target.isCpu() ? 32 : target.mmaShapes.front().k);
+}
 
 ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                                    const ScheduleSizes &sizes,
                                    const TargetInfo &target) {
   int64_t dotBytes = problem.narrowDots ? 2 : 4;
   int64_t valueBytes = problem.narrowValues ? 2 : 4;
-  int64_t blockK = paddedKeys(sizes.blockK);
+  int64_t blockK = paddedKeys(sizes.blockK, target);
   int64_t depth = 0, channels = 0;
   for (int64_t d : problem.depths)
-    depth += paddedDepth(d);
+    depth += paddedDepth(d, target);
   for (int64_t d : problem.channels)
-    channels += paddedChannels(d);
+    channels += paddedChannels(d, target);
 
   ScheduleBudget budget;
+  if (!target.isCpu()) {
+    MmaShape unit = sizes.rows == MmaShape::warpgroup().m
+                        ? MmaShape::warpgroup()
+                        : MmaShape::warp();
+    int64_t members = std::max<int64_t>(sizes.blockQ / sizes.rows, 1);
+    auto registers = [&](int64_t cols, int64_t bytes) {
+      return sizes.rows * cols * bytes / 4 / unit.threads;
+    };
+    constexpr int64_t stages = 2;
+    budget.gpu = true;
+    budget.registers = registers(channels, 4) +
+                       registers(blockK, 4) * int64_t(problem.depths.size()) +
+                       registers(blockK, valueBytes) + target.registerReserve;
+    budget.registerLimit = unit.asynchronous ? target.computeRegisters(members)
+                                             : target.maxThreadRegisters;
+    budget.shared =
+        sizes.blockQ * depth * dotBytes +
+        stages * blockK * (depth * dotBytes + channels * valueBytes);
+    budget.sharedLimit = target.sharedMemoryBytes - barrierBytes;
+    return budget;
+  }
   budget.queryBlock = sizes.rows * depth * dotBytes;
   budget.scores = sizes.rows * blockK * 4 * int64_t(problem.depths.size());
   budget.weights = problem.narrowValues ? sizes.rows * blockK * 2 : 0;
@@ -45,6 +77,12 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
 }
 
 std::string ScheduleBudget::explain() const {
+  if (gpu)
+    return "registers: " + std::to_string(registers) + " of " +
+           std::to_string(registerLimit) +
+           " of a thread (sums, scores, weights, reserve)\nshared memory: " +
+           std::to_string(shared) + " of " + std::to_string(sharedLimit) +
+           " bytes (queries, two stages of keys and values)";
   auto line = [](const char *name, int64_t need, int64_t limit) {
     return std::string(name) + ": " + std::to_string(need) + " of " +
            std::to_string(limit) + " bytes";
@@ -67,8 +105,44 @@ static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
   return {192, 48, 128};
 }
 
+/// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
+/// and the values (measured: docs/performance), else tiles of warps.
+static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
+                                    const TargetInfo &target) {
+  int64_t widest = 0;
+  for (int64_t d : problem.depths)
+    widest = std::max(widest, paddedDepth(d, target));
+  for (int64_t d : problem.channels)
+    widest = std::max(widest, paddedChannels(d, target));
+  const MmaShape &unit = target.mmaShapes.back();
+  bool warpgroups = unit.asynchronous && problem.narrowDots &&
+                    problem.narrowValues && !problem.elementPath &&
+                    widest <= unit.nMax;
+  ScheduleSizes sizes;
+  if (warpgroups)
+    sizes = widest <= 64 ? ScheduleSizes{192, 64, 128}
+                         : ScheduleSizes{128, 64, 128};
+  else
+    sizes = {128, 16, 64};
+  if (problem.numQueries >= 0)
+    sizes.blockQ =
+        std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));
+  // Fewer keys leave more room for sums; fewer rows for keys.
+  const int64_t minKeys = target.mmaShapes.front().k;
+  auto fits = [&] { return computeBudget(problem, sizes, target).fits(); };
+  while (!fits() && sizes.blockK > 4 * minKeys)
+    sizes.blockK -= minKeys;
+  while (!fits() && sizes.blockQ > sizes.rows)
+    sizes.blockQ -= sizes.rows;
+  while (!fits() && sizes.blockK > minKeys)
+    sizes.blockK -= minKeys;
+  return sizes;
+}
+
 ScheduleSizes attn::chooseSizes(const ScheduleProblem &problem,
                                 const TargetInfo &target) {
+  if (!target.isCpu())
+    return chooseGpuSizes(problem, target);
   constexpr int64_t minKeys = 32;
   ScheduleSizes sizes = preferredSizes(problem, target);
   // 48 -> 24 -> 12 -> 6, or 32 -> 16.

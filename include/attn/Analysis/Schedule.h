@@ -20,6 +20,11 @@
 // Rows are a multiple of the micro kernel's: 6 rows of vectors, or 16 rows of
 // an AMX tile. This arithmetic is what `--explain` prints.
 //
+// A GPU keeps one row block in the registers of a warpgroup (64 rows, wgmma) or
+// of a warp (16 rows, mma.sync): sums, scores, and weights in 16 bits, beside
+// the reserve for addresses. Shared memory holds the queries and two stages of
+// keys and values.
+//
 // This header includes no MLIR.
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +47,8 @@ struct ScheduleProblem {
   int64_t rowScalars = 0;
   /// The dots, and the sums over values, take 16-bit operands.
   bool narrowDots = false, narrowValues = false;
+  /// The monoid multiplies key by key: no matrix product with the values.
+  bool elementPath = false;
   /// Sizes known at compile time, or -1.
   int64_t numQueries = -1, numKeys = -1;
 };
@@ -55,14 +62,22 @@ struct ScheduleBudget {
   int64_t queryBlock = 0, scores = 0, weights = 0;       // L1
   int64_t queries = 0, keys = 0, values = 0, states = 0; // L2
   int64_t l1Limit = 0, l2Limit = 0;
+  /// GPUs: 32-bit registers of a thread and bytes of shared memory in use.
+  bool gpu = false;
+  int64_t registers = 0, registerLimit = 0;
+  int64_t shared = 0, sharedLimit = 0;
 
   int64_t l1Bytes() const { return scores; }
   int64_t l2Bytes() const { return queries + keys + values + states; }
   int64_t scratchBytes() const {
     return queryBlock + scores + weights + l2Bytes();
   }
-  bool fits() const { return l1Bytes() <= l1Limit && l2Bytes() <= l2Limit; }
-  /// Two lines of arithmetic, one for each cache.
+  bool fits() const {
+    return gpu ? registers <= registerLimit && shared <= sharedLimit
+               : l1Bytes() <= l1Limit && l2Bytes() <= l2Limit;
+  }
+  /// Two lines of arithmetic, one for each cache, or registers and shared
+  /// memory.
   std::string explain() const;
 };
 
@@ -70,11 +85,12 @@ struct ScheduleBudget {
 /// schedule is refused.
 constexpr int64_t maxScratchBytes = int64_t(256) << 20;
 
-/// On-chip extents: score dots run in steps of 32, values in 16 channels, and
-/// keys in tiles of 32.
-int64_t paddedDepth(int64_t depth);
-int64_t paddedChannels(int64_t channels);
-int64_t paddedKeys(int64_t blockK);
+/// On-chip extents. CPUs: score dots run in steps of 32, values in 16 channels,
+/// and keys in tiles of 32. GPUs: panels of 128 bytes of 16-bit elements, and
+/// keys in steps of a matrix instruction.
+int64_t paddedDepth(int64_t depth, const TargetInfo &target);
+int64_t paddedChannels(int64_t channels, const TargetInfo &target);
+int64_t paddedKeys(int64_t blockK, const TargetInfo &target);
 
 ScheduleBudget computeBudget(const ScheduleProblem &problem,
                              const ScheduleSizes &sizes,

@@ -14,7 +14,7 @@
 //   cpu-avx512-bf16   with AVX512-BF16 dot products
 //   cpu-amx           with AMX-BF16 tiles as well
 //   host              the best of these that this machine runs
-//   sm_80, sm_86, sm_89, sm_90a   NVIDIA GPUs (data; no code generator yet)
+//   sm_80, sm_86, sm_89, sm_90a   NVIDIA GPUs
 //
 // This header includes no MLIR.
 //===----------------------------------------------------------------------===//
@@ -22,6 +22,7 @@
 #ifndef ATTN_TARGET_TARGETINFO_H
 #define ATTN_TARGET_TARGETINFO_H
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -102,6 +103,21 @@ struct TargetInfo {
   bool hasProgrammaticLaunch = false;
 
   bool isCpu() const { return kind == Kind::Cpu; }
+  /// Whether tiles of this 16-bit type are multiplied as they are, with sums in
+  /// f32.
+  bool multiplies(bool isBF16, bool isF16) const {
+    return isCpu() ? isBF16 && (hasBf16Dot || hasAmxBf16) : isBF16 || isF16;
+  }
+  /// Registers of a thread when `warpgroups` of them compute beside a producer
+  /// warp, as setmaxnreg shares a multiprocessor's registers out.
+  int64_t computeRegisters(int64_t warpgroups) const {
+    int64_t threads = warpgroups * warpgroupThreads;
+    int64_t producer = warpgroupThreads * minRoleRegisters;
+    int64_t each =
+        (numRegisters - producer) / threads / registerStep * registerStep;
+    // 240 is the most that leaves the block's launch with an even share.
+    return std::min<int64_t>(each, 240);
+  }
   /// f32 lanes of one vector register.
   int64_t lanes() const { return vectorBits / 32; }
 

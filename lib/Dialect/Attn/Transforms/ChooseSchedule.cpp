@@ -34,11 +34,12 @@ describe(ReductionOpInterface op, MonoidOp monoid,
   ::attn::ScheduleProblem problem;
   auto collect = [&](ValueRange tensors, std::vector<int64_t> &sizes,
                      bool &narrow) {
-    narrow = target.hasAmxBf16 || target.hasBf16Dot;
+    narrow = true;
     for (Value tensor : tensors) {
       auto type = cast<RankedTensorType>(tensor.getType());
       sizes.push_back(type.getShape().back());
-      narrow &= type.getElementType().isBF16();
+      Type element = type.getElementType();
+      narrow &= target.multiplies(element.isBF16(), element.isF16());
     }
     return llvm::none_of(sizes, ShapedType::isDynamic);
   };
@@ -49,6 +50,7 @@ describe(ReductionOpInterface op, MonoidOp monoid,
       !collect(op.getValueOperands(), problem.channels, problem.narrowValues))
     return std::nullopt;
   problem.narrowDots &= narrowKeys;
+  problem.elementPath = monoid.isGeneral();
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   auto rowsOf = [](Value tensor) {

@@ -22,15 +22,17 @@ static Type elementType(Value tensor) {
 static int64_t channels(Value tensor) {
   return cast<ShapedType>(tensor.getType()).getShape().back();
 }
-static int64_t paddedDepth(Value tensor) {
-  return ::attn::paddedDepth(channels(tensor));
+
+int64_t ReductionKernel::paddedDepth(Value tensor) const {
+  return ::attn::paddedDepth(channels(tensor), target);
 }
-static int64_t paddedChannels(Value tensor) {
-  return ::attn::paddedChannels(channels(tensor));
+
+int64_t ReductionKernel::paddedChannels(Value tensor) const {
+  return ::attn::paddedChannels(channels(tensor), target);
 }
 
 int64_t ReductionKernel::keyCols() const {
-  return ::attn::paddedKeys(schedule.getBlockK());
+  return ::attn::paddedKeys(schedule.getBlockK(), target);
 }
 
 ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
@@ -42,15 +44,22 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
     isPartial = true;
     splits = partial.getSplits();
   }
-  bool bf16 = target.hasAmxBf16 || target.hasBf16Dot;
-  auto allBf16 = [&](ValueRange tensors) {
-    return bf16 && llvm::all_of(tensors, [](Value tensor) {
-             return elementType(tensor).isBF16();
-           });
+  // The one 16-bit type of all that the target multiplies.
+  auto narrowType = [&](ValueRange tensors) -> Type {
+    if (tensors.empty())
+      return {};
+    Type type = elementType(tensors.front());
+    bool all = llvm::all_of(
+        tensors, [&](Value tensor) { return elementType(tensor) == type; });
+    return all && target.multiplies(type.isBF16(), type.isF16()) ? type
+                                                                 : Type();
   };
-  bf16Dots = allBf16(op.getQueryOperands()) && allBf16(op.getKeyOperands());
+  Type keys = narrowType(op.getKeyOperands());
+  if (keys && keys == narrowType(op.getQueryOperands()))
+    narrowDots = keys;
   // The element path works in f32.
-  bf16Values = !monoid.isGeneral() && allBf16(op.getValueOperands());
+  if (!monoid.isGeneral())
+    narrowValues = narrowType(op.getValueOperands());
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,7 +119,7 @@ void ReductionKernel::loadQueries() {
   Value lower = queryOffset ? add(queryOffset, row0) : row0;
   Value upper = add(lower, liveRows);
   for (Value tensor : reduction.getQueryOperands()) {
-    Type type = bf16Dots ? Type(b.getBF16Type()) : b.getF32Type();
+    Type type = narrowDots ? narrowDots : b.getF32Type();
     auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);
     Value loaded = tile::LoadOp::create(
         b, loc, tile, arg(tensor),
@@ -119,11 +128,11 @@ void ReductionKernel::loadQueries() {
     if (form.negate)
       loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {
                  Value wide = x[0];
-                 if (bf16Dots)
+                 if (narrowDots)
                    wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
                  wide = select(form.negate, arith::NegFOp::create(b, loc, wide),
                                wide);
-                 if (bf16Dots)
+                 if (narrowDots)
                    wide = arith::TruncFOp::create(b, loc, type, wide);
                  return SmallVector<Value>{wide};
                }).front();
@@ -313,13 +322,17 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   Value end = hullUpper;
   if (padded)
     end = min(end, add(tile.first, index(schedule.getBlockK())));
-  auto load = [&](Value tensor, int64_t width, bool bf16, Value live) -> Value {
-    Type type = bf16 ? Type(b.getBF16Type()) : b.getF32Type();
+  auto load = [&](Value tensor, int64_t width, Type narrow,
+                  Value live) -> Value {
+    Type type = narrow ? narrow : b.getF32Type();
     Value lower = hullLower, upper = end;
     if (keyOffset) {
       lower = add(keyOffset, lower);
       upper = add(keyOffset, upper);
     }
+    // Every key of a full tile is in range.
+    if (isGpu() && !tile.masked)
+      lower = upper = Value();
     return tile::LoadOp::create(
         b, loc, tileType(cols, width, type), arg(tensor),
         at(keyHead, tile.first, keyOffset, /*channel=*/true), lower, upper,
@@ -327,11 +340,11 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   };
   SmallVector<Value> keys, values;
   for (Value tensor : reduction.getKeyOperands())
-    keys.push_back(load(tensor, paddedDepth(tensor), bf16Dots, Value()));
+    keys.push_back(load(tensor, paddedDepth(tensor), narrowDots, Value()));
   for (Value tensor : reduction.getValueOperands())
     // A value that no row may see must not reach one, not even times 0.
     values.push_back(
-        load(tensor, paddedChannels(tensor), bf16Values, tile.live));
+        load(tensor, paddedChannels(tensor), narrowValues, tile.live));
 
   auto rows = tile::RowsOp::create(b, loc, state.getTypes(), queryTiles, state,
                                    liveRows, schedule.getRows());
@@ -354,7 +367,7 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   rowBlock.firstRow = add(row0, first);
   SmallVector<Value> next;
   if (mask && tile.masked && schedule.getLoop() != LoopShape::plain &&
-      schedule.getRows() < schedule.getBlockQ()) {
+      !isGpu() && schedule.getRows() < schedule.getBlockQ()) {
     // A tile on the diagonal is dead for many of its row blocks.
     Value lastRow = sub(add(row0, liveRows), index(1));
     lastRow =
@@ -543,14 +556,40 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   Value coreEnd = alignDown(min(coreUpper, upper));
   Value some = cmp(Predicate::slt, coreStart, coreEnd);
   coreEnd = select(some, coreEnd, start);
-  if (matchPattern(coreLower, m_Zero())) {
-    coreStart = start; // no head
-  } else {
-    coreStart = select(some, coreStart, start);
+  bool hasHead = !matchPattern(coreLower, m_Zero());
+  coreStart = hasHead ? select(some, coreStart, start) : start;
+  if (pipelined())
+    return walkPipelined(start, coreStart, coreEnd, upper, hasHead, state);
+  if (hasHead)
     state = loop(start, coreStart, Tiles::Masked, state);
-  }
   state = loop(coreStart, coreEnd, Tiles::Full, state);
   return loop(coreEnd, upper, Tiles::Masked, state);
+}
+
+bool ReductionKernel::pipelined() const {
+  return isGpu() && target.hasTensorCopy && (!mask || mask->hullIsExact()) &&
+         schedule.getRows() == target.mmaShapes.back().m;
+}
+
+/// The loops of the peeled form behind a first tile that stands alone: its
+/// products have nothing to overlap with, those of all later tiles do. The
+/// first tile takes the masked form, which is right for any tile.
+SmallVector<Value> ReductionKernel::walkPipelined(Value start, Value coreStart,
+                                                  Value coreEnd, Value upper,
+                                                  bool hasHead,
+                                                  SmallVector<Value> state) {
+  Value some = cmp(arith::CmpIPredicate::slt, start, upper);
+  return stepIf(
+      some, state,
+      [&] {
+        SmallVector<Value> next = step({start, /*masked=*/true}, state);
+        Value second = add(start, index(schedule.getBlockK()));
+        if (hasHead)
+          next = loop(second, coreStart, Tiles::Masked, next);
+        next = loop(max(coreStart, second), coreEnd, Tiles::Full, next);
+        return loop(max(coreEnd, second), upper, Tiles::Masked, next);
+      },
+      nullptr);
 }
 
 LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,

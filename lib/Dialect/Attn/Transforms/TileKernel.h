@@ -250,6 +250,9 @@ private:
 
   /// Keys of a tile on chip: block_k, in whole steps of 32.
   int64_t keyCols() const;
+  /// Columns on chip of a query or key, and of a value.
+  int64_t paddedDepth(Value tensor) const;
+  int64_t paddedChannels(Value tensor) const;
   Type scoreTile() { return tileType(schedule.getRows(), keyCols()); }
   Type rowTile() { return tileType(schedule.getRows(), 1); }
 
@@ -317,7 +320,15 @@ private:
   } form;
   void analyseForm();
 
-  bool bf16Dots = false, bf16Values = false;
+  /// 16-bit element types of the dots' and the values' products; null: f32.
+  Type narrowDots, narrowValues;
+  /// A GPU's warps each run one row block: none of them is skipped alone.
+  bool isGpu() const { return !target.isCpu(); }
+  /// Whether key tiles are pipelined: the first one is peeled.
+  bool pipelined() const;
+  SmallVector<Value> walkPipelined(Value start, Value coreStart, Value coreEnd,
+                                   Value upper, bool hasHead,
+                                   SmallVector<Value> state);
 };
 
 /// Builds the kernel of an `attn.combine`, of an `attn.finalize`, or of both:

@@ -37,7 +37,7 @@ SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading) {
     bool channels = hasChannels(monoid, i);
     auto type = cast<ShapedType>(state.getType());
     int64_t cols =
-        channels ? ::attn::paddedChannels(type.getShape().back()) : 1;
+        channels ? ::attn::paddedChannels(type.getShape().back(), target) : 1;
     Type element = b.getF32Type();
     if (i < numStats())
       element = cast<TypeAttr>(monoid.getStats()[i]).getValue();

@@ -148,7 +148,7 @@ void ReductionKernel::analyseForm() {
            !tensor.isDynamicDim(tensor.getRank() - 1);
   });
   form.shortWeights =
-      bf16Values && !reduction.getValueOperands().empty() && !wide;
+      narrowValues && !reduction.getValueOperands().empty() && !wide;
   form.fused = true;
   Region &score = reduction.getScoreBody();
   form.dotIsStat =
@@ -304,14 +304,16 @@ ReductionKernel::Weights ReductionKernel::mapWeights(ValueRange inputs,
   ValueRange all = getYielded(monoid.getLift()).drop_front(numStats());
   SmallVector<Type> types;
   Weights weights;
-  auto narrowTile = tileType(schedule.getRows(), keyCols(), b.getBF16Type());
+  Type narrowTile = narrowValues
+                        ? tileType(schedule.getRows(), keyCols(), narrowValues)
+                        : scoreTile();
   SmallVector<bool> wide(groups.size()), narrow(groups.size());
   for (auto [g, group] : llvm::enumerate(groups)) {
     for (auto [i, weight] : llvm::enumerate(all)) {
       if (weight != group)
         continue;
       bool value = monoid.getComponent(i) == Component::value;
-      (value && bf16Values ? narrow[g] : wide[g]) = true;
+      (value && narrowValues ? narrow[g] : wide[g]) = true;
     }
     if (wide[g])
       types.push_back(scoreTile());
@@ -326,7 +328,7 @@ ReductionKernel::Weights ReductionKernel::mapWeights(ValueRange inputs,
             yielded.push_back(value);
           if (narrow[g])
             yielded.push_back(
-                arith::TruncFOp::create(b, loc, b.getBF16Type(), value));
+                arith::TruncFOp::create(b, loc, narrowValues, value));
         }
         return yielded;
       });
