@@ -359,6 +359,7 @@ const AttnRuntime &attn::defaultRuntime() {
         return parallelFor(body, context, count, scratchBytes);
       },
       [](const AttnRuntime *, int64_t bytes) { return allocateAligned(bytes); },
-      [](const AttnRuntime *, void *pointer) { std::free(pointer); }, nullptr};
+      [](const AttnRuntime *, void *pointer) { std::free(pointer); }, nullptr,
+      nullptr};
   return runtime;
 }

@@ -16,7 +16,7 @@
 |*   struct { void *data; int64_t sizes[r]; int64_t strides[r]; };
 |*
 |* with strides in elements, and for a scalar at the scalar. The result is 0, or
-|* the first AttnStatus that a callback gave. All that the code needs from its
+|* the bits of each status that a callback gave. All that the code needs of its
 |* host comes through the callbacks: it refers to no symbol but those of libc
 |* and libm, so the same object runs in a JIT and ahead of time.
 |*
@@ -31,9 +31,15 @@
 extern "C" {
 #endif
 
-enum { ATTN_RUNTIME_OK = 0, ATTN_RUNTIME_NO_MEMORY = 1 };
+enum {
+  ATTN_RUNTIME_OK = 0,
+  ATTN_RUNTIME_NO_MEMORY = 1,
+  /* The host of the callbacks knows more. */
+  ATTN_RUNTIME_GPU_ERROR = 2
+};
 
 typedef struct AttnRuntime AttnRuntime;
+typedef struct AttnGpu AttnGpu;
 
 /* One block of a kernel. `scratch` is 64-byte aligned, private to the calling
    thread for the call, and holds garbage. */
@@ -51,6 +57,46 @@ struct AttnRuntime {
   void (*release)(const AttnRuntime *runtime, void *pointer);
   /* For the callbacks' own use. */
   void *user;
+  /* Where plans launch kernels of a GPU, else null. Then `allocate` and
+     `release` are of memory there, in the order of the stream, and the data of
+     all tensors lies there; records and scalars stay on the host. */
+  const AttnGpu *gpu;
+};
+
+/* Element types of tensor maps; the numbers are those of AttnDType. */
+enum {
+  ATTN_ELEMENT_F32 = 0,
+  ATTN_ELEMENT_F16 = 1,
+  ATTN_ELEMENT_BF16 = 2,
+  ATTN_ELEMENT_I32 = 6,
+  ATTN_ELEMENT_U8 = 8
+};
+
+/* Flags of a launch. */
+enum {
+  /* May start before the launch before it has ended. */
+  ATTN_LAUNCH_PROGRAMMATIC = 1
+};
+
+/* Bytes and alignment of a tensor map. */
+enum { ATTN_TENSOR_MAP_BYTES = 128, ATTN_TENSOR_MAP_ALIGN = 64 };
+
+/* All calls are asynchronous, in the order of one stream, and legal while it is
+   captured into a graph. Each returns an AttnStatus. */
+struct AttnGpu {
+  /* Describes a strided tensor for box copies. Sizes and strides are in
+     elements, outermost first; the box is `box_rows` x `box_cols` of the last
+     two dimensions. `name` is for messages. */
+  int32_t (*encode_tensor_map)(const AttnRuntime *runtime, void *map,
+                               const char *name, void *data, int32_t element,
+                               int32_t rank, const int64_t *sizes,
+                               const int64_t *strides, int64_t box_rows,
+                               int64_t box_cols, int32_t swizzle_bytes);
+  /* Launches a kernel of the module on a grid of blocks; `params` points at its
+     parameters one by one. Nothing happens where the grid is 0. */
+  int32_t (*launch)(const AttnRuntime *runtime, const char *kernel,
+                    int64_t grid, int32_t flags, void **params);
+  int32_t (*fill_zero)(const AttnRuntime *runtime, void *memory, int64_t bytes);
 };
 
 typedef int32_t (*AttnEntry)(void **args, const AttnRuntime *runtime);

@@ -1,0 +1,296 @@
+//===- CudaLaunch.cpp - Run plans on a device -----------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The callbacks of AttnGpu on one stream. Nothing here waits or allocates but
+// in stream order, so that a run may be captured into a graph.
+//===----------------------------------------------------------------------===//
+
+#include "CudaModule.h"
+
+#include <algorithm>
+
+using namespace attn;
+using namespace attn::cuda;
+using attn::support::Failure;
+using attn::support::Result;
+using attn::support::Status;
+using attn::support::success;
+
+namespace {
+/// One run of a plan.
+struct Run {
+  const Driver *driver;
+  const LoadedModule *module;
+  ContextMemory memory;
+  CUstream stream;
+  /// What went wrong first.
+  std::string error;
+
+  int32_t fail(Failure failure) {
+    if (error.empty())
+      error = std::move(failure.message);
+    return ATTN_RUNTIME_GPU_ERROR;
+  }
+  int32_t check(const std::string &doing, CUresult result) {
+    return result ? fail(driver->failure(doing, result)) : ATTN_RUNTIME_OK;
+  }
+
+  static Run &of(const AttnRuntime *runtime) {
+    return *static_cast<Run *>(runtime->user);
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Callbacks
+//===----------------------------------------------------------------------===//
+
+static int32_t refuseHostKernel(const AttnRuntime *runtime, AttnKernelBody,
+                                void *, int64_t, int64_t) {
+  return Run::of(runtime).fail(
+      Failure{"expected kernels of the GPU in the plan of a GPU, but got one "
+              "of the CPU"});
+}
+
+static void *allocate(const AttnRuntime *runtime, int64_t bytes) {
+  Run &run = Run::of(runtime);
+  CUdeviceptr memory = 0;
+  // Something to point at even where nothing is needed.
+  size_t size = size_t(std::max<int64_t>(bytes, 1));
+  if (CUresult result = run.driver->cuMemAllocFromPoolAsync(
+          &memory, size, run.memory.pool, run.stream)) {
+    run.fail(run.driver->failure(
+        "allocate " + std::to_string(size) + " bytes of workspace", result));
+    return nullptr;
+  }
+  return reinterpret_cast<void *>(memory);
+}
+
+static void release(const AttnRuntime *runtime, void *pointer) {
+  Run &run = Run::of(runtime);
+  if (pointer)
+    run.check("release workspace",
+              run.driver->cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(pointer),
+                                         run.stream));
+}
+
+static int32_t encode(const AttnRuntime *runtime, void *map, const char *name,
+                      void *data, int32_t element, int32_t rank,
+                      const int64_t *sizes, const int64_t *strides,
+                      int64_t boxRows, int64_t boxCols, int32_t swizzleBytes) {
+  Run &run = Run::of(runtime);
+  Status ok = encodeTensorMap(*run.driver, map, name, data, element, rank,
+                              sizes, strides, boxRows, boxCols, swizzleBytes,
+                              run.memory.zeros);
+  return ok ? ATTN_RUNTIME_OK : run.fail(ok.takeFailure());
+}
+
+static int32_t launch(const AttnRuntime *runtime, const char *name,
+                      int64_t grid, int32_t flags, void **params) {
+  Run &run = Run::of(runtime);
+  if (grid <= 0 || !run.error.empty())
+    return ATTN_RUNTIME_OK;
+  const LoadedKernel *kernel = run.module->find(name);
+  if (!kernel)
+    return run.fail(Failure{std::string("expected a kernel '") + name +
+                            "' in the module, but it has none"});
+  if (!kernel->info->persistent && grid > INT32_MAX)
+    return run.fail(Failure{"expected at most 2147483647 blocks of '" +
+                            kernel->info->name + "', but got " +
+                            std::to_string(grid)});
+  CUlaunchAttribute attribute = {};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config = {};
+  config.gridDimX = unsigned(std::min(grid, kernel->maxBlocks));
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = unsigned(kernel->info->threads);
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = unsigned(kernel->info->sharedBytes);
+  config.hStream = run.stream;
+  config.attrs = &attribute;
+  config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC ? 1 : 0;
+  CUresult result = run.driver->cuLaunchKernelEx(&config, kernel->function,
+                                                 params, /*extra=*/nullptr);
+  if (!result)
+    return ATTN_RUNTIME_OK;
+  return run.check("launch " + std::to_string(config.gridDimX) +
+                       " blocks of '" + kernel->info->name + "'",
+                   result);
+}
+
+static int32_t fillZero(const AttnRuntime *runtime, void *memory,
+                        int64_t bytes) {
+  Run &run = Run::of(runtime);
+  if (bytes <= 0 || !run.error.empty())
+    return ATTN_RUNTIME_OK;
+  return run.check("clear workspace", run.driver->cuMemsetD8Async(
+                                          reinterpret_cast<CUdeviceptr>(memory),
+                                          0, size_t(bytes), run.stream));
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
+                       const Placement &placement) {
+  auto driver = getDriver();
+  if (!driver)
+    return driver.takeFailure();
+  auto context = getContext(**driver, placement.device);
+  if (!context)
+    return context.takeFailure();
+  ContextScope scope(**driver, *context);
+  if (!scope.status())
+    return scope.status();
+  CUdevice device = 0;
+  if (CUresult result = (*driver)->cuCtxGetDevice(&device))
+    return (*driver)->failure("ask for the current device", result);
+  auto module = program.get().get(**driver, *context);
+  if (!module)
+    return module.takeFailure();
+  auto memory = getMemory(**driver, device, *context);
+  if (!memory)
+    return memory.takeFailure();
+
+  Run state = {*driver, *module, *memory,
+               static_cast<CUstream>(placement.stream), ""};
+  static const AttnGpu gpu = {encode, launch, fillZero};
+  AttnRuntime runtime = {refuseHostKernel, allocate, release, &state, &gpu};
+  int32_t status = entry(args, &runtime);
+  // Releasing has no status of its own.
+  if (!state.error.empty())
+    return Failure{state.error};
+  if (status != ATTN_RUNTIME_OK)
+    return Failure{"expected the plan to succeed, but got status " +
+                   std::to_string(status)};
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// For tools
+//===----------------------------------------------------------------------===//
+
+/// Calls `body(driver)` with the current context, or GPU 0's.
+template <typename F> static Status withContext(F body) {
+  auto driver = getDriver();
+  if (!driver)
+    return driver.takeFailure();
+  auto context = getContext(**driver, -1);
+  if (!context)
+    return context.takeFailure();
+  ContextScope scope(**driver, *context);
+  return scope.status() ? body(**driver) : scope.status();
+}
+
+Result<Buffer> Buffer::create(size_t bytes) {
+  Buffer buffer;
+  Status ok = withContext([&](const Driver &driver) {
+    CUdeviceptr memory = 0;
+    CUresult result = driver.cuMemAlloc(&memory, std::max<size_t>(bytes, 1));
+    if (result)
+      return Status(driver.failure(
+          "allocate " + std::to_string(bytes) + " bytes on the GPU", result));
+    buffer.pointer = reinterpret_cast<void *>(memory);
+    buffer.bytes = bytes;
+    return success();
+  });
+  if (!ok)
+    return ok.takeFailure();
+  return buffer;
+}
+
+Buffer::~Buffer() {
+  if (pointer)
+    (void)withContext([&](const Driver &driver) {
+      driver.cuMemFree(reinterpret_cast<CUdeviceptr>(pointer));
+      return success();
+    });
+}
+
+Status Buffer::fill(unsigned char byte) {
+  if (!bytes)
+    return success();
+  return withContext([&](const Driver &driver) {
+    return driver.check(
+        "fill memory on the GPU",
+        driver.cuMemsetD8(reinterpret_cast<CUdeviceptr>(pointer), byte, bytes));
+  });
+}
+
+Status Buffer::copyFrom(const void *host) {
+  if (!bytes)
+    return success();
+  return withContext([&](const Driver &driver) {
+    return driver.check(
+        "copy to the GPU",
+        driver.cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(pointer), host,
+                            bytes));
+  });
+}
+
+Status Buffer::copyTo(void *host) const {
+  if (!bytes)
+    return success();
+  return withContext([&](const Driver &driver) {
+    return driver.check(
+        "copy from the GPU",
+        driver.cuMemcpyDtoH(host, reinterpret_cast<CUdeviceptr>(pointer),
+                            bytes));
+  });
+}
+
+Status attn::cuda::synchronize() {
+  return withContext([](const Driver &driver) {
+    return driver.check("wait for the GPU",
+                        driver.cuStreamSynchronize(nullptr));
+  });
+}
+
+Result<Event> Event::record() {
+  Event event;
+  Status ok = withContext([&](const Driver &driver) {
+    CUevent made = nullptr;
+    CUresult result = driver.cuEventCreate(&made, 0);
+    event.event = made;
+    if (!result)
+      result = driver.cuEventRecord(made, nullptr);
+    return driver.check("record an event", result);
+  });
+  if (!ok)
+    return ok.takeFailure();
+  return event;
+}
+
+Event::~Event() {
+  if (event)
+    (void)withContext([&](const Driver &driver) {
+      driver.cuEventDestroy(static_cast<CUevent>(event));
+      return success();
+    });
+}
+
+Status Event::wait() const {
+  return withContext([&](const Driver &driver) {
+    return driver.check("wait for an event",
+                        driver.cuEventSynchronize(static_cast<CUevent>(event)));
+  });
+}
+
+Result<double> Event::since(const Event &earlier) const {
+  float ms = 0;
+  Status ok = withContext([&](const Driver &driver) {
+    return driver.check(
+        "read the time between events",
+        driver.cuEventElapsedTime(&ms, static_cast<CUevent>(earlier.event),
+                                  static_cast<CUevent>(event)));
+  });
+  if (!ok)
+    return ok.takeFailure();
+  return double(ms);
+}

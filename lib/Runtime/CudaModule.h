@@ -1,0 +1,62 @@
+//===- CudaModule.h - Code loaded into a context ----------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_RUNTIME_CUDAMODULE_H
+#define ATTN_LIB_RUNTIME_CUDAMODULE_H
+
+#include "CudaDriver.h"
+#include "attn/Runtime/Cuda.h"
+#include <map>
+#include <mutex>
+
+namespace attn::cuda {
+
+/// A kernel ready to be launched.
+struct LoadedKernel {
+  const KernelInfo *info;
+  CUfunction function;
+  /// The most blocks of one launch.
+  int64_t maxBlocks;
+};
+
+struct LoadedModule {
+  CUmodule module = nullptr;
+  std::vector<LoadedKernel> kernels;
+
+  const LoadedKernel *find(const char *name) const;
+};
+
+/// What a context has for all programs: workspace and zeros.
+struct ContextMemory {
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr zeros = 0;
+};
+support::Result<ContextMemory> getMemory(const Driver &driver, int device,
+                                         CUcontext context);
+
+struct Program::Implementation {
+  DeviceCode code;
+  std::mutex mutex;
+  /// Never moved once made: runs hold on to them.
+  std::map<CUcontext, LoadedModule> modules;
+
+  /// The module in `context`, which is current.
+  support::Result<const LoadedModule *> get(const Driver &driver,
+                                            CUcontext context);
+};
+
+/// Encodes a tensor map; see AttnGpu in attn/Runtime/Abi.h.
+support::Status encodeTensorMap(const Driver &driver, void *map,
+                                const char *name, void *data, int32_t element,
+                                int32_t rank, const int64_t *sizes,
+                                const int64_t *strides, int64_t boxRows,
+                                int64_t boxCols, int32_t swizzleBytes,
+                                CUdeviceptr zeros);
+
+} // namespace attn::cuda
+
+#endif // ATTN_LIB_RUNTIME_CUDAMODULE_H
