@@ -46,3 +46,15 @@ func.func @results(%f: f32) -> f32 attributes {tile.plan} {
 func.func @offset(%o: memref<4xf32, strided<[1], offset: ?>>) attributes {tile.plan} {
   return
 }
+
+// -----
+
+// expected-error @+1 {{expected the kernel to be lowered, but got its body; run convert-tile-gpu-to-nvvm first}}
+func.func private @gpu_kernel(%n: index) attributes {tile_gpu.kernel} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected the declaration of a kernel to have 'tile_gpu.threads' and 'tile_gpu.smem_bytes'}}
+func.func private @gpu_kernel(index) attributes {tile_gpu.kernel}

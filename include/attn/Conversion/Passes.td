@@ -17,13 +17,18 @@ def ConvertPlanToLLVM : Pass<"convert-plan-to-llvm", "::mlir::ModuleOp"> {
     offset 0) that hold `tile.launch` and `tile.workspace`, and kernels
     (functions with `tile.kernel`) in scf, vector, memref, arith, math, func,
     x86vector, amx and llvm. A kernel with `tile.scratch_bytes` takes its
-    scratch as last argument, after the block index.
+    scratch as last argument, after the block index. Plans of GPUs hold
+    `tile_gpu.tensor_map`, `tile_gpu.reset` and `tile_gpu.launch` of kernels
+    that are declared with `tile_gpu.threads` and `tile_gpu.smem_bytes`.
 
     Produces: for each plan `@f` a function
     `attn_entry_f(args, runtime) -> i32` (include/attn/Runtime/Abi.h) that
     builds its memref descriptors from the argument records; for each launch a
     call of the runtime's `parallel_for` with a body that reads the kernel's
-    arguments from the launching frame. Nothing but the entries is visible.
+    arguments from the launching frame. Tensor maps, resets and launches on a
+    GPU become calls of the runtime's `gpu`; the declarations of its kernels go,
+    and their attributes are put on the kernels in the module's `gpu.module`,
+    which is left as it is. Nothing but the entries is visible.
     Kernels may assume that pointers do not alias: outputs overlap no other
     argument.
 
@@ -48,8 +53,9 @@ def ConvertPlanToLLVM : Pass<"convert-plan-to-llvm", "::mlir::ModuleOp"> {
     Numerics: bit-exact, except that functions of the math dialect become
     LLVM's intrinsics or libm's functions.
 
-    Fails when: an operation has no lowering; a `tile.workspace` is inside a
-    region of the plan.
+    Fails when: an operation has no lowering; a `tile.workspace` or
+    `memref.alloc` is inside a region of the plan; a kernel of a GPU has a
+    body.
   }];
   let options = [Option<
     "expandBF16", "expand-bf16", "bool", "false",

@@ -19,8 +19,10 @@
 // them. A launch stores the kernel's arguments (memref descriptors, scalars)
 // to a frame on the stack; its body function loads them and calls the kernel,
 // which LLVM inlines there: the kernel exists once and descriptors dissolve.
+// Launches on a GPU are in GpuPlan.cpp.
 //===----------------------------------------------------------------------===//
 
+#include "PlanLowering.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -40,6 +42,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
@@ -60,86 +63,6 @@ using namespace mlir;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Fields of AttnRuntime, in order (include/attn/Runtime/Abi.h).
-enum RuntimeField { ParallelFor = 0, Allocate = 1, Release = 2 };
-
-/// What the lowering knows of a kernel before its signature changes.
-struct KernelInfo {
-  FunctionType type;
-  /// Bytes of the trailing scratch argument; nothing when there is none.
-  std::optional<int64_t> scratchBytes;
-};
-
-/// The entry function under construction.
-struct PlanFrame {
-  Value runtime;
-  /// Stack slot of the status word.
-  Value status;
-  SmallVector<Value> workspaces;
-};
-
-/// State that the patterns of one module share.
-struct LoweringState {
-  llvm::StringMap<KernelInfo> kernels;
-  DenseMap<Operation *, PlanFrame> frames;
-  unsigned numBodies = 0;
-};
-
-/// Types and helpers that every plan pattern wants.
-struct PlanBuilder {
-  PlanBuilder(OpBuilder &b, Location loc)
-      : b(b), loc(loc), i32(b.getI32Type()), i64(b.getI64Type()),
-        ptr(LLVM::LLVMPointerType::get(b.getContext())) {}
-
-  Value constant(Type type, int64_t value) {
-    return LLVM::ConstantOp::create(b, loc, type,
-                                    b.getIntegerAttr(type, value));
-  }
-  Value gep(Type element, Value base, int64_t index) {
-    return LLVM::GEPOp::create(b, loc, ptr, element, base,
-                               ArrayRef<LLVM::GEPArg>{int32_t(index)});
-  }
-  Value load(Type type, Value address) {
-    return LLVM::LoadOp::create(b, loc, type, address);
-  }
-  void store(Value value, Value address) {
-    LLVM::StoreOp::create(b, loc, value, address);
-  }
-  /// Calls a callback of the runtime; `arguments` follow the runtime itself.
-  LLVM::CallOp callRuntime(Value runtime, RuntimeField field, Type result,
-                           ValueRange arguments) {
-    Value callee = load(ptr, gep(ptr, runtime, field));
-    SmallVector<Value> operands = {callee, runtime};
-    llvm::append_range(operands, arguments);
-    SmallVector<Type> types = {ptr};
-    llvm::append_range(types, arguments.getTypes());
-    Type resultType = result ? result : LLVM::LLVMVoidType::get(b.getContext());
-    return LLVM::CallOp::create(
-        b, loc, LLVM::LLVMFunctionType::get(resultType, types), operands);
-  }
-  void mergeStatus(PlanFrame &frame, Value status) {
-    Value old = load(i32, frame.status);
-    store(LLVM::OrOp::create(b, loc, old, status), frame.status);
-  }
-
-  OpBuilder &b;
-  Location loc;
-  Type i32, i64, ptr;
-};
-
-template <typename OpTy> struct PlanPattern : ConvertOpToLLVMPattern<OpTy> {
-  PlanPattern(const LLVMTypeConverter &converter, LoweringState &state)
-      : ConvertOpToLLVMPattern<OpTy>(converter, /*benefit=*/10), state(state) {}
-
-  PlanFrame *getFrame(Operation *op) const {
-    auto entry = op->getParentOfType<LLVM::LLVMFuncOp>();
-    auto it = entry ? state.frames.find(entry) : state.frames.end();
-    return it == state.frames.end() ? nullptr : &it->second;
-  }
-
-  LoweringState &state;
-};
-
 /// func.func with `tile.plan`: the entry reads its arguments from the records.
 struct PlanFuncLowering : PlanPattern<func::FuncOp> {
   using PlanPattern::PlanPattern;
@@ -307,25 +230,24 @@ private:
   }
 };
 
-/// tile.workspace: memory of the runtime, released when the plan returns.
-struct WorkspaceLowering : PlanPattern<tile::WorkspaceOp> {
-  using PlanPattern::PlanPattern;
+/// Memory of the runtime, released when the plan returns.
+template <typename OpTy> struct MemoryLowering : PlanPattern<OpTy> {
+  using PlanPattern<OpTy>::PlanPattern;
 
-  LogicalResult
-  matchAndRewrite(tile::WorkspaceOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    PlanFrame *frame = getFrame(op);
+  LogicalResult lower(OpTy op, ValueRange dynamicSizes,
+                      ConversionPatternRewriter &rewriter) const {
+    PlanFrame *frame = this->getFrame(op);
     if (!frame)
       return rewriter.notifyMatchFailure(op, "not inside a plan");
     auto type = cast<MemRefType>(op.getType());
-    if (!isConvertibleAndHasIdentityMaps(type))
+    if (!this->isConvertibleAndHasIdentityMaps(type))
       return rewriter.notifyMatchFailure(op, "not a dense memref");
     Location loc = op.getLoc();
     PlanBuilder b(rewriter, loc);
     SmallVector<Value> sizes, strides;
     Value bytes;
-    getMemRefDescriptorSizes(loc, type, adaptor.getSizes(), rewriter, sizes,
-                             strides, bytes);
+    this->getMemRefDescriptorSizes(loc, type, dynamicSizes, rewriter, sizes,
+                                   strides, bytes);
     Value memory =
         b.callRuntime(frame->runtime, Allocate, b.ptr, bytes).getResult();
     Value isNull =
@@ -333,10 +255,30 @@ struct WorkspaceLowering : PlanPattern<tile::WorkspaceOp> {
                              LLVM::ZeroOp::create(rewriter, loc, b.ptr));
     b.mergeStatus(*frame, LLVM::ZExtOp::create(rewriter, loc, b.i32, isNull));
     frame->workspaces.push_back(memory);
-    Value descriptor = createMemRefDescriptor(loc, type, memory, memory, sizes,
-                                              strides, rewriter);
+    Value descriptor = this->createMemRefDescriptor(loc, type, memory, memory,
+                                                    sizes, strides, rewriter);
     rewriter.replaceOp(op, descriptor);
     return success();
+  }
+};
+
+/// tile.workspace.
+struct WorkspaceLowering : MemoryLowering<tile::WorkspaceOp> {
+  using MemoryLowering::MemoryLowering;
+  LogicalResult
+  matchAndRewrite(tile::WorkspaceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    return lower(op, adaptor.getSizes(), rewriter);
+  }
+};
+
+/// memref.alloc in a plan is the same.
+struct AllocLowering : MemoryLowering<memref::AllocOp> {
+  using MemoryLowering::MemoryLowering;
+  LogicalResult
+  matchAndRewrite(memref::AllocOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    return lower(op, adaptor.getDynamicSizes(), rewriter);
   }
 };
 
@@ -419,7 +361,7 @@ struct ConvertPlanToLLVM
   void runOnOperation() override {
     ModuleOp module = getOperation();
     LoweringState state;
-    if (failed(collect(module, state)))
+    if (failed(prepareGpuKernels(module)) || failed(collect(module, state)))
       return signalPassFailure();
 
     bool prepare = false;
@@ -476,10 +418,10 @@ private:
 
   LogicalResult checkPlan(func::FuncOp plan, LoweringState &state) {
     WalkResult result = plan.walk([&](Operation *op) {
-      if (auto workspace = dyn_cast<tile::WorkspaceOp>(op)) {
-        if (workspace->getParentOp() == plan)
+      if (isa<tile::WorkspaceOp, memref::AllocOp>(op)) {
+        if (op->getParentOp() == plan)
           return WalkResult::advance();
-        workspace.emitOpError("expected to be at the top level of the plan");
+        op->emitOpError("expected to be at the top level of the plan");
         return WalkResult::interrupt();
       }
       auto launch = dyn_cast<tile::LaunchOp>(op);
@@ -522,11 +464,14 @@ private:
     options.overrideIndexBitwidth(64);
     LLVMTypeConverter converter(context, options);
     LLVMConversionTarget target(*context);
-    target.addLegalOp<ModuleOp>();
+    target.addLegalOp<ModuleOp, gpu::GPUModuleOp>();
+    // Code of the device, lowered already.
+    target.markOpRecursivelyLegal<gpu::GPUModuleOp>();
 
     RewritePatternSet patterns(context);
     patterns.add<PlanFuncLowering, LaunchLowering, WorkspaceLowering,
-                 PlanReturnLowering>(converter, state);
+                 AllocLowering, PlanReturnLowering>(converter, state);
+    populateGpuPlanPatterns(converter, patterns, state);
     populateSCFToControlFlowConversionPatterns(patterns);
     populateAffineToStdConversionPatterns(patterns);
     arith::populateCeilFloorDivExpandOpsPatterns(patterns);

@@ -1,0 +1,281 @@
+//===- GpuPlan.cpp - Lower what plans do on a GPU -------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tensor maps, launches and resets become calls of AttnGpu (Runtime/Abi.h). A
+// tensor map is 128 bytes on the plan's stack. A launch lists the addresses of
+// its kernel's parameters, which are flat:
+//
+//   tensor map           itself, by value
+//   memref of rank r     the data's address, r sizes, r strides, all 64 bits
+//   index                64 bits
+//   i1                   a byte
+//   other scalars        as they are
+//===----------------------------------------------------------------------===//
+
+#include "PlanLowering.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Runtime/Abi.h"
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace mlir;
+
+namespace {
+template <typename OpTy> struct GpuPattern : PlanPattern<OpTy> {
+  using PlanPattern<OpTy>::PlanPattern;
+
+  /// The address of the first element.
+  Value getData(PlanBuilder &b, OpBuilder &builder, Value descriptor,
+                MemRefType type) const {
+    return MemRefDescriptor(descriptor)
+        .bufferPtr(builder, b.loc, *this->getTypeConverter(), type);
+  }
+
+  /// Stack memory in the entry block, so that a loop reuses it.
+  Value makeSlot(PlanBuilder &b, ConversionPatternRewriter &rewriter,
+                 const PlanFrame &frame, Type type, unsigned align = 0) const {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointAfterValue(frame.status);
+    return LLVM::AllocaOp::create(rewriter, b.loc, b.ptr, type,
+                                  b.constant(b.i64, 1), align);
+  }
+
+  /// The address of a text that ends in zero.
+  Value makeText(PlanBuilder &b, ConversionPatternRewriter &rewriter,
+                 Operation *op, StringRef text) const {
+    LLVM::GlobalOp &global = this->state.texts[text];
+    if (!global) {
+      OpBuilder::InsertionGuard guard(rewriter);
+      auto module = op->getParentOfType<ModuleOp>();
+      rewriter.setInsertionPointToStart(module.getBody());
+      std::string value = text.str();
+      value.push_back(0);
+      auto type = LLVM::LLVMArrayType::get(rewriter.getI8Type(), value.size());
+      global = LLVM::GlobalOp::create(
+          rewriter, b.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+          ("attn_text" + Twine(this->state.texts.size() - 1)).str(),
+          rewriter.getStringAttr(value));
+    }
+    return LLVM::AddressOfOp::create(rewriter, b.loc, global);
+  }
+};
+
+/// The code of an element type in tensor maps, or -1.
+int32_t getElementCode(Type type) {
+  if (type.isF32())
+    return ATTN_ELEMENT_F32;
+  if (type.isF16())
+    return ATTN_ELEMENT_F16;
+  if (type.isBF16())
+    return ATTN_ELEMENT_BF16;
+  if (type.isInteger(32))
+    return ATTN_ELEMENT_I32;
+  if (type.isInteger(8))
+    return ATTN_ELEMENT_U8;
+  return -1;
+}
+
+/// What the user calls a tensor: the name of the plan's argument.
+std::string getTensorName(Value tensor) {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  auto function =
+      argument
+          ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp())
+          : FunctionOpInterface();
+  if (!function)
+    return "workspace";
+  if (auto info = function.getArgAttrOfType<DictionaryAttr>(
+          argument.getArgNumber(), "attn.arg"))
+    if (auto name = info.getAs<StringAttr>("name"))
+      return name.str();
+  return "arg" + std::to_string(argument.getArgNumber());
+}
+
+/// Before the plan's body moves: its arguments say what tensors are called.
+constexpr StringLiteral nameAttr = "attn.tensor_name";
+
+struct TensorMapLowering : GpuPattern<tile_gpu::TensorMapOp> {
+  using GpuPattern::GpuPattern;
+
+  LogicalResult
+  matchAndRewrite(tile_gpu::TensorMapOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    PlanFrame *frame = getFrame(op);
+    if (!frame)
+      return rewriter.notifyMatchFailure(op, "not inside a plan");
+    auto type = cast<MemRefType>(op.getSource().getType());
+    int32_t element = getElementCode(type.getElementType());
+    if (element < 0)
+      return rewriter.notifyMatchFailure(op, "no such element in tensor maps");
+    tile_gpu::SmemType box = op.getMap().getType().getBox();
+    Location loc = op.getLoc();
+    PlanBuilder b(rewriter, loc);
+
+    int64_t rank = type.getRank();
+    auto sizesType = LLVM::LLVMArrayType::get(b.i64, rank);
+    Value sizes = makeSlot(b, rewriter, *frame, sizesType);
+    Value strides = makeSlot(b, rewriter, *frame, sizesType);
+    MemRefDescriptor descriptor(adaptor.getSource());
+    for (int64_t i = 0; i < rank; ++i) {
+      b.store(descriptor.size(rewriter, loc, i), b.gep(b.i64, sizes, i));
+      b.store(descriptor.stride(rewriter, loc, i), b.gep(b.i64, strides, i));
+    }
+    // Panels are as wide as the swizzle; each is a copy of its own.
+    int64_t bits = type.getElementTypeBitWidth();
+    int64_t columns =
+        box.getSwizzle() ? box.getSwizzle() * 8 / bits : box.getStoredCols();
+    Value map = makeSlot(
+        b, rewriter, *frame,
+        LLVM::LLVMArrayType::get(rewriter.getI8Type(), ATTN_TENSOR_MAP_BYTES),
+        ATTN_TENSOR_MAP_ALIGN);
+    auto name = op->getAttrOfType<StringAttr>(nameAttr);
+    LLVM::CallOp call = b.callGpu(
+        frame->runtime, EncodeTensorMap,
+        {map, makeText(b, rewriter, op, name ? name.getValue() : "workspace"),
+         getData(b, rewriter, adaptor.getSource(), type),
+         b.constant(b.i32, element), b.constant(b.i32, rank), sizes, strides,
+         b.constant(b.i64, box.getBoxRows()), b.constant(b.i64, columns),
+         b.constant(b.i32, box.getSwizzle())});
+    b.mergeStatus(*frame, call.getResult());
+    rewriter.replaceOp(op, map);
+    return success();
+  }
+};
+
+struct ResetLowering : GpuPattern<tile_gpu::ResetOp> {
+  using GpuPattern::GpuPattern;
+
+  LogicalResult
+  matchAndRewrite(tile_gpu::ResetOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    PlanFrame *frame = getFrame(op);
+    auto type = cast<MemRefType>(op.getMemory().getType());
+    if (!frame || !type.getLayout().isIdentity())
+      return rewriter.notifyMatchFailure(op, "not dense memory of a plan");
+    Location loc = op.getLoc();
+    PlanBuilder b(rewriter, loc);
+    Value bytes = b.constant(b.i64, (type.getElementTypeBitWidth() + 7) / 8);
+    MemRefDescriptor descriptor(adaptor.getMemory());
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      bytes = LLVM::MulOp::create(rewriter, loc, bytes,
+                                  descriptor.size(rewriter, loc, i));
+    LLVM::CallOp call =
+        b.callGpu(frame->runtime, FillZero,
+                  {getData(b, rewriter, adaptor.getMemory(), type), bytes});
+    b.mergeStatus(*frame, call.getResult());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct GpuLaunchLowering : GpuPattern<tile_gpu::LaunchOp> {
+  using GpuPattern::GpuPattern;
+
+  LogicalResult
+  matchAndRewrite(tile_gpu::LaunchOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    PlanFrame *frame = getFrame(op);
+    if (!frame)
+      return rewriter.notifyMatchFailure(op, "not inside a plan");
+    Location loc = op.getLoc();
+    PlanBuilder b(rewriter, loc);
+
+    SmallVector<Value> addresses;
+    auto pass = [&](Value value) {
+      Value slot = makeSlot(b, rewriter, *frame, value.getType());
+      b.store(value, slot);
+      addresses.push_back(slot);
+    };
+    for (auto [value, argument] :
+         llvm::zip_equal(adaptor.getArguments(), op.getArguments())) {
+      if (isa<tile_gpu::TensorMapType>(argument.getType())) {
+        addresses.push_back(value);
+      } else if (auto type = dyn_cast<MemRefType>(argument.getType())) {
+        MemRefDescriptor descriptor(value);
+        pass(getData(b, rewriter, value, type));
+        for (int64_t i = 0; i < type.getRank(); ++i)
+          pass(descriptor.size(rewriter, loc, i));
+        for (int64_t i = 0; i < type.getRank(); ++i)
+          pass(descriptor.stride(rewriter, loc, i));
+      } else if (argument.getType().isInteger(1)) {
+        pass(LLVM::ZExtOp::create(rewriter, loc, rewriter.getI8Type(), value));
+      } else {
+        pass(value);
+      }
+    }
+    Value params = makeSlot(
+        b, rewriter, *frame,
+        LLVM::LLVMArrayType::get(b.ptr, std::max<size_t>(addresses.size(), 1)));
+    for (auto [i, address] : llvm::enumerate(addresses))
+      b.store(address, b.gep(b.ptr, params, i));
+
+    Value failed = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ne,
+                                        b.load(b.i32, frame->status),
+                                        b.constant(b.i32, 0));
+    Value grid = LLVM::SelectOp::create(
+        rewriter, loc, failed, b.constant(b.i64, 0), adaptor.getGrid());
+    int32_t flags = op.getProgrammatic() ? ATTN_LAUNCH_PROGRAMMATIC : 0;
+    LLVM::CallOp call = b.callGpu(frame->runtime, LaunchKernel,
+                                  {makeText(b, rewriter, op, op.getKernel()),
+                                   grid, b.constant(b.i32, flags), params});
+    b.mergeStatus(*frame, call.getResult());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// The declaration of a kernel: its code is elsewhere.
+struct GpuKernelLowering : PlanPattern<func::FuncOp> {
+  using PlanPattern::PlanPattern;
+
+  LogicalResult
+  matchAndRewrite(func::FuncOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op->hasAttr("tile_gpu.kernel") || !op.isExternal())
+      return failure();
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+} // namespace
+
+void mlir::populateGpuPlanPatterns(LLVMTypeConverter &converter,
+                                   RewritePatternSet &patterns,
+                                   LoweringState &state) {
+  converter.addConversion([](tile_gpu::TensorMapType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext());
+  });
+  patterns.add<TensorMapLowering, ResetLowering, GpuLaunchLowering,
+               GpuKernelLowering>(converter, state);
+}
+
+LogicalResult mlir::prepareGpuKernels(ModuleOp module) {
+  for (auto kernel : module.getOps<func::FuncOp>()) {
+    if (!kernel->hasAttr("tile_gpu.kernel"))
+      continue;
+    if (!kernel.isExternal())
+      return kernel.emitError("expected the kernel to be lowered, but got its "
+                              "body; run convert-tile-gpu-to-nvvm first");
+    auto threads = kernel->getAttrOfType<IntegerAttr>("tile_gpu.threads");
+    auto bytes = kernel->getAttrOfType<IntegerAttr>("tile_gpu.smem_bytes");
+    if (!threads || !bytes)
+      return kernel.emitError("expected the declaration of a kernel to have "
+                              "'tile_gpu.threads' and 'tile_gpu.smem_bytes'");
+    for (auto gpuModule : module.getOps<gpu::GPUModuleOp>())
+      if (Operation *code = gpuModule.lookupSymbol(kernel.getName()))
+        for (StringRef name :
+             {"tile_gpu.threads", "tile_gpu.smem_bytes", "tile_gpu.persistent"})
+          if (Attribute value = kernel->getAttr(name))
+            code->setAttr(name, value);
+  }
+  module.walk([](tile_gpu::TensorMapOp op) {
+    op->setAttr(nameAttr, StringAttr::get(op.getContext(),
+                                          getTensorName(op.getSource())));
+  });
+  return success();
+}

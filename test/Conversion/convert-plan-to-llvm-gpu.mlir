@@ -1,0 +1,56 @@
+// RUN: attn-opt %s --convert-plan-to-llvm | FileCheck %s
+
+// The plan of a forward kernel: maps on the stack, parameters one by one, the
+// counter cleared, memory released. Declarations of kernels go.
+
+!map = !tile_gpu.tensor_map<128x128xbf16 swizzle 128>
+!paged = !tile_gpu.tensor_map<16x128xbf16 swizzle 128>
+func.func private @forward_kernel(!map, memref<?x?xf32>, memref<1xi32>, i32, f32, index, i1)
+    attributes {tile_gpu.kernel, tile_gpu.threads = 384 : i32,
+                tile_gpu.smem_bytes = 196608 : i64, tile_gpu.persistent}
+
+// CHECK-NOT: forward_kernel(
+// CHECK-DAG: llvm.mlir.global internal constant @[[KERNEL:.*]]("forward_kernel\00")
+// CHECK-DAG: llvm.mlir.global internal constant @[[NAME:.*]]("q\00")
+// CHECK-DAG: llvm.mlir.global internal constant @[[OTHER:.*]]("arg1\00")
+// CHECK-LABEL: llvm.func @attn_entry_forward(
+// CHECK-SAME: %{{.*}}: !llvm.ptr, %[[RT:.*]]: !llvm.ptr) -> i32
+func.func @forward(
+    %q: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "q"}},
+    %pages: memref<?x?x128xbf16, strided<[?, ?, 1]>>,
+    %lse: memref<?x?xf32>, %scale: f32, %flag: i1, %n: index) attributes {tile.plan} {
+  %c7 = arith.constant 7 : i32
+  // rt, map, name, data, bf16 = 2, rank 4, sizes, strides, rows, columns, swizzle
+  // CHECK-DAG: llvm.alloca %{{.*}} x !llvm.array<128 x i8> {alignment = 64 : i64}
+  // CHECK-DAG: %[[TEXT:.*]] = llvm.mlir.addressof @[[NAME]]
+  // CHECK-DAG: %[[BF16:.*]] = llvm.mlir.constant(2 : i32)
+  // CHECK-DAG: %[[RANK:.*]] = llvm.mlir.constant(4 : i32)
+  // CHECK-DAG: %[[ROWS:.*]] = llvm.mlir.constant(128 : i64)
+  // CHECK-DAG: %[[COLS:.*]] = llvm.mlir.constant(64 : i64)
+  // CHECK-DAG: %[[GPU:.*]] = llvm.getelementptr %[[RT]][4]
+  // CHECK: llvm.call %{{.*}}(%[[RT]], %[[MAP:.*]], %[[TEXT]], %{{.*}}, %[[BF16]], %[[RANK]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32, i32, !llvm.ptr, !llvm.ptr, i64, i64, i32) -> i32
+  %map = tile_gpu.tensor_map %q : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> -> !map
+  // A box of 16 rows, as of a paged cache.
+  // CHECK: llvm.mlir.addressof @[[OTHER]]
+  // CHECK: llvm.mlir.constant(16 : i64)
+  // CHECK: llvm.call
+  %unused = tile_gpu.tensor_map %pages : memref<?x?x128xbf16, strided<[?, ?, 1]>> -> !paged
+  // CHECK: %[[ALLOC:.*]] = llvm.load %{{.*}} : !llvm.ptr -> !llvm.ptr
+  // CHECK: %[[MEMORY:.*]] = llvm.call %{{.*}}(%[[RT]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64) -> !llvm.ptr
+  %tickets = memref.alloc() : memref<1xi32>
+  // CHECK: llvm.call %{{.*}}(%[[RT]], %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64) -> i32
+  tile_gpu.reset %tickets : memref<1xi32>
+  // Map; pointer, 2 sizes, 2 strides; pointer, size, stride; i32, f32, i64, i8.
+  // CHECK: llvm.zext %{{.*}} : i1 to i8
+  // CHECK: llvm.store %[[MAP]], %{{.*}} : !llvm.ptr, !llvm.ptr
+  // CHECK: llvm.getelementptr %{{.*}}[12] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  // CHECK: llvm.mlir.addressof @[[KERNEL]]
+  // CHECK: %[[FLAGS:.*]] = llvm.mlir.constant(1 : i32)
+  // CHECK: llvm.call %{{.*}}(%[[RT]], %{{.*}}, %{{.*}}, %[[FLAGS]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, i32, !llvm.ptr) -> i32
+  tile_gpu.launch @forward_kernel grid(%n) args(
+      %map, %lse, %tickets, %c7, %scale, %n, %flag
+      : !map, memref<?x?xf32>, memref<1xi32>, i32, f32, index, i1) programmatic
+  // CHECK: llvm.call %{{.*}}(%[[RT]], %[[MEMORY]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
+  // CHECK: llvm.return
+  return
+}
