@@ -88,7 +88,7 @@ def TileGPU_SmemSliceOp : TileGPU_Op<"smem.slice", [Pure]> {
 }
 
 def TileGPU_SmemClearRowsOp : TileGPU_Op<"smem.clear_rows"> {
-  let summary = "Writes zeros into the rows of a tile from one on";
+  let summary = "Writes zeros into the first and last rows of a tile";
   let description = [{
     For rows that memory holds but no query may see, such as the tail of the
     last page: a weight of zero does not silence a value of NaN. The warp or
@@ -99,15 +99,21 @@ def TileGPU_SmemClearRowsOp : TileGPU_Op<"smem.clear_rows"> {
     Example:
 
     ```mlir
-    # func.func @example(%v: !tile_gpu.smem<16x128xbf16 swizzle 128>, %row: i32) {
+    # func.func @example(%v: !tile_gpu.smem<16x128xbf16 swizzle 128>, %row: i32,
+    #     %first: i32) {
     tile_gpu.smem.clear_rows %v from(%row) : !tile_gpu.smem<16x128xbf16 swizzle 128>
+    tile_gpu.smem.clear_rows %v from(%row) before(%first)
+        : !tile_gpu.smem<16x128xbf16 swizzle 128>
     #   return
     # }
     ```
   }];
   let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
-                       I32:$row);
-  let assemblyFormat = "$tile `from` `(` $row `)` attr-dict `:` type($tile)";
+                       I32:$from, Optional<I32>:$before);
+  let assemblyFormat = [{
+    $tile `from` `(` $from `)` (`before` `(` $before^ `)`)? attr-dict
+    `:` type($tile)
+  }];
   let hasVerifier = 1;
 }
 

@@ -8,6 +8,8 @@
 #ifndef ATTN_DIALECT_TILEGPU_TRANSFORMS_PASSES_H
 #define ATTN_DIALECT_TILEGPU_TRANSFORMS_PASSES_H
 
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
 
 namespace attn {

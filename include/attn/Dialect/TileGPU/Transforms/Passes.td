@@ -115,4 +115,72 @@ def TileVerifyBudgetPass
   ];
 }
 
+def TileSpecializeRolesPass
+    : Pass<"tile-specialize-roles", "::mlir::ModuleOp"> {
+  let summary = "Split tile kernels into a producer warp and warpgroups";
+  let description = [{
+    Expects: kernels (`tile.kernel`) of attn-tile on a target with tensor
+    copies, whose `tile.rows` blocks are the rows of a warpgroup's product.
+
+    Produces: for each such kernel a `tile_gpu.kernel` of two roles that walk
+    the work items of one dynamic schedule. The producer keeps control flow,
+    scalars and the loads of queries, keys and values, which become copies into
+    rings; the other role has a warpgroup for each row block and keeps the
+    rest, as tile operations on that row block. Rows of values that lie beyond
+    a load's bounds are cleared. The plan's launch gets tensor maps and a
+    counter of drawn items. Other kernels stay as they are:
+    tile-pipeline-copies takes them.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # func.func private @kernel(%Q: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %K: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %O: memref<?x64xbf16, strided<[?, 1]>>, %block: index)
+    #     attributes {tile.kernel} {
+    #   %c0 = arith.constant 0 : index
+    #   %c64 = arith.constant 64 : index
+    #   %n = memref.dim %K, %c0 : memref<?x64xbf16, strided<[?, 1]>>
+    #   %row = arith.muli %block, %c64 : index
+    #   %zero = arith.constant 0.0 : f32
+    #   %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
+    %q = tile.load %Q[%row, %c0] : memref<?x64xbf16, strided<[?, 1]>> -> !tile.tile<64x64xbf16>
+    %o = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %init) -> (!tile.tile<64x64xf32>) {
+      %k = tile.load %K[%j, %c0] : memref<?x64xbf16, strided<[?, 1]>> -> !tile.tile<64x64xbf16>
+      %next = tile.rows 64 ins(%q : !tile.tile<64x64xbf16>) outs(%acc : !tile.tile<64x64xf32>) {
+      ^bb0(%first: index, %rows: !tile.tile<64x64xbf16>, %old: !tile.tile<64x64xf32>):
+        %s = tile.dot %rows, %k acc %old transpose_rhs
+            : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
+        tile.yield %s : !tile.tile<64x64xf32>
+      } -> !tile.tile<64x64xf32>
+      scf.yield %next : !tile.tile<64x64xf32>
+    }
+    #   tile.store %o, %O[%row, %c0] : !tile.tile<64x64xf32>, memref<?x64xbf16, strided<[?, 1]>>
+    #   return
+    # }
+    # func.func @f(%Q: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %K: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %O: memref<?x64xbf16, strided<[?, 1]>>, %n: index) attributes {tile.plan} {
+    #   tile.launch @kernel grid(%n) args(%Q, %K, %O : memref<?x64xbf16, strided<[?, 1]>>,
+    #       memref<?x64xbf16, strided<[?, 1]>>, memref<?x64xbf16, strided<[?, 1]>>)
+    #   return
+    # }
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: never; kernels that it cannot take are left alone.
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "2",
+           "Key tiles in flight, and value tiles">
+  ];
+  let dependentDialects = [
+    "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 #endif // ATTN_DIALECT_TILEGPU_TRANSFORMS_PASSES_TD

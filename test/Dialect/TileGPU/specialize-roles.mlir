@@ -1,0 +1,116 @@
+// RUN: attn-opt %s --tile-specialize-roles --canonicalize --cse | FileCheck %s
+
+// Queries through a ring of one slot, keys and values through rings of two;
+// one counter numbers the steps of all loops on both sides.
+
+!in = memref<?x?x64xf16, strided<[?, ?, 1]>>
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func private @kernel(
+// CHECK-SAME: !tile_gpu.tensor_map<128x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: memref<1xi32>, %{{.*}}: i32)
+// CHECK-SAME: tile_gpu.kernel
+// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(8) : <1, 128x64xf16 swizzle 128>
+// CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
+// CHECK: %[[V:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
+// CHECK: tile_gpu.scheduler dynamic in_order
+// CHECK: tile_gpu.role "load" warps(1) registers(24)
+// CHECK: tile_gpu.foreach %{{.*}} lead
+// CHECK: ^bb0({{.*}}, %[[ITEM:.*]]: i32, %[[STEP:.*]]: i32):
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[ITEM]]]
+// CHECK: tile_gpu.ring.acquire %[[K]][%[[STEP]]]
+// CHECK: tile_gpu.ring.acquire %[[V]][%[[STEP]]]
+// CHECK: %[[SECOND:.*]] = arith.addi %[[STEP]], %c1
+// CHECK: scf.for {{.*}} iter_args(%[[C:.*]] = %[[SECOND]]) -> (i32)
+// CHECK: tile_gpu.ring.acquire %[[K]][%[[C]]]
+// CHECK: tile_gpu.ring.load {{.*}} : !tile_gpu.tensor_map<64x64xf16 swizzle 128>
+// CHECK: tile_gpu.ring.acquire %[[V]][%[[C]]]
+// CHECK-NOT: tile.
+// CHECK: tile_gpu.role "compute" warpgroups(2) registers(240)
+// CHECK: ^bb0(%[[WG:.*]]: i32):
+// CHECK: tile_gpu.ring.wait %[[Q]]
+// CHECK: %[[MINE:.*]] = arith.muli %[[WG]], %c64
+// CHECK: tile_gpu.smem.slice %{{.*}} : <128x64xf16 swizzle 128> -> <64x64xf16 swizzle 128 pitch 128>
+// The first tile: bounds become a clearing of the values' dead rows.
+// CHECK: %[[V0:.*]] = tile_gpu.ring.wait %[[V]]
+// CHECK: scf.if
+// CHECK: tile_gpu.smem.clear_rows %[[V0]] from(%{{.*}}) before(%{{.*}})
+// CHECK: tile.dot %{{.*}}, %{{.*}} transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+// CHECK: tile_gpu.ring.release %[[K]]
+// CHECK: tile_gpu.ring.release %[[V]]
+// CHECK: scf.for
+// CHECK-NOT: clear_rows
+// CHECK: tile_gpu.ring.release %[[Q]]
+// Rows of the output are the member's.
+// CHECK: %[[OWN:.*]] = arith.index_cast %[[MINE]] : i32 to index
+// CHECK: arith.addi %{{.*}}, %[[OWN]]
+// CHECK: tile.store %{{.*}} : <64x64xf32>
+func.func private @kernel(%Q: !in, %K: !in, %V: !in, %O: !in, %lo: index, %hi: index,
+    %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %zero = arith.constant 0.0 : f32
+  %row = arith.muli %block, %c128 : index
+  %init = tile.fill %zero : f32 -> !tile.tile<128x64xf32>
+  %q = tile.load %Q[%c0, %row, %c0] : !in -> !tile.tile<128x64xf16>
+  %k0 = tile.load %K[%c0, %c0, %c0] rows(%lo to %hi) : !in -> !tile.tile<64x64xf16>
+  %v0 = tile.load %V[%c0, %c0, %c0] rows(%lo to %hi) : !in -> !tile.tile<64x64xf16>
+  %o0 = tile.rows 64 ins(%q : !tile.tile<128x64xf16>) outs(%init : !tile.tile<128x64xf32>) {
+  ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+    %s = tile.dot %mine, %k0 transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+    %p = tile.map ins(%s : !tile.tile<64x64xf32>) {
+    ^bb1(%r: i32, %c: i32, %x: f32):
+      %y = arith.truncf %x : f32 to f16
+      tile.yield %y : f16
+    } -> !tile.tile<64x64xf16>
+    %o = tile.dot %p, %v0 acc %old : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+    tile.yield %o : !tile.tile<64x64xf32>
+  } -> !tile.tile<128x64xf32>
+  %o1 = scf.for %j = %c64 to %hi step %c64 iter_args(%acc = %o0) -> (!tile.tile<128x64xf32>) {
+    %k = tile.load %K[%c0, %j, %c0] : !in -> !tile.tile<64x64xf16>
+    %v = tile.load %V[%c0, %j, %c0] : !in -> !tile.tile<64x64xf16>
+    %next = tile.rows 64 ins(%q : !tile.tile<128x64xf16>) outs(%acc : !tile.tile<128x64xf32>) {
+    ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+      %s = tile.dot %mine, %k transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+      %p = tile.map ins(%s : !tile.tile<64x64xf32>) {
+      ^bb1(%r: i32, %c: i32, %x: f32):
+        %y = arith.truncf %x : f32 to f16
+        tile.yield %y : f16
+      } -> !tile.tile<64x64xf16>
+      %o = tile.dot %p, %v acc %old : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+      tile.yield %o : !tile.tile<64x64xf32>
+    } -> !tile.tile<128x64xf32>
+    scf.yield %next : !tile.tile<128x64xf32>
+  }
+  tile.store %o1, %O[%c0, %row, %c0] : !tile.tile<128x64xf32>, !in
+  return
+}
+// CHECK-LABEL: func.func @f
+// CHECK-COUNT-3: tile_gpu.tensor_map
+// CHECK: %[[T:.*]] = tile.workspace() : memref<1xi32>
+// CHECK: tile_gpu.reset %[[T]]
+// CHECK: tile_gpu.launch @kernel grid(
+func.func @f(%Q: !in, %K: !in, %V: !in, %O: !in, %n: index) attributes {tile.plan} {
+  %c0 = arith.constant 0 : index
+  tile.launch @kernel grid(%n) args(%Q, %K, %V, %O, %c0, %n : !in, !in, !in, !in, index, index)
+  return
+}
+
+// Rows of no warpgroup's product: left for another pass.
+// CHECK-LABEL: func.func private @narrow
+// CHECK-SAME: tile.kernel
+// CHECK: tile.rows 16
+func.func private @narrow(%Q: !in, %K: !in, %O: !in, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
+  %q = tile.load %Q[%c0, %block, %c0] : !in -> !tile.tile<64x64xf16>
+  %k = tile.load %K[%c0, %c0, %c0] : !in -> !tile.tile<64x64xf16>
+  %o = tile.rows 16 ins(%q : !tile.tile<64x64xf16>) outs(%init : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %mine: !tile.tile<16x64xf16>, %old: !tile.tile<16x64xf32>):
+    %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<16x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<16x64xf32>
+    tile.yield %s : !tile.tile<16x64xf32>
+  } -> !tile.tile<64x64xf32>
+  tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
+  return
+}
+}
