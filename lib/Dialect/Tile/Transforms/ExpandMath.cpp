@@ -60,6 +60,37 @@ constexpr float tanhDenominator[] = {
     1.19825839466702e-06f};
 constexpr float tanhClamp = 7.90531110763549805f;
 
+/// tanh(x) / x in |x|: 32 segments of equal length on [0, clamp], minimax in
+/// relative error (2.7e-5); the constant of the last one is set between
+/// tanh(clamp) and 1.
+constexpr float tanhSegmentClamp = 5.30000019f;
+constexpr float tanhSegmentsInOne = 5.94150925f;
+constexpr float tanhSegmentCoefficients[3][32] = {
+    {1.00000048f,  1.00026083f,  1.00423539f,  1.01831126f,  1.04595697f,
+     1.08449519f,  1.12661028f,  1.16408515f,  1.19076884f,  1.20365548f,
+     1.20250785f,  1.18891048f,  1.16530967f,  1.13433397f,  1.09839773f,
+     1.05952239f,  1.01929438f,  0.978896916f, 0.939171553f, 0.900686741f,
+     0.863801956f, 0.828722f,    0.795539975f, 0.764271498f, 0.734879613f,
+     0.707293808f, 0.681423128f, 0.657165885f, 0.634416223f, 0.61306864f,
+     0.593020618f, 0.574278891f},
+    {-7.42960619e-05f, -0.00480879517f, -0.035228271f, -0.101604536f,
+     -0.195424065f,    -0.297454774f,   -0.388827324f, -0.457706481f,
+     -0.500281036f,    -0.518508136f,   -0.517210186f, -0.501902878f,
+     -0.477558553f,    -0.448129445f,   -0.4165003f,   -0.384635627f,
+     -0.353785336f,    -0.324680537f,   -0.297694415f, -0.272963822f,
+     -0.250476986f,    -0.230133846f,   -0.211786613f, -0.195266098f,
+     -0.180398166f,    -0.16701363f,    -0.154953748f, -0.144072905f,
+     -0.134239554f,    -0.12533614f,    -0.117258318f, -0.109951265f},
+    {-0.331628114f,  -0.31028983f,   -0.251622409f,  -0.173118025f,
+     -0.093386732f,  -0.0257861167f, 0.0238073301f,  0.0554721169f,
+     0.072459884f,   0.0789060965f,  0.0785431862f,  0.0742344409f,
+     0.0679556429f,  0.060964793f,   0.0540044308f,  0.0474742241f,
+     0.0415590443f,  0.0363164209f,  0.031733077f,   0.0277598351f,
+     0.0243323669f,  0.0213829353f,  0.0188466497f,  0.0166644305f,
+     0.0147841172f,  0.0131605305f,  0.0117550269f,  0.0105348099f,
+     0.00947218481f, 0.0085438285f,  0.00773012079f, 0.00701806741f},
+};
+
 /// (tanh(x) / x - 1) / x^2 in x^2 on [0, 0.6], minimax (2.8e-9 in tanh).
 constexpr float tanhSmall = 0.6f;
 constexpr float tanhSmallCoefficients[] = {
@@ -97,13 +128,13 @@ public:
     return sum;
   }
   /// x where x >= low, else low; NaN stays: one vmaxps.
-  Value atLeast(Value x, float low) {
-    Value bound = constant(low);
+  Value atLeast(Value x, float low) { return atLeast(x, constant(low)); }
+  Value atLeast(Value x, Value bound) {
     Value below = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, bound);
     return arith::SelectOp::create(b, below, bound, x);
   }
-  Value atMost(Value x, float high) {
-    Value bound = constant(high);
+  Value atMost(Value x, float high) { return atMost(x, constant(high)); }
+  Value atMost(Value x, Value bound) {
     Value above = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, bound);
     return arith::SelectOp::create(b, above, bound, x);
   }
@@ -204,6 +235,52 @@ public:
     return fma(estimate, error, estimate);
   }
 
+  /// factor * tanh(step * x), where no step and no factor are 1: x q(|x|), with
+  /// q by the segment that |x| lies in. One vpermi2ps picks a coefficient out
+  /// of two registers. What all lanes share is multiplied into the
+  /// coefficients, which leave the loop.
+  Value tanhSegments(Value x, Value step, Value factor) {
+    auto product = [&](Value left, Value right) -> Value {
+      if (!left || !right)
+        return left ? left : right;
+      return arith::MulFOp::create(b, left, right);
+    };
+    Value high = constant(tanhSegmentClamp), low = constant(-tanhSegmentClamp);
+    Value magnitudeOfStep;
+    if (step) {
+      magnitudeOfStep = math::AbsFOp::create(b, step);
+      high = arith::DivFOp::create(b, high, magnitudeOfStep);
+      low = arith::NegFOp::create(b, high);
+    }
+    x = atMost(atLeast(x, low), high);
+    Value magnitude = math::AbsFOp::create(b, x);
+    // The low bits are the segment, and the permutation reads no others.
+    Value shifted =
+        fma(magnitude, product(constant(tanhSegmentsInOne), magnitudeOfStep),
+            constant(12582912.0f));
+    auto vector = cast<VectorType>(type);
+    Value segment =
+        arith::BitcastOp::create(b, vector.clone(b.getI32Type()), shifted);
+    auto pick = [&](ArrayRef<float> row, Value scale) -> Value {
+      auto half = [&](ArrayRef<float> values) -> Value {
+        auto attr = DenseElementsAttr::get(vector, values);
+        return product(arith::ConstantOp::create(b, attr), scale);
+      };
+      return LLVM::CallIntrinsicOp::create(
+                 b, type, b.getStringAttr("llvm.x86.avx512.vpermi2var.ps.512"),
+                 ValueRange{half(row.take_front(16)), segment,
+                            half(row.take_back(16))})
+          .getResult(0);
+    };
+    Value scale = product(step, factor);
+    Value scale1 = product(scale, magnitudeOfStep);
+    Value scale2 = product(scale1, magnitudeOfStep);
+    Value q = pick(tanhSegmentCoefficients[2], scale2);
+    q = fma(q, magnitude, pick(tanhSegmentCoefficients[1], scale1));
+    q = fma(q, magnitude, pick(tanhSegmentCoefficients[0], scale));
+    return arith::MulFOp::create(b, x, q);
+  }
+
   Value tanhShort(Value x) {
     x = atMost(atLeast(x, -tanhClamp), tanhClamp);
     Value square = arith::MulFOp::create(b, x, x);
@@ -237,6 +314,48 @@ private:
   Type type;
 };
 
+/// `value` as a product with a factor that all lanes share: {other, factor}, or
+/// nothing.
+std::pair<Value, Value> sharedFactor(Value value) {
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  if (!product)
+    return {};
+  auto isShared = [](Value factor) {
+    auto broadcast = factor.getDefiningOp<vector::BroadcastOp>();
+    return (broadcast && !isa<VectorType>(broadcast.getSourceType())) ||
+           matchPattern(factor, m_Constant());
+  };
+  Value left = product.getLhs(), right = product.getRhs();
+  if (isShared(right))
+    return {left, right};
+  if (isShared(left))
+    return {right, left};
+  return {};
+}
+
+/// Softcap, factor * tanh(step * x), in the segments' form, in place of `tanh`
+/// and of the product that is its one use.
+void expandSoftcap(math::TanhOp tanh, const ::attn::TargetInfo &target,
+                   SmallVectorImpl<Operation *> &dead) {
+  Value x = tanh.getOperand(), step, factor;
+  if (auto [other, shared] = sharedFactor(x); shared)
+    std::tie(x, step) = {other, shared};
+  Operation *last = tanh;
+  if (tanh->hasOneUse() && isa<arith::MulFOp>(*tanh->user_begin())) {
+    Operation *product = *tanh->user_begin();
+    auto [other, shared] = sharedFactor(product->getResult(0));
+    if (other == tanh.getResult()) {
+      factor = shared;
+      last = product;
+      dead.push_back(product);
+    }
+  }
+  dead.push_back(tanh);
+  // At the last of them, where the factor is known too.
+  Value result = Expander(last, target).tanhSegments(x, step, factor);
+  last->getResult(0).replaceAllUsesWith(result);
+}
+
 /// Whether the products of a kernel round their operands to bf16: its scores
 /// have errors beside which those of the short tanh do not show.
 bool takesShortOperands(Operation *func) {
@@ -266,7 +385,7 @@ struct TileExpandMath : ::attn::impl::TileExpandMathPassBase<TileExpandMath> {
         it->second = takesShortOperands(func);
       return it->second;
     };
-    SmallVector<Operation *> others;
+    SmallVector<Operation *> others, dead;
     module.walk([&](Operation *op) {
       if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
           isa<math::FmaOp>(op))
@@ -282,14 +401,22 @@ struct TileExpandMath : ::attn::impl::TileExpandMathPassBase<TileExpandMath> {
             bitEnumContainsAny(exp2.getFastmath(), arith::FastMathFlags::afn));
       else if (isa<math::ExpOp>(op))
         result = expander.exp(op->getOperand(0));
-      else if (isa<math::TanhOp>(op))
-        result = hasShortProducts(op) ? expander.tanhShort(op->getOperand(0))
-                                      : expander.tanh(op->getOperand(0));
-      else
+      else if (auto tanh = dyn_cast<math::TanhOp>(op)) {
+        if (!hasShortProducts(op)) {
+          result = expander.tanh(tanh.getOperand());
+        } else if (!expander.isFullVector()) {
+          result = expander.tanhShort(tanh.getOperand());
+        } else {
+          return expandSoftcap(tanh, *info, dead);
+        }
+      } else {
         return others.push_back(op);
+      }
       op->getResult(0).replaceAllUsesWith(result);
       op->erase();
     });
+    for (Operation *op : dead)
+      op->erase();
     if (others.empty())
       return;
     RewritePatternSet patterns(&getContext());

@@ -33,9 +33,12 @@ def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
     where the operation is marked `afn`. `exp(x)`
     reduces by log2(e) in two parts; at most 1e-7. `tanh` is
     `1 - 2 / (e^2x + 1)`, below 0.6 an odd polynomial of degree 11; at most
-    1.9e-7; in kernels whose products take bf16 operands it is an odd rational
-    function of degree 13 over 6 on [-7.9, 7.9], at most 3e-7. (Compared with
-    libm in float64 on 116 million f32.) NaN gives NaN; +inf and -inf give the
+    1.9e-7. (Compared with libm in float64 on 116 million f32.) In kernels
+    whose products take bf16 operands it is `x q(|x|)` on AVX-512, with q a
+    quadratic on each of 32 segments of [0, 5.3], and with the factors that all
+    lanes share, `c tanh(s x)`, in its coefficients: at most 2.7e-5 (2^-15)
+    where |s| > 2^-60, beside scores of bf16 operands that have 2^-9; elsewhere an odd rational function of degree 13 over 6 on
+    [-7.9, 7.9], at most 3e-7. NaN gives NaN; +inf and -inf give the
     limits.
 
     Fails when: never; an operation without an expansion is left alone.
