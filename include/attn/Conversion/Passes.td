@@ -118,4 +118,88 @@ def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
   ];
 }
 
+def ConvertTileToTileGPU
+    : Pass<"convert-tile-to-tile-gpu", "::mlir::func::FuncOp"> {
+  let summary = "Lower tile ops inside roles to fragments in registers";
+  let description = [{
+    Expects: functions with `tile_gpu.kernel` in which each role computes on
+    tiles of its member's rows: multiples of 64 for warpgroups, of 16 for
+    warps. A tile in shared memory enters by an `unrealized_conversion_cast`
+    from `!tile_gpu.smem`; a fragment or vector that a structural operation
+    names (`ring.release ... after`) leaves by a cast to its own type.
+
+    Produces: the same function without tile ops. A tile of several rows and
+    columns becomes an accumulator fragment (of 16 bits: the left operand of a
+    product), `Rx1` a row vector, `1xC` a column vector; loops and branches
+    carry these. A `tile.dot` becomes `mma.issue` and, at once, its `mma.wait`
+    on a warpgroup, and `mma.sync` on a warp; its `scale` becomes a map on the
+    accumulator before it. A 16-bit result of a map leaves the body in f32 and
+    is rounded by `frag.convert`, into the operand's layout where a product
+    reads it. f32 fragments are rounded before a store to 16-bit memory.
+
+    Example:
+
+    ```mlir
+    # func.func @kernel(%k: !tile_gpu.smem<64x64xbf16 swizzle 128>, %q: !tile_gpu.frag<16x64xbf16, a, warp>, %LSE: memref<?xf32>) attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : index
+    #   %ninf = arith.constant 0xFF800000 : f32
+    #   tile_gpu.role "compute" warps(4) {
+    #   ^bb0(%warp: i32):
+    %keys = builtin.unrealized_conversion_cast %k : !tile_gpu.smem<64x64xbf16 swizzle 128> to !tile.tile<64x64xbf16>
+    %queries = builtin.unrealized_conversion_cast %q : !tile_gpu.frag<16x64xbf16, a, warp> to !tile.tile<16x64xbf16>
+    %s = tile.dot %queries, %keys transpose_rhs : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
+    %m = tile.reduce ins(%s : !tile.tile<16x64xf32>) identity(%ninf : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %more = arith.cmpf ogt, %b, %a : f32
+      %x = arith.select %more, %b, %a : f32
+      tile.yield %x : f32
+    } -> !tile.tile<16x1xf32>
+    tile.store vector %m, %LSE[%c0] : !tile.tile<16x1xf32>, memref<?xf32>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    becomes
+
+    ```mlir
+    # func.func @kernel(%k: !tile_gpu.smem<64x64xbf16 swizzle 128>, %q: !tile_gpu.frag<16x64xbf16, a, warp>, %LSE: memref<?xf32>) attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : index
+    #   %ninf = arith.constant 0xFF800000 : f32
+    #   tile_gpu.role "compute" warps(4) {
+    #   ^bb0(%warp: i32):
+    %kT = tile_gpu.smem.transpose %k : !tile_gpu.smem<64x64xbf16 swizzle 128>
+    %f0 = arith.constant 0.0 : f32
+    %zero = tile_gpu.frag.fill %f0 : f32 -> !tile_gpu.frag<16x64xf32, acc, warp>
+    %s = tile_gpu.mma.sync %q, %kT, %zero : !tile_gpu.frag<16x64xbf16, a, warp>, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.frag<16x64xf32, acc, warp>
+    %m = tile_gpu.reduce ins(%s : !tile_gpu.frag<16x64xf32, acc, warp>) identity(%ninf : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %x = arith.maxnumf %b, %a : f32
+      tile_gpu.yield %x : f32
+    } -> !tile_gpu.vec<16xf32, row, warp>
+    %row = arith.constant 0 : i32
+    tile_gpu.global.store %m, %LSE[%row] : !tile_gpu.vec<16xf32, row, warp>, memref<?xf32>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    Numerics: bit-exact but for the order of sums, which is the matrix unit's
+    and the fragment's, and for one choice of NaN: `select(a > b, a, b)`
+    becomes `maxnumf` (and the like for minima) where b is a constant, and in
+    reductions and maps of row vectors alone. There b is a running statistic,
+    which this select keeps free of NaN as the instruction does.
+
+    Fails when: a tile has more or fewer rows than a member can hold, lies in
+    shared memory where registers are needed or the reverse, or an operation
+    has no form on fragments.
+  }];
+  let dependentDialects = [
+    "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect"
+  ];
+}
+
 #endif // ATTN_CONVERSION_PASSES_TD

@@ -399,12 +399,12 @@ func.func @map_yield(%s: !tile_gpu.frag<64x64xf32, acc>) {
 
 // -----
 
-func.func @map_layout(%s: !tile_gpu.frag<64x64xbf16, a>) {
-  // expected-error @below {{expected acc fragments, but got '!tile_gpu.frag<64x64xbf16, a>'}}
-  %p = tile_gpu.map ins(%s : !tile_gpu.frag<64x64xbf16, a>) {
+func.func @map_layout(%s: !tile_gpu.frag<16x64xbf16, b, warp>) {
+  // expected-error @below {{expected acc or a fragments, but got '!tile_gpu.frag<16x64xbf16, b, warp>'}}
+  %p = tile_gpu.map ins(%s : !tile_gpu.frag<16x64xbf16, b, warp>) {
   ^bb0(%i: i32, %j: i32, %x: bf16):
     tile_gpu.yield %x : bf16
-  } -> !tile_gpu.frag<64x64xbf16, a>
+  } -> !tile_gpu.frag<16x64xbf16, b, warp>
   return
 }
 
@@ -500,5 +500,76 @@ func.func private @not_a_kernel()
 func.func @launch(%n: index) {
   // expected-error @below {{expected 'not_a_kernel' to be a tile_gpu.kernel in this module}}
   tile_gpu.launch @not_a_kernel grid(%n) args(%n : index)
+  return
+}
+
+// -----
+
+func.func @ordered_columns(%s: !tile_gpu.frag<16x64xf32, acc, warp>, %z: f32) {
+  // expected-error @below {{expected an ordered reduction of fragments over the columns to complete row vectors}}
+  %r = tile_gpu.reduce ordered ins(%s : !tile_gpu.frag<16x64xf32, acc, warp>) identity(%z : f32) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %b : f32
+  } -> !tile_gpu.vec<64xf32, col, warp>
+  return
+}
+
+// -----
+
+func.func @scan_types(%s: !tile_gpu.frag<16x64xf32, acc, warp>, %z: f32) {
+  // expected-error @below {{expected input, identity and result of one type}}
+  %r = tile_gpu.scan ins(%s : !tile_gpu.frag<16x64xf32, acc, warp>) identity(%z : f32) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %b : f32
+  } -> !tile_gpu.frag<16x32xf32, acc, warp>
+  return
+}
+
+// -----
+
+func.func @any_type(%v: !tile_gpu.vec<64xi32, col, warp>) {
+  // expected-error @below {{expected complete elements of i1, but got '!tile_gpu.vec<64xi32, col, warp>'}}
+  %r = tile_gpu.any %v : !tile_gpu.vec<64xi32, col, warp>
+  return
+}
+
+// -----
+
+func.func @line_size(%t: !tile_gpu.smem<64x128xf32>, %i: i32) {
+  // expected-error @below {{expected a vector of 128 elements along '!tile_gpu.smem<64x128xf32>'}}
+  %r = tile_gpu.vec.load %t[%i] : !tile_gpu.smem<64x128xf32> -> !tile_gpu.vec<64xf32, col, warp>
+  return
+}
+
+// -----
+
+func.func @line_type(%v: !tile_gpu.vec<64xf32, col, warp>, %t: !tile_gpu.smem<4x64xi32>, %i: i32) {
+  // expected-error @below {{expected a vector of 'i32', but got '!tile_gpu.vec<64xf32, col, warp>'}}
+  tile_gpu.vec.store %v, %t[%i] : !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.smem<4x64xi32>
+  return
+}
+
+// -----
+
+func.func @clear_what(%t: !tile_gpu.smem<64x128xf32>) {
+  // expected-error @below {{expected from(row), before(row) or live(vector)}}
+  tile_gpu.smem.clear_rows %t : !tile_gpu.smem<64x128xf32>
+  return
+}
+
+// -----
+
+func.func @clear_size(%t: !tile_gpu.smem<64x128xf32>, %v: !tile_gpu.vec<128xi1, col, warp>) {
+  // expected-error @below {{expected live to be a column vector of 64 i1}}
+  tile_gpu.smem.clear_rows %t live(%v : !tile_gpu.vec<128xi1, col, warp>) : !tile_gpu.smem<64x128xf32>
+  return
+}
+
+// -----
+
+func.func @multiply_add(%a: !tile_gpu.frag<16x64xbf16, a, warp>, %b: !tile_gpu.smem<64x64xf32>,
+    %c: !tile_gpu.frag<16x64xf32, acc, warp>) {
+  // expected-error @below {{expected operand a of an f32 product to be a warp's f32 acc fragment or a tile}}
+  %r = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.frag<16x64xbf16, a, warp>, !tile_gpu.smem<64x64xf32> -> !tile_gpu.frag<16x64xf32, acc, warp>
   return
 }

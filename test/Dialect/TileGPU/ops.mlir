@@ -172,3 +172,60 @@ func.func @reductions(%s: !tile_gpu.frag<64x128xf32, acc>)
   } -> !tile_gpu.vec<128xf32, col>
   return %r#0, %r#1, %c : !tile_gpu.vec<64xf32, row>, !tile_gpu.vec<64xf32, row>, !tile_gpu.vec<128xf32, col>
 }
+
+// The portable path for monoids that are no cocycles: rows in order.
+// CHECK-LABEL: func.func @rows_in_order
+func.func @rows_in_order(%s: !tile_gpu.frag<16x64xf32, acc, warp>)
+    -> (!tile_gpu.vec<16xf32, row, warp>, !tile_gpu.frag<16x64xf32, acc, warp>) {
+  %zero = arith.constant 0.0 : f32
+  // CHECK: tile_gpu.reduce ordered ins(
+  %m = tile_gpu.reduce ordered ins(%s : !tile_gpu.frag<16x64xf32, acc, warp>) identity(%zero : f32) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %b : f32
+  } -> !tile_gpu.vec<16xf32, row, warp>
+  // CHECK: tile_gpu.scan reverse ins(
+  %r = tile_gpu.scan reverse ins(%s : !tile_gpu.frag<16x64xf32, acc, warp>) identity(%zero : f32) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile_gpu.yield %c : f32
+  } -> !tile_gpu.frag<16x64xf32, acc, warp>
+  return %m, %r : !tile_gpu.vec<16xf32, row, warp>, !tile_gpu.frag<16x64xf32, acc, warp>
+}
+
+// Which keys anyone sees: from registers to all warps and back.
+// CHECK-LABEL: func.func @live_keys
+func.func @live_keys(%mine: !tile_gpu.vec<64xi32, col, warp>,
+    %all: !tile_gpu.smem<4x64xi32>, %v: !tile_gpu.smem<64x128xf16 swizzle 128>,
+    %warp: i32, %bar: !tile_gpu.barrier) -> i1 {
+  %zero = arith.constant 0 : i32
+  // CHECK: tile_gpu.vec.store %{{.*}}, %{{.*}}[%{{.*}}] : <64xi32, col, warp>, <4x64xi32>
+  tile_gpu.vec.store %mine, %all[%warp] : !tile_gpu.vec<64xi32, col, warp>, !tile_gpu.smem<4x64xi32>
+  tile_gpu.barrier.sync %bar
+  // CHECK: tile_gpu.vec.load %{{.*}}[%{{.*}}] : <4x64xi32> -> <64xi32, col, warp>
+  %first = tile_gpu.vec.load %all[%zero] : !tile_gpu.smem<4x64xi32> -> !tile_gpu.vec<64xi32, col, warp>
+  %live = tile_gpu.map ins(%first : !tile_gpu.vec<64xi32, col, warp>) {
+  ^bb0(%r: i32, %c: i32, %x: i32):
+    %some = arith.cmpi ne, %x, %zero : i32
+    tile_gpu.yield %some : i1
+  } -> !tile_gpu.vec<64xi1, col, warp>
+  // CHECK: tile_gpu.smem.clear_rows %{{.*}} live(%{{.*}} : !tile_gpu.vec<64xi1, col, warp>) : <64x128xf16 swizzle 128>
+  tile_gpu.smem.clear_rows %v live(%live : !tile_gpu.vec<64xi1, col, warp>) : !tile_gpu.smem<64x128xf16 swizzle 128>
+  // CHECK: tile_gpu.any %{{.*}} : !tile_gpu.vec<64xi1, col, warp>
+  %some = tile_gpu.any %live : !tile_gpu.vec<64xi1, col, warp>
+  return %some : i1
+}
+
+// f32 on multiply-add units: queries from shared memory, weights from registers.
+// CHECK-LABEL: func.func @multiply_add
+func.func @multiply_add(%q: !tile_gpu.smem<16x64xf32 swizzle 128 pitch 64>,
+    %k: !tile_gpu.smem<64x64xf32 swizzle 128 transposed>,
+    %v: !tile_gpu.smem<64x128xf32 swizzle 128>,
+    %s0: !tile_gpu.frag<16x64xf32, acc, warp>,
+    %o0: !tile_gpu.frag<16x128xf32, acc, warp>)
+    -> !tile_gpu.frag<16x128xf32, acc, warp> {
+  // CHECK: tile_gpu.mma.sync %{{.*}} : !tile_gpu.smem<16x64xf32 swizzle 128 pitch 64>, !tile_gpu.smem<64x64xf32 swizzle 128 transposed> -> <16x64xf32, acc, warp>
+  %s = tile_gpu.mma.sync %q, %k, %s0 : !tile_gpu.smem<16x64xf32 swizzle 128 pitch 64>, !tile_gpu.smem<64x64xf32 swizzle 128 transposed> -> !tile_gpu.frag<16x64xf32, acc, warp>
+  // CHECK: tile_gpu.mma.sync %{{.*}} : !tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.smem<64x128xf32 swizzle 128> -> <16x128xf32, acc, warp>
+  %o = tile_gpu.mma.sync %s, %v, %o0 : !tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.smem<64x128xf32 swizzle 128> -> !tile_gpu.frag<16x128xf32, acc, warp>
+  return %o : !tile_gpu.frag<16x128xf32, acc, warp>
+}

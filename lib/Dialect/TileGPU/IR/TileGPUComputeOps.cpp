@@ -70,6 +70,14 @@ LogicalResult SmemClearRowsOp::verify() {
   if (tile.getTransposed() || tile.getBoxes() != 1)
     return emitOpError("expected a tile of one box as it is stored, but got ")
            << tile;
+  if (!getFrom() && !getBefore() && !getLive())
+    return emitOpError("expected from(row), before(row) or live(vector)");
+  if (auto live = getLive())
+    if (VecType vec = live.getType();
+        vec.getAxis() != Axis::Col || vec.getSize() != tile.getRows() ||
+        !vec.getElementType().isInteger(1) || vec.getPartial())
+      return emitOpError("expected live to be a column vector of ")
+             << tile.getRows() << " i1, but got " << vec;
   return success();
 }
 
@@ -149,9 +157,36 @@ LogicalResult FragConvertOp::verify() {
   return success();
 }
 
+/// A row or column of a tile as a vector: (C1) sizes, (C2) elements.
+static LogicalResult verifyLine(Operation *op, SmemType tile, VecType vec,
+                                bool widens) {
+  bool row = vec.getAxis() == Axis::Row;
+  int64_t size = row ? tile.getRows() : tile.getCols();
+  if (vec.getSize() != size)
+    return op->emitOpError("expected a vector of ")
+           << size << " elements along " << tile << ", but got " << vec;
+  Type element = tile.getElementType();
+  if (vec.getElementType() != element &&
+      !(widens && is16Bit(element) && vec.getElementType().isF32()))
+    return op->emitOpError("expected a vector of ")
+           << element << ", but got " << vec;
+  if (vec.getPartial())
+    return op->emitOpError("expected a vector that is not partial");
+  if (tile.getBoxes() != 1 || tile.getTransposed())
+    return op->emitOpError("expected a tile of one box as it is stored, but "
+                           "got ")
+           << tile;
+  return success();
+}
+
 LogicalResult VecLoadOp::verify() {
   SmemType tile = getTile().getType();
   VecType vec = getResult().getType();
+  if (getIndex()) {
+    if (getPermuted())
+      return emitOpError("expected permuted without a position only");
+    return verifyLine(*this, tile, vec, /*widens=*/true);
+  }
   if (tile.getRows() != 1 || tile.getCols() != vec.getSize() ||
       tile.getElementType() != vec.getElementType())
     return emitOpError("expected a tile of one row of ")
@@ -163,6 +198,11 @@ LogicalResult VecLoadOp::verify() {
     return emitOpError("expected permuted with a column vector of a multiple "
                        "of 16 elements");
   return success();
+}
+
+LogicalResult VecStoreOp::verify() {
+  return verifyLine(*this, getTile().getType(), getValue().getType(),
+                    /*widens=*/false);
 }
 
 //===----------------------------------------------------------------------===//
@@ -281,8 +321,58 @@ LogicalResult MmaWaitOp::verify() {
   return success();
 }
 
+/// A product of f32 multiply-adds: `a` a tile or acc fragment, `b` a tile.
+static LogicalResult verifyMultiplyAdd(MmaSyncOp op) {
+  SmallVector<int64_t> a;
+  if (auto frag = dyn_cast<FragType>(op.getA().getType())) {
+    if (frag.getLayout() != Layout::Acc || frag.getScope() != Scope::Warp ||
+        !frag.getElementType().isF32())
+      return op.emitOpError("expected operand a of an f32 product to be a "
+                            "warp's f32 acc fragment or a tile, but got ")
+             << frag;
+    a = {frag.getRows(), frag.getCols()};
+  } else {
+    auto tile = cast<SmemType>(op.getA().getType());
+    a = {tile.getRows(), tile.getCols()};
+  }
+  auto b = dyn_cast<SmemType>(op.getB().getType());
+  if (!b)
+    return op.emitOpError("expected operand b of an f32 product to be a tile, "
+                          "but got ")
+           << op.getB().getType();
+  for (Type type : {op.getA().getType(), op.getB().getType()})
+    if (auto tile = dyn_cast<SmemType>(type); tile && tile.getBoxes() != 1)
+      return op.emitOpError("expected a tile of one box, but got ") << tile;
+  FragType c = op.getAcc().getType();
+  if (a[1] != b.getRows())
+    return op.emitOpError("expected the columns of a to be the rows of b, but "
+                          "got ")
+           << a[1] << " and " << b.getRows();
+  if (a[0] != c.getRows() || b.getCols() != c.getCols())
+    return op.emitOpError("expected an accumulator of ")
+           << a[0] << "x" << b.getCols() << ", but got " << c.getRows() << "x"
+           << c.getCols();
+  return success();
+}
+
+static bool hasF32Operand(MmaSyncOp op) {
+  for (Type type : {op.getA().getType(), op.getB().getType()}) {
+    auto tile = dyn_cast<SmemType>(type);
+    if ((tile ? tile.getElementType() : cast<FragType>(type).getElementType())
+            .isF32())
+      return true;
+  }
+  return false;
+}
+
 LogicalResult MmaSyncOp::verify() {
   using ::attn::MmaShape;
+  FragType acc = getAcc().getType();
+  if (acc.getLayout() != Layout::Acc || acc.getScope() != Scope::Warp ||
+      !acc.getElementType().isF32())
+    return emitOpError("expected a warp's f32 acc fragment, but got ") << acc;
+  if (hasF32Operand(*this))
+    return verifyMultiplyAdd(*this);
   SmallVector<int64_t> shapes[2];
   Type elements[2];
   for (auto [index, operand] : llvm::enumerate(ValueRange{getA(), getB()})) {
@@ -303,10 +393,6 @@ LogicalResult MmaSyncOp::verify() {
     shapes[index] = {tile.getRows(), tile.getCols()};
     elements[index] = tile.getElementType();
   }
-  FragType acc = getAcc().getType();
-  if (acc.getLayout() != Layout::Acc || acc.getScope() != Scope::Warp ||
-      !acc.getElementType().isF32())
-    return emitOpError("expected a warp's f32 acc fragment, but got ") << acc;
   return verifyProduct(*this, shapes[0], elements[0], shapes[1], elements[1],
                        {acc.getRows(), acc.getCols()}, MmaShape::warp().k);
 }
@@ -359,8 +445,8 @@ LogicalResult MapOp::verify() {
   bool partial = false, oneAxis = true;
   auto note = [&](Type type) -> LogicalResult {
     if (auto frag = dyn_cast<FragType>(type)) {
-      if (frag.getLayout() != Layout::Acc)
-        return emitOpError("expected acc fragments, but got ") << frag;
+      if (frag.getLayout() == Layout::B)
+        return emitOpError("expected acc or a fragments, but got ") << frag;
       if (shape && (shape.getRows() != frag.getRows() ||
                     shape.getCols() != frag.getCols() ||
                     shape.getScope() != frag.getScope()))
@@ -433,6 +519,11 @@ LogicalResult ReduceOp::verify() {
                        getResultTypes())) {
     auto vec = cast<VecType>(result);
     elements.push_back(vec.getElementType());
+    if (getOrdered() && (vec.getPartial() || vec.getAxis() != Axis::Row ||
+                         !isa<FragType>(input)))
+      return emitOpError("expected an ordered reduction of fragments over the "
+                         "columns to complete row vectors, but got ")
+             << input << " to " << vec;
     if (elementOf(input) != vec.getElementType() ||
         identity != vec.getElementType())
       return emitOpError("expected input, identity and result of one element "
@@ -458,6 +549,45 @@ LogicalResult ReduceOp::verify() {
   if (failed(verifyArguments(*this, getBody().front(), arguments)))
     return failure();
   return verifyYield(*this, getBody().front(), elements);
+}
+
+LogicalResult ScanOp::verify() {
+  size_t n = getInputs().size();
+  if (n == 0 || getIdentities().size() != n || getNumResults() != n)
+    return emitOpError("expected as many identities and results as inputs (")
+           << n << "), but got " << getIdentities().size() << " and "
+           << getNumResults();
+  SmallVector<Type> elements;
+  auto first = cast<FragType>(getInputs().front().getType());
+  for (auto [input, identity, result] :
+       llvm::zip_equal(getInputs().getTypes(), getIdentities().getTypes(),
+                       getResultTypes())) {
+    auto frag = cast<FragType>(input);
+    elements.push_back(frag.getElementType());
+    if (frag != result || identity != frag.getElementType())
+      return emitOpError("expected input, identity and result of one type, but "
+                         "got ")
+             << input << ", " << identity << " and " << result;
+    if (frag.getLayout() != Layout::Acc || frag.getRows() != first.getRows() ||
+        frag.getCols() != first.getCols() ||
+        frag.getScope() != first.getScope())
+      return emitOpError("expected acc fragments of one shape and scope, but "
+                         "got ")
+             << first << " and " << frag;
+  }
+  SmallVector<Type> arguments = elements;
+  arguments.append(elements);
+  if (failed(verifyArguments(*this, getBody().front(), arguments)))
+    return failure();
+  return verifyYield(*this, getBody().front(), elements);
+}
+
+LogicalResult AnyOp::verify() {
+  Type type = getValue().getType();
+  auto vec = dyn_cast<VecType>(type);
+  if (!elementOf(type).isInteger(1) || (vec && vec.getPartial()))
+    return emitOpError("expected complete elements of i1, but got ") << type;
+  return success();
 }
 
 LogicalResult MergeStatesOp::verify() {

@@ -156,8 +156,11 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows, int64_t cols,
     return emitError() << "expected a b fragment to have warp scope; a "
                           "warpgroup reads its right operand from shared "
                           "memory";
-  if (!element.isF32() && !is16Bit(element))
-    return emitError() << "expected a fragment of f32, bf16 or f16, but got "
+  bool integer = layout == Layout::Acc && (element.isSignlessInteger(1) ||
+                                           element.isSignlessInteger(32));
+  if (!element.isF32() && !is16Bit(element) && !integer)
+    return emitError() << "expected a fragment of f32, bf16 or f16, or an acc "
+                          "fragment of i1 or i32, but got "
                        << element;
   if (layout != Layout::Acc && !is16Bit(element))
     return emitError()
@@ -182,8 +185,8 @@ int64_t FragType::getRegisters() const {
   using ::attn::MmaShape;
   int64_t threads = getScope() == Scope::Warp ? MmaShape::warp().threads
                                               : MmaShape::warpgroup().threads;
-  return getRows() * getCols() * getElementType().getIntOrFloatBitWidth() / 32 /
-         threads;
+  int64_t bits = is16Bit(getElementType()) ? 16 : 32;
+  return getRows() * getCols() * bits / 32 / threads;
 }
 
 //===----------------------------------------------------------------------===//

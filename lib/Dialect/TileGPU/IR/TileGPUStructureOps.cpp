@@ -246,7 +246,7 @@ LogicalResult RingLoadOp::verify() {
     if (tile.getBoxes() != 1 && !getBox())
       return emitOpError("expected box(...): this tile has ")
              << tile.getBoxes() << " boxes";
-    if (getRows())
+    if (getRows() || getFrom())
       return emitOpError("expected no rows(...) with a tensor map: it bounds "
                          "the rows itself");
     if (getIndices().size() < 2)
@@ -261,7 +261,7 @@ LogicalResult RingLoadOp::verify() {
   if (int64_t(getIndices().size()) != memref.getRank())
     return emitOpError("expected ")
            << memref.getRank() << " indices, but got " << getIndices().size();
-  if (fill == Fill::Tma && (tile.getRows() != 1 || getRows()))
+  if (fill == Fill::Tma && (tile.getRows() != 1 || getRows() || getFrom()))
     return emitOpError("expected a tile of one row and no rows(...): from a "
                        "memref, a tma ring copies contiguous bytes; use a "
                        "tensor map for more rows");

@@ -384,6 +384,7 @@ void Producer::copy(RingPlan &ring, tile::LoadOp load, Value counter) {
   auto indices =
       llvm::map_to_vector(load.getIndices(), [&](Value v) { return toI32(v); });
   RingLoadOp::create(b, loc, ring.map, indices, tile, /*box=*/Value(),
+                     /*from=*/Value(),
                      /*rows=*/Value(), /*evict_first=*/false);
 }
 
@@ -457,7 +458,7 @@ void Consumer::clearDeadRows(RingPlan &ring, tile::LoadOp load, Value tile) {
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
   };
   SmemClearRowsOp::create(b, loc, tile, narrow(from),
-                          before ? narrow(before) : Value());
+                          before ? narrow(before) : Value(), /*live=*/Value());
 }
 
 void Consumer::cloneLoad(tile::LoadOp load) {

@@ -195,6 +195,8 @@ LogicalResult Verifier::walkOp(Operation &op, State &state, Operation *loop) {
     return exchange(exchangeOp, state);
   if (auto store = dyn_cast<FragStoreOp>(op))
     return write(store, store.getTile(), state);
+  if (auto store = dyn_cast<VecStoreOp>(op))
+    return write(store, store.getTile(), state);
   if (auto clear = dyn_cast<SmemClearRowsOp>(op))
     return write(clear, clear.getTile(), state);
   if (isa<BulkStoreOp, BulkReduceOp>(op)) {

@@ -84,7 +84,7 @@ static void walkBackwards(Block &block, LiveSet live, Peak &peak) {
     for (Value result : op.getResults())
       live.remove(result);
     for (Region &region : op.getRegions()) {
-      if (isa<MapOp, ReduceOp, MergeStatesOp, SchedulerOp>(op))
+      if (isa<MapOp, ReduceOp, ScanOp, MergeStatesOp, SchedulerOp>(op))
         break; // Bodies on scalars.
       LiveSet inside = live;
       // What a loop body reads from outside lives through all iterations.

@@ -87,32 +87,38 @@ def TileGPU_SmemSliceOp : TileGPU_Op<"smem.slice", [Pure]> {
   let hasVerifier = 1;
 }
 
-def TileGPU_SmemClearRowsOp : TileGPU_Op<"smem.clear_rows"> {
-  let summary = "Writes zeros into the first and last rows of a tile";
+def TileGPU_SmemClearRowsOp
+    : TileGPU_Op<"smem.clear_rows", [AttrSizedOperandSegments]> {
+  let summary = "Writes zeros into rows of a tile";
   let description = [{
     For rows that memory holds but no query may see, such as the tail of the
     last page: a weight of zero does not silence a value of NaN. The warp or
     warpgroup that runs it sees the zeros in all later reads, products
-    included; others need a barrier. Nothing happens where `row` is at or
-    beyond the rows of the tile; all rows are cleared where it is negative.
+    included; others need a barrier, or clear the same rows themselves. With
+    `from` the rows from that one on are cleared, with `before` those before
+    it; positions outside of the tile clear nothing, or all of it. With `live`
+    those rows are cleared whose element of the column vector is false.
 
     Example:
 
     ```mlir
     # func.func @example(%v: !tile_gpu.smem<16x128xbf16 swizzle 128>, %row: i32,
-    #     %first: i32) {
+    #     %first: i32, %live: !tile_gpu.vec<16xi1, col, warp>) {
     tile_gpu.smem.clear_rows %v from(%row) : !tile_gpu.smem<16x128xbf16 swizzle 128>
     tile_gpu.smem.clear_rows %v from(%row) before(%first)
+        : !tile_gpu.smem<16x128xbf16 swizzle 128>
+    tile_gpu.smem.clear_rows %v live(%live : !tile_gpu.vec<16xi1, col, warp>)
         : !tile_gpu.smem<16x128xbf16 swizzle 128>
     #   return
     # }
     ```
   }];
   let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
-                       I32:$from, Optional<I32>:$before);
+                       Optional<I32>:$from, Optional<I32>:$before,
+                       Optional<TileGPU_VecType>:$live);
   let assemblyFormat = [{
-    $tile `from` `(` $from `)` (`before` `(` $before^ `)`)? attr-dict
-    `:` type($tile)
+    $tile (`from` `(` $from^ `)`)? (`before` `(` $before^ `)`)?
+    (`live` `(` $live^ `:` type($live) `)`)? attr-dict `:` type($tile)
   }];
   let hasVerifier = 1;
 }
@@ -217,28 +223,63 @@ def TileGPU_FragConvertOp : TileGPU_Op<"frag.convert", [Pure]> {
 }
 
 def TileGPU_VecLoadOp : TileGPU_Op<"vec.load"> {
-  let summary = "Reads a row or column vector from a tile of one row";
+  let summary = "Reads a row or column vector from a tile";
   let description = [{
     Every thread gets the elements of the rows or columns that it holds. The
     statistics of queries come this way when queries are columns. `permuted`
     says that each 16 elements are stored in the order in which the lanes of an
     accumulator hold them, so that a lane reads 16 bytes at once.
 
+    Without a position the tile has one row. With one, a column vector is that
+    row of the tile and a row vector that column: how a key enters element by
+    element. 16-bit elements are widened to f32.
+
     Example:
 
     ```mlir
-    # func.func @example(%tile: !tile_gpu.smem<1x64xf32>) {
+    # func.func @example(%tile: !tile_gpu.smem<1x64xf32>,
+    #     %values: !tile_gpu.smem<64x128xbf16 swizzle 128>, %key: i32) {
     %lse = tile_gpu.vec.load %tile permuted
         : !tile_gpu.smem<1x64xf32> -> !tile_gpu.vec<64xf32, col>
+    %v = tile_gpu.vec.load %values[%key]
+        : !tile_gpu.smem<64x128xbf16 swizzle 128> -> !tile_gpu.vec<128xf32, col>
     #   return
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile of one row", [MemRead]>:$tile,
-                       UnitAttr:$permuted);
+  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile,
+                       Optional<I32>:$index, UnitAttr:$permuted);
   let results = (outs TileGPU_VecType:$result);
   let assemblyFormat = [{
-    $tile (`permuted` $permuted^)? attr-dict `:` type($tile) `->` type($result)
+    $tile (`[` $index^ `]`)? (`permuted` $permuted^)? attr-dict
+    `:` type($tile) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_VecStoreOp : TileGPU_Op<"vec.store"> {
+  let summary = "Writes a vector into a tile";
+  let description = [{
+    The mirror of `tile_gpu.vec.load` with a position. Each element is written
+    by one of the threads that hold it; who reads it, and when, is up to
+    `tile_gpu.barrier.sync`.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%live: !tile_gpu.vec<64xi32, col, warp>,
+    #     %tile: !tile_gpu.smem<4x64xi32>, %warp: i32) {
+    tile_gpu.vec.store %live, %tile[%warp]
+        : !tile_gpu.vec<64xi32, col, warp>, !tile_gpu.smem<4x64xi32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_VecType:$value,
+                       Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
+                       I32:$index);
+  let assemblyFormat = [{
+    $value `,` $tile `[` $index `]` attr-dict `:` type($value) `,` type($tile)
   }];
   let hasVerifier = 1;
 }
@@ -323,6 +364,10 @@ def TileGPU_MmaSyncOp : TileGPU_Op<"mma.sync", [
     of them is in registers at a time. For decode the operands are swapped, so
     that few queries need no padding to 16 rows: `a` holds keys, `b` queries.
 
+    Where an operand is f32 the product is made of f32 multiply-adds, not on
+    the matrix unit: `a` is then a tile or an acc fragment, `b` a tile, and
+    16-bit elements are widened. Sums run over K in order.
+
     Example:
 
     ```mlir
@@ -355,8 +400,9 @@ def TileGPU_MapOp : TileGPU_Op<"map", [RecursiveMemoryEffects, SingleBlock]> {
   let summary = "Elementwise function on fragments and vectors";
   let description = [{
     Block arguments: row and column within the fragment (`i32`), then one
-    scalar for each input. Fragments have one shape, layout and scope; row
-    vectors broadcast along the rows, column vectors along the columns. A
+    scalar for each input. Fragments have one shape and scope and are acc or,
+    which has the same registers, a; row vectors broadcast along the rows,
+    column vectors along the columns. A
     result is a fragment of that shape or, where all inputs are vectors of one
     axis, such a vector; the position along the other axis is then 0. A partial
     vector may enter only if the result is partial, and the body must then be
@@ -396,7 +442,8 @@ def TileGPU_ReduceOp : TileGPU_Op<"reduce", [
   let summary = "Reduces a fragment to a vector, or completes a partial one";
   let description = [{
     n inputs and n identities; the body combines (a..., b...) to n values and
-    must be associative and commutative. Fragments give row vectors by reducing
+    must be associative and, unless `ordered` is set, commutative; with it the
+    left operand precedes. Fragments give row vectors by reducing
     over the columns, or column vectors over the rows, as the result type says.
     A partial result stays in the thread that computed it and costs no
     exchange; reducing the partial vector later completes it.
@@ -415,14 +462,70 @@ def TileGPU_ReduceOp : TileGPU_Op<"reduce", [
     ```
   }];
   let arguments = (ins Variadic<TileGPU_RegisterType>:$inputs,
-                       Variadic<TileGPU_ScalarType>:$identities);
+                       Variadic<TileGPU_ScalarType>:$identities,
+                       UnitAttr:$ordered);
   let results = (outs Variadic<TileGPU_VecType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `ins` `(` $inputs `:` type($inputs) `)`
+    (`ordered` $ordered^)? `ins` `(` $inputs `:` type($inputs) `)`
     `identity` `(` $identities `:` type($identities) `)`
     attr-dict-with-keyword $body `->` type($results)
   }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_ScanOp : TileGPU_Op<"scan", [
+    Pure, AttrSizedOperandSegments, SingleBlock]> {
+  let summary = "Exclusive scan along the columns of each row";
+  let description = [{
+    Element (r, c) of the result is the product, in column order, of the
+    elements before c (or after c, with `reverse`); the identity where there
+    are none. The body combines (a..., b...) to n values and is associative.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%d: !tile_gpu.frag<16x64xf32, acc, warp>, %zero: f32) {
+    %after = tile_gpu.scan reverse
+        ins(%d : !tile_gpu.frag<16x64xf32, acc, warp>) identity(%zero : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile_gpu.yield %c : f32
+    } -> !tile_gpu.frag<16x64xf32, acc, warp>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Variadic<TileGPU_FragType>:$inputs,
+                       Variadic<TileGPU_ScalarType>:$identities,
+                       UnitAttr:$reverse);
+  let results = (outs Variadic<TileGPU_FragType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`reverse` $reverse^)? `ins` `(` $inputs `:` type($inputs) `)`
+    `identity` `(` $identities `:` type($identities) `)`
+    attr-dict-with-keyword $body `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_AnyOp : TileGPU_Op<"any", [Pure]> {
+  let summary = "Whether any element is true";
+  let description = [{
+    One scalar, the same in all threads of the warp or warpgroup.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%live: !tile_gpu.vec<64xi1, col, warp>) -> i1 {
+    %some = tile_gpu.any %live : !tile_gpu.vec<64xi1, col, warp>
+    #   return %some : i1
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_RegisterType:$value);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 

@@ -21,7 +21,8 @@ def TileGPU_GlobalLoadOp
   let description = [{
     Element (r, c) is `source[indices..., row + r, col + c]`, with `transposed`
     `source[indices..., row + c, col + r]`; a vector takes the last index
-    alone. Source rows at or beyond `rows` read as zero.
+    alone. Source rows at or beyond `rows`, and columns beyond the source, read
+    as zero.
 
     Example:
 
@@ -61,8 +62,8 @@ class TileGPU_GlobalWriteOp<string mnemonic, list<MemoryEffect> effects>
 def TileGPU_GlobalStoreOp : TileGPU_GlobalWriteOp<"global.store", [MemWrite]> {
   let summary = "Writes a fragment or vector to a strided tensor";
   let description = [{
-    The mirror of `tile_gpu.global.load`; rows at or beyond `rows` are not
-    written. Of a vector, one of the threads that hold an element writes it.
+    The mirror of `tile_gpu.global.load`; rows at or beyond `rows`, and columns
+    beyond the destination, are not written. Of a vector, one of the threads that hold an element writes it.
 
     Example:
 

@@ -159,7 +159,7 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
 def TileGPU_YieldOp : TileGPU_Op<"yield", [
     Pure, Terminator, ReturnLike, ParentOneOf<[
       "RoleOp", "SchedulerOp", "ForeachOp", "MapOp", "ReduceOp",
-      "MergeStatesOp"]>]> {
+      "ScanOp", "MergeStatesOp"]>]> {
   let summary = "Ends a body with its values";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
@@ -237,9 +237,12 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
   let description = [{
     From a tensor map: one box at [indices..., row, col] (`box(i)`: box i of a
     tile that has several, such as one page; boxes of a slot may be issued by
-    different lanes). From a memref: the rows from `row` on, up to `rows`; what
-    lies beyond reads as zero. On a `tma` ring a memref must be contiguous (a
-    bulk copy); on a `cp_async` ring the warps of the role share the copy.
+    different lanes). From a memref: the rows from `row` on, those within
+    `[from, rows)`; other rows, and columns beyond the tensor, read as zero. On
+    a `tma` ring a memref must be contiguous (a bulk copy); on a `cp_async` ring
+    the warps of the role share the copy, and the tensor may have any strides
+    and alignment: where rows do not start at multiples of 16 bytes, elements
+    are copied one by one.
     `evict_first` marks data that is read once.
 
     Example:
@@ -267,10 +270,12 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     AnyTypeOf<[TileGPU_TensorMapType, AnyMemRef]>:$source,
     Variadic<I32>:$indices,
     Arg<TileGPU_SmemType, "acquired tile", [MemWrite]>:$tile,
-    Optional<I32>:$box, Optional<I32>:$rows, UnitAttr:$evict_first);
+    Optional<I32>:$box, Optional<I32>:$from, Optional<I32>:$rows,
+    UnitAttr:$evict_first);
   let assemblyFormat = [{
     $source `[` $indices `]` `,` $tile (`box` `(` $box^ `)`)?
-    (`rows` `(` $rows^ `)`)? (`evict_first` $evict_first^)?
+    (`from` `(` $from^ `)`)? (`rows` `(` $rows^ `)`)?
+    (`evict_first` $evict_first^)?
     attr-dict `:` type($source) `,` type($tile)
   }];
   let hasVerifier = 1;

@@ -24,7 +24,8 @@ def TileGPU_FragType : TileGPU_Type<"Frag", "frag"> {
     warp as mma.sync does: `!tile_gpu.frag<16x8xf32, acc, warp>`.
 
     Rows and columns are those of the matrix that the operand stands for: `a`
-    is MxK, `b` is KxN, `acc` is MxN.
+    is MxK, `b` is KxN, `acc` is MxN. An `acc` fragment may also hold i1 or i32,
+    one register for each element.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols,
                         "::mlir::Type":$elementType,

@@ -1,0 +1,248 @@
+//===- Compute.cpp - Products, maps and reductions on fragments -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ComputeLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+/// Moves a body of the tile dialect into `to`.
+static void takeBody(Region &to, Region &from, OpBuilder &b) {
+  to.takeBody(from);
+  auto yield = cast<tile::YieldOp>(to.front().getTerminator());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(yield);
+  YieldOp::create(b, yield.getLoc(), yield.getValues());
+  yield.erase();
+}
+
+LogicalResult ComputeLowering::lowerFill(tile::FillOp op) {
+  Type held = registerType(op.getType(), op);
+  if (!held)
+    return failure();
+  set(op.getResult(), FragFillOp::create(b, op.getLoc(), held, op.getValue()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+Value ComputeLowering::scaled(Value acc, Value scale, Location loc) {
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  auto map = MapOp::create(b, loc, acc.getType(), ValueRange{acc, scale});
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = b.createBlock(&map.getBody(), {}, {i32, i32, f32, f32},
+                              {loc, loc, loc, loc});
+  YieldOp::create(b, loc,
+                  Value(arith::MulFOp::create(b, loc, body->getArgument(2),
+                                              body->getArgument(3))));
+  return map.getResult(0);
+}
+
+FailureOr<Value> ComputeLowering::operandA(Value value, Operation *op) {
+  Value held = get(value);
+  auto type = dyn_cast<FragType>(held.getType());
+  if (isa<SmemType>(held.getType()) || !type || type.getLayout() == Layout::A ||
+      type.getElementType().isF32())
+    return held;
+  // Rounded already; both layouts pack the same registers, so round again
+  // from the f32 fragment that it was made of.
+  auto convert = held.getDefiningOp<FragConvertOp>();
+  if (!convert)
+    return op->emitOpError("expected a left operand in shared memory, or made "
+                           "by tile.map or tile.load, but got ")
+           << type;
+  return FragConvertOp::create(b, op->getLoc(),
+                               frag(type.getRows(), type.getCols(),
+                                    type.getElementType(), Layout::A),
+                               convert.getValue())
+      .getResult();
+}
+
+LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
+  Location loc = op.getLoc();
+  Value rhs = get(op.getRhs());
+  auto tile = dyn_cast<SmemType>(rhs.getType());
+  if (!tile)
+    return op.emitOpError("expected a right operand in shared memory, but got ")
+           << rhs.getType();
+  FailureOr<Value> lhs = operandA(op.getLhs(), op);
+  if (failed(lhs))
+    return failure();
+  if (op.getTransposeRhs())
+    rhs = SmemTransposeOp::create(b, loc, rhs);
+  tile::TileType type = op.getType();
+  Type held = registerType(type, op);
+  if (!held)
+    return failure();
+  Value acc = op.getAcc() ? get(op.getAcc()) : Value();
+  if (op.getScale())
+    acc = scaled(acc, get(op.getScale()), loc);
+  if (scope == Scope::Warp) {
+    if (!acc) {
+      Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+      acc = FragFillOp::create(b, loc, held, zero);
+    }
+    set(op.getResult(), MmaSyncOp::create(b, loc, held, *lhs, rhs, acc));
+    return success();
+  }
+  if (!is16Bit(tile.getElementType()))
+    return op.emitOpError("expected operands of bf16 or f16 on a warpgroup, "
+                          "but got ")
+           << tile.getElementType();
+  auto token = TokenType::get(b.getContext(), type.getRows(), type.getCols(),
+                              b.getF32Type());
+  Value issued = MmaIssueOp::create(b, loc, token, *lhs, rhs, acc).getToken();
+  set(op.getResult(),
+      MmaWaitOp::create(b, loc, TypeRange(held), ValueRange(issued),
+                        b.getI64IntegerAttr(0))
+          .getResult(0));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Maps
+//===----------------------------------------------------------------------===//
+
+/// What a 16-bit result of a map is rounded from, as f32.
+static Value beforeRounding(Value yielded, OpBuilder &b) {
+  if (auto truncate = yielded.getDefiningOp<arith::TruncFOp>())
+    if (truncate.getIn().getType().isF32())
+      return truncate.getIn();
+  return arith::ExtFOp::create(b, yielded.getLoc(), b.getF32Type(), yielded);
+}
+
+LogicalResult ComputeLowering::lowerMap(tile::MapOp op) {
+  Location loc = op.getLoc();
+  SmallVector<Value> inputs;
+  bool statistics = true;
+  for (Value input : op.getInputs()) {
+    Value held = get(input);
+    if (isa<SmemType>(held.getType()))
+      return op.emitOpError("expected tiles in registers, but got ")
+             << held.getType();
+    statistics &= isa<VecType>(held.getType());
+    inputs.push_back(held);
+  }
+
+  // 16-bit results leave the body as f32 and are rounded by a conversion,
+  // which packs them for a product.
+  Block &body = op.getBody().front();
+  auto yield = cast<tile::YieldOp>(body.getTerminator());
+  SmallVector<Value> yields;
+  SmallVector<Type> types;
+  SmallVector<unsigned> from; // For each result, which yield it comes from.
+  for (auto [value, result] : llvm::zip(yield.getValues(), op.getResults())) {
+    auto type = cast<tile::TileType>(result.getType());
+    Value wide = value;
+    Type element = type.getElementType();
+    if (is16Bit(element)) {
+      OpBuilder inner(yield);
+      wide = beforeRounding(value, inner);
+      element = b.getF32Type();
+    }
+    Type held = registerType(tile::TileType::get(b.getContext(), type.getRows(),
+                                                 type.getCols(), element),
+                             op);
+    if (!held)
+      return failure();
+    // A weight is often wanted both in f32, for its sum, and rounded.
+    size_t i = llvm::find(yields, wide) - yields.begin();
+    if (i == yields.size()) {
+      yields.push_back(wide);
+      types.push_back(held);
+    }
+    from.push_back(i);
+  }
+  yield->setOperands(yields);
+  auto map = MapOp::create(b, loc, types, inputs);
+  takeBody(map.getBody(), op.getBody(), b);
+  Block &moved = map.getBody().front();
+  simplifyExtrema(moved, statistics);
+  for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(moved)))
+    if (isOpTriviallyDead(&inner))
+      inner.erase();
+
+  for (auto [i, result] : llvm::enumerate(op.getResults())) {
+    auto type = cast<tile::TileType>(result.getType());
+    Value held = map.getResult(from[i]);
+    if (is16Bit(type.getElementType())) {
+      if (!isa<FragType>(held.getType()))
+        return op.emitOpError("expected vectors of f32, i1 or i32, but got ")
+               << type;
+      bool product = llvm::any_of(result.getUsers(), [](Operation *user) {
+        return isa<tile::DotOp>(user);
+      });
+      held = FragConvertOp::create(b, loc,
+                                   frag(type.getRows(), type.getCols(),
+                                        type.getElementType(),
+                                        product ? Layout::A : Layout::Acc),
+                                   held);
+    }
+    set(result, held);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and scans
+//===----------------------------------------------------------------------===//
+
+LogicalResult ComputeLowering::lowerReduce(tile::ReduceOp op) {
+  SmallVector<Value> inputs;
+  SmallVector<Type> types;
+  for (auto [input, result] : llvm::zip(op.getInputs(), op.getResults())) {
+    Value held = get(input);
+    if (!isa<FragType>(held.getType()))
+      return op.emitOpError("expected tiles of several rows and columns in "
+                            "registers, but got ")
+             << held.getType();
+    inputs.push_back(held);
+    Type type = registerType(cast<tile::TileType>(result.getType()), op);
+    if (!type)
+      return failure();
+    types.push_back(type);
+  }
+  auto reduce = ReduceOp::create(b, op.getLoc(), types, inputs,
+                                 op.getIdentities(), op.getOrdered());
+  takeBody(reduce.getBody(), op.getBody(), b);
+  simplifyExtrema(reduce.getBody().front(), /*statistics=*/true);
+  for (auto [result, lowered] : llvm::zip(op.getResults(), reduce.getResults()))
+    set(result, lowered);
+  return success();
+}
+
+LogicalResult ComputeLowering::lowerScan(tile::ScanOp op) {
+  SmallVector<Value> inputs;
+  for (Value input : op.getInputs()) {
+    Value held = get(input);
+    if (!isa<FragType>(held.getType()))
+      return op.emitOpError("expected tiles of several rows and columns in "
+                            "registers, but got ")
+             << held.getType();
+    inputs.push_back(held);
+  }
+  auto scan = ScanOp::create(b, op.getLoc(), ValueRange(inputs).getTypes(),
+                             inputs, op.getIdentities(), op.getReverse());
+  takeBody(scan.getBody(), op.getBody(), b);
+  simplifyExtrema(scan.getBody().front(), /*statistics=*/true);
+  for (auto [result, lowered] : llvm::zip(op.getResults(), scan.getResults()))
+    set(result, lowered);
+  return success();
+}
+
+LogicalResult ComputeLowering::lowerAny(tile::AnyOp op) {
+  Value held = get(op.getValue());
+  if (!isa<FragType, VecType>(held.getType()))
+    return op.emitOpError("expected a tile in registers, but got ")
+           << held.getType();
+  op.getResult().replaceAllUsesWith(
+      AnyOp::create(b, op.getLoc(), b.getI1Type(), held));
+  return success();
+}

@@ -1,0 +1,127 @@
+//===- Memory.cpp - Loads and stores of tiles in registers ----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ComputeLowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+Value ComputeLowering::position(Value index) {
+  if (auto cast = index.getDefiningOp<arith::IndexCastOp>())
+    if (cast.getIn().getType().isInteger(32))
+      return cast.getIn();
+  APInt constant;
+  if (matchPattern(index, m_ConstantInt(&constant)))
+    return arith::ConstantIntOp::create(b, index.getLoc(), b.getI32Type(),
+                                        constant.getSExtValue());
+  return arith::IndexCastOp::create(b, index.getLoc(), b.getI32Type(), index);
+}
+
+/// Whether `lower` is at most `row`: positions are sums of parts that are not
+/// negative.
+static bool startsAtOrBefore(Value lower, Value row) {
+  if (lower == row || matchPattern(lower, m_Zero()))
+    return true;
+  if (auto add = row.getDefiningOp<arith::AddIOp>())
+    return startsAtOrBefore(lower, add.getLhs()) ||
+           startsAtOrBefore(lower, add.getRhs());
+  return false;
+}
+
+ComputeLowering::Access ComputeLowering::access(Operation *op,
+                                                ValueRange indices, Value lower,
+                                                Value upper, bool isVector,
+                                                tile::TileType type) {
+  Access result;
+  for (Value index : indices)
+    result.indices.push_back(position(index));
+  Value row = isVector ? indices.back() : indices[indices.size() - 2];
+  if (type.getRows() == 1 && type.getCols() != 1)
+    return result; // Columns: the last index alone.
+  if (upper)
+    result.rows = position(upper);
+  if (lower && !startsAtOrBefore(lower, row))
+    result.lower = lower;
+  return result;
+}
+
+LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
+  Location loc = op.getLoc();
+  tile::TileType type = op.getType();
+  bool column = type.getRows() == 1 && type.getCols() != 1;
+  if (op.getLive())
+    return op.emitOpError("expected live rows with tiles in shared memory "
+                          "only; clear its rows there");
+  if (type.getCols() == 1 && !op.getVector())
+    return op.emitOpError("expected a vector load of a tile of one column");
+  if (column && op.getLower())
+    return op.emitOpError("expected no bounds on a tile of one row");
+  bool narrow = is16Bit(type.getElementType());
+  Type held = registerType(type, op, narrow ? Layout::A : Layout::Acc);
+  if (!held)
+    return failure();
+  Access at = access(op, op.getIndices(), op.getLower(), op.getUpper(),
+                     op.getVector(), type);
+  Value rows = at.rows;
+  if (column) // Elements beyond the row read as zero.
+    rows = position(memref::DimOp::create(b, loc, op.getSource(),
+                                          op.getIndices().size() - 1));
+  Value loaded = GlobalLoadOp::create(b, loc, held, op.getSource(), at.indices,
+                                      rows, /*transposed=*/false);
+  if (at.lower) {
+    // Element r is row `row` + r of the tensor.
+    Value row =
+        op.getVector() ? at.indices.back() : at.indices[at.indices.size() - 2];
+    if (narrow)
+      return op.emitOpError("expected a 16-bit tile to start at its first "
+                            "row, but got a lower bound beyond");
+    Value before = arith::SubIOp::create(b, loc, position(at.lower), row);
+    Value zero =
+        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+    auto map = MapOp::create(b, loc, TypeRange(held), ValueRange(loaded));
+    OpBuilder::InsertionGuard guard(b);
+    Type i32 = b.getI32Type();
+    Block *body = b.createBlock(
+        &map.getBody(), {}, {i32, i32, type.getElementType()}, {loc, loc, loc});
+    Value dead = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                       body->getArgument(0), before);
+    Value kept =
+        arith::SelectOp::create(b, loc, dead, zero, body->getArgument(2));
+    YieldOp::create(b, loc, kept);
+    loaded = map.getResult(0);
+  }
+  set(op.getResult(), loaded);
+  return success();
+}
+
+LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
+  Location loc = op.getLoc();
+  tile::TileType type = op.getValue().getType();
+  Value value = get(op.getValue());
+  if (!isa<FragType, VecType>(value.getType()))
+    return op.emitOpError("expected a tile in registers, but got ")
+           << value.getType();
+  if (type.getCols() == 1 && !op.getVector())
+    return op.emitOpError("expected a vector store of a tile of one column");
+  Access at = access(op, op.getIndices(), op.getLower(), op.getUpper(),
+                     op.getVector(), type);
+  if (at.lower)
+    return op.emitOpError("expected the lower bound of the rows to be at most "
+                          "the first row of the tile");
+  Type memory =
+      cast<MemRefType>(op.getDestination().getType()).getElementType();
+  auto fragment = dyn_cast<FragType>(value.getType());
+  if (fragment && fragment.getElementType().isF32() && is16Bit(memory))
+    value = FragConvertOp::create(
+        b, loc, frag(type.getRows(), type.getCols(), memory), value);
+  GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices, at.rows,
+                        /*transposed=*/false);
+  return success();
+}

@@ -1,0 +1,92 @@
+// RUN: attn-opt %s --convert-tile-to-tile-gpu -split-input-file -verify-diagnostics
+
+func.func @rows(%z: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-error @+1 {{expected the rows of a warpgroup acc fragment to be a multiple of 64, but got 16}}
+    %o = tile.fill %z : f32 -> !tile.tile<16x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @outside(%z: f32) attributes {tile_gpu.kernel} {
+  // expected-error @+1 {{expected tile ops inside of a tile_gpu.role}}
+  %o = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @rows_left(%n: index) attributes {tile_gpu.kernel} {
+  %z = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %o = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+    // expected-error @+1 {{expected tiles in tile ops of one member's rows, scf.for, scf.if and tile_gpu.foreach only}}
+    %r = tile.rows 16 outs(%o : !tile.tile<64x64xf32>) {
+    ^bb0(%i: index, %x: !tile.tile<16x64xf32>):
+      tile.yield %x : !tile.tile<16x64xf32>
+    } -> !tile.tile<64x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @right_operand(%q: !tile_gpu.frag<16x64xbf16, a, warp>, %V: memref<?x64xbf16>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %a = builtin.unrealized_conversion_cast %q : !tile_gpu.frag<16x64xbf16, a, warp> to !tile.tile<16x64xbf16>
+    %v = tile.load %V[%c0, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+    // expected-error @+1 {{expected a right operand in shared memory, but got '!tile_gpu.frag<64x64xbf16, a, warp>'}}
+    %s = tile.dot %a, %v : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @f32_on_warpgroup(%q: !tile_gpu.smem<64x64xf32 swizzle 128>, %k: !tile_gpu.smem<64x64xf32 swizzle 128>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %a = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<64x64xf32 swizzle 128> to !tile.tile<64x64xf32>
+    %b = builtin.unrealized_conversion_cast %k : !tile_gpu.smem<64x64xf32 swizzle 128> to !tile.tile<64x64xf32>
+    // expected-error @+1 {{expected operands of bf16 or f16 on a warpgroup, but got 'f32'}}
+    %s = tile.dot %a, %b transpose_rhs : !tile.tile<64x64xf32>, !tile.tile<64x64xf32> -> !tile.tile<64x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @live(%V: memref<?x64xf32>, %v: !tile_gpu.vec<16xi1, col, warp>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %live = builtin.unrealized_conversion_cast %v : !tile_gpu.vec<16xi1, col, warp> to !tile.tile<1x16xi1>
+    // expected-error @+1 {{expected live rows with tiles in shared memory only}}
+    %t = tile.load %V[%c0, %c0] live %live : !tile.tile<1x16xi1> : memref<?x64xf32> -> !tile.tile<16x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @cast(%z: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %t = tile.fill %z : f32 -> !tile.tile<16x64xf32>
+    // expected-error @+1 {{expected a cast to '!tile_gpu.frag<16x64xf32, acc, warp>', which holds the tile}}
+    %f = builtin.unrealized_conversion_cast %t : !tile.tile<16x64xf32> to !tile_gpu.frag<16x64xbf16, acc, warp>
+    tile_gpu.yield
+  }
+  return
+}
