@@ -13,6 +13,7 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -56,6 +57,24 @@ void attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target) {
   pm.addPass(createTileExpandMathPass(mathOptions));
 }
 
+void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
+  // Structure: roles, rings, one program for each role. What it leaves alone,
+  // warps and copies of sm_80 run.
+  pm.addPass(createTileSpecializeRolesPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  // Compute: fragments, each product waited for at once.
+  pm.addPass(createConvertTileToTileGPU());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  OpPassManager &kernels = pm.nest<func::FuncOp>();
+  // Before products move: it looks for sums beside their loops.
+  kernels.addPass(createTileDeferReductionsPass());
+  kernels.addPass(createTileOverlapProductsPass());
+  kernels.addPass(createTileVerifyAsyncPass());
+  pm.addPass(createTileVerifyBudgetPass());
+}
+
 void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
   ConvertPlanToLLVMOptions options;
   options.expandBF16 = !target.hasBf16Dot;
@@ -74,7 +93,8 @@ void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
   case Phase::Tile:
     return populateTilePipeline(pm);
   case Phase::Vector:
-    return populateVectorPipeline(pm, target);
+    return target.isCpu() ? populateVectorPipeline(pm, target)
+                          : populateGpuPipeline(pm, target);
   case Phase::LLVM:
     return populateLLVMPipeline(pm, target);
   }

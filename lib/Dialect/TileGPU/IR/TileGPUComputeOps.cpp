@@ -498,7 +498,7 @@ LogicalResult MapOp::verify() {
       return emitOpError("expected a vector result from vectors of its own "
                          "size and axis only, but got ")
              << vec;
-    if (partial != vec.getPartial())
+    if (partial && !vec.getPartial())
       return emitOpError("expected partial vectors to give partial results; "
                          "complete them with tile_gpu.reduce first");
   }

@@ -406,7 +406,8 @@ def TileGPU_MapOp : TileGPU_Op<"map", [RecursiveMemoryEffects, SingleBlock]> {
     result is a fragment of that shape or, where all inputs are vectors of one
     axis, such a vector; the position along the other axis is then 0. A partial
     vector may enter only if the result is partial, and the body must then be
-    linear in it.
+    linear in it. A partial result of whole vectors is what each thread
+    computes from them: shares, of which a row has four and a column eight.
 
     Score, mask and monoid regions are inlined here; the body may read scalars
     and memrefs from above, in bounds for every element.

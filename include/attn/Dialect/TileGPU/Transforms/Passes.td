@@ -183,4 +183,123 @@ def TileSpecializeRolesPass
   ];
 }
 
+def TileOverlapProductsPass
+    : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> {
+  let summary = "Put products with values off to the next step's softmax";
+  let description = [{
+    Expects: a `tile_gpu.kernel` in which each product is waited for right
+    after its issue: a first step and loops that take its accumulators from one
+    another, each a score product from zero, work on it, and products of packed
+    weights with values.
+
+    Produces: loops that issue the scores of their step and then the products
+    with values of the step before, and wait for the former before the work on
+    scores, for the latter after it; the products of the last step follow the
+    last loop. Kernels of another form stay as they are.
+
+    Example:
+
+    ```mlir
+    # !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
+    # !kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    # func.func @example(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %zero = arith.constant 0.0 : f32
+    #   %k = tile_gpu.ring.create tma consumers(4) : !kv
+    #   %v = tile_gpu.ring.create tma consumers(4) : !kv
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    #     %init = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<64x64xf32, acc>
+    #     %k0 = tile_gpu.ring.wait %k[%c0] : !kv
+    #     %t0 = tile_gpu.smem.transpose %k0 : !tile_gpu.smem<64x64xbf16 swizzle 128>
+    #     %q0 = tile_gpu.mma.issue %q, %t0 : !q, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+    #     %s0 = tile_gpu.mma.wait %q0 pending(0) : !tile_gpu.token<64x64xf32>
+    #     %p0 = tile_gpu.frag.convert %s0 : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x64xbf16, a>
+    #     %v0 = tile_gpu.ring.wait %v[%c0] : !kv
+    #     %pv0 = tile_gpu.mma.issue %p0, %v0 acc(%init) : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+    #     %o0 = tile_gpu.mma.wait %pv0 pending(0) : !tile_gpu.token<64x64xf32>
+    #     tile_gpu.ring.release %k[%c0] : !kv
+    #     tile_gpu.ring.release %v[%c0] : !kv
+    %r = scf.for %c = %c1 to %n step %c1 iter_args(%o = %o0)
+        -> (!tile_gpu.frag<64x64xf32, acc>) : i32 {
+      %ks = tile_gpu.ring.wait %k[%c] : !kv
+      %kT = tile_gpu.smem.transpose %ks : !tile_gpu.smem<64x64xbf16 swizzle 128>
+      %qk = tile_gpu.mma.issue %q, %kT : !q, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+      %s = tile_gpu.mma.wait %qk pending(0) : !tile_gpu.token<64x64xf32>
+      %p = tile_gpu.frag.convert %s : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x64xbf16, a>
+      %vs = tile_gpu.ring.wait %v[%c] : !kv
+      %pv = tile_gpu.mma.issue %p, %vs acc(%o) : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+      %on = tile_gpu.mma.wait %pv pending(0) : !tile_gpu.token<64x64xf32>
+      tile_gpu.ring.release %k[%c] : !kv
+      tile_gpu.ring.release %v[%c] : !kv
+      scf.yield %on : !tile_gpu.frag<64x64xf32, acc>
+    }
+    #     tile_gpu.global.store %r, %out[%c0, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    Numerics: no effect; every sum is formed from the same terms in the same
+    order.
+
+    Fails when: never.
+  }];
+}
+
+def TileDeferReductionsPass
+    : Pass<"tile-defer-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Complete carried row sums once, after the loops";
+  let description = [{
+    Expects: a `tile_gpu.kernel` with loops that carry row vectors
+    `next = factor * old + sum of a row`.
+
+    Produces: loops that carry each thread's share of such a vector, and one
+    reduction after them. The vector that the first loop starts from is shared
+    out in equal parts.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%p: !tile_gpu.frag<64x64xf32, acc>,
+    #     %l0: !tile_gpu.vec<64xf32, row>, %n: i32, %out: memref<?xf32>)
+    #     attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %zero = arith.constant 0.0 : f32
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    %l = scf.for %i = %c0 to %n step %c1 iter_args(%old = %l0)
+        -> (!tile_gpu.vec<64xf32, row>) : i32 {
+      %t = tile_gpu.reduce ins(%p : !tile_gpu.frag<64x64xf32, acc>) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !tile_gpu.vec<64xf32, row>
+      %next = tile_gpu.map ins(%old, %t : !tile_gpu.vec<64xf32, row>, !tile_gpu.vec<64xf32, row>) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !tile_gpu.vec<64xf32, row>
+      scf.yield %next : !tile_gpu.vec<64xf32, row>
+    }
+    #     tile_gpu.global.store %l, %out[%c0] : !tile_gpu.vec<64xf32, row>, memref<?xf32>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    Numerics: the same sums in another order, fixed for a given schedule. The
+    shares of a start of 2^-126 or more are exact.
+
+    Fails when: never.
+  }];
+  let dependentDialects = [
+    "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect"
+  ];
+}
+
 #endif // ATTN_DIALECT_TILEGPU_TRANSFORMS_PASSES_TD

@@ -1,0 +1,444 @@
+//===- OverlapProducts.cpp - Scores of the next tile under this softmax ---===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A chain is a first step, straight-line, and the loops that take its state
+// one after the other:
+//
+//   step 0:   S = QK; softmax; O = O * a + P V
+//   loops:    S = QK; softmax; O = O * a + P V
+//
+// Every product with values is put off to the step after it, where it runs
+// beside that step's softmax, as in FlashAttention-3 (Shah et al., 2024,
+// section 3.2). Loops carry what it needs: the scaled sum, the weights as an A
+// fragment, and the number of the slot that holds the values:
+//
+//   step 0:   S = QK; softmax; O = O * a
+//   loops:    issue QK; issue O += P' V'; wait for QK; softmax;
+//             wait for O; O = O * a
+//   end:      O += P V
+//
+// Weights are packed only after the wait, for the product in flight owns the
+// old ones until then.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/PatternMatch.h"
+
+#define DEBUG_TYPE "tile-overlap-products"
+
+namespace attn {
+#define GEN_PASS_DEF_TILEOVERLAPPRODUCTSPASS
+#include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+namespace {
+
+/// One product with values, in a step or in the body of a loop.
+struct ValueProduct {
+  MmaIssueOp issue;
+  MmaWaitOp wait;
+  /// Gives the values; and what gives back their slot.
+  RingWaitOp values;
+  RingReleaseOp release;
+  /// Computes the weights from what outlives the wait.
+  FragConvertOp pack;
+  /// Scales the accumulator; null where that is the carried value itself.
+  MapOp scale;
+  // What a deferred copy of the product is built from.
+  Location loc;
+  Value ring;
+  SmallVector<Type, 2> tileTypes;
+  unsigned tile;
+  Type tokenType, sumType;
+};
+
+/// A step: the products of one block, in order.
+struct Step {
+  SmallVector<MmaIssueOp> scores;
+  SmallVector<MmaWaitOp> scoreWaits;
+  SmallVector<ValueProduct> values;
+};
+
+/// A first step and its loops. Of each loop `carried[p]` is the position of
+/// the accumulator of value product p.
+struct Chain {
+  Step first;
+  struct Loop {
+    scf::ForOp op;
+    Step step;
+    SmallVector<unsigned> carried;
+  };
+  SmallVector<Loop, 4> loops;
+};
+
+class Overlap {
+public:
+  explicit Overlap(MLIRContext *context) : rewriter(context) {}
+
+  /// Rewrites the chain that starts in `block`, if there is one.
+  void run(Block &block);
+
+private:
+  std::optional<Step> findStep(Block &block);
+  std::optional<Chain> findChain(Block &block);
+  SmallVector<Value> strip(Step &step, SmallVectorImpl<Value> &deferred);
+  void rewriteLoop(Chain::Loop &loop, SmallVectorImpl<Value> &deferred);
+  SmallVector<Value> issueDeferred(Step &step, ValueRange accumulators,
+                                   ValueRange deferred);
+  void finishDeferred(Step &step, ValueRange tokens, ValueRange deferred,
+                      SmallVectorImpl<Value> &sums);
+  void releaseScores(Step &step);
+
+  IRRewriter rewriter;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Finding chains
+//===----------------------------------------------------------------------===//
+
+static RingWaitOp ringOf(Value tile) {
+  while (Operation *def = tile.getDefiningOp()) {
+    if (auto transpose = dyn_cast<SmemTransposeOp>(def))
+      tile = transpose.getTile();
+    else if (auto slice = dyn_cast<SmemSliceOp>(def))
+      tile = slice.getTile();
+    else
+      return dyn_cast<RingWaitOp>(def);
+  }
+  return {};
+}
+
+/// The release in `block` of the slot that `wait` gave.
+static RingReleaseOp releaseOf(RingWaitOp wait, Block &block) {
+  for (auto release : block.getOps<RingReleaseOp>())
+    if (release.getRing() == wait.getRing() &&
+        release.getCounter() == wait.getCounter())
+      return release;
+  return {};
+}
+
+static MmaWaitOp onlyWait(MmaIssueOp issue) {
+  if (!issue.getToken().hasOneUse())
+    return {};
+  auto wait = dyn_cast<MmaWaitOp>(*issue.getToken().user_begin());
+  if (!wait || wait.getTokens().size() != 1 || wait.getPending() != 0 ||
+      wait->getBlock() != issue->getBlock())
+    return {};
+  return wait;
+}
+
+std::optional<Step> Overlap::findStep(Block &block) {
+  Step step;
+  DenseSet<Value> scoreRings, valueRings;
+  for (auto issue : block.getOps<MmaIssueOp>()) {
+    MmaWaitOp wait = onlyWait(issue);
+    if (!wait)
+      return std::nullopt;
+    if (!issue.getAcc()) {
+      if (!isa<SmemType>(issue.getA().getType()))
+        return std::nullopt;
+      step.scores.push_back(issue);
+      step.scoreWaits.push_back(wait);
+      if (RingWaitOp ring = ringOf(issue.getB());
+          ring && ring->getBlock() == &block)
+        scoreRings.insert(ring.getRing());
+      continue;
+    }
+    auto values = issue.getB().getDefiningOp<RingWaitOp>();
+    if (!values || values->getBlock() != &block)
+      return std::nullopt;
+    ValueProduct product{issue,
+                         wait,
+                         values,
+                         releaseOf(values, block),
+                         issue.getA().getDefiningOp<FragConvertOp>(),
+                         issue.getAcc().getDefiningOp<MapOp>(),
+                         issue.getLoc(),
+                         values.getRing(),
+                         llvm::to_vector<2>(values->getResultTypes()),
+                         cast<OpResult>(issue.getB()).getResultNumber(),
+                         issue.getToken().getType(),
+                         wait.getResult(0).getType()};
+    if (product.scale &&
+        (product.scale->getBlock() != &block ||
+         product.scale->getNumResults() != 1 || !issue.getAcc().hasOneUse()))
+      return std::nullopt;
+    if (!product.pack || !product.pack->hasOneUse() || !product.release)
+      return std::nullopt;
+    valueRings.insert(product.values.getRing());
+    step.values.push_back(product);
+  }
+  // A slot that holds keys and values would be given back too early.
+  for (Value ring : valueRings)
+    if (scoreRings.contains(ring))
+      return std::nullopt;
+  if (step.scores.empty() || step.values.empty())
+    return std::nullopt;
+  return step;
+}
+
+std::optional<Chain> Overlap::findChain(Block &block) {
+  auto first = findStep(block);
+  if (!first)
+    return std::nullopt;
+  Chain chain;
+  chain.first = std::move(*first);
+  SmallVector<Value> sums;
+  for (ValueProduct &product : chain.first.values)
+    sums.push_back(product.wait.getResult(0));
+  while (true) {
+    if (!llvm::all_of(sums, [](Value sum) { return sum.hasOneUse(); }))
+      break;
+    auto op = dyn_cast<scf::ForOp>(*sums.front().user_begin());
+    if (!op || op->getBlock() != &block)
+      break;
+    Chain::Loop loop;
+    loop.op = op;
+    auto step = findStep(*op.getBody());
+    if (!step || step->values.size() != sums.size() ||
+        step->scores.size() != chain.first.scores.size())
+      return std::nullopt;
+    for (auto [sum, product, initial] :
+         llvm::zip(sums, step->values, chain.first.values)) {
+      OpOperand &use = *sum.use_begin();
+      BlockArgument argument = op.getTiedLoopRegionIterArg(&use);
+      if (use.getOwner() != op || !argument || !argument.hasOneUse())
+        return std::nullopt;
+      Operation *user = *argument.user_begin();
+      if (product.scale ? user != product.scale : user != product.issue)
+        return std::nullopt;
+      OpOperand *yielded = op.getTiedLoopYieldedValue(argument);
+      Value result = product.wait.getResult(0);
+      if (!yielded || yielded->get() != result || !result.hasOneUse() ||
+          product.values.getRing() != initial.values.getRing() ||
+          product.pack.getType() != initial.pack.getType())
+        return std::nullopt;
+      loop.carried.push_back(argument.getArgNumber() - 1);
+      sum = op.getResult(loop.carried.back());
+    }
+    loop.step = std::move(*step);
+    chain.loops.push_back(std::move(loop));
+  }
+  if (chain.loops.empty())
+    return std::nullopt;
+  return chain;
+}
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+/// Keys are read once their scores are there.
+void Overlap::releaseScores(Step &step) {
+  Operation *last = step.scoreWaits.back();
+  SmallVector<RingReleaseOp> releases;
+  for (MmaIssueOp score : step.scores) {
+    RingWaitOp ring = ringOf(score.getB());
+    if (!ring || ring->getBlock() != score->getBlock())
+      continue;
+    RingReleaseOp release = releaseOf(ring, *score->getBlock());
+    if (release && !llvm::is_contained(releases, release))
+      releases.push_back(release);
+  }
+  for (RingReleaseOp release : llvm::reverse(releases))
+    release->moveAfter(last);
+}
+
+/// Takes the value products out of a step. Moves scaling and packing to the
+/// end of the block; `deferred` becomes the weights and, for each product, the
+/// number of its slot. Returns the scaled accumulators.
+SmallVector<Value> Overlap::strip(Step &step,
+                                  SmallVectorImpl<Value> &deferred) {
+  SmallVector<Value> scaled;
+  deferred.clear();
+  for (ValueProduct &product : step.values) {
+    scaled.push_back(product.issue.getAcc());
+    deferred.push_back(product.pack.getResult());
+  }
+  for (ValueProduct &product : step.values)
+    deferred.push_back(product.values.getCounter());
+  return scaled;
+}
+
+/// Issues the products that a step has put off, on the slots that hold their
+/// values. Returns the tokens.
+SmallVector<Value> Overlap::issueDeferred(Step &step, ValueRange accumulators,
+                                          ValueRange deferred) {
+  SmallVector<Value> tokens;
+  size_t n = step.values.size();
+  for (auto [p, product] : llvm::enumerate(step.values)) {
+    auto slot = RingWaitOp::create(rewriter, product.loc, product.tileTypes,
+                                   product.ring, deferred[n + p]);
+    tokens.push_back(MmaIssueOp::create(
+        rewriter, product.loc, product.tokenType, deferred[p],
+        slot.getResult(product.tile), accumulators[p]));
+  }
+  return tokens;
+}
+
+void Overlap::finishDeferred(Step &step, ValueRange tokens, ValueRange deferred,
+                             SmallVectorImpl<Value> &sums) {
+  size_t n = step.values.size();
+  Location loc = step.values.front().loc;
+  SmallVector<Type> types;
+  for (ValueProduct &product : step.values)
+    types.push_back(product.sumType);
+  auto wait = MmaWaitOp::create(rewriter, loc, types, tokens, /*pending=*/0);
+  sums.assign(wait.getResults().begin(), wait.getResults().end());
+  DenseSet<Value> released;
+  for (auto [p, product] : llvm::enumerate(step.values))
+    if (released.insert(product.ring).second)
+      RingReleaseOp::create(rewriter, loc, product.ring, deferred[n + p],
+                            ValueRange());
+}
+
+/// Erases what `strip` has put off. Where rows of the values are cleared, that
+/// and the wait before it move to `end`.
+static void eraseProducts(IRRewriter &rewriter, Step &step, Operation *end) {
+  DenseSet<Operation *> erased;
+  for (ValueProduct &product : step.values) {
+    rewriter.eraseOp(product.wait);
+    rewriter.eraseOp(product.issue);
+    if (erased.insert(product.release).second)
+      rewriter.eraseOp(product.release);
+  }
+  for (ValueProduct &product : step.values) {
+    if (!erased.insert(product.values).second)
+      continue;
+    if (product.values->use_empty()) {
+      rewriter.eraseOp(product.values);
+      continue;
+    }
+    SmallVector<Operation *> users;
+    for (Operation *user : product.values->getUsers()) {
+      user = end->getBlock()->findAncestorOpInBlock(*user);
+      if (user && !llvm::is_contained(users, user))
+        users.push_back(user);
+    }
+    llvm::sort(users, [](Operation *a, Operation *b) {
+      return a->isBeforeInBlock(b);
+    });
+    product.values->moveBefore(end);
+    for (Operation *user : users)
+      user->moveBefore(end);
+  }
+}
+
+void Overlap::rewriteLoop(Chain::Loop &loop, SmallVectorImpl<Value> &deferred) {
+  // Carry the deferred products' weights and slots. Accumulators keep their
+  // places: what is carried there is now scaled, and not yet added to.
+  SmallVector<Value> next;
+  SmallVector<Value> scaled = strip(loop.step, next);
+  Operation *yield = loop.op.getBody()->getTerminator();
+  for (auto [position, value] : llvm::zip(loop.carried, scaled))
+    yield->setOperand(position, value);
+  auto replaced = loop.op.replaceWithAdditionalYields(
+      rewriter, deferred, /*replaceInitOperandUsesInLoop=*/false,
+      [&](OpBuilder &, Location, ArrayRef<BlockArgument>) { return next; });
+  loop.op = cast<scf::ForOp>(replaced->getOperation());
+  Block *body = loop.op.getBody();
+  ValueRange arguments = loop.op.getRegionIterArgs();
+  ValueRange carried = arguments.take_back(deferred.size());
+  SmallVector<Value> accumulators;
+  for (unsigned position : loop.carried)
+    accumulators.push_back(arguments[position]);
+
+  // Scores first, all of them, then the products of the step before.
+  Step &step = loop.step;
+  for (auto [i, issue] : llvm::enumerate(step.scores)) {
+    if (i == 0)
+      continue;
+    // What a later score reads is views of shared memory.
+    SmallVector<Operation *> views;
+    for (Value operand : issue->getOperands())
+      for (Operation *def = operand.getDefiningOp();
+           def && def->getBlock() == body &&
+           !def->isBeforeInBlock(step.scoreWaits[0]);
+           def = def->getOperand(0).getDefiningOp())
+        views.push_back(def);
+    for (Operation *view : llvm::reverse(views))
+      view->moveBefore(step.scoreWaits[0]);
+    issue->moveBefore(step.scoreWaits[0]);
+  }
+  rewriter.setInsertionPoint(step.scoreWaits[0]);
+  SmallVector<Value> tokens = issueDeferred(step, accumulators, carried);
+  for (auto [i, wait] : llvm::enumerate(step.scoreWaits))
+    wait.setPending(step.values.size() + step.scores.size() - 1 - i);
+
+  // At the end: the sums of the step before, then their scaling and packing.
+  Operation *terminator = body->getTerminator();
+  rewriter.setInsertionPoint(terminator);
+  SmallVector<Value> sums;
+  finishDeferred(step, tokens, carried, sums);
+  for (auto [p, product] : llvm::enumerate(step.values)) {
+    BlockArgument argument = cast<BlockArgument>(accumulators[p]);
+    Value sum = sums[p];
+    rewriter.replaceAllUsesExcept(argument, sum, tokens[p].getDefiningOp());
+    if (product.scale)
+      product.scale->moveBefore(terminator);
+  }
+  for (ValueProduct &product : step.values)
+    product.pack->moveBefore(terminator);
+  eraseProducts(rewriter, step, terminator);
+  releaseScores(step);
+
+  deferred.clear();
+  for (Value result : loop.op.getResults().take_back(carried.size()))
+    deferred.push_back(result);
+}
+
+void Overlap::run(Block &block) {
+  std::optional<Chain> found = findChain(block);
+  if (!found)
+    return;
+  Chain &chain = *found;
+  SmallVector<Value> deferred;
+  SmallVector<Value> scaled = strip(chain.first, deferred);
+  for (auto [product, value] : llvm::zip(chain.first.values, scaled))
+    rewriter.replaceAllUsesWith(product.wait.getResult(0), value);
+  eraseProducts(rewriter, chain.first, chain.loops.front().op);
+  releaseScores(chain.first);
+  for (Chain::Loop &loop : chain.loops)
+    rewriteLoop(loop, deferred);
+
+  // The last step's products have nothing left to hide behind.
+  Chain::Loop &last = chain.loops.back();
+  rewriter.setInsertionPointAfter(last.op);
+  SmallVector<Value> accumulators;
+  for (unsigned position : last.carried)
+    accumulators.push_back(last.op.getResult(position));
+  SmallVector<Value> tokens = issueDeferred(last.step, accumulators, deferred);
+  SmallVector<Value> sums;
+  finishDeferred(last.step, tokens, deferred, sums);
+  for (auto [accumulator, sum, token] : llvm::zip(accumulators, sums, tokens))
+    rewriter.replaceAllUsesExcept(accumulator, sum, token.getDefiningOp());
+}
+
+namespace {
+struct OverlapProductsPass
+    : ::attn::impl::TileOverlapProductsPassBase<OverlapProductsPass> {
+  void runOnOperation() final {
+    func::FuncOp func = getOperation();
+    if (!func->hasAttr("tile_gpu.kernel"))
+      return;
+    SmallVector<Block *> blocks;
+    func.walk([&](Block *block) {
+      if (!isa<scf::ForOp, MapOp, ReduceOp>(block->getParentOp()))
+        blocks.push_back(block);
+    });
+    for (Block *block : blocks)
+      Overlap(func.getContext()).run(*block);
+  }
+};
+} // namespace

@@ -1,0 +1,96 @@
+// RUN: attn-opt %s --pass-pipeline='builtin.module(func.func(tile-defer-reductions,tile-verify-async))' | FileCheck %s
+
+!s = !tile_gpu.frag<64x64xf32, acc>
+!row = !tile_gpu.vec<64xf32, row>
+
+// CHECK-LABEL: func.func @two_loops
+func.func @two_loops(%p: !s, %l0: !row, %f: !row, %n: i32, %out: memref<?xf32>)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // A quarter for each of the four threads of a row.
+    // CHECK: %[[SHARE:.*]] = tile_gpu.map ins(%{{.*}} : !tile_gpu.vec<64xf32, row>)
+    // CHECK: arith.constant 2.500000e-01
+    // CHECK: -> !tile_gpu.vec<64xf32, row, partial>
+    // CHECK: %[[A:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[SHARE]]) -> (!tile_gpu.vec<64xf32, row, partial>)
+    // CHECK: tile_gpu.reduce {{.*}}
+    // CHECK: -> !tile_gpu.vec<64xf32, row, partial>
+    // CHECK: tile_gpu.map ins(%{{.*}} : !tile_gpu.vec<64xf32, row, partial>, !tile_gpu.vec<64xf32, row, partial>, !tile_gpu.vec<64xf32, row>)
+    %a = scf.for %i = %c0 to %n step %c1 iter_args(%old = %l0) -> (!row) : i32 {
+      %t = tile_gpu.reduce ins(%p : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %next = tile_gpu.map ins(%old, %t, %f : !row, !row, !row) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32, %w: f32):
+        %z = math.fma %x, %w, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      scf.yield %next : !row
+    }
+    // CHECK: %[[B:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[A]]) -> (!tile_gpu.vec<64xf32, row, partial>)
+    %b = scf.for %i = %c0 to %n step %c1 iter_args(%old = %a) -> (!row) : i32 {
+      %t = tile_gpu.reduce ins(%p : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %next = tile_gpu.map ins(%old, %t : !row, !row) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      scf.yield %next : !row
+    }
+    // CHECK: %[[L:.*]] = tile_gpu.reduce ins(%[[B]] : !tile_gpu.vec<64xf32, row, partial>)
+    // CHECK: -> !tile_gpu.vec<64xf32, row>
+    // CHECK: tile_gpu.global.store %[[L]]
+    tile_gpu.global.store %b, %out[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// A maximum, and a sum that another operation reads in the loop: whole.
+// CHECK-LABEL: func.func @whole
+// CHECK-NOT: partial
+func.func @whole(%p: !s, %l0: !row, %n: i32, %out: memref<?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %ninf = arith.constant 0xFF800000 : f32
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %b:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %l0, %old = %l0) -> (!row, !row) : i32 {
+      %t = tile_gpu.reduce ins(%p : !s) identity(%ninf : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.maximumf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %mn = tile_gpu.map ins(%m, %t : !row, !row) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+        %z = arith.maximumf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %u = tile_gpu.reduce ins(%p : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %next = tile_gpu.map ins(%old, %u : !row, !row) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      tile_gpu.global.store %next, %out[%c0] : !row, memref<?xf32>
+      scf.yield %mn, %next : !row, !row
+    }
+    tile_gpu.global.store %b#1, %out[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  return
+}

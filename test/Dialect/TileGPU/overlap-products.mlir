@@ -1,0 +1,144 @@
+// RUN: attn-opt %s --pass-pipeline='builtin.module(func.func(tile-overlap-products,tile-verify-async))' | FileCheck %s
+
+// A first step and two loops. Scores of a step are issued before the products
+// with the values of the step before, and waited for first; weights are packed
+// after the wait of the product that reads the old ones; slots of keys are
+// released after the scores, slots of values one step later.
+
+!q = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!qT = !tile_gpu.smem<64x64xbf16 swizzle 128 transposed>
+!kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!tok = !tile_gpu.token<64x64xf32>
+!s = !tile_gpu.frag<64x64xf32, acc>
+!p = !tile_gpu.frag<64x64xbf16, a>
+!row = !tile_gpu.vec<64xf32, row>
+
+// CHECK-LABEL: func.func @chain
+func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x?xf32>)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  // CHECK: %[[K:.*]] = tile_gpu.ring.create
+  %k = tile_gpu.ring.create tma consumers(4) : !kv
+  // CHECK: %[[V:.*]] = tile_gpu.ring.create
+  %v = tile_gpu.ring.create tma consumers(4) : !kv
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // CHECK: %[[INIT:.*]] = tile_gpu.frag.fill
+    %init = tile_gpu.frag.fill %zero : f32 -> !s
+    %k0 = tile_gpu.ring.wait %k[%c0] : !kv
+    %t0 = tile_gpu.smem.transpose %k0 : !q
+    // CHECK: %[[S0:.*]] = tile_gpu.mma.wait %{{.*}} pending(0)
+    // CHECK-NEXT: tile_gpu.ring.release %[[K]][%c0
+    %q0 = tile_gpu.mma.issue %q, %t0 : !q, !qT -> !tok
+    %s0 = tile_gpu.mma.wait %q0 pending(0) : !tok
+    // CHECK: %[[P0:.*]] = tile_gpu.frag.convert %[[S0]]
+    %p0 = tile_gpu.frag.convert %s0 : !s -> !p
+    %v0 = tile_gpu.ring.wait %v[%c0] : !kv
+    scf.if %clear {
+      tile_gpu.smem.clear_rows %v0 from(%n) : !q
+    }
+    %pv0 = tile_gpu.mma.issue %p0, %v0 acc(%init) : !p, !q -> !tok
+    %o0 = tile_gpu.mma.wait %pv0 pending(0) : !tok
+    tile_gpu.ring.release %k[%c0] : !kv
+    tile_gpu.ring.release %v[%c0] : !kv
+    // The values are waited for late, where rows of them are cleared.
+    // CHECK-NEXT: %[[V0:.*]] = tile_gpu.ring.wait %[[V]][%c0
+    // CHECK-NEXT: scf.if
+    // CHECK-NEXT: tile_gpu.smem.clear_rows %[[V0]]
+    // CHECK-NEXT: }
+    // CHECK-NEXT: %[[R:.*]]:3 = scf.for %[[C:.*]] = %{{.*}} iter_args(%[[O:.*]] = %[[INIT]], %[[P:.*]] = %[[P0]], %[[SLOT:.*]] = %c0
+    %r = scf.for %c = %c1 to %n step %c1 iter_args(%o = %o0) -> (!s) : i32 {
+      // CHECK: %[[QK:.*]] = tile_gpu.mma.issue %{{.*}}, %{{.*}} : {{.*}} transposed>
+      // CHECK: %[[VS:.*]] = tile_gpu.ring.wait %[[V]][%[[SLOT]]]
+      // CHECK: %[[PV:.*]] = tile_gpu.mma.issue %[[P]], %[[VS]] acc(%[[O]])
+      // CHECK: %[[S:.*]] = tile_gpu.mma.wait %[[QK]] pending(1)
+      // CHECK: tile_gpu.ring.release %[[K]][%[[C]]]
+      %ks = tile_gpu.ring.wait %k[%c] : !kv
+      %kT = tile_gpu.smem.transpose %ks : !q
+      %qk = tile_gpu.mma.issue %q, %kT : !q, !qT -> !tok
+      %s = tile_gpu.mma.wait %qk pending(0) : !tok
+      %p = tile_gpu.frag.convert %s : !s -> !p
+      %vs = tile_gpu.ring.wait %v[%c] : !kv
+      %scaled = tile_gpu.map ins(%o, %a : !s, !row) {
+      ^bb0(%i: i32, %j: i32, %x: f32, %f: f32):
+        %y = arith.mulf %x, %f : f32
+        tile_gpu.yield %y : f32
+      } -> !s
+      // CHECK: %[[SUM:.*]] = tile_gpu.mma.wait %[[PV]] pending(0)
+      // CHECK-NEXT: tile_gpu.ring.release %[[V]][%[[SLOT]]]
+      // CHECK-NEXT: %[[SCALED:.*]] = tile_gpu.map ins(%[[SUM]],
+      // CHECK: %[[NEXT:.*]] = tile_gpu.frag.convert %[[S]]
+      // CHECK: scf.yield %[[SCALED]], %[[NEXT]], %[[C]]
+      %pv = tile_gpu.mma.issue %p, %vs acc(%scaled) : !p, !q -> !tok
+      %on = tile_gpu.mma.wait %pv pending(0) : !tok
+      tile_gpu.ring.release %k[%c] : !kv
+      tile_gpu.ring.release %v[%c] : !kv
+      scf.yield %on : !s
+    }
+    // Without a factor the sum itself is carried on.
+    // CHECK: %[[R2:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2)
+    // CHECK: %[[SUM2:.*]] = tile_gpu.mma.wait %{{.*}} pending(0)
+    // CHECK: scf.yield %[[SUM2]]
+    %r2 = scf.for %c = %n to %m step %c1 iter_args(%o = %r) -> (!s) : i32 {
+      %ks = tile_gpu.ring.wait %k[%c] : !kv
+      %kT = tile_gpu.smem.transpose %ks : !q
+      %qk = tile_gpu.mma.issue %q, %kT : !q, !qT -> !tok
+      %s = tile_gpu.mma.wait %qk pending(0) : !tok
+      %p = tile_gpu.frag.convert %s : !s -> !p
+      %vs = tile_gpu.ring.wait %v[%c] : !kv
+      %pv = tile_gpu.mma.issue %p, %vs acc(%o) : !p, !q -> !tok
+      %on = tile_gpu.mma.wait %pv pending(0) : !tok
+      tile_gpu.ring.release %k[%c] : !kv
+      tile_gpu.ring.release %v[%c] : !kv
+      scf.yield %on : !s
+    }
+    // CHECK: %[[VL:.*]] = tile_gpu.ring.wait %[[V]][%[[R2]]#2]
+    // CHECK: %[[LAST:.*]] = tile_gpu.mma.issue %[[R2]]#1, %[[VL]] acc(%[[R2]]#0)
+    // CHECK: %[[OUT:.*]] = tile_gpu.mma.wait %[[LAST]] pending(0)
+    // CHECK: tile_gpu.ring.release %[[V]][%[[R2]]#2]
+    // CHECK: tile_gpu.global.store %[[OUT]]
+    tile_gpu.global.store %r2, %out[%c0, %c0] : !s, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// Keys and values of one slot: it is needed until the second product.
+// CHECK-LABEL: func.func @shared_slot
+// CHECK: scf.for
+// CHECK: tile_gpu.mma.wait %{{.*}} pending(0)
+// CHECK: tile_gpu.mma.issue {{.*}} acc
+func.func @shared_slot(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %k = tile_gpu.ring.create tma consumers(4) : !kv
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %init = tile_gpu.frag.fill %zero : f32 -> !s
+    %r = scf.for %c = %c0 to %n step %c1 iter_args(%o = %init) -> (!s) : i32 {
+      %ks = tile_gpu.ring.wait %k[%c] : !kv
+      %kT = tile_gpu.smem.transpose %ks : !q
+      %qk = tile_gpu.mma.issue %q, %kT : !q, !qT -> !tok
+      %s = tile_gpu.mma.wait %qk pending(0) : !tok
+      %p = tile_gpu.frag.convert %s : !s -> !p
+      %pv = tile_gpu.mma.issue %p, %ks acc(%o) : !p, !q -> !tok
+      %on = tile_gpu.mma.wait %pv pending(0) : !tok
+      tile_gpu.ring.release %k[%c] : !kv
+      scf.yield %on : !s
+    }
+    tile_gpu.global.store %r, %out[%c0, %c0] : !s, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
