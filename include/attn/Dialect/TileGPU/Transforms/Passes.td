@@ -302,4 +302,75 @@ def TileDeferReductionsPass
   ];
 }
 
+def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
+  let summary = "Turn tile kernels into warps that copy ahead and compute";
+  let description = [{
+    Expects: kernels (`tile.kernel`) of attn-tile on a GPU; block rows that are
+    a multiple of 16.
+
+    Produces: for each a `tile_gpu.kernel` with one role of warps, each with
+    its own rows (those of a block of `tile.rows`, or 16), and one block for
+    each work item. Keys and values go through rings filled by asynchronous
+    copies that all warps share, whatever strides and alignment the tensors
+    have. In a loop over key tiles the next tile's keys are in flight while
+    this one is computed, and this one's values while its scores are; with one
+    slot for each operand the next keys are asked for when the scores are
+    there. Queries are read into registers once or, where registers are short,
+    by every product. Reductions over the rows of the block meet in shared
+    memory; value rows that no query may see are cleared. What is computed
+    stays tile operations on a warp's rows: convert-tile-to-tile-gpu is next.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_80"} {
+    # func.func private @kernel(%Q: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %K: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %O: memref<?x64xf32, strided<[?, 1]>>, %block: index)
+    #     attributes {tile.kernel} {
+    #   %c0 = arith.constant 0 : index
+    #   %c64 = arith.constant 64 : index
+    #   %n = memref.dim %K, %c0 : memref<?x64xbf16, strided<[?, 1]>>
+    #   %row = arith.muli %block, %c64 : index
+    #   %zero = arith.constant 0.0 : f32
+    #   %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
+    %q = tile.load %Q[%row, %c0] : memref<?x64xbf16, strided<[?, 1]>> -> !tile.tile<64x64xbf16>
+    %o = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %init) -> (!tile.tile<64x64xf32>) {
+      %k = tile.load %K[%j, %c0] rows(%c0 to %n) : memref<?x64xbf16, strided<[?, 1]>> -> !tile.tile<64x64xbf16>
+      %next = tile.rows 16 ins(%q : !tile.tile<64x64xbf16>) outs(%acc : !tile.tile<64x64xf32>) {
+      ^bb0(%first: index, %rows: !tile.tile<16x64xbf16>, %old: !tile.tile<16x64xf32>):
+        %s = tile.dot %rows, %k acc %old transpose_rhs
+            : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
+        tile.yield %s : !tile.tile<16x64xf32>
+      } -> !tile.tile<64x64xf32>
+      scf.yield %next : !tile.tile<64x64xf32>
+    }
+    #   tile.store %o, %O[%row, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32, strided<[?, 1]>>
+    #   return
+    # }
+    # }
+    ```
+
+    becomes, with `tile-verify-async` content after conversion, a loop of
+
+        tile_gpu.ring.acquire / load / commit    keys of the next tile
+        tile_gpu.ring.wait                       keys of this one
+        tile.dot
+        tile_gpu.ring.release after(the product)
+
+    Numerics: no effect.
+
+    Fails when: rows or tiles do not fit the target's threads and shared
+    memory, or a tile is used in a way that attn-tile does not write.
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "2",
+           "Slots of each ring; fewer where shared memory is short">
+  ];
+  let dependentDialects = [
+    "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 #endif // ATTN_DIALECT_TILEGPU_TRANSFORMS_PASSES_TD

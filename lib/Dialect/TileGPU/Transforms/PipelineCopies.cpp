@@ -1,0 +1,413 @@
+//===- PipelineCopies.cpp - Tile kernels for warps and async copies -------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The portable structure: one role of warps, each with its own rows, that
+// copies key and value tiles into rings and computes. Every tile kernel has
+// this form.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipelineCopies.h"
+#include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#define DEBUG_TYPE "tile-pipeline-copies"
+
+namespace attn {
+#define GEN_PASS_DEF_TILEPIPELINECOPIESPASS
+#include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+namespace {
+
+struct Pipeliner {
+  Pipeliner(func::FuncOp kernel, const ::attn::TargetInfo &target,
+            int64_t stages)
+      : kernel(kernel), target(target), b(kernel.getContext()) {
+    plan.stages = stages;
+  }
+
+  LogicalResult analyse();
+  LogicalResult run();
+
+private:
+  LogicalResult analyseRows();
+  LogicalResult analyseLoad(tile::LoadOp load);
+  LogicalResult analyseStep(tile::LoadOp load, bool early);
+  LogicalResult chooseStages();
+  void chooseQueryForm();
+  int64_t registersBesideQueries();
+  void rewriteLaunch(tile::LaunchOp launch);
+
+  func::FuncOp kernel;
+  const ::attn::TargetInfo &target;
+  OpBuilder b;
+  CopyPlan plan;
+};
+
+} // namespace
+
+/// Shared memory kept free for barriers and alignment.
+static constexpr int64_t reservedBytes = 2048;
+/// The most rows that a warp takes.
+static constexpr int64_t maxWarpRows = 32;
+
+//===----------------------------------------------------------------------===//
+// Analysis
+//===----------------------------------------------------------------------===//
+
+/// The tile in shared memory that a load fills with what memory holds, its
+/// rows in the widest panels that divide them.
+static SmemType stagedType(tile::LoadOp load) {
+  auto type = cast<tile::TileType>(load.getType());
+  Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
+  int64_t rowBytes = type.getCols() * element.getIntOrFloatBitWidth() / 8;
+  int64_t swizzle = std::gcd<int64_t>(rowBytes, 128);
+  return SmemType::get(load.getContext(), type.getRows(), type.getCols(),
+                       element,
+                       swizzle < 32 || type.getRows() % 8 ? 0 : swizzle,
+                       /*boxes=*/1, /*pitch=*/type.getRows(),
+                       /*transposed=*/false);
+}
+
+/// The rows of the block: of what it stores, and of a block of tile.rows.
+LogicalResult Pipeliner::analyseRows() {
+  auto note = [&](int64_t &known, int64_t rows) {
+    bool fits = !known || known == rows;
+    known = rows;
+    return fits;
+  };
+  WalkResult result = kernel.walk([&](Operation *op) {
+    if (auto rows = dyn_cast<tile::RowsOp>(op)) {
+      if (!note(plan.rows, rows.getBlock())) {
+        op->emitOpError("expected blocks of the same number of rows in one "
+                        "kernel");
+        return WalkResult::interrupt();
+      }
+    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      if (!note(plan.blockQ, store.getValue().getType().getRows())) {
+        op->emitOpError("expected to store tiles of the same number of rows in "
+                        "one kernel");
+        return WalkResult::interrupt();
+      }
+    } else if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
+      if (reduce.getRows())
+        plan.exchangeCols =
+            cast<tile::TileType>(reduce.getResult(0).getType()).getCols();
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  if (!plan.rows)
+    plan.rows = plan.blockQ;
+  int64_t step = ::attn::MmaShape::warp().m;
+  if (!plan.blockQ || plan.blockQ % step || plan.rows % step)
+    return kernel.emitOpError("expected tiles of a multiple of ")
+           << step << " rows, but got " << plan.blockQ << " in blocks of "
+           << plan.rows;
+  plan.warpRows = step;
+  if (plan.rows <= maxWarpRows && plan.rows != plan.blockQ)
+    plan.warpRows = plan.rows;
+  int64_t maxWarps = target.maxThreads / ::attn::TargetInfo::warpThreads;
+  if (plan.warps() > maxWarps)
+    return kernel.emitOpError("expected at most ")
+           << maxWarps * plan.warpRows << " rows, but got " << plan.blockQ;
+  return success();
+}
+
+LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early) {
+  tile::RowsOp step;
+  for (Operation *user : load->getUsers()) {
+    auto rows = user->getParentOfType<tile::RowsOp>();
+    if (!rows || rows->getBlock() != load->getBlock() || (step && step != rows))
+      return load.emitOpError("expected to be used by one tile.rows of its own "
+                              "block");
+    step = rows;
+  }
+  SmemType tile = stagedType(load);
+  // Steps take one ring each for tiles of one kind, in their order.
+  unsigned place = 0;
+  for (Operation &other : *load->getBlock()) {
+    if (&other == load)
+      break;
+    auto it = plan.ringOf.find(&other);
+    place += it != plan.ringOf.end() && plan.steps[it->second].tile == tile &&
+             plan.steps[it->second].early == early;
+  }
+  for (auto [i, ring] : llvm::enumerate(plan.steps)) {
+    if (ring.tile != tile || ring.early != early || place-- > 0)
+      continue;
+    plan.ringOf[load] = i;
+    return success();
+  }
+  plan.ringOf[load] = plan.steps.size();
+  plan.steps.push_back({tile, early, Value()});
+  return success();
+}
+
+LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
+  bool key = false, value = false, query = !load->use_empty();
+  for (OpOperand &use : load->getUses()) {
+    auto rows = dyn_cast<tile::RowsOp>(use.getOwner());
+    bool input = rows && llvm::is_contained(rows.getInputs(), load.getResult());
+    if (!input) {
+      query = false;
+    } else {
+      // Products alone read it.
+      Value argument = rows.getBody().getArgument(use.getOperandNumber() + 1);
+      for (OpOperand &inner : argument.getUses())
+        query &=
+            isa<tile::DotOp>(inner.getOwner()) && inner.getOperandNumber() == 0;
+    }
+    if (auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+        dot && use.getOperandNumber() == 1)
+      (dot.getTransposeRhs() ? key : value) = true;
+    if (auto fold = dyn_cast<tile::FoldOp>(use.getOwner()))
+      value |= llvm::is_contained(fold.getValues(), load.getResult());
+  }
+  if (key || value)
+    return analyseStep(load, key);
+  if (!query || load->getParentOp() != kernel)
+    return success(); // Each warp reads its own rows from memory.
+  auto type = cast<tile::TileType>(load.getType());
+  Type memory = cast<MemRefType>(load.getSource().getType()).getElementType();
+  bool narrow = type.getElementType().getIntOrFloatBitWidth() == 16;
+  if (narrow && memory != type.getElementType())
+    return load.emitOpError("expected a tile of its source's elements, ")
+           << memory << ", but got " << type;
+  plan.queries.push_back({load, stagedType(load), narrow, Value()});
+  return success();
+}
+
+LogicalResult Pipeliner::chooseStages() {
+  auto bytes = [&](int64_t stages) {
+    int64_t total = reservedBytes;
+    for (const QueryRing &query : plan.queries)
+      total += query.tile.getBytes();
+    for (const StepRing &ring : plan.steps)
+      total += stages * ring.tile.getBytes();
+    if (plan.warps() > 1)
+      total += plan.warps() * plan.exchangeCols * 4;
+    // What convert-tile-to-tile-gpu takes for element paths.
+    kernel.walk([&](tile::FoldOp fold) {
+      auto scores = cast<tile::TileType>(fold.getScores()[0].getType());
+      int64_t tiles = fold.getScores().size() + bool(fold.getLive());
+      total =
+          std::max(total, total + plan.blockQ * scores.getCols() * 4 * tiles);
+      return WalkResult::interrupt();
+    });
+    return total;
+  };
+  while (plan.stages > 1 && bytes(plan.stages) > target.sharedMemoryBytes)
+    --plan.stages;
+  if (bytes(plan.stages) > target.sharedMemoryBytes)
+    return kernel.emitOpError("needs ")
+           << bytes(plan.stages) << " bytes of shared memory, but "
+           << target.name << " has " << target.sharedMemoryBytes
+           << "; expected smaller tiles";
+  return success();
+}
+
+/// Registers of the sums, scores and weights of a step.
+int64_t Pipeliner::registersBesideQueries() {
+  auto registers = [&](Type type, int64_t bits) {
+    return plan.warpRows * cast<tile::TileType>(type).getCols() * bits / 32 /
+           ::attn::TargetInfo::warpThreads;
+  };
+  int64_t most = 0;
+  kernel.walk([&](tile::RowsOp rows) {
+    int64_t total = 0;
+    for (Value state : rows.getOuts())
+      if (cast<tile::TileType>(state.getType()).getCols() > 1)
+        total += registers(state.getType(), 32);
+    rows.walk([&](tile::DotOp dot) {
+      if (dot.getTransposeRhs())
+        total += registers(dot.getType(), 32);
+      else
+        total += registers(dot.getLhs().getType(), 16);
+    });
+    most = std::max(most, total);
+  });
+  return most;
+}
+
+void Pipeliner::chooseQueryForm() {
+  int64_t total = target.registerReserve + registersBesideQueries();
+  for (const QueryRing &query : plan.queries)
+    total += plan.warpRows * query.tile.getCols() / 2 /
+             ::attn::TargetInfo::warpThreads;
+  // The threads of a block share the registers.
+  int64_t threads = plan.warps() * ::attn::TargetInfo::warpThreads;
+  int64_t limit =
+      std::min(target.maxThreadRegisters, target.numRegisters / threads);
+  if (total > limit)
+    for (QueryRing &query : plan.queries)
+      query.registers = false;
+}
+
+LogicalResult Pipeliner::analyse() {
+  if (failed(analyseRows()))
+    return failure();
+  WalkResult result = kernel.walk([&](tile::LoadOp load) {
+    return failed(analyseLoad(load)) ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  // One counter numbers the uses of all rings.
+  result = kernel.walk([&](tile::RowsOp rows) {
+    unsigned found = 0;
+    for (Operation &op : *rows->getBlock())
+      found += plan.isStep(&op);
+    if (found == plan.steps.size())
+      return WalkResult::advance();
+    rows.emitOpError("expected to load ")
+        << plan.steps.size() << " tile(s), as other steps do, but got "
+        << found;
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted() || failed(chooseStages()))
+    return failure();
+  chooseQueryForm();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel and its launches
+//===----------------------------------------------------------------------===//
+
+LogicalResult Pipeliner::run() {
+  Location loc = kernel.getLoc();
+  MLIRContext *context = kernel.getContext();
+  auto module = kernel->getParentOfType<ModuleOp>();
+
+  // The number of items takes the place of the block.
+  SmallVector<Type> types(kernel.getArgumentTypes().drop_back());
+  unsigned count = types.size();
+  types.push_back(b.getI32Type());
+  b.setInsertionPoint(kernel);
+  auto func = func::FuncOp::create(b, loc, kernel.getName(),
+                                   b.getFunctionType(types, {}));
+  func.setPrivate();
+  func->setAttr("tile_gpu.kernel", b.getUnitAttr());
+  Block *entry = func.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  IRMapping mapping;
+  for (unsigned i = 0; i < count; ++i)
+    mapping.map(kernel.getArgument(i), entry->getArgument(i));
+
+  int64_t warps = plan.warps();
+  auto createRing = [&](SmemType tile, int64_t stages) -> Value {
+    return RingCreateOp::create(b, loc, RingType::get(context, stages, {tile}),
+                                Fill::CpAsync, b.getI64IntegerAttr(warps),
+                                b.getI64IntegerAttr(warps));
+  };
+  for (QueryRing &query : plan.queries)
+    query.ring = createRing(query.tile, 1);
+  for (StepRing &ring : plan.steps)
+    ring.ring = createRing(ring.tile, plan.stages);
+  if (plan.exchangeCols && warps > 1) {
+    plan.exchange = SmemAllocOp::create(
+        b, loc,
+        SmemType::get(context, warps, plan.exchangeCols, b.getI32Type(),
+                      /*swizzle=*/0, /*boxes=*/1, /*pitch=*/warps,
+                      /*transposed=*/false));
+    plan.barrier = BarrierCreateOp::create(b, loc, warps, /*each=*/1);
+  }
+
+  Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
+  Value one = arith::ConstantIntOp::create(b, loc, 1, 32);
+  auto scheduler = SchedulerOp::create(
+      b, loc, ScheduleType::get(context), ScheduleKind::Grid,
+      ScheduleOrder::InOrder, /*tickets=*/Value(), entry->getArgument(count),
+      one, one, /*splits=*/Value(), /*section=*/IntegerAttr());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    SmallVector<Type> four(4, b.getI32Type());
+    b.createBlock(&scheduler.getKeys(), {}, four,
+                  SmallVector<Location>(4, loc));
+    YieldOp::create(b, loc, ValueRange{zero, zero});
+  }
+  auto role = RoleOp::create(b, loc, "compute", Scope::Warp, warps,
+                             /*registers=*/IntegerAttr());
+  func::ReturnOp::create(b, loc);
+  Block *body = b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
+  auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),
+                                /*lead=*/true);
+  YieldOp::create(b, loc, ValueRange());
+  SmallVector<Type> six(6, b.getI32Type());
+  Block *item =
+      b.createBlock(&loop.getBody(), {}, six, SmallVector<Location>(6, loc));
+  mapping.map(kernel.getArgument(count),
+              arith::IndexCastOp::create(b, loc, b.getIndexType(),
+                                         item->getArgument(0)));
+  PipelineProgram program(plan, b, std::move(mapping), body->getArgument(0));
+  program.steps = arith::ConstantIntOp::create(b, loc, 0, 32);
+  if (failed(program.cloneBlock(kernel.getBody().front())))
+    return failure();
+  YieldOp::create(b, loc, ValueRange());
+
+  SmallVector<tile::LaunchOp> launches;
+  module.walk([&](tile::LaunchOp launch) {
+    if (launch.getKernel() == kernel.getName())
+      launches.push_back(launch);
+  });
+  for (tile::LaunchOp launch : launches)
+    rewriteLaunch(launch);
+  kernel.erase();
+  return success();
+}
+
+void Pipeliner::rewriteLaunch(tile::LaunchOp launch) {
+  b.setInsertionPoint(launch);
+  Location loc = launch.getLoc();
+  SmallVector<Value> arguments(launch.getArguments());
+  arguments.push_back(
+      arith::IndexCastOp::create(b, loc, b.getI32Type(), launch.getGrid()));
+  tile_gpu::LaunchOp::create(b, loc, launch.getKernelAttr(), launch.getGrid(),
+                             arguments);
+  launch.erase();
+}
+
+namespace {
+struct PipelineCopiesPass
+    : ::attn::impl::TilePipelineCopiesPassBase<PipelineCopiesPass> {
+  using TilePipelineCopiesPassBase::TilePipelineCopiesPassBase;
+
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
+    if (!target)
+      return signalPassFailure();
+    SmallVector<func::FuncOp> kernels;
+    for (auto func : module.getOps<func::FuncOp>())
+      if (func->hasAttr("tile.kernel") && !func.isExternal())
+        kernels.push_back(func);
+    if (kernels.empty())
+      return;
+    if (target->isCpu()) {
+      module.emitError("expected attn.target to name a GPU, but got ")
+          << target->name;
+      return signalPassFailure();
+    }
+    if (stages < 1) {
+      module.emitError("expected 1 stage or more, but got ") << stages;
+      return signalPassFailure();
+    }
+    for (func::FuncOp kernel : kernels) {
+      Pipeliner pipeliner(kernel, *target, stages);
+      if (failed(pipeliner.analyse()) || failed(pipeliner.run()))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,492 @@
+//===- PipelineProgram.cpp - The program of a warp that loads for itself --===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every warp walks the kernel's body on its own rows and takes its part in
+// every copy. In a loop over key tiles the keys of the next tile are on their
+// way while this one is computed, and the values of this one while its scores
+// are. With one slot for each operand the next keys are asked for as soon as
+// the scores are there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipelineCopies.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+//===----------------------------------------------------------------------===//
+// Small helpers
+//===----------------------------------------------------------------------===//
+
+Type PipelineProgram::convert(Type type) const {
+  auto tile = dyn_cast<tile::TileType>(type);
+  if (!tile || (tile.getRows() != plan.blockQ && tile.getRows() != plan.rows))
+    return type;
+  return tile::TileType::get(type.getContext(), plan.warpRows, tile.getCols(),
+                             tile.getElementType());
+}
+
+Value PipelineProgram::toI32(Value value) {
+  return b.createOrFold<arith::IndexCastOp>(value.getLoc(), b.getI32Type(),
+                                            value);
+}
+
+Value PipelineProgram::memberRow(Location loc, Type type) {
+  Value row = arith::MulIOp::create(b, loc, member, i32(plan.warpRows, loc));
+  return type.isIndex() ? arith::IndexCastOp::create(b, loc, type, row) : row;
+}
+
+/// Rows of a member's tile start at its own row of the block's tile.
+void PipelineProgram::adjustRow(Operation *op, MutableOperandRange indices,
+                                bool vector) {
+  OpOperand &row = indices[indices.size() - (vector ? 1 : 2)];
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op);
+  Location loc = op->getLoc();
+  row.set(arith::AddIOp::create(b, loc, row.get(),
+                                memberRow(loc, b.getIndexType())));
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+LogicalResult PipelineProgram::cloneBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    LogicalResult result = success();
+    if (auto load = dyn_cast<tile::LoadOp>(op))
+      cloneLoad(load);
+    else if (auto rows = dyn_cast<tile::RowsOp>(op))
+      result = cloneRows(rows);
+    else if (auto loop = dyn_cast<scf::ForOp>(op))
+      result = cloneFor(loop);
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      result = cloneIf(branch);
+    else if (isa_and_nonnull<tile::TileDialect>(op.getDialect()))
+      result = cloneTileOp(&op);
+    else
+      b.clone(op, mapping);
+    if (failed(result))
+      return failure();
+  }
+  return success();
+}
+
+/// A loop whose body loads a step's tiles at positions that are known ahead.
+std::optional<PipelineProgram::Ahead>
+PipelineProgram::analyseLoop(scf::ForOp loop) {
+  Ahead result;
+  result.loop = loop;
+  Block &body = *loop.getBody();
+  for (Operation &op : body)
+    if (plan.isStep(&op))
+      result.loads.push_back(cast<tile::LoadOp>(op));
+  if (result.loads.empty())
+    return std::nullopt;
+  // What their positions are computed from, within the body.
+  llvm::SetVector<Operation *> slice;
+  SmallVector<Value> work;
+  for (tile::LoadOp load : result.loads) {
+    llvm::append_range(work, load.getIndices());
+    for (Value bound : {load.getLower(), load.getUpper()})
+      if (bound)
+        work.push_back(bound);
+  }
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (value.getParentBlock() != &body || value == loop.getInductionVar())
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getNumRegions() || !isMemoryEffectFree(op))
+      return std::nullopt;
+    if (slice.insert(op))
+      llvm::append_range(work, op->getOperands());
+  }
+  result.slice = slice.takeVector();
+  llvm::sort(result.slice,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return result;
+}
+
+IRMapping PipelineProgram::at(Ahead &loop, Value position) {
+  IRMapping result = mapping;
+  result.map(loop.loop.getInductionVar(), position);
+  for (Operation *op : loop.slice)
+    b.clone(*op, result);
+  return result;
+}
+
+LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
+  Location loc = op.getLoc();
+  SmallVector<Value> initial = {steps};
+  for (Value value : op.getInitArgs())
+    initial.push_back(mapping.lookup(value));
+  Value lower = mapping.lookup(op.getLowerBound());
+  Value upper = mapping.lookup(op.getUpperBound());
+  Value step = mapping.lookup(op.getStep());
+
+  std::optional<Ahead> own = analyseLoop(op);
+  if (own) {
+    Value some =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, lower, upper);
+    auto branch = scf::IfOp::create(b, loc, some, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    IRMapping first = at(*own, lower);
+    for (tile::LoadOp load : own->loads)
+      if (plan.steps[plan.ringOf[load]].early)
+        issue(load, first, steps);
+  }
+
+  auto loop = scf::ForOp::create(b, loc, lower, upper, step, initial);
+  mapping.map(op.getInductionVar(), loop.getInductionVar());
+  steps = loop.getRegionIterArg(0);
+  for (auto [argument, lowered] :
+       llvm::zip(op.getRegionIterArgs(), loop.getRegionIterArgs().drop_front()))
+    mapping.map(argument, lowered);
+  Ahead *outer = ahead;
+  ahead = own ? &*own : nullptr;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    if (own) {
+      own->nextPosition =
+          arith::AddIOp::create(b, loc, loop.getInductionVar(), step);
+      own->more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                        own->nextPosition, upper);
+    }
+    if (failed(cloneBlock(*op.getBody())))
+      return failure();
+    SmallVector<Value> yielded = {steps};
+    for (Value value : op.getYieldedValues())
+      yielded.push_back(mapping.lookup(value));
+    scf::YieldOp::create(b, loc, yielded);
+  }
+  ahead = outer;
+  steps = loop.getResult(0);
+  for (auto [result, lowered] :
+       llvm::zip(op.getResults(), loop.getResults().drop_front()))
+    mapping.map(result, lowered);
+  return success();
+}
+
+LogicalResult PipelineProgram::cloneIf(scf::IfOp op) {
+  SmallVector<Type> types = {steps.getType()};
+  for (Type type : op.getResultTypes())
+    types.push_back(convert(type));
+  auto branch = scf::IfOp::create(b, op.getLoc(), types,
+                                  mapping.lookup(op.getCondition()),
+                                  /*withElseRegion=*/true);
+  Value before = steps;
+  auto fill = [&](Region &from, Region &to) -> LogicalResult {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&to.front());
+    steps = before;
+    SmallVector<Value> yielded;
+    if (!from.empty()) {
+      if (failed(cloneBlock(from.front())))
+        return failure();
+      for (Value value : from.front().getTerminator()->getOperands())
+        yielded.push_back(mapping.lookup(value));
+    }
+    yielded.insert(yielded.begin(), steps);
+    scf::YieldOp::create(b, op.getLoc(), yielded);
+    return success();
+  };
+  Ahead *outer = ahead;
+  ahead = nullptr;
+  if (failed(fill(op.getThenRegion(), branch.getThenRegion())) ||
+      failed(fill(op.getElseRegion(), branch.getElseRegion())))
+    return failure();
+  ahead = outer;
+  steps = branch.getResult(0);
+  for (auto [result, lowered] :
+       llvm::zip(op.getResults(), branch.getResults().drop_front()))
+    mapping.map(result, lowered);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void PipelineProgram::issue(tile::LoadOp load, IRMapping &at, Value counter) {
+  Location loc = load.getLoc();
+  StepRing &ring = plan.steps[plan.ringOf[load]];
+  Value tile =
+      RingAcquireOp::create(b, loc, ring.tile, ring.ring, counter).getResult(0);
+  auto position = [&](Value value) { return toI32(at.lookup(value)); };
+  SmallVector<Value> indices = llvm::map_to_vector(load.getIndices(), position);
+  Value from, rows;
+  if (load.getUpper()) {
+    rows = position(load.getUpper());
+    if (!matchPattern(load.getLower(), m_Zero()))
+      from = position(load.getLower());
+  }
+  RingLoadOp::create(b, loc, at.lookup(load.getSource()), indices, tile,
+                     /*box=*/Value(), from, rows, /*evict_first=*/false);
+  RingCommitOp::create(b, loc, ring.ring, counter);
+}
+
+/// Starts the copies of a step: its values and, where a second slot is free,
+/// the next step's keys.
+void PipelineProgram::startStep() {
+  ahead->started = true;
+  IRMapping now = at(*ahead, mapping.lookup(ahead->loop.getInductionVar()));
+  for (tile::LoadOp load : ahead->loads)
+    if (!plan.steps[plan.ringOf[load]].early)
+      issue(load, now, steps);
+  if (plan.stages > 1)
+    for (tile::LoadOp load : ahead->loads)
+      prefetch(load);
+}
+
+void PipelineProgram::prefetch(tile::LoadOp load) {
+  if (!ahead || !plan.steps[plan.ringOf[load]].early)
+    return;
+  Location loc = load.getLoc();
+  auto branch =
+      scf::IfOp::create(b, loc, ahead->more, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  IRMapping next = at(*ahead, ahead->nextPosition);
+  issue(load, next, arith::AddIOp::create(b, loc, steps, i32(1, loc)));
+}
+
+void PipelineProgram::cloneLoad(tile::LoadOp load) {
+  for (QueryRing &query : plan.queries)
+    if (query.load == load)
+      return cloneQuery(query);
+  if (plan.isStep(load)) {
+    if (!ahead)
+      issue(load, mapping, steps);
+    else if (!ahead->started)
+      startStep();
+    return;
+  }
+  Operation *clone = b.clone(*load, mapping);
+  clone->getResult(0).setType(convert(load.getType()));
+  adjustRow(clone, cast<tile::LoadOp>(clone).getIndicesMutable(),
+            load.getVector());
+}
+
+/// Queries are loaded once for the block; their slot is never given back.
+void PipelineProgram::cloneQuery(QueryRing &query) {
+  tile::LoadOp load = query.load;
+  Location loc = load.getLoc();
+  Value zero = i32(0, loc);
+  Value tile =
+      RingAcquireOp::create(b, loc, query.tile, query.ring, zero).getResult(0);
+  auto position = [&](Value value) { return toI32(mapping.lookup(value)); };
+  // The block's first row is the first of its tile: no lower bound.
+  Value rows = load.getUpper() ? position(load.getUpper()) : Value();
+  RingLoadOp::create(b, loc, mapping.lookup(load.getSource()),
+                     llvm::map_to_vector(load.getIndices(), position), tile,
+                     /*box=*/Value(), /*from=*/Value(), rows,
+                     /*evict_first=*/false);
+  RingCommitOp::create(b, loc, query.ring, zero);
+  Value mine =
+      RingWaitOp::create(b, loc, query.tile, query.ring, zero).getResult(0);
+  Type element = query.tile.getElementType();
+  if (plan.warps() > 1) {
+    auto part =
+        SmemType::get(b.getContext(), plan.warpRows, query.tile.getCols(),
+                      element, query.tile.getSwizzle(), /*boxes=*/1,
+                      /*pitch=*/plan.blockQ, /*transposed=*/false);
+    mine = SmemSliceOp::create(b, loc, part, mine,
+                               memberRow(loc, b.getI32Type()), zero);
+  }
+  if (query.registers)
+    mine = FragLoadOp::create(b, loc,
+                              FragType::get(b.getContext(), plan.warpRows,
+                                            query.tile.getCols(), element,
+                                            Layout::A, Scope::Warp),
+                              mine);
+  mapping.map(load.getResult(), asTile(loc, mine, convert(load.getType())));
+}
+
+Value PipelineProgram::waitFor(tile::LoadOp load) {
+  Location loc = load.getLoc();
+  StepRing &ring = plan.steps[plan.ringOf[load]];
+  Value tile =
+      RingWaitOp::create(b, loc, ring.tile, ring.ring, steps).getResult(0);
+  // A value row that no query may see must not reach one, not even times 0.
+  if (load.getLive() && !ring.early) {
+    auto type = cast<tile::TileType>(load.getLive().getType());
+    auto vec = VecType::get(b.getContext(), type.getCols(), b.getI1Type(),
+                            Axis::Col, Scope::Warp, /*partial=*/false);
+    SmemClearRowsOp::create(b, loc, tile, /*from=*/Value(), /*before=*/Value(),
+                            asTile(loc, mapping.lookup(load.getLive()), vec));
+  }
+  return asTile(loc, tile, load.getType());
+}
+
+void PipelineProgram::release(tile::LoadOp load, ArrayRef<Value> results) {
+  Location loc = load.getLoc();
+  StepRing &ring = plan.steps[plan.ringOf[load]];
+  SmallVector<Value> after;
+  for (Value result : results) {
+    auto type = cast<tile::TileType>(result.getType());
+    MLIRContext *context = b.getContext();
+    Type held =
+        type.getCols() == 1
+            ? Type(VecType::get(context, type.getRows(), type.getElementType(),
+                                Axis::Row, Scope::Warp, /*partial=*/false))
+            : FragType::get(context, type.getRows(), type.getCols(),
+                            type.getElementType(), Layout::Acc, Scope::Warp);
+    after.push_back(asTile(loc, result, held));
+  }
+  RingReleaseOp::create(b, loc, ring.ring, steps, after);
+  if (plan.stages == 1)
+    prefetch(load);
+}
+
+//===----------------------------------------------------------------------===//
+// Tile operations
+//===----------------------------------------------------------------------===//
+
+LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
+  Location loc = rows.getLoc();
+  Block &body = rows.getBody().front();
+  mapping.map(body.getArgument(0), memberRow(loc, b.getIndexType()));
+  SmallVector<Value> operands(rows.getInputs());
+  llvm::append_range(operands, rows.getOuts());
+  for (auto [argument, operand] :
+       llvm::zip(body.getArguments().drop_front(), operands))
+    mapping.map(argument, mapping.lookup(operand));
+
+  // Where each tile is read last, and what is computed from it.
+  llvm::MapVector<Operation *, SmallVector<Operation *>> users;
+  for (Operation &op : body)
+    for (Value operand : op.getOperands())
+      if (Operation *load = operand.getDefiningOp();
+          load && plan.isStep(load) && !llvm::is_contained(users[load], &op))
+        users[load].push_back(&op);
+  for (Operation &op : body.without_terminator()) {
+    for (Value operand : op.getOperands())
+      if (auto load = operand.getDefiningOp<tile::LoadOp>();
+          load && plan.isStep(load) && users[load].front() == &op)
+        mapping.map(operand, waitFor(load));
+    Operation *clone = b.clone(op, mapping);
+    for (Value result : clone->getResults())
+      result.setType(convert(result.getType()));
+    for (auto &[load, reading] : users) {
+      if (reading.back() != &op)
+        continue;
+      SmallVector<Value> results;
+      for (Operation *user : reading)
+        for (Value result : user->getResults())
+          results.push_back(mapping.lookup(result));
+      release(cast<tile::LoadOp>(load), results);
+    }
+  }
+  for (auto [result, value] :
+       llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
+    mapping.map(result, mapping.lookup(value));
+  if (!users.empty())
+    steps = arith::AddIOp::create(b, loc, steps, i32(1, loc));
+  return success();
+}
+
+LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
+  if (auto reduce = dyn_cast<tile::ReduceOp>(op))
+    if (reduce.getRows())
+      return reduceRows(reduce);
+  Operation *clone = b.clone(*op, mapping);
+  bool narrowed = false;
+  for (Value result : clone->getResults()) {
+    Type type = convert(result.getType());
+    narrowed |= type != result.getType();
+    result.setType(type);
+  }
+  if (auto store = dyn_cast<tile::StoreOp>(clone))
+    adjustRow(clone, store.getIndicesMutable(), store.getVector());
+  auto map = dyn_cast<tile::MapOp>(clone);
+  if (!map || !narrowed)
+    return success();
+  // Positions stay those within the block's tile.
+  Block &body = map.getBody().front();
+  Value row = body.getArgument(0);
+  if (row.use_empty())
+    return success();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(clone);
+  Value first = memberRow(op->getLoc(), b.getI32Type());
+  b.setInsertionPointToStart(&body);
+  auto shifted = arith::AddIOp::create(b, op->getLoc(), row, first);
+  row.replaceAllUsesExcept(shifted, shifted);
+  return success();
+}
+
+/// Each warp reduces its own rows; all read the others' results from shared
+/// memory and combine them in one order, so that all decide alike.
+LogicalResult PipelineProgram::reduceRows(tile::ReduceOp op) {
+  Location loc = op.getLoc();
+  Operation *own = b.clone(*op, mapping);
+  if (plan.warps() == 1)
+    return success();
+  auto type = cast<tile::TileType>(op.getResult(0).getType());
+  if (op.getNumResults() != 1 || !type.getElementType().isInteger(1))
+    return op.emitOpError("expected one i1 in a reduction over the rows of all "
+                          "warps");
+  MLIRContext *context = b.getContext();
+  Type i1 = b.getI1Type(), i32Type = b.getI32Type();
+  auto vec = [&](Type element) {
+    return VecType::get(context, type.getCols(), element, Axis::Col,
+                        Scope::Warp, /*partial=*/false);
+  };
+  auto map = [&](ValueRange inputs, ArrayRef<Type> elements, Type result,
+                 function_ref<Value(ValueRange)> body) -> Value {
+    auto mapOp = MapOp::create(b, loc, TypeRange(vec(result)), inputs);
+    OpBuilder::InsertionGuard guard(b);
+    SmallVector<Type> types = {i32Type, i32Type};
+    llvm::append_range(types, elements);
+    Block *block = b.createBlock(&mapOp.getBody(), {}, types,
+                                 SmallVector<Location>(types.size(), loc));
+    YieldOp::create(b, loc, body(block->getArguments().drop_front(2)));
+    return mapOp.getResult(0);
+  };
+  Value zero = i32(0, loc), one = i32(1, loc);
+  Value mine = map(asTile(loc, own->getResult(0), vec(i1)), {i1}, i32Type,
+                   [&](ValueRange x) -> Value {
+                     return arith::SelectOp::create(b, loc, x[0], one, zero);
+                   });
+  SmemType scratch = cast<SmemType>(plan.exchange.getType());
+  if (scratch.getCols() != type.getCols())
+    return op.emitOpError("expected reductions over rows of one width, ")
+           << scratch.getCols() << ", but got " << type.getCols();
+  // Nobody reads the last exchange any more.
+  BarrierSyncOp::create(b, loc, plan.barrier, Value());
+  VecStoreOp::create(b, loc, mine, plan.exchange, member);
+  BarrierSyncOp::create(b, loc, plan.barrier, Value());
+  Value all;
+  for (int64_t warp = 0; warp < plan.warps(); ++warp) {
+    Value read = VecLoadOp::create(b, loc, vec(i32Type), plan.exchange,
+                                   i32(warp, loc), /*permuted=*/false);
+    Value flag = map(read, {i32Type}, i1, [&](ValueRange x) -> Value {
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x[0],
+                                   zero);
+    });
+    if (!all) {
+      all = flag;
+      continue;
+    }
+    all = map({all, flag}, {i1, i1}, i1, [&](ValueRange x) {
+      IRMapping inner = mapping;
+      Block &combine = op.getBody().front();
+      inner.map(combine.getArgument(0), x[0]);
+      inner.map(combine.getArgument(1), x[1]);
+      for (Operation &inside : combine.without_terminator())
+        b.clone(inside, inner);
+      return inner.lookup(combine.getTerminator()->getOperand(0));
+    });
+  }
+  mapping.map(op.getResult(0), asTile(loc, all, type));
+  return success();
+}

@@ -1,0 +1,54 @@
+// RUN: attn-opt %s --tile-pipeline-copies -split-input-file -verify-diagnostics
+
+// expected-error @+1 {{expected attn.target to name a GPU, but got cpu-avx2}}
+module attributes {attn.target = "cpu-avx2"} {
+func.func private @kernel(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+// expected-error @+1 {{expected tiles of a multiple of 16 rows, but got 24 in blocks of 24}}
+func.func private @rows(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %t = tile.fill %z : f32 -> !tile.tile<24x64xf32>
+  tile.store %t, %O[%block, %c0] : !tile.tile<24x64xf32>, memref<?x64xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_86"} {
+// expected-error @+1 {{bytes of shared memory, but sm_86 has 101376; expected smaller tiles}}
+func.func private @shared(%Q: memref<?x256xf32>, %K: memref<?x256xf32>, %O: memref<?x128xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %q = tile.load %Q[%block, %c0] : memref<?x256xf32> -> !tile.tile<64x256xf32>
+  %k = tile.load %K[%block, %c0] : memref<?x256xf32> -> !tile.tile<128x256xf32>
+  %o = tile.fill %z : f32 -> !tile.tile<64x128xf32>
+  %r = tile.rows 16 ins(%q : !tile.tile<64x256xf32>) outs(%o : !tile.tile<64x128xf32>) {
+  ^bb0(%first: index, %a: !tile.tile<16x256xf32>, %b: !tile.tile<16x128xf32>):
+    %s = tile.dot %a, %k transpose_rhs : !tile.tile<16x256xf32>, !tile.tile<128x256xf32> -> !tile.tile<16x128xf32>
+    tile.yield %s : !tile.tile<16x128xf32>
+  } -> !tile.tile<64x128xf32>
+  tile.store %r, %O[%block, %c0] : !tile.tile<64x128xf32>, memref<?x128xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+func.func private @outside(%K: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{expected to be used by one tile.rows of its own block}}
+  %k = tile.load %K[%block, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+  %s = tile.dot %k, %k transpose_rhs : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
+  tile.store %s, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  return
+}
+}
