@@ -61,6 +61,7 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   // Structure: roles, rings, one program for each role. What it leaves alone,
   // warps and copies of sm_80 run.
   pm.addPass(createTileSpecializeRolesPass());
+  pm.addPass(createTilePipelineCopiesPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   // Compute: fragments, each product waited for at once.
