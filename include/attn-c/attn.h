@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 2
+#define ATTN_API_VERSION 3
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -196,6 +196,13 @@ typedef struct AttnAttentionDesc {
   int32_t numOutputs;
   /// The text of an #attn.schedule<...>; null: chosen for the target.
   const char *schedule;
+  /// The sizes [b, hq, sq, sk] that the schedule is chosen for, 0 where not
+  /// known: few rows take smaller tiles, and few blocks of them reduce the keys
+  /// in parts. A run may have any sizes. Each set of numbers is a kernel of its
+  /// own: round them, so that a new length seldom compiles one.
+  ///
+  /// Available since API version 3.
+  int64_t expectedSizes[4];
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

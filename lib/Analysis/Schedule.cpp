@@ -147,8 +147,13 @@ ScheduleSizes attn::chooseSizes(const ScheduleProblem &problem,
   ScheduleSizes sizes = preferredSizes(problem, target);
   // 48 -> 24 -> 12 -> 6, or 32 -> 16.
   const int64_t minRows = sizes.rows % 6 == 0 ? 6 : 16;
+  // Rows of a decode step: the keys are read once and multiplied at the speed
+  // of memory, so rows that a micro kernel would pad cost more than it gains.
+  bool amx = problem.narrowDots && target.hasAmxBf16;
+  if (problem.numQueries >= 0 && problem.numQueries <= (amx ? 2 : minRows - 1))
+    sizes.rows = sizes.blockQ = std::max<int64_t>(problem.numQueries, 1);
   // Few queries: no larger blocks than there are rows.
-  if (problem.numQueries >= 0) {
+  else if (problem.numQueries >= 0) {
     while (sizes.rows > minRows && sizes.rows / 2 >= problem.numQueries)
       sizes.rows /= 2;
     sizes.blockQ =
@@ -170,4 +175,32 @@ ScheduleSizes attn::chooseSizes(const ScheduleProblem &problem,
     sizes.blockQ = std::max(roundUp(sizes.blockQ / 2, sizes.rows), sizes.rows);
   sizes.blockQ = roundUp(sizes.blockQ, sizes.rows);
   return sizes;
+}
+
+SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
+                               const ScheduleSizes &sizes,
+                               const TargetInfo &target) {
+  // Work items that keep the cores of a large machine busy.
+  constexpr int64_t wantedBlocks = 32;
+  // Parts as long as this cost less than 2 % more for their states: a state is
+  // written once and read once, in f32.
+  int64_t rows =
+      std::min(sizes.blockQ, std::max<int64_t>(problem.numQueries, 1));
+  int64_t leastKeys = std::max<int64_t>(1024, 64 * rows);
+  if (!target.isCpu())
+    return {1, "chosen on CPUs only"};
+  if (problem.numHeads < 0 || problem.numQueries < 0 || problem.numKeys < 0)
+    return {1, "the numbers of heads, rows and keys are not all known"};
+  int64_t blocks = problem.numHeads *
+                   ((problem.numQueries + sizes.blockQ - 1) / sizes.blockQ);
+  std::string have = std::to_string(blocks) + " blocks of rows";
+  if (blocks == 0 || blocks >= wantedBlocks)
+    return {1, have + ", which are enough"};
+  int64_t splits = std::min(wantedBlocks / std::max<int64_t>(blocks, 1),
+                            problem.numKeys / leastKeys);
+  std::string least = std::to_string(leastKeys) + " keys";
+  if (splits <= 1)
+    return {1, have + ", but fewer keys than two parts of " + least};
+  return {splits, have + ", fewer than " + std::to_string(wantedBlocks) +
+                      "; parts of at least " + least};
 }

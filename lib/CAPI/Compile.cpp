@@ -11,6 +11,7 @@
 #include "attn/Runtime/ThreadPool.h"
 #include "attn/Target/TargetInfo.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -231,6 +232,7 @@ AttnError *attnCompileAttention(AttnContext *context,
   full.numOutputs = d.numOutputs == 0 ? 1 : d.numOutputs;
   if (d.schedule)
     full.schedule = d.schedule;
+  std::copy_n(d.expectedSizes, 4, full.expectedSizes.begin());
 
   std::string key = "attention|";
   for (int64_t field :
@@ -238,7 +240,8 @@ AttnError *attnCompileAttention(AttnContext *context,
         int64_t(full.scale), int64_t(full.softcap), int64_t(full.window),
         int64_t(full.sinks), int64_t(full.lengths), int64_t(full.packed),
         int64_t(d.bias), int64_t(d.mask), int64_t(d.biasDType),
-        int64_t(d.alibi), int64_t(full.numOutputs)})
+        int64_t(d.alibi), int64_t(full.numOutputs), d.expectedSizes[0],
+        d.expectedSizes[1], d.expectedSizes[2], d.expectedSizes[3]})
     key += std::to_string(field) + ",";
   key += full.monoid + "|" + full.schedule;
   return compileCached(

@@ -16,6 +16,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -201,11 +202,23 @@ private:
     if (!d.schedule.empty())
       attributes +=
           (attributes.empty() ? "schedule = " : ", schedule = ") + d.schedule;
-    return formatv("{0}\nfunc.func @attention({1}) -> ({2}) {{\n"
-                   "  %o:{3} = attn.attention{4}{5} {{{6}} -> {2}\n"
-                   "  return {7} : {2}\n}\n",
-                   monoid.definition, arguments, results, d.numOutputs, which,
-                   operands, attributes, values)
+    std::string function =
+        formatv("{0}\nfunc.func @attention({1}) -> ({2}) {{\n"
+                "  %o:{3} = attn.attention{4}{5} {{{6}} -> {2}\n"
+                "  return {7} : {2}\n}\n",
+                monoid.definition, arguments, results, d.numOutputs, which,
+                operands, attributes, values)
+            .str();
+    if (llvm::all_of(d.expectedSizes, [](int64_t size) { return size == 0; }))
+      return function;
+    return formatv("module attributes {{attn.expected_sizes = array<i64: {0}>} "
+                   "{{\n{1}}\n",
+                   llvm::join(llvm::map_range(d.expectedSizes,
+                                              [](int64_t size) {
+                                                return std::to_string(size);
+                                              }),
+                              ", "),
+                   function)
         .str();
   }
 
@@ -238,6 +251,9 @@ Result<std::string> makeAttentionModule(const AttentionDescriptor &descriptor) {
       descriptor.causal != "bottom_right")
     return fail("causal to be none, top_left or bottom_right",
                 "'" + descriptor.causal + "'");
+  for (int64_t size : descriptor.expectedSizes)
+    if (size < 0)
+      return fail("expected sizes of at least 0", std::to_string(size));
   if (descriptor.alibi < 0 || descriptor.alibi > 2)
     return fail("alibi to be 0, 1 or 2", std::to_string(descriptor.alibi));
 

@@ -182,7 +182,21 @@ class _Call:
             name.encode(),
             count,
             None,
+            self._expected_sizes(),
         )
+
+    def _expected_sizes(self):
+        """[b, hq, sq, sk] for a decode step, rounded: a cache that grows meets a
+        new kernel at each power of two only. Else 0, any."""
+        q, k = self.views["q"].shape, self.views["k"].shape
+        if len(q) != 4 or len(k) != 4 or not 1 <= q[2] <= 16:
+            return (0, 0, 0, 0)
+        rows = 1 << (q[2] - 1).bit_length()
+        blocks = q[0] * q[1]
+        keys = 1 << max(k[2].bit_length() - 1, 0)
+        if not 1 <= blocks < 32 or keys < 2048:
+            return (0, 0, rows, 0)
+        return (1, blocks, rows, keys)
 
     @staticmethod
     def _aux_names(return_lse, return_aux):

@@ -303,6 +303,31 @@ def test_inputs_untouched():
     assert all(np.array_equal(x, y) for x, y in zip((q, k, v), copies))
 
 
+def test_decode():
+    # Few rows and many keys: the keys are reduced in parts, and the bits are
+    # those of any number of threads.
+    from attn import _attention
+
+    for sq, sk in ((1, 4100), (3, 2048), (16, 5000), (2, 300)):
+        q, k, v = qkv(rng, b=1, sq=sq, sk=sk)
+        for options in ({}, {"causal": "bottom_right", "sinks": [0.5, 0, 1, 2]}):
+            compare("decode %d %d %s" % (sq, sk, options), q, k, v, **options)
+        outs = []
+        for count in (1, 2, 3):
+            attn.set_num_threads(count)
+            outs.append(attn.attention(q, k, v))
+        attn.set_num_threads(0)
+        assert all(np.array_equal(outs[0], out) for out in outs[1:])
+    call = _attention._Call(*qkv(rng, b=1, sq=1, sk=4100), return_lse=True)
+    assert call._expected_sizes() == (1, 4, 1, 4096)
+    assert "splits: 4 " in call.kernel().explain()
+    # A cache that grows by one key does not compile.
+    count = len(_attention._kernels)
+    for sk in (4101, 6000, 8191):
+        attn.attention(*qkv(rng, b=1, sq=1, sk=sk), return_lse=True)
+    assert len(_attention._kernels) == count
+
+
 for name, test in list(globals().items()):
     if name.startswith("test_"):
         test()

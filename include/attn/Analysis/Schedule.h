@@ -49,8 +49,9 @@ struct ScheduleProblem {
   bool narrowDots = false, narrowValues = false;
   /// The monoid multiplies key by key: no matrix product with the values.
   bool elementPath = false;
-  /// Sizes known at compile time, or -1.
-  int64_t numQueries = -1, numKeys = -1;
+  /// Sizes known or expected at compile time, or -1. numHeads: the query heads
+  /// of all batches.
+  int64_t numQueries = -1, numKeys = -1, numHeads = -1;
 };
 
 struct ScheduleSizes {
@@ -99,6 +100,17 @@ ScheduleBudget computeBudget(const ScheduleProblem &problem,
 /// The sizes that fit, or the smallest there are.
 ScheduleSizes chooseSizes(const ScheduleProblem &problem,
                           const TargetInfo &target);
+
+/// In how many parts the keys are reduced, and why.
+struct SplitChoice {
+  int64_t splits = 1;
+  std::string reason;
+};
+
+/// Parts where the blocks of rows alone would leave cores idle. The number of
+/// cores is no input: results would depend on it.
+SplitChoice chooseSplits(const ScheduleProblem &problem,
+                         const ScheduleSizes &sizes, const TargetInfo &target);
 
 } // namespace attn
 

@@ -10,6 +10,7 @@
 
 #include "attn/Support/DType.h"
 #include "attn/Support/Result.h"
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -38,6 +39,8 @@ struct AttentionDescriptor {
   std::string monoid = "softmax";
   int numOutputs = 1;
   std::string schedule;
+  /// [b, hq, sq, sk] that the schedule is chosen for; 0: unknown.
+  std::array<int64_t, 4> expectedSizes = {};
 };
 
 /// A module with the one function @attention that does what is described.

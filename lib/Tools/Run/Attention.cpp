@@ -204,6 +204,10 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.monoid = monoidText.empty() ? spec.monoid.c_str() : monoidText.c_str();
   desc.numOutputs = spec.outputs;
   desc.schedule = schedule.empty() ? nullptr : schedule.c_str();
+  if (spec.sequences == 0) {
+    const int64_t sizes[] = {spec.b, spec.hq, spec.sq, spec.sk};
+    std::copy_n(sizes, 4, desc.expectedSizes);
+  }
   return desc;
 }
 

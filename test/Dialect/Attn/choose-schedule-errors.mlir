@@ -21,3 +21,15 @@ module attributes {attn.target = "cpu-mmx"} {
 // expected-error @+1 {{expected attn.target to be a string, but got 5 : i32}}
 module attributes {attn.target = 5 : i32} {
 }
+
+// -----
+
+// expected-error @+1 {{expected attn.expected_sizes to be array<i64: b, hq, sq, sk> of sizes, 0 where unknown, but got array<i64: 1, 2, 3>}}
+module attributes {attn.expected_sizes = array<i64: 1, 2, 3>} {
+}
+
+// -----
+
+// expected-error @+1 {{0 where unknown, but got array<i64: 1, 2, -3, 4>}}
+module attributes {attn.expected_sizes = array<i64: 1, 2, -3, 4>} {
+}

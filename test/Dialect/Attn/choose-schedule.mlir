@@ -27,7 +27,7 @@ module attributes {attn.target = "cpu-avx512"} {
 
   // No larger blocks than there are queries and keys.
   // CHECK-LABEL: func.func @small(
-  // CHECK:         schedule = #attn.schedule<block_q = 6, rows = 6, block_k = 64, loop = peeled>
+  // CHECK:         schedule = #attn.schedule<block_q = 1, rows = 1, block_k = 64, loop = peeled>
   func.func @small(%q: tensor<1x8x1x64xf32>, %k: tensor<1x8x40x64xf32>,
                    %v: tensor<1x8x40x64xf32>) -> tensor<1x8x1x64xf32> {
     // expected-remark @below {{schedule chosen}}
@@ -35,6 +35,30 @@ module attributes {attn.target = "cpu-avx512"} {
         keys(%k : tensor<1x8x40x64xf32>) values(%v : tensor<1x8x40x64xf32>)
         -> tensor<1x8x1x64xf32>
     return %o : tensor<1x8x1x64xf32>
+  }
+
+  // A decode step has fewer blocks of rows than a machine has cores.
+  // CHECK-LABEL: func.func @decode(
+  // CHECK:         schedule = #attn.schedule<block_q = 1, rows = 1, block_k = 128, splits = 4, loop = peeled>
+  func.func @decode(%q: tensor<1x8x1x64xf32>, %k: tensor<1x2x8192x64xf32>,
+                    %v: tensor<1x2x8192x64xf32>) -> tensor<1x8x1x64xf32> {
+    // expected-remark @below {{splits: 4 (8 blocks of rows, fewer than 32; parts of at least 1024 keys)}}
+    %o = attn.attention queries(%q : tensor<1x8x1x64xf32>)
+        keys(%k : tensor<1x2x8192x64xf32>) values(%v : tensor<1x2x8192x64xf32>)
+        -> tensor<1x8x1x64xf32>
+    return %o : tensor<1x8x1x64xf32>
+  }
+
+  // Parts of many rows are long: their states are written and read.
+  // CHECK-LABEL: func.func @prefill(
+  // CHECK:         schedule = #attn.schedule<block_q = 384, rows = 48, block_k = 128, loop = peeled>
+  func.func @prefill(%q: tensor<1x2x768x64xf32>, %k: tensor<1x2x8192x64xf32>,
+                     %v: tensor<1x2x8192x64xf32>) -> tensor<1x2x768x64xf32> {
+    // expected-remark @below {{splits: 1 (4 blocks of rows, but fewer keys than two parts of 24576 keys)}}
+    %o = attn.attention queries(%q : tensor<1x2x768x64xf32>)
+        keys(%k : tensor<1x2x8192x64xf32>) values(%v : tensor<1x2x8192x64xf32>)
+        -> tensor<1x2x768x64xf32>
+    return %o : tensor<1x2x768x64xf32>
   }
 
   // What is written is kept.
@@ -68,6 +92,22 @@ module attributes {attn.target = "cpu-avx512"} {
           %live = arith.cmpi eq, %odd, %c0 : i32
           attn.yield %live : i1
         } -> tensor<?x?x?x64xf32>
+    return %o : tensor<?x?x?x64xf32>
+  }
+}
+
+// -----
+
+// Sizes that the types leave open may be expected.
+module attributes {attn.target = "cpu-avx512", attn.expected_sizes = array<i64: 2, 1, 3, 65536>} {
+  // CHECK-LABEL: func.func @expected(
+  // CHECK:         schedule = #attn.schedule<block_q = 3, rows = 3, block_k = 128, splits = 16, loop = peeled>
+  func.func @expected(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+    // expected-remark @below {{splits: 16 (2 blocks of rows, fewer than 32}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+        keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+        -> tensor<?x?x?x64xf32>
     return %o : tensor<?x?x?x64xf32>
   }
 }

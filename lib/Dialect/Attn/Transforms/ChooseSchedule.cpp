@@ -17,6 +17,8 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MathExtras.h"
+#include <array>
 
 #define DEBUG_TYPE "attn-choose-schedule"
 
@@ -30,6 +32,7 @@ using namespace mlir::attn;
 
 static std::optional<::attn::ScheduleProblem>
 describe(ReductionOpInterface op, MonoidOp monoid,
+         const std::array<int64_t, 4> &expected,
          const ::attn::TargetInfo &target) {
   ::attn::ScheduleProblem problem;
   auto collect = [&](ValueRange tensors, std::vector<int64_t> &sizes,
@@ -53,17 +56,41 @@ describe(ReductionOpInterface op, MonoidOp monoid,
   problem.elementPath = monoid.isGeneral();
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
-  auto rowsOf = [](Value tensor) {
-    auto type = cast<RankedTensorType>(tensor.getType());
-    int64_t size = type.getDimSize(type.getRank() - 2);
-    return ShapedType::isDynamic(size) ? -1 : size;
-  };
   // Packed tensors hold many sequences; the length of none is known.
-  if (!op.getPackedQueries()) {
-    problem.numQueries = rowsOf(op.getQueryOperands().front());
-    problem.numKeys = rowsOf(op.getKeyOperands().front());
-  }
+  if (op.getPackedQueries())
+    return problem;
+  auto known = [](Value tensor, int64_t d, int64_t expected) {
+    int64_t size = cast<RankedTensorType>(tensor.getType()).getDimSize(d);
+    if (!ShapedType::isDynamic(size))
+      return size;
+    return expected > 0 ? expected : -1;
+  };
+  Value query = op.getQueryOperands().front();
+  int64_t batches = known(query, 0, expected[0]);
+  int64_t heads = known(query, 1, expected[1]);
+  if (batches < 0 || heads < 0 ||
+      llvm::MulOverflow(batches, heads, problem.numHeads))
+    problem.numHeads = -1;
+  problem.numQueries = known(query, 2, expected[2]);
+  problem.numKeys = known(op.getKeyOperands().front(), 2, expected[3]);
   return problem;
+}
+
+/// The sizes [b, hq, sq, sk] that the module's runs are expected to have, 0
+/// where nothing is: a hint, right or wrong.
+static FailureOr<std::array<int64_t, 4>> expectedSizes(ModuleOp module) {
+  std::array<int64_t, 4> sizes = {};
+  Attribute attr = module->getAttr("attn.expected_sizes");
+  if (!attr)
+    return sizes;
+  auto array = dyn_cast<DenseI64ArrayAttr>(attr);
+  if (!array || array.size() != 4 ||
+      llvm::any_of(array.asArrayRef(), [](int64_t size) { return size < 0; }))
+    return module.emitError("expected attn.expected_sizes to be array<i64: b, "
+                            "hq, sq, sk> of sizes, 0 where unknown, but got ")
+           << attr;
+  llvm::copy(array.asArrayRef(), sizes.begin());
+  return sizes;
 }
 
 /// Peels where a tile's keys have an interval that is live in every row. A
@@ -99,35 +126,43 @@ struct ChooseSchedulePass
     std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
     if (!target)
       return signalPassFailure();
+    auto expected = expectedSizes(module);
+    if (mlir::failed(expected))
+      return signalPassFailure();
+    if (numQueries > 0)
+      (*expected)[2] = numQueries;
+    if (numKeys > 0)
+      (*expected)[3] = numKeys;
     bool failed = false;
     module.walk([&](ReductionOpInterface op) {
-      failed |= mlir::failed(schedule(op, *target));
+      failed |= mlir::failed(schedule(op, *expected, *target));
     });
     if (failed)
       signalPassFailure();
   }
 
   LogicalResult schedule(ReductionOpInterface op,
+                         const std::array<int64_t, 4> &expected,
                          const ::attn::TargetInfo &target) {
     MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
     if (!monoid)
       return op->emitOpError("expected '")
              << op.getMonoidRef().getValue()
              << "' to be an attn.monoid of this module";
-    auto problem = describe(op, monoid, target);
+    auto problem = describe(op, monoid, expected, target);
     if (!problem)
       return op->emitOpError("expected static head dimensions");
-    if (numQueries > 0)
-      problem->numQueries = numQueries;
-    if (numKeys > 0)
-      problem->numKeys = numKeys;
 
     ScheduleAttr attr = op.getScheduleAttribute();
     bool given = static_cast<bool>(attr);
+    ::attn::SplitChoice splits;
     if (!given) {
       ::attn::ScheduleSizes sizes = ::attn::chooseSizes(*problem, target);
+      // A partial has its parts already.
+      if (isa<AggregateOp>(op.getOperation()))
+        splits = ::attn::chooseSplits(*problem, sizes, target);
       attr = ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
-                               sizes.blockK, /*splits=*/1, loopShape(op));
+                               sizes.blockK, splits.splits, loopShape(op));
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {
@@ -142,11 +177,16 @@ struct ChooseSchedulePass
              << " bytes on chip, but block_q = " << attr.getBlockQ()
              << ", rows = " << attr.getRows()
              << ", block_k = " << attr.getBlockK() << " keeps " << scratch;
-    if (explain)
+    if (explain) {
+      std::string parts;
+      if (!splits.reason.empty())
+        parts = "splits: " + std::to_string(splits.splits) + " (" +
+                splits.reason + ")\n";
       op->emitRemark(given ? "schedule as given: " : "schedule chosen: ")
           << attr << " for " << target.name << "\n"
           << budget.explain() << "\n"
-          << describeMask(op);
+          << parts << describeMask(op);
+    }
     return success();
   }
 };

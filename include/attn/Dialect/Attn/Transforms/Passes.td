@@ -134,7 +134,12 @@ def AttnChooseSchedulePass
     the module's attribute `attn.target` names the target (absent: the host).
     Produces: `#attn.schedule` on each that has none. The choice depends on the
     op, the sizes known and the target's caches only; the arithmetic is in
-    Analysis/Schedule.h and is printed by `explain`. A schedule that is there
+    Analysis/Schedule.h and is printed by `explain`. Sizes that the types leave
+    open may be expected: `attn.expected_sizes = array<i64: b, hq, sq, sk>` on
+    the module, 0 where unknown; runs of any other sizes give as right results.
+    An aggregate of fewer than 32 blocks of rows, such as a decode step, gets
+    `splits`: its keys are reduced in parts. The number of threads is no input,
+    so results do not depend on it. A schedule that is there
     already is kept, whether or not it fits the caches.
 
     Example:
