@@ -54,8 +54,7 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     constexpr int64_t stages = 2;
     budget.gpu = true;
     budget.registers = registers(channels, 4) +
-                       registers(blockK, 4) * (int64_t(problem.depths.size()) +
-                                               problem.extraScores) +
+                       registers(blockK, 4) * int64_t(problem.depths.size()) +
                        registers(blockK, valueBytes) + target.registerReserve;
     budget.registerLimit = unit.asynchronous ? target.computeRegisters(members)
                                              : target.maxThreadRegisters;

@@ -86,8 +86,10 @@ KeyRange keyRangeOf(const AttentionProblem &p, const Sequence &s, int64_t i) {
 
 template <typename Round, typename Sum> class Oracle {
 public:
-  Oracle(const AttentionProblem &p, const OracleOptions &options)
-      : p(p), keepPairs(options.keepPairs), monoids(round, sum) {}
+  Oracle(const AttentionProblem &p, const OracleOptions &options,
+         const SumOrder &order = sumOrders[0], int64_t tile = 0)
+      : p(p), keepPairs(options.keepPairs), order(order),
+        monoids(round, sum, order, tile) {}
 
   AttentionResult run() {
     allocate();
@@ -162,13 +164,20 @@ private:
     const int64_t d = p.q.shape[3];
     const double scale =
         round(p.scale ? *p.scale : 1.0 / std::sqrt(static_cast<double>(d)));
-    scores.assign(s.kvLength, 0.0);
-    for (int64_t c = 0; c < d; ++c) {
+    const int64_t n = s.kvLength;
+    scores.assign(order.lanes * n, 0.0);
+    for (int64_t t = 0; t < d; ++t) {
+      const int64_t c = order.backwards ? d - 1 - t : t;
       const double q = round(p.q.at(s.viewB, h, s.firstQ + i, c));
-      const double *k = keys.data() + c * s.kvLength;
-      for (int64_t j = 0; j < s.kvLength; ++j)
-        scores[j] = sum(scores[j] + sum(q * k[j]));
+      const double *k = keys.data() + c * n;
+      double *to = scores.data() + t % order.lanes * n;
+      for (int64_t j = 0; j < n; ++j)
+        to[j] = sum(to[j] + (order.fused ? q * k[j] : sum(q * k[j])));
     }
+    for (int64_t half = order.lanes / 2; half > 0; half /= 2)
+      for (int64_t at = 0; at < half * n; ++at)
+        scores[at] = sum(scores[at] + scores[at + half * n]);
+    scores.resize(n);
     for (double &score : scores)
       score = round(round(score) * scale);
     if (p.softcap > 0.0)
@@ -283,6 +292,7 @@ private:
 
   const AttentionProblem &p;
   bool keepPairs;
+  const SumOrder &order;
   int64_t dv = 0;
   Round round;
   Sum sum;
@@ -291,7 +301,8 @@ private:
 
   std::vector<double> keys;   ///< [dqk, kvLength] of the present key head.
   std::vector<double> values; ///< [kvLength, dv] of the present key head.
-  std::vector<double> scores; ///< [kvLength] of the present row.
+  std::vector<double> scores; ///< [kvLength] of the present row, at first for
+                              ///< each partial sum.
   std::vector<double> weights;
   LiveKeys live;
 };
@@ -311,17 +322,28 @@ reference::emulatedAttention(const AttentionProblem &problem,
                              const OracleOptions &options) {
   if (support::Status status = validate(problem); !status)
     return status.takeFailure();
+  if (emulation.order < 0 || emulation.order >= numOrders)
+    return support::Failure{"expected an order below " +
+                            std::to_string(numOrders) + ", but got " +
+                            std::to_string(emulation.order)};
+  if (emulation.tile <= 0)
+    return support::Failure{"expected a positive number of keys in a tile, but "
+                            "got " +
+                            std::to_string(emulation.tile)};
+  const SumOrder &order = sumOrders[emulation.order];
   switch (emulation.dtype) {
   case DType::f32:
-    return Oracle<ToF32, ToF32>(problem, options).run();
+    return Oracle<ToF32, ToF32>(problem, options, order, emulation.tile).run();
   case DType::f16:
     if (emulation.roundAccumulators)
-      return Oracle<ToF16, ToF16>(problem, options).run();
-    return Oracle<ToF16, ToF32>(problem, options).run();
+      return Oracle<ToF16, ToF16>(problem, options, order, emulation.tile)
+          .run();
+    return Oracle<ToF16, ToF32>(problem, options, order, emulation.tile).run();
   case DType::bf16:
     if (emulation.roundAccumulators)
-      return Oracle<ToBF16, ToBF16>(problem, options).run();
-    return Oracle<ToBF16, ToF32>(problem, options).run();
+      return Oracle<ToBF16, ToBF16>(problem, options, order, emulation.tile)
+          .run();
+    return Oracle<ToBF16, ToF32>(problem, options, order, emulation.tile).run();
   default:
     return support::Failure{
         std::string("expected f32, f16 or bf16 to emulate, but got ") +

@@ -30,6 +30,12 @@ double reference::maxError(const std::vector<double> &reference,
 double reference::errorBound(const std::vector<double> &reference,
                              const std::vector<double> &emulated,
                              DType outDType, double errorFactor) {
+  return errorBar(reference, maxError(reference, emulated), outDType,
+                  errorFactor);
+}
+
+double reference::errorBar(const std::vector<double> &reference, double e,
+                           DType outDType, double errorFactor) {
   double largest = 0.0;
   for (double x : reference)
     if (std::isfinite(x))
@@ -37,7 +43,7 @@ double reference::errorBound(const std::vector<double> &reference,
   double ulp = support::epsilonOf(outDType) * largest;
   if (largest > 0.0)
     ulp = std::max(ulp, support::smallestSubnormalOf(outDType));
-  return errorFactor * maxError(reference, emulated) + 2.0 * ulp;
+  return errorFactor * e + 2.0 * ulp;
 }
 
 Comparison reference::compare(const std::vector<double> &got,

@@ -19,8 +19,10 @@
 #ifndef ATTN_LIB_REFERENCE_ROWMONOIDS_H
 #define ATTN_LIB_REFERENCE_ROWMONOIDS_H
 
-#include "attn/Support/Problem.h"
+#include "attn/Reference/Attention.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -68,7 +70,11 @@ inline double maxOrNaN(double a, double b) {
 
 template <typename Round, typename Sum> class RowMonoids {
 public:
-  RowMonoids(Round round, Sum sum) : round(round), sum(sum) {}
+  /// Sums over keys go by `tile` keys, where the order has tiles.
+  RowMonoids(Round round, Sum sum, const SumOrder &order, int64_t tile)
+      : round(round), sum(sum), order(order),
+        tile(order.tiles ? static_cast<size_t>(tile)
+                         : std::numeric_limits<size_t>::max()) {}
 
   /// O = sum_j p_j v_j with p_j = exp(s_j - LSE). A sink is one more score
   /// that has no value. `weights` receives p.
@@ -85,11 +91,9 @@ public:
       return;
 
     const double sinkWeight = weightOf(keys.sink, max);
-    double total = sinkWeight;
-    for (size_t n = 0; n < keys.size(); ++n) {
+    for (size_t n = 0; n < keys.size(); ++n)
       weights[n] = weightOf(keys.score[n], max);
-      total = sum(total + weights[n]);
-    }
+    double total = addUp(weights, sinkWeight);
     total = round(total);
     const double lse = round(max + round(std::log(total)));
     put(to.lse, lse);
@@ -100,11 +104,13 @@ public:
 
     if (!to.entropy)
       return;
-    double meanScore = 0.0;
+    double sinkShare = 0.0;
     if (keys.sink != negativeInfinity)
-      meanScore = round(round(sinkWeight / total) * keys.sink);
+      sinkShare = round(round(sinkWeight / total) * keys.sink);
+    std::vector<double> shares(keys.size());
     for (size_t n = 0; n < keys.size(); ++n)
-      meanScore = sum(meanScore + round(weights[n] * keys.score[n]));
+      shares[n] = round(weights[n] * keys.score[n]);
+    const double meanScore = addUp(shares, sinkShare);
     *to.entropy = round(lse - round(meanScore));
   }
 
@@ -112,12 +118,9 @@ public:
   template <typename Lift>
   void plainSum(const LiveKeys &keys, const Values &values, Lift lift,
                 RowOutputs to, std::vector<double> &weights) {
-    double total = 0.0;
-    for (size_t n = 0; n < keys.size(); ++n) {
+    for (size_t n = 0; n < keys.size(); ++n)
       weights[n] = lift(keys.score[n]);
-      total = sum(total + weights[n]);
-    }
-    put(to.weightSum, round(total));
+    put(to.weightSum, round(addUp(weights)));
     weightedSum(keys, values, weights, to.out);
   }
 
@@ -131,21 +134,13 @@ public:
   /// beta_j of what the later keys have left.
   void stickBreaking(const LiveKeys &keys, const Values &values, RowOutputs to,
                      std::vector<double> &weights) {
-    double remainder = 1.0;
-    for (size_t n = keys.size(); n-- > 0;)
-      weights[n] = takeShare(keys.score[n], remainder);
-    put(to.remainder, remainder);
-    weightedSum(keys, values, weights, to.out);
+    takeShares(keys, /*latestFirst=*/true, values, to, weights);
   }
 
   /// Front to back: key j shows through what the earlier keys let pass.
   void alphaCompositing(const LiveKeys &keys, const Values &values,
                         RowOutputs to, std::vector<double> &weights) {
-    double transmittance = 1.0;
-    for (size_t n = 0; n < keys.size(); ++n)
-      weights[n] = takeShare(keys.score[n], transmittance);
-    put(to.remainder, transmittance);
-    weightedSum(keys, values, weights, to.out);
+    takeShares(keys, /*latestFirst=*/false, values, to, weights);
   }
 
   /// Key j fades by the gates of the keys after it.
@@ -156,7 +151,7 @@ public:
       weights[n] = round(keys.score[n] * round(std::exp(logDecay)));
       logDecay = sum(logDecay + keys.logGate[n]);
     }
-    put(to.remainder, round(std::exp(logDecay)));
+    put(to.remainder, round(std::exp(addUp(keys.logGate))));
     weightedSum(keys, values, weights, to.out);
   }
 
@@ -174,12 +169,9 @@ public:
   /// definition, against which a running update can be checked.
   void welford(const LiveKeys &keys, const Values &values, RowOutputs to,
                std::vector<double> &weights) {
-    double total = 0.0;
-    for (size_t n = 0; n < keys.size(); ++n) {
+    for (size_t n = 0; n < keys.size(); ++n)
       weights[n] = relu(keys.score[n]);
-      total = sum(total + weights[n]);
-    }
-    total = round(total);
+    const double total = round(addUp(weights));
     put(to.weightSum, total);
     // No key, or none with any weight: mean and variance stay 0.
     if (total == 0.0)
@@ -203,28 +195,93 @@ private:
     return s == negativeInfinity ? 0.0 : round(std::exp(round(s - max)));
   }
 
-  /// Takes the share sigmoid(s) of `rest`, which keeps the share sigmoid(-s):
-  /// 1 - sigmoid(s) would lose it to cancellation for large s.
-  double takeShare(double s, double &rest) {
-    const double taken = round(sigmoid(s) * rest);
-    rest = round(rest * sigmoid(-s));
-    return taken;
+  /// Each key takes the share sigmoid(s) of what those before it have left,
+  /// and leaves the share sigmoid(-s): 1 - sigmoid(s) would lose it to
+  /// cancellation for large s.
+  void takeShares(const LiveKeys &keys, bool latestFirst, const Values &values,
+                  RowOutputs to, std::vector<double> &weights) {
+    double rest = 1.0, logRest = 0.0;
+    std::vector<double> logs(order.logarithms ? keys.size() : 0);
+    for (size_t t = 0; t < keys.size(); ++t) {
+      const size_t n = latestFirst ? keys.size() - 1 - t : t;
+      const double s = keys.score[n];
+      weights[n] = round(sigmoid(s) * rest);
+      if (!order.logarithms) {
+        rest = round(rest * sigmoid(-s));
+        continue;
+      }
+      // log sigmoid(-s) = -softplus(s).
+      const double tail = round(std::log1p(round(std::exp(-std::fabs(s)))));
+      logs[n] = -round((s > 0.0 ? s : 0.0) + tail);
+      logRest = sum(logRest + logs[n]);
+      rest = round(std::exp(logRest));
+    }
+    if (order.logarithms)
+      rest = round(std::exp(addUp(logs)));
+    put(to.remainder, rest);
+    weightedSum(keys, values, weights, to.out);
+  }
+
+  /// Calls f(term, lane) in the order of addition, and g() after each tile.
+  template <typename F, typename G> void inOrder(size_t count, F f, G g) const {
+    const size_t lanes = static_cast<size_t>(order.lanes);
+    for (size_t begin = 0; begin < count;) {
+      const size_t end = begin + std::min(tile, count - begin);
+      for (size_t n = begin; n < end; ++n)
+        f(order.backwards ? count - 1 - n : n, (n - begin) % lanes);
+      g();
+      begin = end;
+    }
+  }
+
+  /// start + sum_n terms[n].
+  double addUp(const std::vector<double> &terms, double start = 0.0) {
+    std::array<double, 16> partial = {};
+    inOrder(
+        terms.size(),
+        [&](size_t n, size_t lane) {
+          partial[lane] = sum(partial[lane] + terms[n]);
+        },
+        [&] {
+          for (int half = order.lanes / 2; half > 0; half /= 2)
+            for (int at = 0; at < half; ++at)
+              partial[at] = sum(partial[at] + partial[at + half]);
+          start = sum(start + partial[0]);
+          partial = {};
+        });
+    return start;
   }
 
   /// out = sum_j w_j v_j; `out` starts at 0.
   void weightedSum(const LiveKeys &keys, const Values &values,
                    const std::vector<double> &weights, double *out) {
-    for (size_t n = 0; n < keys.size(); ++n) {
-      const double *v = values.row(keys.key[n]);
-      for (int64_t c = 0; c < values.dv; ++c)
-        out[c] = sum(out[c] + sum(weights[n] * v[c]));
-    }
-    for (int64_t c = 0; c < values.dv; ++c)
+    const size_t dv = static_cast<size_t>(values.dv);
+    partial.assign(static_cast<size_t>(order.lanes) * dv, 0.0);
+    inOrder(
+        keys.size(),
+        [&](size_t n, size_t lane) {
+          const double w = weights[n], *v = values.row(keys.key[n]);
+          double *to = partial.data() + lane * dv;
+          for (size_t c = 0; c < dv; ++c)
+            to[c] = sum(to[c] + (order.fused ? w * v[c] : sum(w * v[c])));
+        },
+        [&] {
+          for (size_t half = order.lanes / 2; half > 0; half /= 2)
+            for (size_t at = 0; at < half * dv; ++at)
+              partial[at] = sum(partial[at] + partial[at + half * dv]);
+          for (size_t c = 0; c < dv; ++c)
+            out[c] = sum(out[c] + partial[c]);
+          partial.assign(partial.size(), 0.0);
+        });
+    for (size_t c = 0; c < dv; ++c)
       out[c] = round(out[c]);
   }
 
   Round round;
   Sum sum;
+  const SumOrder &order;
+  size_t tile;
+  std::vector<double> partial; ///< [lanes, dv] of weightedSum.
 };
 
 } // namespace attn::reference::detail

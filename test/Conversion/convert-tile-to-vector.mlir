@@ -54,3 +54,30 @@ func.func @bf16(%Q: !half, %K: !half, %S: memref<?x128xf32, strided<[?, 1]>>, %b
   tile.store %s, %S[%block, %c0] : !tile.tile<32x128xf32>, memref<?x128xf32, strided<[?, 1]>>
   return
 }
+
+// Loop states that change places: the one that is overwritten first moves out
+// of the way.
+// CHECK-LABEL: func.func @swap
+// CHECK-SAME:  tile.scratch_bytes = 192 : i64
+// CHECK:       memref.store %{{.*}}, %[[X:.*]][%{{.*}}] : memref<16xf32>
+// CHECK:       memref.store %{{.*}}, %[[Y:.*]][%{{.*}}] : memref<16xf32>
+// CHECK:       scf.for
+// CHECK:         %[[V:.*]] = vector.load %[[X]][
+// CHECK-NEXT:    vector.store %[[V]], %[[ASIDE:.*]][
+// CHECK:         %[[V:.*]] = vector.load %[[Y]][
+// CHECK-NEXT:    vector.store %[[V]], %[[X]][
+// CHECK:         %[[V:.*]] = vector.load %[[ASIDE]][
+// CHECK-NEXT:    vector.store %[[V]], %[[Y]][
+func.func @swap(%A: memref<?xf32, strided<[1]>>, %B: memref<?xf32, strided<[1]>>, %n: index, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = tile.load vector %A[%c0] : memref<?xf32, strided<[1]>> -> !tile.tile<16x1xf32>
+  %b = tile.load vector %B[%c0] : memref<?xf32, strided<[1]>> -> !tile.tile<16x1xf32>
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%x = %a, %y = %b)
+      -> (!tile.tile<16x1xf32>, !tile.tile<16x1xf32>) {
+    scf.yield %y, %x : !tile.tile<16x1xf32>, !tile.tile<16x1xf32>
+  }
+  tile.store vector %r#0, %A[%c0] : !tile.tile<16x1xf32>, memref<?xf32, strided<[1]>>
+  tile.store vector %r#1, %B[%c0] : !tile.tile<16x1xf32>, memref<?xf32, strided<[1]>>
+  return
+}

@@ -45,9 +45,6 @@ struct ScheduleProblem {
   std::vector<int64_t> depths, channels;
   /// Scalars per row in the state: statistics and unit components.
   int64_t rowScalars = 0;
-  /// f32 values per score that live beside the scores themselves: statistics
-  /// and weights that are computed before the row's reference point is known.
-  int64_t extraScores = 0;
   /// The dots, and the sums over values, take 16-bit operands.
   bool narrowDots = false, narrowValues = false;
   /// The monoid multiplies key by key: no matrix product with the values.

@@ -22,6 +22,7 @@
 #include "attn/Support/Problem.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -69,7 +70,32 @@ struct Emulation {
   /// With this set each of the additions is rounded to `dtype` too: sums of
   /// bf16 then stop growing at 256 terms of equal size, so that bar is loose.
   bool roundAccumulators = false;
+  /// Which of the `numOrders` evaluations of the same formulas; see SumOrder.
+  int order = 0;
+  /// Keys of a tile, where the order has tiles.
+  int64_t tile = 64;
 };
+
+/// A way to evaluate the formulas that define the outputs. Mathematics does not
+/// fix it, and where scores are large and few rows count, the error of any one
+/// is a matter of luck: only several say how much rounding excuses. Each rounds
+/// after every operation.
+struct SumOrder {
+  int lanes;      ///< Term n goes to partial sum n % lanes; these are added up.
+  bool backwards; ///< From the last term to the first.
+  bool fused;     ///< A product is added with one rounding, as an FMA does.
+  /// A product of gates is the exponential of the sum of their logarithms: the
+  /// statistic of suffix and prefix monoids.
+  bool logarithms;
+  /// Sums over keys are added up tile by tile, as a loop over key tiles does.
+  bool tiles;
+};
+inline constexpr SumOrder sumOrders[] = {
+    {1, false, false, false, false}, {1, true, false, true, false},
+    {1, false, true, true, true},    {1, true, true, false, true},
+    {4, false, false, true, true},   {8, true, true, true, false},
+    {16, false, true, true, true},   {16, true, false, true, true}};
+inline constexpr int numOrders = sizeof(sumOrders) / sizeof(sumOrders[0]);
 
 /// The exact result: double throughout, each formula as it is defined.
 Result<AttentionResult> attention(const AttentionProblem &problem,
@@ -93,6 +119,10 @@ double maxError(const std::vector<double> &reference,
 double errorBound(const std::vector<double> &reference,
                   const std::vector<double> &emulated, DType outDType,
                   double errorFactor = 2.0);
+
+/// The same where `e` is known: the largest error of several emulations.
+double errorBar(const std::vector<double> &reference, double e, DType outDType,
+                double errorFactor = 2.0);
 
 /// What a comparison found. `worst` is the entry to look at first: the first
 /// one that differs in kind (NaN, infinity, finite), else the largest error.

@@ -17,6 +17,7 @@
 #include "Kernel.h"
 #include "Memory.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ namespace attn::fuzz {
 struct Expected {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<double> exact, emulated;
+  std::vector<double> exact;
+  /// Of the first emulation: the largest difference from `exact`.
+  double error = 0;
 };
 
 struct Instance {
@@ -36,6 +39,9 @@ struct Instance {
   /// Layouts of the outputs.
   std::vector<Tensor> outputs;
   std::vector<Expected> expected;
+  /// The largest error of the outputs in all emulations, for each output: see
+  /// reference::SumOrder. Takes a while.
+  std::function<support::Result<std::vector<double>>()> emulatedErrors;
   /// Scores x100.
   bool hot = false;
   /// "b=1 hq=8 ...": one line for people.

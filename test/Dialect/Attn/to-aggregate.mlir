@@ -78,13 +78,16 @@ func.func @constant_window(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
   return %o : tensor<?x?x?x64xf32>
 }
 
-// A sink is the state of a key without a value; results that nothing reads
-// are not computed.
+// A sink is the state of a key without a value, one of -inf the identity;
+// results that nothing reads are not computed.
 // CHECK-LABEL: func.func @sinks(
 // CHECK:         attn.aggregate @softmax
 // CHECK:         init {
 // CHECK:           %[[SINK:.*]] = tensor.extract
-// CHECK:           attn.yield %[[SINK]], %cst{{.*}}, %cst{{.*}} : f32, f32, f32
+// CHECK:           %[[DEAD:.*]] = arith.cmpf oeq, %[[SINK]], %{{.*}} : f32
+// CHECK:           %[[C:.*]] = arith.select %[[DEAD]], %{{.*}}, %[[SINK]] : f32
+// CHECK:           %[[W:.*]] = arith.select %[[DEAD]], %cst{{.*}}, %cst{{.*}} : f32
+// CHECK:           attn.yield %[[C]], %cst{{.*}}, %[[W]] : f32, f32, f32
 // CHECK:         finalize {
 // CHECK:           math.log
 // CHECK-NOT:       arith.divf

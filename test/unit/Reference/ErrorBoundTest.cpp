@@ -43,6 +43,18 @@ void testEmulatedErrors() {
                "an emulation is within its own bound");
     last = e;
   }
+  // Every order is an emulation of the same thing.
+  Emulation f32;
+  for (f32.order = 0; f32.order < numOrders; ++f32.order) {
+    auto emulated = emulatedAttention(thirds.p, f32);
+    check(maxError(want.out, emulated->out) < 0x1p-22, "error of an order");
+    OneRow sticks({-0.3, 2.0, 1.5}, {1.0, 2.0, 3.0}, Monoid::stickBreaking);
+    auto shares = emulatedAttention(sticks.p, f32);
+    checkClose(shares->remainder, sticks.run().remainder, 0x1p-24,
+               "remainder of an order");
+  }
+  checkError(emulatedAttention(thirds.p, f32).error(),
+             "expected an order below 8, but got 8", "an order too many");
   checkError(emulatedAttention(thirds.p, Emulation{DType::i8, false}).error(),
              "expected f32, f16 or bf16 to emulate, but got i8",
              "an emulation of i8");

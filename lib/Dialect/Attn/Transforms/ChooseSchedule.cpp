@@ -56,16 +56,6 @@ describe(ReductionOpInterface op, MonoidOp monoid,
   problem.elementPath = monoid.isGeneral();
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
-  // One weight, and one statistic that is the score, take its place.
-  llvm::SmallDenseSet<Value> weights;
-  Operation *lift = monoid.getLift().empty()
-                        ? nullptr
-                        : monoid.getLift().front().getTerminator();
-  if (lift && !monoid.isGeneral())
-    for (Value weight : lift->getOperands().drop_front(monoid.getNumStats()))
-      weights.insert(weight);
-  problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
-                        std::max<int64_t>(monoid.getNumStats(), 1) - 1;
   // Packed tensors hold many sequences; the length of none is known.
   if (op.getPackedQueries())
     return problem;

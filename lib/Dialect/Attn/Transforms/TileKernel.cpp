@@ -81,22 +81,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   Value rest = block, tileIndex;
   if (splits > 1)
     std::tie(rest, split) = split2(rest, index(splits));
-  if (target.headsAbreast > 1) {
-    // Heads in sections that advance together: the long tiles of all of them
-    // come before the short ones, and their keys stay in the last-level cache.
-    Value batches =
-        packed ? max(sub(dim(arg(reduction.getPackedQueries()), 0), index(1)),
-                     index(1))
-               : dim(query, 0);
-    Value abreast = index(target.headsAbreast), section, first;
-    std::tie(section, rest) = split2(rest, mul(numTiles, abreast));
-    first = mul(section, abreast);
-    Value width = min(abreast, sub(mul(batches, numHeads), first)), within;
-    std::tie(tileIndex, within) = split2(rest, width);
-    rest = add(first, within);
-  } else {
-    std::tie(rest, tileIndex) = split2(rest, numTiles);
-  }
+  std::tie(rest, tileIndex) = split2(rest, numTiles);
   std::tie(batch, head) = split2(rest, numHeads);
   // Masks are mostly causal: the last rows have the most keys, so they start
   // first and the short tiles fill the end.
@@ -217,10 +202,13 @@ SmallVector<Value> ReductionKernel::initialState() {
 }
 
 /// Parts meet other parts, so their statistic must be the exact reference
-/// point of their sums. Within a part it was the rounded product t of maximum
-/// and k; the sums take the factor exp2(t - r log2(e)) for the r that is
-/// stored, with the product to twice the precision.
+/// point of their sums. The one that is stored is r = fl(c * unit); the sums
+/// were taken at c * unit, or at the rounded product t of c and k. They take
+/// the factor exp2 of the difference, whose products are exact to twice the
+/// precision.
 SmallVector<Value> ReductionKernel::toReferencePoint(ValueRange state) {
+  if (!form.fused && !form.unit)
+    return state;
   auto rowType = state[0].getType();
   float log2e = form.base;
   // What f32 leaves of log2(e).
@@ -232,16 +220,24 @@ SmallVector<Value> ReductionKernel::toReferencePoint(ValueRange state) {
                      ? arith::MulFOp::create(b, loc, c, form.unit).getResult()
                      : c;
         };
-        Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+        auto residue = [&](Value x, Value y, Value product) -> Value {
+          return math::FmaOp::create(b, loc, x, y,
+                                     arith::NegFOp::create(b, loc, product));
+        };
         Value anchor = select(isIdentity(x[0]), f32(0.0f), x[0]);
-        Value t = arith::MulFOp::create(b, loc, anchor, k);
-        Value r = scaled(anchor);
-        Value high = arith::MulFOp::create(b, loc, r, f32(log2e));
-        Value low = math::FmaOp::create(b, loc, r, f32(log2e),
-                                        arith::NegFOp::create(b, loc, high));
-        low = math::FmaOp::create(b, loc, r, f32(rest), low);
-        Value shift = arith::SubFOp::create(
-            b, loc, arith::SubFOp::create(b, loc, t, high), low);
+        Value r = scaled(anchor), shift;
+        if (form.fused) {
+          Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+          Value t = arith::MulFOp::create(b, loc, anchor, k);
+          Value high = arith::MulFOp::create(b, loc, r, f32(log2e));
+          Value low = residue(r, f32(log2e), high);
+          low = math::FmaOp::create(b, loc, r, f32(rest), low);
+          shift = arith::SubFOp::create(
+              b, loc, arith::SubFOp::create(b, loc, t, high), low);
+        } else {
+          shift = arith::MulFOp::create(b, loc, residue(anchor, form.unit, r),
+                                        f32(log2e));
+        }
         return SmallVector<Value>{scaled(x[0]),
                                   math::Exp2Op::create(b, loc, shift)};
       });
@@ -259,7 +255,7 @@ SmallVector<Value> ReductionKernel::toReferencePoint(ValueRange state) {
 void ReductionKernel::storeState(ValueRange state, ValueRange outputs) {
   Value part = split ? split : index(0);
   SmallVector<Value> exact(state);
-  if (form.fused)
+  if (form.exponential)
     exact = toReferencePoint(state);
   for (auto [tile, output] : llvm::zip(exact, outputs))
     if (output)

@@ -296,10 +296,12 @@ private:
   //---------------------------------------------------===//
   struct {
     /// rescale is exp(from - to) (or exp2) on one statistic, the largest score,
-    /// and weights are constants: exp2(fma(stat, k, -anchor * k)).
+    /// and weights are constants: an exp2 of products with a constant k.
     bool exponential = false;
     float base = 1.0f; // log2(e), or 1 for exp2
-    /// Its product with k is rounded once for the row: one fma per element.
+    /// The anchor's product with k is rounded once for the row: one fma per
+    /// element, exp2(fma(stat, k, -anchor * k)). Else exp2((stat - anchor) *
+    /// k).
     bool fused = false;
     /// Weights are rounded to 16 bits and so is all that is made of them.
     bool shortWeights = false;

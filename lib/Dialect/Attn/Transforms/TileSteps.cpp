@@ -84,6 +84,21 @@ static std::optional<SmallVector<Region *>> finalizers(Operation *op) {
   return regions;
 }
 
+/// Types of what is made of a reduction: of its results, or of what the states
+/// of a partial are finalized to. Of states that are used in another way, their
+/// own.
+static SmallVector<Type> outputTypes(Operation *op) {
+  SmallVector<Type> types;
+  if (isa<AggregateOp, FinalizeOp>(op))
+    return llvm::to_vector(op->getResultTypes());
+  for (Operation *user : op->getUsers()) {
+    if (!isa<CombineOp, FinalizeOp>(user))
+      return llvm::to_vector(op->getResultTypes());
+    types.append(outputTypes(user));
+  }
+  return types;
+}
+
 /// Whether a NaN that `combine` drops reaches every output all the same.
 static bool mayDropNaN(Operation *op, MonoidOp monoid,
                        const ::attn::LawReport &laws) {
@@ -131,25 +146,26 @@ void ReductionKernel::analyseForm() {
       getYielded(lift).front() == lift.getArgument(0) &&
       llvm::all_of(form.uniformWeight, [](bool uniform) { return uniform; });
   form.relaxedMax = maximum && laws && mayDropNaN(op, monoid, *laws);
-  // The rounding of -anchor * k scales all weights of a row by one factor near
-  // 1. Quotients do not see it, and a log-sum-exp loses it in its own rounding;
-  // an entropy, the difference of two such numbers, would show it.
+  // Weights that hold the score may meet it again in a difference, as in an
+  // entropy; they are computed as the monoid says.
   form.exponential = scoreIsStat && maximum;
   if (!scoreIsStat)
     return;
   form.deadIsNatural = true;
-  // The rounded product is a change of reference point, the same for the whole
-  // row. Weights that hold the score may meet it again in a difference, so
-  // only others take it.
   // Sums that are asked for in f32 show how good their weights are.
-  bool wide = llvm::any_of(op->getResultTypes(), [](Type type) {
+  bool wide = llvm::any_of(outputTypes(op), [](Type type) {
     auto tensor = cast<RankedTensorType>(type);
     return tensor.getElementType().isF32() &&
            !tensor.isDynamicDim(tensor.getRank() - 1);
   });
-  form.shortWeights =
-      narrowValues && !reduction.getValueOperands().empty() && !wide;
-  form.fused = true;
+  bool short16 = narrowValues && !reduction.getValueOperands().empty();
+  form.shortWeights = short16 && !wide;
+  // The rounding of -anchor * k moves the reference point of the whole row:
+  // quotients do not see it, and a log-sum-exp loses it in its own rounding.
+  // But where the weight of the largest score, 1 but for that, is rounded to 16
+  // bits and its share of their sum is not, the quotient is off by as much as
+  // the rounding, 2^-24 of the exponent: too much for f32.
+  form.fused = !(short16 && wide);
   Region &score = reduction.getScoreBody();
   form.dotIsStat =
       score.empty() || getYielded(score).front() == score.getArgument(0);

@@ -331,11 +331,27 @@ void Rewriter::buildInit(Region &region) {
   SmallVector<Value> inputs = {extractAt(op.getSinks(), {args[0], args[1]})};
   llvm::append_range(inputs, in(op.getParams()));
   SmallVector<Value> state = inlineRegion(b, monoid.getLift(), inputs);
-  // A sink is a key without a value: it enters the unit components only.
-  for (unsigned i = 0, e = monoid.getNumComponents(); i < e; ++i)
-    if (monoid.getComponent(i) == Component::value)
-      state[monoid.getNumStats() + i] =
-          arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(0.0f));
+  // A sink is a key without a value: it enters the unit components only. One of
+  // -inf is no key, and its state the identity.
+  unsigned numStats = monoid.getNumStats();
+  auto constant = [&](float x) -> Value {
+    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(x));
+  };
+  Value zero = constant(0.0f);
+  Value dead =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, inputs[0],
+                            constant(-std::numeric_limits<float>::infinity()));
+  SmallVector<Value> identity =
+      inlineRegion(b, monoid.getIdentity(), ValueRange(inputs).drop_front());
+  for (unsigned i = 0; i < numStats; ++i)
+    state[i] = arith::SelectOp::create(b, loc, dead, identity[i], state[i]);
+  for (unsigned i = 0, e = monoid.getNumComponents(); i < e; ++i) {
+    Value &component = state[numStats + i];
+    component = monoid.getComponent(i) == Component::value
+                    ? zero
+                    : arith::SelectOp::create(b, loc, dead, zero, component)
+                          .getResult();
+  }
   yield(state);
 }
 
