@@ -79,6 +79,15 @@ typedef void (*AttnParallelFor)(void *user, int64_t count,
 /// Runs kernels on the host's threads; with a null function on our own again.
 ATTN_EXPORT void attnSetParallelFor(AttnParallelFor function, void *user);
 
+/// Told of each block of a kernel's launch as a thread takes it, in order: from
+/// any thread, several at once. A run may consist of several launches.
+typedef void (*AttnProgress)(void *user, int64_t block, int64_t count);
+/// Runs that start from now on, on any thread, report to `function`; with a
+/// null function to nobody.
+///
+/// Available since API version 3.
+ATTN_EXPORT void attnSetProgress(AttnProgress function, void *user);
+
 /// The target that "host" stands for on this machine, as in "cpu-avx512".
 ATTN_EXPORT const char *attnHostTarget(void);
 /// The names of the shipped monoids and of their outputs, one monoid per line:

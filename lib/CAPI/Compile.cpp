@@ -60,6 +60,10 @@ void attnSetParallelFor(AttnParallelFor function, void *user) {
   setHostParallelFor(function, user);
 }
 
+void attnSetProgress(AttnProgress function, void *user) {
+  setProgress(function, user);
+}
+
 const char *attnHostTarget(void) { return TargetInfo::host().name.c_str(); }
 
 const char *attnShippedMonoids(void) {

@@ -124,6 +124,8 @@ struct Job {
   void *context;
   int64_t count;
   int64_t scratchBytes;
+  ProgressFunction progress = nullptr;
+  void *progressUser = nullptr;
   std::atomic<int64_t> next{0};
 
   /// Takes blocks until none is left.
@@ -136,6 +138,8 @@ struct Job {
       int64_t block = next.fetch_add(1, std::memory_order_relaxed);
       if (block >= count)
         return;
+      if (progress)
+        progress(progressUser, block, count);
       body(context, block, scratch);
     }
   }
@@ -267,6 +271,8 @@ struct Process {
   std::mutex hostMutex;
   HostParallelFor hostFunction = nullptr;
   void *hostUser = nullptr;
+  ProgressFunction progress = nullptr;
+  void *progressUser = nullptr;
 };
 } // namespace
 
@@ -282,6 +288,8 @@ static Process &process() {
       fresh->numThreads = instance->numThreads.load();
       fresh->hostFunction = instance->hostFunction;
       fresh->hostUser = instance->hostUser;
+      fresh->progress = instance->progress;
+      fresh->progressUser = instance->progressUser;
       instance = fresh;
     });
   });
@@ -310,6 +318,13 @@ void attn::setHostParallelFor(HostParallelFor function, void *user) {
   p.hostUser = user;
 }
 
+void attn::setProgress(ProgressFunction function, void *user) {
+  Process &p = process();
+  std::lock_guard<std::mutex> lock(p.hostMutex);
+  p.progress = function;
+  p.progressUser = user;
+}
+
 int32_t attn::parallelFor(AttnKernelBody body, void *context, int64_t count,
                           int64_t scratchBytes) {
   if (count <= 0)
@@ -323,6 +338,8 @@ int32_t attn::parallelFor(AttnKernelBody body, void *context, int64_t count,
     std::lock_guard<std::mutex> lock(p.hostMutex);
     hostFunction = p.hostFunction;
     hostUser = p.hostUser;
+    job.progress = p.progress;
+    job.progressUser = p.progressUser;
   }
   if (hostFunction) {
     // Each task drains the counter, so the host's order does not matter.

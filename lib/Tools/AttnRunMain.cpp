@@ -13,13 +13,16 @@
 #include "attn/Tools/RunMain.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <new>
+#include <unistd.h>
 
 using namespace attn::run;
 using namespace attn::support;
@@ -50,6 +53,7 @@ namespace {
 class Session {
 public:
   explicit Session(const Options &options) : options(options) {}
+  ~Session() { attnSetProgress(nullptr, nullptr); }
 
   Status run();
 
@@ -65,19 +69,35 @@ private:
   Status check();
   Status bench();
 
+  /// May be called from any thread.
   void progress(const std::string &text) {
-    // Quick work needs no words.
-    if (now() - lastProgress < 2.0)
+    if (!reportsProgress || !progressIsDue())
       return;
-    lastProgress = now();
+    std::unique_lock<std::mutex> lock(progressMutex, std::try_to_lock);
+    if (!lock.owns_lock() || !progressIsDue())
+      return;
+    nextProgress = now() + progressSeconds;
     std::fprintf(stderr, "attn-run: %s\n", text.c_str());
+  }
+  bool progressIsDue() const { return now() >= nextProgress.load(); }
+  static void reportBlock(void *user, int64_t block, int64_t count) {
+    auto *self = static_cast<Session *>(user);
+    if (self->progressIsDue())
+      self->progress("running: block " + std::to_string(block + 1) + " of " +
+                     std::to_string(count));
   }
 
   const Options &options;
   std::string monoidText;
   std::optional<Kernel> kernel;
   std::vector<HostTensor> inputs, outputs;
-  double lastProgress = now(), compileCpuMs = 0;
+  double compileCpuMs = 0;
+  static constexpr double progressSeconds = 2.0;
+  /// Quick work needs no words, unless it is asked for them.
+  const bool reportsProgress = options.progress || isatty(STDERR_FILENO);
+  std::atomic<double> nextProgress{options.progress ? 0.0
+                                                    : now() + progressSeconds};
+  std::mutex progressMutex;
 };
 } // namespace
 
@@ -372,6 +392,8 @@ Status Session::bench() {
 Status Session::run() {
   if (options.threads)
     attnSetNumThreads(options.threads);
+  if (reportsProgress)
+    attnSetProgress(reportBlock, this);
   if (Status ok = compile(); !ok)
     return ok;
   if (!options.untilAfter.empty()) {

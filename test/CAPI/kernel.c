@@ -80,6 +80,13 @@ static void serial(void *user, int64_t count, void (*task)(void *, int64_t),
     task(context, i);
 }
 
+static void countBlock(void *user, int64_t block, int64_t count) {
+  int64_t *progress = user;
+  CHECK(block == progress[0] % count);
+  progress[0] += 1;
+  progress[1] = count;
+}
+
 int main(void) {
   CHECK(attnApiVersion() >= ATTN_API_VERSION);
   CHECK(strstr(attnShippedMonoids(), "softmax: o, lse\n"));
@@ -166,6 +173,14 @@ int main(void) {
   attnSetParallelFor(serial, &numTasks);
   ok(attnKernelRun(kernel, 0, inputs, 3, outputs, 2));
   attnSetParallelFor(NULL, NULL);
+  // One thread takes the blocks in order.
+  int64_t progress[2] = {0, 0};
+  attnSetNumThreads(1);
+  attnSetProgress(countBlock, progress);
+  ok(attnKernelRun(kernel, 0, inputs, 3, outputs, 2));
+  attnSetProgress(NULL, NULL);
+  CHECK(progress[0] > 0 && progress[0] == progress[1]);
+  attnSetNumThreads(3);
   CHECK(numTasks > 0 && memcmp(o, o2, sizeof(o)) == 0);
 
   // [b, s, h, d] in memory, by strides and by DLPack.

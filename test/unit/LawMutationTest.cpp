@@ -252,7 +252,7 @@ public:
       Scalars other = reduce(0, states.size());
       llvm::ArrayRef<Scalar> from =
           llvm::ArrayRef(state).take_front(algebra.numStats);
-      Scalars moved(llvm::ArrayRef(other).take_front(algebra.numStats));
+      Scalars moved(llvm::ArrayRef<Scalar>(other).take_front(algebra.numStats));
       if (algebra.numStats &&
           (algebra.isIdentity(from) || algebra.isIdentity(moved)))
         continue;

@@ -277,8 +277,9 @@ void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
       bool inCore = j >= bounds.coreLower && j < bounds.coreUpper;
       ASSERT_TRUE(inHull || !some) << "key " << j << " is live: " << where;
       ASSERT_TRUE(!inCore || all) << "key " << j << " is not core: " << where;
-      if (analysis.hullIsExact() && bounds.valid)
+      if (analysis.hullIsExact() && bounds.valid) {
         ASSERT_TRUE(!inHull || some) << "key " << j << " is dead: " << where;
+      }
     }
 
     // The emitted code, on constants.

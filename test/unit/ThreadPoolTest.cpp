@@ -107,6 +107,20 @@ TEST(ThreadPool, TakesTheThreadsOfTheHost) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST(ThreadPool, ReportsEachBlock) {
+  std::atomic<int64_t> sum{0};
+  auto count = [](void *user, int64_t block, int64_t count) {
+    EXPECT_EQ(count, 100);
+    *static_cast<std::atomic<int64_t> *>(user) += block;
+  };
+  setProgress(count, &sum);
+  EXPECT_TRUE(runsEachBlockOnce(100));
+  EXPECT_EQ(sum.load(), 4950);
+  setProgress(nullptr, nullptr);
+  EXPECT_TRUE(runsEachBlockOnce(10));
+  EXPECT_EQ(sum.load(), 4950);
+}
+
 TEST(ThreadPool, TheRuntimeAllocatesAligned) {
   const AttnRuntime &runtime = defaultRuntime();
   void *memory = runtime.allocate(&runtime, 100);

@@ -44,6 +44,12 @@ using HostParallelFor = void (*)(void *user, int64_t count,
 /// Runs plans on the host's threads, or (null) on our own again.
 void setHostParallelFor(HostParallelFor function, void *user);
 
+/// Told of each block of a launch as a thread takes it: from any thread,
+/// several at once. A launch asks for it as it starts.
+using ProgressFunction = void (*)(void *user, int64_t block, int64_t count);
+/// Reports to `function`, or (null) to nobody.
+void setProgress(ProgressFunction function, void *user);
+
 /// The callbacks that hand this pool to compiled code.
 const AttnRuntime &defaultRuntime();
 

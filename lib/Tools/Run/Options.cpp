@@ -50,6 +50,7 @@ what to do
   --bench                   time it: median, GFLOP/s, GB/s
   --bench-seconds X         for about this long (default 1)
   --threads N               threads (default: physical cores)
+  --progress                say on stderr how far long work is, as on a terminal
   --explain                 print the schedule and the arithmetic behind it
   --timings                 print what each step of the compilation took
   --until-after PHASE       print the IR after input, aggregate, schedule,
@@ -279,9 +280,13 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
     };
   };
   const std::map<std::string, bool *> flags = {
-      {"--check", &options.check},     {"--bench", &options.bench},
-      {"--explain", &options.explain}, {"--timings", &options.timings},
-      {"--help", &options.help},       {"-h", &options.help}};
+      {"--check", &options.check},
+      {"--bench", &options.bench},
+      {"--progress", &options.progress},
+      {"--explain", &options.explain},
+      {"--timings", &options.timings},
+      {"--help", &options.help},
+      {"-h", &options.help}};
   const std::map<std::string, Setter> setters = {
       {"--attention",
        [&](const std::string &value) -> Status {

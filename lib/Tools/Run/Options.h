@@ -52,7 +52,7 @@ struct Options {
   int threads = 0;
   double benchSeconds = 1.0;
   bool check = false, bench = false, explain = false, timings = false,
-       help = false;
+       progress = false, help = false;
 };
 
 /// The text of --help.

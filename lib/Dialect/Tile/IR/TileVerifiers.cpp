@@ -336,7 +336,7 @@ LogicalResult WorkspaceOp::verify() {
     return emitOpError("expected a ranked memref without layout, but got ")
            << getResult().getType();
   // (C2)
-  if (type.getNumDynamicDims() != int64_t(getSizes().size()))
+  if (size_t(type.getNumDynamicDims()) != getSizes().size())
     return emitOpError("expected ")
            << type.getNumDynamicDims() << " sizes, one for each dynamic "
            << "dimension of " << type << ", but got " << getSizes().size();
