@@ -12,6 +12,9 @@
 #include "mlir/Transforms/Passes.h"
 
 int attn::attnOptMain(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i)
+    if (llvm::StringRef(argv[i]) == "--emit-ptx")
+      return emitPtxMain(argc, argv);
   mlir::DialectRegistry registry;
   registerAllDialects(registry);
   registerAllPasses();

@@ -202,4 +202,59 @@ def ConvertTileToTileGPU
   ];
 }
 
+def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "Lower tile_gpu kernels to the LLVM dialect for PTX";
+  let description = [{
+    Expects: kernels (functions with `tile_gpu.kernel` and a body) whose roles
+    hold tile_gpu, scf, arith and math operations, memref.load and memref.dim,
+    and a module whose `attn.target` is a GPU. `tile-verify-async` and
+    `tile-verify-budget` have accepted them.
+
+    Produces: `gpu.module @attn_kernels` with one `llvm.func` for each kernel,
+    and in place of the kernel its declaration with `tile_gpu.threads`,
+    `tile_gpu.smem_bytes` and, where its blocks take several items each,
+    `tile_gpu.persistent`, so that `tile_gpu.launch` finds what it needs.
+
+    A tensor map is passed as 128 bytes by value, a memref as its pointer, its
+    sizes and its strides (i64, those that the type knows as well), an index as
+    i64, an i1 as i8, other scalars as they are. The grid has one dimension.
+
+    Fragments become scalars of one thread in the layouts of wgmma and
+    mma.sync; a product is one piece of assembly. Nothing is scheduled here.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+      func.func private @fill(%m: memref<?x?xf32, strided<[?, 1]>>, %x: f32) attributes {tile_gpu.kernel} {
+        %c0 = arith.constant 0 : i32
+        tile_gpu.role "fill" warpgroups(1) {
+        ^bb0(%wg: i32):
+          %f = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x8xf32, acc>
+          tile_gpu.global.store %f, %m[%c0, %c0] : !tile_gpu.frag<64x8xf32, acc>, memref<?x?xf32, strided<[?, 1]>>
+          tile_gpu.yield
+        }
+        return
+      }
+    }
+    ```
+
+    becomes `llvm.func @fill(%pointer: !llvm.ptr<1>, %size0: i64, %size1: i64,
+    %stride0: i64, %stride1: i64, %x: f32)` with the attribute `nvvm.kernel`.
+
+    Numerics: products of fragments accumulate in f32 in the order of the
+    matrix instructions. A product of scalars that one sum alone reads is fused
+    with it. `math.exp2` is `ex2.approx.ftz` (2 ulp; results below 2^-126 are
+    zero), `math.log2` is `lg2.approx`; `arith.divf` is exact unless it is
+    marked `afn` or `arcp` (2 ulp, then). Row reductions add four interleaved
+    chains in each thread, then the threads of a row.
+
+    Fails when: an operation has no form on the GPU.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::gpu::GPUDialect"
+  ];
+}
+
 #endif // ATTN_CONVERSION_PASSES_TD

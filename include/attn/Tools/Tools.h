@@ -18,6 +18,8 @@ namespace attn {
 
 /// Runs passes on IR.
 int attnOptMain(int argc, char **argv);
+/// attn-opt --emit-ptx: prints the PTX of a module's kernels.
+int emitPtxMain(int argc, char **argv);
 /// Serves editors over the language server protocol, on stdin and stdout.
 int attnLspServerMain(int argc, char **argv);
 /// Shrinks IR that a test script finds interesting.

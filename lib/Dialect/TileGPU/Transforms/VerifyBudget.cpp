@@ -180,9 +180,9 @@ LogicalResult Budget::checkSharedMemory() {
     } else if (auto barrier = dyn_cast<BarrierCreateOp>(op)) {
       barriers += barrier.getEach();
     } else if (auto schedule = dyn_cast<SchedulerOp>(op)) {
-      // One drawn item and its two barriers.
+      // Two drawn items and two barriers for each.
       if (schedule.getKind() == ScheduleKind::Dynamic)
-        barrierMemory += 3 * barrierBytes;
+        barrierMemory += 5 * barrierBytes;
     }
   });
   sharedBytes = llvm::alignTo(sharedBytes, 16) + barrierMemory;

@@ -1,0 +1,221 @@
+//===- Ptx.cpp - Kernel modules to PTX ------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernels come straight-line and in the order that is wanted; LLVM shares
+// common subexpressions and removes what is dead. It neither unrolls nor
+// schedules: the assembler does that better, knowing the machine.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Compiler/Ptx.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+
+#include <chrono>
+
+using namespace attn;
+using namespace llvm;
+
+namespace {
+/// Milliseconds since the last call.
+class Stopwatch {
+public:
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    double ms = std::chrono::duration<double, std::milli>(now - last).count();
+    last = now;
+    return ms;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+} // namespace
+
+static std::unique_ptr<TargetMachine>
+createMachine(const attn::TargetInfo &target, std::string &error) {
+  static const bool once = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    return true;
+  }();
+  (void)once;
+  Triple triple("nvptx64-nvidia-cuda");
+  const Target *backend = TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return nullptr;
+  // Copies into this block's own shared memory are named so from 8.6 on.
+  StringRef features = target.hasTensorCopy ? "+ptx87" : "+ptx80";
+  std::unique_ptr<TargetMachine> machine(backend->createTargetMachine(
+      triple, target.name, features, TargetOptions(), std::nullopt,
+      std::nullopt, CodeGenOptLevel::Default));
+  if (!machine)
+    error = "no LLVM back end for '" + target.name + "'";
+  return machine;
+}
+
+/// What selection would abort on, as a line of text; empty if there is nothing.
+static std::string findIllegal(Module &module) {
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function)) {
+      std::string what;
+      if (auto *call = dyn_cast<CallInst>(&instruction)) {
+        if (call->isInlineAsm())
+          continue;
+        Function *callee = call->getCalledFunction();
+        if (!callee)
+          what = "a call of a pointer";
+        else if (!callee->isIntrinsic())
+          what = "a call of '" + callee->getName().str() + "'";
+        else
+          switch (callee->getIntrinsicID()) {
+          // LLVM calls a library for these, and there is none.
+          case Intrinsic::exp:
+          case Intrinsic::exp10:
+          case Intrinsic::log:
+          case Intrinsic::log2:
+          case Intrinsic::log10:
+          case Intrinsic::pow:
+          case Intrinsic::powi:
+          case Intrinsic::tan:
+          case Intrinsic::asin:
+          case Intrinsic::acos:
+          case Intrinsic::atan:
+          case Intrinsic::atan2:
+          case Intrinsic::sinh:
+          case Intrinsic::cosh:
+          case Intrinsic::tanh:
+          case Intrinsic::sin:
+          case Intrinsic::cos:
+            what = "'" + callee->getName().str() + "'";
+            break;
+          default:
+            break;
+          }
+      } else if (instruction.getOpcode() == Instruction::FRem) {
+        what = "a floating-point remainder";
+      } else if (isa<VAArgInst, InvokeInst, IndirectBrInst, LandingPadInst>(
+                     instruction)) {
+        what = std::string("'") + instruction.getOpcodeName() + "'";
+      }
+      if (!what.empty())
+        return "expected operations that PTX has, but got " + what + " in '" +
+               function.getName().str() + "'";
+    }
+  return "";
+}
+
+static void optimize(Module &module, TargetMachine &machine) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager graphs;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+
+  FunctionPassManager passes;
+  passes.addPass(EarlyCSEPass());
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(InstCombinePass(InstCombineOptions().setMaxIterations(1)));
+  passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),
+                                                 /*UseMemorySSA=*/true));
+  passes.addPass(EarlyCSEPass());
+  passes.addPass(ADCEPass());
+
+  ModulePassManager pipeline;
+  pipeline.addPass(createModuleToFunctionPassAdaptor(std::move(passes)));
+  pipeline.run(module, modules);
+}
+
+attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
+                                                 const TargetInfo &target,
+                                                 PtxTimings *timings) {
+  using attn::support::Failure;
+  Stopwatch watch;
+  if (auto whole = dyn_cast<mlir::ModuleOp>(module)) {
+    auto kernels = llvm::to_vector(whole.getOps<mlir::gpu::GPUModuleOp>());
+    if (kernels.size() != 1)
+      return Failure{"expected one gpu.module, but got " +
+                     std::to_string(kernels.size())};
+    module = kernels.front();
+  }
+  if (target.isCpu())
+    return Failure{"expected a GPU as target, but got '" + target.name + "'"};
+  bool illegal = false;
+  module->walk([&](mlir::Operation *op) {
+    illegal |= op != module &&
+               !isa<mlir::LLVM::LLVMDialect>(op->getDialect()) &&
+               op->getName().getStringRef() != "gpu.module_end";
+  });
+  if (illegal)
+    return Failure{"expected a gpu.module in the LLVM dialect; run "
+                   "convert-tile-gpu-to-nvvm first"};
+  std::string error;
+  std::unique_ptr<TargetMachine> machine = createMachine(target, error);
+  if (!machine)
+    return Failure{error};
+  LLVMContext context;
+  std::unique_ptr<Module> code =
+      mlir::translateModuleToLLVMIR(module, context, "attn");
+  if (!code)
+    return Failure{"expected a module in the LLVM dialect, but its translation "
+                   "failed"};
+  code->setDataLayout(machine->createDataLayout());
+  code->setTargetTriple(machine->getTargetTriple());
+  // MLIR cannot say so: all threads of a warp run each piece of assembly
+  // together, so it must not move into a branch or be duplicated.
+  for (Function &function : *code)
+    for (Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallInst>(&instruction))
+        if (call->isInlineAsm())
+          call->setConvergent();
+  PtxTimings times;
+  times.translateMs = watch.lap();
+  optimize(*code, *machine);
+  error = findIllegal(*code);
+  if (!error.empty())
+    return Failure{error};
+  times.optimizeMs = watch.lap();
+
+  SmallVector<char, 0> buffer;
+  raw_svector_ostream stream(buffer);
+  legacy::PassManager codegen;
+  if (machine->addPassesToEmitFile(codegen, stream, nullptr,
+                                   CodeGenFileType::AssemblyFile))
+    return Failure{"the LLVM back end for '" + target.name +
+                   "' cannot write PTX"};
+  codegen.run(*code);
+  times.codegenMs = watch.lap();
+  if (timings)
+    *timings = times;
+  return std::string(buffer.begin(), buffer.end());
+}

@@ -1,0 +1,282 @@
+//===- Global.cpp - Fragments and vectors in global memory ----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every access is one predicated instruction: there is no branch for each row,
+// and what is out of bounds reads as zero. Offsets are 64 bits wide.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace attn;
+using namespace attn::gpu;
+
+namespace {
+
+/// Where the elements of a register value lie in a tensor.
+class GlobalAccess {
+public:
+  GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
+               ValueRange indices, Value rowBound, bool transposed,
+               bool isVector);
+
+  /// Bytes of an element in memory.
+  int64_t elementBytes;
+  /// Whether neighbours along the columns of the value follow each other.
+  bool colsAreContiguous, rowsAreContiguous;
+  /// Address of element (0, 0).
+  Value base;
+  Value strides[2]; // Bytes from row to row and from column to column.
+  /// Positions of element (0, 0), and bounds where they must be checked.
+  Value origins[2], bounds[2];
+
+  Emitter &e;
+  /// Address of an element whose row and column in the value are known as a
+  /// thread's part and a constant.
+  Value at(Value row, Value col) const {
+    return e.add(base, e.add(e.mul(e.sext64(row), strides[0]),
+                             e.mul(e.sext64(col), strides[1])));
+  }
+  /// Whether position `index` along an axis is in bounds; none: always.
+  Value inBounds(int axis, Value index) const {
+    if (!bounds[axis])
+      return Value();
+    return e.lt(e.add(origins[axis], index), bounds[axis]);
+  }
+  Value both(Value x, Value y) const { return !x ? y : !y ? x : e.and_(x, y); }
+};
+
+} // namespace
+
+GlobalAccess::GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
+                           ValueRange indices, Value rowBound, bool transposed,
+                           bool isVector)
+    : e(e) {
+  Type element = type.getElementType();
+  elementBytes =
+      element.isSignlessInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8;
+  int64_t rank = type.getRank();
+  auto size = [&](int64_t dim) { return memref[1 + dim]; };
+  auto stride = [&](int64_t dim) { return memref[1 + rank + dim]; };
+  Value offset = e.c64(0);
+  for (int64_t i = 0; i < rank; ++i)
+    offset = e.add(offset, e.mul(e.sext64(indices[i]), stride(i)));
+  base =
+      e.add(LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, memref[0]).getResult(),
+            e.mul(offset, elementBytes));
+  bool unit = e.constantOf(stride(rank - 1)) == 1;
+  Value inner = e.mul(stride(rank - 1), elementBytes);
+  if (isVector) {
+    // The one axis stands for rows here.
+    strides[0] = inner;
+    strides[1] = e.c64(0);
+    origins[0] = indices[rank - 1];
+    bounds[0] = rowBound;
+    colsAreContiguous = false;
+    rowsAreContiguous = unit;
+    return;
+  }
+  Value outer = e.mul(stride(rank - 2), elementBytes);
+  int outerAxis = transposed ? 1 : 0;
+  strides[outerAxis] = outer;
+  strides[1 - outerAxis] = inner;
+  origins[outerAxis] = indices[rank - 2];
+  origins[1 - outerAxis] = indices[rank - 1];
+  bounds[outerAxis] = rowBound;
+  // Columns of the tensor that do not exist are padding of the fragment.
+  bounds[1 - outerAxis] = size(rank - 1);
+  colsAreContiguous = unit && !transposed;
+  rowsAreContiguous = unit && transposed;
+}
+
+/// Registers of a 16-bit fragment as halves, f32 ones as they are.
+static bool isPacked(FragType type) { return !type.getElementType().isF32(); }
+
+/// Whether `extent` elements from `origin` on are known to lie below `bound`.
+static bool isKnownInside(Emitter &e, Value origin, int64_t extent,
+                          Value bound) {
+  auto size = e.constantOf(bound);
+  if (!size)
+    return false;
+  if (auto first = e.constantOf(origin))
+    return *first >= 0 && *first + extent <= *size;
+  // Parts of one size that tile the axis.
+  return *size % extent == 0;
+}
+
+LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
+                                               Value destination,
+                                               ValueRange indices, Value rows,
+                                               bool transposed, bool reduce) {
+  auto memref = cast<MemRefType>(destination.getType());
+  Type memory = memref.getElementType();
+  Values parts = of(destination), registers = of(value);
+  Values at = flat(indices);
+  Value bound = rows ? scalar(rows) : Value();
+  auto vec = dyn_cast<VecType>(value.getType());
+  auto frag = dyn_cast<FragType>(value.getType());
+  if (frag && frag.getLayout() == Layout::B)
+    return unsupported(op, "an acc or a fragment, but got b");
+  GlobalAccess access(e, parts, memref, at, bound, transposed, bool(vec));
+  bool isShort = memory.isBF16() || memory.isF16();
+  if (!isShort && !memory.isF32() && !memory.isSignlessInteger(32) &&
+      !memory.isSignlessInteger(1))
+    return unsupported(op, "memory of f32, bf16, f16, i32 or i1, but got '" +
+                               llvm::formatv("{0}", memory).str() + "'");
+  if (reduce && !memory.isF32())
+    return unsupported(op, "memory of f32 to add to");
+
+  // One predicated instruction.
+  auto write = [&](Value address, int64_t offset, ArrayRef<Value> words,
+                   int64_t bits, Value predicate) {
+    std::string text = predicate ? "@$" + std::to_string(words.size() + 1) + " "
+                                 : std::string();
+    text += reduce ? "red.relaxed.gpu.global.add" : "st.global";
+    if (words.size() > 1)
+      text += ".v" + std::to_string(words.size());
+    text += reduce ? ".f32" : ".b" + std::to_string(bits);
+    text += " [$0+" + std::to_string(offset) + "], ";
+    std::string constraints = "l";
+    if (words.size() > 1)
+      text += "{";
+    for (size_t i = 0; i < words.size(); ++i) {
+      text += (i ? ", $" : "$") + std::to_string(i + 1);
+      constraints += words[i].getType() == e.f32   ? ",f"
+                     : words[i].getType() == e.i16 ? ",h"
+                                                   : ",r";
+    }
+    if (words.size() > 1)
+      text += "}";
+    Values inputs = {address};
+    llvm::append_range(inputs, words);
+    if (predicate) {
+      inputs.push_back(predicate);
+      constraints += ",b";
+    }
+    e.assembly(text + ";", constraints, inputs);
+  };
+  /// An element as its bits in memory.
+  auto toMemory = [&](Value x) -> Value {
+    if (isShort) {
+      if (x.getType() != memory)
+        x = LLVM::FPTruncOp::create(e.b, e.loc, memory, e.widen(x));
+      return e.bitcast(x, e.i16);
+    }
+    if (x.getType() == e.i1)
+      return LLVM::ZExtOp::create(e.b, e.loc, memory == e.i1 ? e.i16 : e.i32,
+                                  x);
+    if (x.getType() == e.bf16 || x.getType() == e.f16)
+      return e.widen(x);
+    return x;
+  };
+  int64_t memoryBits = access.elementBytes * 8;
+
+  if (vec) {
+    bool byRow = vec.getAxis() == Axis::Row;
+    // One thread of those that hold an element.
+    Value owner = byRow ? e.eq(e.and_(lane, 3), 0) : e.eq(e.lshr(lane, 2), 0);
+    if (!byRow && vec.getScope() == Scope::Warpgroup)
+      owner = e.and_(owner, e.eq(role.warpInMember, 0));
+    for (auto [key, word] : llvm::enumerate(registers)) {
+      Value index = byRow ? rowIndex(vec.getScope(), key) : colIndex(key);
+      write(access.at(index, e.c32(0)), 0, {toMemory(word)}, memoryBits,
+            access.both(owner, access.inBounds(0, index)));
+    }
+    return success();
+  }
+
+  FragShape shape(frag);
+  for (int axis : {0, 1})
+    if (access.bounds[axis] && !(axis == (transposed ? 1 : 0)) &&
+        isKnownInside(e, access.origins[axis],
+                      axis ? frag.getCols() : frag.getRows(),
+                      access.bounds[axis]))
+      access.bounds[axis] = Value();
+  // The size of a dimension is an index, positions are i32.
+  int inner = transposed ? 0 : 1;
+  if (access.bounds[inner] && access.bounds[inner].getType() == e.i64)
+    access.bounds[inner] =
+        LLVM::TruncOp::create(e.b, e.loc, e.i32, access.bounds[inner]);
+  auto elementAt = [&](int64_t i) -> Value {
+    if (!isPacked(frag))
+      return registers[i];
+    return e.unpack(registers[i / 2], i % 2, frag.getElementType());
+  };
+  auto emit = [&](bool pairs) {
+    Value origin = access.at(role.row, role.col);
+    SmallVector<Value> rowBase(shape.rowKeys()), rowInside(shape.rowKeys());
+    for (int64_t key = 0; key < shape.rowKeys(); ++key) {
+      Value delta = e.c64(key / 2 * shape.blockRows + key % 2 * 8);
+      rowBase[key] = e.add(origin, e.mul(delta, access.strides[0]));
+      rowInside[key] = access.inBounds(0, rowIndex(frag.getScope(), key));
+    }
+    SmallVector<Value> colInside(shape.colKeys()), colOffset(shape.colKeys());
+    auto colStride = e.constantOf(access.strides[1]);
+    for (int64_t key = 0; key < shape.colKeys(); ++key) {
+      colInside[key] = access.inBounds(1, colIndex(key));
+      if (!colStride)
+        colOffset[key] = e.mul(access.strides[1], e.c64(key / 2 * 8 + key % 2));
+    }
+    for (int64_t i = 0; i < shape.elements(); i += pairs ? 2 : 1) {
+      int64_t rowKey = shape.rowKey(i), colKey = shape.colKey(i);
+      Value address = rowBase[rowKey];
+      int64_t offset = 0;
+      if (colStride)
+        offset = *colStride * (colKey / 2 * 8 + colKey % 2);
+      else
+        address = e.add(address, colOffset[colKey]);
+      // Of a pair the second column decides: the number of columns is even.
+      Value predicate = access.both(rowInside[rowKey],
+                                    colInside[pairs ? colKey + 1 : colKey]);
+      if (!pairs) {
+        write(address, offset, {toMemory(elementAt(i))}, memoryBits, predicate);
+        continue;
+      }
+      if (!isShort) {
+        write(address, offset,
+              {toMemory(elementAt(i)), toMemory(elementAt(i + 1))}, 32,
+              predicate);
+        continue;
+      }
+      Value word = isPacked(frag) && frag.getElementType() == memory
+                       ? registers[i / 2]
+                       : e.pack(e.widen(elementAt(i)),
+                                e.widen(elementAt(i + 1)), memory);
+      write(address, offset, {word}, 32, predicate);
+    }
+  };
+  // Pairs are one access where every row starts at a multiple of their size.
+  bool canPair =
+      access.colsAreContiguous && !reduce && (isShort || memory.isF32());
+  auto innerSize = e.constantOf(parts[memref.getRank()]);
+  if (access.bounds[1] && !(innerSize && *innerSize % 2 == 0))
+    canPair = false;
+  if (!canPair) {
+    emit(false);
+    return success();
+  }
+  Value low = e.or_(access.base, access.strides[0]);
+  Value aligned = e.eq(e.and_(low, access.elementBytes * 2 - 1), 0);
+  Block *fast = e.newBlock(), *slow = e.newBlock(), *join = e.newBlock();
+  e.branch(aligned, fast, slow);
+  e.startBlock(fast);
+  emit(true);
+  e.branch(join);
+  e.startBlock(slow);
+  emit(false);
+  e.branch(join);
+  e.startBlock(join);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
+  return unsupported(op, "a copy through a ring, but got 'tile_gpu.global.load'"
+                         "; this conversion has no form for it");
+}

@@ -1,0 +1,219 @@
+//===- KernelLowering.h - One tile_gpu kernel to the LLVM dialect -*- C++
+//-*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One walk over the kernel. Every value becomes the scalars that one thread
+// holds of it:
+//
+//   scalar            itself; index is i64
+//   frag, token       its registers: f32, or i32 of two 16-bit floats
+//   vec               the elements of the rows or columns of this thread
+//   smem              the i32 address of its first byte
+//   memref            pointer, sizes, strides
+//   tensor_map        a pointer
+//   ring, schedule, barrier   nothing: they are known where they are made
+//
+// Registers of a fragment, with M = 64 or 16 rows to a block (PTX ISA, wgmma
+// and mma.m16n8k16): block-major; within a block element i of an accumulator
+// lies in row 16 * warp + lane / 4 + 8 * (i / 2 % 2) and column
+// 8 * (i / 4) + 2 * (lane % 4) + i % 2. Packed in pairs along the row, those
+// are the registers of a 16-bit acc fragment and of an `a` fragment alike. A
+// `b` fragment has 2 registers for each 8 columns and 16 rows: column lane / 4,
+// rows 2 * (lane % 4) + {0, 1} and 8 further.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILEGPUTONVVM_KERNELLOWERING_H
+#define ATTN_LIB_CONVERSION_TILEGPUTONVVM_KERNELLOWERING_H
+
+#include "Emitter.h"
+#include "MatrixAccess.h"
+#include "SharedLayout.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace attn::gpu {
+
+namespace tg = mlir::tile_gpu;
+using mlir::LogicalResult;
+using mlir::Operation;
+
+/// What a thread knows of its place in the role that is being lowered.
+struct RoleContext {
+  tg::RoleOp op;
+  tg::Scope scope = tg::Scope::Warp;
+  int64_t warps = 0, firstWarp = 0;
+  /// Number of the member (warp or warpgroup) and of the warp within it.
+  Value member, warpInMember, warpInRole;
+  /// Row and column of accumulator element 0.
+  Value row, col;
+  /// Whether this is the thread that acts for its member.
+  Value elected;
+};
+
+/// The bit pattern that asks the L2 cache to drop lines first.
+inline constexpr int64_t evictFirstPolicy = 0x12F0000000000000;
+
+/// A shape of registers: how elements of a fragment lie in a thread.
+struct FragShape {
+  explicit FragShape(tg::FragType type);
+  int64_t blocks, colBlocks; // Blocks of M rows, of 8 columns.
+  int64_t blockRows;
+  int64_t elements() const { return blocks * colBlocks * 4; }
+  int64_t rowKeys() const { return blocks * 2; }
+  int64_t colKeys() const { return colBlocks * 2; }
+  int64_t rowKey(int64_t i) const {
+    return i / (colBlocks * 4) * 2 + i / 2 % 2;
+  }
+  int64_t colKey(int64_t i) const { return i / 4 % colBlocks * 2 + i % 2; }
+};
+int64_t blockRowsOf(tg::Scope scope);
+
+/// Reads operand fragments from a tile with ldmatrix, four matrices at a time:
+/// a block of an `a` operand in one step of 16 along K, or two blocks of 8
+/// columns of a `b` operand in one step.
+class OperandLoader {
+public:
+  OperandLoader(Emitter &e, const RoleContext &role, Value lane,
+                tg::SmemType tile, Value base, tg::Layout layout,
+                tg::Scope scope);
+  Values load(int64_t block, int64_t step, int64_t count) const;
+
+private:
+  Emitter &e;
+  bool isA, transposing;
+  int64_t blockRows;
+  std::optional<MatrixAccess> access;
+};
+
+class KernelLowering {
+public:
+  KernelLowering(mlir::func::FuncOp kernel, const TargetInfo &target,
+                 mlir::OpBuilder moduleBuilder);
+
+  LogicalResult run();
+  int64_t getThreads() const { return threads; }
+  int64_t getSharedBytes() const { return layout.getBytes(); }
+  bool isPersistent() const { return persistent; }
+
+private:
+  // TileGPUToNVVM.cpp: the frame.
+  mlir::LLVM::LLVMFuncOp createFunction();
+  void placeRoles();
+  void initializeBarriers();
+  LogicalResult dispatchRoles();
+  LogicalResult lowerRole(tg::RoleOp role);
+  LogicalResult lowerBlock(mlir::Block &block);
+  LogicalResult lowerOp(Operation *op);
+  LogicalResult unsupported(Operation *op, const llvm::Twine &expected);
+
+  // Values.
+  Values &of(Value value);
+  Value scalar(Value value) { return of(value).front(); }
+  void set(Value value, Values lowered) { values[value] = std::move(lowered); }
+  void flatten(Type type, llvm::SmallVectorImpl<Type> &types);
+  Type scalarType(Type type);
+  /// Splits flat values by the types they stand for.
+  void setAll(ValueRange results, ValueRange flat);
+  Values flat(ValueRange operands);
+
+  // Control.cpp: loops, branches, schedules.
+  LogicalResult lowerFor(mlir::scf::ForOp op);
+  LogicalResult lowerIf(mlir::scf::IfOp op);
+  LogicalResult lowerForeach(tg::ForeachOp op);
+  LogicalResult lowerItem(tg::SchedulerOp scheduler, Value item,
+                          ValueRange arguments);
+  Value nextItem(tg::ForeachOp op, Value item, Value iteration);
+
+  // Rings.cpp: rings, barriers, copies.
+  Value address(int64_t offset) { return e.add(sharedBase, offset); }
+  /// Slot (times `bytes`, added to `offset`) and phase of a use of a ring.
+  Value slotAddress(int64_t offset, int64_t bytes, Value slot);
+  Value slotOf(const RingLayout &ring, Value counter);
+  Value phaseOf(const RingLayout &ring, Value counter);
+  void waitBarrier(Value barrier, Value phase);
+  void arrive(Value barrier, Value predicate);
+  void fenceProxy();
+  void syncWarp();
+  void setTiles(ValueRange tiles, const RingLayout &ring, Value slot);
+  LogicalResult lowerAcquire(tg::RingAcquireOp op);
+  LogicalResult lowerWait(tg::RingWaitOp op);
+  LogicalResult lowerView(tg::RingViewSlotOp op);
+  LogicalResult lowerRelease(tg::RingReleaseOp op);
+  LogicalResult lowerCommit(tg::RingCommitOp op);
+  LogicalResult lowerRingLoad(tg::RingLoadOp op);
+  LogicalResult lowerTensorLoad(tg::RingLoadOp op);
+  LogicalResult lowerAsyncLoad(tg::RingLoadOp op);
+  LogicalResult lowerExchange(tg::ExchangeOp op);
+  LogicalResult lowerBulkStore(tg::BulkStoreOp op);
+  LogicalResult lowerBulkReduce(tg::BulkReduceOp op);
+  LogicalResult lowerBulkWait(tg::BulkWaitOp op);
+  LogicalResult lowerBarrier(Operation *op, Value barrier, Value member);
+  /// Lets the last member open the first turn of each ping-pong barrier.
+  void openTurns(tg::RoleOp role);
+
+  // Memory.cpp: views, fragments and vectors in memory.
+  LogicalResult lowerSlice(tg::SmemSliceOp op);
+  LogicalResult lowerClearRows(tg::SmemClearRowsOp op);
+  LogicalResult lowerFragLoad(tg::FragLoadOp op);
+  LogicalResult lowerFragStore(tg::FragStoreOp op);
+  LogicalResult lowerVecLoad(tg::VecLoadOp op);
+  /// Stores 16-bit registers of an acc or a fragment into a tile.
+  LogicalResult storeFragment(Operation *op, tg::FragType frag,
+                              const Values &registers, tg::SmemType tile,
+                              Value base, bool transposed);
+  LogicalResult lowerGlobalLoad(tg::GlobalLoadOp op);
+  LogicalResult lowerGlobalWrite(Operation *op, Value value, Value destination,
+                                 ValueRange indices, Value rows,
+                                 bool transposed, bool reduce);
+  Value elementPointer(Value memref, ValueRange indices);
+
+  // Registers.cpp: elementwise and reductions.
+  LogicalResult lowerMap(tg::MapOp op);
+  LogicalResult lowerReduce(tg::ReduceOp op);
+  LogicalResult lowerFill(tg::FragFillOp op);
+  LogicalResult lowerConvert(tg::FragConvertOp op);
+  LogicalResult lowerMerge(tg::MergeStatesOp op);
+  LogicalResult evaluate(mlir::Block &body, llvm::ArrayRef<Value> arguments,
+                         llvm::SmallVectorImpl<Value> &results);
+  Value rowIndex(tg::Scope scope, int64_t rowKey);
+  Value colIndex(int64_t colKey);
+  Type registerType(Type type);
+  int64_t registerCount(Type type);
+
+  // Products.cpp: matrix products.
+  LogicalResult lowerIssue(tg::MmaIssueOp op);
+  LogicalResult lowerMmaWait(tg::MmaWaitOp op);
+  LogicalResult lowerMmaSync(tg::MmaSyncOp op);
+
+  // Scalars.cpp, Math.cpp.
+  LogicalResult lowerScalar(Operation *op);
+  LogicalResult lowerMemory(Operation *op);
+  LogicalResult lowerMath(Operation *op);
+
+  mlir::func::FuncOp kernel;
+  const TargetInfo &target;
+  mlir::OpBuilder moduleBuilder;
+  Emitter e;
+  SharedLayout layout;
+  mlir::LLVM::LLVMFuncOp function;
+  llvm::DenseMap<Value, Values> values;
+  /// The full barrier of the slot that an acquired tile belongs to.
+  llvm::DenseMap<Value, Value> slotBarriers;
+  llvm::DenseMap<Operation *, int64_t> roleStart; // First warp.
+  RoleContext role;
+  Value sharedBase, thread, warp, lane, lane0;
+  int64_t threads = 0;
+  bool persistent = false;
+};
+
+} // namespace attn::gpu
+
+#endif // ATTN_LIB_CONVERSION_TILEGPUTONVVM_KERNELLOWERING_H

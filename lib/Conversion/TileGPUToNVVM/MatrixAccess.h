@@ -1,0 +1,55 @@
+//===- MatrixAccess.h - Addresses of 8x8 matrices in tiles ------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// ldmatrix and stmatrix move up to four 8x8 matrices of 16-bit elements; lane
+// 8 i + r names the 16 bytes of row r of matrix i. In a swizzled tile those are
+// a chunk of a panel, and its number is exchanged by the row.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILEGPUTONVVM_MATRIXACCESS_H
+#define ATTN_LIB_CONVERSION_TILEGPUTONVVM_MATRIXACCESS_H
+
+#include "Emitter.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+
+namespace attn::gpu {
+
+/// How the rows of a stored tile lie in memory.
+struct TileForm {
+  explicit TileForm(mlir::tile_gpu::SmemType tile);
+  int64_t swizzle;
+  /// Bytes from row to row of a panel, and from panel to panel.
+  int64_t rowBytes, panelBytes;
+  /// Chunks of 16 bytes in a row of a panel.
+  int64_t chunks;
+  /// Bytes from the start of the tile to an element's first byte.
+  int64_t offsetOf(int64_t row, int64_t byte) const;
+  /// What is exchanged with the number of a chunk in a row.
+  int64_t exchangeOf(int64_t row) const;
+};
+
+/// Addresses of matrices whose rows are 8 (R + rowBit) + lane % 8 and whose
+/// chunk is C + chunkBit, with C even: R and C are named at each access, the
+/// bits are those of lane / 8 that choose among the matrices of one
+/// instruction. `rows` and `chunks` are added for all.
+class MatrixAccess {
+public:
+  MatrixAccess(Emitter &e, mlir::tile_gpu::SmemType tile, Value base,
+               Value lane, Value rowBit, Value chunkBit, Value rows = {},
+               Value chunks = {});
+  Value address(int64_t rowBlock, int64_t chunk) const;
+
+private:
+  Emitter &e;
+  TileForm form;
+  Value laneBase;
+};
+
+} // namespace attn::gpu
+
+#endif // ATTN_LIB_CONVERSION_TILEGPUTONVVM_MATRIXACCESS_H

@@ -1,0 +1,331 @@
+//===- Memory.cpp - Fragments and vectors in shared memory ----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "MatrixAccess.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace attn;
+using namespace attn::gpu;
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerSlice(SmemSliceOp op) {
+  SmemType tile = op.getTile().getType();
+  Value row = scalar(op.getRow()), col = scalar(op.getCol());
+  if (tile.getTransposed())
+    std::swap(row, col);
+  Value base = scalar(op.getTile());
+  int64_t swizzle = tile.getSwizzle();
+  if (!swizzle) {
+    set(op.getResult(), {e.add(base, e.mul(row, tile.getRowBytes()))});
+    return success();
+  }
+  if (tile.getBoxes() > 1) {
+    int64_t boxRows = tile.getBoxRows();
+    base =
+        e.add(base, e.mul(e.udiv(row, boxRows), boxRows * tile.getRowBytes()));
+    row = e.urem(row, boxRows);
+  }
+  int64_t panelCols =
+      swizzle * 8 / tile.getElementType().getIntOrFloatBitWidth();
+  base = e.add(base, e.mul(row, swizzle));
+  base = e.add(base, e.mul(e.udiv(col, panelCols), tile.getPitch() * swizzle));
+  set(op.getResult(), {base});
+  return success();
+}
+
+LogicalResult KernelLowering::lowerClearRows(SmemClearRowsOp op) {
+  SmemType tile = op.getTile().getType();
+  TileForm form(tile);
+  if (form.rowBytes % 16)
+    return unsupported(op, "rows of a multiple of 16 bytes, but got " +
+                               Twine(form.rowBytes));
+  // Every chunk of a row is cleared, so their order does not matter. Chunks of
+  // the tile are dealt out to the threads of the member.
+  bool isGroup = role.scope == Scope::Warpgroup;
+  if (isGroup)
+    return unsupported(op, "a role of warps; a warpgroup has no barrier of its "
+                           "own to order the zeros");
+  int64_t members = TargetInfo::warpThreads;
+  Value self = lane, from = scalar(op.getRow()), base = scalar(op.getTile());
+  int64_t panels = tile.getRowBytes() / form.rowBytes;
+  int64_t perPanel = tile.getStoredRows() * form.chunks;
+  for (int64_t panel = 0; panel < panels; ++panel)
+    for (int64_t at = 0; at < perPanel; at += members) {
+      Value index = e.add(self, at);
+      Value dead =
+          e.icmp(LLVM::ICmpPredicate::sge, e.udiv(index, form.chunks), from);
+      if (at + members > perPanel)
+        dead = e.and_(dead, e.lt(index, e.c32(perPanel)));
+      Value address =
+          e.add(e.add(base, panel * form.panelBytes), e.shl(index, 4));
+      e.assembly("@$1 st.shared::cta.v4.b32 [$0], {$2, $2, $2, $2};",
+                 "r,b,r,~{memory}", {address, dead, e.c32(0)});
+    }
+  fenceProxy();
+  syncWarp();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+static StringRef matrixCount(int64_t count) {
+  return count == 4 ? "x4" : count == 2 ? "x2" : "x1";
+}
+
+/// "{$a, $b, ...}" of `count` operands from `first` on.
+static std::string operandList(int64_t first, int64_t count) {
+  std::string text = "{";
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+/// Loads `count` matrices at the lanes' addresses.
+static Values loadMatrices(Emitter &e, Value address, int64_t count,
+                           bool transposing) {
+  std::string constraints;
+  for (int64_t i = 0; i < count; ++i)
+    constraints += "=r,";
+  SmallVector<Type> types(count, e.i32);
+  return e.assembly("ldmatrix.sync.aligned.m8n8." + matrixCount(count) +
+                        (transposing ? ".trans" : "") + ".shared::cta.b16 " +
+                        operandList(0, count) + ", [$" + Twine(count) + "];",
+                    constraints + "r", {address}, types);
+}
+
+OperandLoader::OperandLoader(Emitter &e, const RoleContext &role, Value lane,
+                             SmemType tile, Value base, Layout layout,
+                             Scope scope)
+    : e(e), isA(layout == Layout::A),
+      // Matrices hold rows along K; stored along the other axis, they are
+      // transposed on their way.
+      transposing(isA == tile.getTransposed()), blockRows(blockRowsOf(scope)) {
+  Value low = e.and_(e.lshr(lane, 3), 1), high = e.lshr(lane, 4);
+  // a: rows by the low bit, k by the high one; b: k by the low bit, columns by
+  // the high one.
+  Value k = isA ? high : low, other = isA ? low : high;
+  Value warpRows, warpChunks;
+  if (isA && scope == Scope::Warpgroup) {
+    if (transposing)
+      warpChunks = e.shl(role.warpInMember, 1);
+    else
+      warpRows = e.shl(role.warpInMember, 4);
+  }
+  access.emplace(e, tile, base, lane, transposing ? k : other,
+                 transposing ? other : k, warpRows, warpChunks);
+}
+
+Values OperandLoader::load(int64_t block, int64_t step, int64_t count) const {
+  int64_t k = step * 2, other = isA ? block * (blockRows / 8) : block;
+  Value address =
+      transposing ? access->address(k, other) : access->address(other, k);
+  return loadMatrices(e, address, count, transposing);
+}
+
+LogicalResult KernelLowering::lowerFragLoad(FragLoadOp op) {
+  FragType frag = op.getResult().getType();
+  SmemType tile = op.getTile().getType();
+  if (tile.getBoxes() != 1)
+    return unsupported(op, "a tile of one box; take a slice");
+  OperandLoader loader(e, role, lane, tile, scalar(op.getTile()),
+                       frag.getLayout(), frag.getScope());
+  Values registers;
+  if (frag.getLayout() == Layout::A) {
+    FragShape shape(frag);
+    for (int64_t block = 0; block < shape.blocks; ++block)
+      for (int64_t step = 0; step < frag.getCols() / 16; ++step)
+        llvm::append_range(registers, loader.load(block, step, 4));
+    set(op.getResult(), std::move(registers));
+    return success();
+  }
+  int64_t steps = frag.getRows() / 16, blocks = frag.getCols() / 8;
+  registers.resize(steps * blocks * 2);
+  for (int64_t block = 0; block < blocks; block += 2)
+    for (int64_t step = 0; step < steps; ++step) {
+      int64_t count = std::min<int64_t>(2, blocks - block) * 2;
+      Values loaded = loader.load(block, step, count);
+      for (int64_t i = 0; i < count; ++i)
+        registers[((block + i / 2) * steps + step) * 2 + i % 2] = loaded[i];
+    }
+  set(op.getResult(), std::move(registers));
+  return success();
+}
+
+LogicalResult KernelLowering::storeFragment(Operation *op, FragType frag,
+                                            const Values &registers,
+                                            SmemType tile, Value base,
+                                            bool transposed) {
+  FragShape shape(frag);
+  int64_t colBlocks = shape.colBlocks;
+  // Matrix i of four: rows 8 (i % 2) on, columns 8 (i / 2) on.
+  Value low = e.and_(e.lshr(lane, 3), 1), high = e.lshr(lane, 4);
+  Value warpRows = e.shl(role.warpInMember, 4);
+  Value warpChunks = e.shl(role.warpInMember, 1);
+  bool isGroup = frag.getScope() == Scope::Warpgroup;
+  if (!target.hasMatrixStore) {
+    if (transposed)
+      return unsupported(op, "a store that is not transposed on " +
+                                 Twine(target.name));
+    // Two neighbours at a time, row lane / 4.
+    TileForm form(tile);
+    Value row = e.lshr(lane, 2), pair = e.shl(e.and_(lane, 3), 2);
+    Value exchange = form.swizzle == 128  ? row
+                     : form.swizzle == 64 ? e.lshr(row, 1)
+                     : form.swizzle == 32 ? e.lshr(row, 2)
+                                          : e.c32(0);
+    Value rowBase = e.add(base, e.mul(e.add(row, warpRows), form.rowBytes));
+    rowBase = e.add(rowBase, pair);
+    Value swizzled = e.shl(exchange, 4);
+    for (int64_t i = 0, n = registers.size(); i < n; ++i) {
+      int64_t block = i / (colBlocks * 2), col = i / 2 % colBlocks;
+      int64_t offset = (block * shape.blockRows + i % 2 * 8) * form.rowBytes;
+      Value chunk = e.c32(col * 16);
+      if (form.swizzle) {
+        offset += col / form.chunks * form.panelBytes;
+        chunk = e.xor_(swizzled, e.c32(col % form.chunks * 16));
+      }
+      e.assembly("st.shared::cta.b32 [$0], $1;", "r,r,~{memory}",
+                 {e.add(e.add(rowBase, chunk), offset), registers[i]});
+    }
+    return success();
+  }
+  MatrixAccess access(e, tile, base, lane, transposed ? high : low,
+                      transposed ? low : high,
+                      isGroup && !transposed ? warpRows : Value(),
+                      isGroup && transposed ? warpChunks : Value());
+  for (int64_t block = 0; block < shape.blocks; ++block)
+    for (int64_t col = 0; col < colBlocks; col += 2) {
+      int64_t count = std::min<int64_t>(2, colBlocks - col) * 2;
+      int64_t rowBlock = block * shape.blockRows / 8;
+      Values inputs = {transposed ? access.address(col, rowBlock)
+                                  : access.address(rowBlock, col)};
+      int64_t first = (block * colBlocks + col) * 2;
+      std::string constraints = "r";
+      for (int64_t i = 0; i < count; ++i) {
+        inputs.push_back(registers[first + i]);
+        constraints += ",r";
+      }
+      e.assembly("stmatrix.sync.aligned.m8n8." + matrixCount(count) +
+                     (transposed ? ".trans" : "") + ".shared::cta.b16 [$0], " +
+                     operandList(1, count) + ";",
+                 constraints + ",~{memory}", inputs);
+    }
+  return success();
+}
+
+LogicalResult KernelLowering::lowerFragStore(FragStoreOp op) {
+  FragType frag = op.getValue().getType();
+  SmemType tile = op.getTile().getType();
+  Values registers = of(op.getValue());
+  Value base = scalar(op.getTile());
+  bool isWide = frag.getElementType().isF32();
+  std::string kind = isWide ? "f" : "r";
+  if (op.getFragmentOrder()) {
+    // Four registers (16 bytes) of every thread, then the next four.
+    bool isGroup = frag.getScope() == Scope::Warpgroup;
+    int64_t members =
+        isGroup ? TargetInfo::warpgroupThreads : TargetInfo::warpThreads;
+    Value self = isGroup ? e.and_(thread, members - 1) : lane;
+    int64_t width = std::min<int64_t>(4, registers.size());
+    Value mine = e.add(base, e.mul(self, width * 4));
+    for (int64_t i = 0, n = registers.size(); i < n; i += width) {
+      Values inputs = {e.add(mine, i * 4 * members)};
+      std::string constraints = "r";
+      for (int64_t j = 0; j < width; ++j) {
+        inputs.push_back(registers[i + j]);
+        constraints += "," + kind;
+      }
+      e.assembly("st.shared::cta.v" + Twine(width) + ".b32 [$0], " +
+                     operandList(1, width) + ";",
+                 constraints + ",~{memory}", inputs);
+    }
+    return success();
+  }
+  if (tile.getBoxes() != 1)
+    return unsupported(op, "a tile of one box; take a slice");
+  if (!isWide)
+    return storeFragment(op, frag, registers, tile, base, tile.getTransposed());
+  // Two f32 of a row at a time: half a chunk.
+  FragShape shape(frag);
+  TileForm form(tile);
+  Value row = e.lshr(lane, 2);
+  Value exchange = form.swizzle == 128  ? row
+                   : form.swizzle == 64 ? e.lshr(row, 1)
+                   : form.swizzle == 32 ? e.lshr(row, 2)
+                                        : e.c32(0);
+  Value rowBase = e.add(base, e.mul(role.row, form.rowBytes));
+  Value half = e.shl(e.and_(lane, 1), 3);
+  Value chunkBit = e.and_(e.lshr(lane, 1), 1);
+  Value swizzled = e.add(e.shl(e.xor_(exchange, chunkBit), 4), half);
+  for (int64_t i = 0, n = registers.size(); i < n; i += 2) {
+    int64_t block = i / (shape.colBlocks * 4), col = i / 4 % shape.colBlocks;
+    int64_t offset = (block * shape.blockRows + i / 2 % 2 * 8) * form.rowBytes;
+    int64_t chunk = col * 2;
+    Value within = swizzled;
+    if (form.swizzle) {
+      offset += chunk / form.chunks * form.panelBytes;
+      within = e.xor_(swizzled, e.c32(chunk % form.chunks * 16));
+    } else {
+      offset += chunk * 16;
+    }
+    e.assembly("st.shared::cta.v2.f32 [$0], {$1, $2};", "r,f,f,~{memory}",
+               {e.add(e.add(rowBase, within), offset), registers[i],
+                registers[i + 1]});
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::lowerVecLoad(VecLoadOp op) {
+  VecType vec = op.getResult().getType();
+  SmemType tile = op.getTile().getType();
+  Value base = scalar(op.getTile());
+  Type element = vec.getElementType();
+  if (element.isSignlessInteger(1))
+    return unsupported(op, "a vector of f32 or i32, but got i1");
+  std::string out = element.isF32() ? "=f," : "=r,";
+  auto load = [&](Value address, int64_t count) {
+    std::string constraints;
+    for (int64_t i = 0; i < count; ++i)
+      constraints += out;
+    SmallVector<Type> types(count, element);
+    return e.assembly("ld.shared::cta." +
+                          (count > 1 ? "v" + Twine(count) + "." : Twine("")) +
+                          "b32 " + (count > 1 ? operandList(0, count) : "$0") +
+                          ", [$" + Twine(count) + "];",
+                      constraints + "r,~{memory}", {address}, types);
+  };
+  if (tile.getSwizzle())
+    return unsupported(op, "a tile without swizzle");
+  Values registers;
+  if (vec.getAxis() == Axis::Row) {
+    Value mine = e.add(base, e.shl(role.row, 2));
+    for (int64_t i = 0, n = registerCount(vec); i < n; ++i)
+      llvm::append_range(
+          registers,
+          load(e.add(mine,
+                     (i / 2 * blockRowsOf(vec.getScope()) + i % 2 * 8) * 4),
+               1));
+  } else if (op.getPermuted()) {
+    // Of each 16 columns, a lane's four follow each other.
+    Value mine = e.add(base, e.shl(e.and_(lane, 3), 4));
+    for (int64_t i = 0, n = vec.getSize(); i < n; i += 16)
+      llvm::append_range(registers, load(e.add(mine, i * 4), 4));
+  } else {
+    Value mine = e.add(base, e.shl(role.col, 2));
+    for (int64_t i = 0, n = vec.getSize(); i < n; i += 8)
+      llvm::append_range(registers, load(e.add(mine, i * 4), 2));
+  }
+  set(op.getResult(), std::move(registers));
+  return success();
+}

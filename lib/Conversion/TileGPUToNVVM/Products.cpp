@@ -1,0 +1,177 @@
+//===- Products.cpp - Matrix products -------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One piece of assembly for each product: fence, all steps along K, commit.
+// Nothing can come between, and accumulators never take another register.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "MatrixDescriptor.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace attn;
+using namespace attn::gpu;
+
+static std::string registerList(int64_t first, int64_t count) {
+  std::string text = "{";
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ",$" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+/// The descriptor of a tile at a run-time address.
+static Value descriptorAt(Emitter &e, const MatrixDescriptor &descriptor,
+                          Value address) {
+  Value low = e.zext64(e.lshr(address, 4));
+  return e.or_(low, e.c64(descriptor.getBits()));
+}
+
+LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
+  TokenType token = op.getToken().getType();
+  FragType accType = token.getFragType();
+  FragShape shape(accType);
+  int64_t perBlock = shape.colBlocks * 4, numAcc = shape.elements();
+  SmemType b = op.getB().getType();
+  auto aTile = dyn_cast<SmemType>(op.getA().getType());
+  for (SmemType tile : {aTile, b})
+    if (tile && !tile.getSwizzle())
+      return unsupported(op, "operands in swizzled tiles");
+  int64_t depth = b.getRows(), steps = depth / MmaShape::warpgroup().k;
+  StringRef name = b.getElementType().isBF16() ? "bf16" : "f16";
+  MatrixDescriptor right(b, /*kIsRow=*/true);
+  std::string text = "{\n.reg .b64 da, db;\n.reg .pred p;\n";
+  text += op.getAcc() ? "setp.ne.b32 p, 1, 0;\n" : "setp.ne.b32 p, 0, 0;\n";
+  text += "wgmma.fence.sync.aligned;\n";
+  // Operands: accumulators, then a (registers or a descriptor), then b, then
+  // the values that accumulators start from.
+  Values inputs;
+  std::string constraints;
+  bool startsFromZero = !op.getAcc();
+  for (int64_t i = 0; i < numAcc; ++i)
+    constraints += startsFromZero && !aTile ? "=&f," : "=f,";
+  std::optional<MatrixDescriptor> left;
+  if (aTile) {
+    left.emplace(aTile, /*kIsRow=*/false);
+    inputs.push_back(descriptorAt(e, *left, scalar(op.getA())));
+    constraints += "l,";
+  } else {
+    inputs = of(op.getA());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      constraints += "r,";
+  }
+  int64_t bOperand = numAcc + inputs.size();
+  inputs.push_back(descriptorAt(e, right, scalar(op.getB())));
+  constraints += "l";
+  std::string instruction = "wgmma.mma_async.sync.aligned.m64n" +
+                            std::to_string(accType.getCols()) + "k16.f32." +
+                            name.str() + "." + name.str();
+  for (int64_t block = 0; block < shape.blocks; ++block)
+    for (int64_t step = 0; step < steps; ++step) {
+      text += "add.s64 db, $" + std::to_string(bOperand) + ", " +
+              std::to_string(right.stepOffset(step) / 16) + ";\n";
+      if (startsFromZero && step == (block ? 0 : 1) && steps > 1)
+        text += step ? "setp.ne.b32 p, 1, 0;\n" : "setp.ne.b32 p, 0, 0;\n";
+      else if (startsFromZero && block && step == 1)
+        text += "setp.ne.b32 p, 1, 0;\n";
+      std::string a = "da";
+      if (aTile)
+        text += "add.s64 da, $" + std::to_string(numAcc) + ", " +
+                std::to_string((left->stepOffset(step) +
+                                left->blockOffset(block * shape.blockRows)) /
+                               16) +
+                ";\n";
+      else
+        a = registerList(numAcc + (block * steps + step) * 4, 4);
+      text += instruction + " " + registerList(block * perBlock, perBlock) +
+              ", " + a + ", db, p, 1, 1";
+      if (aTile)
+        text += left->isTransposed() ? ", 1" : ", 0";
+      text += right.isTransposed() ? ", 1;\n" : ", 0;\n";
+    }
+  text += "wgmma.commit_group.sync.aligned;\n}";
+  if (op.getAcc()) {
+    llvm::append_range(inputs, of(op.getAcc()));
+    for (int64_t i = 0; i < numAcc; ++i)
+      constraints += "," + std::to_string(i);
+  }
+  SmallVector<Type> types(numAcc, e.f32);
+  set(op.getToken(), e.assembly(text, constraints, inputs, types));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerMmaWait(MmaWaitOp op) {
+  // The accumulators go through the wait: no use of them can come before it.
+  Values inputs = flat(op.getTokens());
+  std::string constraints;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    constraints += "=f,";
+  for (size_t i = 0; i < inputs.size(); ++i)
+    constraints += (i ? "," : "") + std::to_string(i);
+  SmallVector<Type> types(inputs.size(), e.f32);
+  Values results = e.assembly("wgmma.wait_group.sync.aligned " +
+                                  Twine(op.getPending()) + ";",
+                              constraints, inputs, types);
+  setAll(op.getAccs(), results);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerMmaSync(MmaSyncOp op) {
+  FragShape shape(op.getAcc().getType());
+  Values acc = of(op.getAcc());
+  auto aTile = dyn_cast<SmemType>(op.getA().getType());
+  auto bTile = dyn_cast<SmemType>(op.getB().getType());
+  int64_t depth =
+      aTile ? aTile.getCols() : cast<FragType>(op.getA().getType()).getCols();
+  Type element = aTile ? aTile.getElementType()
+                       : cast<FragType>(op.getA().getType()).getElementType();
+  std::string name = element.isBF16() ? "bf16" : "f16";
+  int64_t steps = depth / MmaShape::warp().k;
+  std::optional<OperandLoader> a, b;
+  if (aTile)
+    a.emplace(e, role, lane, aTile, scalar(op.getA()), Layout::A, Scope::Warp);
+  if (bTile)
+    b.emplace(e, role, lane, bTile, scalar(op.getB()), Layout::B, Scope::Warp);
+  Values aAll = aTile ? Values() : of(op.getA());
+  Values bAll = bTile ? Values() : of(op.getB());
+  std::string text = "mma.sync.aligned.m16n8k16.row.col.f32." + name + "." +
+                     name +
+                     ".f32 {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, "
+                     "{$10,$11,$12,$13};";
+  SmallVector<Type> types(4, e.f32);
+  for (int64_t step = 0; step < steps; ++step) {
+    SmallVector<Values> lefts;
+    for (int64_t block = 0; block < shape.blocks; ++block) {
+      auto at = aAll.begin() + (block * steps + step) * 4;
+      lefts.push_back(aTile ? a->load(block, step, 4) : Values(at, at + 4));
+    }
+    for (int64_t col = 0; col < shape.colBlocks; col += 2) {
+      int64_t width = std::min<int64_t>(2, shape.colBlocks - col);
+      Values rights;
+      if (bTile)
+        rights = b->load(col, step, width * 2);
+      else
+        for (int64_t i = 0; i < width * 2; ++i)
+          rights.push_back(bAll[((col + i / 2) * steps + step) * 2 + i % 2]);
+      for (int64_t i = 0; i < width; ++i)
+        for (int64_t block = 0; block < shape.blocks; ++block) {
+          int64_t first = (block * shape.colBlocks + col + i) * 4;
+          Values inputs = lefts[block];
+          inputs.append({rights[2 * i], rights[2 * i + 1]});
+          for (int64_t j = 0; j < 4; ++j)
+            inputs.push_back(acc[first + j]);
+          Values sums =
+              e.assembly(text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", inputs, types,
+                         /*isVolatile=*/false);
+          llvm::copy(sums, acc.begin() + first);
+        }
+    }
+  }
+  set(op.getResult(), std::move(acc));
+  return success();
+}

@@ -1,0 +1,321 @@
+//===- Registers.cpp - Elementwise functions and reductions ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace attn;
+using namespace attn::gpu;
+
+//===----------------------------------------------------------------------===//
+// Fill and convert
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerFill(FragFillOp op) {
+  Type type = op.getResult().getType();
+  Value value = scalar(op.getValue());
+  auto frag = dyn_cast<FragType>(type);
+  if (frag && !frag.getElementType().isF32()) {
+    Value wide = e.widen(value);
+    value = e.pack(wide, wide, frag.getElementType());
+  }
+  set(op.getResult(), Values(registerCount(type), value));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerConvert(FragConvertOp op) {
+  Values from = of(op.getValue());
+  FragType type = op.getResult().getType();
+  Type element = type.getElementType();
+  Values packed;
+  for (size_t i = 0; i < from.size(); i += 2)
+    packed.push_back(e.pack(from[i], from[i + 1], element));
+  if (type.getLayout() != Layout::B) {
+    set(op.getResult(), std::move(packed));
+    return success();
+  }
+  // Rows become K: the registers of 8x8 blocks are exchanged between lanes.
+  FragShape shape(op.getValue().getType());
+  Values registers(packed.size());
+  for (int64_t i = 0, n = packed.size(); i < n; ++i) {
+    int64_t block = i / (shape.colBlocks * 2), col = i / 2 % shape.colBlocks;
+    registers[(col * shape.blocks + block) * 2 + i % 2] =
+        e.assembly("movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
+                   {packed[i]}, e.i32)
+            .front();
+  }
+  set(op.getResult(), std::move(registers));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Map
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::evaluate(Block &body, ArrayRef<Value> arguments,
+                                       SmallVectorImpl<Value> &results) {
+  for (auto [argument, value] : llvm::zip_equal(body.getArguments(), arguments))
+    set(argument, {value});
+  if (failed(lowerBlock(body)))
+    return failure();
+  results.clear();
+  for (Value value : body.getTerminator()->getOperands())
+    results.push_back(scalar(value));
+  return success();
+}
+
+Value KernelLowering::rowIndex(Scope scope, int64_t rowKey) {
+  return e.add(role.row, rowKey / 2 * blockRowsOf(scope) + rowKey % 2 * 8);
+}
+
+Value KernelLowering::colIndex(int64_t colKey) {
+  return e.add(role.col, colKey / 2 * 8 + colKey % 2);
+}
+
+namespace {
+
+/// What a value of a map's body depends on.
+enum Dependence : unsigned { OnNothing = 0, OnRow = 1, OnCol = 2, OnBoth = 3 };
+
+} // namespace
+
+static unsigned dependenceOf(Operation *op,
+                             const DenseMap<Value, unsigned> &known) {
+  unsigned result = OnNothing;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (auto it = known.find(operand); it != known.end())
+        result |= it->second;
+  });
+  // A region may branch: its values hold in their own block alone.
+  return op->getNumRegions() ? unsigned(OnBoth) : result;
+}
+
+LogicalResult KernelLowering::lowerMap(MapOp op) {
+  Block &body = op.getBody().front();
+  FragType shapeType;
+  VecType vector;
+  for (Type type :
+       llvm::concat<Type>(llvm::to_vector(op.getInputs().getTypes()),
+                          llvm::to_vector(op.getResultTypes()))) {
+    if (auto frag = dyn_cast<FragType>(type))
+      shapeType = frag;
+    if (auto vec = dyn_cast<VecType>(type))
+      vector = vec;
+  }
+  // Elements of this thread: each has a row key and a column key.
+  SmallVector<std::pair<int64_t, int64_t>> elements;
+  Scope scope = shapeType ? shapeType.getScope() : vector.getScope();
+  if (shapeType) {
+    FragShape shape(shapeType);
+    for (int64_t i = 0; i < shape.elements(); ++i)
+      elements.push_back({shape.rowKey(i), shape.colKey(i)});
+  } else {
+    for (int64_t i = 0, n = registerCount(vector); i < n; ++i)
+      elements.push_back(vector.getAxis() == Axis::Row
+                             ? std::pair{i, int64_t(0)}
+                             : std::pair{int64_t(0), i});
+  }
+
+  DenseMap<Value, unsigned> dependence;
+  dependence[body.getArgument(0)] = OnRow;
+  dependence[body.getArgument(1)] = OnCol;
+  if (!shapeType)
+    // The position along the other axis is 0.
+    dependence[body.getArgument(vector.getAxis() == Axis::Row ? 1 : 0)] =
+        OnNothing;
+  SmallVector<Values> inputs;
+  for (auto [input, argument] :
+       llvm::zip_equal(op.getInputs(), body.getArguments().drop_front(2))) {
+    inputs.push_back(of(input));
+    auto vec = dyn_cast<VecType>(input.getType());
+    dependence[argument] = !vec                         ? OnBoth
+                           : vec.getAxis() == Axis::Row ? OnRow
+                                                        : OnCol;
+  }
+  SmallVector<unsigned> kinds;
+  auto operations =
+      llvm::to_vector(llvm::make_pointer_range(body.without_terminator()));
+  for (Operation *inner : operations) {
+    kinds.push_back(dependenceOf(inner, dependence));
+    for (Value result : inner->getResults())
+      dependence[result] = kinds.back();
+  }
+
+  // Values that depend on the row or the column alone are made once for each.
+  DenseMap<std::pair<int64_t, Value>, Value> byRow, byCol;
+  DenseMap<Value, Value> always;
+  SmallVector<Value> rowIndices, colIndices;
+  auto indexAt = [&](SmallVector<Value> &cache, int64_t key, auto make) {
+    if (int64_t(cache.size()) <= key)
+      cache.resize(key + 1);
+    if (!cache[key])
+      cache[key] = make();
+    return cache[key];
+  };
+  bool usesRow = !body.getArgument(0).use_empty();
+  bool usesCol = !body.getArgument(1).use_empty();
+  SmallVector<Values> outputs(op.getNumResults());
+  for (auto [index, element] : llvm::enumerate(elements)) {
+    int64_t rowKey = element.first, colKey = element.second;
+    bool hasRow = shapeType || vector.getAxis() == Axis::Row;
+    bool hasCol = shapeType || vector.getAxis() == Axis::Col;
+    if (usesRow)
+      set(body.getArgument(0),
+          {hasRow ? indexAt(rowIndices, rowKey,
+                            [&, r = rowKey] { return rowIndex(scope, r); })
+                  : e.c32(0)});
+    if (usesCol)
+      set(body.getArgument(1),
+          {hasCol ? indexAt(colIndices, colKey,
+                            [&, c = colKey] { return colIndex(c); })
+                  : e.c32(0)});
+    for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+      Value argument = body.getArgument(2 + i);
+      if (auto vec = dyn_cast<VecType>(input.getType())) {
+        set(argument,
+            {inputs[i][vec.getAxis() == Axis::Row ? rowKey : colKey]});
+        continue;
+      }
+      auto frag = cast<FragType>(input.getType());
+      if (frag.getElementType().isF32())
+        set(argument, {inputs[i][index]});
+      else
+        set(argument,
+            {e.unpack(inputs[i][index / 2], index % 2, frag.getElementType())});
+    }
+    for (size_t o = 0; o < operations.size(); ++o) {
+      Operation *inner = operations[o];
+      unsigned kind = kinds[o];
+      auto cached = [&](Value result) -> Value & {
+        if (kind == OnRow)
+          return byRow[{rowKey, result}];
+        if (kind == OnCol)
+          return byCol[{colKey, result}];
+        return always[result];
+      };
+      if (kind != OnBoth && inner->getNumResults() &&
+          cached(inner->getResult(0))) {
+        for (Value result : inner->getResults())
+          set(result, {cached(result)});
+        continue;
+      }
+      if (failed(lowerOp(inner)))
+        return failure();
+      if (kind != OnBoth)
+        for (Value result : inner->getResults())
+          cached(result) = scalar(result);
+    }
+    for (auto [output, yielded] :
+         llvm::zip_equal(outputs, body.getTerminator()->getOperands()))
+      output.push_back(scalar(yielded));
+  }
+  e.loc = op.getLoc();
+  for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs)) {
+    auto frag = dyn_cast<FragType>(result.getType());
+    if (!frag || frag.getElementType().isF32()) {
+      set(result, output);
+      continue;
+    }
+    Values packed;
+    for (size_t i = 0; i < output.size(); i += 2)
+      packed.push_back(e.pack(e.widen(output[i]), e.widen(output[i + 1]),
+                              frag.getElementType()));
+    set(result, std::move(packed));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reduce
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
+  Block &body = op.getBody().front();
+  int64_t n = op.getInputs().size();
+  auto vec = cast<VecType>(op.getResult(0).getType());
+  bool byRow = vec.getAxis() == Axis::Row;
+  using State = SmallVector<Value, 2>;
+  auto combine = [&](State &x, const State &y) -> LogicalResult {
+    SmallVector<Value> arguments(x.begin(), x.end()), results;
+    arguments.append(y.begin(), y.end());
+    if (failed(evaluate(body, arguments, results)))
+      return failure();
+    x.assign(results.begin(), results.end());
+    return success();
+  };
+  SmallVector<Values> inputs;
+  for (Value input : op.getInputs())
+    inputs.push_back(of(input));
+  int64_t keys = registerCount(vec);
+  SmallVector<State> states(keys);
+  if (isa<VecType>(op.getInputs()[0].getType())) {
+    for (int64_t key = 0; key < keys; ++key)
+      for (Values &input : inputs)
+        states[key].push_back(input[key]);
+  } else {
+    // Independent chains, then a tree: the latency of one chain would show.
+    constexpr size_t numChains = 4;
+    FragShape shape(cast<FragType>(op.getInputs()[0].getType()));
+    SmallVector<SmallVector<State>> members(keys);
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      State state;
+      for (auto [index, input] : llvm::enumerate(inputs)) {
+        auto frag = cast<FragType>(op.getInputs()[index].getType());
+        state.push_back(
+            frag.getElementType().isF32()
+                ? input[i]
+                : e.unpack(input[i / 2], i % 2, frag.getElementType()));
+      }
+      members[byRow ? shape.rowKey(i) : shape.colKey(i)].push_back(state);
+    }
+    for (int64_t key = 0; key < keys; ++key) {
+      SmallVector<State> &all = members[key];
+      size_t chains = std::min(numChains, all.size());
+      for (size_t i = chains; i < all.size(); ++i)
+        if (failed(combine(all[i % chains], all[i])))
+          return failure();
+      for (size_t step = 1; step < chains; step *= 2)
+        for (size_t i = 0; i + step < chains; i += 2 * step)
+          if (failed(combine(all[i], all[i + step])))
+            return failure();
+      states[key] = all.front();
+    }
+  }
+  if (!vec.getPartial()) {
+    // Columns of a row are in the 4 lanes of a quad; rows of a column in the
+    // 8 lanes at the same place of their quads, and in the other warps.
+    if (!byRow && vec.getScope() == Scope::Warpgroup)
+      return unsupported(op, "a row vector, a partial vector or the scope of "
+                             "a warp; the rows of a column lie in four warps");
+    SmallVector<int64_t, 3> masks = {1, 2};
+    if (!byRow)
+      masks = {4, 8, 16};
+    for (int64_t mask : masks)
+      for (State &state : states) {
+        State other;
+        for (Value value : state)
+          other.push_back(e.shuffleXor(value, mask));
+        if (failed(combine(state, other)))
+          return failure();
+      }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    Values results;
+    for (State &state : states)
+      results.push_back(state[i]);
+    set(op.getResult(i), std::move(results));
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
+  return unsupported(op, "states merged by other operations, but got '" +
+                             stringifyMergeScope(op.getScope()) +
+                             "'; this conversion has no form for it");
+}

@@ -1,0 +1,371 @@
+//===- Rings.cpp - Rings, barriers and copies -----------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace attn;
+using namespace attn::gpu;
+
+//===----------------------------------------------------------------------===//
+// Memory barriers
+//===----------------------------------------------------------------------===//
+
+Value KernelLowering::slotAddress(int64_t offset, int64_t bytes, Value slot) {
+  return e.add(address(offset), e.mul(slot, bytes));
+}
+
+Value KernelLowering::slotOf(const RingLayout &ring, Value counter) {
+  return e.urem(counter, ring.type.getStages());
+}
+
+Value KernelLowering::phaseOf(const RingLayout &ring, Value counter) {
+  return e.and_(e.udiv(counter, ring.type.getStages()), 1);
+}
+
+void KernelLowering::waitBarrier(Value barrier, Value phase) {
+  // From sm_90 on the wait itself suspends the thread for a while.
+  if (target.hasTensorCopy) {
+    e.assembly("{\n.reg .pred P1;\nLAB_WAIT:\n"
+               "mbarrier.try_wait.parity.shared::cta.b64 P1, [$0], $1, "
+               "0x989680;\n@P1 bra.uni DONE;\nbra.uni LAB_WAIT;\nDONE:\n}",
+               "r,r,~{memory}", {barrier, phase});
+    return;
+  }
+  e.assembly("{\n.reg .pred P1;\nLAB_WAIT:\n"
+             "mbarrier.test_wait.parity.shared::cta.b64 P1, [$0], $1;\n"
+             "@P1 bra.uni DONE;\nbra.uni LAB_WAIT;\nDONE:\n}",
+             "r,r,~{memory}", {barrier, phase});
+}
+
+void KernelLowering::arrive(Value barrier, Value predicate) {
+  // Before sm_90 the result cannot be dropped.
+  e.assembly(target.hasTensorCopy
+                 ? "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];"
+                 : "{\n.reg .b64 s;\n"
+                   "@$1 mbarrier.arrive.shared::cta.b64 s, [$0];\n}",
+             "r,b,~{memory}", {barrier, predicate});
+}
+
+/// Orders this thread's accesses to shared memory before later copies and
+/// products, which reach it by another way.
+void KernelLowering::fenceProxy() {
+  if (target.hasTensorCopy)
+    e.assembly("fence.proxy.async.shared::cta;", "~{memory}", {});
+}
+
+void KernelLowering::syncWarp() {
+  e.assembly("bar.warp.sync 0xffffffff;", "~{memory}", {});
+}
+
+//===----------------------------------------------------------------------===//
+// Slots
+//===----------------------------------------------------------------------===//
+
+static LogicalResult noRing(Operation *op) {
+  return op->emitOpError("expected a ring made in this kernel by "
+                         "tile_gpu.ring.create");
+}
+
+void KernelLowering::setTiles(ValueRange tiles, const RingLayout &ring,
+                              Value slot) {
+  for (auto [index, tile] : llvm::enumerate(tiles))
+    set(tile, {slotAddress(ring.offsets[index], ring.strides[index], slot)});
+}
+
+LogicalResult KernelLowering::lowerAcquire(RingAcquireOp op) {
+  const RingLayout *ring = layout.ring(op.getRing());
+  if (!ring)
+    return noRing(op);
+  Value counter = scalar(op.getCounter()), slot = slotOf(*ring, counter);
+  // The first uses find the barrier in the phase before its first one.
+  if (ring->empty >= 0)
+    waitBarrier(slotAddress(ring->empty, 8, slot),
+                e.xor_(phaseOf(*ring, counter), e.c32(1)));
+  Value full = slotAddress(ring->full, 8, slot);
+  if (ring->fill == Fill::Tma) {
+    int64_t bytes = 0;
+    for (SmemType tile : ring->type.getTiles())
+      bytes += tile.getBytes();
+    e.assembly("@$2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+               "r,r,b,~{memory}", {full, e.c32(bytes), role.elected});
+  }
+  setTiles(op.getTiles(), *ring, slot);
+  for (Value tile : op.getTiles())
+    slotBarriers[tile] = full;
+  return success();
+}
+
+LogicalResult KernelLowering::lowerWait(RingWaitOp op) {
+  const RingLayout *ring = layout.ring(op.getRing());
+  if (!ring)
+    return noRing(op);
+  Value counter = scalar(op.getCounter()), slot = slotOf(*ring, counter);
+  waitBarrier(slotAddress(ring->full, 8, slot), phaseOf(*ring, counter));
+  // A product of a warpgroup does not see what other threads' copies wrote
+  // without this.
+  if (ring->fill == Fill::CpAsync && role.scope == Scope::Warpgroup)
+    fenceProxy();
+  setTiles(op.getTiles(), *ring, slot);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerView(RingViewSlotOp op) {
+  const RingLayout *ring = layout.ring(op.getRing());
+  if (!ring)
+    return noRing(op);
+  setTiles(op.getTiles(), *ring, slotOf(*ring, scalar(op.getCounter())));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerRelease(RingReleaseOp op) {
+  const RingLayout *ring = layout.ring(op.getRing());
+  if (!ring)
+    return noRing(op);
+  Value slot = slotOf(*ring, scalar(op.getCounter()));
+  Value barrier = slotAddress(ring->empty, 8, slot);
+  if (!op.getAfter().empty()) {
+    // The address is made to depend on one register of each instruction that
+    // read the slot: the grid has one dimension, so the block's z is 0, which
+    // the assembler cannot know.
+    Value all;
+    for (Value value : op.getAfter()) {
+      Values registers = of(value);
+      int64_t step = 1;
+      if (auto frag = dyn_cast<FragType>(value.getType()))
+        if (frag.getLayout() != Layout::B)
+          step = frag.getElementType().isF32() ? 4 : 2;
+      for (size_t i = 0; i < registers.size(); i += step) {
+        Value bits = registers[i];
+        if (bits.getType() == e.i1)
+          bits = LLVM::ZExtOp::create(e.b, e.loc, e.i32, bits);
+        bits = e.bitcast(bits, e.i32);
+        all = all ? e.or_(all, bits) : bits;
+      }
+    }
+    Value zero = e.call("llvm.nvvm.read.ptx.sreg.ctaid.z", e.i32, {});
+    barrier = e.add(barrier, e.and_(all, zero));
+  }
+  arrive(barrier, lane0);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerCommit(RingCommitOp op) {
+  const RingLayout *ring = layout.ring(op.getRing());
+  if (!ring)
+    return noRing(op);
+  Value full =
+      slotAddress(ring->full, 8, slotOf(*ring, scalar(op.getCounter())));
+  if (ring->fill == Fill::CpAsync) {
+    e.assembly("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];",
+               "r,~{memory}", {full});
+    return success();
+  }
+  fenceProxy();
+  syncWarp();
+  arrive(full, lane0);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerExchange(ExchangeOp op) {
+  const RingLayout *ring = layout.ring(op.getRing());
+  if (!ring)
+    return noRing(op);
+  Value slot = slotOf(*ring, scalar(op.getCounter()));
+  SmemType tile = ring->type.getTiles().front();
+  FragType frag = op.getValue().getType();
+  if (!tile.getSwizzle())
+    return unsupported(op, "a swizzled tile, but got '" +
+                               llvm::formatv("{0}", tile).str() + "'");
+  int64_t unit = tile.getSwizzle();
+  int64_t panelCols = unit * 8 / tile.getElementType().getIntOrFloatBitWidth();
+  bool transposed = op.getTransposed();
+  int64_t cols = transposed ? frag.getRows() : frag.getCols();
+  if (cols % panelCols || tile.getBoxes() != 1)
+    return unsupported(op, "parts of whole panels of " + Twine(panelCols) +
+                               " columns, but got " + Twine(cols));
+  Value base = slotAddress(ring->offsets[0], ring->strides[0], slot);
+  base = e.add(base, e.mul(scalar(op.getRow()), unit));
+  base = e.add(base, e.mul(e.udiv(scalar(op.getCol()), panelCols),
+                           tile.getPitch() * unit));
+  Values registers = of(op.getValue());
+  if (failed(storeFragment(op, frag, registers, tile, base, transposed)))
+    return failure();
+  fenceProxy();
+  syncWarp();
+  arrive(slotAddress(ring->full, 8, slot), lane0);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// Elements in a row of one panel, which is what one tensor copy moves.
+static int64_t panelColumns(SmemType tile) {
+  if (!tile.getSwizzle())
+    return tile.getStoredCols();
+  return tile.getSwizzle() * 8 / tile.getElementType().getIntOrFloatBitWidth();
+}
+
+LogicalResult KernelLowering::lowerRingLoad(RingLoadOp op) {
+  auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
+  const RingLayout *ring = acquire ? layout.ring(acquire.getRing()) : nullptr;
+  if (!ring)
+    return noRing(op);
+  if (isa<TensorMapType>(op.getSource().getType()))
+    return lowerTensorLoad(op);
+  if (ring->fill == Fill::CpAsync)
+    return lowerAsyncLoad(op);
+  // One contiguous row.
+  SmemType tile = op.getTile().getType();
+  Value source = elementPointer(op.getSource(), flat(op.getIndices()));
+  std::string hint = op.getEvictFirst() ? ".L2::cache_hint" : "";
+  Values inputs = {scalar(op.getTile()), source, e.c32(tile.getBytes()),
+                   slotBarriers[op.getTile()], role.elected};
+  std::string constraints = "r,l,r,r,b";
+  if (op.getEvictFirst()) {
+    inputs.push_back(e.c64(evictFirstPolicy));
+    constraints += ",l";
+  }
+  e.assembly("@$4 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx"
+             "::bytes" +
+                 hint + " [$0], [$1], $2, [$3]" +
+                 (op.getEvictFirst() ? ", $5;" : ";"),
+             constraints + ",~{memory}", inputs);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerTensorLoad(RingLoadOp op) {
+  SmemType tile = op.getTile().getType();
+  int64_t rank = op.getIndices().size();
+  Value base = scalar(op.getTile());
+  int64_t boxRows = tile.getBoxRows();
+  if (op.getBox())
+    base =
+        e.add(base, e.mul(scalar(op.getBox()), boxRows * tile.getRowBytes()));
+  int64_t columns = panelColumns(tile);
+  int64_t panels = tile.getStoredCols() / columns;
+  Values indices = flat(op.getIndices());
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    std::string text = "@$0 cp.async.bulk.tensor." + std::to_string(rank) +
+                       "d.shared::cta.global.tile.mbarrier::complete_tx::bytes";
+    if (op.getEvictFirst())
+      text += ".L2::cache_hint";
+    text += " [$1], [$2, {";
+    std::string constraints = "b,r,l,r";
+    Values inputs = {role.elected,
+                     e.add(base, panel * boxRows * tile.getSwizzle()),
+                     scalar(op.getSource()), slotBarriers[op.getTile()]};
+    // Innermost first.
+    for (int64_t i = 0; i < rank; ++i) {
+      Value index = indices[rank - 1 - i];
+      if (i == 0)
+        index = e.add(index, panel * columns);
+      text += (i ? ", $" : "$") + std::to_string(inputs.size());
+      constraints += ",r";
+      inputs.push_back(index);
+    }
+    text += "}], [$3]";
+    if (op.getEvictFirst()) {
+      text += ", $" + std::to_string(inputs.size());
+      constraints += ",l";
+      inputs.push_back(e.c64(evictFirstPolicy));
+    }
+    e.assembly(text + ";", constraints + ",~{memory}", inputs);
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::lowerBulkStore(BulkStoreOp op) {
+  SmemType tile = op.getTile().getType();
+  int64_t rank = op.getIndices().size();
+  int64_t columns = panelColumns(tile);
+  int64_t panels = tile.getStoredCols() / columns;
+  Values indices = flat(op.getIndices());
+  Value base = scalar(op.getTile());
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    std::string text = "@$0 cp.async.bulk.tensor." + std::to_string(rank) +
+                       "d.global.shared::cta.tile.bulk_group [$1, {";
+    std::string constraints = "b,l,r";
+    Values inputs = {role.elected, scalar(op.getDestination()),
+                     e.add(base, panel * tile.getPitch() * tile.getSwizzle())};
+    for (int64_t i = 0; i < rank; ++i) {
+      Value index = indices[rank - 1 - i];
+      if (i == 0)
+        index = e.add(index, panel * columns);
+      text += (i ? ", $" : "$") + std::to_string(inputs.size());
+      constraints += ",r";
+      inputs.push_back(index);
+    }
+    e.assembly(text + "}], [$2];", constraints + ",~{memory}", inputs);
+  }
+  e.assembly("cp.async.bulk.commit_group;", "~{memory}", {});
+  return success();
+}
+
+LogicalResult KernelLowering::lowerBulkReduce(BulkReduceOp op) {
+  SmemType tile = op.getTile().getType();
+  Value pointer = elementPointer(op.getDestination(), flat(op.getIndices()));
+  e.assembly(
+      "@$3 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
+      "[$0], [$1], $2;",
+      "l,r,r,b,~{memory}",
+      {pointer, scalar(op.getTile()), e.c32(tile.getBytes()), role.elected});
+  e.assembly("cp.async.bulk.commit_group;", "~{memory}", {});
+  return success();
+}
+
+LogicalResult KernelLowering::lowerBulkWait(BulkWaitOp op) {
+  e.assembly("cp.async.bulk.wait_group.read " + Twine(op.getPending()) + ";",
+             "~{memory}", {});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Hardware barriers
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerBarrier(Operation *op, Value barrier,
+                                           Value member) {
+  const BarrierLayout *info = layout.barrier(barrier);
+  if (!info)
+    return op->emitOpError("expected a barrier made in this kernel by "
+                           "tile_gpu.barrier.create");
+  Value index = member ? scalar(member) : e.c32(0);
+  bool passes = isa<TurnPassOp>(op);
+  if (passes) {
+    Value next = e.add(index, 1);
+    index = e.select(e.eq(next, info->count), e.c32(0), next);
+  }
+  if (isa<BarrierSyncOp>(op))
+    fenceProxy();
+  // Intrinsics, unlike assembly, are never duplicated or moved into a branch.
+  e.call(passes ? "llvm.nvvm.barrier.cta.arrive.aligned.count"
+                : "llvm.nvvm.barrier.cta.sync.aligned.count",
+         {e.add(index, info->first), e.c32(info->threads)});
+  return success();
+}
+
+void KernelLowering::openTurns(RoleOp op) {
+  llvm::SmallSetVector<Value, 2> turns;
+  op.walk([&](TurnWaitOp wait) { turns.insert(wait.getBarrier()); });
+  for (Value barrier : turns) {
+    const BarrierLayout *info = layout.barrier(barrier);
+    if (!info)
+      continue; // Reported where it is used.
+    Block *last = e.newBlock(), *rest = e.newBlock();
+    e.branch(e.eq(role.member, info->count - 1), last, rest);
+    e.startBlock(last);
+    e.call("llvm.nvvm.barrier.cta.arrive.aligned.count",
+           {e.c32(info->first), e.c32(info->threads)});
+    e.branch(rest);
+    e.startBlock(rest);
+  }
+}

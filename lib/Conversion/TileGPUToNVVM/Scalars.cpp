@@ -1,0 +1,298 @@
+//===- Scalars.cpp - arith and memref on scalars --------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::gpu;
+
+/// The flags that LLVM is to see. A product that only one sum reads may be
+/// fused with it; one that others read as well keeps its rounded value.
+static LLVM::FastmathFlags flagsOf(Operation *op) {
+  auto flags = arith::FastMathFlags::none;
+  if (auto interface = dyn_cast<arith::ArithFastMathInterface>(op))
+    flags = interface.getFastMathFlagsAttr().getValue();
+  auto result = LLVM::FastmathFlags::none;
+  const std::pair<arith::FastMathFlags, LLVM::FastmathFlags> pairs[] = {
+      {arith::FastMathFlags::reassoc, LLVM::FastmathFlags::reassoc},
+      {arith::FastMathFlags::nnan, LLVM::FastmathFlags::nnan},
+      {arith::FastMathFlags::ninf, LLVM::FastmathFlags::ninf},
+      {arith::FastMathFlags::nsz, LLVM::FastmathFlags::nsz},
+      {arith::FastMathFlags::arcp, LLVM::FastmathFlags::arcp},
+      {arith::FastMathFlags::contract, LLVM::FastmathFlags::contract},
+      {arith::FastMathFlags::afn, LLVM::FastmathFlags::afn}};
+  for (auto [from, to] : pairs)
+    if (bitEnumContainsAll(flags, from))
+      result = result | to;
+  if (isa<arith::AddFOp, arith::SubFOp>(op) ||
+      (isa<arith::MulFOp>(op) && op->hasOneUse()))
+    result = result | LLVM::FastmathFlags::contract;
+  return result;
+}
+
+static LLVM::ICmpPredicate convert(arith::CmpIPredicate predicate) {
+  return LLVM::ICmpPredicate(uint64_t(predicate));
+}
+static LLVM::FCmpPredicate convert(arith::CmpFPredicate predicate) {
+  return LLVM::FCmpPredicate(uint64_t(predicate));
+}
+
+LogicalResult KernelLowering::lowerScalar(Operation *op) {
+  OpBuilder &b = e.b;
+  Location loc = e.loc;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    Attribute value = constant.getValue();
+    if (auto integer = dyn_cast<IntegerAttr>(value)) {
+      Type type = scalarType(integer.getType());
+      if (type.getIntOrFloatBitWidth() <= 64) {
+        APInt bits = integer.getValue();
+        int64_t number =
+            bits.getBitWidth() == 1 ? bits.getZExtValue() : bits.getSExtValue();
+        set(constant, {e.constant(type, number)});
+        return success();
+      }
+    }
+    if (auto number = dyn_cast<FloatAttr>(value)) {
+      set(constant, {e.floating(number.getType(), number.getValue())});
+      return success();
+    }
+  }
+  auto isScalar = [](Type type) {
+    return type.isIndex() || type.isIntOrFloat();
+  };
+  if (op->getNumRegions() || op->getNumResults() != 1 ||
+      !llvm::all_of(op->getOperandTypes(), isScalar) ||
+      !isScalar(op->getResult(0).getType()))
+    return unsupported(op, "an operation that has a form on the GPU, but got "
+                           "'" +
+                               op->getName().getStringRef() + "'");
+  SmallVector<Value, 3> x;
+  for (Value operand : op->getOperands())
+    x.push_back(scalar(operand));
+  Type type = scalarType(op->getResult(0).getType());
+  auto floats = LLVM::FastmathFlagsAttr::get(b.getContext(), flagsOf(op));
+  auto unsignedDiv = [&](Value lhs, Value rhs) -> Value {
+    return LLVM::UDivOp::create(b, loc, lhs, rhs);
+  };
+  auto signedDiv = [&](Value lhs, Value rhs) -> Value {
+    auto cx = e.constantOf(lhs), cy = e.constantOf(rhs);
+    if (cx && cy && *cy > 0)
+      return e.constant(type, *cx / *cy);
+    if (cy && *cy == 1)
+      return lhs;
+    return LLVM::SDivOp::create(b, loc, lhs, rhs);
+  };
+  /// Quotient rounded down (`up`: up): one more or less where the truncated
+  /// quotient left a remainder of the other sign.
+  auto roundedDiv = [&](Value lhs, Value rhs, bool up) -> Value {
+    Value quotient = signedDiv(lhs, rhs);
+    Value rest = e.sub(lhs, e.mul(quotient, rhs));
+    Value zero = e.constant(type, 0);
+    Value inexact = e.icmp(LLVM::ICmpPredicate::ne, rest, zero);
+    Value differ = e.lt(e.xor_(lhs, rhs), zero);
+    if (up)
+      differ = e.xor_(differ, e.truth(true));
+    Value adjusted = e.add(quotient, up ? 1 : -1);
+    return e.select(e.and_(inexact, differ), adjusted, quotient);
+  };
+  Value result =
+      TypeSwitch<Operation *, Value>(op)
+          .Case([&](arith::AddIOp) { return e.add(x[0], x[1]); })
+          .Case([&](arith::SubIOp) { return e.sub(x[0], x[1]); })
+          .Case([&](arith::MulIOp) { return e.mul(x[0], x[1]); })
+          .Case([&](arith::DivSIOp) { return signedDiv(x[0], x[1]); })
+          .Case([&](arith::DivUIOp) { return unsignedDiv(x[0], x[1]); })
+          .Case([&](arith::RemSIOp) -> Value {
+            return LLVM::SRemOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::RemUIOp) -> Value {
+            return LLVM::URemOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::CeilDivSIOp) {
+            return roundedDiv(x[0], x[1], /*up=*/true);
+          })
+          .Case([&](arith::FloorDivSIOp) {
+            return roundedDiv(x[0], x[1], /*up=*/false);
+          })
+          .Case([&](arith::CeilDivUIOp) {
+            Value quotient = unsignedDiv(x[0], x[1]);
+            Value rest = e.sub(x[0], e.mul(quotient, x[1]));
+            Value inexact =
+                e.icmp(LLVM::ICmpPredicate::ne, rest, e.constant(type, 0));
+            return e.select(inexact, e.add(quotient, 1), quotient);
+          })
+          .Case([&](arith::MinSIOp) -> Value {
+            return LLVM::SMinOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::MaxSIOp) -> Value {
+            return LLVM::SMaxOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::MinUIOp) -> Value {
+            return LLVM::UMinOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::MaxUIOp) -> Value {
+            return LLVM::UMaxOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::AndIOp) { return e.and_(x[0], x[1]); })
+          .Case([&](arith::OrIOp) { return e.or_(x[0], x[1]); })
+          .Case([&](arith::XOrIOp) { return e.xor_(x[0], x[1]); })
+          .Case([&](arith::ShLIOp) -> Value {
+            return LLVM::ShlOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::ShRUIOp) -> Value {
+            return LLVM::LShrOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::ShRSIOp) -> Value {
+            return LLVM::AShrOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::CmpIOp o) {
+            return e.icmp(convert(o.getPredicate()), x[0], x[1]);
+          })
+          .Case([&](arith::CmpFOp o) -> Value {
+            return LLVM::FCmpOp::create(b, loc, convert(o.getPredicate()), x[0],
+                                        x[1]);
+          })
+          .Case([&](arith::SelectOp) { return e.select(x[0], x[1], x[2]); })
+          .Case<arith::ExtSIOp, arith::IndexCastOp>([&](auto) -> Value {
+            unsigned from = x[0].getType().getIntOrFloatBitWidth();
+            unsigned to = type.getIntOrFloatBitWidth();
+            if (auto known = e.constantOf(x[0]))
+              return e.constant(type, *known);
+            if (from == to)
+              return x[0];
+            if (from < to)
+              return LLVM::SExtOp::create(b, loc, type, x[0]);
+            return LLVM::TruncOp::create(b, loc, type, x[0]);
+          })
+          .Case<arith::ExtUIOp, arith::IndexCastUIOp>([&](auto) -> Value {
+            unsigned from = x[0].getType().getIntOrFloatBitWidth();
+            unsigned to = type.getIntOrFloatBitWidth();
+            if (from == to)
+              return x[0];
+            if (from < to)
+              return LLVM::ZExtOp::create(b, loc, type, x[0]);
+            return LLVM::TruncOp::create(b, loc, type, x[0]);
+          })
+          .Case([&](arith::TruncIOp) -> Value {
+            return LLVM::TruncOp::create(b, loc, type, x[0]);
+          })
+          .Case([&](arith::SIToFPOp) -> Value {
+            return LLVM::SIToFPOp::create(b, loc, type, x[0]);
+          })
+          .Case([&](arith::UIToFPOp) -> Value {
+            return LLVM::UIToFPOp::create(b, loc, type, x[0]);
+          })
+          .Case([&](arith::FPToSIOp) -> Value {
+            return LLVM::FPToSIOp::create(b, loc, type, x[0]);
+          })
+          .Case([&](arith::FPToUIOp) -> Value {
+            return LLVM::FPToUIOp::create(b, loc, type, x[0]);
+          })
+          .Case([&](arith::BitcastOp) { return e.bitcast(x[0], type); })
+          .Case([&](arith::ExtFOp) -> Value {
+            Value wide = x[0].getType() == e.f32 ? x[0] : e.widen(x[0]);
+            if (type == e.f32)
+              return wide;
+            return LLVM::FPExtOp::create(b, loc, type, wide);
+          })
+          .Case([&](arith::TruncFOp) -> Value {
+            return LLVM::FPTruncOp::create(b, loc, type, x[0]);
+          })
+          .Case([&](arith::AddFOp) -> Value {
+            return LLVM::FAddOp::create(b, loc, x[0], x[1], floats);
+          })
+          .Case([&](arith::SubFOp) -> Value {
+            return LLVM::FSubOp::create(b, loc, x[0], x[1], floats);
+          })
+          .Case([&](arith::MulFOp) -> Value {
+            return LLVM::FMulOp::create(b, loc, x[0], x[1], floats);
+          })
+          .Case([&](arith::DivFOp) -> Value {
+            bool isFast = bitEnumContainsAny(floats.getValue(),
+                                             LLVM::FastmathFlags::afn |
+                                                 LLVM::FastmathFlags::arcp);
+            if (!isFast || type != e.f32)
+              return LLVM::FDivOp::create(b, loc, x[0], x[1]);
+            Value inverse = e.call("llvm.nvvm.rcp.approx.ftz.f", e.f32, {x[1]});
+            auto numerator = x[0].getDefiningOp<LLVM::ConstantOp>();
+            auto number = numerator ? dyn_cast<FloatAttr>(numerator.getValue())
+                                    : FloatAttr();
+            if (number && number.getValue().isExactlyValue(1.0))
+              return inverse;
+            return e.fmul(x[0], inverse);
+          })
+          .Case([&](arith::NegFOp) -> Value {
+            return LLVM::FNegOp::create(b, loc, x[0]);
+          })
+          .Case([&](arith::MaximumFOp) -> Value {
+            return LLVM::MaximumOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::MinimumFOp) -> Value {
+            return LLVM::MinimumOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::MaxNumFOp) -> Value {
+            return LLVM::MaxNumOp::create(b, loc, x[0], x[1]);
+          })
+          .Case([&](arith::MinNumFOp) -> Value {
+            return LLVM::MinNumOp::create(b, loc, x[0], x[1]);
+          })
+          .Default([](Operation *) { return Value(); });
+  if (!result)
+    return unsupported(op, "an operation that has a form on the GPU, but got "
+                           "'" +
+                               op->getName().getStringRef() + "'");
+  set(op->getResult(0), {result});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// memref
+//===----------------------------------------------------------------------===//
+
+Value KernelLowering::elementPointer(Value memref, ValueRange indices) {
+  auto type = cast<MemRefType>(memref.getType());
+  int64_t rank = type.getRank();
+  Values parts = of(memref);
+  Value offset = e.c64(0);
+  for (int64_t i = 0; i < rank; ++i)
+    offset = e.add(offset, e.mul(e.sext64(indices[i]), parts[1 + rank + i]));
+  // A truth is a byte in memory.
+  Type element = type.getElementType();
+  return e.element(parts[0], offset, element == e.i1 ? e.i8 : element);
+}
+
+LogicalResult KernelLowering::lowerMemory(Operation *op) {
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    Type type = load.getType();
+    if (!type.isIntOrFloat() && !type.isIndex())
+      return unsupported(op, "an element of an integer or float type");
+    Value pointer = elementPointer(load.getMemRef(), flat(load.getIndices()));
+    if (type == e.i1) {
+      set(load, {e.icmp(LLVM::ICmpPredicate::ne, e.load(e.i8, pointer),
+                        e.constant(e.i8, 0))});
+      return success();
+    }
+    if (type.isBF16() || type.isF16()) {
+      set(load, {e.bitcast(e.load(e.i16, pointer), type)});
+      return success();
+    }
+    set(load, {e.load(scalarType(type), pointer)});
+    return success();
+  }
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    std::optional<int64_t> index = dim.getConstantIndex();
+    auto type = dyn_cast<MemRefType>(dim.getSource().getType());
+    if (!index || !type || *index < 0 || *index >= type.getRank())
+      return unsupported(op, "a constant dimension of a ranked memref");
+    set(dim, {of(dim.getSource())[1 + *index]});
+    return success();
+  }
+  return unsupported(op, "memref.load or memref.dim, but got '" +
+                             op->getName().getStringRef() + "'");
+}

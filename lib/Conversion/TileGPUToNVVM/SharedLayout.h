@@ -1,0 +1,67 @@
+//===- SharedLayout.h - Where rings, tiles and barriers lie -----*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Shared memory of a kernel: tiles from the most to the least aligned, so that
+// nothing is lost between them, then the memory barriers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILEGPUTONVVM_SHAREDLAYOUT_H
+#define ATTN_LIB_CONVERSION_TILEGPUTONVVM_SHAREDLAYOUT_H
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace attn::gpu {
+
+struct RingLayout {
+  mlir::tile_gpu::RingType type;
+  mlir::tile_gpu::Fill fill;
+  int64_t producers = 0, consumers = 0;
+  /// Offset of each tile in slot 0, and the bytes from slot to slot.
+  llvm::SmallVector<int64_t> offsets, strides;
+  /// Offset of the barriers of slot 0, 8 bytes apart; -1 where there is none.
+  int64_t full = -1, empty = -1;
+};
+
+/// Hardware barriers `first`, `first` + 1, ... of one barrier.create.
+struct BarrierLayout {
+  int64_t first = 0, count = 0, threads = 0;
+};
+
+/// Hand-over of drawn items: two slots of one number each.
+struct TicketLayout {
+  int64_t slots = -1, full = -1, empty = -1;
+  /// Warps that read what one warp draws.
+  int64_t readers = 0;
+};
+
+class SharedLayout {
+public:
+  static constexpr int64_t numTicketSlots = 2;
+
+  mlir::LogicalResult compute(mlir::func::FuncOp kernel);
+  int64_t getBytes() const { return bytes; }
+  const RingLayout *ring(mlir::Value value) const;
+  const BarrierLayout *barrier(mlir::Value value) const;
+  const TicketLayout *tickets(mlir::Operation *scheduler) const;
+  std::optional<int64_t> tile(mlir::Operation *alloc) const;
+
+  /// Offset and arrivals of every memory barrier.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> arrivals;
+
+private:
+  int64_t bytes = 0;
+  llvm::MapVector<mlir::Value, RingLayout> rings;
+  llvm::DenseMap<mlir::Value, BarrierLayout> barriers;
+  llvm::DenseMap<mlir::Operation *, TicketLayout> ticketSlots;
+  llvm::DenseMap<mlir::Operation *, int64_t> tiles;
+};
+
+} // namespace attn::gpu
+
+#endif // ATTN_LIB_CONVERSION_TILEGPUTONVVM_SHAREDLAYOUT_H

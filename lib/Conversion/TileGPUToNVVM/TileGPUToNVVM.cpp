@@ -1,0 +1,73 @@
+//===- TileGPUToNVVM.cpp - tile_gpu kernels to the LLVM dialect -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// convert-tile-gpu-to-nvvm: one walk for each kernel (KernelLowering.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "attn/Analysis/TargetAttr.h"
+#include "attn/Conversion/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTTILEGPUTONVVM
+#include "attn/Conversion/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+
+namespace {
+
+/// The gpu.module that holds all kernels of a module.
+constexpr StringRef kernelModuleName = "attn_kernels";
+
+struct ConvertTileGPUToNVVM
+    : ::attn::impl::ConvertTileGPUToNVVMBase<ConvertTileGPUToNVVM> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> kernels;
+    for (auto func : module.getOps<func::FuncOp>())
+      if (func->hasAttr("tile_gpu.kernel") && !func.isDeclaration())
+        kernels.push_back(func);
+    if (kernels.empty())
+      return;
+    std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
+    if (!target)
+      return signalPassFailure();
+    if (target->isCpu()) {
+      module.emitError("expected attn.target to be a GPU, but got '")
+          << target->name << "'";
+      return signalPassFailure();
+    }
+    auto gpuModule = module.lookupSymbol<gpu::GPUModuleOp>(kernelModuleName);
+    if (!gpuModule) {
+      OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+      gpuModule =
+          gpu::GPUModuleOp::create(builder, module.getLoc(), kernelModuleName);
+    }
+    for (func::FuncOp kernel : kernels) {
+      ::attn::gpu::KernelLowering lowering(
+          kernel, *target, OpBuilder::atBlockEnd(gpuModule.getBody()));
+      if (failed(lowering.run()))
+        return signalPassFailure();
+      Builder b(module.getContext());
+      kernel.getBody().dropAllReferences();
+      kernel.getBody().getBlocks().clear();
+      kernel->setAttr("tile_gpu.threads",
+                      b.getI32IntegerAttr(lowering.getThreads()));
+      kernel->setAttr("tile_gpu.smem_bytes",
+                      b.getI64IntegerAttr(lowering.getSharedBytes()));
+      if (lowering.isPersistent())
+        kernel->setAttr("tile_gpu.persistent", b.getUnitAttr());
+    }
+  }
+};
+
+} // namespace

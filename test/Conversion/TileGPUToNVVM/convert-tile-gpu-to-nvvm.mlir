@@ -1,0 +1,67 @@
+// RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
+
+!map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
+
+module attributes {attn.target = "sm_90a"} {
+// The kernel leaves a declaration: 32 KiB of tiles, then the barriers of two
+// slots, the tickets' two slots and their barriers.
+// CHECK: func.func private @copy(!tile_gpu.tensor_map<64x128xbf16 swizzle 128>, memref<?x128xf32, strided<[?, 1]>>, memref<1xi32>, i32, i1, index)
+// CHECK-SAME: tile_gpu.kernel, tile_gpu.persistent, tile_gpu.smem_bytes = 32840 : i64, tile_gpu.threads = 256 : i32
+func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
+    %tickets: memref<1xi32>, %n: i32, %flag: i1, %i: index)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  %schedule = tile_gpu.scheduler dynamic in_order
+      tickets(%tickets : memref<1xi32>) tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    tile_gpu.yield %c0, %c1 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) registers(24) {
+  ^bb0(%warp: i32):
+    %end = tile_gpu.foreach %schedule lead iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+      %t = tile_gpu.ring.acquire %ring[%c] : !ring
+      tile_gpu.ring.load %Q[%tile, %c0, %c0, %c0], %t : !map, !tile
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) registers(240) {
+  ^bb0(%wg: i32):
+    %end = tile_gpu.foreach %schedule iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+      %t = tile_gpu.ring.wait %ring[%c] : !ring
+      tile_gpu.ring.release %ring[%c] : !ring
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  return
+}
+
+// CHECK: gpu.module @attn_kernels
+// CHECK: llvm.mlir.global external @attn_shared() {addr_space = 3 : i32, alignment = 1024 : i64}
+// One map, pointer + sizes + strides, scalars.
+// CHECK: llvm.func @copy(%{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant},
+// CHECK-SAME: %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: i64, %{{[^:]*}}: i64, %{{[^:]*}}: i64, %{{[^:]*}}: i64,
+// CHECK-SAME: %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: i64, %{{[^:]*}}: i64, %{{[^:]*}}: i32, %{{[^:]*}}: i8, %{{[^:]*}}: i64)
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 256>
+// Barriers: 1 arrival makes a slot full, 4 warps make it empty.
+// CHECK-COUNT-8: mbarrier.init.shared::cta.b64
+// CHECK: fence.mbarrier_init.release.cluster
+// CHECK: llvm.nvvm.barrier.cta.sync.aligned.all
+// CHECK: llvm.nvvm.setmaxnreg.dec
+// CHECK: mbarrier.try_wait.parity
+// CHECK: mbarrier.arrive.expect_tx
+// CHECK: cp.async.bulk.tensor.4d.shared::cta
+// CHECK: cp.async.bulk.tensor.4d.shared::cta
+// CHECK: atom.relaxed.gpu.global.add.u32
+// CHECK: llvm.nvvm.setmaxnreg.inc
+}
