@@ -142,6 +142,7 @@ private:
   void arrive(Value barrier, Value predicate);
   void fenceProxy();
   void syncWarp();
+  void syncMember();
   void setTiles(ValueRange tiles, const RingLayout &ring, Value slot);
   LogicalResult lowerAcquire(tg::RingAcquireOp op);
   LogicalResult lowerWait(tg::RingWaitOp op);

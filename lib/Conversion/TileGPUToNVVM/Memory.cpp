@@ -42,36 +42,68 @@ LogicalResult KernelLowering::lowerSlice(SmemSliceOp op) {
   return success();
 }
 
+/// The truths of a column vector as bits, 32 to a word; the same in all lanes.
+static SmallVector<Value> ballot(Emitter &e, const Values &registers) {
+  SmallVector<Value> words;
+  for (size_t i = 0; i < registers.size(); i += 2) {
+    // Lanes 0 to 3 hold columns 2 lane and 2 lane + 1 of 8.
+    Value byte = e.c32(0);
+    for (int64_t odd : {0, 1}) {
+      Value bits = e.call("llvm.nvvm.vote.ballot.sync", e.i32,
+                          {e.c32(-1), registers[i + odd]});
+      for (int64_t bit = 0; bit < 4; ++bit)
+        byte = e.or_(byte, e.shl(e.and_(bits, int64_t(1) << bit), bit + odd));
+    }
+    if (i / 2 % 4 == 0)
+      words.push_back(byte);
+    else
+      words.back() = e.or_(words.back(), e.shl(byte, i / 2 % 4 * 8));
+  }
+  return words;
+}
+
 LogicalResult KernelLowering::lowerClearRows(SmemClearRowsOp op) {
   SmemType tile = op.getTile().getType();
   TileForm form(tile);
   if (form.rowBytes % 16)
     return unsupported(op, "rows of a multiple of 16 bytes, but got " +
                                Twine(form.rowBytes));
+  bool isGroup = role.scope == Scope::Warpgroup;
+  int64_t members =
+      isGroup ? TargetInfo::warpgroupThreads : TargetInfo::warpThreads;
+  Value self = isGroup ? e.and_(thread, members - 1) : lane;
+  Value base = scalar(op.getTile());
+  SmallVector<Value> live;
+  if (op.getLive())
+    live = ballot(e, of(op.getLive()));
   // Every chunk of a row is cleared, so their order does not matter. Chunks of
   // the tile are dealt out to the threads of the member.
-  bool isGroup = role.scope == Scope::Warpgroup;
-  if (isGroup)
-    return unsupported(op, "a role of warps; a warpgroup has no barrier of its "
-                           "own to order the zeros");
-  int64_t members = TargetInfo::warpThreads;
-  Value self = lane, from = scalar(op.getRow()), base = scalar(op.getTile());
   int64_t panels = tile.getRowBytes() / form.rowBytes;
   int64_t perPanel = tile.getStoredRows() * form.chunks;
-  for (int64_t panel = 0; panel < panels; ++panel)
-    for (int64_t at = 0; at < perPanel; at += members) {
-      Value index = e.add(self, at);
-      Value dead =
-          e.icmp(LLVM::ICmpPredicate::sge, e.udiv(index, form.chunks), from);
-      if (at + members > perPanel)
-        dead = e.and_(dead, e.lt(index, e.c32(perPanel)));
-      Value address =
-          e.add(e.add(base, panel * form.panelBytes), e.shl(index, 4));
-      e.assembly("@$1 st.shared::cta.v4.b32 [$0], {$2, $2, $2, $2};",
-                 "r,b,r,~{memory}", {address, dead, e.c32(0)});
+  for (int64_t at = 0; at < perPanel; at += members) {
+    Value index = e.add(self, at), row = e.udiv(index, form.chunks);
+    Value dead = e.truth(false);
+    if (op.getFrom())
+      dead = e.icmp(LLVM::ICmpPredicate::sge, row, scalar(op.getFrom()));
+    if (op.getBefore())
+      dead = e.or_(dead, e.lt(row, scalar(op.getBefore())));
+    if (!live.empty()) {
+      Value word = live.front();
+      for (size_t i = 1; i < live.size(); ++i)
+        word = e.select(e.eq(e.lshr(row, 5), i), live[i], word);
+      Value bit = LLVM::LShrOp::create(e.b, e.loc, word, e.and_(row, 31));
+      dead = e.or_(dead, e.eq(e.and_(bit, 1), 0));
     }
+    if (at + members > perPanel)
+      dead = e.and_(dead, e.lt(index, e.c32(perPanel)));
+    for (int64_t panel = 0; panel < panels; ++panel)
+      e.assembly("@$1 st.shared::cta.v4.b32 [$0], {$2, $2, $2, $2};",
+                 "r,b,r,~{memory}",
+                 {e.add(e.add(base, panel * form.panelBytes), e.shl(index, 4)),
+                  dead, e.c32(0)});
+  }
   fenceProxy();
-  syncWarp();
+  syncMember();
   return success();
 }
 

@@ -64,6 +64,15 @@ void KernelLowering::syncWarp() {
   e.assembly("bar.warp.sync 0xffffffff;", "~{memory}", {});
 }
 
+/// Waits for all threads of this member of the role.
+void KernelLowering::syncMember() {
+  if (role.scope == Scope::Warp)
+    return syncWarp();
+  e.call("llvm.nvvm.barrier.cta.sync.aligned.count",
+         {e.add(role.member, layout.memberBarrier(role.op)),
+          e.c32(TargetInfo::warpgroupThreads)});
+}
+
 //===----------------------------------------------------------------------===//
 // Slots
 //===----------------------------------------------------------------------===//

@@ -56,6 +56,26 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
       nextBarrier += create.getEach();
     }
   });
+  // Operations that let the threads of one member wait for each other.
+  for (auto role : kernel.getOps<RoleOp>()) {
+    if (role.getScope() == Scope::Warp)
+      continue;
+    bool needsOwn = role.walk([](Operation *op) {
+                          return isa<SmemClearRowsOp>(op)
+                                     ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+                        })
+                        .wasInterrupted();
+    if (!needsOwn)
+      continue;
+    memberBarriers[role] = nextBarrier;
+    nextBarrier += role.getCount();
+  }
+  constexpr int64_t numBarriers = 16;
+  if (nextBarrier > numBarriers)
+    return kernel.emitOpError("expected at most ")
+           << numBarriers << " hardware barriers, the block's own included, "
+           << "but got " << nextBarrier;
   std::stable_sort(
       regions.begin(), regions.end(),
       [](const Piece &x, const Piece &y) { return x.align > y.align; });

@@ -50,6 +50,11 @@ public:
   const BarrierLayout *barrier(mlir::Value value) const;
   const TicketLayout *tickets(mlir::Operation *scheduler) const;
   std::optional<int64_t> tile(mlir::Operation *alloc) const;
+  /// The hardware barrier of member 0 of a role of warpgroups; the next
+  /// members' follow.
+  int64_t memberBarrier(mlir::Operation *role) const {
+    return memberBarriers.lookup(role);
+  }
 
   /// Offset and arrivals of every memory barrier.
   llvm::SmallVector<std::pair<int64_t, int64_t>> arrivals;
@@ -59,7 +64,7 @@ private:
   llvm::MapVector<mlir::Value, RingLayout> rings;
   llvm::DenseMap<mlir::Value, BarrierLayout> barriers;
   llvm::DenseMap<mlir::Operation *, TicketLayout> ticketSlots;
-  llvm::DenseMap<mlir::Operation *, int64_t> tiles;
+  llvm::DenseMap<mlir::Operation *, int64_t> tiles, memberBarriers;
 };
 
 } // namespace attn::gpu

@@ -63,5 +63,5 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 // CHECK: cp.async.bulk.tensor.4d.shared::cta
 // CHECK: cp.async.bulk.tensor.4d.shared::cta
 // CHECK: atom.relaxed.gpu.global.add.u32
-// CHECK: llvm.nvvm.setmaxnreg.inc
+// CHECK: llvm.nvvm.setmaxnreg.dec
 }
