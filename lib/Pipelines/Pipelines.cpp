@@ -65,7 +65,7 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   // Compute: fragments, each product waited for at once.
-  pm.addPass(createConvertTileToTileGPU());
+  pm.addNestedPass<func::FuncOp>(createConvertTileToTileGPU());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   OpPassManager &kernels = pm.nest<func::FuncOp>();
