@@ -71,6 +71,11 @@ private:
   LogicalResult lowerReduce(tile::ReduceOp op);
   LogicalResult lowerScan(tile::ScanOp op);
   LogicalResult lowerAny(tile::AnyOp op);
+  // The element path (Fold.cpp).
+  LogicalResult lowerFold(tile::FoldOp op);
+  Value scratch(unsigned n, tile::TileType type, Location loc);
+  Value asNumber(Value live, Location loc);
+
   /// diag(scale) * acc.
   Value scaled(Value acc, Value scale, Location loc);
 
@@ -102,6 +107,8 @@ private:
   Scope scope;
   OpBuilder b;
   DenseMap<Value, Value> values;
+  /// Shared memory that folds use one after the other.
+  SmallVector<Value> scratchTiles;
   /// Ops that were lowered, operands' producers first.
   SmallVector<Operation *> dead;
 };

@@ -71,6 +71,7 @@ LogicalResult ComputeLowering::lowerOp(Operation *op) {
           .Case([&](tile::MapOp map) { return lowerMap(map); })
           .Case([&](tile::ReduceOp reduce) { return lowerReduce(reduce); })
           .Case([&](tile::ScanOp scan) { return lowerScan(scan); })
+          .Case([&](tile::FoldOp fold) { return lowerFold(fold); })
           .Case([&](tile::AnyOp any) { return lowerAny(any); })
           .Case([&](scf::ForOp loop) { return lowerFor(loop); })
           .Case([&](scf::IfOp branch) { return lowerIf(branch); })

@@ -174,7 +174,9 @@ def TileGPU_FragStoreOp : TileGPU_Op<"frag.store"> {
     16-bit fragments (`acc` or `a`, which have the same registers) by stmatrix;
     into a transposed view by its transposing form. With `fragment_order` each
     thread writes its registers one after the other: a form that only a bulk
-    copy or reduction, and a later kernel that knows it, may read.
+    copy or reduction, and a later kernel that knows it, may read. A warp that
+    stores a warp's fragment sees it in its own later reads; others, and a
+    warpgroup, need a barrier.
 
     Example:
 
@@ -261,8 +263,8 @@ def TileGPU_VecStoreOp : TileGPU_Op<"vec.store"> {
   let summary = "Writes a vector into a tile";
   let description = [{
     The mirror of `tile_gpu.vec.load` with a position. Each element is written
-    by one of the threads that hold it; who reads it, and when, is up to
-    `tile_gpu.barrier.sync`.
+    by one of the threads that hold it. A warp that stores a warp's vector sees
+    it in its own later reads; others, and a warpgroup, need a barrier.
 
     Example:
 
