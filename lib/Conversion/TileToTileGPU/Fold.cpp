@@ -47,8 +47,8 @@ Value ComputeLowering::scratch(unsigned n, tile::TileType type, Location loc) {
   Value rowsEach =
       arith::ConstantIntOp::create(b, loc, b.getI32Type(), type.getRows());
   Value zero = arith::ConstantIntOp::create(b, loc, b.getI32Type(), 0);
-  Value row = arith::MulIOp::create(b, loc, role.getBody().getArgument(0),
-                                    rowsEach);
+  Value row =
+      arith::MulIOp::create(b, loc, role.getBody().getArgument(0), rowsEach);
   return SmemSliceOp::create(b, loc, part, tile, row, zero);
 }
 
@@ -64,9 +64,9 @@ Value ComputeLowering::asNumber(Value live, Location loc) {
                               {loc, loc, loc});
   Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  YieldOp::create(b, loc,
-                  Value(arith::SelectOp::create(b, loc, body->getArgument(2),
-                                                one, zero)));
+  YieldOp::create(
+      b, loc,
+      Value(arith::SelectOp::create(b, loc, body->getArgument(2), one, zero)));
   return map.getResult(0);
 }
 
@@ -114,9 +114,8 @@ LogicalResult ComputeLowering::lowerFold(tile::FoldOp op) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(b, loc, i32, value);
   };
-  auto loop = scf::ForOp::create(b, loc, constant(0),
-                                 constant(scoreType.getCols()), constant(1),
-                                 initial);
+  auto loop = scf::ForOp::create(
+      b, loc, constant(0), constant(scoreType.getCols()), constant(1), initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value column = loop.getInductionVar();
@@ -131,9 +130,8 @@ LogicalResult ComputeLowering::lowerFold(tile::FoldOp op) {
     rowInputs.push_back(loadRow(liveTile));
   for (Value tile : valueTiles)
     values.push_back(VecLoadOp::create(
-        b, loc,
-        vec(cast<SmemType>(tile.getType()).getCols(), f32, Axis::Col), tile,
-        column, /*permuted=*/false));
+        b, loc, vec(cast<SmemType>(tile.getType()).getCols(), f32, Axis::Col),
+        tile, column, /*permuted=*/false));
 
   // States of one value a row see no channel; they come by a map of their own.
   Block &body = op.getBody().front();
