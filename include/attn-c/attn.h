@@ -95,6 +95,33 @@ ATTN_EXPORT const char *attnHostTarget(void);
 ATTN_EXPORT const char *attnShippedMonoids(void);
 
 //===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+/// GPUs that kernels can run on. The error says what is missing: the NVIDIA
+/// driver is opened on the first call of this or of anything that needs it.
+///
+/// Available since API version 3, like all that speaks of GPUs.
+ATTN_EXPORT AttnError *attnDeviceCount(int32_t *count);
+
+typedef struct AttnDeviceInfo {
+  size_t structSize;
+  char name[256];
+  /// The best target whose code the device runs, as in "sm_90a"; empty if none.
+  char target[16];
+  /// Compute capability.
+  int32_t major, minor;
+  int32_t multiprocessors;
+  /// As in 13000 for CUDA 13.0.
+  int32_t driverVersion;
+  int64_t sharedMemoryBytes; /* the most that one block may use */
+  int64_t l2Bytes;
+  int64_t memoryBytes;
+} AttnDeviceInfo;
+
+ATTN_EXPORT AttnError *attnDeviceGet(int32_t device, AttnDeviceInfo *info);
+
+//===----------------------------------------------------------------------===//
 // Tensors
 //===----------------------------------------------------------------------===//
 
@@ -114,7 +141,8 @@ typedef enum AttnDType {
 /// "f32" and so on; null for a value that is no AttnDType.
 ATTN_EXPORT const char *attnDTypeName(AttnDType dtype);
 
-/// Memory of the caller. A scalar is a tensor of rank 0.
+/// Memory of the caller. A scalar is a tensor of rank 0, and in host memory;
+/// every other tensor of a kernel for a GPU is in that GPU's memory.
 typedef struct AttnTensor {
   void *data;
   AttnDType dtype;
@@ -129,10 +157,12 @@ typedef struct AttnTensor {
 
 typedef struct AttnCompileOptions {
   size_t structSize;
-  /// Null: the module's attn.target, else the host.
+  /// "host", "cpu-...", "sm_80", "sm_90a" and so on, or "cuda" for the best of
+  /// the current GPU. Null: the module's attn.target, else the host.
   const char *target;
   /// The phase that the text has reached; null: found out. Phases are "input",
-  /// "aggregate", "schedule", "tile", "vector" and "llvm".
+  /// "aggregate", "schedule" and "tile"; then "vector" and "llvm" for a CPU,
+  /// "gpu" and "nvvm" for a GPU.
   const char *startFrom;
   /// Stops after this phase, without code; null: runs all.
   const char *untilAfter;
@@ -144,7 +174,8 @@ typedef struct AttnCompileOptions {
   int32_t keepIr;
   /// Nonzero: stops at the object file, for another machine than this one.
   int32_t objectOnly;
-  /// Nonzero: compiles even where the cache has the kernel.
+  /// Nonzero: compiles even where a cache (of the context, or of kernels for
+  /// GPUs on disk: docs/Embedding.md) has the kernel.
   int32_t noCache;
 } AttnCompileOptions;
 
@@ -258,13 +289,32 @@ ATTN_EXPORT const char *attnKernelTarget(const AttnKernel *kernel);
 /// Why the code is as it is: the schedule and the arithmetic behind it, and
 /// what the masks were found to be.
 ATTN_EXPORT const char *attnKernelExplain(const AttnKernel *kernel);
-/// The IR after a phase, or "llvm-ir"; null where it was not kept. A null
-/// phase means the last one that ran.
+/// The IR after a phase, "llvm-ir", or "ptx" of a kernel for a GPU; null where
+/// it was not kept. A null phase means the last one that ran.
 ATTN_EXPORT const char *attnKernelIr(const AttnKernel *kernel,
                                      const char *phase);
-/// The relocatable object; null where compilation stopped before it.
+/// The relocatable object (of a kernel for a GPU: the plan, which the host
+/// runs); null where compilation stopped before it.
 ATTN_EXPORT const void *attnKernelObject(const AttnKernel *kernel,
                                          size_t *size);
+/// The assembly of a kernel for a GPU, and its machine code where ptxas was
+/// found to make it; null else.
+ATTN_EXPORT const char *attnKernelPtx(const AttnKernel *kernel);
+ATTN_EXPORT const void *attnKernelCubin(const AttnKernel *kernel, size_t *size);
+
+/// A function of a kernel's PTX, for callers that launch it themselves.
+typedef struct AttnDeviceKernel {
+  const char *name;
+  int32_t threads;     /* of a block */
+  int32_t persistent;  /* nonzero: no more blocks than run at once */
+  int64_t sharedBytes; /* dynamic shared memory of a block */
+} AttnDeviceKernel;
+
+ATTN_EXPORT size_t attnKernelNumDeviceKernels(const AttnKernel *kernel);
+ATTN_EXPORT AttnError *attnKernelDeviceKernel(const AttnKernel *kernel,
+                                              size_t index,
+                                              AttnDeviceKernel *result);
+
 /// What each step of the compilation took.
 ATTN_EXPORT size_t attnKernelNumTimes(const AttnKernel *kernel);
 ATTN_EXPORT const char *attnKernelTimeName(const AttnKernel *kernel,
@@ -283,11 +333,34 @@ attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
                       int64_t *shape, int32_t capacity, int32_t *rank);
 
 /// Checks the arguments and runs the kernel. Inputs are not written; outputs
-/// must not overlap them. Tensors may be empty.
+/// must not overlap them. Tensors may be empty. A kernel for a GPU runs on the
+/// default stream, as with attnKernelRunOn.
 ATTN_EXPORT AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
                                      const AttnTensor *inputs, size_t numInputs,
                                      const AttnTensor *outputs,
                                      size_t numOutputs);
+
+typedef struct AttnRunOptions {
+  size_t structSize;
+  /// A CUstream (cudaStream_t) of the GPU that the tensors are on; null: the
+  /// default stream.
+  void *stream;
+} AttnRunOptions;
+
+/// The same on a stream of a GPU, without waiting: what the kernel meets there
+/// shows when the caller synchronises. May be captured into a graph. What
+/// lengths and offsets hold is not checked, since they are in the GPU's memory.
+ATTN_EXPORT AttnError *attnKernelRunOn(const AttnKernel *kernel, size_t entry,
+                                       const AttnTensor *inputs,
+                                       size_t numInputs,
+                                       const AttnTensor *outputs,
+                                       size_t numOutputs,
+                                       const AttnRunOptions *options);
+
+/// Loads a kernel onto a GPU now (-1: the current one), which the first run
+/// there would do: where there was no ptxas, the driver compiles PTX for 0.1 to
+/// 0.5 s. Nothing for a CPU.
+ATTN_EXPORT AttnError *attnKernelLoad(const AttnKernel *kernel, int32_t device);
 
 typedef enum AttnRounding {
   ATTN_EXACT = 0, /* float64 throughout */
@@ -327,11 +400,17 @@ typedef struct AttnDLTensor {
   uint64_t byteOffset;
 } AttnDLTensor;
 
-/// The same on DLPack tensors in host memory.
+/// The same on DLPack tensors: in host memory (scalars always), or in that of a
+/// GPU for a kernel for it.
 ATTN_EXPORT AttnError *
 attnKernelRunDLPack(const AttnKernel *kernel, size_t entry,
                     const AttnDLTensor *const *inputs, size_t numInputs,
                     const AttnDLTensor *const *outputs, size_t numOutputs);
+ATTN_EXPORT AttnError *
+attnKernelRunDLPackOn(const AttnKernel *kernel, size_t entry,
+                      const AttnDLTensor *const *inputs, size_t numInputs,
+                      const AttnDLTensor *const *outputs, size_t numOutputs,
+                      const AttnRunOptions *options);
 
 #ifdef __cplusplus
 } // extern "C"

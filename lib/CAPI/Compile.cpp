@@ -88,23 +88,6 @@ const char *attnShippedMonoids(void) {
 // Compiling
 //===----------------------------------------------------------------------===//
 
-/// Copies a struct that a caller built against another version: members that
-/// it does not have are zero, members that we do not know are an error.
-template <typename T>
-static AttnError *readStruct(const T *given, const char *name, T &copy) {
-  std::memset(&copy, 0, sizeof(T));
-  if (!given)
-    return nullptr;
-  size_t size = given->structSize;
-  if (size < sizeof(size_t) || size > sizeof(T))
-    return makeError(std::string("expected structSize of ") + name +
-                     " to be at most " + std::to_string(sizeof(T)) +
-                     ", but got " + std::to_string(size) +
-                     "; set it to sizeof the struct");
-  std::memcpy(&copy, given, size);
-  return nullptr;
-}
-
 static AttnError *convertOptions(const AttnCompileOptions &given,
                                  CompileOptions &options) {
   auto phase = [](const char *name, std::optional<Phase> &result) {
@@ -157,6 +140,14 @@ compileCached(AttnContext *context, const AttnCompileOptions *given,
     return error;
   // Dumping is for its side effect.
   bool useCache = !copy.noCache && options.dumpPhasesTo.empty();
+  options.useDiskCache = useCache;
+  // "cuda" is the GPU of the moment.
+  if (options.target == "cuda") {
+    auto target = resolveTarget(options.target);
+    if (!target)
+      return makeError(target.error());
+    options.target = *target;
+  }
   key = printOptions(options) + key;
   if (useCache) {
     std::lock_guard<std::mutex> lock(context->mutex);

@@ -10,6 +10,7 @@
 
 #include "attn-c/attn.h"
 #include "attn/Compiler/Compiler.h"
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -34,6 +35,23 @@ struct AttnKernel {
 
 inline AttnError *makeError(std::string message) {
   return new AttnError{std::move(message)};
+}
+
+/// Copies a struct that a caller built against another version: members that
+/// it does not have are zero, members that we do not know are an error.
+template <typename T>
+AttnError *readStruct(const T *given, const char *name, T &copy) {
+  std::memset(&copy, 0, sizeof(T));
+  if (!given)
+    return nullptr;
+  size_t size = given->structSize;
+  if (size < sizeof(size_t) || size > sizeof(T))
+    return makeError(std::string("expected structSize of ") + name +
+                     " to be at most " + std::to_string(sizeof(T)) +
+                     ", but got " + std::to_string(size) +
+                     "; set it to sizeof the struct");
+  std::memcpy(&copy, given, size);
+  return nullptr;
 }
 
 #endif // ATTN_LIB_CAPI_HANDLES_H

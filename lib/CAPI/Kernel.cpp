@@ -153,6 +153,41 @@ const void *attnKernelObject(const AttnKernel *kernel, size_t *size) {
              : nullptr;
 }
 
+static const cuda::DeviceCode *getDeviceCode(const AttnKernel *kernel) {
+  return kernel ? kernel->compiled->device.get() : nullptr;
+}
+
+const char *attnKernelPtx(const AttnKernel *kernel) {
+  const cuda::DeviceCode *code = getDeviceCode(kernel);
+  return code ? code->ptx.c_str() : nullptr;
+}
+
+const void *attnKernelCubin(const AttnKernel *kernel, size_t *size) {
+  const cuda::DeviceCode *code = getDeviceCode(kernel);
+  if (size)
+    *size = code ? code->cubin.size() : 0;
+  return code && !code->cubin.empty() ? code->cubin.data() : nullptr;
+}
+
+size_t attnKernelNumDeviceKernels(const AttnKernel *kernel) {
+  const cuda::DeviceCode *code = getDeviceCode(kernel);
+  return code ? code->kernels.size() : 0;
+}
+
+AttnError *attnKernelDeviceKernel(const AttnKernel *kernel, size_t index,
+                                  AttnDeviceKernel *result) {
+  if (index >= attnKernelNumDeviceKernels(kernel) || !result)
+    return makeError("expected a kernel of the GPU below " +
+                     std::to_string(attnKernelNumDeviceKernels(kernel)) +
+                     " and a place for it, but got " + std::to_string(index));
+  const cuda::KernelInfo &info = getDeviceCode(kernel)->kernels[index];
+  result->name = info.name.c_str();
+  result->threads = int32_t(info.threads);
+  result->persistent = info.persistent;
+  result->sharedBytes = info.sharedBytes;
+  return nullptr;
+}
+
 size_t attnKernelNumTimes(const AttnKernel *kernel) {
   return kernel ? kernel->compiled->times.size() : 0;
 }
@@ -211,7 +246,7 @@ AttnError *attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
   std::vector<TensorArg> args;
   if (AttnError *error = convert(inputs, numInputs, args))
     return error;
-  auto sizes = checkInputs(*info, args);
+  auto sizes = checkInputs(*info, args, /*readable=*/!getDeviceCode(kernel));
   if (!sizes)
     return makeError(sizes.error());
   auto result = getOutputShape(*info, *sizes, output);
@@ -228,6 +263,17 @@ AttnError *attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
 AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
                          const AttnTensor *inputs, size_t numInputs,
                          const AttnTensor *outputs, size_t numOutputs) {
+  return attnKernelRunOn(kernel, entry, inputs, numInputs, outputs, numOutputs,
+                         nullptr);
+}
+
+AttnError *attnKernelRunOn(const AttnKernel *kernel, size_t entry,
+                           const AttnTensor *inputs, size_t numInputs,
+                           const AttnTensor *outputs, size_t numOutputs,
+                           const AttnRunOptions *given) {
+  AttnRunOptions options;
+  if (AttnError *error = readStruct(given, "AttnRunOptions", options))
+    return error;
   const EntryInfo *info;
   if (AttnError *error = checkEntry(kernel, entry, info))
     return error;
@@ -236,8 +282,23 @@ AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
     return error;
   if (AttnError *error = convert(outputs, numOutputs, outs))
     return error;
+  const CompiledKernel &compiled = *kernel->compiled;
   support::Status status =
-      invoke(*kernel->compiled, entry, ins, outs, defaultRuntime());
+      compiled.device
+          ? invokeOnDevice(compiled, entry, ins, outs, options.stream)
+          : invoke(compiled, entry, ins, outs, defaultRuntime());
+  return status ? nullptr : makeError(status.error());
+}
+
+AttnError *attnKernelLoad(const AttnKernel *kernel, int32_t device) {
+  if (!kernel)
+    return makeError("expected a kernel, but got null");
+  if (!kernel->compiled->device)
+    return nullptr;
+  if (!kernel->compiled->program)
+    return makeError("expected a kernel compiled to the end, but got one that "
+                     "stopped before");
+  support::Status status = kernel->compiled->program->load(device);
   return status ? nullptr : makeError(status.error());
 }
 
@@ -297,14 +358,18 @@ AttnError *attnEvaluate(const char *text, size_t length, const char *entry,
 
 /// DLPack's type codes and device types.
 enum { DLInt = 0, DLUInt = 1, DLFloat = 2, DLBfloat = 4, DLBool = 6 };
-enum { DLCPU = 1, DLCUDAHost = 3 };
+enum { DLCPU = 1, DLCUDA = 2, DLCUDAHost = 3, DLCUDAManaged = 13 };
 
-static AttnError *convert(const AttnDLTensor &tensor, AttnTensor &result) {
-  if (tensor.device.deviceType != DLCPU &&
-      tensor.device.deviceType != DLCUDAHost)
-    return makeError("expected a tensor in host memory, but got DLPack device "
-                     "type " +
-                     std::to_string(tensor.device.deviceType));
+static AttnError *convert(const AttnDLTensor &tensor, bool onDevice,
+                          AttnTensor &result) {
+  int32_t device = tensor.device.deviceType;
+  bool isHost = device == DLCPU || device == DLCUDAHost;
+  bool isDevice = device == DLCUDA || device == DLCUDAManaged;
+  // Of a kernel for a GPU, scalars are on the host.
+  if (onDevice && tensor.ndim > 0 ? !isDevice : !isHost)
+    return makeError(std::string("expected a tensor in memory of ") +
+                     (onDevice && tensor.ndim > 0 ? "the GPU" : "the host") +
+                     ", but got DLPack device type " + std::to_string(device));
   int code = tensor.dtype.code, bits = tensor.dtype.bits;
   auto is = [&](int wantCode, int wantBits) {
     return code == wantCode && bits == wantBits && tensor.dtype.lanes == 1;
@@ -345,12 +410,12 @@ static AttnError *convert(const AttnDLTensor &tensor, AttnTensor &result) {
 }
 
 static AttnError *convert(const AttnDLTensor *const *tensors, size_t count,
-                          std::vector<AttnTensor> &result) {
+                          bool onDevice, std::vector<AttnTensor> &result) {
   for (size_t i = 0; i < count; ++i) {
     AttnTensor tensor = {};
     if (!tensors || !tensors[i])
       return makeError("expected tensors, but got null");
-    if (AttnError *error = convert(*tensors[i], tensor))
+    if (AttnError *error = convert(*tensors[i], onDevice, tensor))
       return error;
     result.push_back(tensor);
   }
@@ -362,11 +427,22 @@ AttnError *attnKernelRunDLPack(const AttnKernel *kernel, size_t entry,
                                size_t numInputs,
                                const AttnDLTensor *const *outputs,
                                size_t numOutputs) {
+  return attnKernelRunDLPackOn(kernel, entry, inputs, numInputs, outputs,
+                               numOutputs, nullptr);
+}
+
+AttnError *attnKernelRunDLPackOn(const AttnKernel *kernel, size_t entry,
+                                 const AttnDLTensor *const *inputs,
+                                 size_t numInputs,
+                                 const AttnDLTensor *const *outputs,
+                                 size_t numOutputs,
+                                 const AttnRunOptions *options) {
+  bool onDevice = getDeviceCode(kernel) != nullptr;
   std::vector<AttnTensor> ins, outs;
-  if (AttnError *error = convert(inputs, numInputs, ins))
+  if (AttnError *error = convert(inputs, numInputs, onDevice, ins))
     return error;
-  if (AttnError *error = convert(outputs, numOutputs, outs))
+  if (AttnError *error = convert(outputs, numOutputs, onDevice, outs))
     return error;
-  return attnKernelRun(kernel, entry, ins.data(), ins.size(), outs.data(),
-                       outs.size());
+  return attnKernelRunOn(kernel, entry, ins.data(), ins.size(), outs.data(),
+                         outs.size(), options);
 }

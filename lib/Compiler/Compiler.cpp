@@ -6,27 +6,46 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Compiler.h"
+#include "DiskCache.h"
 #include "Interface.h"
+#include "Ptxas.h"
 #include "attn/Compiler/Jit.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/InitAll.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <chrono>
+
+#if __has_include("attn/Compiler/Ptx.h")
+#include "attn/Compiler/Ptx.h"
+#else
+namespace attn {
+struct PtxTimings {
+  double translateMs = 0, optimizeMs = 0, codegenMs = 0;
+};
+static ::attn::support::Result<std::string>
+emitPtx(mlir::Operation *, const TargetInfo &, PtxTimings *) {
+  return ::attn::support::Failure{"no code generator for GPUs"};
+}
+} // namespace attn
+#endif
 
 using namespace mlir;
 using namespace ::attn;
@@ -118,8 +137,8 @@ private:
 /// The phase that made this IR, as its operations tell. Attention ops mean the
 /// input: every pass over them leaves alone what is done already, and none of
 /// their checks is skipped.
-static Phase detectPhase(ModuleOp module) {
-  Phase phase = Phase::LLVM;
+static Phase detectPhase(ModuleOp module, bool isCpu) {
+  bool hasTiles = false, hasFunctions = false;
   for (Operation &op : *module.getBody()) {
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function) {
@@ -127,23 +146,68 @@ static Phase detectPhase(ModuleOp module) {
         return Phase::Input;
       continue;
     }
+    if (function->hasAttr("tile_gpu.kernel")) {
+      hasFunctions = true;
+      continue;
+    }
     if (!function->hasAttr("tile.plan") && !function->hasAttr("tile.kernel")) {
       if (function.isPublic())
         return Phase::Input;
       continue;
     }
-    phase = std::min(phase, Phase::Vector);
+    hasFunctions = true;
+    hasTiles |= !isCpu && function->hasAttr("tile.kernel");
     function.walk([&](Operation *inner) {
-      if (isa<tile::TileDialect>(inner->getDialect()) &&
-          !isa<tile::LaunchOp, tile::WorkspaceOp>(inner)) {
-        phase = Phase::Tile;
-        return WalkResult::interrupt();
-      }
-      return WalkResult::advance();
+      hasTiles |= isa<tile::TileDialect>(inner->getDialect()) &&
+                  !isa<tile::LaunchOp, tile::WorkspaceOp>(inner);
+      return hasTiles ? WalkResult::interrupt() : WalkResult::advance();
     });
   }
-  return phase;
+  if (hasTiles)
+    return Phase::Tile;
+  if (hasFunctions)
+    return isCpu ? Phase::Vector : Phase::Gpu;
+  return isCpu ? Phase::LLVM : Phase::Nvvm;
 }
+
+/// Makes the object of a kernel, and its code for a GPU, ready to be run.
+static std::string link(CompiledKernel &kernel) {
+  std::string error;
+  kernel.loaded = LoadedCode::load(kernel.object, error);
+  if (!kernel.loaded)
+    return error;
+  for (const EntryInfo &entry : kernel.entries) {
+    auto code = reinterpret_cast<AttnEntry>(
+        kernel.loaded->lookup("attn_entry_" + entry.name));
+    if (!code)
+      return "expected the compiled module to define 'attn_entry_" +
+             entry.name + "', but it does not";
+    kernel.code.push_back(code);
+  }
+  if (kernel.device)
+    kernel.program = std::make_unique<cuda::Program>(kernel.device);
+  return "";
+}
+
+namespace attn {
+Result<std::string> resolveTarget(const std::string &name) {
+  if (name != "cuda")
+    return name;
+  auto ordinal = cuda::currentDevice();
+  if (!ordinal)
+    return ordinal.takeFailure();
+  auto device = cuda::getDevice(*ordinal);
+  if (!device)
+    return device.takeFailure();
+  std::string target = device->target();
+  if (target.empty())
+    return Failure{"expected a GPU of compute capability 8.0 or later, but got "
+                   "'" +
+                   device->name + "' with " + std::to_string(device->major) +
+                   "." + std::to_string(device->minor)};
+  return target;
+}
+} // namespace attn
 
 namespace {
 /// One compilation.
@@ -180,8 +244,15 @@ private:
       return error;
     if (std::string error = chooseTarget(); !error.empty())
       return error;
-    Phase last = options.untilAfter.value_or(Phase::LLVM);
-    Phase first = options.startFrom ? *options.startFrom : detectPhase(*module);
+    Phase last =
+        options.untilAfter.value_or(target.isCpu() ? Phase::LLVM : Phase::Nvvm);
+    Phase first = options.startFrom ? *options.startFrom
+                                    : detectPhase(*module, target.isCpu());
+    for (Phase phase : {first, last})
+      if (!isPhaseOf(phase, target.isCpu()))
+        return "expected a phase of '" + target.name + "' (" +
+               phaseNames(target.isCpu()) + "), but got '" + nameOf(phase) +
+               "'";
     if (last < first)
       return std::string("expected to stop after '") + nameOf(first) +
              "' or later, which the input has reached, but got '" +
@@ -191,7 +262,7 @@ private:
     lap("parse");
 
     for (Phase phase : allPhases) {
-      if (phase < first || phase > last)
+      if (phase < first || phase > last || !isPhaseOf(phase, target.isCpu()))
         continue;
       if (phase > first)
         if (std::string error = runPhase(phase); !error.empty())
@@ -201,6 +272,9 @@ private:
     }
     if (options.untilAfter)
       return "";
+    if (!target.isCpu())
+      if (std::string error = generateDeviceCode(); !error.empty())
+        return error;
     return generateCode();
   }
 
@@ -266,14 +340,16 @@ private:
       name = cast<StringAttr>(given).getValue().str();
     if (name.empty())
       name = "host";
+    auto resolved = resolveTarget(name);
+    if (!resolved)
+      return resolved.error();
+    name = *resolved;
     std::optional<TargetInfo> found = TargetInfo::get(name);
-    if (!found || !found->isCpu()) {
-      std::string known;
+    if (!found) {
+      std::string known = "cuda";
       for (const std::string &other : TargetInfo::names())
-        if (TargetInfo::get(other)->isCpu())
-          known += (known.empty() ? "" : ", ") + other;
-      return "expected a target out of " + known + ", but got '" + name + "'" +
-             (found ? ", for which there is no code generator yet" : "");
+        known += ", " + other;
+      return "expected a target out of " + known + ", but got '" + name + "'";
     }
     target = *found;
     kernel->target = target.name;
@@ -299,7 +375,7 @@ private:
           return printLocation(function.getLoc()) +
                  "expected a function with an operation of attn, but '" +
                  function.getName().str() + "' has none; make it private";
-    if (phase != Phase::LLVM && failed(verify(*module)))
+    if (phase != Phase::LLVM && phase != Phase::Nvvm && failed(verify(*module)))
       return messages
           .failure(std::string("the phase '") + nameOf(phase) +
                    "' made invalid IR")
@@ -339,6 +415,8 @@ private:
       return "cannot create directory '" + options.dumpPhasesTo +
              "': " + code.message();
     llvm::SmallString<128> path(options.dumpPhasesTo);
+    // One number for the phases that targets have in place of each other.
+    number -= number > int(Phase::LLVM) && !target.isCpu() ? 2 : 0;
     llvm::sys::path::append(path, "0" + std::to_string(number) + "-" + name +
                                       "." + extension);
     std::error_code code;
@@ -352,17 +430,87 @@ private:
     return code ? ("cannot write '" + path + "': " + code.message()).str() : "";
   }
 
+  /// Takes the kernels out of the module and makes PTX, and machine code where
+  /// there is an assembler. The plan stays.
+  std::string generateDeviceCode() {
+    auto device = std::make_shared<cuda::DeviceCode>();
+    device->target = target.name;
+    for (auto gpuModule :
+         llvm::make_early_inc_range(module.get().getOps<gpu::GPUModuleOp>())) {
+      for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {
+        if (!function->hasAttr("nvvm.kernel"))
+          continue;
+        auto number = [&](StringRef name) {
+          auto value = function->getAttrOfType<IntegerAttr>(name);
+          return value ? value.getInt() : 0;
+        };
+        cuda::KernelInfo info;
+        info.name = function.getName().str();
+        info.threads = number("tile_gpu.threads");
+        info.sharedBytes = number("tile_gpu.smem_bytes");
+        info.persistent = function->hasAttr("tile_gpu.persistent");
+        device->kernels.push_back(std::move(info));
+      }
+      if (!device->ptx.empty())
+        return "expected one gpu.module, but got more";
+      PtxTimings timings;
+      auto ptx = emitPtx(gpuModule, target, &timings);
+      if (!ptx)
+        return messages.failure(ptx.error()).message;
+      device->ptx = std::move(*ptx);
+      kernel->times.push_back({"ptx-translate", timings.translateMs});
+      kernel->times.push_back({"ptx-optimize", timings.optimizeMs});
+      kernel->times.push_back({"ptx-codegen", timings.codegenMs});
+      gpuModule.erase();
+    }
+    last = std::chrono::steady_clock::now();
+    if (device->ptx.empty())
+      return "expected kernels for '" + target.name + "', but got none";
+    if (std::string error = dump("ptx", "ptx", 6, device->ptx); !error.empty())
+      return error;
+    if (options.keepIr)
+      kernel->phases.push_back({"ptx", device->ptx});
+    if (std::string ptxas = findPtxas(); !ptxas.empty()) {
+      PtxasResult assembled;
+      std::string error =
+          assemblePtx(ptxas, device->ptx, target.name, assembled);
+      if (!error.empty())
+        return error;
+      device->cubin = std::move(assembled.cubin);
+      messages.explanation += describeAssembly(assembled.log);
+      lap("ptxas");
+    }
+    kernel->device = std::move(device);
+    return "";
+  }
+
+  /// The assembler's word on registers and spills.
+  static std::string describeAssembly(const std::string &log) {
+    std::string text;
+    for (StringRef line : llvm::split(log, '\n')) {
+      line = line.trim();
+      line.consume_front("ptxas info");
+      line = line.ltrim(" :");
+      if (line.contains("registers") || line.contains("spill"))
+        text += "ptxas: " + line.str() + "\n";
+    }
+    return text;
+  }
+
   std::string generateCode() {
     bool wantText = options.keepIr || !options.dumpPhasesTo.empty();
     EmitResult emitted;
-    std::string error = emitObject(*module, target, emitted, wantText);
+    // The plan of a GPU runs on the host.
+    const TargetInfo &codeTarget = target.isCpu() ? target : TargetInfo::host();
+    std::string error = emitObject(*module, codeTarget, emitted, wantText);
     if (!error.empty())
       return messages.failure(error).message;
     kernel->times.push_back({"llvm-translate", emitted.translateMs});
     kernel->times.push_back({"llvm-optimize", emitted.optimizeMs});
     kernel->times.push_back({"codegen", emitted.codegenMs});
-    for (std::string failed : {dump("llvm-ir", "ll", 6, emitted.llvmIr),
-                               dump("object", "o", 7, emitted.object)})
+    int number = target.isCpu() ? 6 : 7;
+    for (std::string failed : {dump("llvm-ir", "ll", number, emitted.llvmIr),
+                               dump("object", "o", number + 1, emitted.object)})
       if (!failed.empty())
         return failed;
     if (options.keepIr)
@@ -377,23 +525,14 @@ private:
       kernel->code.resize(kernel->entries.size());
       return "";
     }
-    if (target.name != TargetInfo::host().name && !isSubsetOfHost())
+    if (target.isCpu() && target.name != TargetInfo::host().name &&
+        !isSubsetOfHost())
       return "expected a target that this machine runs, but got '" +
              target.name + "'; this machine is '" + TargetInfo::host().name +
              "'";
-    kernel->loaded = LoadedCode::load(kernel->object, error);
-    if (!kernel->loaded)
-      return error;
-    for (const EntryInfo &entry : kernel->entries) {
-      auto code = reinterpret_cast<AttnEntry>(
-          kernel->loaded->lookup("attn_entry_" + entry.name));
-      if (!code)
-        return "expected the compiled module to define 'attn_entry_" +
-               entry.name + "', but it does not";
-      kernel->code.push_back(code);
-    }
+    error = link(*kernel);
     lap("load");
-    return "";
+    return error;
   }
 
   /// The CPU targets are ordered: each runs the code of those before it.
@@ -424,9 +563,60 @@ private:
 };
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// The cache
+//===----------------------------------------------------------------------===//
+
+/// All that a result for a GPU depends on, or nothing where it is not kept.
+static std::optional<std::string> makeCacheKey(std::string_view source,
+                                               const CompileOptions &options) {
+  std::optional<TargetInfo> target = TargetInfo::get(options.target);
+  // Without a name, the source may hold one.
+  bool maybeGpu = target ? !target->isCpu()
+                         : options.target.empty() &&
+                               source.find("sm_") != std::string_view::npos;
+  if (!options.useDiskCache || !maybeGpu || options.untilAfter ||
+      options.objectOnly || !options.dumpPhasesTo.empty())
+    return std::nullopt;
+  std::string key = options.target + "|";
+  key += options.startFrom ? nameOf(*options.startFrom) : "";
+  key += options.keepIr ? "|k|" : "|-|";
+  key += TargetInfo::host().name + "|";
+  std::string ptxas = findPtxas();
+  llvm::sys::fs::file_status status;
+  if (!ptxas.empty() && !llvm::sys::fs::status(ptxas, status))
+    key += ptxas + "." + std::to_string(status.getSize()) + "." +
+           std::to_string(
+               status.getLastModificationTime().time_since_epoch().count());
+  return key + "|" + std::string(source);
+}
+
 namespace attn {
 Result<std::shared_ptr<const CompiledKernel>>
-compile(std::string_view source, const CompileOptions &options) {
-  return Compilation(options).run(source);
+compile(std::string_view source, const CompileOptions &given) {
+  CompileOptions options = given;
+  auto target = resolveTarget(given.target);
+  if (!target)
+    return target.takeFailure();
+  options.target = *target;
+  auto start = std::chrono::steady_clock::now();
+  std::optional<std::string> key = makeCacheKey(source, options);
+  if (!key)
+    return Compilation(options).run(source);
+  DiskCache cache(*key);
+  auto kernel = std::make_shared<CompiledKernel>();
+  if (cache.load(*kernel)) {
+    std::string error = link(*kernel);
+    if (!error.empty())
+      return Failure{error};
+    std::chrono::duration<double, std::milli> time =
+        std::chrono::steady_clock::now() - start;
+    kernel->times.push_back({"disk-cache", time.count()});
+    return std::shared_ptr<const CompiledKernel>(kernel);
+  }
+  auto compiled = Compilation(options).run(source);
+  if (compiled)
+    cache.store(**compiled);
+  return compiled;
 }
 } // namespace attn

@@ -183,9 +183,10 @@ static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
   return success();
 }
 
+/// `readable`: whether the host can read the tensors.
 static Status checkAllInputs(const EntryInfo &entry,
                              const std::vector<TensorArg> &inputs,
-                             SeenSizes &seen) {
+                             SeenSizes &seen, bool readable) {
   if (inputs.size() != entry.numInputs())
     return fail(std::to_string(entry.numInputs()) + " inputs (" +
                     listNames(entry, false) + ")",
@@ -203,7 +204,7 @@ static Status checkAllInputs(const EntryInfo &entry,
                   first + " = " + std::to_string(dividend) + " and " + second +
                       " = " + std::to_string(divisor));
   }
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; readable && i < inputs.size(); ++i)
     if (Status ok = checkElements(entry.args[i], inputs[i], seen); !ok)
       return ok;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -213,9 +214,10 @@ static Status checkAllInputs(const EntryInfo &entry,
 }
 
 Result<DimSizes> attn::checkInputs(const EntryInfo &entry,
-                                   const std::vector<TensorArg> &inputs) {
+                                   const std::vector<TensorArg> &inputs,
+                                   bool readable) {
   SeenSizes seen;
-  if (Status ok = checkAllInputs(entry, inputs, seen); !ok)
+  if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
     return ok.takeFailure();
   DimSizes sizes;
   for (auto &[name, value] : seen)
@@ -275,10 +277,10 @@ static bool isEmpty(const std::vector<int64_t> &shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
-Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
-                    const std::vector<TensorArg> &inputs,
-                    const std::vector<TensorArg> &outputs,
-                    const AttnRuntime &runtime) {
+/// Checks all that compiled code trusts.
+static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
+                        const std::vector<TensorArg> &inputs,
+                        const std::vector<TensorArg> &outputs, bool readable) {
   if (entryIndex >= kernel.entries.size())
     return fail("an entry below " + std::to_string(kernel.entries.size()),
                 std::to_string(entryIndex));
@@ -287,7 +289,7 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
                 "one that stopped before");
   const EntryInfo &entry = kernel.entries[entryIndex];
   SeenSizes seen;
-  if (Status ok = checkAllInputs(entry, inputs, seen); !ok)
+  if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
     return ok;
   size_t numInputs = inputs.size();
   if (outputs.size() != entry.args.size() - numInputs)
@@ -301,40 +303,138 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
     if (Status ok = checkOutput(info, outputs[i], entry, inputs); !ok)
       return ok;
   }
+  return success();
+}
 
-  // The records of attn/Runtime/Abi.h: data, sizes, strides.
-  std::vector<std::vector<int64_t>> records(entry.args.size());
-  std::vector<void *> args(entry.args.size());
-  std::vector<std::vector<char>> zeros;
-  for (size_t i = 0; i < entry.args.size(); ++i) {
-    const TensorArg &tensor =
-        i < numInputs ? inputs[i] : outputs[i - numInputs];
-    if (entry.args[i].isScalar) {
-      args[i] = tensor.data;
-      continue;
+namespace {
+/// The records of attn/Runtime/Abi.h: data, sizes, strides.
+class Records {
+public:
+  /// `deviceZeros`: what empty tensors point at; null: zeros of our own.
+  Records(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
+          const std::vector<TensorArg> &outputs, void *deviceZeros = nullptr)
+      : args(entry.args.size()), records(entry.args.size()) {
+    for (size_t i = 0; i < entry.args.size(); ++i) {
+      bool isInput = i < inputs.size();
+      const TensorArg &tensor =
+          isInput ? inputs[i] : outputs[i - inputs.size()];
+      if (entry.args[i].isScalar) {
+        args[i] = tensor.data;
+        continue;
+      }
+      void *data = tensor.data;
+      if (isInput && isEmpty(tensor.shape))
+        data = getZeros(tensor, deviceZeros);
+      std::vector<int64_t> &record = records[i];
+      record.push_back(reinterpret_cast<int64_t>(data));
+      record.insert(record.end(), tensor.shape.begin(), tensor.shape.end());
+      if (data == tensor.data)
+        record.insert(record.end(), tensor.strides.begin(),
+                      tensor.strides.end());
+      else
+        record.resize(record.size() + tensor.shape.size());
+      args[i] = record.data();
     }
-    std::vector<int64_t> &record = records[i];
-    void *data = tensor.data;
-    // Indices that a region computes are clamped to the tensor. An empty one
-    // has nothing to clamp to: it reads as one row of zeros.
-    constexpr int64_t longestRow = 1 << 24;
-    if (i < numInputs && isEmpty(tensor.shape) &&
-        tensor.shape.back() <= longestRow) {
-      size_t row =
-          static_cast<size_t>(std::max<int64_t>(tensor.shape.back(), 1));
-      data = zeros.emplace_back(row * support::sizeOf(tensor.dtype)).data();
-    }
-    record.push_back(reinterpret_cast<int64_t>(data));
-    record.insert(record.end(), tensor.shape.begin(), tensor.shape.end());
-    if (data == tensor.data)
-      record.insert(record.end(), tensor.strides.begin(), tensor.strides.end());
-    else
-      record.resize(record.size() + tensor.shape.size());
-    args[i] = record.data();
   }
-  int32_t status = kernel.code[entryIndex](args.data(), &runtime);
+
+  std::vector<void *> args;
+
+private:
+  /// Indices that a region computes are clamped to the tensor. An empty one has
+  /// nothing to clamp to: it reads as one row of zeros.
+  void *getZeros(const TensorArg &tensor, void *deviceZeros) {
+    constexpr int64_t longestRow = 1 << 24;
+    int64_t row = std::max<int64_t>(tensor.shape.back(), 1);
+    int64_t bytes = row * int64_t(support::sizeOf(tensor.dtype));
+    if (deviceZeros)
+      return bytes <= cuda::zeroBytes ? deviceZeros : tensor.data;
+    if (row > longestRow)
+      return tensor.data;
+    return zeros.emplace_back(size_t(bytes)).data();
+  }
+
+  std::vector<std::vector<int64_t>> records;
+  std::vector<std::vector<char>> zeros;
+};
+} // namespace
+
+Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
+                    const std::vector<TensorArg> &inputs,
+                    const std::vector<TensorArg> &outputs,
+                    const AttnRuntime &runtime) {
+  if (kernel.device)
+    return fail("a kernel for the CPU", "one for '" + kernel.target + "'");
+  Status checked =
+      checkCall(kernel, entryIndex, inputs, outputs, /*readable=*/true);
+  if (!checked)
+    return checked;
+  Records records(kernel.entries[entryIndex], inputs, outputs);
+  int32_t status = kernel.code[entryIndex](records.args.data(), &runtime);
   if (status != ATTN_RUNTIME_OK)
     return Failure{"out of memory: the kernel's workspace or scratch could "
                    "not be allocated"};
   return success();
+}
+
+/// Finds the one device that all tensors are on; -1 where none has memory.
+static Result<int> findDevice(const EntryInfo &entry,
+                              const std::vector<TensorArg> &inputs,
+                              const std::vector<TensorArg> &outputs) {
+  int device = -1;
+  std::string first;
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &info = entry.args[i];
+    const TensorArg &tensor =
+        i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
+    if (isEmpty(tensor.shape))
+      continue;
+    auto place = cuda::deviceOf(tensor.data);
+    if (!place)
+      return place.takeFailure();
+    auto nameOf = [](int device) {
+      return device < 0 ? std::string("the host")
+                        : "GPU " + std::to_string(device);
+    };
+    if (info.isScalar ? *place >= 0 : *place < 0)
+      return fail(quote(info) + " in memory of " +
+                      (info.isScalar ? "the host" : "the GPU"),
+                  "memory of " + nameOf(*place));
+    if (info.isScalar)
+      continue;
+    if (device >= 0 && *place != device)
+      return fail(quote(info) + " on " + nameOf(device) + ", where '" + first +
+                      "' is",
+                  nameOf(*place));
+    if (device < 0)
+      first = info.name;
+    device = *place;
+  }
+  return device;
+}
+
+Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
+                            const std::vector<TensorArg> &inputs,
+                            const std::vector<TensorArg> &outputs,
+                            void *stream) {
+  if (!kernel.device)
+    return fail("a kernel for a GPU", "one for '" + kernel.target + "'");
+  Status checked =
+      checkCall(kernel, entryIndex, inputs, outputs, /*readable=*/false);
+  if (!checked)
+    return checked;
+  const EntryInfo &entry = kernel.entries[entryIndex];
+  auto device = findDevice(entry, inputs, outputs);
+  if (!device)
+    return device.takeFailure();
+  void *zeros = nullptr;
+  for (const TensorArg &input : inputs)
+    if (isEmpty(input.shape) && !zeros) {
+      auto memory = cuda::getZeros(*device);
+      if (!memory)
+        return memory.takeFailure();
+      zeros = *memory;
+    }
+  Records records(entry, inputs, outputs, zeros);
+  return cuda::run(*kernel.program, kernel.code[entryIndex],
+                   records.args.data(), {*device, stream});
 }

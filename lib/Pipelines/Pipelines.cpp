@@ -82,6 +82,19 @@ void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
   pm.addPass(createConvertPlanToLLVM(options));
 }
 
+void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
+  (void)pm;
+  (void)target;
+}
+
+void attn::populateNvvmPipeline(OpPassManager &pm, const TargetInfo &target) {
+  (void)target;
+  // The plan runs on the host, and launches what the kernels become.
+  ConvertPlanToLLVMOptions options;
+  options.expandBF16 = !TargetInfo::host().hasBf16Dot;
+  pm.addPass(createConvertPlanToLLVM(options));
+}
+
 void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
                                  const TargetInfo &target, bool explain) {
   switch (phase) {
@@ -98,6 +111,10 @@ void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
                           : populateGpuPipeline(pm, target);
   case Phase::LLVM:
     return populateLLVMPipeline(pm, target);
+  case Phase::Gpu:
+    return populateGpuPipeline(pm, target);
+  case Phase::Nvvm:
+    return populateNvvmPipeline(pm, target);
   }
 }
 
@@ -108,8 +125,9 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("Phase that the IR at hand has reached (default input)"),
       llvm::cl::init("input")};
   Option<std::string> untilAfter{
-      *this, "until-after", llvm::cl::desc("Last phase to run (default llvm)"),
-      llvm::cl::init("llvm")};
+      *this, "until-after",
+      llvm::cl::desc("Last phase to run (default: the target's last)"),
+      llvm::cl::init("")};
   Option<std::string> target{
       *this, "target",
       llvm::cl::desc("Target of the last phases (default host)"),
@@ -122,9 +140,11 @@ void attn::registerAttnPipelines() {
       "attn-pipeline", "Compile attention through the named phases",
       [](OpPassManager &pm, const PipelineOptions &options) {
         std::optional<Phase> from = parsePhase(options.from.getValue());
-        std::optional<Phase> last = parsePhase(options.untilAfter.getValue());
         std::optional<TargetInfo> target =
             TargetInfo::get(options.target.getValue());
+        std::optional<Phase> last = parsePhase(options.untilAfter.getValue());
+        if (options.untilAfter.getValue().empty())
+          last = target && !target->isCpu() ? Phase::Nvvm : Phase::LLVM;
         if (!from || !last)
           llvm::reportFatalUsageError(
               Twine("expected a phase (") + phaseNames() + "), but got '" +
@@ -133,7 +153,8 @@ void attn::registerAttnPipelines() {
           llvm::reportFatalUsageError(Twine("expected a target, but got '") +
                                       options.target.getValue() + "'");
         for (Phase phase : allPhases)
-          if (phase > *from && phase <= *last)
+          if (phase > *from && phase <= *last &&
+              isPhaseOf(phase, target->isCpu()))
             populatePhasePipeline(phase, pm, *target);
       });
 }

@@ -14,7 +14,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
+#include <cstdlib>
 
 using namespace attn;
 using namespace attn::cuda;
@@ -28,6 +28,9 @@ using attn::support::success;
 //===----------------------------------------------------------------------===//
 
 std::string attn::cuda::findAssemblerComplaint(const std::string &log) {
+  // For who works on the very passes that cause them.
+  if (std::getenv("ATTN_ALLOW_COMPLAINTS"))
+    return "";
   // setmaxnreg dropped (7504, 7508); wgmma serialised (7510, 7512, 7513, 7514).
   for (const char *code :
        {"C7504", "C7508", "C7510", "C7512", "C7513", "C7514"}) {
@@ -176,12 +179,12 @@ Result<const LoadedModule *> Program::Implementation::get(const Driver &driver,
   if (it != modules.end())
     return &it->second;
   RelaxedCapture relaxed(driver);
-  auto module = loadModule(driver, code);
+  auto module = loadModule(driver, *code);
   if (!module)
     return module.takeFailure();
   LoadedModule loaded;
   loaded.module = *module;
-  for (const KernelInfo &info : code.kernels) {
+  for (const KernelInfo &info : code->kernels) {
     auto kernel = prepare(driver, *module, info);
     if (!kernel) {
       driver.cuModuleUnload(*module);
@@ -192,14 +195,14 @@ Result<const LoadedModule *> Program::Implementation::get(const Driver &driver,
   return &modules.emplace(context, std::move(loaded)).first->second;
 }
 
-Program::Program(DeviceCode code)
+Program::Program(std::shared_ptr<const DeviceCode> code)
     : implementation(std::make_unique<Implementation>()) {
   implementation->code = std::move(code);
 }
 // Modules stay: their context may be gone, and a graph may still launch them.
 Program::~Program() = default;
 
-const DeviceCode &Program::code() const { return implementation->code; }
+const DeviceCode &Program::code() const { return *implementation->code; }
 
 Status Program::load(int device) const {
   auto driver = getDriver();

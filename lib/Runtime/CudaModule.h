@@ -39,7 +39,7 @@ support::Result<ContextMemory> getMemory(const Driver &driver, int device,
                                          CUcontext context);
 
 struct Program::Implementation {
-  DeviceCode code;
+  std::shared_ptr<const DeviceCode> code;
   std::mutex mutex;
   /// Never moved once made: runs hold on to them.
   std::map<CUcontext, LoadedModule> modules;

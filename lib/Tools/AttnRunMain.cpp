@@ -7,6 +7,7 @@
 
 #include "Run/Attention.h"
 #include "Run/Check.h"
+#include "Run/Device.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
 #include "Run/Roofline.h"
@@ -67,7 +68,9 @@ private:
   void printTimings();
   void printExplanation();
   Status check();
+  Status runOnce();
   Status bench();
+  Status benchOnDevice();
 
   /// May be called from any thread.
   void progress(const std::string &text) {
@@ -90,6 +93,7 @@ private:
   const Options &options;
   std::string monoidText;
   std::optional<Kernel> kernel;
+  std::optional<DeviceRun> device;
   std::vector<HostTensor> inputs, outputs;
   double compileCpuMs = 0;
   static constexpr double progressSeconds = 2.0;
@@ -118,7 +122,10 @@ Status Session::compile() {
   auto orNull = [](const std::string &text) {
     return text.empty() ? nullptr : text.c_str();
   };
-  compileOptions.target = orNull(options.target);
+  // A GPU alone means what it runs best.
+  bool isCuda = options.device == "cuda" && options.target.empty();
+  compileOptions.target = isCuda ? "cuda" : orNull(options.target);
+  compileOptions.noCache = options.noCache;
   compileOptions.startFrom = orNull(options.startFrom);
   compileOptions.untilAfter = orNull(options.untilAfter);
   compileOptions.dumpPhasesTo = orNull(options.dumpPhasesTo);
@@ -147,6 +154,10 @@ Status Session::compile() {
     return result->takeFailure();
   kernel = **result;
   compileCpuMs = cpuMs() - cpuBefore;
+  if (!options.device.empty() &&
+      kernel->isOnDevice() != (options.device == "cuda"))
+    return Failure{"expected a target that --device " + options.device +
+                   " runs, but got '" + attnKernelTarget(kernel->get()) + "'"};
   return success();
 }
 
@@ -331,7 +342,10 @@ static int64_t findNumber(const char *text, const char *key) {
 void Session::printExplanation() {
   const char *target = attnKernelTarget(kernel->get());
   const char *text = attnKernelExplain(kernel->get());
-  std::printf("target %s, %d threads\n%s", target, attnGetNumThreads(), text);
+  if (kernel->isOnDevice())
+    std::printf("target %s\n%s", target, text);
+  else
+    std::printf("target %s, %d threads\n%s", target, attnGetNumThreads(), text);
   double bytes = countBytes(inputs) + countBytes(outputs);
   std::printf("memory: %.4g MB of inputs and outputs\n", bytes * 1e-6);
   if (!options.attention)
@@ -350,6 +364,8 @@ void Session::printExplanation() {
                 "of %.0f query tiles reading its own\n",
                 work.livePairs * perPair * tiles * 1e-6, tiles);
   }
+  if (kernel->isOnDevice())
+    return;
   Peaks peaks = measurePeaks(target, spec.dtype, attnGetNumThreads());
   double intensity = work.flops / std::max(bytes, 1.0);
   double ridge = peaks.flopsPerSecond / peaks.bytesPerSecond;
@@ -361,6 +377,37 @@ void Session::printExplanation() {
               intensity < ridge ? "memory" : "arithmetic",
               1e3 * std::max(work.flops / peaks.flopsPerSecond,
                              bytes / peaks.bytesPerSecond));
+}
+
+Status Session::runOnce() {
+  if (!kernel->isOnDevice())
+    return kernel->run(inputs, outputs);
+  auto placed = DeviceRun::create(*kernel, inputs, outputs);
+  if (!placed)
+    return placed.takeFailure();
+  device = std::move(*placed);
+  if (Status ok = device->launch(); !ok)
+    return ok;
+  return device->fetch(outputs);
+}
+
+Status Session::benchOnDevice() {
+  auto times = timeOnDevice(*device);
+  if (!times)
+    return times.takeFailure();
+  double flops = options.attention
+                     ? countWork(*options.attention, *kernel, inputs).flops
+                     : 0;
+  auto print = [&](const char *name, double ms, int runs) {
+    std::printf("bench: %s %.4g ms, %d launches", name, ms, runs);
+    if (flops > 0)
+      std::printf(", %.4g TFLOP/s", flops / ms * 1e-9);
+    std::printf(", %.4g GB/s\n",
+                (countBytes(inputs) + countBytes(outputs)) / ms * 1e-6);
+  };
+  print("burst", times->burst, times->burstRuns);
+  print("sustained", times->sustained, times->sustainedRuns);
+  return success();
 }
 
 Status Session::bench() {
@@ -413,7 +460,7 @@ Status Session::run() {
   outputs = std::move(*made);
   if (options.explain)
     printExplanation();
-  if (Status ok = kernel->run(inputs, outputs); !ok)
+  if (Status ok = runOnce(); !ok)
     return ok;
   printOutputs();
   if (Status ok = writeOutputs(); !ok)
@@ -421,7 +468,9 @@ Status Session::run() {
   if (options.check)
     if (Status ok = check(); !ok)
       return ok;
-  return options.bench ? bench() : success();
+  if (options.bench)
+    return device ? benchOnDevice() : bench();
+  return success();
 }
 
 int attn::attnRunMain(int argc, char **argv) {

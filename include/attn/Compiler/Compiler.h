@@ -14,6 +14,7 @@
 
 #include "attn/Pipelines/Phase.h"
 #include "attn/Runtime/Abi.h"
+#include "attn/Runtime/Cuda.h"
 #include "attn/Support/DType.h"
 #include "attn/Support/Result.h"
 #include <cstdint>
@@ -29,7 +30,8 @@ namespace attn {
 class LoadedCode;
 
 struct CompileOptions {
-  /// A name that TargetInfo knows; empty: the module's attn.target, else host.
+  /// A name that TargetInfo knows, or "cuda" for the best of the current GPU;
+  /// empty: the module's attn.target, else host.
   std::string target;
   /// What the IR at hand is; absent: found out from its operations.
   std::optional<Phase> startFrom;
@@ -41,6 +43,8 @@ struct CompileOptions {
   bool keepIr = false;
   /// Stops at the object file: code for another machine than this one.
   bool objectOnly = false;
+  /// Looks in the cache on disk, and leaves what it makes for a GPU there.
+  bool useDiskCache = true;
   /// Stands for the source in diagnostics.
   std::string sourceName = "<input>";
 };
@@ -108,15 +112,23 @@ public:
   std::vector<PhaseTime> times;
   /// The IR after the last phase that ran.
   std::string ir;
-  /// IR of every phase, where asked for; then "llvm-ir".
+  /// IR of every phase, where asked for; then "llvm-ir", and "ptx" for a GPU.
   std::vector<PhaseText> phases;
-  /// The relocatable object.
+  /// The relocatable object; for a GPU that of the plans, which the host runs.
   std::string object;
+  /// What a GPU runs; null for a CPU.
+  std::shared_ptr<const cuda::DeviceCode> device;
+  /// The same, loaded where it is run; null where compilation stopped before.
+  std::unique_ptr<cuda::Program> program;
 
   const EntryInfo *find(std::string_view name) const;
 
   std::unique_ptr<LoadedCode> loaded;
 };
+
+/// The name of the target that "cuda" stands for: the best of the current GPU.
+/// Other names are returned as they are.
+support::Result<std::string> resolveTarget(const std::string &name);
 
 /// Compiles IR text or bytecode. An error is one line, followed by a line for
 /// each note.

@@ -17,7 +17,7 @@
 
 namespace attn {
 
-/// A tensor in host memory; rank 0 is a scalar.
+/// A tensor; rank 0 is a scalar, which is in host memory always.
 struct TensorArg {
   void *data = nullptr;
   support::DType dtype = support::DType::f32;
@@ -33,8 +33,11 @@ std::vector<int64_t> denseStrides(const std::vector<int64_t> &shape);
 using DimSizes = std::map<std::string, int64_t>;
 
 /// Checks `inputs` against an entry and returns the sizes that they give.
+/// `readable`: whether they are in memory of the host; else what lengths and
+/// offsets hold is not looked at.
 support::Result<DimSizes> checkInputs(const EntryInfo &entry,
-                                      const std::vector<TensorArg> &inputs);
+                                      const std::vector<TensorArg> &inputs,
+                                      bool readable = true);
 
 /// The shape of output `index` (counted from 0).
 support::Result<std::vector<int64_t>>
@@ -45,6 +48,14 @@ support::Status invoke(const CompiledKernel &kernel, size_t entry,
                        const std::vector<TensorArg> &inputs,
                        const std::vector<TensorArg> &outputs,
                        const AttnRuntime &runtime);
+
+/// The same for a kernel of a GPU, on tensors in its memory: checks everything
+/// but what lengths and offsets hold, and puts the work on a stream (a
+/// CUstream; null: the default stream) of the device that the tensors are on.
+support::Status invokeOnDevice(const CompiledKernel &kernel, size_t entry,
+                               const std::vector<TensorArg> &inputs,
+                               const std::vector<TensorArg> &outputs,
+                               void *stream);
 
 } // namespace attn
 

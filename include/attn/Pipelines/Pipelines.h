@@ -29,6 +29,8 @@ void populateVectorPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 /// The GPU form of the same rung: roles, rings, fragments, products in flight.
 void populateGpuPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 void populateLLVMPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
+void populateGpuPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
+void populateNvvmPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 
 /// Registers `attn-pipeline{from=... until-after=... target=...}`.
 void registerAttnPipelines();

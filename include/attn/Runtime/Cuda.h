@@ -82,14 +82,15 @@ struct DeviceCode {
 };
 
 /// What the assembler found in a log that costs most of the speed or says that
-/// our code is wrong, as "C7510: wgmma serialized ..."; empty if nothing.
+/// our code is wrong, as "(C7510) Potential Performance Loss: ..."; empty if
+/// nothing, or where ATTN_ALLOW_COMPLAINTS is set.
 std::string findAssemblerComplaint(const std::string &log);
 
 /// Code that is loaded into each context on first use, and kept there: contexts
 /// may be gone when a process ends. May be used from many threads.
 class Program {
 public:
-  explicit Program(DeviceCode code);
+  explicit Program(std::shared_ptr<const DeviceCode> code);
   ~Program();
 
   const DeviceCode &code() const;

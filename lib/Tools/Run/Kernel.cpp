@@ -205,7 +205,11 @@ Kernel::makeOutputs(const std::vector<HostTensor> &given,
 
 Status Kernel::run(const std::vector<HostTensor> &given,
                    std::vector<HostTensor> &results) const {
-  std::vector<AttnTensor> ins = views(given), outs = views(results);
+  return run(views(given), views(results));
+}
+
+Status Kernel::run(const std::vector<AttnTensor> &ins,
+                   const std::vector<AttnTensor> &outs) const {
   return take(attnKernelRun(get(), entry, ins.data(), ins.size(), outs.data(),
                             outs.size()));
 }

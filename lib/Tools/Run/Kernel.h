@@ -83,6 +83,11 @@ public:
               const std::vector<int> &order = {}) const;
   support::Status run(const std::vector<HostTensor> &inputs,
                       std::vector<HostTensor> &outputs) const;
+  /// The same on tensors that are elsewhere.
+  support::Status run(const std::vector<AttnTensor> &inputs,
+                      const std::vector<AttnTensor> &outputs) const;
+  /// Whether the code is for a GPU.
+  bool isOnDevice() const { return attnKernelPtx(get()) != nullptr; }
 
 private:
   support::Status readArgs(const std::string &entry);

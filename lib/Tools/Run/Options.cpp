@@ -37,6 +37,8 @@ what to run
   --schedule TEXT           an #attn.schedule<...> for --attention
   --entry NAME              function to run (default: the first)
   --target NAME             compile for this target (default: host)
+  --device cpu|cuda         run on the CPU or the current GPU (default: what the
+                            target needs); cuda alone means the GPU's target
 
 arguments
   --input NAME=FILE.npy     read an input
@@ -47,14 +49,17 @@ arguments
 
 what to do
   --check                   compare with the float64 reference
-  --bench                   time it: median, GFLOP/s, GB/s
+  --bench                   time it: median, GFLOP/s, GB/s; on a GPU a burst
+                            from idle and the end of a train of 250 ms
   --bench-seconds X         for about this long (default 1)
   --threads N               threads (default: physical cores)
   --progress                say on stderr how far long work is, as on a terminal
   --explain                 print the schedule and the arithmetic behind it
   --timings                 print what each step of the compilation took
   --until-after PHASE       print the IR after input, aggregate, schedule,
-                            tile, vector or llvm, and stop
+                            tile, vector or llvm (of a GPU gpu or nvvm), and
+                            stop
+  --no-cache                compile even where the cache on disk has the kernel
   --start-from PHASE        the phase that FILE.mlir has reached
   --dump-phases-to DIR      write the IR of each phase
   --help                    print this
@@ -280,13 +285,10 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
     };
   };
   const std::map<std::string, bool *> flags = {
-      {"--check", &options.check},
-      {"--bench", &options.bench},
-      {"--progress", &options.progress},
-      {"--explain", &options.explain},
-      {"--timings", &options.timings},
-      {"--help", &options.help},
-      {"-h", &options.help}};
+      {"--check", &options.check},      {"--bench", &options.bench},
+      {"--no-cache", &options.noCache}, {"--progress", &options.progress},
+      {"--explain", &options.explain},  {"--timings", &options.timings},
+      {"--help", &options.help},        {"-h", &options.help}};
   const std::map<std::string, Setter> setters = {
       {"--attention",
        [&](const std::string &value) -> Status {
@@ -298,6 +300,7 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
        }},
       {"--entry", text(options.entry)},
       {"--target", text(options.target)},
+      {"--device", setChoice("--device", options.device, {"cpu", "cuda"})},
       {"--start-from", text(options.startFrom)},
       {"--until-after", text(options.untilAfter)},
       {"--dump-phases-to", text(options.dumpPhasesTo)},

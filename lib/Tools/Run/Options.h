@@ -42,8 +42,8 @@ struct AttentionSpec {
 struct Options {
   std::string file;
   std::optional<AttentionSpec> attention;
-  std::string entry, target, startFrom, untilAfter, dumpPhasesTo, schedule,
-      monoidFile;
+  std::string entry, target, device, startFrom, untilAfter, dumpPhasesTo,
+      schedule, monoidFile;
   /// NAME=VALUE pairs.
   std::vector<std::pair<std::string, std::string>> inputs, outputs;
   /// Sizes of named dimensions, for inputs that are not given.
@@ -52,7 +52,7 @@ struct Options {
   int threads = 0;
   double benchSeconds = 1.0;
   bool check = false, bench = false, explain = false, timings = false,
-       progress = false, help = false;
+       progress = false, noCache = false, help = false;
 };
 
 /// The text of --help.

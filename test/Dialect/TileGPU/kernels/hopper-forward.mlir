@@ -387,11 +387,18 @@ func.func private @forward_kernel(
 // bound; a dynamic schedule takes as many blocks as the device runs at once.
 // CHECK-LABEL: func.func @forward
 func.func @forward(
-    %q: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>,
-    %k: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>,
-    %v: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>, %scale: f32,
-    %o: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>,
-    %lse: memref<?x?x?xf32>) attributes {tile.plan} {
+    %q: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+      {attn.arg = {name = "q", dims = ["b", "hq", "sq", ""]}},
+    %k: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+      {attn.arg = {name = "k", dims = ["b", "hk", "sk", ""]}},
+    %v: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+      {attn.arg = {name = "v", dims = ["b", "hk", "sk", ""]}},
+    %scale: f32 {attn.arg = {name = "scale"}},
+    %o: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
+      {attn.arg = {name = "o", output, dims = ["b", "hq", "sq", ""]}},
+    %lse: memref<?x?x?xf32>
+      {attn.arg = {name = "lse", output, dims = ["b", "hq", "sq"]}})
+    attributes {tile.plan, attn.multiples = ["hq", "hk"]} {
   %d0 = arith.constant 0 : index
   %d1 = arith.constant 1 : index
   %d2 = arith.constant 2 : index
