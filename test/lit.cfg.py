@@ -36,6 +36,9 @@ llvm_config.with_environment(
 for name in ("ATTN_TARGET", "ATTN_NUM_THREADS", "ATTN_CACHE_DIR"):
     config.environment.pop(name, None)
 
+# Nothing is left in the user's cache; tests of it set a folder of their own.
+config.environment["ATTN_CACHE_DIR"] = ""
+
 # With the switch set, every attn-opt of the suite also checks that what it
 # parsed survives printing and bytecode.
 attn_opt_args = []

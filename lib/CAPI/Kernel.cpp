@@ -367,9 +367,10 @@ static AttnError *convert(const AttnDLTensor &tensor, bool onDevice,
   bool isDevice = device == DLCUDA || device == DLCUDAManaged;
   // Of a kernel for a GPU, scalars are on the host.
   if (onDevice && tensor.ndim > 0 ? !isDevice : !isHost)
-    return makeError(std::string("expected a tensor in memory of ") +
-                     (onDevice && tensor.ndim > 0 ? "the GPU" : "the host") +
-                     ", but got DLPack device type " + std::to_string(device));
+    return makeError(
+        std::string("expected a tensor in ") +
+        (onDevice && tensor.ndim > 0 ? "memory of the GPU" : "host memory") +
+        ", but got DLPack device type " + std::to_string(device));
   int code = tensor.dtype.code, bits = tensor.dtype.bits;
   auto is = [&](int wantCode, int wantBits) {
     return code == wantCode && bits == wantBits && tensor.dtype.lanes == 1;

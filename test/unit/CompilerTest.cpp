@@ -162,8 +162,10 @@ TEST(Compiler, ReportsErrorsInOneLine) {
             "expected a public function with an operation of attn, but got "
             "none");
   options.target = "sm_90a";
-  EXPECT_NE(fails(scaleTwice, options).find("no code generator yet"),
+  options.untilAfter = Phase::Vector;
+  EXPECT_NE(fails(scaleTwice, options).find("expected a phase of 'sm_90a'"),
             std::string::npos);
+  options.untilAfter.reset();
   options.target = "vax";
   EXPECT_NE(fails(scaleTwice, options).find("but got 'vax'"),
             std::string::npos);
