@@ -82,11 +82,6 @@ void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
   pm.addPass(createConvertPlanToLLVM(options));
 }
 
-void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
-  (void)pm;
-  (void)target;
-}
-
 void attn::populateNvvmPipeline(OpPassManager &pm, const TargetInfo &target) {
   (void)target;
   // The plan runs on the host, and launches what the kernels become.
@@ -107,8 +102,7 @@ void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
   case Phase::Tile:
     return populateTilePipeline(pm);
   case Phase::Vector:
-    return target.isCpu() ? populateVectorPipeline(pm, target)
-                          : populateGpuPipeline(pm, target);
+    return populateVectorPipeline(pm, target);
   case Phase::LLVM:
     return populateLLVMPipeline(pm, target);
   case Phase::Gpu:
