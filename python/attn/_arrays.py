@@ -8,6 +8,7 @@ caller has done so.
 """
 
 import ctypes
+import math
 import sys
 
 from . import _library as c
@@ -28,16 +29,18 @@ _ITEM_SIZES = (4, 2, 2, 8, 1, 2, 4, 8, 1, 1)
 
 
 class View:
-    """Memory of an array: what the library is told of it."""
+    """Memory of an array: what the library is told of it, and the number of the
+    GPU that it is on, None for the host."""
 
-    __slots__ = ("data", "dtype", "shape", "strides", "owner")
+    __slots__ = ("data", "dtype", "shape", "strides", "owner", "device")
 
-    def __init__(self, data, dtype, shape, strides, owner):
+    def __init__(self, data, dtype, shape, strides, owner, device=None):
         self.data = data
         self.dtype = dtype
         self.shape = tuple(shape)
         self.strides = tuple(strides)
         self.owner = owner
+        self.device = device
 
     def permuted(self, axes):
         return View(
@@ -46,6 +49,7 @@ class View:
             [self.shape[i] for i in axes],
             [self.strides[i] for i in axes],
             self.owner,
+            self.device,
         )
 
 
@@ -86,10 +90,10 @@ def _view_torch(name, tensor):
             "yet, but it requires grad; pass %s.detach(), or call under "
             "torch.no_grad()" % (name, name)
         )
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in ("cpu", "cuda"):
         raise ValueError(
-            "attn: expected %s on the CPU, but got a tensor on %s; other devices are "
-            "not supported yet" % (name, tensor.device)
+            "attn: expected %s on the CPU or an NVIDIA GPU, but got a tensor on %s"
+            % (name, tensor.device)
         )
     if tensor.layout != torch.strided:
         raise ValueError(
@@ -102,7 +106,8 @@ def _view_torch(name, tensor):
             "attn: expected %s of a float, integer or boolean type, but got %s"
             % (name, tensor.dtype)
         )
-    return View(tensor.data_ptr(), dtype, tensor.shape, tensor.stride(), tensor)
+    device = tensor.device.index if tensor.is_cuda else None
+    return View(tensor.data_ptr(), dtype, tensor.shape, tensor.stride(), tensor, device)
 
 
 # dtype objects of NumPy and torch seen so far; None where not supported.
@@ -139,7 +144,7 @@ def _view_numpy(name, array):
 
 def view(name, array):
     """The memory of an array. Raises TypeError for anything else than a NumPy
-    array or a torch CPU tensor."""
+    array or a torch tensor."""
     if is_numpy(array):
         return _view_numpy(name, array)
     if is_torch(array):
@@ -150,11 +155,32 @@ def view(name, array):
     )
 
 
-def vector(name, values, dtype):
+def where(device):
+    return "the CPU" if device is None else "cuda:%d" % device
+
+
+def check_device(name, found, device):
+    """All operands of a call are on one device."""
+    if found.device != device:
+        raise ValueError(
+            "attn: expected %s on %s, where q is, but it is on %s; move it there"
+            % (name, where(device), where(found.device))
+        )
+
+
+def vector(name, values, dtype, device=None):
     """A small float32 or int32 operand: an array of that type is looked at in
-    place, other numbers are converted."""
+    place, other numbers are converted. Lists go to the GPU `device`, if any."""
+    if device is not None and not (is_numpy(values) or is_torch(values)):
+        torch = _torch()
+        on_host = vector(name, values, dtype)
+        flat = torch.tensor(list(on_host.owner)[: math.prod(on_host.shape)])
+        kind = torch.float32 if dtype == c.F32 else torch.int32
+        place = torch.device("cuda", device)
+        return view(name, flat.to(kind).reshape(on_host.shape).to(place))
     if is_numpy(values) or is_torch(values):
         found = view(name, values)
+        check_device(name, found, device)
         contiguous = not found.shape or found.shape[-1] <= 1 or found.strides[-1] == 1
         if found.dtype == dtype and contiguous:
             return found
@@ -165,6 +191,8 @@ def vector(name, values, dtype):
                 % (name, c.DTYPE_NAMES[dtype], describe(values))
             )
         values = values.tolist()
+        if device is not None:
+            return vector(name, values, dtype, device)
     ctype = ctypes.c_float if dtype == c.F32 else ctypes.c_int32
     try:
         rows = list(values)
@@ -210,7 +238,7 @@ def empty(like, dtype, shape):
     if is_torch(like):
         torch = _torch()
         types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-        return torch.empty(tuple(shape), dtype=types[name])
+        return torch.empty(tuple(shape), dtype=types[name], device=like.device)
     import numpy
 
     if name == "bf16":
@@ -225,6 +253,12 @@ def check_writable(name, array):
         raise ValueError(
             "attn: expected %s to be writable, but it is a read-only array" % name
         )
+
+
+def stream_of(device):
+    """The address of the stream that torch works on."""
+    torch = _torch()
+    return torch.cuda.current_stream(device).cuda_stream if torch else None
 
 
 def pack(views):

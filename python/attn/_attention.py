@@ -88,7 +88,10 @@ def _broadcast(name, array):
         if shape[i] == 1 or (strides[i] == 0 and shape[i] > 0):
             shape[i], strides[i] = 1, 1
             flags |= flag
-    return arrays.View(found.data, found.dtype, shape, strides, found.owner), flags
+    view = arrays.View(
+        found.data, found.dtype, shape, strides, found.owner, found.device
+    )
+    return view, flags
 
 
 def _check_broadcast(name, view, flags, sizes):
@@ -151,14 +154,14 @@ class _Call:
             views["softcap"] = cap
         bias_type, bias_flags, mask_flags = self._set_bias_and_mask(bias, mask)
         if alibi_slopes is not None:
-            slopes = vector("alibi_slopes", alibi_slopes, c.F32)
+            slopes = vector("alibi_slopes", alibi_slopes, c.F32, self.device)
             if len(slopes.shape) not in (1, 2):
                 _fail("alibi_slopes of shape [hq] or [b, hq]", list(slopes.shape))
             views["alibi_slopes"] = slopes
         if sinks is not None:
-            views["sinks"] = vector("sinks", sinks, c.F32)
+            views["sinks"] = vector("sinks", sinks, c.F32, self.device)
         if kv_lengths is not None:
-            views["kv_lengths"] = vector("kv_lengths", kv_lengths, c.I32)
+            views["kv_lengths"] = vector("kv_lengths", kv_lengths, c.I32, self.device)
         for i, value in enumerate(monoid_params):
             views["param%d" % i] = number("monoid_params", value, c.F32)
 
@@ -215,9 +218,13 @@ class _Call:
         if axes is None:
             _fail("layout to be one of %s" % ", ".join(_LAYOUTS), repr(layout))
         self.layout, self.axes, self.like = layout, axes, q
+        self.device = None
         operands = [("q", q), ("k", k)] + ([("v", v)] if v is not None else [])
         for name, array in operands:
             found = arrays.view(name, array)
+            if name == "q":
+                self.device = found.device
+            arrays.check_device(name, found, self.device)
             if arrays.kind_of(array) != arrays.kind_of(q):
                 _fail(
                     "%s of the kind of q, %s" % (name, type(q).__name__),
@@ -252,10 +259,10 @@ class _Call:
             )
         if all(given):
             self.views["cu_seqlens_q"] = arrays.vector(
-                "cu_seqlens_q", cu_seqlens_q, c.I32
+                "cu_seqlens_q", cu_seqlens_q, c.I32, self.device
             )
             self.views["cu_seqlens_k"] = arrays.vector(
-                "cu_seqlens_k", cu_seqlens_k, c.I32
+                "cu_seqlens_k", cu_seqlens_k, c.I32, self.device
             )
 
     def _set_causal(self, causal, window):
@@ -284,6 +291,7 @@ class _Call:
             if array is None:
                 continue
             found, flags[name] = _broadcast(name, array)
+            arrays.check_device(name, found, self.device)
             if name == "bias":
                 bias_type = found.dtype
                 if bias_type not in _FLOATS:
@@ -303,17 +311,20 @@ class _Call:
             self.views[name] = found
         return bias_type, flags["bias"], flags["mask"]
 
-    def compile(self, **options):
+    def compile(self, target=None, **options):
         desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
-        return _kernel.compile_desc(desc, **options)
+        if target is None:
+            target = c.device_target(self.device)
+        return _kernel.compile_desc(desc, target=target, **options)
 
     def kernel(self):
-        kernel = _kernels.get(self.key)
+        key = (self.key, c.device_target(self.device))
+        kernel = _kernels.get(key)
         if kernel is None:
             with _kernel.compiling:  # once, however many threads ask
-                kernel = _kernels.get(self.key)
+                kernel = _kernels.get(key)
                 if kernel is None:
-                    kernel = _kernels[self.key] = self.compile()
+                    kernel = _kernels[key] = self.compile()
         return kernel
 
     def run(self, out):
@@ -360,6 +371,7 @@ class _Call:
         view = arrays.view("out", result)
         if out is not None:
             arrays.check_writable("out", out)
+            arrays.check_device("out", view, self.device)
             if list(view.shape) != dense or view.dtype != arg.code:
                 _fail("out to be %s of shape %s" % (arg.dtype, dense), arrays.describe(out))
         return result, view.permuted(axes)
@@ -404,7 +416,8 @@ def attention(
     cu_seqlens_k: Any = None,
     monoid_params: Sequence[float] = ()
 ) -> Any:
-    """Attention on NumPy arrays or torch CPU tensors, without copies.
+    """Attention on NumPy arrays or torch tensors, without copies: on the CPU, or
+    on the NVIDIA GPU that they are on, then in order on torch's current stream.
 
     score = scale * q.k, then softcap, then bias and ALiBi, then the masks, then
     the monoid (softmax). A kernel is compiled on the first call of its kind, in
@@ -496,10 +509,12 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
         inputs have the order [b, h, s, d].
 
     Args:
-        target: a target's name, as "cpu-avx2"; None: the module's, else this
-            machine's.
-        until_after: stop after this phase: "input", "aggregate", "schedule",
-            "tile", "vector" or "llvm"; the kernel cannot run then.
+        target: a target's name, as "cpu-avx2" or "sm_90a", or "cuda" for the best
+            of the current GPU; None: the module's, or that of the device that q
+            is on, else this machine's.
+        until_after: stop after this phase: "input", "aggregate", "schedule" or
+            "tile"; of a CPU "vector" or "llvm", of a GPU "gpu" or "nvvm"; the
+            kernel cannot run then.
         dump_phases_to: a directory for one numbered file per phase.
         source_name: stands for the text in errors.
 
@@ -521,6 +536,6 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
             "%d arguments, the first %s" % (1 + len(operands), arrays.describe(source)),
             TypeError,
         )
-    names = ("target", "until_after", "dump_phases_to")
+    names = ("target", "until_after", "dump_phases_to", "no_cache")
     compiler = {name: options.pop(name) for name in names if name in options}
     return _Call(source, *operands, **options).compile(keep_ir=True, **compiler)

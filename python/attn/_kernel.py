@@ -12,7 +12,8 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import _arrays as arrays
 from . import _library as c
 
-PHASES = ("input", "aggregate", "schedule", "tile", "vector", "llvm", "llvm-ir")
+PHASES = ("input", "aggregate", "schedule", "tile")
+PHASES += ("vector", "llvm", "gpu", "nvvm", "ptx", "llvm-ir")
 
 
 # Held while the compiler runs, and by a fork: the child must not find the
@@ -133,8 +134,9 @@ class Kernel:
         """The IR after a phase, as text.
 
         Args:
-            phase: "input", "aggregate", "schedule", "tile", "vector", "llvm" or
-                "llvm-ir"; None: the last that ran.
+            phase: "input", "aggregate", "schedule" or "tile"; of a CPU "vector",
+                "llvm" or "llvm-ir"; of a GPU "gpu", "nvvm", "ptx" or, for the
+                plan, "llvm-ir"; None: the last that ran.
         Raises:
             ValueError: there is no such phase, or compilation stopped before.
         """
@@ -147,10 +149,30 @@ class Kernel:
         return text.decode()
 
     def ptx(self) -> str:
-        raise NotImplementedError(
-            "attn: expected a kernel for a GPU, but got one for %s; GPUs are not "
-            "supported yet" % self.target
-        )
+        """The assembly of a kernel for a GPU.
+
+        Raises:
+            ValueError: the kernel is for a CPU, or compilation stopped before.
+        """
+        text = c.lib.attnKernelPtx(self._handle)
+        if text is None:
+            raise ValueError(
+                "attn: expected a kernel for a GPU that is compiled to the end, but "
+                "got one for %s" % self.target
+            )
+        return text.decode()
+
+    def cubin(self) -> Optional[bytes]:
+        """The machine code of a kernel for a GPU, where ptxas was found to make
+        it; else None."""
+        size = ctypes.c_size_t()
+        data = c.lib.attnKernelCubin(self._handle, ctypes.byref(size))
+        return ctypes.string_at(data, size.value) if data else None
+
+    def load(self, device: int = -1) -> None:
+        """Loads a kernel onto a GPU (-1: the current one) ahead of its first run,
+        as before a graph capture. Nothing for a CPU."""
+        c.check(c.lib.attnKernelLoad(self._handle, device))
 
     def explain(self) -> str:
         """Why the code is as it is, as text: schedule, memory budget, masks."""
@@ -161,9 +183,10 @@ class Kernel:
 
         Args:
             inputs, named: one value for each of `self.inputs`, by position or by
-                name: NumPy arrays or torch CPU tensors with dimensions in the
-                order of `dims`, in any memory order whose last dimension has
-                stride 1; numbers for scalars.
+                name: NumPy arrays or torch tensors with dimensions in the order
+                of `dims`, in any memory order whose last dimension has stride
+                1; numbers for scalars. A kernel for a GPU takes tensors on it,
+                and runs on torch's current stream.
             out: an array, or a tuple of them, one for each of `self.outputs`, to
                 write to; None: new arrays.
         Returns:
@@ -226,14 +249,30 @@ class Kernel:
         """Runs on views (attn._arrays), for the package's own use."""
         ins, keep_ins = arrays.pack(inputs)
         outs, keep_outs = arrays.pack(outputs)
+        devices = {view.device for view in inputs + outputs if view.shape}
+        on_gpu = self.target.startswith("sm_")
+        if devices and (None in devices) == on_gpu:
+            raise ValueError(
+                "attn: expected tensors that a kernel for %s takes, but got some on %s"
+                % (self.target, " and ".join(sorted(map(arrays.where, devices))))
+            )
+        options = c.RunOptions(structSize=ctypes.sizeof(c.RunOptions))
+        if on_gpu and devices:
+            options.stream = arrays.stream_of(min(devices))
         c.check(
-            c.lib.attnKernelRun(
-                self._handle, self._entry, ins, len(inputs), outs, len(outputs)
+            c.lib.attnKernelRunOn(
+                self._handle,
+                self._entry,
+                ins,
+                len(inputs),
+                outs,
+                len(outputs),
+                ctypes.byref(options),
             )
         )
 
 
-def _options(target, until_after, dump_phases_to, source_name, keep_ir):
+def _options(target, until_after, dump_phases_to, source_name, keep_ir, no_cache=False):
     def encode(text):
         return None if text is None else str(text).encode()
 
@@ -244,6 +283,7 @@ def _options(target, until_after, dump_phases_to, source_name, keep_ir):
         dumpPhasesTo=encode(dump_phases_to),
         sourceName=encode(source_name),
         keepIr=keep_ir,
+        noCache=no_cache,
     )
 
 
@@ -255,10 +295,13 @@ def compile_text(
     until_after=None,
     dump_phases_to=None,
     source_name=None,
-    keep_ir=True
+    keep_ir=True,
+    no_cache=False
 ):
     data = text.encode() if isinstance(text, str) else bytes(text)
-    options = _options(target, until_after, dump_phases_to, source_name, keep_ir)
+    options = _options(
+        target, until_after, dump_phases_to, source_name, keep_ir, no_cache
+    )
     handle = ctypes.c_void_p()
     with compiling:
         error = c.lib.attnCompile(
@@ -269,9 +312,15 @@ def compile_text(
 
 
 def compile_desc(
-    desc, *, target=None, until_after=None, dump_phases_to=None, keep_ir=False
+    desc,
+    *,
+    target=None,
+    until_after=None,
+    dump_phases_to=None,
+    keep_ir=False,
+    no_cache=False
 ):
-    options = _options(target, until_after, dump_phases_to, None, keep_ir)
+    options = _options(target, until_after, dump_phases_to, None, keep_ir, no_cache)
     handle = ctypes.c_void_p()
     with compiling:
         error = c.lib.attnCompileAttention(

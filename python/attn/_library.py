@@ -74,6 +74,34 @@ class ArgInfo(ctypes.Structure):
     ]
 
 
+class RunOptions(ctypes.Structure):
+    _fields_ = [("structSize", c_size_t), ("stream", c_void_p)]
+
+
+class DeviceInfo(ctypes.Structure):
+    _fields_ = [
+        ("structSize", c_size_t),
+        ("name", ctypes.c_char * 256),
+        ("target", ctypes.c_char * 16),
+        ("major", c_int32),
+        ("minor", c_int32),
+        ("multiprocessors", c_int32),
+        ("driverVersion", c_int32),
+        ("sharedMemoryBytes", c_int64),
+        ("l2Bytes", c_int64),
+        ("memoryBytes", c_int64),
+    ]
+
+
+class DeviceKernel(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("threads", c_int32),
+        ("persistent", c_int32),
+        ("sharedBytes", c_int64),
+    ]
+
+
 _TENSORS = POINTER(Tensor)
 
 # name: (result, arguments). A result of c_void_p named "error" is an
@@ -118,6 +146,18 @@ _FUNCTIONS = {
         c_void_p,
         [c_void_p, c_size_t, _TENSORS, c_size_t, _TENSORS, c_size_t],
     ),
+    "attnKernelRunOn": (
+        c_void_p,
+        [c_void_p, c_size_t, _TENSORS, c_size_t, _TENSORS, c_size_t]
+        + [POINTER(RunOptions)],
+    ),
+    "attnKernelLoad": (c_void_p, [c_void_p, c_int32]),
+    "attnKernelPtx": (c_char_p, [c_void_p]),
+    "attnKernelCubin": (c_void_p, [c_void_p, POINTER(c_size_t)]),
+    "attnKernelNumDeviceKernels": (c_size_t, [c_void_p]),
+    "attnKernelDeviceKernel": (c_void_p, [c_void_p, c_size_t, POINTER(DeviceKernel)]),
+    "attnDeviceCount": (c_void_p, [POINTER(c_int32)]),
+    "attnDeviceGet": (c_void_p, [c_int32, POINTER(DeviceInfo)]),
 }
 
 
@@ -189,6 +229,25 @@ def _create_context():
     handle = c_void_p()
     check(lib.attnContextCreate(ctypes.byref(handle)))
     return handle
+
+
+_targets = {}
+
+
+def device_target(device):
+    """The target of a GPU, as "sm_90a"; of the host, None."""
+    if device is None:
+        return None
+    if device not in _targets:
+        info = DeviceInfo(structSize=ctypes.sizeof(DeviceInfo))
+        check(lib.attnDeviceGet(device, ctypes.byref(info)))
+        _targets[device] = info.target.decode()
+        if not _targets[device]:
+            raise ValueError(
+                "attn: expected a GPU of compute capability 8.0 or later, but got %s"
+                % info.name.decode()
+            )
+    return _targets[device]
 
 
 # One for the process: kernels are found again in its cache.
