@@ -70,6 +70,10 @@ config.substitutions += [
     ("%attn_obj", config.attn_obj_root),
     ("%attn_tools", config.attn_tools_dir),
     ("%attn_lib", config.attn_lib_dir),
+    (
+        "%fake_cuda",
+        os.path.join(config.test_exec_root, "Runtime", "libcuda.so.1"),
+    ),
     ("%cc", config.host_cc),
 ]
 

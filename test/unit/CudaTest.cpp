@@ -1,0 +1,274 @@
+//===- CudaTest.cpp - The runtime on a driver that checks calls -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What kernels compute is not seen here: test/Runtime/FakeCuda.cpp runs none.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Runtime/Cuda.h"
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <thread>
+#include <vector>
+
+using namespace attn;
+
+static const char *const ptx = ".version 8.7\n.target sm_90a\n"
+                               ".visible .entry plain(\n"
+                               "  .param .align 64 .b8 plain_param_0[128],\n"
+                               "  .param .u64 .ptr .global .align 1 p1,\n"
+                               "  .param .u32 p2\n)\n{ ret; }\n"
+                               ".visible .entry persistent(\n"
+                               "  .param .u64 p0\n)\n{ ret; }\n";
+
+namespace {
+class CudaTest : public testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    setenv("ATTN_LIBCUDA", ATTN_FAKE_CUDA, 1);
+    setenv("ATTN_FAKE_CUDA_LOG", logPath().c_str(), 1);
+    std::remove(logPath().c_str());
+  }
+
+  static std::string logPath() { return testing::TempDir() + "attn-cuda.log"; }
+  /// What the driver wrote down since the last call.
+  static std::string takeLog() {
+    static long position = 0;
+    std::FILE *file = std::fopen(logPath().c_str(), "r");
+    std::string text;
+    if (!file)
+      return text;
+    std::fseek(file, position, SEEK_SET);
+    for (int c; (c = std::fgetc(file)) != EOF;)
+      text += char(c);
+    position = std::ftell(file);
+    std::fclose(file);
+    return text;
+  }
+  template <typename T> static T lookup(const char *name) {
+    void *library = dlopen(ATTN_FAKE_CUDA, RTLD_NOW);
+    return reinterpret_cast<T>(dlsym(library, name));
+  }
+
+  static std::shared_ptr<cuda::DeviceCode> makeCode() {
+    auto code = std::make_shared<cuda::DeviceCode>();
+    code->target = "sm_90a";
+    code->ptx = ptx;
+    code->kernels = {{"plain", 128, 1024, false},
+                     {"persistent", 384, 200 << 10, true}};
+    return code;
+  }
+
+  static support::Status run(const cuda::Program &program, AttnEntry entry,
+                             void *argument, void *stream = nullptr) {
+    void *args[] = {argument};
+    return cuda::run(program, entry, args, {0, stream});
+  }
+};
+
+/// What a plan encodes a tensor map of.
+struct MapCase {
+  void *data;
+  int64_t sizes[4], strides[4];
+  int64_t rows = 64, cols = 64;
+  int32_t swizzle = 128, element = ATTN_ELEMENT_BF16;
+};
+
+/// A plan: one map, workspace, both kernels.
+int32_t plan(void **args, const AttnRuntime *runtime) {
+  auto &map = *static_cast<MapCase *>(args[0]);
+  alignas(64) char bytes[128];
+  int32_t status = runtime->gpu->encode_tensor_map(
+      runtime, bytes, "q", map.data, map.element, 4, map.sizes, map.strides,
+      map.rows, map.cols, map.swizzle);
+  void *memory = runtime->allocate(runtime, 4);
+  status |= runtime->gpu->fill_zero(runtime, memory, 4);
+  int32_t number = 7;
+  void *params[] = {bytes, &memory, &number};
+  status |= runtime->gpu->launch(runtime, "plain", status ? 0 : 5, 0, params);
+  void *second[] = {&memory};
+  status |= runtime->gpu->launch(runtime, "persistent", status ? 0 : 100000,
+                                 ATTN_LAUNCH_PROGRAMMATIC, second);
+  runtime->release(runtime, memory);
+  return status;
+}
+} // namespace
+
+TEST_F(CudaTest, DescribesDevices) {
+  auto count = cuda::countDevices();
+  ASSERT_TRUE(bool(count)) << count.error();
+  EXPECT_EQ(*count, 1);
+  auto device = cuda::getDevice(0);
+  ASSERT_TRUE(bool(device)) << device.error();
+  EXPECT_EQ(device->target(), "sm_90a");
+  EXPECT_EQ(device->multiprocessors, 132);
+  EXPECT_EQ(device->sharedMemoryBytes, 227 << 10);
+  EXPECT_EQ(cuda::getDevice(1).error(), "expected a GPU below 1, but got 1");
+  cuda::DeviceInfo older;
+  older.major = 7;
+  EXPECT_EQ(older.target(), "");
+  older.major = 8;
+  older.minor = 7;
+  EXPECT_EQ(older.target(), "sm_86");
+  older.major = 12;
+  EXPECT_EQ(older.target(), "sm_89");
+}
+
+TEST_F(CudaTest, TellsMemoryApart) {
+  int host = 0;
+  auto place = cuda::deviceOf(&host);
+  ASSERT_TRUE(bool(place));
+  EXPECT_EQ(*place, -1);
+  auto buffer = cuda::Buffer::create(100);
+  ASSERT_TRUE(bool(buffer)) << buffer.error();
+  place = cuda::deviceOf(buffer->data());
+  ASSERT_TRUE(bool(place));
+  EXPECT_EQ(*place, 0);
+}
+
+TEST_F(CudaTest, RunsPlans) {
+  cuda::Program program(makeCode());
+  auto buffer = cuda::Buffer::create(2 * 3 * 100 * 64 * 2);
+  ASSERT_TRUE(bool(buffer));
+  MapCase map = {buffer->data(), {2, 3, 100, 64}, {19200, 6400, 64, 1}};
+  takeLog();
+  auto ok = run(program, plan, &map);
+  ASSERT_TRUE(bool(ok)) << ok.error();
+  // The persistent kernel has one block on each multiprocessor.
+  EXPECT_EQ(takeLog(),
+            "load 2 kernels\n"
+            "map 2x3x100x64 of 2 bytes, box 64x64, swizzle 128\n"
+            "allocate 4\nclear 4\n"
+            "launch plain grid 5 block 128 shared 1024: map memory 7\n"
+            "launch persistent grid 132 block 384 shared 204800 programmatic: "
+            "memory\nfree\n");
+  // Loaded once; other threads have no context of their own.
+  std::vector<std::thread> threads;
+  std::vector<std::string> errors(8);
+  for (std::string &error : errors)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i)
+        if (auto status = run(program, plan, &map); !status)
+          error = status.error();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &error : errors)
+    EXPECT_EQ(error, "");
+  EXPECT_EQ(takeLog().find("load"), std::string::npos);
+}
+
+TEST_F(CudaTest, RunsInsideCaptures) {
+  auto makeStream = lookup<void *(*)()>("attnFakeStream");
+  auto capture = lookup<void (*)(void *, int)>("attnFakeCapture");
+  auto memory = lookup<size_t (*)()>("attnFakeMemory");
+  auto buffer = cuda::Buffer::create(2 * 3 * 100 * 64 * 2);
+  ASSERT_TRUE(bool(buffer));
+  MapCase map = {buffer->data(), {2, 3, 100, 64}, {19200, 6400, 64, 1}};
+  void *stream = makeStream();
+  capture(stream, 1);
+  // Even what is loaded only now.
+  cuda::Program program(makeCode());
+  takeLog();
+  size_t before = memory();
+  auto ok = run(program, plan, &map, stream);
+  capture(stream, 0);
+  EXPECT_TRUE(bool(ok)) << ok.error();
+  EXPECT_EQ(memory(), before);
+  EXPECT_NE(takeLog().find("programmatic captured"), std::string::npos);
+}
+
+TEST_F(CudaTest, ChecksTensorMaps) {
+  cuda::Program program(makeCode());
+  auto buffer = cuda::Buffer::create(1 << 20);
+  ASSERT_TRUE(bool(buffer));
+  MapCase good = {buffer->data(), {2, 3, 100, 64}, {19200, 6400, 64, 1}};
+  auto error = [&](const MapCase &map) {
+    MapCase copy = map;
+    auto ok = run(program, plan, &copy);
+    return ok ? std::string() : ok.error();
+  };
+  EXPECT_EQ(error(good), "");
+  MapCase map = good;
+  map.data = static_cast<char *>(good.data) + 2;
+  EXPECT_EQ(error(map),
+            "expected 'q' to start at a multiple of 16 bytes in memory, but "
+            "got an address that is 2 bytes past one; copy it");
+  map = good;
+  map.strides[2] = 68;
+  EXPECT_EQ(error(map),
+            "expected 'q' to have strides of multiples of 8 elements (16 "
+            "bytes) for tensor copies, but got stride 68 in dimension 2; copy "
+            "it to memory with padded rows");
+  map.strides[2] = -64;
+  EXPECT_NE(error(map).find("stride -64 in dimension 2"), std::string::npos);
+  map = good;
+  map.strides[3] = 2;
+  EXPECT_NE(error(map).find("stride 1 in its last dimension"),
+            std::string::npos);
+  // Strides where they do not matter, repeated tensors, empty ones.
+  map = good;
+  map.sizes[0] = 1;
+  map.strides[0] = 3;
+  EXPECT_EQ(error(map), "");
+  map = good;
+  map.strides[1] = 0;
+  EXPECT_EQ(error(map), "");
+  map = good;
+  map.sizes[2] = 0;
+  map.data = nullptr;
+  EXPECT_EQ(error(map), "");
+  map = good;
+  map.rows = 300;
+  EXPECT_NE(error(map).find("a box of at most 256 x 256"), std::string::npos);
+}
+
+TEST_F(CudaTest, NamesErrors) {
+  auto buffer = cuda::Buffer::create(1 << 20);
+  ASSERT_TRUE(bool(buffer));
+  MapCase map = {buffer->data(), {2, 3, 100, 64}, {19200, 6400, 64, 1}};
+  auto code = makeCode();
+  code->ptx = "no PTX";
+  auto failed = run(cuda::Program(code), plan, &map);
+  EXPECT_EQ(failed.error(),
+            "cannot load the code for sm_90a: CUDA_ERROR_INVALID_PTX, a PTX "
+            "JIT compilation failed; its log: ptxas fatal   : Missing .version "
+            "directive at start of file; ptxas fatal   : Ptx assembly aborted "
+            "due to errors");
+  setenv("ATTN_FAKE_CUDA_JIT_LOG",
+         "info : 0 bytes stack frame\n"
+         "info : (C7510) Potential Performance Loss: wgmma.mma_async "
+         "instructions are serialized\n",
+         1);
+  EXPECT_EQ(run(cuda::Program(makeCode()), plan, &map).error(),
+            "expected code that the driver assembles as it stands, but it "
+            "says: info : (C7510) Potential Performance Loss: wgmma.mma_async "
+            "instructions are serialized");
+  unsetenv("ATTN_FAKE_CUDA_JIT_LOG");
+  code = makeCode();
+  code->kernels[0].sharedBytes = 300 << 10;
+  EXPECT_EQ(run(cuda::Program(code), plan, &map).error(),
+            "cannot give 307200 bytes of shared memory to the kernel 'plain': "
+            "CUDA_ERROR_INVALID_VALUE, invalid argument");
+  code = makeCode();
+  code->kernels[0].name = "missing";
+  EXPECT_EQ(run(cuda::Program(code), plan, &map).error(),
+            "cannot find the kernel 'missing': CUDA_ERROR_NOT_FOUND, named "
+            "symbol not found");
+  // Machine code that the driver does not take is made good by the PTX.
+  code = makeCode();
+  code->cubin = "\x7f"
+                "ELF and so on";
+  auto ok = run(cuda::Program(code), plan, &map);
+  EXPECT_TRUE(bool(ok)) << ok.error();
+  cuda::Program program(makeCode());
+  EXPECT_EQ(run(program, plan, &map, &map).error(),
+            "cannot allocate 4 bytes of workspace: CUDA_ERROR_INVALID_HANDLE, "
+            "invalid resource handle");
+}
