@@ -10,6 +10,7 @@
 #include "Interface.h"
 #include "Ptxas.h"
 #include "attn/Compiler/Jit.h"
+#include "attn/Compiler/Ptx.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
@@ -32,20 +33,6 @@
 #include "llvm/Support/SourceMgr.h"
 
 #include <chrono>
-
-#if __has_include("attn/Compiler/Ptx.h")
-#include "attn/Compiler/Ptx.h"
-#else
-namespace attn {
-struct PtxTimings {
-  double translateMs = 0, optimizeMs = 0, codegenMs = 0;
-};
-static ::attn::support::Result<std::string>
-emitPtx(mlir::Operation *, const TargetInfo &, PtxTimings *) {
-  return ::attn::support::Failure{"no code generator for GPUs"};
-}
-} // namespace attn
-#endif
 
 using namespace mlir;
 using namespace ::attn;

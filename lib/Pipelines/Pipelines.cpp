@@ -83,7 +83,7 @@ void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
 }
 
 void attn::populateNvvmPipeline(OpPassManager &pm, const TargetInfo &target) {
-  (void)target;
+  pm.addPass(createConvertTileGPUToNVVM());
   // The plan runs on the host, and launches what the kernels become.
   ConvertPlanToLLVMOptions options;
   options.expandBF16 = !TargetInfo::host().hasBf16Dot;
