@@ -321,7 +321,6 @@ LogicalResult Evaluator::evaluatePartial(PartialOp op) {
   RowReducer reducer(std::move(*algebra), reduction, options.rounding);
 
   int64_t splits = op.getSplits();
-  int64_t tile = op.getScheduleAttr() ? op.getScheduleAttr().getBlockK() : 1;
   int64_t channels = reduction.numChannels(), numRows = 1;
   for (int64_t extent : reduction.rowShape())
     numRows *= extent;
@@ -336,8 +335,7 @@ LogicalResult Evaluator::evaluatePartial(PartialOp op) {
   }
   forEachRow(reduction, [&](const Row &row, int64_t index) {
     int64_t numKeys = reduction.numKeys(row.batch);
-    int64_t tiles = (numKeys + tile - 1) / tile;
-    int64_t part = (tiles + splits - 1) / splits * tile;
+    int64_t part = (numKeys + splits - 1) / splits;
     for (int64_t s = 0; s < splits; ++s) {
       RowState state = reducer.reduce(row, std::min(s * part, numKeys),
                                       std::min((s + 1) * part, numKeys),

@@ -508,16 +508,6 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   Value blockK = index(schedule.getBlockK());
   Value zero = index(0);
   using Predicate = arith::CmpIPredicate;
-  auto alignDown = [&](Value x) -> Value {
-    if (matchPattern(x, m_Zero()))
-      return x;
-    return mul(arith::DivUIOp::create(b, loc, x, blockK), blockK);
-  };
-  auto alignUp = [&](Value x) -> Value {
-    if (matchPattern(x, m_Zero()))
-      return x;
-    return mul(arith::CeilDivUIOp::create(b, loc, x, blockK), blockK);
-  };
   // Keys beyond [lower, upper) are dead; those in [coreLower, coreUpper) are
   // live for every row.
   Value lower = zero, upper = numKeys, coreLower = zero, coreUpper = numKeys;
@@ -537,18 +527,29 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     coreLower = bounds.coreLower;
     coreUpper = bounds.coreUpper;
   }
-  Value allStart = zero, allEnd = numKeys;
+  Value allStart = zero;
+  keyEnd = numKeys;
   if (split) {
-    // Parts are whole key tiles, the same number for each.
-    Value tiles = arith::CeilDivUIOp::create(b, loc, numKeys, blockK);
-    Value perPart =
-        mul(arith::CeilDivUIOp::create(b, loc, tiles, index(splits)), blockK);
-    Value start = mul(split, perPart);
-    lower = max(lower, start);
-    upper = min(upper, add(start, perPart));
-    allStart = start;
-    allEnd = min(allEnd, add(start, perPart));
+    // Parts have the same number of keys, whatever the schedule; the tiles of
+    // each are counted from its start.
+    Value perPart = arith::CeilDivUIOp::create(b, loc, numKeys, index(splits));
+    allStart = mul(split, perPart);
+    keyEnd = min(keyEnd, add(allStart, perPart));
+    lower = max(lower, allStart);
+    upper = min(upper, keyEnd);
   }
+  auto wholeTiles = [&](Value x, bool up) -> Value {
+    if (!split && matchPattern(x, m_Zero()))
+      return x;
+    Value offset = split ? sub(max(x, allStart), allStart) : x;
+    Value tiles =
+        up ? arith::CeilDivUIOp::create(b, loc, offset, blockK).getResult()
+           : arith::DivUIOp::create(b, loc, offset, blockK).getResult();
+    Value keys = mul(tiles, blockK);
+    return split ? add(allStart, keys) : keys;
+  };
+  auto alignDown = [&](Value x) { return wholeTiles(x, /*up=*/false); };
+  auto alignUp = [&](Value x) { return wholeTiles(x, /*up=*/true); };
   if (mask || split)
     upper = select(cmp(Predicate::slt, lower, upper), upper, zero);
   hullLower = lower;
@@ -557,7 +558,7 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
 
   LoopShape shape = schedule.getLoop();
   if (shape == LoopShape::plain) // keys outside of the hull are not loaded
-    return loop(allStart, allEnd, Tiles::AllMasked, state);
+    return loop(allStart, keyEnd, Tiles::AllMasked, state);
   if (shape == LoopShape::masked)
     return loop(start, upper, mask ? Tiles::Tested : Tiles::Masked, state);
   if (mask && !mask->hasCore())

@@ -286,6 +286,8 @@ private:
   bool isPartial = false;
   Value split;
   Value keyHead, numKeys;
+  /// Where the keys of the part end.
+  Value keyEnd;
   /// The mask region, read; and keys outside of which nothing is live.
   std::optional<::attn::MaskAnalysis> mask;
   ::attn::MaskAnalysis::UniformFn maskUniform;

@@ -284,7 +284,7 @@ void ReductionKernel::prepare(RowBlock &block) {
   block.keyBase = toI32(block.tile.first);
   block.lastRow = toI32(sub(sq, index(1)));
   if (block.tile.masked) {
-    Value count = sub(numKeys, block.tile.first);
+    Value count = sub(keyEnd, block.tile.first);
     if (keyCols() != schedule.getBlockK())
       count = min(count, index(schedule.getBlockK()));
     block.keyCount = toI32(count);

@@ -298,9 +298,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
 def Attn_PartialOp : Attn_ReductionOp<"partial"> {
   let summary = "Reduces `splits` parts of the keys to states";
   let description = [{
-    As `attn.aggregate`, but the key axis is cut into `splits` contiguous parts
-    (in whole key tiles) and the states of all parts are returned, unfinished:
-    for each statistic a tensor [splits, b, hq, sq] and for each component
+    As `attn.aggregate`, but the keys of a row, n of them, are cut into `splits`
+    contiguous parts of ceil(n / `splits`) keys, the last ones of fewer or none,
+    and the states of all parts are returned, unfinished: for each statistic a tensor [splits, b, hq, sq] and for each component
     [splits, b, hq, sq, dv] or [splits, b, hq, sq], f32. `init` enters part 0
     only; the parts are in key order.
   }];
