@@ -93,6 +93,9 @@ private:
   std::optional<MatrixAccess> access;
 };
 
+/// Rewrites functions that have no form here by ones that do.
+LogicalResult expandMath(mlir::func::FuncOp kernel);
+
 class KernelLowering {
 public:
   KernelLowering(mlir::func::FuncOp kernel, const TargetInfo &target,

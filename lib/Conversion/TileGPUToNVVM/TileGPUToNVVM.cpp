@@ -53,6 +53,8 @@ struct ConvertTileGPUToNVVM
           gpu::GPUModuleOp::create(builder, module.getLoc(), kernelModuleName);
     }
     for (func::FuncOp kernel : kernels) {
+      if (failed(::attn::gpu::expandMath(kernel)))
+        return signalPassFailure();
       ::attn::gpu::KernelLowering lowering(
           kernel, *target, OpBuilder::atBlockEnd(gpuModule.getBody()));
       if (failed(lowering.run()))
