@@ -264,7 +264,8 @@ Result<std::string> makeAttentionModule(const AttentionDescriptor &descriptor) {
     return fail("a monoid that takes one score",
                 "'" + monoid->name + "', which takes " +
                     std::to_string(monoid->numScores) +
-                    "; compile an attn.aggregate with several dot pairs");
+                    "; compile the text of an attn.aggregate @" + monoid->name +
+                    " with one dot pair for each");
   int available = int(monoid->outputHasChannels.size());
   if (descriptor.numOutputs < 1 || descriptor.numOutputs > available)
     return fail("between 1 and " + std::to_string(available) + " outputs of '" +

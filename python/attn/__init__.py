@@ -3,8 +3,8 @@
     import attn
     o = attn.attention(q, k, v, causal="bottom_right")
 
-q, k and v are NumPy arrays or torch CPU tensors. attn.compile gives a kernel
-handle to look into and to run.
+q, k and v are NumPy arrays, torch tensors or other arrays in host memory with
+__dlpack__. attn.compile gives a kernel handle to look into and to run.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

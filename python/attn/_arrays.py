@@ -1,4 +1,5 @@
-"""NumPy arrays and torch tensors as memory with strides, without copies.
+"""NumPy arrays, torch tensors and whatever else gives its memory through DLPack,
+as memory with strides, without copies.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,6 +12,7 @@ import ctypes
 import math
 import sys
 
+from . import _dlpack
 from . import _library as c
 
 _NUMPY_DTYPES = {
@@ -68,8 +70,12 @@ def is_numpy(array):
 
 
 def kind_of(array):
-    """ "numpy", "torch", or None for anything else."""
-    return "numpy" if is_numpy(array) else "torch" if is_torch(array) else None
+    """ "numpy", "torch", "dlpack" for any other producer, or None."""
+    if is_numpy(array):
+        return "numpy"
+    if is_torch(array):
+        return "torch"
+    return "dlpack" if _dlpack.is_producer(array) else None
 
 
 def describe(value):
@@ -79,6 +85,8 @@ def describe(value):
             str(value.dtype).replace("torch.", ""),
             list(value.shape),
         )
+    if _dlpack.is_producer(value) and hasattr(value, "shape"):
+        return "%s of shape %s" % (type(value).__name__, list(value.shape))
     return "%s %.60r" % (type(value).__name__, value)
 
 
@@ -144,14 +152,16 @@ def _view_numpy(name, array):
 
 def view(name, array):
     """The memory of an array. Raises TypeError for anything else than a NumPy
-    array or a torch tensor."""
+    array, a torch tensor or a producer of DLPack in host memory."""
     if is_numpy(array):
         return _view_numpy(name, array)
     if is_torch(array):
         return _view_torch(name, array)
+    if _dlpack.is_producer(array):
+        return View(*_dlpack.read(name, array))
     raise TypeError(
-        "attn: expected %s to be a NumPy array or a torch tensor, but got %s"
-        % (name, describe(array))
+        "attn: expected %s to be a NumPy array, a torch tensor or an array with "
+        "__dlpack__, but got %s" % (name, describe(array))
     )
 
 
@@ -171,14 +181,14 @@ def check_device(name, found, device):
 def vector(name, values, dtype, device=None):
     """A small float32 or int32 operand: an array of that type is looked at in
     place, other numbers are converted. Lists go to the GPU `device`, if any."""
-    if device is not None and not (is_numpy(values) or is_torch(values)):
+    if device is not None and not kind_of(values):
         torch = _torch()
         on_host = vector(name, values, dtype)
         flat = torch.tensor(list(on_host.owner)[: math.prod(on_host.shape)])
         kind = torch.float32 if dtype == c.F32 else torch.int32
         place = torch.device("cuda", device)
         return view(name, flat.to(kind).reshape(on_host.shape).to(place))
-    if is_numpy(values) or is_torch(values):
+    if kind_of(values):
         found = view(name, values)
         check_device(name, found, device)
         contiguous = not found.shape or found.shape[-1] <= 1 or found.strides[-1] == 1
@@ -188,6 +198,11 @@ def vector(name, values, dtype, device=None):
         if found.dtype == c.BOOL or is_float != (dtype == c.F32):
             raise TypeError(
                 "attn: expected %s of type %s, but got %s"
+                % (name, c.DTYPE_NAMES[dtype], describe(values))
+            )
+        if not hasattr(values, "tolist"):
+            raise TypeError(
+                "attn: expected %s to be dense and of type %s, but got %s"
                 % (name, c.DTYPE_NAMES[dtype], describe(values))
             )
         values = values.tolist()
@@ -233,7 +248,8 @@ def scalar(name, value, dtype):
 
 
 def empty(like, dtype, shape):
-    """A new dense array of the kind of `like`."""
+    """A new dense array of the kind of `like`; a NumPy array for other kinds than
+    torch."""
     name = c.DTYPE_NAMES[dtype]
     if is_torch(like):
         torch = _torch()
@@ -248,8 +264,17 @@ def empty(like, dtype, shape):
     return numpy.empty(shape, {"f32": numpy.float32, "f16": numpy.float16}[name])
 
 
-def check_writable(name, array):
-    if is_numpy(array) and not array.flags.writeable:
+def like(array, result):
+    """A result made by `empty` as an array of the kind of `array`: its own
+    package's, where that follows the array API standard."""
+    if kind_of(array) != "dlpack" or not hasattr(array, "__array_namespace__"):
+        return result
+    return array.__array_namespace__().asarray(result)
+
+
+def check_writable(name, array, view):
+    read_only = is_numpy(array) and not array.flags.writeable
+    if read_only or getattr(view.owner, "read_only", False):
         raise ValueError(
             "attn: expected %s to be writable, but it is a read-only array" % name
         )

@@ -352,7 +352,10 @@ class _Call:
                 raise
             order = "h, t, d" if self.layout == "thd" else "b, h, s, d"
             raise ValueError("%s (dimensions in the order %s)" % (error, order)) from None
-        return self._pick(results)
+        made = [arrays.like(self.like, result) for result in results]
+        if out is not None:
+            made[0] = out
+        return self._pick(made)
 
     def _output(self, arg, out):
         q, dense = self.views["q"].shape, None
@@ -370,7 +373,7 @@ class _Call:
             result = out
         view = arrays.view("out", result)
         if out is not None:
-            arrays.check_writable("out", out)
+            arrays.check_writable("out", out, view)
             arrays.check_device("out", view, self.device)
             if list(view.shape) != dense or view.dtype != arg.code:
                 _fail("out to be %s of shape %s" % (arg.dtype, dense), arrays.describe(out))
@@ -416,8 +419,9 @@ def attention(
     cu_seqlens_k: Any = None,
     monoid_params: Sequence[float] = ()
 ) -> Any:
-    """Attention on NumPy arrays or torch tensors, without copies: on the CPU, or
-    on the NVIDIA GPU that they are on, then in order on torch's current stream.
+    """Attention on NumPy arrays, torch tensors or other arrays in host memory with
+    __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
+    are on, then in order on torch's current stream.
 
     score = scale * q.k, then softcap, then bias and ALiBi, then the masks, then
     the monoid (softmax). A kernel is compiled on the first call of its kind, in
@@ -461,7 +465,8 @@ def attention(
 
     Returns:
         The output [b, hq, sq, dv] in the order of `layout`, of q's type and
-        kind; or a tuple (output, lse), (output, aux) or (output, lse, aux). A
+        kind (a NumPy array where q is neither of torch nor of a package that
+        follows the array API standard); or a tuple (output, lse), (output, aux) or (output, lse, aux). A
         row without a live key is 0.
 
     Raises:
@@ -505,7 +510,8 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
     compile(q, k, v, *, target=None, until_after=None, dump_phases_to=None,
             **options)
         compiles what attn.attention(q, k, v, **options) would run. Only kinds
-        of operands count, no sizes or values but the head dimensions. Its
+        of operands count, no sizes or values but the head dimensions; few rows
+        of queries (16 at most) get a schedule of their own. Its
         inputs have the order [b, h, s, d].
 
     Args:

@@ -183,10 +183,11 @@ class Kernel:
 
         Args:
             inputs, named: one value for each of `self.inputs`, by position or by
-                name: NumPy arrays or torch tensors with dimensions in the order
-                of `dims`, in any memory order whose last dimension has stride
-                1; numbers for scalars. A kernel for a GPU takes tensors on it,
-                and runs on torch's current stream.
+                name: NumPy arrays, torch tensors or other arrays in host memory
+                with __dlpack__, with dimensions in the order of `dims`, in any
+                memory order whose last dimension has stride 1; numbers for
+                scalars. A kernel for a GPU takes torch tensors on it, and runs
+                on torch's current stream.
             out: an array, or a tuple of them, one for each of `self.outputs`, to
                 write to; None: new arrays.
         Returns:
@@ -223,9 +224,12 @@ class Kernel:
             )
         else:
             results = out if isinstance(out, tuple) else (out,)
-            for result in results:
-                arrays.check_writable("out", result)
-        self.run(views, [arrays.view("out", result) for result in results])
+        outputs = [arrays.view("out", result) for result in results]
+        for result, view in zip(results, outputs):
+            arrays.check_writable("out", result, view)
+        self.run(views, outputs)
+        if out is None:
+            results = tuple(arrays.like(like, result) for result in results)
         return results[0] if len(results) == 1 else results
 
     def _output_shape(self, views, index):

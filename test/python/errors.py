@@ -24,7 +24,7 @@ def bad(error, text, *, q=q, k=k, v=v, **options):
 
 
 # Operands.
-bad(TypeError, "expected q to be a NumPy array or a torch tensor, but got list", q=[1])
+bad(TypeError, "expected q to be a NumPy array, a torch tensor or an array with __dlpack__, but got list", q=[1])
 bad(TypeError, "float32, float16 or bfloat16", q=q.astype(np.float64))
 bad(TypeError, "float32, float16 or bfloat16", q=q.astype(np.int32))
 bad(TypeError, "float, integer or boolean", q=q.astype(np.complex64))
@@ -57,6 +57,7 @@ bad(TypeError, "scale to be a number", scale=[1, 2])
 bad(ValueError, "layout to be one of bhsd, bshd, sbhd, thd", layout="bsdh")
 bad(ValueError, "layout to be one of", layout=4)
 bad(ValueError, "monoid to be one of softmax,", monoid="hardmax")
+bad(ValueError, "compile the text of an attn.aggregate @gated_decay", monoid="gated_decay")
 bad(TypeError, "monoid to be a name", monoid=3)
 bad(ValueError, "outputs that one monoid has", return_aux="variance")
 bad(ValueError, "outputs that one monoid has", return_aux=("max", "entropy"))
