@@ -16,6 +16,7 @@
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/InitAll.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Support/Nesting.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Bytecode/BytecodeReader.h"
@@ -265,25 +266,6 @@ private:
     return generateCode();
   }
 
-  /// MLIR's parser recurses with the nesting of its input: a text that nests
-  /// deeper than any program would end the process.
-  static bool nestsTooDeep(std::string_view source) {
-    constexpr int64_t most = 256;
-    int64_t depth = 0;
-    for (size_t i = 0; i < source.size(); ++i) {
-      char c = source[i];
-      bool arrow =
-          c == '>' && i > 0 && (source[i - 1] == '-' || source[i - 1] == '=');
-      if (c == '(' || c == '[' || c == '{' || c == '<')
-        ++depth;
-      else if ((c == ')' || c == ']' || c == '}' || c == '>') && !arrow)
-        depth = std::max<int64_t>(depth - 1, 0);
-      if (depth > most)
-        return true;
-    }
-    return false;
-  }
-
   std::string parse(std::string_view source) {
     llvm::SourceMgr manager;
     llvm::MemoryBufferRef text(StringRef(source.data(), source.size()),
@@ -296,8 +278,8 @@ private:
     Block block;
     AsmParserState state;
     bool isText = !isBytecode(text);
-    if (isText && nestsTooDeep(source))
-      return "expected at most 256 levels of brackets, but got more";
+    if (std::string error = support::checkNesting(source); !error.empty())
+      return error;
     LogicalResult parsed =
         isText ? parseAsmSourceFile(manager, &block, config, &state)
                : parseSourceFile(manager, &block, config);

@@ -13,6 +13,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/InitAll.h"
+#include "attn/Support/Nesting.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/DenseSet.h"
@@ -71,6 +72,8 @@ static Result<MonoidSummary> summarize(const std::string &monoid) {
     text = std::string(shipped->text);
   }
 
+  if (std::string error = ::attn::support::checkNesting(text); !error.empty())
+    return Failure{"monoid: " + error};
   DialectRegistry registry;
   ::attn::registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);

@@ -9,6 +9,7 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/InitAll.h"
 #include "attn/Interpreter/Reference.h"
+#include "attn/Support/Nesting.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -38,6 +39,8 @@ attn::evaluateText(std::string_view source, const std::string &entry,
     return Failure{(line.empty() ? otherwise : line.split('\n').first).str()};
   };
 
+  if (std::string deep = ::attn::support::checkNesting(source); !deep.empty())
+    return Failure{deep};
   auto module = parseSourceString<ModuleOp>(
       StringRef(source.data(), source.size()), ParserConfig(&context));
   if (!module)

@@ -37,7 +37,9 @@ void attn::populateSchedulePipeline(OpPassManager &pm, bool explain) {
   schedule.explain = explain;
   pm.addPass(createAttnChooseSchedulePass(schedule));
   // After the choice of splits, before kernels are built.
-  pm.addPass(createAttnSplitPass());
+  AttnSplitPassOptions split;
+  split.explain = explain;
+  pm.addPass(createAttnSplitPass(split));
 }
 
 void attn::populateTilePipeline(OpPassManager &pm) {

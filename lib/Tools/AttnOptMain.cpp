@@ -6,10 +6,49 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/InitAll.h"
+#include "attn/Support/Nesting.h"
 #include "attn/Tools/Tools.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+
+/// As upstream's MlirOptMain, which would overflow the stack where the input
+/// nests too deep.
+static mlir::LogicalResult optMain(int argc, char **argv,
+                                   mlir::DialectRegistry &registry) {
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "attn optimizer\n", registry);
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  // Asks about the tool; there is no input.
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::MlirOptMain(argc, argv, input, output, registry);
+
+  llvm::InitLLVM init(argc, argv);
+  auto fail = [](const std::string &message) {
+    llvm::errs() << message << "\n";
+    return mlir::failure();
+  };
+  std::string error;
+  auto file = mlir::openInputFile(input, &error);
+  if (!file)
+    return fail(error);
+  llvm::StringRef source = file->getBuffer();
+  error = attn::support::checkNesting({source.data(), source.size()});
+  if (!error.empty())
+    return fail((file->getBufferIdentifier() + ": error: " + error).str());
+  auto out = mlir::openOutputFile(output, &error);
+  if (!out)
+    return fail(error);
+  if (failed(mlir::MlirOptMain(out->os(), std::move(file), registry, config)))
+    return mlir::failure();
+  out->keep();
+  return mlir::success();
+}
 
 int attn::attnOptMain(int argc, char **argv) {
   for (int i = 1; i < argc; ++i)
@@ -19,6 +58,5 @@ int attn::attnOptMain(int argc, char **argv) {
   registerAllDialects(registry);
   registerAllPasses();
   mlir::registerTransformsPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "attn optimizer\n", registry));
+  return mlir::asMainReturnCode(optMain(argc, argv, registry));
 }

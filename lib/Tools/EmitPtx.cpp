@@ -15,6 +15,7 @@
 #include "attn/Compiler/Ptx.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/InitAll.h"
+#include "attn/Support/Nesting.h"
 #include "attn/Tools/Tools.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -43,6 +44,12 @@ int attn::emitPtxMain(int argc, char **argv) {
   auto file = mlir::openInputFile(input, &error);
   if (!file) {
     llvm::errs() << error << "\n";
+    return 1;
+  }
+  llvm::StringRef source = file->getBuffer();
+  error = support::checkNesting({source.data(), source.size()});
+  if (!error.empty()) {
+    llvm::errs() << "error: " << error << "\n";
     return 1;
   }
   llvm::SourceMgr sources;

@@ -151,6 +151,9 @@ private:
   LogicalResult lowerOrderedReduce(ReduceOp op);
   LogicalResult lowerScan(ScanOp op);
   LogicalResult lowerFold(FoldOp op);
+  SmallVector<Value> foldKey(FoldOp op, Value r, Value c, Value d,
+                             int64_t width, ArrayRef<Value> carried,
+                             LogicalResult &status);
   LogicalResult lowerAny(AnyOp op);
   /// The reduce that directly follows `op` and reads its results, if any.
   ReduceOp fusableReduce(MapOp op);
@@ -169,6 +172,11 @@ private:
             function_ref<void(Value)> body);
   void loop(int64_t upper, int64_t step, Location loc,
             function_ref<void(Value)> body);
+  /// scf.for from 0 to `upper` that carries values: the body gets the position
+  /// and what is carried, and returns what is carried on.
+  SmallVector<Value>
+  carry(int64_t upper, ValueRange initial, Location loc,
+        function_ref<SmallVector<Value>(Value, ArrayRef<Value>)> body);
   Value loadVector(Value memref, ValueRange indices, int64_t width);
   void storeVector(Value vector, Value memref, ValueRange indices);
   Value toFloat(Value vector, Type elementType);

@@ -378,27 +378,21 @@ LogicalResult KernelLowering::lowerReduceRows(ReduceOp op) {
     SmallVector<Value> identities;
     for (Value identity : op.getIdentities())
       identities.push_back(splat(identity, width));
-    auto forOp = scf::ForOp::create(
-        builder, loc, index(0), index(type.getRows()), index(1), identities);
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(forOp.getBody());
-      SmallVector<Value> inputs, combined;
-      SmallVector<Value> carried(forOp.getRegionIterArgs());
-      for (Value input : op.getInputs()) {
-        auto inputType = cast<TileType>(input.getType());
-        inputs.push_back(fromStorage(
-            builder,
-            loadVector(buffer(input), {forOp.getInductionVar(), c}, width),
-            inputType.getElementType()));
-      }
-      status = combine(builder, body, width, carried, inputs, combined);
-      if (failed(status))
-        return;
-      builder.setInsertionPointToEnd(forOp.getBody());
-      scf::YieldOp::create(builder, loc, combined);
-    }
-    for (auto [value, result] : llvm::zip(forOp.getResults(), op.getResults()))
+    auto reduced = carry(
+        type.getRows(), identities, loc, [&](Value r, ArrayRef<Value> carried) {
+          SmallVector<Value> inputs, combined;
+          for (Value input : op.getInputs()) {
+            auto inputType = cast<TileType>(input.getType());
+            inputs.push_back(
+                fromStorage(builder, loadVector(buffer(input), {r, c}, width),
+                            inputType.getElementType()));
+          }
+          status = combine(builder, body, width, carried, inputs, combined);
+          return combined;
+        });
+    if (failed(status))
+      return;
+    for (auto [value, result] : llvm::zip(reduced, op.getResults()))
       storeVector(toStorage(builder, value), buffer(result), {index(0), c});
   });
   return status;
@@ -536,43 +530,80 @@ LogicalResult KernelLowering::lowerOrderedReduce(ReduceOp op) {
     SmallVector<Value> identities;
     for (Value identity : op.getIdentities())
       identities.push_back(splat(identity, width));
-    auto forOp = scf::ForOp::create(
-        builder, loc, index(0), index(type.getCols()), index(1), identities);
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(forOp.getBody());
-      SmallVector<Value> inputs, combined;
-      SmallVector<Value> carried(forOp.getRegionIterArgs());
-      for (Value input : op.getInputs()) {
-        Type stored =
-            storageType(cast<TileType>(input.getType()).getElementType());
-        Value column = zero(vec(width, stored));
-        for (int64_t lane = 0; lane < width; ++lane) {
-          Value row = builder.createOrFold<arith::AddIOp>(loc, r, index(lane));
-          Value element =
-              memref::LoadOp::create(builder, loc, buffer(input),
-                                     ValueRange{row, forOp.getInductionVar()});
-          column =
-              vector::InsertOp::create(builder, loc, element, column, lane);
-        }
-        inputs.push_back(fromStorage(
-            builder, column, cast<TileType>(input.getType()).getElementType()));
-      }
-      status = combine(builder, body, width, carried, inputs, combined);
-      if (failed(status))
-        return;
-      builder.setInsertionPointToEnd(forOp.getBody());
-      scf::YieldOp::create(builder, loc, combined);
-    }
-    for (auto [value, result] : llvm::zip(forOp.getResults(), op.getResults()))
+    auto reduced = carry(
+        type.getCols(), identities, loc, [&](Value c, ArrayRef<Value> carried) {
+          SmallVector<Value> inputs, combined;
+          for (Value input : op.getInputs()) {
+            Type element = cast<TileType>(input.getType()).getElementType();
+            Value column = zero(vec(width, storageType(element)));
+            for (int64_t lane = 0; lane < width; ++lane) {
+              Value row =
+                  builder.createOrFold<arith::AddIOp>(loc, r, index(lane));
+              Value one = memref::LoadOp::create(builder, loc, buffer(input),
+                                                 ValueRange{row, c});
+              column =
+                  vector::InsertOp::create(builder, loc, one, column, lane);
+            }
+            inputs.push_back(fromStorage(builder, column, element));
+          }
+          status = combine(builder, body, width, carried, inputs, combined);
+          return combined;
+        });
+    if (failed(status))
+      return;
+    for (auto [value, result] : llvm::zip(reduced, op.getResults()))
       storeVector(toStorage(builder, value), buffer(result), r);
   });
   return status;
 }
 
-LogicalResult KernelLowering::lowerFold(FoldOp op) {
+/// One key's turn in a fold: the states after it.
+SmallVector<Value> KernelLowering::foldKey(FoldOp op, Value r, Value c, Value d,
+                                           int64_t width,
+                                           ArrayRef<Value> carried,
+                                           LogicalResult &status) {
   Location loc = op.getLoc();
   Block &body = op.getBody().front();
+  BodyVectorizer vectorizer(builder, width);
+  auto cast32 = [&](Value value) -> Value {
+    return arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
+                                      value);
+  };
+  vectorizer.mapUniform(body.getArgument(0), cast32(r));
+  vectorizer.mapUniform(body.getArgument(1), cast32(c));
+  unsigned next = 2;
+  for (Value score : op.getScores())
+    vectorizer.mapUniform(
+        body.getArgument(next++),
+        memref::LoadOp::create(builder, loc, buffer(score), ValueRange{r, c}));
+  for (Value value : op.getValues())
+    vectorizer.mapVector(body.getArgument(next++),
+                         loadVector(buffer(value), {c, d}, width));
+  for (Value state : carried) {
+    if (isa<VectorType>(state.getType()))
+      vectorizer.mapVector(body.getArgument(next++), state);
+    else
+      vectorizer.mapUniform(body.getArgument(next++), state);
+  }
+  status = vectorizer.emit(body);
+  if (failed(status))
+    return {};
+  SmallVector<Value> values;
+  for (auto [i, state] : llvm::enumerate(carried)) {
+    bool isVector = isa<VectorType>(state.getType());
+    values.push_back(isVector ? vectorizer.yielded(body, i)
+                              : vectorizer.yieldedUniform(body, i));
+    if (values.back())
+      continue;
+    status = op.emitOpError("expected the state of one column, number ")
+             << i << ", not to depend on the values";
+    return {};
+  }
+  return values;
+}
+
+LogicalResult KernelLowering::lowerFold(FoldOp op) {
+  Location loc = op.getLoc();
   auto scoreType = cast<TileType>(op.getScores()[0].getType());
   int64_t rows = scoreType.getRows(), keys = scoreType.getCols();
   int64_t channels = 1;
@@ -599,82 +630,30 @@ LogicalResult KernelLowering::lowerFold(FoldOp op) {
         else
           initial.push_back(loadVector(buffer(state), {r, d}, width));
       }
-      auto forOp = scf::ForOp::create(builder, loc, index(0), index(keys),
-                                      index(1), initial);
-      {
+      auto step = [&](Value c, ArrayRef<Value> carried) -> SmallVector<Value> {
+        if (!op.getLive())
+          return foldKey(op, r, c, d, width, carried, status);
+        Value byte = memref::LoadOp::create(builder, loc, buffer(op.getLive()),
+                                            ValueRange{r, c});
+        Value live = fromStorage(builder, byte, builder.getI1Type());
+        auto branch =
+            scf::IfOp::create(builder, loc, ValueRange(initial).getTypes(),
+                              live, /*withElseRegion=*/true);
         OpBuilder::InsertionGuard guard(builder);
-        builder.setInsertionPointToStart(forOp.getBody());
-        Value c = forOp.getInductionVar();
-        auto update = [&]() -> SmallVector<Value> {
-          BodyVectorizer vectorizer(builder, width);
-          auto cast32 = [&](Value value) -> Value {
-            return arith::IndexCastOp::create(builder, loc,
-                                              builder.getI32Type(), value);
-          };
-          vectorizer.mapUniform(body.getArgument(0), cast32(r));
-          vectorizer.mapUniform(body.getArgument(1), cast32(c));
-          unsigned next = 2;
-          for (Value score : op.getScores())
-            vectorizer.mapUniform(body.getArgument(next++),
-                                  memref::LoadOp::create(builder, loc,
-                                                         buffer(score),
-                                                         ValueRange{r, c}));
-          for (Value value : op.getValues())
-            vectorizer.mapVector(body.getArgument(next++),
-                                 loadVector(buffer(value), {c, d}, width));
-          for (auto [i, state] : llvm::enumerate(op.getStates())) {
-            Value carried = forOp.getRegionIterArgs()[i];
-            if (isa<VectorType>(carried.getType()))
-              vectorizer.mapVector(body.getArgument(next++), carried);
-            else
-              vectorizer.mapUniform(body.getArgument(next++), carried);
-          }
-          status = vectorizer.emit(body);
-          SmallVector<Value> values;
-          if (failed(status))
-            return values;
-          for (unsigned i = 0; i < op.getNumResults(); ++i) {
-            if (isa<VectorType>(initial[i].getType())) {
-              values.push_back(vectorizer.yielded(body, i));
-              continue;
-            }
-            Value uniform = vectorizer.yieldedUniform(body, i);
-            if (!uniform) {
-              status = op.emitOpError("expected the state of one column, "
-                                      "number ")
-                       << i << ", not to depend on the values";
-              return {};
-            }
-            values.push_back(uniform);
-          }
-          return values;
-        };
-        SmallVector<Value> next;
-        if (op.getLive()) {
-          Value byte = memref::LoadOp::create(
-              builder, loc, buffer(op.getLive()), ValueRange{r, c});
-          Value live = fromStorage(builder, byte, builder.getI1Type());
-          auto branch =
-              scf::IfOp::create(builder, loc, ValueRange(initial).getTypes(),
-                                live, /*withElseRegion=*/true);
-          builder.setInsertionPointToStart(branch.thenBlock());
-          SmallVector<Value> values = update();
-          if (failed(status))
-            return;
-          scf::YieldOp::create(builder, loc, values);
-          builder.setInsertionPointToStart(branch.elseBlock());
-          scf::YieldOp::create(builder, loc, forOp.getRegionIterArgs());
-          next.assign(branch.getResults().begin(), branch.getResults().end());
-        } else {
-          next = update();
-          if (failed(status))
-            return;
-        }
-        builder.setInsertionPointToEnd(forOp.getBody());
-        scf::YieldOp::create(builder, loc, next);
-      }
-      for (auto [value, result] :
-           llvm::zip(forOp.getResults(), op.getResults())) {
+        builder.setInsertionPointToStart(branch.thenBlock());
+        SmallVector<Value> values =
+            foldKey(op, r, c, d, width, carried, status);
+        if (failed(status))
+          return {};
+        scf::YieldOp::create(builder, loc, values);
+        builder.setInsertionPointToStart(branch.elseBlock());
+        scf::YieldOp::create(builder, loc, carried);
+        return branch.getResults();
+      };
+      SmallVector<Value> folded = carry(keys, initial, loc, step);
+      if (failed(status))
+        return;
+      for (auto [value, result] : llvm::zip(folded, op.getResults())) {
         if (isa<VectorType>(value.getType()))
           storeVector(value, buffer(result), {r, d});
         else

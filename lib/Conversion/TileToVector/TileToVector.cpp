@@ -72,6 +72,21 @@ void KernelLowering::loop(Value upper, int64_t step, Location loc,
   body(forOp.getInductionVar());
 }
 
+SmallVector<Value> KernelLowering::carry(
+    int64_t upper, ValueRange initial, Location loc,
+    function_ref<SmallVector<Value>(Value, ArrayRef<Value>)> body) {
+  auto forOp = scf::ForOp::create(builder, loc, index(0), index(upper),
+                                  index(1), initial);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(forOp.getBody());
+  SmallVector<Value> carried(forOp.getRegionIterArgs());
+  SmallVector<Value> next = body(forOp.getInductionVar(), carried);
+  // What the body refuses, its caller reports.
+  scf::YieldOp::create(builder, loc,
+                       next.size() == carried.size() ? next : carried);
+  return forOp.getResults();
+}
+
 void KernelLowering::loop(int64_t upper, int64_t step, Location loc,
                           function_ref<void(Value)> body) {
   if (upper <= step)

@@ -251,27 +251,34 @@ static LogicalResult verifyFinalize(Operation *op, Region &region,
   return verifyBody(op, region, "finalize", withCaptures(types, captures));
 }
 
+/// The results of the monoid's finalize region, or of the op's own.
+template <typename OpT>
+static LogicalResult verifyFinalized(OpT op, MonoidOp monoid,
+                                     ArrayRef<int64_t> rows, int64_t channels) {
+  Region &own = op.getFinalize();
+  if (own.empty()) {
+    if (failed(verifyDefaultOutputs(op, monoid)))
+      return failure();
+    return verifyOutputs(op, getPerChannelOutputs(monoid), rows, channels);
+  }
+  if (failed(verifyFinalize(op, own, monoid, op.getCaptures())))
+    return failure();
+  return verifyOutputs(
+      op,
+      getPerChannelOutputs(own, monoid.getNumStats(), monoid.getComponents()),
+      rows, channels);
+}
+
 LogicalResult AggregateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<MonoidOp> monoid = resolveMonoid(*this, symbols);
   if (failed(monoid) || !*monoid)
     return monoid;
   if (failed(verifyReductionUses(*this, *monoid)))
     return failure();
-  SmallVector<bool> perChannel;
-  if (getFinalize().empty()) {
-    if (failed(verifyDefaultOutputs(*this, *monoid)))
-      return failure();
-    perChannel = getPerChannelOutputs(*monoid);
-  } else {
-    if (failed(verifyFinalize(*this, getFinalize(), *monoid, getCaptures())))
-      return failure();
-    perChannel = getPerChannelOutputs(getFinalize(), monoid->getNumStats(),
-                                      monoid->getComponents());
-  }
   bool packed = static_cast<bool>(getCuQ());
-  return verifyOutputs(*this, perChannel,
-                       getRowShape(getQueries().front(), packed),
-                       getChannels(getValues(), packed));
+  return verifyFinalized(*this, *monoid,
+                         getRowShape(getQueries().front(), packed),
+                         getChannels(getValues(), packed));
 }
 
 LogicalResult PartialOp::verify() {
@@ -408,16 +415,5 @@ LogicalResult FinalizeOp::verifySymbolUses(SymbolTableCollection &symbols) {
                           channels)))
     return failure();
   // (C3), (C4)
-  SmallVector<bool> perChannel;
-  if (getFinalize().empty()) {
-    if (failed(verifyDefaultOutputs(*this, *monoid)))
-      return failure();
-    perChannel = getPerChannelOutputs(*monoid);
-  } else {
-    if (failed(verifyFinalize(*this, getFinalize(), *monoid, getCaptures())))
-      return failure();
-    perChannel = getPerChannelOutputs(getFinalize(), monoid->getNumStats(),
-                                      monoid->getComponents());
-  }
-  return verifyOutputs(*this, perChannel, rows, channels);
+  return verifyFinalized(*this, *monoid, rows, channels);
 }

@@ -87,15 +87,25 @@ static bool readsPackedPosition(AggregateOp op) {
 
 namespace {
 struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
+  using AttnSplitPassBase::AttnSplitPassBase;
+
   void runOnOperation() final {
     SmallVector<AggregateOp> ops;
     getOperation().walk([&](AggregateOp op) { ops.push_back(op); });
     for (AggregateOp op : ops) {
       ScheduleAttr schedule = op.getScheduleAttr();
       MonoidOp monoid = lookupMonoid(op, op.getMonoidAttr());
-      if (!monoid || !schedule || schedule.getSplits() == 1 ||
-          readsPackedPosition(op)) {
+      if (!monoid || !schedule || schedule.getSplits() == 1) {
         ++numWhole;
+        continue;
+      }
+      if (readsPackedPosition(op)) {
+        ++numWhole;
+        if (explain)
+          op.emitRemark("not split in ")
+              << schedule.getSplits()
+              << ": the finalize region reads the batch or row of packed "
+                 "queries, which states do not know";
         continue;
       }
       split(op, monoid, schedule.getSplits());

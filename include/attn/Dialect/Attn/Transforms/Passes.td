@@ -197,7 +197,9 @@ def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
   let summary = "Reduce the keys in parts where the schedule says so";
   let description = [{
     Expects: `attn.aggregate`; those whose schedule has `splits = n`, n > 1,
-    are rewritten, others left alone.
+    are rewritten, others left alone. So are those over packed queries whose own
+    finalize region reads the batch or the row: a state does not know them, and
+    `explain` says so.
     Produces: `attn.partial` with n splits, `attn.combine` over its states and
     `attn.finalize` with the aggregate's finalize region.
 
@@ -267,6 +269,10 @@ def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
     whichever finished first, so results repeat bit for bit.
     Fails when: never.
   }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what is left whole, and why">
+  ];
   let statistics = [
     Statistic<"numSplit", "num-split", "Reductions split">,
     Statistic<"numWhole", "num-whole", "Reductions left whole">
