@@ -208,8 +208,9 @@ Value Emitter::select(Value condition, Value x, Value y) {
 Value Emitter::sext64(Value x) {
   if (x.getType() == i64)
     return x;
-  if (auto cx = constantOf(x))
-    return c64(*cx);
+  if (x.getType() == i32)
+    if (auto cx = constantOf(x))
+      return c64(*cx);
   return LLVM::SExtOp::create(b, loc, i64, x);
 }
 
@@ -346,6 +347,10 @@ Value Emitter::shuffleXor(Value x, int64_t mask) {
 
 Value Emitter::shuffleIndex(Value x, int64_t lane) {
   return shuffle(*this, "idx", x, c32(lane));
+}
+
+Value Emitter::shuffleTo(Value x, Value lane) {
+  return shuffle(*this, "idx", x, lane);
 }
 
 Block *Emitter::newBlock(TypeRange types) {

@@ -109,6 +109,7 @@ public:
   // Lanes.
   Value shuffleXor(Value x, int64_t mask);
   Value shuffleIndex(Value x, int64_t lane);
+  Value shuffleTo(Value x, Value lane);
 
   // Control flow.
   mlir::Block *newBlock(mlir::TypeRange types = {});

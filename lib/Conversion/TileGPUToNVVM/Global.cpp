@@ -96,9 +96,6 @@ GlobalAccess::GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
   rowsAreContiguous = unit && transposed;
 }
 
-/// Registers of a 16-bit fragment as halves, f32 ones as they are.
-static bool isPacked(FragType type) { return !type.getElementType().isF32(); }
-
 /// Whether `extent` elements from `origin` on are known to lie below `bound`.
 static bool isKnownInside(Emitter &e, Value origin, int64_t extent,
                           Value bound) {
@@ -277,6 +274,132 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
 }
 
 LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
-  return unsupported(op, "a copy through a ring, but got 'tile_gpu.global.load'"
-                         "; this conversion has no form for it");
+  auto memref = cast<MemRefType>(op.getSource().getType());
+  Type memory = memref.getElementType(), type = op.getResult().getType();
+  Values parts = of(op.getSource()), at = flat(op.getIndices());
+  Value bound = op.getRows() ? scalar(op.getRows()) : Value();
+  auto vec = dyn_cast<VecType>(type);
+  auto frag = dyn_cast<FragType>(type);
+  bool transposed = op.getTransposed();
+  GlobalAccess access(e, parts, memref, at, bound, transposed, bool(vec));
+  bool isShort = memory.isBF16() || memory.isF16();
+  Type element = vec ? vec.getElementType() : frag.getElementType();
+  if (!isShort && memory != element)
+    return unsupported(op, "memory of the elements' type or of 16-bit floats, "
+                           "but got '" +
+                               llvm::formatv("{0}", memory).str() + "'");
+  /// One element, or zero where it is out of bounds.
+  auto read = [&](Value address, int64_t offset, Value predicate) -> Value {
+    int64_t bits = access.elementBytes * 8;
+    std::string place = ", [$1+" + std::to_string(offset) + "];\n}";
+    std::string text = "{\n";
+    if (bits == 8)
+      text += ".reg .b16 t;\nmov.b16 t, 0;\n";
+    else
+      text += "mov.b" + std::to_string(bits) + " $0, 0;\n";
+    if (predicate)
+      text += "@$2 ";
+    text += bits == 8 ? "ld.global.u8 t"
+                      : "ld.global.b" + std::to_string(bits) + " $0";
+    if (bits == 8)
+      place.insert(place.size() - 1, "cvt.u32.u16 $0, t;\n");
+    text += place;
+    Type out = bits == 16 ? e.i16 : memory == e.f32 ? e.f32 : e.i32;
+    std::string constraints = bits == 16        ? "=&h,l"
+                              : memory == e.f32 ? "=&f,l"
+                                                : "=&r,l";
+    Values inputs = {address};
+    if (predicate) {
+      inputs.push_back(predicate);
+      constraints += ",b";
+    }
+    Value value = e.assembly(text, constraints, inputs, out).front();
+    if (bits == 8)
+      return e.icmp(LLVM::ICmpPredicate::ne, value, e.c32(0));
+    return isShort ? e.bitcast(value, memory) : value;
+  };
+  if (vec) {
+    bool byRow = vec.getAxis() == Axis::Row;
+    Values registers;
+    for (int64_t key = 0, n = registerCount(vec); key < n; ++key) {
+      Value index = byRow ? rowIndex(vec.getScope(), key) : colIndex(key);
+      Value value =
+          read(access.at(index, e.c32(0)), 0, access.inBounds(0, index));
+      registers.push_back(isShort ? e.widen(value) : value);
+    }
+    set(op.getResult(), std::move(registers));
+    return success();
+  }
+  int inner = transposed ? 0 : 1;
+  if (isKnownInside(e, access.origins[inner],
+                    inner ? frag.getCols() : frag.getRows(),
+                    access.bounds[inner]))
+    access.bounds[inner] = Value();
+  else if (access.bounds[inner].getType() == e.i64)
+    access.bounds[inner] =
+        LLVM::TruncOp::create(e.b, e.loc, e.i32, access.bounds[inner]);
+  // Row and column of each element of this thread, as what varies by thread
+  // and what does not.
+  struct Place {
+    Value row, col;
+    int64_t rowOffset, colOffset;
+  };
+  SmallVector<Place> places;
+  if (frag.getLayout() == Layout::B) {
+    int64_t steps = frag.getRows() / 16;
+    for (int64_t block = 0; block < frag.getCols() / 8; ++block)
+      for (int64_t step = 0; step < steps; ++step)
+        for (int64_t i = 0; i < 4; ++i)
+          places.push_back({role.col, e.lshr(lane, 2),
+                            step * 16 + i / 2 * 8 + i % 2, block * 8});
+  } else {
+    FragShape shape(frag);
+    for (int64_t i = 0; i < shape.elements(); ++i)
+      places.push_back(
+          {role.row, role.col,
+           shape.rowKey(i) / 2 * shape.blockRows + shape.rowKey(i) % 2 * 8,
+           shape.colKey(i) / 2 * 8 + shape.colKey(i) % 2});
+  }
+  Values elements;
+  DenseMap<std::pair<int64_t, int64_t>, Value> addresses;
+  Value origin = access.at(places.front().row, places.front().col);
+  auto strideAt = [&](int axis) { return e.constantOf(access.strides[axis]); };
+  for (const Place &place : places) {
+    // A known stride becomes part of the instruction.
+    int64_t offset = 0, row = place.rowOffset, col = place.colOffset;
+    if (auto stride = strideAt(0))
+      offset += *stride * row, row = 0;
+    if (auto stride = strideAt(1))
+      offset += *stride * col, col = 0;
+    Value &address = addresses[{row, col}];
+    if (!address)
+      address = e.add(origin, e.add(e.mul(access.strides[0], row),
+                                    e.mul(access.strides[1], col)));
+    Value predicate =
+        access.both(access.inBounds(0, e.add(place.row, place.rowOffset)),
+                    access.inBounds(1, e.add(place.col, place.colOffset)));
+    elements.push_back(read(address, offset, predicate));
+  }
+  if (!isPacked(frag)) {
+    if (isShort)
+      for (Value &value : elements)
+        value = e.widen(value);
+    set(op.getResult(), std::move(elements));
+    return success();
+  }
+  Values registers;
+  for (size_t i = 0; i < elements.size(); i += 2) {
+    if (elements[i].getType() != element) {
+      registers.push_back(
+          e.pack(e.widen(elements[i]), e.widen(elements[i + 1]), element));
+      continue;
+    }
+    Value low =
+        LLVM::ZExtOp::create(e.b, e.loc, e.i32, e.bitcast(elements[i], e.i16));
+    Value high = LLVM::ZExtOp::create(e.b, e.loc, e.i32,
+                                      e.bitcast(elements[i + 1], e.i16));
+    registers.push_back(e.or_(low, e.shl(high, 16)));
+  }
+  set(op.getResult(), std::move(registers));
+  return success();
 }

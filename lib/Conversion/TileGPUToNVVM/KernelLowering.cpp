@@ -26,6 +26,10 @@ int64_t gpu::blockRowsOf(Scope scope) {
   return scope == Scope::Warp ? MmaShape::warp().m : MmaShape::warpgroup().m;
 }
 
+bool gpu::isPacked(FragType type) {
+  return type.getElementType().isBF16() || type.getElementType().isF16();
+}
+
 FragShape::FragShape(FragType type)
     : blocks(type.getRows() / blockRowsOf(type.getScope())),
       colBlocks(type.getCols() / 8), blockRows(blockRowsOf(type.getScope())) {}
@@ -63,7 +67,7 @@ int64_t KernelLowering::registerCount(Type type) {
 
 Type KernelLowering::registerType(Type type) {
   if (auto frag = dyn_cast<FragType>(type))
-    return frag.getElementType().isF32() ? e.f32 : e.i32;
+    return isPacked(frag) ? e.i32 : frag.getElementType();
   if (auto vec = dyn_cast<VecType>(type))
     return vec.getElementType();
   return e.f32; // Tokens own accumulators.
@@ -363,6 +367,9 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](FragStoreOp o) { return lowerFragStore(o); })
       .Case([&](FragConvertOp o) { return lowerConvert(o); })
       .Case([&](VecLoadOp o) { return lowerVecLoad(o); })
+      .Case([&](VecStoreOp o) { return lowerVecStore(o); })
+      .Case([&](ScanOp o) { return lowerScan(o); })
+      .Case([&](AnyOp o) { return lowerAny(o); })
       .Case([&](MmaIssueOp o) { return lowerIssue(o); })
       .Case([&](MmaWaitOp o) { return lowerMmaWait(o); })
       .Case([&](MmaSyncOp o) { return lowerMmaSync(o); })

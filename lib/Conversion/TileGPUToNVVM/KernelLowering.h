@@ -75,6 +75,8 @@ struct FragShape {
   int64_t colKey(int64_t i) const { return i / 4 % colBlocks * 2 + i % 2; }
 };
 int64_t blockRowsOf(tg::Scope scope);
+/// Whether two 16-bit elements share a register.
+bool isPacked(tg::FragType type);
 
 /// Reads operand fragments from a tile with ldmatrix, four matrices at a time:
 /// a block of an `a` operand in one step of 16 along K, or two blocks of 8
@@ -169,6 +171,7 @@ private:
   LogicalResult lowerFragLoad(tg::FragLoadOp op);
   LogicalResult lowerFragStore(tg::FragStoreOp op);
   LogicalResult lowerVecLoad(tg::VecLoadOp op);
+  LogicalResult lowerVecStore(tg::VecStoreOp op);
   /// Stores 16-bit registers of an acc or a fragment into a tile.
   LogicalResult storeFragment(Operation *op, tg::FragType frag,
                               const Values &registers, tg::SmemType tile,
@@ -185,6 +188,17 @@ private:
   LogicalResult lowerFill(tg::FragFillOp op);
   LogicalResult lowerConvert(tg::FragConvertOp op);
   LogicalResult lowerMerge(tg::MergeStatesOp op);
+  // Scans.cpp: a state is one value for each input.
+  using State = llvm::SmallVector<Value, 2>;
+  LogicalResult combine(mlir::Block &body, State &left, const State &right);
+  /// Scans the elements that a thread and its quad hold of a row; `results`
+  /// may be empty where only the total is wanted.
+  LogicalResult scanRow(mlir::Block &body, llvm::ArrayRef<State> row,
+                        const State &identity, bool reverse,
+                        llvm::MutableArrayRef<State> results, State &total);
+  LogicalResult lowerScan(tg::ScanOp op);
+  LogicalResult lowerOrderedReduce(tg::ReduceOp op);
+  LogicalResult lowerAny(tg::AnyOp op);
   LogicalResult evaluate(mlir::Block &body, llvm::ArrayRef<Value> arguments,
                          llvm::SmallVectorImpl<Value> &results);
   Value rowIndex(tg::Scope scope, int64_t rowKey);
@@ -196,6 +210,7 @@ private:
   LogicalResult lowerIssue(tg::MmaIssueOp op);
   LogicalResult lowerMmaWait(tg::MmaWaitOp op);
   LogicalResult lowerMmaSync(tg::MmaSyncOp op);
+  LogicalResult lowerMultiplyAdd(tg::MmaSyncOp op);
 
   // Scalars.cpp, Math.cpp.
   LogicalResult lowerScalar(Operation *op);

@@ -253,8 +253,9 @@ LogicalResult KernelLowering::lowerMath(Operation *op) {
     return fails();
   bool isFast = false;
   if (auto interface = dyn_cast<arith::ArithFastMathInterface>(op))
-    isFast = bitEnumContainsAny(interface.getFastMathFlagsAttr().getValue(),
-                                arith::FastMathFlags::afn);
+    if (auto attribute = interface.getFastMathFlagsAttr())
+      isFast =
+          bitEnumContainsAny(attribute.getValue(), arith::FastMathFlags::afn);
   MathBuilder m(e);
   OpBuilder &b = e.b;
   Location loc = e.loc;

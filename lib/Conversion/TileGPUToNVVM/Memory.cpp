@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
-#include "MatrixAccess.h"
+#include "TileElements.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -322,6 +322,27 @@ LogicalResult KernelLowering::lowerVecLoad(VecLoadOp op) {
   VecType vec = op.getResult().getType();
   SmemType tile = op.getTile().getType();
   Value base = scalar(op.getTile());
+  if (op.getIndex()) {
+    TileElements elements(e, tile, base, lane);
+    Value index = scalar(op.getIndex());
+    Values registers;
+    if (vec.getAxis() == Axis::Row) {
+      Value mine = elements.at(role.row, index);
+      for (int64_t i = 0, n = registerCount(vec); i < n; ++i)
+        llvm::append_range(
+            registers,
+            elements.load(mine,
+                          elements.rowStep(i / 2 * blockRowsOf(vec.getScope()) +
+                                           i % 2 * 8),
+                          1));
+    } else {
+      for (int64_t block = 0; block < vec.getSize() / 8; ++block)
+        llvm::append_range(registers,
+                           elements.load(elements.pairAt(index, block), 0, 2));
+    }
+    set(op.getResult(), std::move(registers));
+    return success();
+  }
   Type element = vec.getElementType();
   if (element.isSignlessInteger(1))
     return unsupported(op, "a vector of f32 or i32, but got i1");
@@ -359,5 +380,33 @@ LogicalResult KernelLowering::lowerVecLoad(VecLoadOp op) {
       llvm::append_range(registers, load(e.add(mine, i * 4), 2));
   }
   set(op.getResult(), std::move(registers));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerVecStore(VecStoreOp op) {
+  VecType vec = op.getValue().getType();
+  SmemType tile = op.getTile().getType();
+  Type element = vec.getElementType();
+  if (!element.isF32() && !element.isSignlessInteger(32))
+    return unsupported(op, "a vector of f32 or i32");
+  TileElements elements(e, tile, scalar(op.getTile()), lane);
+  Value index = scalar(op.getIndex());
+  Values registers = of(op.getValue());
+  if (vec.getAxis() == Axis::Row) {
+    Value owner = e.eq(e.and_(lane, 3), 0);
+    Value mine = elements.at(role.row, index);
+    for (int64_t i = 0, n = registers.size(); i < n; ++i)
+      elements.store(
+          mine,
+          elements.rowStep(i / 2 * blockRowsOf(vec.getScope()) + i % 2 * 8),
+          {registers[i]}, owner);
+    return success();
+  }
+  Value owner = e.eq(e.lshr(lane, 2), 0);
+  if (vec.getScope() == Scope::Warpgroup)
+    owner = e.and_(owner, e.eq(role.warpInMember, 0));
+  for (int64_t block = 0; block < vec.getSize() / 8; ++block)
+    elements.store(elements.pairAt(index, block), 0,
+                   {registers[block * 2], registers[block * 2 + 1]}, owner);
   return success();
 }

@@ -122,6 +122,12 @@ LogicalResult KernelLowering::lowerMmaWait(MmaWaitOp op) {
 }
 
 LogicalResult KernelLowering::lowerMmaSync(MmaSyncOp op) {
+  for (Type type : {op.getA().getType(), op.getB().getType()}) {
+    auto tile = dyn_cast<SmemType>(type);
+    if ((tile ? tile.getElementType() : cast<FragType>(type).getElementType())
+            .isF32())
+      return lowerMultiplyAdd(op);
+  }
   FragShape shape(op.getAcc().getType());
   Values acc = of(op.getAcc());
   auto aTile = dyn_cast<SmemType>(op.getA().getType());

@@ -20,7 +20,7 @@ LogicalResult KernelLowering::lowerFill(FragFillOp op) {
   Type type = op.getResult().getType();
   Value value = scalar(op.getValue());
   auto frag = dyn_cast<FragType>(type);
-  if (frag && !frag.getElementType().isF32()) {
+  if (frag && isPacked(frag)) {
     Value wide = e.widen(value);
     value = e.pack(wide, wide, frag.getElementType());
   }
@@ -183,7 +183,7 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
         continue;
       }
       auto frag = cast<FragType>(input.getType());
-      if (frag.getElementType().isF32())
+      if (!isPacked(frag))
         set(argument, {inputs[i][index]});
       else
         set(argument,
@@ -218,7 +218,7 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
   e.loc = op.getLoc();
   for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs)) {
     auto frag = dyn_cast<FragType>(result.getType());
-    if (!frag || frag.getElementType().isF32()) {
+    if (!frag || !isPacked(frag)) {
       set(result, output);
       continue;
     }
@@ -236,18 +236,14 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
+  if (op.getOrdered())
+    return lowerOrderedReduce(op);
   Block &body = op.getBody().front();
   int64_t n = op.getInputs().size();
   auto vec = cast<VecType>(op.getResult(0).getType());
   bool byRow = vec.getAxis() == Axis::Row;
-  using State = SmallVector<Value, 2>;
-  auto combine = [&](State &x, const State &y) -> LogicalResult {
-    SmallVector<Value> arguments(x.begin(), x.end()), results;
-    arguments.append(y.begin(), y.end());
-    if (failed(evaluate(body, arguments, results)))
-      return failure();
-    x.assign(results.begin(), results.end());
-    return success();
+  auto combine = [&](State &x, const State &y) {
+    return this->combine(body, x, y);
   };
   SmallVector<Values> inputs;
   for (Value input : op.getInputs())
@@ -267,10 +263,9 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
       State state;
       for (auto [index, input] : llvm::enumerate(inputs)) {
         auto frag = cast<FragType>(op.getInputs()[index].getType());
-        state.push_back(
-            frag.getElementType().isF32()
-                ? input[i]
-                : e.unpack(input[i / 2], i % 2, frag.getElementType()));
+        state.push_back(isPacked(frag) ? e.unpack(input[i / 2], i % 2,
+                                                  frag.getElementType())
+                                       : input[i]);
       }
       members[byRow ? shape.rowKey(i) : shape.colKey(i)].push_back(state);
     }

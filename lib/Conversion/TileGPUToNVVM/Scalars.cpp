@@ -17,7 +17,8 @@ using namespace attn::gpu;
 static LLVM::FastmathFlags flagsOf(Operation *op) {
   auto flags = arith::FastMathFlags::none;
   if (auto interface = dyn_cast<arith::ArithFastMathInterface>(op))
-    flags = interface.getFastMathFlagsAttr().getValue();
+    if (auto attribute = interface.getFastMathFlagsAttr())
+      flags = attribute.getValue();
   auto result = LLVM::FastmathFlags::none;
   const std::pair<arith::FastMathFlags, LLVM::FastmathFlags> pairs[] = {
       {arith::FastMathFlags::reassoc, LLVM::FastmathFlags::reassoc},

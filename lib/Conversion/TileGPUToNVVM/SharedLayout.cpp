@@ -61,7 +61,7 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     if (role.getScope() == Scope::Warp)
       continue;
     bool needsOwn = role.walk([](Operation *op) {
-                          return isa<SmemClearRowsOp>(op)
+                          return isa<SmemClearRowsOp, AnyOp>(op)
                                      ? WalkResult::interrupt()
                                      : WalkResult::advance();
                         })

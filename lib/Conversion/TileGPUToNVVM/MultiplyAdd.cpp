@@ -1,0 +1,104 @@
+//===- MultiplyAdd.cpp - f32 products by multiply-adds --------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// acc + a b for operands that the matrix unit would round: each thread has
+// the rows and columns of its accumulator elements, four steps of K at a time.
+// Where `a` is in shared memory the steps are a loop; the registers of a
+// fragment have no index at run time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "TileElements.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace attn;
+using namespace attn::gpu;
+
+LogicalResult KernelLowering::lowerMultiplyAdd(MmaSyncOp op) {
+  constexpr int64_t group = 4;
+  FragShape shape(op.getAcc().getType());
+  Values acc = of(op.getAcc());
+  SmemType bTile = cast<SmemType>(op.getB().getType());
+  auto aTile = dyn_cast<SmemType>(op.getA().getType());
+  int64_t depth = bTile.getRows();
+  if (depth % group)
+    return unsupported(op,
+                       "a depth K of a multiple of 4, but got " + Twine(depth));
+  TileElements b(e, bTile, scalar(op.getB()), lane);
+  std::optional<TileElements> a;
+  if (aTile)
+    a.emplace(e, aTile, scalar(op.getA()), lane);
+  Values aRegisters = aTile ? Values() : of(op.getA());
+  Value quad = e.and_(lane, 28);
+
+  // The steps from `first` (a value; `at` where it is known) on.
+  auto run = [&](Value first, int64_t at, Values &sums) {
+    SmallVector<SmallVector<Value, group>> left(shape.rowKeys());
+    for (int64_t key = 0; key < shape.rowKeys(); ++key) {
+      int64_t row = key / 2 * shape.blockRows + key % 2 * 8;
+      if (!aTile) {
+        for (int64_t k = at; k < at + group; ++k) {
+          int64_t index =
+              key / 2 * (depth / 2) + k / 8 * 4 + key % 2 * 2 + k % 2;
+          left[key].push_back(
+              e.shuffleTo(aRegisters[index], e.or_(quad, e.c32(k % 8 / 2))));
+        }
+      } else if (!aTile.getTransposed()) {
+        left[key].append(
+            a->load(a->at(role.row, first), a->rowStep(row), group));
+      } else {
+        for (int64_t k = 0; k < group; ++k)
+          left[key].append(
+              a->load(a->at(e.add(first, k), e.add(role.row, row)), 0, 1));
+      }
+    }
+    SmallVector<SmallVector<Value, group>> right(shape.colKeys());
+    if (bTile.getTransposed()) {
+      for (int64_t key = 0; key < shape.colKeys(); ++key)
+        right[key].append(b.load(b.at(e.add(role.col, key % 2), first),
+                                 b.rowStep(key / 2 * 8), group));
+    } else {
+      for (int64_t k = 0; k < group; ++k)
+        for (int64_t block = 0; block < shape.colBlocks; ++block) {
+          Values pair = b.load(b.pairAt(e.add(first, k), block), 0, 2);
+          right[block * 2].push_back(pair[0]);
+          right[block * 2 + 1].push_back(pair[1]);
+        }
+    }
+    for (int64_t k = 0; k < group; ++k)
+      for (int64_t i = 0; i < shape.elements(); ++i)
+        sums[i] =
+            e.fma(left[shape.rowKey(i)][k], right[shape.colKey(i)][k], sums[i]);
+  };
+
+  if (!aTile) {
+    for (int64_t k = 0; k < depth; k += group)
+      run(e.c32(k), k, acc);
+    set(op.getResult(), std::move(acc));
+    return success();
+  }
+  Values initial = {e.c32(0)};
+  llvm::append_range(initial, acc);
+  SmallVector<Type> types;
+  for (Value value : initial)
+    types.push_back(value.getType());
+  Block *body = e.newBlock(types), *exit = e.newBlock();
+  e.branch(body, initial);
+  e.startBlock(body);
+  Value first = body->getArgument(0);
+  Values sums(body->getArguments().drop_front());
+  run(first, 0, sums);
+  Value next = e.add(first, group);
+  Values carried = {next};
+  llvm::append_range(carried, sums);
+  e.branch(e.lt(next, e.c32(depth)), body, exit, carried);
+  e.startBlock(exit);
+  set(op.getResult(), std::move(sums));
+  return success();
+}
