@@ -188,6 +188,13 @@ private:
   LogicalResult lowerFill(tg::FragFillOp op);
   LogicalResult lowerConvert(tg::FragConvertOp op);
   LogicalResult lowerMerge(tg::MergeStatesOp op);
+  /// Merges a second state into a first one.
+  LogicalResult mergeInto(tg::MergeStatesOp op,
+                          llvm::MutableArrayRef<Values> stats,
+                          llvm::ArrayRef<Values> otherStats,
+                          llvm::MutableArrayRef<Values> values,
+                          llvm::ArrayRef<Values> otherValues,
+                          mlir::TypeRange valueTypes);
   // Scans.cpp: a state is one value for each input.
   using State = llvm::SmallVector<Value, 2>;
   LogicalResult combine(mlir::Block &body, State &left, const State &right);

@@ -96,6 +96,20 @@ static unsigned dependenceOf(Operation *op,
   return op->getNumRegions() ? unsigned(OnBoth) : result;
 }
 
+/// x / divisor by the divisor's rounded reciprocal and one correction, which
+/// rounds right but where the reciprocal is not a normal number.
+static Value divideBy(Emitter &e, Value x, Value divisor, Value inverse) {
+  Value quotient = e.fmul(x, inverse);
+  Value negative = LLVM::FNegOp::create(e.b, e.loc, quotient);
+  Value rest = e.fma(negative, divisor, x);
+  Value corrected = e.fma(rest, inverse, quotient);
+  // Infinities and zeros leave no remainder to speak of.
+  Value size = LLVM::FAbsOp::create(e.b, e.loc, rest);
+  Value sound = e.fcmp(LLVM::FCmpPredicate::olt, size,
+                       e.cf(std::numeric_limits<float>::infinity()));
+  return e.select(sound, corrected, quotient);
+}
+
 LogicalResult KernelLowering::lowerMap(MapOp op) {
   Block &body = op.getBody().front();
   FragType shapeType;
@@ -147,9 +161,15 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
       dependence[result] = kinds.back();
   }
 
+  // The reciprocal of a divisor that a whole row or column shares.
+  auto dividesByShared = [&](Operation *inner, unsigned kind) {
+    auto div = dyn_cast<arith::DivFOp>(inner);
+    return div && kind == OnBoth && div.getType().isF32() &&
+           dependence.lookup(div.getRhs()) != OnBoth;
+  };
   // Values that depend on the row or the column alone are made once for each.
   DenseMap<std::pair<int64_t, Value>, Value> byRow, byCol;
-  DenseMap<Value, Value> always;
+  DenseMap<Value, Value> always, reciprocals;
   SmallVector<Value> rowIndices, colIndices;
   auto indexAt = [&](SmallVector<Value> &cache, int64_t key, auto make) {
     if (int64_t(cache.size()) <= key)
@@ -203,6 +223,15 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
           cached(inner->getResult(0))) {
         for (Value result : inner->getResults())
           set(result, {cached(result)});
+        continue;
+      }
+      if (dividesByShared(inner, kind)) {
+        Value divisor = scalar(inner->getOperand(1));
+        Value &inverse = reciprocals[divisor];
+        if (!inverse)
+          inverse = LLVM::FDivOp::create(e.b, e.loc, e.cf(1.0f), divisor);
+        set(inner->getResult(0),
+            {divideBy(e, scalar(inner->getOperand(0)), divisor, inverse)});
         continue;
       }
       if (failed(lowerOp(inner)))
@@ -307,10 +336,4 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
     set(op.getResult(i), std::move(results));
   }
   return success();
-}
-
-LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
-  return unsupported(op, "states merged by other operations, but got '" +
-                             stringifyMergeScope(op.getScope()) +
-                             "'; this conversion has no form for it");
 }

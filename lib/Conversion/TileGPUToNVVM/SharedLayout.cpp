@@ -56,20 +56,19 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
       nextBarrier += create.getEach();
     }
   });
-  // Operations that let the threads of one member wait for each other.
+  // Operations that let the threads of one member, or all of a role's warps,
+  // wait for each other.
   for (auto role : kernel.getOps<RoleOp>()) {
-    if (role.getScope() == Scope::Warp)
-      continue;
-    bool needsOwn = role.walk([](Operation *op) {
-                          return isa<SmemClearRowsOp, AnyOp>(op)
-                                     ? WalkResult::interrupt()
-                                     : WalkResult::advance();
-                        })
-                        .wasInterrupted();
+    bool isGroup = role.getScope() == Scope::Warpgroup;
+    bool needsOwn = false;
+    role.walk([&](Operation *op) {
+      needsOwn |=
+          isGroup ? isa<SmemClearRowsOp, AnyOp>(op) : isa<MergeStatesOp>(op);
+    });
     if (!needsOwn)
       continue;
     memberBarriers[role] = nextBarrier;
-    nextBarrier += role.getCount();
+    nextBarrier += isGroup ? role.getCount() : 1;
   }
   constexpr int64_t numBarriers = 16;
   if (nextBarrier > numBarriers)

@@ -50,8 +50,8 @@ public:
   const BarrierLayout *barrier(mlir::Value value) const;
   const TicketLayout *tickets(mlir::Operation *scheduler) const;
   std::optional<int64_t> tile(mlir::Operation *alloc) const;
-  /// The hardware barrier of member 0 of a role of warpgroups; the next
-  /// members' follow.
+  /// The hardware barrier of member 0 of a role of warpgroups, which the next
+  /// members' follow, or of all warps of a role of warps.
   int64_t memberBarrier(mlir::Operation *role) const {
     return memberBarriers.lookup(role);
   }
