@@ -126,7 +126,10 @@ static ExprPtr shiftRight(ExprPtr x, ExprPtr y) {
   return integer("shrsi", x, y, [](int64_t a, int64_t b) { return a >> b; });
 }
 static ExprPtr shiftLeft(ExprPtr x, ExprPtr y) {
-  return integer("shli", x, y, [](int64_t a, int64_t b) { return a << b; });
+  // Of negative numbers too, which C++17 leaves undefined.
+  return integer("shli", x, y, [](int64_t a, int64_t b) {
+    return int64_t(uint64_t(a) << b);
+  });
 }
 
 static ExprPtr constant(int64_t value) {
