@@ -183,14 +183,6 @@ AttnError *attnCompile(AttnContext *context, const char *text, size_t length,
       [&]() -> support::Result<std::string> { return source; }, kernel);
 }
 
-static const support::DType dtypes[] = {
-    support::DType::f32,    support::DType::f16, support::DType::bf16,
-    support::DType::f64,    support::DType::i8,  support::DType::i16,
-    support::DType::i32,    support::DType::i64, support::DType::u8,
-    support::DType::boolean};
-
-static bool isDType(int value) { return value >= 0 && value <= ATTN_BOOL; }
-
 AttnError *attnCompileAttention(AttnContext *context,
                                 const AttnAttentionDesc *desc,
                                 const AttnCompileOptions *options,
@@ -200,15 +192,17 @@ AttnError *attnCompileAttention(AttnContext *context,
     return makeError("expected a description, but got null");
   if (AttnError *error = readStruct(desc, "AttnAttentionDesc", d))
     return error;
-  if (!isDType(d.dtype) || !isDType(d.biasDType))
-    return makeError("expected dtypes between 0 and 9, but got " +
-                     std::to_string(isDType(d.dtype) ? d.biasDType : d.dtype));
+  auto dtype = fromC(d.dtype), biasDType = fromC(d.biasDType);
+  if (!dtype || !biasDType)
+    return makeError("expected dtypes between 0 and " +
+                     std::to_string(ATTN_BOOL) + ", but got " +
+                     std::to_string(dtype ? d.biasDType : d.dtype));
   static const char *const causal[] = {"none", "top_left", "bottom_right"};
   if (d.causal < 0 || d.causal > ATTN_CAUSAL_BOTTOM_RIGHT)
     return makeError("expected causal to be 0, 1 or 2, but got " +
                      std::to_string(d.causal));
   AttentionDescriptor full;
-  full.dtype = dtypes[d.dtype];
+  full.dtype = *dtype;
   full.headDim = d.headDim;
   full.valueDim = d.valueDim;
   full.causal = causal[d.causal];
@@ -220,7 +214,7 @@ AttnError *attnCompileAttention(AttnContext *context,
   full.packed = d.packed;
   full.bias = d.bias;
   full.mask = d.mask;
-  full.biasDType = dtypes[d.biasDType];
+  full.biasDType = *biasDType;
   full.alibi = d.alibi;
   if (d.monoid)
     full.monoid = d.monoid;

@@ -12,6 +12,7 @@
 #include "attn/Compiler/Compiler.h"
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 struct AttnError {
@@ -36,6 +37,11 @@ struct AttnKernel {
 inline AttnError *makeError(std::string message) {
   return new AttnError{std::move(message)};
 }
+
+/// Nothing for a number that is no AttnDType.
+namespace attn {
+std::optional<support::DType> fromC(AttnDType dtype);
+} // namespace attn
 
 /// Copies a struct that a caller built against another version: members that
 /// it does not have are zero, members that we do not know are an error.

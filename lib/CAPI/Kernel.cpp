@@ -45,7 +45,7 @@ static AttnDType toC(DType dtype) {
   return ATTN_F32;
 }
 
-static std::optional<DType> fromC(AttnDType dtype) {
+std::optional<DType> attn::fromC(AttnDType dtype) {
   for (auto [c, cpp] : dtypeTable)
     if (c == dtype)
       return cpp;
