@@ -15,8 +15,6 @@ static int64_t roundUp(int64_t value, int64_t to) {
   return (std::max<int64_t>(value, 1) + to - 1) / to * to;
 }
 
-/// Shared memory kept free for barriers, tickets and alignment.
-static constexpr int64_t barrierBytes = 2048;
 /// 16-bit elements of a 128-byte panel of shared memory.
 static constexpr int64_t panelElements = 64;
 
@@ -61,7 +59,7 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     budget.shared =
         sizes.blockQ * depth * dotBytes +
         stages * blockK * (depth * dotBytes + channels * valueBytes);
-    budget.sharedLimit = target.sharedMemoryBytes - barrierBytes;
+    budget.sharedLimit = target.sharedMemoryBytes - TargetInfo::barrierBytes;
     return budget;
   }
   budget.queryBlock = sizes.rows * depth * dotBytes;

@@ -74,7 +74,10 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   // Before products move: it looks for sums beside their loops.
   kernels.addPass(createTileDeferReductionsPass());
   kernels.addPass(createTileOverlapProductsPass());
-  kernels.addPass(createTileVerifyAsyncPass());
+  kernels.addPass(createTileHoistReciprocalsPass());
+  // Last: it takes the shared memory that the rest has left.
+  pm.addPass(createTileStageStoresPass());
+  pm.addNestedPass<func::FuncOp>(createTileVerifyAsyncPass());
   pm.addPass(createTileVerifyBudgetPass());
 }
 

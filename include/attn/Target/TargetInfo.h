@@ -76,6 +76,8 @@ struct TargetInfo {
 
   // GPU. Bytes per block, 32-bit registers per multiprocessor.
   int64_t sharedMemoryBytes = 0;
+  /// Of it, kept free for barriers, tickets and alignment.
+  static constexpr int64_t barrierBytes = 2048;
   int64_t numRegisters = 0;
   int64_t numMultiprocessors = 0;
   int64_t gpuL2Bytes = 0;

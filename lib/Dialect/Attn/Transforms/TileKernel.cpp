@@ -75,8 +75,16 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   Value numKeyHeads = dim(key, headDim);
 
   auto split2 = [&](Value value, Value size) -> std::pair<Value, Value> {
-    return {arith::DivUIOp::create(b, loc, value, size),
-            arith::RemUIOp::create(b, loc, value, size)};
+    if (!isGpu())
+      return {arith::DivUIOp::create(b, loc, value, size),
+              arith::RemUIOp::create(b, loc, value, size)};
+    // A grid has fewer than 2^31 blocks, and a GPU divides 64 bits slowly.
+    auto asIndex = [&](Value x) -> Value {
+      return arith::IndexCastOp::create(b, loc, b.getIndexType(), x);
+    };
+    Value x = toI32(value), n = toI32(size);
+    return {asIndex(arith::DivUIOp::create(b, loc, x, n)),
+            asIndex(arith::RemUIOp::create(b, loc, x, n))};
   };
   Value rest = block, tileIndex;
   if (splits > 1)
@@ -90,9 +98,8 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   batchI32 = toI32(batch);
   headI32 = toI32(head);
 
-  Value group =
-      arith::DivUIOp::create(b, loc, numHeads, max(numKeyHeads, index(1)));
-  keyHead = arith::DivUIOp::create(b, loc, head, max(group, index(1)));
+  Value group = split2(numHeads, max(numKeyHeads, index(1))).first;
+  keyHead = split2(head, max(group, index(1))).first;
 
   if (packed) {
     Value next = add(batch, index(1));

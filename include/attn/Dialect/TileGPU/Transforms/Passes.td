@@ -373,4 +373,84 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
   ];
 }
 
+def TileHoistReciprocalsPass
+    : Pass<"tile-hoist-reciprocals", "::mlir::func::FuncOp"> {
+  let summary = "Divide once for each row, not for each element";
+  let description = [{
+    Expects: a `tile_gpu.kernel` with maps that divide the elements of a
+    fragment by a row vector.
+
+    Produces: a map on that vector that takes its reciprocal, and products with
+    it, where every use of the map rounds to 16 bits.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%o: !tile_gpu.frag<64x64xf32, acc>,
+    #     %l: !tile_gpu.vec<64xf32, row>, %out: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : i32
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    %x = tile_gpu.map ins(%o, %l : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
+    ^bb0(%r: i32, %c: i32, %a: f32, %b: f32):
+      %y = arith.divf %a, %b : f32
+      tile_gpu.yield %y : f32
+    } -> !tile_gpu.frag<64x64xf32, acc>
+    %y = tile_gpu.frag.convert %x : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x64xbf16, acc>
+    #     tile_gpu.global.store %y, %out[%c0, %c0] : !tile_gpu.frag<64x64xbf16, acc>, memref<?x?xbf16>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    Numerics: quotients are within 1.5 ulp of f32 where the reciprocal is
+    finite and normal, before they are rounded to 16 bits; a divisor below
+    2^-126 in magnitude gives an infinity.
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileStageStoresPass : Pass<"tile-stage-stores", "::mlir::ModuleOp"> {
+  let summary = "Store output fragments through shared memory";
+  let description = [{
+    Expects: `tile_gpu.kernel`s that store 16-bit accumulators of warpgroups,
+    on a target with tensor copies.
+
+    Produces: for each store a tile of shared memory, a barrier for each
+    warpgroup, a tensor map in kernel and launch, and bulk copies of the tile's
+    panels in place of the store. A store that is bounded below the tensor's
+    rows stays as it is, chosen at run time. Without room in shared memory the
+    store is left alone.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # func.func private @kernel(%O: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %o: !tile_gpu.frag<64x64xbf16, acc>, %row: i32, %end: i32) attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : i32
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    tile_gpu.global.store %o, %O[%row, %c0] rows(%end)
+        : !tile_gpu.frag<64x64xbf16, acc>, memref<?x64xbf16, strided<[?, 1]>>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: never.
+  }];
+  let dependentDialects = [
+    "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 #endif // ATTN_DIALECT_TILEGPU_TRANSFORMS_PASSES_TD

@@ -1,0 +1,208 @@
+//===- StageStores.cpp - Output tiles through shared memory ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A store from the registers of an accumulator writes four bytes here and
+// there. Through a tile of shared memory it becomes one copy for each panel of
+// 128 bytes, which runs on while the warpgroup turns to its next item:
+//
+//   wait until this thread's last copies have read the tile;  barrier
+//   store the fragment into the tile;                         barrier
+//   start the copies
+//
+// A copy is bounded by the tensor alone. Where a store is bounded below that,
+// as at the end of a packed sequence, it stays what it was, behind a test.
+//===----------------------------------------------------------------------===//
+
+#include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#define DEBUG_TYPE "tile-stage-stores"
+
+namespace attn {
+#define GEN_PASS_DEF_TILESTAGESTORESPASS
+#include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+/// Elements of 16 bits in a panel.
+static constexpr int64_t panelCols = 64;
+
+namespace {
+class Stager {
+public:
+  Stager(func::FuncOp kernel, const ::attn::TargetInfo &target)
+      : kernel(kernel), target(target), b(kernel.getContext()) {}
+  void run();
+
+private:
+  bool isEligible(GlobalStoreOp store);
+  int64_t sharedBytes();
+  void stage(GlobalStoreOp store, Value staging, Value barrier);
+
+  func::FuncOp kernel;
+  const ::attn::TargetInfo &target;
+  OpBuilder b;
+};
+} // namespace
+
+bool Stager::isEligible(GlobalStoreOp store) {
+  auto frag = dyn_cast<FragType>(store.getValue().getType());
+  auto memory = cast<MemRefType>(store.getDestination().getType());
+  auto argument = dyn_cast<BlockArgument>(store.getDestination());
+  return frag && argument && argument.getOwner() == &kernel.getBody().front() &&
+         frag.getScope() == Scope::Warpgroup &&
+         frag.getElementType() == memory.getElementType() &&
+         frag.getElementType().getIntOrFloatBitWidth() == 16 &&
+         frag.getCols() % panelCols == 0 && memory.getRank() <= 5 &&
+         memory.getRank() >= 2 && !store.getTransposed() && store.getRows() &&
+         store->getParentOfType<RoleOp>();
+}
+
+/// Shared memory that the kernel has taken so far.
+int64_t Stager::sharedBytes() {
+  int64_t bytes = 0;
+  kernel.walk([&](Operation *op) {
+    if (auto ring = dyn_cast<RingCreateOp>(op)) {
+      RingType type = ring.getRing().getType();
+      bytes +=
+          type.getStages() * (llvm::alignTo(type.getSlotBytes(), 1024) + 16);
+    } else if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
+      bytes += llvm::alignTo(alloc.getTile().getType().getBytes(), 1024);
+    }
+  });
+  return bytes;
+}
+
+void Stager::stage(GlobalStoreOp store, Value staging, Value barrier) {
+  Location loc = store.getLoc();
+  auto role = store->getParentOfType<RoleOp>();
+  Value member = role.getBody().getArgument(0);
+  auto frag = cast<FragType>(store.getValue().getType());
+  auto tile = cast<SmemType>(staging.getType());
+  auto memory = cast<MemRefType>(store.getDestination().getType());
+  MLIRContext *context = kernel.getContext();
+
+  // The tensor's map: a new argument of the kernel and of its launches.
+  auto panel =
+      SmemType::get(context, frag.getRows(), panelCols, frag.getElementType(),
+                    128, 1, frag.getRows(), false);
+  auto mapType = TensorMapType::get(context, panel);
+  unsigned source = cast<BlockArgument>(store.getDestination()).getArgNumber();
+  kernel->getParentOfType<ModuleOp>().walk([&](LaunchOp launch) {
+    if (launch.getKernel() != kernel.getName())
+      return;
+    b.setInsertionPoint(launch);
+    Value map =
+        TensorMapOp::create(b, loc, mapType, launch.getArguments()[source]);
+    launch.getArgumentsMutable().append(map);
+  });
+  unsigned position = kernel.getNumArguments();
+  (void)kernel.insertArgument(position, mapType, {}, loc);
+  Value map = kernel.getArgument(position);
+
+  b.setInsertionPoint(store);
+  auto i32 = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, value, 32);
+  };
+  int64_t rowDim = memory.getRank() - 2;
+  Value row = store.getIndices()[rowDim];
+  // Whether the tensor ends where the store does, or later than the tile.
+  Value extent = arith::IndexCastOp::create(
+      b, loc, b.getI32Type(),
+      memref::DimOp::create(b, loc, store.getDestination(), rowDim));
+  Value end = arith::AddIOp::create(b, loc, row, i32(frag.getRows()));
+  end = arith::MinSIOp::create(b, loc, end, extent);
+  Value whole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
+                                      store.getRows(), end);
+  auto branch = scf::IfOp::create(b, loc, whole, /*withElseRegion=*/true);
+  store->moveBefore(branch.elseBlock()->getTerminator());
+  b.setInsertionPointToStart(branch.thenBlock());
+  BulkWaitOp::create(b, loc, 0);
+  BarrierSyncOp::create(b, loc, barrier, member);
+  Value first = arith::MulIOp::create(b, loc, member, i32(frag.getRows()));
+  auto part =
+      SmemType::get(context, frag.getRows(), frag.getCols(),
+                    frag.getElementType(), 128, 1, tile.getPitch(), false);
+  Value mine = staging;
+  if (tile.getRows() != frag.getRows())
+    mine = SmemSliceOp::create(b, loc, part, staging, first, i32(0));
+  FragStoreOp::create(b, loc, store.getValue(), mine,
+                      /*fragment_order=*/false);
+  BarrierSyncOp::create(b, loc, barrier, member);
+  for (int64_t col = 0; col < frag.getCols(); col += panelCols) {
+    // Panels beyond the tensor would be written nowhere.
+    if (!memory.isDynamicDim(rowDim + 1) &&
+        col >= memory.getDimSize(rowDim + 1))
+      break;
+    auto slice =
+        SmemType::get(context, frag.getRows(), panelCols, frag.getElementType(),
+                      128, 1, cast<SmemType>(mine.getType()).getPitch(), false);
+    Value piece = mine;
+    if (frag.getCols() != panelCols)
+      piece = SmemSliceOp::create(b, loc, slice, mine, i32(0), i32(col));
+    SmallVector<Value> indices(store.getIndices());
+    indices[rowDim + 1] =
+        arith::AddIOp::create(b, loc, indices[rowDim + 1], i32(col));
+    BulkStoreOp::create(b, loc, piece, map, indices);
+  }
+}
+
+void Stager::run() {
+  SmallVector<GlobalStoreOp> stores;
+  kernel.walk([&](GlobalStoreOp store) {
+    if (isEligible(store))
+      stores.push_back(store);
+  });
+  DenseSet<Operation *> roles;
+  for (GlobalStoreOp store : stores) {
+    auto role = store->getParentOfType<RoleOp>();
+    auto frag = cast<FragType>(store.getValue().getType());
+    int64_t rows = frag.getRows() * role.getCount();
+    auto type = SmemType::get(kernel.getContext(), rows, frag.getCols(),
+                              frag.getElementType(), 128, 1, rows, false);
+    if (sharedBytes() + type.getBytes() + target.barrierBytes >
+        target.sharedMemoryBytes)
+      continue;
+    Location loc = store.getLoc();
+    b.setInsertionPointToStart(&kernel.getBody().front());
+    Value staging = SmemAllocOp::create(b, loc, type);
+    Value barrier = BarrierCreateOp::create(
+        b, loc, target.warpgroupThreads / target.warpThreads, role.getCount());
+    stage(store, staging, barrier);
+    roles.insert(role);
+  }
+  // No copy may still read shared memory when a role ends.
+  for (Operation *role : roles) {
+    Block &body = cast<RoleOp>(role).getBody().front();
+    b.setInsertionPoint(body.getTerminator());
+    BulkWaitOp::create(b, role->getLoc(), 0);
+  }
+}
+
+namespace {
+struct StageStoresPass
+    : ::attn::impl::TileStageStoresPassBase<StageStoresPass> {
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
+    if (!target)
+      return signalPassFailure();
+    if (!target->hasTensorCopy)
+      return;
+    for (auto func : module.getOps<func::FuncOp>())
+      if (func->hasAttr("tile_gpu.kernel") && !func.isExternal())
+        Stager(func, *target).run();
+  }
+};
+} // namespace
