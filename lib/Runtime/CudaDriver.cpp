@@ -169,21 +169,33 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
   if (!driver)
     return driver.takeFailure();
   unsigned type = 0;
+  int device = 0;
   auto address = reinterpret_cast<CUdeviceptr>(pointer);
-  CUresult result = (*driver)->cuPointerGetAttribute(
-      &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+  auto ask = [&] {
+    CUresult result = (*driver)->cuPointerGetAttribute(
+        &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+    return result || type != CU_MEMORYTYPE_DEVICE
+               ? result
+               : (*driver)->cuPointerGetAttribute(
+                     &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+  };
+  CUresult result = ask();
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {
+    // A thread that has none: any will do.
+    auto context = getContext(**driver, -1);
+    if (!context)
+      return context.takeFailure();
+    ContextScope scope(**driver, *context);
+    if (!scope.status())
+      return scope.status().takeFailure();
+    result = ask();
+  }
   // The driver does not know what it did not allocate.
   if (result == CUDA_ERROR_INVALID_VALUE)
     return -1;
   if (result)
     return (*driver)->failure("ask what memory a pointer is to", result);
-  if (type != CU_MEMORYTYPE_DEVICE)
-    return -1;
-  int device = 0;
-  if (CUresult result = (*driver)->cuPointerGetAttribute(
-          &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address))
-    return (*driver)->failure("ask what memory a pointer is to", result);
-  return device;
+  return type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -576,7 +576,7 @@ FAKE_EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
 
 FAKE_EXPORT CUresult cuPointerGetAttribute(void *value, int attribute,
                                            CUdeviceptr pointer) {
-  ENTER(cuPointerGetAttribute, false)
+  ENTER(cuPointerGetAttribute, true)
   Block *block = findBlock(pointer, 1);
   if (!block)
     return INVALID_VALUE;
