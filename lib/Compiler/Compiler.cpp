@@ -365,8 +365,9 @@ private:
     llvm::raw_string_ostream stream(text);
     module->print(stream);
     text += "\n";
-    std::string error =
-        dump(std::string(nameOf(phase)), "mlir", int(phase), text);
+    // A GPU's phases have the numbers of those that they replace.
+    int number = int(phase) - (phase > Phase::LLVM ? 2 : 0);
+    std::string error = dump(std::string(nameOf(phase)), "mlir", number, text);
     if (isLast && options.untilAfter)
       kernel->ir = text;
     if (options.keepIr)
@@ -384,8 +385,6 @@ private:
       return "cannot create directory '" + options.dumpPhasesTo +
              "': " + code.message();
     llvm::SmallString<128> path(options.dumpPhasesTo);
-    // One number for the phases that targets have in place of each other.
-    number -= number > int(Phase::LLVM) && !target.isCpu() ? 2 : 0;
     llvm::sys::path::append(path, "0" + std::to_string(number) + "-" + name +
                                       "." + extension);
     std::error_code code;
