@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernels come straight-line and in the order that is wanted; LLVM shares
-// common subexpressions and removes what is dead. It neither unrolls nor
-// schedules: the assembler does that better, knowing the machine.
+// common subexpressions and removes what is dead. It neither unrolls, moves
+// code out of loops nor schedules: the assembler does that better, knowing how
+// many registers there are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,6 @@
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/LICM.h"
-#include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 #include <chrono>
@@ -146,8 +145,6 @@ static void optimize(Module &module, TargetMachine &machine) {
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
   passes.addPass(InstCombinePass(InstCombineOptions().setMaxIterations(1)));
-  passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),
-                                                 /*UseMemorySSA=*/true));
   passes.addPass(EarlyCSEPass());
   passes.addPass(ADCEPass());
 
