@@ -97,21 +97,33 @@ public:
     total = round(total);
     const double lse = round(max + round(std::log(total)));
     put(to.lse, lse);
-    for (double &w : weights)
-      w = round(w / total);
+    auto divided = [&](double x) { return round(x / total); };
+    double sinkShare = sinkWeight;
+    if (!order.deferred) {
+      for (double &w : weights)
+        w = divided(w);
+      sinkShare = divided(sinkWeight);
+    }
     if (withValues)
       weightedSum(keys, values, weights, to.out);
-
-    if (!to.entropy)
-      return;
-    double sinkShare = 0.0;
-    if (keys.sink != negativeInfinity)
-      sinkShare = round(round(sinkWeight / total) * keys.sink);
-    std::vector<double> shares(keys.size());
-    for (size_t n = 0; n < keys.size(); ++n)
-      shares[n] = round(weights[n] * keys.score[n]);
-    const double meanScore = addUp(shares, sinkShare);
-    *to.entropy = round(lse - round(meanScore));
+    if (order.deferred && withValues)
+      for (int64_t c = 0; c < values.dv; ++c)
+        to.out[c] = divided(to.out[c]);
+    if (to.entropy) {
+      double start = 0.0;
+      if (keys.sink != negativeInfinity)
+        start = round(sinkShare * keys.sink);
+      std::vector<double> shares(keys.size());
+      for (size_t n = 0; n < keys.size(); ++n)
+        shares[n] = round(weights[n] * keys.score[n]);
+      double meanScore = round(addUp(shares, start));
+      if (order.deferred)
+        meanScore = divided(meanScore);
+      *to.entropy = round(lse - meanScore);
+    }
+    if (order.deferred)
+      for (double &w : weights)
+        w = divided(w);
   }
 
   /// O = sum_j f(s_j) v_j, not normalised.

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -36,8 +37,18 @@ struct Options {
   uint64_t seed = 1;
   std::optional<Family> family;
   bool verbose = false, printIr = false, clean = false;
-  std::string target;
+  std::string target, tamper;
 };
+
+/// What --tamper does to the compiler's work, so that the tool can be seen to
+/// fail.
+const std::string tampers[] = {
+    "weights",  // the monoid adds a little to every sum of weights
+    "keys",     // keys are read one row off
+    "rounding", // outputs lose the last bits of their mantissa
+    "rerun",    // the second run has another bit
+    "guard",    // a byte beside an output is written
+    "input"};   // an input is written
 
 using Clock = std::chrono::steady_clock;
 double secondsSince(Clock::time_point start) {
@@ -57,6 +68,8 @@ static std::string commandFor(const Options &options, int64_t index) {
     command += std::string(" --family ") + nameOf(*options.family);
   if (!options.target.empty())
     command += " --target " + options.target;
+  if (!options.tamper.empty())
+    command += " --tamper " + options.tamper;
   return command;
 }
 
@@ -129,6 +142,45 @@ static bool describeForAbi(const Kernel &k, AttnAttentionDesc &desc,
   return true;
 }
 
+/// A softmax that takes the sum of the weights for 1/64 more than it is: a
+/// lawful monoid, but not the one that the oracle knows.
+static const char *const wrongSoftmax = R"mlir(
+attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    outputs("o", "lse") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    %more = arith.constant 1.015625 : f32
+    attn.yield %s, %one, %more : f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %acc: f32, %sum: f32):
+    %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %quot = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %quot : f32
+    %log = math.log %sum : f32
+    %lse = arith.addf %m, %log : f32
+    attn.yield %o, %lse : f32, f32
+  }
+}
+)mlir";
+
 static AttnError *compileKernel(AttnContext *context, const Kernel &k,
                                 const Options &options, uint64_t index,
                                 AttnKernel **compiled) {
@@ -138,6 +190,10 @@ static AttnError *compileKernel(AttnContext *context, const Kernel &k,
   how.noCache = 1;
   if (!options.target.empty())
     how.target = options.target.c_str();
+  if (options.tamper == "weights" && std::string(k.monoid->name) == "softmax") {
+    std::string text = wrongSoftmax + k.text;
+    return attnCompile(context, text.data(), text.size(), &how, compiled);
+  }
   AttnAttentionDesc desc;
   std::string schedule;
   if (index % 3 == 0 && describeForAbi(k, desc, schedule))
@@ -229,6 +285,55 @@ static std::string compareOutput(const Instance &instance, size_t index) {
          " entries wrong)";
 }
 
+/// Keys one row off: a view of the same memory that starts a row later, the
+/// last row twice. Not where a row cannot be told from the next.
+static Instance withKeysOff(const Kernel &k, const Instance &instance) {
+  Instance wrong = instance;
+  for (size_t i = 0; i < wrong.inputs.size(); ++i) {
+    Tensor &t = wrong.inputs[i];
+    if (k.arguments[i].role != Argument::K || t.repeats() ||
+        t.numElements() == 0)
+      continue;
+    Tensor copy = cloneLayout(t);
+    int64_t rows = t.sizes[t.sizes.size() - 2], width = t.sizes.back();
+    t.forEach([&](int64_t, int64_t n) {
+      int64_t j = n / width % rows, from = std::min(j + 1, rows - 1);
+      std::vector<int64_t> index(t.sizes.size());
+      int64_t rest = n;
+      for (size_t d = t.sizes.size(); d-- > 0; rest /= t.sizes[d])
+        index[d] = rest % t.sizes[d];
+      int64_t to = copy.at(index);
+      index[index.size() - 2] = from;
+      copy.set(to, t.get(t.at(index)));
+    });
+    t = copy;
+  }
+  return wrong;
+}
+
+/// What a wrong compiler might do after a run.
+static void tamper(const std::string &how, const std::vector<Tensor> &outputs,
+                   const Instance &instance) {
+  if (how == "rounding")
+    for (const Tensor &t : outputs)
+      t.forEach([&](int64_t at, int64_t) {
+        // Five bits of a significand of 8 (bf16), twelve of one of 24.
+        double x = t.get(at), keep = t.dtype == DType::f32 ? 0x1p12 : 0x1p3;
+        int exponent = 0;
+        double mantissa = std::frexp(x, &exponent);
+        if (std::isfinite(x))
+          t.set(at, std::ldexp(std::floor(mantissa * keep) / keep, exponent));
+      });
+  if (how == "guard" && !outputs.empty() && outputs[0].first > 0)
+    outputs[0].memory->data()[0] = 0;
+  if (how == "input")
+    for (const Tensor &t : instance.inputs)
+      if (t.memory->size() > 0) {
+        t.memory->data()[0] ^= 1;
+        return;
+      }
+}
+
 static std::string runCase(const AttnKernel *kernel, const Kernel &k,
                            const Options &options, int64_t index,
                            std::string &summary) {
@@ -241,9 +346,14 @@ static std::string runCase(const AttnKernel *kernel, const Kernel &k,
   std::vector<std::vector<char>> before;
   for (const Tensor &t : instance.inputs)
     before.push_back(bytesOf(t));
-  error = runOnce(kernel, instance, instance.outputs, 1);
+  Instance off;
+  if (options.tamper == "keys")
+    off = withKeysOff(k, instance);
+  error = runOnce(kernel, options.tamper == "keys" ? off : instance,
+                  instance.outputs, 1);
   if (!error.empty())
     return "run: " + error;
+  tamper(options.tamper, instance.outputs, instance);
   for (size_t i = 0; i < before.size(); ++i)
     if (bytesOf(instance.inputs[i]) != before[i])
       return "changed input '" + k.arguments[i].name + "'";
@@ -261,6 +371,9 @@ static std::string runCase(const AttnKernel *kernel, const Kernel &k,
   error = runOnce(kernel, instance, again, 2);
   if (!error.empty())
     return "second run: " + error;
+  if (options.tamper == "rerun" && again[0].numElements() > 0)
+    again[0].memory->data()[again[0].first * support::sizeOf(again[0].dtype)] ^=
+        1;
   for (size_t i = 0; i < again.size(); ++i)
     if (bytesOf(again[i]) != bytesOf(instance.outputs[i]))
       return "output '" + instance.expected[i].name +
@@ -275,10 +388,12 @@ static std::string runCase(const AttnKernel *kernel, const Kernel &k,
 static const char *const usage =
     "usage: attn-fuzz [--cases N] [--seed S] [--family F] [--case K]\n"
     "                 [--kernels M] [--target T] [--clean] [--verbose]\n"
-    "                 [--print-ir]\n"
+    "                 [--print-ir] [--tamper HOW]\n"
     "\n"
     "Compares N random attentions with the oracle. Case K runs kernel K % M.\n"
     "--clean leaves finite values in slots that no query may see.\n"
+    "--tamper spoils what the compiler did, which has to be found: weights,\n"
+    "keys, rounding, rerun, guard, input.\n"
     "Families: options, masks, scores, monoids, own, packed, schedules.\n";
 
 [[noreturn]] static void fail(const std::string &message) {
@@ -314,7 +429,14 @@ static Options parseOptions(int argc, char **argv) {
       options.kernels = std::max<int64_t>(parseNumber("--kernels", next()), 1);
     else if (arg == "--target")
       options.target = next();
-    else if (arg == "--verbose")
+    else if (arg == "--tamper") {
+      options.tamper = next();
+      if (std::find(std::begin(tampers), std::end(tampers), options.tamper) ==
+          std::end(tampers))
+        fail("expected weights, keys, rounding, rerun, guard or input, but got "
+             "'" +
+             options.tamper + "'");
+    } else if (arg == "--verbose")
       options.verbose = true;
     else if (arg == "--clean")
       options.clean = true;

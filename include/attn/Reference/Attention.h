@@ -89,12 +89,18 @@ struct SumOrder {
   bool logarithms;
   /// Sums over keys are added up tile by tile, as a loop over key tiles does.
   bool tiles;
+  /// Sums of weights times something are divided by the sum of the weights, not
+  /// each weight.
+  bool deferred;
 };
-inline constexpr SumOrder sumOrders[] = {
-    {1, false, false, false, false}, {1, true, false, true, false},
-    {1, false, true, true, true},    {1, true, true, false, true},
-    {4, false, false, true, true},   {8, true, true, true, false},
-    {16, false, true, true, true},   {16, true, false, true, true}};
+inline constexpr SumOrder sumOrders[] = {{1, false, false, false, false, false},
+                                         {1, true, false, true, false, true},
+                                         {1, false, true, true, true, true},
+                                         {1, true, true, false, true, false},
+                                         {4, false, false, true, true, false},
+                                         {8, true, true, true, false, true},
+                                         {16, false, true, true, true, true},
+                                         {16, true, false, true, true, true}};
 inline constexpr int numOrders = sizeof(sumOrders) / sizeof(sumOrders[0]);
 
 /// The exact result: double throughout, each formula as it is defined.

@@ -40,6 +40,8 @@ private:
   reference::OracleOptions oracleOptions() const;
   support::Result<std::vector<double>> emulate(DType dtype, int order);
   void poisonDeadKeys();
+  void spoil(const Tensor &t, int64_t batch, int64_t head, int64_t j,
+             double poison) const;
   void describe();
   std::vector<int64_t> shapeOf(int64_t heads, int64_t rows,
                                int64_t channels) const;
@@ -369,10 +371,12 @@ void InstanceMaker::makeOutputs() {
 
 /// A NaN that some queries see has to reach them, and no others.
 void InstanceMaker::plantLiveNaN() {
-  // A bias of -inf makes dead what is a number; NaN plus it is NaN.
-  bool smooth = k.monoid->oracle == Monoid::softmax && !k.monoid->text &&
-                !k.bias.rank && !k.scoreExpr;
-  if (!smooth || !random.chance(0.04) || key.numElements() == 0)
+  bool spreads = k.monoid->oracle == Monoid::softmax ||
+                 k.monoid->oracle == Monoid::softmaxEntropy ||
+                 k.monoid->oracle == Monoid::sigmoid ||
+                 k.monoid->oracle == Monoid::relu;
+  if (!spreads || k.monoid->text || !random.chance(0.06) ||
+      key.numElements() == 0)
     return;
   const Tensor &tensor = random.chance(0.5) && q.numElements() ? q : key;
   if (tensor.repeats())
@@ -490,7 +494,7 @@ support::Result<std::vector<double>> InstanceMaker::emulateAll() {
 /// anything. For V this holds beyond the keys that some query sees: between
 /// them a tile is multiplied as a whole.
 void InstanceMaker::poisonDeadKeys() {
-  if (liveNaN || !random.chance(0.8) || k.packed)
+  if (liveNaN || !random.chance(0.8))
     return;
   AttentionProblem probe = problem;
   probe.q.shape[3] = probe.k.shape[3] = 1;
@@ -512,35 +516,50 @@ void InstanceMaker::poisonDeadKeys() {
   const double poisons[] = {std::numeric_limits<double>::quiet_NaN(),
                             std::numeric_limits<double>::infinity(), dead};
   int64_t group = to.hk ? to.hq / to.hk : 0;
-  for (int64_t b = 0; b < to.b; ++b)
+  for (int64_t n = 0; n < problem.numSequences(); ++n) {
+    // Of a packed sequence: its rows, and its first key and their number.
+    int64_t firstRow = k.packed ? cuQ[n] : 0, firstKey = k.packed ? cuK[n] : 0;
+    int64_t endRow = k.packed ? cuQ[n + 1] : to.sq;
+    int64_t keys = k.packed ? cuK[n + 1] - firstKey : to.sk;
     for (int64_t hk = 0; hk < to.hk; ++hk) {
-      std::vector<char> seen(to.sk, 0);
+      std::vector<char> seen(keys, 0);
       for (int64_t h = hk * group; h < (hk + 1) * group; ++h)
-        for (int64_t i = 0; i < to.sq; ++i)
-          for (int64_t j = 0; j < to.sk; ++j)
-            seen[j] |=
-                pairs->scores[((b * to.hq + h) * to.sq + i) * to.sk + j] !=
-                dead;
-      int64_t lastSeen = to.sk, firstSeen = 0;
+        for (int64_t i = firstRow; i < endRow; ++i) {
+          int64_t row = ((k.packed ? 0 : n) * to.hq + h) * to.sq + i;
+          for (int64_t j = 0; j < keys; ++j)
+            seen[j] |= pairs->scores[row * to.sk + j] != dead;
+        }
+      int64_t lastSeen = keys, firstSeen = 0;
       while (lastSeen > 0 && !seen[lastSeen - 1])
         --lastSeen;
-      while (firstSeen < to.sk && !seen[firstSeen])
+      while (firstSeen < keys && !seen[firstSeen])
         ++firstSeen;
-      for (int64_t j = 0; j < to.sk; ++j) {
+      for (int64_t j = 0; j < keys; ++j) {
         if (seen[j])
           continue;
         double poison = poisons[random.range(0, 2)];
-        auto spoil = [&](const Tensor &t) {
-          if (!t.memory || t.repeats())
-            return;
-          for (int64_t c = 0; c < t.sizes.back(); ++c)
-            t.set(t.at({b, hk, j, c}), poison);
-        };
-        spoil(key);
+        spoil(key, n, hk, firstKey + j, poison);
         if (j < firstSeen || j >= lastSeen)
-          spoil(value);
+          spoil(value, n, hk, firstKey + j, poison);
       }
     }
+  }
+  // Keys that belong to no sequence.
+  if (k.packed)
+    for (int64_t j = cuK.back(); j < to.sk; ++j)
+      for (int64_t hk = 0; hk < to.hk; ++hk) {
+        spoil(key, 0, hk, j, poisons[0]);
+        spoil(value, 0, hk, j, poisons[0]);
+      }
+}
+
+/// Fills the row of key `j` with `poison`.
+void InstanceMaker::spoil(const Tensor &t, int64_t batch, int64_t head,
+                          int64_t j, double poison) const {
+  if (!t.memory || t.repeats())
+    return;
+  for (int64_t c = 0; c < t.sizes.back(); ++c)
+    t.set(k.packed ? t.at({head, j, c}) : t.at({batch, head, j, c}), poison);
 }
 
 void InstanceMaker::describe() {

@@ -158,7 +158,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     k.lengths = random.chance(0.3);
     break;
   case Family::Scores:
-    k.scoreExpr = maker.score(static_cast<int>(random.range(0, 2)));
+    // A gated key has two scores, and is dead only where both are -inf.
+    k.scoreExpr = maker.score(static_cast<int>(random.range(0, 2)), !gated);
     k.aggregate = random.chance(0.5);
     if (random.chance(0.4))
       k.maskExpr = maker.mask(0);

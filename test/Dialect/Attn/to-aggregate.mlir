@@ -13,8 +13,11 @@
 // CHECK:           %[[C:.*]] = arith.mulf %[[CAP]], %[[T]]
 // CHECK:           %[[N:.*]] = arith.negf %[[C]]
 // CHECK:           tensor.extract %{{.*}}[%c0, %{{.*}}] : tensor<1x?x?x?xbf16>
-// CHECK:           arith.extf
-// CHECK:           %[[B:.*]] = arith.addf %[[N]]
+// CHECK:           %[[BIAS:.*]] = arith.extf
+//                  A bias of -inf is a mask, also of a NaN.
+// CHECK:           %[[DEAD:.*]] = arith.cmpf oeq, %[[BIAS]]
+// CHECK:           %[[SUM:.*]] = arith.addf %[[N]], %[[BIAS]]
+// CHECK:           %[[B:.*]] = arith.select %[[DEAD]], %[[BIAS]], %[[SUM]]
 // CHECK:           math.absi
 // CHECK:           %[[P:.*]] = arith.mulf
 // CHECK:           arith.subf %[[B]], %[[P]]

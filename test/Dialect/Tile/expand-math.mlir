@@ -69,3 +69,16 @@ func.func @log(%x: vector<16xf32>) -> vector<16xf32> {
   %y = math.log %x : vector<16xf32>
   return %y : vector<16xf32>
 }
+
+// The quadrant of x and what is left of it, with pi / 2 in three parts.
+// CHECK-LABEL: func.func @sine(
+// CHECK-NOT:     math.sin
+// CHECK-COUNT-3: math.fma {{.*}} : vector<16xf32>
+// CHECK:         arith.bitcast {{.*}} : vector<16xf32> to vector<16xi32>
+// CHECK-NOT:     math.{{sin|cos}}
+// CHECK:         return
+func.func @sine(%x: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>) {
+  %y = math.sin %x : vector<16xf32>
+  %z = math.cos %x : vector<16xf32>
+  return %y, %z : vector<16xf32>, vector<16xf32>
+}

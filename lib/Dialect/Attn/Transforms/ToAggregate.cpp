@@ -259,7 +259,14 @@ void Rewriter::buildScore(Region &region) {
   }
   if (op.getBias()) {
     Value bias = toF32(extractBroadcast(op.getBias(), at));
-    x = arith::AddFOp::create(b, loc, x, bias);
+    // A bias of -inf is a mask: it also hides a NaN.
+    Value dead = arith::CmpFOp::create(
+        b, loc, arith::CmpFPredicate::OEQ, bias,
+        arith::ConstantFloatOp::create(
+            b, loc, b.getF32Type(),
+            APFloat(-std::numeric_limits<float>::infinity())));
+    Value sum = arith::AddFOp::create(b, loc, x, bias);
+    x = arith::SelectOp::create(b, loc, dead, bias, sum);
   }
   if (op.getAlibi()) {
     Value slope = extractAt(op.getAlibi(), {at.batch, at.head});

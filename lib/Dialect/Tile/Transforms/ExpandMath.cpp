@@ -97,6 +97,14 @@ constexpr float tanhSmallCoefficients[] = {
     -0.33333298563957214f, 0.13331924378871918f, -0.053783830255270004f,
     0.020795969292521477f, -0.0058951545506715775f};
 
+/// (sin(x) / x - 1) / x^2 and cos(x) in x^2 on [-pi/4, pi/4]; the coefficients
+/// of Cephes' sinf and cosf.
+constexpr float sineCoefficients[] = {-1.6666654611e-1f, 8.3321608736e-3f,
+                                      -1.9515295891e-4f};
+constexpr float cosineCoefficients[] = {1.0f, -0.5f, 4.166664568298827e-2f,
+                                        -1.388731625493765e-3f,
+                                        2.443315711809948e-5f};
+
 /// Builds expansions for one operation's type.
 class Expander {
 public:
@@ -308,6 +316,33 @@ public:
     return math::CopySignOp::create(b, result, x);
   }
 
+  /// sin(x), or cos(x): the quadrant's number and what is left of x, with pi /
+  /// 2 in three parts. One part alone would lose as many bits as x has in front
+  /// of the point.
+  Value sine(Value x, bool isCosine) {
+    auto [n, shifted] =
+        nearest(arith::MulFOp::create(b, x, constant(0.636619747f)));
+    Value r = x;
+    for (float part : {1.57079637f, -4.37113883e-8f, -1.71512451e-15f})
+      r = fma(n, constant(-part), r);
+    Value square = arith::MulFOp::create(b, r, r);
+    Value odd = horner(square, sineCoefficients);
+    odd = fma(arith::MulFOp::create(b, odd, square), r, r);
+    Value even = horner(square, cosineCoefficients);
+    Type integers = integer(0).getType();
+    Value quadrant = arith::BitcastOp::create(b, integers, shifted);
+    if (isCosine)
+      quadrant = arith::AddIOp::create(b, quadrant, integer(1));
+    auto bit = [&](int32_t which) -> Value {
+      Value masked = arith::AndIOp::create(b, quadrant, integer(which));
+      return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, masked,
+                                   integer(0));
+    };
+    Value result = arith::SelectOp::create(b, bit(1), even, odd);
+    return arith::SelectOp::create(b, bit(2), arith::NegFOp::create(b, result),
+                                   result);
+  }
+
 private:
   ImplicitLocOpBuilder b;
   const ::attn::TargetInfo &target;
@@ -401,6 +436,8 @@ struct TileExpandMath : ::attn::impl::TileExpandMathPassBase<TileExpandMath> {
             bitEnumContainsAny(exp2.getFastmath(), arith::FastMathFlags::afn));
       else if (isa<math::ExpOp>(op))
         result = expander.exp(op->getOperand(0));
+      else if (isa<math::SinOp, math::CosOp>(op))
+        result = expander.sine(op->getOperand(0), isa<math::CosOp>(op));
       else if (auto tanh = dyn_cast<math::TanhOp>(op)) {
         if (!hasShortProducts(op)) {
           result = expander.tanh(tanh.getOperand());
