@@ -194,3 +194,50 @@ func.func private @forms_kernel(%S: memref<?x?xf32>, %L: memref<?xf32>, %M: memr
   }
   return
 }
+
+// Keys one by one: scores and who is alive go through shared memory, one tile
+// each for all warps; a state of one value a row sees no channel.
+// CHECK-LABEL: func.func private @fold_kernel
+// CHECK: %[[SCORES:.*]] = tile_gpu.smem.alloc : <64x64xf32>
+// CHECK: %[[LIVE:.*]] = tile_gpu.smem.alloc : <64x64xf32>
+func.func private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>,
+    %S: memref<?x64xf32>, %O: memref<?x128xf32>, %row: index) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %c7 = arith.constant 7 : i32
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %s = tile.load %S[%row, %c0] : memref<?x64xf32> -> !tile.tile<16x64xf32>
+    %values = builtin.unrealized_conversion_cast %v : !tile_gpu.smem<64x128xbf16 swizzle 128> to !tile.tile<64x128xf32>
+    %alive = tile.map {
+    ^bb0(%r: i32, %c: i32):
+      %x = arith.cmpi slt, %c, %c7 : i32
+      tile.yield %x : i1
+    } -> !tile.tile<16x64xi1>
+    %n = tile.fill %zero : f32 -> !tile.tile<16x1xf32>
+    %o = tile.fill %zero : f32 -> !tile.tile<16x128xf32>
+    // CHECK: %[[MINE:.*]] = tile_gpu.smem.slice %[[SCORES]][%{{.*}}, %{{.*}}] : <64x64xf32> -> <16x64xf32>
+    // CHECK: tile_gpu.frag.store %{{.*}}, %[[MINE]]
+    // CHECK: tile_gpu.frag.store
+    // CHECK: scf.for %[[KEY:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[N:.*]] = %{{.*}}, %[[O:.*]] = %{{.*}})
+    // CHECK: %[[X:.*]] = tile_gpu.vec.load %[[MINE]][%[[KEY]]] : <16x64xf32> -> <16xf32, row, warp>
+    // CHECK: %[[L:.*]] = tile_gpu.vec.load
+    // CHECK: %[[Y:.*]] = tile_gpu.vec.load %{{.*}}[%[[KEY]]] : <64x128xbf16 swizzle 128> -> <128xf32, col, warp>
+    // CHECK: tile_gpu.map ins(%[[X]], %[[L]], %[[N]] :
+    // CHECK-NOT: arith.mulf
+    // CHECK: tile_gpu.map ins(%[[X]], %[[L]], %[[Y]], %[[N]], %[[O]] :
+    // CHECK: arith.mulf
+    // CHECK: arith.select
+    %r:2 = tile.fold scores(%s : !tile.tile<16x64xf32>) values(%values : !tile.tile<64x128xf32>)
+        live(%alive : !tile.tile<16x64xi1>) states(%n, %o : !tile.tile<16x1xf32>, !tile.tile<16x128xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32, %y: f32, %count: f32, %sum: f32):
+      %more = arith.addf %count, %x : f32
+      %product = arith.mulf %x, %y : f32
+      %next = arith.addf %sum, %product : f32
+      tile.yield %more, %next : f32, f32
+    } -> !tile.tile<16x1xf32>, !tile.tile<16x128xf32>
+    tile.store %r#1, %O[%row, %c0] : !tile.tile<16x128xf32>, memref<?x128xf32>
+    tile_gpu.yield
+  }
+  return
+}

@@ -91,14 +91,8 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
   bool steady = members % rowChunks == 0;
   Value selfRow = e.udiv(self, rowChunks), selfChunk = e.urem(self, rowChunks);
   bool hints = op.getEvictFirst() && target.hasTensorCopy;
-  for (int64_t at = 0; at < total; at += members) {
-    Value row = e.add(selfRow, steady ? at / rowChunks : 0);
-    Value chunk = selfChunk;
-    if (!steady && at) {
-      Value index = e.add(self, at);
-      row = e.udiv(index, rowChunks);
-      chunk = e.urem(index, rowChunks);
-    }
+  // `inside`: whether the tile has the chunk; null where it has.
+  auto copyChunk = [&](Value row, Value chunk, Value inside) {
     Value from = e.add(start, e.add(e.mul(e.sext64(row), rowBytes),
                                     e.shl(e.sext64(chunk), 4)));
     Value bytes = e.c32(chunkBytes);
@@ -118,12 +112,38 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
       inputs.push_back(e.c64(evictFirstPolicy));
       constraints += ",l";
     }
-    if (at + members > total) {
+    if (inside) {
       text = "@$" + std::to_string(inputs.size()) + " " + text;
-      inputs.push_back(e.lt(e.add(self, at), e.c32(total)));
+      inputs.push_back(inside);
       constraints += ",b";
     }
     e.assembly(text + ";", constraints + ",~{memory}", inputs);
+  };
+  // Addresses of many chunks, one after the other, would fill the registers.
+  constexpr int64_t mostUnrolled = 8;
+  if (total > mostUnrolled * members) {
+    Block *head = e.newBlock(e.i32), *body = e.newBlock(), *end = e.newBlock();
+    e.branch(head, {self});
+    e.startBlock(head);
+    Value index = head->getArgument(0);
+    e.branch(e.lt(index, e.c32(total)), body, end);
+    e.startBlock(body);
+    copyChunk(e.udiv(index, rowChunks), e.urem(index, rowChunks), Value());
+    e.branch(head, {e.add(index, members)});
+    e.startBlock(end);
+  } else {
+    for (int64_t at = 0; at < total; at += members) {
+      Value row = e.add(selfRow, steady ? at / rowChunks : 0);
+      Value chunk = selfChunk;
+      if (!steady && at) {
+        Value index = e.add(self, at);
+        row = e.udiv(index, rowChunks);
+        chunk = e.urem(index, rowChunks);
+      }
+      copyChunk(row, chunk,
+                at + members > total ? e.lt(e.add(self, at), e.c32(total))
+                                     : Value());
+    }
   }
   e.branch(join);
 

@@ -364,10 +364,14 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](SmemClearRowsOp o) { return lowerClearRows(o); })
       .Case([&](FragFillOp o) { return lowerFill(o); })
       .Case([&](FragLoadOp o) { return lowerFragLoad(o); })
-      .Case([&](FragStoreOp o) { return lowerFragStore(o); })
+      .Case([&](FragStoreOp o) {
+        return seenByWarp([&] { return lowerFragStore(o); });
+      })
       .Case([&](FragConvertOp o) { return lowerConvert(o); })
       .Case([&](VecLoadOp o) { return lowerVecLoad(o); })
-      .Case([&](VecStoreOp o) { return lowerVecStore(o); })
+      .Case([&](VecStoreOp o) {
+        return seenByWarp([&] { return lowerVecStore(o); });
+      })
       .Case([&](ScanOp o) { return lowerScan(o); })
       .Case([&](AnyOp o) { return lowerAny(o); })
       .Case([&](MmaIssueOp o) { return lowerIssue(o); })

@@ -148,6 +148,9 @@ private:
   void fenceProxy();
   void syncWarp();
   void syncMember();
+  /// A store by a role of warps: lanes may still be reading what was there,
+  /// and read what is stored without a barrier.
+  LogicalResult seenByWarp(llvm::function_ref<LogicalResult()> store);
   void setTiles(ValueRange tiles, const RingLayout &ring, Value slot);
   LogicalResult lowerAcquire(tg::RingAcquireOp op);
   LogicalResult lowerWait(tg::RingWaitOp op);

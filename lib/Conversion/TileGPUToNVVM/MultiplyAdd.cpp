@@ -58,23 +58,29 @@ LogicalResult KernelLowering::lowerMultiplyAdd(MmaSyncOp op) {
               a->load(a->at(e.add(first, k), e.add(role.row, row)), 0, 1));
       }
     }
-    SmallVector<SmallVector<Value, group>> right(shape.colKeys());
+    // What is loaded is used at once: few registers hold it.
+    auto multiply = [&](int64_t k, int64_t colKey, Value x) {
+      for (int64_t key = 0; key < shape.rowKeys(); ++key) {
+        Value &sum = sums[(key / 2 * shape.colBlocks + colKey / 2) * 4 +
+                          key % 2 * 2 + colKey % 2];
+        sum = e.fma(left[key][k], x, sum);
+      }
+    };
     if (bTile.getTransposed()) {
-      for (int64_t key = 0; key < shape.colKeys(); ++key)
-        right[key].append(b.load(b.at(e.add(role.col, key % 2), first),
-                                 b.rowStep(key / 2 * 8), group));
-    } else {
-      for (int64_t k = 0; k < group; ++k)
-        for (int64_t block = 0; block < shape.colBlocks; ++block) {
-          Values pair = b.load(b.pairAt(e.add(first, k), block), 0, 2);
-          right[block * 2].push_back(pair[0]);
-          right[block * 2 + 1].push_back(pair[1]);
-        }
+      for (int64_t key = 0; key < shape.colKeys(); ++key) {
+        Values right = b.load(b.at(e.add(role.col, key % 2), first),
+                              b.rowStep(key / 2 * 8), group);
+        for (int64_t k = 0; k < group; ++k)
+          multiply(k, key, right[k]);
+      }
+      return;
     }
     for (int64_t k = 0; k < group; ++k)
-      for (int64_t i = 0; i < shape.elements(); ++i)
-        sums[i] =
-            e.fma(left[shape.rowKey(i)][k], right[shape.colKey(i)][k], sums[i]);
+      for (int64_t block = 0; block < shape.colBlocks; ++block) {
+        Values pair = b.load(b.pairAt(e.add(first, k), block), 0, 2);
+        multiply(k, block * 2, pair[0]);
+        multiply(k, block * 2 + 1, pair[1]);
+      }
   };
 
   if (!aTile) {

@@ -64,6 +64,18 @@ void KernelLowering::syncWarp() {
   e.assembly("bar.warp.sync 0xffffffff;", "~{memory}", {});
 }
 
+LogicalResult
+KernelLowering::seenByWarp(llvm::function_ref<LogicalResult()> store) {
+  bool isWarp = role.scope == Scope::Warp;
+  if (isWarp)
+    syncWarp();
+  if (failed(store()))
+    return failure();
+  if (isWarp)
+    syncWarp();
+  return success();
+}
+
 /// Waits for all threads of this member of the role.
 void KernelLowering::syncMember() {
   if (role.scope == Scope::Warp)
