@@ -52,7 +52,8 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     constexpr int64_t stages = 2;
     budget.gpu = true;
     budget.registers = registers(channels, 4) +
-                       registers(blockK, 4) * int64_t(problem.depths.size()) +
+                       registers(blockK, 4) * (int64_t(problem.depths.size()) +
+                                               problem.extraScores) +
                        registers(blockK, valueBytes) + target.registerReserve;
     budget.registerLimit = unit.asynchronous ? target.computeRegisters(members)
                                              : target.maxThreadRegisters;
@@ -114,11 +115,11 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     widest = std::max(widest, paddedChannels(d, target));
   const MmaShape &unit = target.mmaShapes.back();
   bool warpgroups = unit.asynchronous && problem.narrowDots &&
-                    problem.narrowValues && !problem.elementPath &&
+                    problem.narrowValues && problem.wholeTiles &&
                     widest <= unit.nMax;
   ScheduleSizes sizes;
   if (warpgroups)
-    sizes = widest <= 64 ? ScheduleSizes{192, 64, 128}
+    sizes = widest <= 64 ? ScheduleSizes{192, 64, 96}
                          : ScheduleSizes{128, 64, 128};
   else
     sizes = {128, 16, 64};

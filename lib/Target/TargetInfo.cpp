@@ -62,6 +62,7 @@ static TargetInfo makeGpu(std::string_view name, int64_t sharedMemory,
   info.maxThreadRegisters = 255;
   info.registerReserve = 32;
   info.namedBarriers = 16;
+  info.headsAbreast = 4;
   if (name == "sm_90a") {
     info.mmaShapes.push_back(MmaShape::warpgroup());
     info.hasTensorCopy = true;

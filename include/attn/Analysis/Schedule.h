@@ -45,10 +45,14 @@ struct ScheduleProblem {
   std::vector<int64_t> depths, channels;
   /// Scalars per row in the state: statistics and unit components.
   int64_t rowScalars = 0;
+  /// f32 values per score that live beside the scores themselves: statistics
+  /// and weights that are computed before the row's reference point is known.
+  int64_t extraScores = 0;
   /// The dots, and the sums over values, take 16-bit operands.
   bool narrowDots = false, narrowValues = false;
-  /// The monoid multiplies key by key: no matrix product with the values.
-  bool elementPath = false;
+  /// A key tile enters the state as a whole: no scan along the row, no product
+  /// key by key, no test that reads memory.
+  bool wholeTiles = true;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
   /// of all batches.
   int64_t numQueries = -1, numKeys = -1, numHeads = -1;

@@ -53,9 +53,22 @@ describe(ReductionOpInterface op, MonoidOp monoid,
       !collect(op.getValueOperands(), problem.channels, problem.narrowValues))
     return std::nullopt;
   problem.narrowDots &= narrowKeys;
-  problem.elementPath = monoid.isGeneral();
+  problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
+  if (!op.getMaskBody().empty())
+    problem.wholeTiles &=
+        ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact();
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
+  // One weight, and one statistic that is the score, take its place.
+  llvm::SmallDenseSet<Value> weights;
+  Operation *lift = monoid.getLift().empty()
+                        ? nullptr
+                        : monoid.getLift().front().getTerminator();
+  if (lift && !monoid.isGeneral())
+    for (Value weight : lift->getOperands().drop_front(monoid.getNumStats()))
+      weights.insert(weight);
+  problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
+                        std::max<int64_t>(monoid.getNumStats(), 1) - 1;
   // Packed tensors hold many sequences; the length of none is known.
   if (op.getPackedQueries())
     return problem;

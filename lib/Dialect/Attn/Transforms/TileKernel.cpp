@@ -89,7 +89,22 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   Value rest = block, tileIndex;
   if (splits > 1)
     std::tie(rest, split) = split2(rest, index(splits));
-  std::tie(rest, tileIndex) = split2(rest, numTiles);
+  if (target.headsAbreast > 1) {
+    // Heads in sections that advance together: the long tiles of all of them
+    // come before the short ones, and their keys stay in the last-level cache.
+    Value batches =
+        packed ? max(sub(dim(arg(reduction.getPackedQueries()), 0), index(1)),
+                     index(1))
+               : dim(query, 0);
+    Value abreast = index(target.headsAbreast), section, first;
+    std::tie(section, rest) = split2(rest, mul(numTiles, abreast));
+    first = mul(section, abreast);
+    Value width = min(abreast, sub(mul(batches, numHeads), first)), within;
+    std::tie(tileIndex, within) = split2(rest, width);
+    rest = add(first, within);
+  } else {
+    std::tie(rest, tileIndex) = split2(rest, numTiles);
+  }
   std::tie(batch, head) = split2(rest, numHeads);
   // Masks are mostly causal: the last rows have the most keys, so they start
   // first and the short tiles fill the end.

@@ -276,6 +276,7 @@ private:
   Weights mapWeights(ValueRange inputs, ArrayRef<Value> groups, MapBody body);
   SmallVector<Value> mapLift(RowBlock &block, ArrayRef<Value> dots,
                              ArrayRef<Value> groups, ArrayRef<bool> weightsToo);
+  void markApproximate(ValueRange mapped);
   SmallVector<Value> reduceStats(ArrayRef<Value> stats);
   SmallVector<Value> accumulate(RowBlock &block, ArrayRef<Value> groups,
                                 const Weights &weights, Value factor);

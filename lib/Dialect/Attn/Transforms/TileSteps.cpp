@@ -126,6 +126,14 @@ void ReductionKernel::analyseForm() {
                         [&](Value score) { return dependsOn(weight, score); }));
   std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
   form.ordered = !laws || !laws->combineCommutes;
+  // Sums that are asked for in f32 show how good their weights are.
+  bool wide = llvm::any_of(outputTypes(op), [](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    return tensor.getElementType().isF32() &&
+           !tensor.isDynamicDim(tensor.getRank() - 1);
+  });
+  bool short16 = narrowValues && !reduction.getValueOperands().empty();
+  form.shortWeights = short16 && !wide;
   form.deadIsNatural = laws && laws->deadIsNatural && !monoid.isGeneral();
 
   if (monoid.getKind() != MonoidKind::cocycle || numStats() != 1 ||
@@ -152,14 +160,6 @@ void ReductionKernel::analyseForm() {
   if (!scoreIsStat)
     return;
   form.deadIsNatural = true;
-  // Sums that are asked for in f32 show how good their weights are.
-  bool wide = llvm::any_of(outputTypes(op), [](Type type) {
-    auto tensor = cast<RankedTensorType>(type);
-    return tensor.getElementType().isF32() &&
-           !tensor.isDynamicDim(tensor.getRank() - 1);
-  });
-  bool short16 = narrowValues && !reduction.getValueOperands().empty();
-  form.shortWeights = short16 && !wide;
   // The rounding of -anchor * k moves the reference point of the whole row:
   // quotients do not see it, and a log-sum-exp loses it in its own rounding.
   // But where the weight of the largest score, 1 but for that, is rounded to 16
@@ -462,6 +462,19 @@ SmallVector<Value> ReductionKernel::combineStats(ValueRange x, ValueRange y) {
   return combine(x, y);
 }
 
+/// Lets a GPU compute functions of the scores by its special-function unit,
+/// where all that is made of them is rounded to 16 bits.
+void ReductionKernel::markApproximate(ValueRange mapped) {
+  if (!isGpu() || !form.shortWeights || mapped.empty())
+    return;
+  mapped.front().getDefiningOp()->walk([&](Operation *inner) {
+    if (isa<math::TanhOp, math::ExpOp, arith::DivFOp>(inner))
+      cast<arith::ArithFastMathInterface>(inner)->setAttr(
+          "fastmath", arith::FastMathFlagsAttr::get(
+                          b.getContext(), arith::FastMathFlags::afn));
+  });
+}
+
 /// A monoid without statistics: one map gives the weights.
 SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
                                             ArrayRef<Value> dots) {
@@ -482,6 +495,7 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
         }
         return results;
       });
+  markApproximate(weights.narrow);
   return accumulate(block, groups, weights, /*factor=*/Value());
 }
 
@@ -517,6 +531,8 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     lifted.push_back(dots[0]);
   else
     lifted = mapLift(block, dots, groups, early);
+  if (lifted.front() != dots[0])
+    markApproximate(lifted);
   ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
   SmallVector<Value> tileStats = reduceStats(stats);
 
