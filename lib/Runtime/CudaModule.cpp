@@ -99,13 +99,28 @@ static CUresult loadImage(const Driver &driver, const char *image,
   return result;
 }
 
+/// Machine code runs on its own generation of devices alone.
+static bool isForThisDevice(const Driver &driver, const std::string &target) {
+  CUdevice device = 0;
+  int major = 0;
+  if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS ||
+      driver.cuDeviceGetAttribute(&major,
+                                  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                  device) != CUDA_SUCCESS)
+    return false;
+  // "sm_90a": all but the last digit.
+  size_t end = target.find_last_of("0123456789");
+  return target.compare(0, 3, "sm_") == 0 && end != std::string::npos &&
+         end > 3 && target.substr(3, end - 3) == std::to_string(major);
+}
+
 static Result<CUmodule> loadModule(const Driver &driver,
                                    const DeviceCode &code) {
   CUmodule module = nullptr;
   std::string log;
   // An assembler newer than the driver makes what the driver does not take;
   // then the PTX may still do.
-  if (!code.cubin.empty() &&
+  if (!code.cubin.empty() && isForThisDevice(driver, code.target) &&
       loadImage(driver, code.cubin.data(), module, log) == CUDA_SUCCESS)
     return module;
   if (code.ptx.empty())

@@ -53,6 +53,8 @@ struct ScheduleProblem {
   /// A key tile enters the state as a whole: no scan along the row, no product
   /// key by key, no test that reads memory.
   bool wholeTiles = true;
+  /// Some tiles are tested element by element.
+  bool masked = false;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
   /// of all batches.
   int64_t numQueries = -1, numKeys = -1, numHeads = -1;

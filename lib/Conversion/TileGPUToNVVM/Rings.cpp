@@ -172,6 +172,8 @@ LogicalResult KernelLowering::lowerRelease(RingReleaseOp op) {
     }
     Value zero = e.call("llvm.nvvm.read.ptx.sreg.ctaid.z", e.i32, {});
     barrier = e.add(barrier, e.and_(all, zero));
+    // One lane arrives for all: the others' reads come before it.
+    syncWarp();
   }
   arrive(barrier, lane0);
   return success();

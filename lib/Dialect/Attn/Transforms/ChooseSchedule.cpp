@@ -54,9 +54,9 @@ describe(ReductionOpInterface op, MonoidOp monoid,
     return std::nullopt;
   problem.narrowDots &= narrowKeys;
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
-  if (!op.getMaskBody().empty())
-    problem.wholeTiles &=
-        ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact();
+  problem.masked = !op.getMaskBody().empty();
+  if (problem.masked)
+    problem.wholeTiles &= ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact();
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.

@@ -167,6 +167,10 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
     return success();
   }
   if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    if (!target.isCpu())
+      return op->emitOpError("expected a scalar argument, but got an element "
+                             "of a tensor, which the host of a GPU cannot "
+                             "read; pass its value, or extract it in a region");
     auto indices = llvm::map_to_vector(extract.getIndices(), [&](Value index) {
       return mapping.lookup(index);
     });
@@ -294,9 +298,17 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     sizes.push_back(index(splits, loc));
   if (packed) {
     Value offsets = mapping.lookup(op.getPackedQueries());
-    Value one = index(1, loc), zero = index(0, loc);
+    Value one = index(1, loc);
     Value entries = arith::MaxSIOp::create(b, loc, dim(offsets, 0), one);
     batches = arith::SubIOp::create(b, loc, entries, one);
+  }
+  if (packed && !target.isCpu()) {
+    // The host cannot read offsets in a GPU's memory, and no sequence has more
+    // rows than all together: blocks beyond the end of theirs do nothing.
+    rows = dim(query, 1);
+  } else if (packed) {
+    Value offsets = mapping.lookup(op.getPackedQueries());
+    Value one = index(1, loc), zero = index(0, loc);
     // The grid has room for the longest sequence in each batch.
     auto longest =
         scf::ForOp::create(b, loc, zero, batches, one, ValueRange(zero));

@@ -470,8 +470,8 @@ void ReductionKernel::markApproximate(ValueRange mapped) {
   mapped.front().getDefiningOp()->walk([&](Operation *inner) {
     if (isa<math::TanhOp, math::ExpOp, arith::DivFOp>(inner))
       cast<arith::ArithFastMathInterface>(inner)->setAttr(
-          "fastmath", arith::FastMathFlagsAttr::get(
-                          b.getContext(), arith::FastMathFlags::afn));
+          "fastmath", arith::FastMathFlagsAttr::get(b.getContext(),
+                                                    arith::FastMathFlags::afn));
   });
 }
 
