@@ -109,13 +109,20 @@ static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
 static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
                                     const TargetInfo &target) {
   int64_t widest = 0;
-  for (int64_t d : problem.depths)
+  // Tensor copies take rows at multiples of 16 bytes, which dense rows of
+  // another number of elements are not.
+  bool copies = true;
+  for (int64_t d : problem.depths) {
     widest = std::max(widest, paddedDepth(d, target));
-  for (int64_t d : problem.channels)
+    copies &= d % 8 == 0;
+  }
+  for (int64_t d : problem.channels) {
     widest = std::max(widest, paddedChannels(d, target));
+    copies &= d % 8 == 0;
+  }
   const MmaShape &unit = target.mmaShapes.back();
   bool warpgroups = unit.asynchronous && problem.narrowDots &&
-                    problem.narrowValues && problem.wholeTiles &&
+                    problem.narrowValues && problem.wholeTiles && copies &&
                     widest <= unit.nMax;
   ScheduleSizes sizes;
   // Three warpgroups leave no registers for a mask beside 128 keys.

@@ -260,8 +260,10 @@ LogicalResult Budget::checkFragments(RoleOp role, int64_t registers) {
            << " has at most " << target.maxThreadRegisters;
   Peak peak;
   walkBackwards(role.getBody().front(), LiveSet(), peak);
-  // A role without fragments is not bound by the reserve.
-  if (peak.registers && peak.registers + target.registerReserve > registers) {
+  // A role without fragments is not bound by the reserve; one that asks for no
+  // registers of its own runs, if it must, with some of them in memory.
+  if (role.getRegisters() && peak.registers &&
+      peak.registers + target.registerReserve > registers) {
     InFlightDiagnostic diag = role.emitOpError("needs ");
     llvm::interleave(peak.parts, diag, " + ");
     if (peak.parts.size() > 1)

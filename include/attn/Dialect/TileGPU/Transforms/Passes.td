@@ -85,8 +85,9 @@ def TileVerifyBudgetPass
 
     Produces: the same IR. For each `tile_gpu.kernel`: threads, registers of
     all roles, registers of each role's live fragments and of products in
-    flight (with a reserve for addresses and row vectors), shared memory,
-    hardware barriers, and instructions that the target lacks.
+    flight (with a reserve for addresses and row vectors; only where the role
+    asks for registers, for others may spill), shared memory, hardware barriers,
+    and instructions that the target lacks.
 
     Example: with `report`, a kernel gets one remark for itself and one for
     each role.
