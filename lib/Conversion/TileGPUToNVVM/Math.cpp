@@ -86,7 +86,9 @@ public:
         e.fma(x, log2e, LLVM::FNegOp::create(e.b, e.loc, high).getResult());
     low = e.fma(x, e.cf(1.92596303e-8f), low);
     Value power = exp2(high);
-    return e.fma(power, e.fmul(low, e.cf(0.693147181f)), power);
+    Value corrected = e.fma(power, e.fmul(low, e.cf(0.693147181f)), power);
+    // An infinity has no second part: inf - inf is NaN.
+    return e.select(equal(power, infinity()), power, corrected);
   }
 
   /// The exponent of x as a float, and x / 2^exponent - 1 as g, with
