@@ -348,8 +348,9 @@ typedef struct AttnRunOptions {
 } AttnRunOptions;
 
 /// The same on a stream of a GPU, without waiting: what the kernel meets there
-/// shows when the caller synchronises. May be captured into a graph. What
-/// lengths and offsets hold is not checked, since they are in the GPU's memory.
+/// shows when the caller synchronises. May be captured into a graph. Lengths
+/// and offsets are in the GPU's memory, so what they hold is not checked;
+/// values out of range are brought into it by the kernels.
 ATTN_EXPORT AttnError *attnKernelRunOn(const AttnKernel *kernel, size_t entry,
                                        const AttnTensor *inputs,
                                        size_t numInputs,

@@ -60,6 +60,9 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     budget.shared =
         sizes.blockQ * depth * dotBytes +
         stages * blockK * (depth * dotBytes + channels * valueBytes);
+    if (problem.folded)
+      budget.shared +=
+          sizes.blockQ * blockK * 4 * int64_t(problem.depths.size());
     budget.sharedLimit = target.sharedMemoryBytes - TargetInfo::barrierBytes;
     return budget;
   }

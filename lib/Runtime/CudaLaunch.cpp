@@ -223,25 +223,27 @@ Status Buffer::fill(unsigned char byte) {
   });
 }
 
-Status Buffer::copyFrom(const void *host) {
-  if (!bytes)
+Status Buffer::copyFrom(const void *host, size_t count) {
+  count = std::min(count, bytes);
+  if (!count)
     return success();
   return withContext([&](const Driver &driver) {
     return driver.check(
         "copy to the GPU",
         driver.cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(pointer), host,
-                            bytes));
+                            count));
   });
 }
 
-Status Buffer::copyTo(void *host) const {
-  if (!bytes)
+Status Buffer::copyTo(void *host, size_t count) const {
+  count = std::min(count, bytes);
+  if (!count)
     return success();
   return withContext([&](const Driver &driver) {
     return driver.check(
         "copy from the GPU",
         driver.cuMemcpyDtoH(host, reinterpret_cast<CUdeviceptr>(pointer),
-                            bytes));
+                            count));
   });
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Run/Attention.h"
+#include "Run/Compile.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
 #include "attn/Tools/CompileMain.h"
@@ -30,23 +30,9 @@ ptxas is found, and PREFIX.h. Programs link PREFIX.o and libattn-runtime.a.
   --monoid FILE.mlir        use the monoid that the file defines
   --schedule TEXT           an #attn.schedule<...> for --attention
   --target NAME             cpu-avx2, sm_90a, ...; default: this machine's CPU
+  --explain                 print the schedule, and what ptxas said
   --help                    print this
 )";
-
-static Result<std::string> readFile(const std::string &path) {
-  std::FILE *file = std::fopen(path.c_str(), "rb");
-  std::string text;
-  char buffer[1 << 14];
-  while (size_t got = file ? std::fread(buffer, 1, sizeof(buffer), file) : 0)
-    text.append(buffer, got);
-  // A directory opens, but does not read.
-  bool ok = file && !std::ferror(file);
-  if (file)
-    std::fclose(file);
-  if (!ok)
-    return Failure{"cannot read '" + path + "'"};
-  return text;
-}
 
 static Status writeFile(const std::string &path, const void *data,
                         size_t size) {
@@ -221,23 +207,7 @@ static Result<Kernel> compile(const Options &options) {
       options.target.empty() ? nullptr : options.target.c_str();
   // Code for another machine than this one; it is not run here.
   compileOptions.objectOnly = 1;
-  if (!options.attention) {
-    auto text = readFile(options.file);
-    if (!text)
-      return text.takeFailure();
-    compileOptions.sourceName = options.file.c_str();
-    return Kernel::compile(*text, compileOptions, options.entry);
-  }
-  std::string monoid;
-  if (!options.monoidFile.empty()) {
-    auto text = readFile(options.monoidFile);
-    if (!text)
-      return text.takeFailure();
-    monoid = *text;
-  }
-  AttnAttentionDesc desc =
-      makeDesc(*options.attention, monoid, options.schedule);
-  return Kernel::compile(desc, compileOptions);
+  return compileProgram(options, compileOptions);
 }
 
 static Status compileToFiles(const Options &options,
@@ -245,6 +215,8 @@ static Status compileToFiles(const Options &options,
   auto kernel = compile(options);
   if (!kernel)
     return kernel.takeFailure();
+  if (options.explain)
+    std::fputs(attnKernelExplain(kernel->get()), stdout);
   std::string stem = prefix.substr(prefix.find_last_of('/') + 1);
   auto header = printHeader(*kernel, stem);
   if (!header)

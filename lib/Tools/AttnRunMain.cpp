@@ -7,6 +7,7 @@
 
 #include "Run/Attention.h"
 #include "Run/Check.h"
+#include "Run/Compile.h"
 #include "Run/Device.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
@@ -32,21 +33,6 @@ static double now() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-static Result<std::string> readFile(const std::string &path) {
-  std::FILE *file = std::fopen(path.c_str(), "rb");
-  std::string text;
-  char buffer[1 << 14];
-  while (size_t got = file ? std::fread(buffer, 1, sizeof(buffer), file) : 0)
-    text.append(buffer, got);
-  // A directory opens, but does not read.
-  bool ok = file && !std::ferror(file);
-  if (file)
-    std::fclose(file);
-  if (!ok)
-    return Failure{"cannot read '" + path + "'"};
-  return text;
 }
 
 namespace {
@@ -91,7 +77,6 @@ private:
   }
 
   const Options &options;
-  std::string monoidText;
   std::optional<Kernel> kernel;
   std::optional<DeviceRun> device;
   std::vector<HostTensor> inputs, outputs;
@@ -132,27 +117,10 @@ Status Session::compile() {
   compileOptions.keepIr = options.check;
 
   double cpuBefore = cpuMs();
-  std::optional<Result<Kernel>> result;
-  if (options.attention) {
-    if (!options.monoidFile.empty()) {
-      auto text = readFile(options.monoidFile);
-      if (!text)
-        return text.takeFailure();
-      monoidText = *text;
-    }
-    AttnAttentionDesc desc =
-        makeDesc(*options.attention, monoidText, options.schedule);
-    result = Kernel::compile(desc, compileOptions);
-  } else {
-    auto text = readFile(options.file);
-    if (!text)
-      return text.takeFailure();
-    compileOptions.sourceName = options.file.c_str();
-    result = Kernel::compile(*text, compileOptions, options.entry);
-  }
-  if (!*result)
-    return result->takeFailure();
-  kernel = **result;
+  auto result = compileProgram(options, compileOptions);
+  if (!result)
+    return result.takeFailure();
+  kernel = *result;
   compileCpuMs = cpuMs() - cpuBefore;
   if (!options.device.empty() &&
       kernel->isOnDevice() != (options.device == "cuda"))
@@ -307,7 +275,7 @@ void Session::printOutputs() {
 Status Session::check() {
   // The oracle knows attentions with shipped monoids by their formulas; the
   // interpreter of the regions, all the rest.
-  bool isNamed = options.attention && monoidText.empty();
+  bool isNamed = options.attention && options.monoidFile.empty();
   if (!options.startFrom.empty())
     return Failure{"expected --check of a program from its first phase on, but "
                    "got --start-from " +

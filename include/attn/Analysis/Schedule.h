@@ -55,6 +55,8 @@ struct ScheduleProblem {
   bool wholeTiles = true;
   /// Some tiles are tested element by element.
   bool masked = false;
+  /// Keys enter the state one by one: GPUs keep their scores in shared memory.
+  bool folded = false;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
   /// of all batches.
   int64_t numQueries = -1, numKeys = -1, numHeads = -1;

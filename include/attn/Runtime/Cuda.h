@@ -140,8 +140,9 @@ public:
   ~Buffer();
   static support::Result<Buffer> create(size_t bytes);
   support::Status fill(unsigned char byte);
-  support::Status copyFrom(const void *host);
-  support::Status copyTo(void *host) const;
+  /// The first `count` bytes, or all.
+  support::Status copyFrom(const void *host, size_t count = SIZE_MAX);
+  support::Status copyTo(void *host, size_t count = SIZE_MAX) const;
   void *data() const { return pointer; }
   size_t size() const { return bytes; }
 

@@ -179,7 +179,8 @@ void InstanceMaker::fillNormal(const Tensor &tensor, double factor) {
 Tensor InstanceMaker::makeOperand(int64_t heads, int64_t rows,
                                   int64_t channels) {
   return makeTensor(random, k.dtype, shapeOf(heads, rows, channels),
-                    Filling::Poison, /*mayRepeat=*/true);
+                    Filling::Poison, /*mayRepeat=*/true, /*plain=*/false,
+                    to.aligned);
 }
 
 Tensor InstanceMaker::makeScalar(DType dtype, double value) {
@@ -361,7 +362,8 @@ void InstanceMaker::makeOutputs() {
     bool channels = k.perChannel(i);
     to.outputs.push_back(makeTensor(random, channels ? k.outDType : DType::f32,
                                     shapeOf(to.hq, to.sq, channels ? k.dv : -1),
-                                    Filling::Canary, false));
+                                    Filling::Canary, false, /*plain=*/false,
+                                    to.aligned));
   }
 }
 
@@ -596,6 +598,7 @@ void InstanceMaker::describe() {
 }
 
 std::string InstanceMaker::run(bool poison) {
+  to.aligned = k.gpu && random.chance(0.92);
   if (k.packed)
     choosePackedSizes();
   else

@@ -44,6 +44,8 @@ struct Instance {
   std::function<support::Result<std::vector<double>>()> emulatedErrors;
   /// Scores x100.
   bool hot = false;
+  /// Rows begin at multiples of 16 bytes, as tensor copies of GPUs want them.
+  bool aligned = false;
   /// "b=1 hq=8 ...": one line for people.
   std::string summary;
 };

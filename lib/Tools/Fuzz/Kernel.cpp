@@ -7,6 +7,7 @@
 
 #include "Kernel.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace attn;
@@ -50,8 +51,8 @@ static const MonoidInfo *findMonoid(const char *name) {
   return nullptr;
 }
 
-static int64_t randomHeadDim(Random &random) {
-  if (random.chance(0.4))
+static int64_t randomHeadDim(Random &random, bool gpu) {
+  if (random.chance(gpu ? 0.6 : 0.4))
     return random.pick<int64_t>({16, 32, 64, 64, 80, 96, 128, 128, 192, 256});
   if (random.chance(0.5))
     return random.range(1, 64);
@@ -82,7 +83,7 @@ static void addCausal(Random &random, Kernel &k) {
 }
 
 static void addOptions(Random &random, Kernel &k, double share) {
-  k.scale = random.chance(0.4);
+  k.scale = random.chance(k.gpu ? 0.2 : 0.4);
   k.softcap = random.chance(0.3 * share);
   k.lengths = random.chance(0.4 * share);
   if (random.chance(0.3 * share))
@@ -95,28 +96,36 @@ static void addOptions(Random &random, Kernel &k, double share) {
     k.sinks = random.chance(0.3 * share);
 }
 
-static Schedule randomSchedule(Random &random) {
+/// Rows of a GPU are those of a warp or of a warpgroup.
+static Schedule randomSchedule(Random &random, bool gpu) {
   Schedule s;
-  s.rows = random.pick<int64_t>({8, 16, 32, 64});
+  s.rows = gpu ? random.pick<int64_t>({16, 16, 64})
+               : random.pick<int64_t>({8, 16, 32, 64});
   s.blockQ = s.rows * random.pick<int64_t>({1, 1, 2, 3, 4});
-  s.blockK = random.pick<int64_t>({8, 16, 24, 32, 40, 48, 64, 96});
+  s.blockK = gpu ? random.pick<int64_t>({16, 32, 48, 64, 80, 96, 128})
+                 : random.pick<int64_t>({8, 16, 24, 32, 40, 48, 64, 96});
+  if (gpu && s.rows == 64)
+    s.blockQ = std::min<int64_t>(s.blockQ, 192);
   s.splits = random.chance(0.5) ? 1 : random.range(2, 8);
   s.loop = random.pick({"peeled", "masked", "plain"});
   return s;
 }
 
 Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
-                        std::optional<Family> wanted) {
+                        std::optional<Family> wanted, bool gpu) {
   Random random(seed, index);
   Kernel k;
+  k.gpu = gpu;
   constexpr size_t numFamilies = sizeof(allFamilies) / sizeof(allFamilies[0]);
   k.family = wanted ? *wanted : allFamilies[index % numFamilies];
   k.dtype = random.pick(
       {DType::f32, DType::f32, DType::f16, DType::bf16, DType::bf16});
+  if (gpu && k.dtype == DType::f32 && random.chance(0.5))
+    k.dtype = DType::f16;
   k.outDType =
       k.dtype != DType::f32 && random.chance(0.15) ? DType::f32 : k.dtype;
-  k.dqk = randomHeadDim(random);
-  k.dv = random.chance(0.5) ? k.dqk : randomHeadDim(random);
+  k.dqk = randomHeadDim(random, gpu);
+  k.dv = random.chance(0.5) ? k.dqk : randomHeadDim(random, gpu);
 
   const std::vector<MonoidInfo> &monoids = allMonoids();
   std::vector<const MonoidInfo *> choices;
@@ -183,7 +192,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   case Family::Schedules:
     addCausal(random, k);
     addOptions(random, k, 0.5);
-    k.schedule = randomSchedule(random);
+    k.schedule = randomSchedule(random, gpu);
     break;
   }
   if (gated)
@@ -207,7 +216,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   if (gated)
     k.gateExpr = maker.logGate();
   if (!k.schedule && !k.partials && random.chance(0.25))
-    k.schedule = randomSchedule(random);
+    k.schedule = randomSchedule(random, gpu);
   if (k.partials && k.schedule)
     k.schedule->splits = 1;
   if (!k.packed && random.chance(0.15)) {

@@ -116,6 +116,9 @@ struct Kernel {
   /// Sizes that the types fix; -1 where they are free. b, hq, hk, sq, sk.
   int64_t fixed[5] = {-1, -1, -1, -1, -1};
 
+  /// Drawn for a GPU, whose instances differ too.
+  bool gpu = false;
+
   std::vector<Argument> arguments;
   std::string text;
 
@@ -123,9 +126,11 @@ struct Kernel {
   bool givesSinks() const { return sinks; }
 };
 
-/// The kernel number `index` of a seed.
+/// The kernel number `index` of a seed. Those for GPUs have schedules that GPUs
+/// run, and more 16-bit types and usual head dimensions.
 Kernel makeKernel(uint64_t seed, uint64_t index,
-                  std::optional<Family> family = std::nullopt);
+                  std::optional<Family> family = std::nullopt,
+                  bool gpu = false);
 
 /// Fills in `arguments` and `text`.
 void printKernel(Kernel &kernel);

@@ -68,7 +68,7 @@ static void fill(const Tensor &tensor, Filling filling, Random &random) {
 
 Tensor fuzz::makeTensor(Random &random, support::DType dtype,
                         std::vector<int64_t> sizes, Filling filling,
-                        bool mayRepeat, bool plain) {
+                        bool mayRepeat, bool plain, bool aligned) {
   Tensor tensor;
   tensor.dtype = dtype;
   size_t rank = sizes.size();
@@ -82,7 +82,11 @@ Tensor fuzz::makeTensor(Random &random, support::DType dtype,
     for (size_t i = rank - 1; i > 1; --i)
       std::swap(order[i], order[random.range(1, static_cast<int64_t>(i))]);
   int64_t stride = 1, first = 0;
-  bool flip = !plain && rank > 2 && random.chance(0.04);
+  bool flip = !plain && !aligned && rank > 2 && random.chance(0.04);
+  int64_t unit = aligned
+                     ? std::max<int64_t>(
+                           16 / static_cast<int64_t>(support::sizeOf(dtype)), 1)
+                     : 1;
   for (size_t n = 0; n < rank; ++n) {
     size_t d = order[n];
     tensor.strides[d] = stride;
@@ -98,10 +102,12 @@ Tensor fuzz::makeTensor(Random &random, support::DType dtype,
       tensor.strides[d] = -stride;
       first = (sizes[d] - 1) * stride;
     }
+    if (n == 0)
+      extent = (extent + unit - 1) / unit * unit;
     stride *= extent;
   }
   tensor.sizes = std::move(sizes);
-  int64_t lead = plain ? 0 : random.range(0, 5) * random.range(0, 3);
+  int64_t lead = plain ? 0 : random.range(0, 5) * random.range(0, 3) * unit;
   tensor.first = lead + first;
   int64_t last = lead;
   bool empty = tensor.numElements() == 0;

@@ -92,10 +92,10 @@ struct Tensor {
 enum class Filling { Canary, Poison };
 
 /// A tensor in a random layout with its last dimension contiguous. `mayRepeat`
-/// allows strides of 0.
+/// allows strides of 0; `aligned` wants rows to begin at multiples of 16 bytes.
 Tensor makeTensor(Random &random, support::DType dtype,
                   std::vector<int64_t> sizes, Filling filling, bool mayRepeat,
-                  bool plain = false);
+                  bool plain = false, bool aligned = false);
 
 /// The same layout in fresh memory.
 Tensor cloneLayout(const Tensor &tensor);

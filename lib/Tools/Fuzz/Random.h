@@ -20,9 +20,10 @@ namespace attn::fuzz {
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
-  /// A stream of its own for each (seed, index).
-  Random(uint64_t seed, uint64_t index)
-      : state(seed * 0x9E3779B97F4A7C15u + index * 0xD1B54A32D192ED03u) {
+  /// A stream of its own for each (seed, index). The seed is mixed first: the
+  /// states of a stream are multiples of one number apart.
+  Random(uint64_t seed, uint64_t index) : state(seed) {
+    state = next() + index * 0xD1B54A32D192ED03u;
     next();
   }
 

@@ -54,6 +54,7 @@ describe(ReductionOpInterface op, MonoidOp monoid,
     return std::nullopt;
   problem.narrowDots &= narrowKeys;
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
+  problem.folded = monoid.isGeneral();
   problem.masked = !op.getMaskBody().empty();
   if (problem.masked)
     problem.wholeTiles &= ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact();

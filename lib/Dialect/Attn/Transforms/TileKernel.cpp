@@ -120,10 +120,15 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     Value next = add(batch, index(1));
     Value cuQ = arg(reduction.getPackedQueries());
     Value cuK = arg(reduction.getPackedKeys());
-    queryOffset = element(cuQ, batch);
-    keyOffset = element(cuK, batch);
-    sq = sub(element(cuQ, next), queryOffset);
-    numKeys = sub(element(cuK, next), keyOffset);
+    // A GPU's offsets are read by kernels alone: no value of theirs may lead
+    // out of the tensors.
+    auto range = [&](Value offsets, Value total) {
+      Value start = min(max(element(offsets, batch), index(0)), total);
+      Value end = min(max(element(offsets, next), start), total);
+      return std::pair(start, sub(end, start));
+    };
+    std::tie(queryOffset, sq) = range(cuQ, dim(query, 1));
+    std::tie(keyOffset, numKeys) = range(cuK, dim(key, 1));
   } else {
     sq = dim(query, 2);
     numKeys = dim(key, 2);

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Assembles every kernel of configurations.txt with ptxas.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+    test/GPU/assemble.py [--jobs N] [--cache FOLDER] [--only TEXT] [--verbose]
+    test/GPU/assemble.py --count
+
+A kernel fails where it does not compile or assemble, where ptxas warns that it
+serialises products or gives up registers of roles, and where it spills more
+than its class allows. What ptxas said of a PTX text is kept in FOLDER. The last
+line is "N kernels assembled, M failed, K of them spill"; with --count it is the
+number of kernels alone, and nothing is assembled.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+import ptxas
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "configurations.txt")
+
+
+def read_table(path):
+    """(bytes that may be spilled or None, target, options) of each kernel."""
+    kernels = []
+    with open(path) as table:
+        lines = [line.split("#")[0].strip() for line in table]
+    for line in filter(None, lines):
+        kind, targets, *groups = [part.split() for part in line.split("|")]
+        name, _, allowed = kind[0].partition(":")
+        if len(kind) != 1 or name not in ("fast", "any"):
+            sys.exit("expected a line of class fast or any, but got '%s'" % line)
+        limit = int(allowed or 0) if name == "fast" else None
+        for target, *choice in itertools.product(targets, *groups):
+            said = {}
+            for alternative in choice:
+                if alternative != "-":
+                    said.update(x.split("=") for x in alternative.split(","))
+            kernels.append((limit, target, ",".join("%s=%s" % x for x in said.items())))
+    return kernels
+
+
+class Assembler:
+    def __init__(self, cache):
+        self.cache, self.version = cache, cache and ptxas.version()
+        if cache:
+            os.makedirs(cache, exist_ok=True)
+
+    def assemble(self, text, target):
+        if not self.cache:
+            return ptxas.assemble(text, target)
+        key = hashlib.sha256("|".join((self.version, target, text)).encode()).hexdigest()
+        path = os.path.join(self.cache, key)
+        if os.path.exists(path):
+            with open(path) as kept:
+                return ptxas.Result(*json.load(kept))
+        result = ptxas.assemble(text, target)
+        if result.error is None:
+            with tempfile.NamedTemporaryFile("w", dir=self.cache, delete=False) as kept:
+                json.dump((result.log, 0), kept)
+            os.replace(kept.name, path)
+        return result
+
+    def check(self, kernel):
+        """The error or None, and the bytes that are spilled."""
+        limit, target, options = kernel
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = os.path.join(folder, "kernel")
+            done = subprocess.run(
+                ["attn-compile", "--attention", options, "--target", target, "-o", prefix],
+                capture_output=True,
+                text=True,
+                env=dict(os.environ, ATTN_PTXAS="none"),
+            )
+            if done.returncode:
+                return (done.stderr or done.stdout).strip(), 0
+            with open(prefix + ".ptx") as ptx:
+                result = self.assemble(ptx.read(), target)
+        spills = result.spills()
+        if result.error is None and limit is not None and spills > limit:
+            return "expected a fast kernel to spill at most %d bytes, but got %d" % (limit, spills), spills
+        return result.error, spills
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cache")
+    parser.add_argument("--only", default="", help="kernels whose target or options hold this")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--count", action="store_true")
+    options = parser.parse_args()
+    kernels = [k for k in dict.fromkeys(read_table(TABLE)) if options.only in "%s %s" % k[1:]]
+    if options.count:
+        print(len(kernels))
+        return 0
+    if not ptxas.find():
+        sys.exit("expected ptxas on PATH or in CUDA_HOME, but found none: %d kernels were NOT assembled" % len(kernels))
+    assembler = Assembler(options.cache)
+    failed = spilling = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for (_, target, text), (error, spills) in zip(kernels, pool.map(assembler.check, kernels)):
+            spilling += spills > 0
+            failed += error is not None
+            if error or options.verbose:
+                print(
+                    "%s: attn-compile --attention %s --target %s: %s"
+                    % ("FAILED" if error else "ok", text, target, error or "%d bytes spilled" % spills),
+                    flush=True,
+                )
+    print("%d kernels assembled, %d failed, %d of them spill" % (len(kernels) - failed, failed, spilling))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
