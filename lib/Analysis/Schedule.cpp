@@ -128,11 +128,9 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
                     problem.narrowValues && problem.wholeTiles && copies &&
                     widest <= unit.nMax;
   ScheduleSizes sizes;
-  // Three warpgroups leave no registers for a mask beside 128 keys.
   if (warpgroups)
-    sizes = widest > 64      ? ScheduleSizes{128, 64, 128}
-            : problem.masked ? ScheduleSizes{192, 64, 96}
-                             : ScheduleSizes{192, 64, 128};
+    sizes =
+        widest > 64 ? ScheduleSizes{128, 64, 128} : ScheduleSizes{192, 64, 128};
   else
     sizes = {128, 16, 64};
   if (problem.numQueries >= 0)

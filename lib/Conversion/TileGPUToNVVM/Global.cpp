@@ -259,12 +259,61 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
     emit(false);
     return success();
   }
+  // Of 16-bit elements, 32 columns are one access of 16 bytes for each lane of
+  // a quad: whole sectors of 32 bytes, where pairs leave halves.
+  auto firstCol = e.constantOf(access.origins[1]);
+  bool canQuad = isShort && shape.colKeys() % 8 == 0 &&
+                 (!access.bounds[1] || (innerSize && *innerSize % 8 == 0 &&
+                                        firstCol && *firstCol % 8 == 0));
+  auto emitQuads = [&] {
+    Value mine = e.and_(lane, 3), col = e.shl(mine, 3);
+    Value isOdd = e.icmp(LLVM::ICmpPredicate::ne, e.and_(mine, 1), e.c32(0));
+    Value isHigh = e.icmp(LLVM::ICmpPredicate::ne, e.and_(mine, 2), e.c32(0));
+    Value origin = access.at(role.row, col);
+    // words[row key][block of 8 columns]
+    SmallVector<Values> words(shape.rowKeys(), Values(shape.colKeys() / 2));
+    for (int64_t i = 0; i < shape.elements(); i += 2)
+      words[shape.rowKey(i)][shape.colKey(i) / 2] =
+          isPacked(frag) && frag.getElementType() == memory
+              ? registers[i / 2]
+              : e.pack(e.widen(elementAt(i)), e.widen(elementAt(i + 1)),
+                       memory);
+    for (int64_t key = 0; key < shape.rowKeys(); ++key) {
+      Value delta = e.c64(key / 2 * shape.blockRows + key % 2 * 8);
+      Value address = e.add(origin, e.mul(delta, access.strides[0]));
+      Value rowInside = access.inBounds(0, rowIndex(frag.getScope(), key));
+      for (int64_t block = 0; block < shape.colKeys() / 2; block += 4) {
+        // Lane l is to hold block l of all four lanes: a transposition of 4 x
+        // 4 words in two exchanges.
+        Value x[4], y[4];
+        for (int pair : {0, 1}) {
+          Value even = words[key][block + 2 * pair];
+          Value odd = words[key][block + 2 * pair + 1];
+          Value other = e.shuffleXor(e.select(isOdd, even, odd), 1);
+          x[2 * pair] = e.select(isOdd, other, even);
+          x[2 * pair + 1] = e.select(isOdd, odd, other);
+        }
+        for (int from : {0, 1}) {
+          Value other = e.shuffleXor(e.select(isHigh, x[from], x[2 + from]), 2);
+          y[from] = e.select(isHigh, other, x[from]);
+          y[2 + from] = e.select(isHigh, x[2 + from], other);
+        }
+        Value colInside = access.inBounds(1, e.add(col, block * 8));
+        write(address, block * 8 * access.elementBytes,
+              {y[0], y[1], y[2], y[3]}, 32, access.both(rowInside, colInside));
+      }
+    }
+  };
   Value low = e.or_(access.base, access.strides[0]);
-  Value aligned = e.eq(e.and_(low, access.elementBytes * 2 - 1), 0);
+  Value aligned =
+      e.eq(e.and_(low, access.elementBytes * (canQuad ? 8 : 2) - 1), 0);
   Block *fast = e.newBlock(), *slow = e.newBlock(), *join = e.newBlock();
   e.branch(aligned, fast, slow);
   e.startBlock(fast);
-  emit(true);
+  if (canQuad)
+    emitQuads();
+  else
+    emit(true);
   e.branch(join);
   e.startBlock(slow);
   emit(false);

@@ -32,6 +32,7 @@
 
 #include "Emitter.h"
 #include "MatrixAccess.h"
+#include "Positions.h"
 #include "SharedLayout.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
@@ -186,6 +187,8 @@ private:
   Value elementPointer(Value memref, ValueRange indices);
 
   // Registers.cpp: elementwise and reductions.
+  /// Positions in the body of the map that is being lowered; else null.
+  Positions *positions = nullptr;
   LogicalResult lowerMap(tg::MapOp op);
   LogicalResult lowerReduce(tg::ReduceOp op);
   LogicalResult lowerFill(tg::FragFillOp op);

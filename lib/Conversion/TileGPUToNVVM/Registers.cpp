@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -73,8 +74,10 @@ Value KernelLowering::rowIndex(Scope scope, int64_t rowKey) {
   return e.add(role.row, rowKey / 2 * blockRowsOf(scope) + rowKey % 2 * 8);
 }
 
+static int64_t offsetOf(int64_t colKey) { return colKey / 2 * 8 + colKey % 2; }
+
 Value KernelLowering::colIndex(int64_t colKey) {
-  return e.add(role.col, colKey / 2 * 8 + colKey % 2);
+  return e.add(role.col, offsetOf(colKey));
 }
 
 namespace {
@@ -180,6 +183,8 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
   };
   bool usesRow = !body.getArgument(0).use_empty();
   bool usesCol = !body.getArgument(1).use_empty();
+  Positions known(e, body);
+  llvm::SaveAndRestore<Positions *> scoped(positions, &known);
   SmallVector<Values> outputs(op.getNumResults());
   for (auto [index, element] : llvm::enumerate(elements)) {
     int64_t rowKey = element.first, colKey = element.second;
@@ -191,10 +196,14 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
                             [&, r = rowKey] { return rowIndex(scope, r); })
                   : e.c32(0)});
     if (usesCol)
-      set(body.getArgument(1),
-          {hasCol ? indexAt(colIndices, colKey,
-                            [&, c = colKey] { return colIndex(c); })
-                  : e.c32(0)});
+      set(body.getArgument(1), {hasCol ? indexAt(colIndices, colKey,
+                                                 [&, c = colKey] {
+                                                   Value col = colIndex(c);
+                                                   known.define(col, role.col,
+                                                                offsetOf(c));
+                                                   return col;
+                                                 })
+                                       : e.c32(0)});
     for (auto [i, input] : llvm::enumerate(op.getInputs())) {
       Value argument = body.getArgument(2 + i);
       if (auto vec = dyn_cast<VecType>(input.getType())) {

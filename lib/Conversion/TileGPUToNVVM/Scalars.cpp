@@ -104,7 +104,11 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
   };
   Value result =
       TypeSwitch<Operation *, Value>(op)
-          .Case([&](arith::AddIOp) { return e.add(x[0], x[1]); })
+          .Case([&](arith::AddIOp o) {
+            Value position =
+                positions ? positions->add(o, x[0], x[1]) : Value();
+            return position ? position : e.add(x[0], x[1]);
+          })
           .Case([&](arith::SubIOp) { return e.sub(x[0], x[1]); })
           .Case([&](arith::MulIOp) { return e.mul(x[0], x[1]); })
           .Case([&](arith::DivSIOp) { return signedDiv(x[0], x[1]); })
@@ -140,7 +144,10 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
           .Case([&](arith::MaxUIOp) -> Value {
             return LLVM::UMaxOp::create(b, loc, x[0], x[1]);
           })
-          .Case([&](arith::AndIOp) { return e.and_(x[0], x[1]); })
+          .Case([&](arith::AndIOp o) {
+            Value both = positions ? positions->both(o, x[0], x[1]) : Value();
+            return both ? both : e.and_(x[0], x[1]);
+          })
           .Case([&](arith::OrIOp) { return e.or_(x[0], x[1]); })
           .Case([&](arith::XOrIOp) { return e.xor_(x[0], x[1]); })
           .Case([&](arith::ShLIOp) -> Value {
@@ -153,6 +160,9 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
             return LLVM::AShrOp::create(b, loc, x[0], x[1]);
           })
           .Case([&](arith::CmpIOp o) {
+            if (Value truth =
+                    positions ? positions->compare(o, x[0], x[1]) : Value())
+              return truth;
             return e.icmp(convert(o.getPredicate()), x[0], x[1]);
           })
           .Case([&](arith::CmpFOp o) -> Value {

@@ -14,7 +14,7 @@
 !row = !tile_gpu.vec<64xf32, row>
 
 // CHECK-LABEL: func.func @chain
-func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x?xf32>)
+func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x?xf32>, %sums: memref<?xf32>)
     attributes {tile_gpu.kernel} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -23,6 +23,8 @@ func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x
   %k = tile_gpu.ring.create tma consumers(4) : !kv
   // CHECK: %[[V:.*]] = tile_gpu.ring.create
   %v = tile_gpu.ring.create tma consumers(4) : !kv
+  // CHECK: %[[QUERIES:.*]] = tile_gpu.ring.create
+  %queries = tile_gpu.ring.create tma consumers(4) : !kv
   tile_gpu.role "load" warps(1) {
   ^bb0(%warp: i32):
     tile_gpu.yield
@@ -31,6 +33,7 @@ func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x
   ^bb0(%wg: i32):
     // CHECK: %[[INIT:.*]] = tile_gpu.frag.fill
     %init = tile_gpu.frag.fill %zero : f32 -> !s
+    %mine = tile_gpu.ring.wait %queries[%c0] : !kv
     %k0 = tile_gpu.ring.wait %k[%c0] : !kv
     %t0 = tile_gpu.smem.transpose %k0 : !q
     // CHECK: %[[S0:.*]] = tile_gpu.mma.wait %{{.*}} pending(0)
@@ -83,14 +86,23 @@ func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x
     }
     // Without a factor the sum itself is carried on.
     // CHECK: %[[R2:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2)
-    // CHECK: %[[SUM2:.*]] = tile_gpu.mma.wait %{{.*}} pending(0)
-    // CHECK: scf.yield %[[SUM2]]
     %r2 = scf.for %c = %n to %m step %c1 iter_args(%o = %r) -> (!s) : i32 {
       %ks = tile_gpu.ring.wait %k[%c] : !kv
       %kT = tile_gpu.smem.transpose %ks : !q
       %qk = tile_gpu.mma.issue %q, %kT : !q, !qT -> !tok
       %s = tile_gpu.mma.wait %qk pending(0) : !tok
       %p = tile_gpu.frag.convert %s : !s -> !p
+      // Where rows are reduced the keys go back behind that, which keeps the
+      // wait for the product in flight there as well.
+      // CHECK: %[[SUM:.*]] = tile_gpu.reduce
+      // CHECK: tile_gpu.ring.release %[[K]][%{{.*}}] after(%[[SUM]] : !tile_gpu.vec<64xf32, row>)
+      // CHECK: tile_gpu.mma.wait %{{.*}} pending(0)
+      %sum = tile_gpu.reduce ins(%s : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      tile_gpu.global.store %sum, %sums[%c0] : !row, memref<?xf32>
       %vs = tile_gpu.ring.wait %v[%c] : !kv
       %pv = tile_gpu.mma.issue %p, %vs acc(%o) : !p, !q -> !tok
       %on = tile_gpu.mma.wait %pv pending(0) : !tok
@@ -98,6 +110,8 @@ func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x
       tile_gpu.ring.release %v[%c] : !kv
       scf.yield %on : !s
     }
+    tile_gpu.ring.release %queries[%c0] : !kv
+    // CHECK: tile_gpu.ring.release %[[QUERIES]]
     // CHECK: %[[VL:.*]] = tile_gpu.ring.wait %[[V]][%[[R2]]#2]
     // CHECK: %[[LAST:.*]] = tile_gpu.mma.issue %[[R2]]#1, %[[VL]] acc(%[[R2]]#0)
     // CHECK: %[[OUT:.*]] = tile_gpu.mma.wait %[[LAST]] pending(0)

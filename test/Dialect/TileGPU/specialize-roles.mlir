@@ -1,6 +1,6 @@
-// RUN: attn-opt %s --tile-specialize-roles --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --tile-specialize-roles=stages=2 --canonicalize --cse | FileCheck %s
 
-// Queries through a ring of one slot, keys and values through rings of two;
+// Queries through a ring of two slots, as keys and values;
 // one counter numbers the steps of all loops on both sides.
 
 !in = memref<?x?x64xf16, strided<[?, ?, 1]>>
@@ -8,15 +8,16 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func private @kernel(
 // CHECK-SAME: !tile_gpu.tensor_map<128x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: memref<1xi32>, %{{.*}}: i32)
 // CHECK-SAME: tile_gpu.kernel
-// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(8) : <1, 128x64xf16 swizzle 128>
+// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 128x64xf16 swizzle 128>
 // CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
 // CHECK: %[[V:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
 // CHECK: tile_gpu.scheduler dynamic in_order
 // CHECK: tile_gpu.role "load" warps(1) registers(24)
 // CHECK: tile_gpu.foreach %{{.*}} lead
 // CHECK: ^bb0({{.*}}, %[[ITEM:.*]]: i32, %[[STEP:.*]]: i32):
-// CHECK: tile_gpu.ring.acquire %[[Q]][%[[ITEM]]]
+// Keys first: their slot is free before the queries'.
 // CHECK: tile_gpu.ring.acquire %[[K]][%[[STEP]]]
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[ITEM]]]
 // CHECK: tile_gpu.ring.acquire %[[V]][%[[STEP]]]
 // CHECK: %[[SECOND:.*]] = arith.addi %[[STEP]], %c1
 // CHECK: scf.for {{.*}} iter_args(%[[C:.*]] = %[[SECOND]]) -> (i32)
@@ -92,6 +93,43 @@ func.func private @kernel(%Q: !in, %K: !in, %V: !in, %O: !in, %lo: index, %hi: i
 func.func @f(%Q: !in, %K: !in, %V: !in, %O: !in, %n: index) attributes {tile.plan} {
   %c0 = arith.constant 0 : index
   tile.launch @kernel grid(%n) args(%Q, %K, %V, %O, %c0, %n : !in, !in, !in, !in, index, index)
+  return
+}
+
+// Items without steps: the queries are loaded and given back all the same, in
+// both branches.
+// CHECK-LABEL: func.func private @some
+// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) : <2, 64x64xf16 swizzle 128>
+// CHECK: tile_gpu.role "load"
+// CHECK: scf.if
+// CHECK: tile_gpu.ring.acquire %[[Q]]
+// CHECK: } else {
+// CHECK: tile_gpu.ring.acquire %[[Q]]
+// CHECK: tile_gpu.role "compute"
+// CHECK: tile_gpu.ring.wait %[[Q]]
+// CHECK: scf.if
+// CHECK: tile_gpu.ring.release %[[Q]]
+// CHECK: } else {
+// CHECK: tile_gpu.ring.release %[[Q]]
+// CHECK: tile.store
+func.func private @some(%Q: !in, %K: !in, %O: !in, %n: index, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
+  %q = tile.load %Q[%c0, %block, %c0] : !in -> !tile.tile<64x64xf16>
+  %any = arith.cmpi slt, %c0, %n : index
+  %o = scf.if %any -> (!tile.tile<64x64xf32>) {
+    %k = tile.load %K[%c0, %c0, %c0] : !in -> !tile.tile<64x64xf16>
+    %next = tile.rows 64 ins(%q : !tile.tile<64x64xf16>) outs(%init : !tile.tile<64x64xf32>) {
+    ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+      %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+      tile.yield %s : !tile.tile<64x64xf32>
+    } -> !tile.tile<64x64xf32>
+    scf.yield %next : !tile.tile<64x64xf32>
+  } else {
+    scf.yield %init : !tile.tile<64x64xf32>
+  }
+  tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
   return
 }
 

@@ -239,6 +239,24 @@ std::optional<Chain> Overlap::findChain(Block &block) {
 // Rewriting
 //===----------------------------------------------------------------------===//
 
+/// What the slots of keys are given back behind, null for nothing. The
+/// assembler keeps the order of arrivals and waits but lets the wait for the
+/// product in flight float up to the last of them, and all other arithmetic
+/// down: without this the product hides nothing. Behind the first reduction (of
+/// the maxima) it has most to hide; a product over by then, of few columns,
+/// even hides behind the last one.
+static Value behindSlots(Step &step) {
+  constexpr int64_t fewColumns = 64;
+  bool isShort = llvm::all_of(step.values, [](ValueProduct &product) {
+    return cast<FragType>(product.sumType).getCols() <= fewColumns;
+  });
+  ReduceOp found;
+  for (Operation *op = step.scoreWaits.back(); op; op = op->getNextNode())
+    if (auto reduce = dyn_cast<ReduceOp>(op); reduce && (isShort || !found))
+      found = reduce;
+  return found ? found.getResult(0) : Value();
+}
+
 /// Keys are read once their scores are there.
 void Overlap::releaseScores(Step &step) {
   Operation *last = step.scoreWaits.back();
@@ -251,8 +269,16 @@ void Overlap::releaseScores(Step &step) {
     if (release && !llvm::is_contained(releases, release))
       releases.push_back(release);
   }
-  for (RingReleaseOp release : llvm::reverse(releases))
+  Value behind = isa<scf::ForOp>(step.scores[0]->getParentOp())
+                     ? behindSlots(step)
+                     : Value();
+  if (behind)
+    last = behind.getDefiningOp();
+  for (RingReleaseOp release : llvm::reverse(releases)) {
     release->moveAfter(last);
+    if (behind)
+      release.getAfterMutable().assign(behind);
+  }
 }
 
 /// Takes the value products out of a step. Moves scaling and packing to the
@@ -398,6 +424,12 @@ void Overlap::rewriteLoop(Chain::Loop &loop, SmallVectorImpl<Value> &deferred) {
     deferred.push_back(result);
 }
 
+/// Whether an operation of the same block behind `op` defines `value`.
+static bool definedAfter(Value value, Operation *op) {
+  Operation *def = value.getDefiningOp();
+  return def && def->getBlock() == op->getBlock() && op->isBeforeInBlock(def);
+}
+
 void Overlap::run(Block &block) {
   std::optional<Chain> found = findChain(block);
   if (!found)
@@ -413,8 +445,22 @@ void Overlap::run(Block &block) {
     rewriteLoop(loop, deferred);
 
   // The last step's products have nothing left to hide behind.
+  // Slots that they do not read (of the queries) go back before them.
   Chain::Loop &last = chain.loops.back();
+  DenseSet<Value> read;
+  for (ValueProduct &product : last.step.values)
+    read.insert(product.ring);
+  SmallVector<RingReleaseOp> others;
+  for (Operation *op = last.op->getNextNode(); op; op = op->getNextNode())
+    if (auto release = dyn_cast<RingReleaseOp>(op);
+        release && !read.contains(release.getRing()) &&
+        !definedAfter(release.getCounter(), last.op))
+      others.push_back(release);
   rewriter.setInsertionPointAfter(last.op);
+  for (RingReleaseOp release : others) {
+    release->moveBefore(last.op->getNextNode());
+    rewriter.setInsertionPointAfter(release);
+  }
   SmallVector<Value> accumulators;
   for (unsigned position : last.carried)
     accumulators.push_back(last.op.getResult(position));

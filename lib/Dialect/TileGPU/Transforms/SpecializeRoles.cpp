@@ -52,8 +52,13 @@ struct KernelPlan {
   SmallVector<RingPlan> queries, steps;
   /// The place of each key or value load within its step.
   DenseMap<Operation *, unsigned> place;
-  /// The last operation at the top that reads the queries.
+  /// The last operation that reads the queries, at the top or in `branch`.
   Operation *lastUse = nullptr;
+  /// The conditional at the top that holds all steps; null if there is none.
+  /// Its other region has nothing to do with the queries.
+  scf::IfOp branch;
+  /// The first load of keys, where it comes once an item, after the queries'.
+  Operation *firstKeys = nullptr;
 
   int64_t members() const { return blockQ / rows; }
 };
@@ -75,8 +80,10 @@ protected:
   virtual void cloneRows(tile::RowsOp) = 0;
   virtual void cloneTileOp(Operation *op) = 0;
   virtual void finishStep() {}
-  /// After each operation of the kernel's own block.
-  virtual void finishTop(Operation *) {}
+  /// After each operation.
+  virtual void finish(Operation *) {}
+  /// In the region of an item without steps.
+  virtual void skipSteps() {}
   /// Null for values that this role does not carry.
   virtual Type convert(Type type) = 0;
 
@@ -114,6 +121,11 @@ protected:
 
 private:
   void copy(RingPlan &ring, tile::LoadOp load, Value counter);
+  void copyWaiting();
+  void skipSteps() override { copyWaiting(); }
+
+  /// Queries that come after the first keys.
+  SmallVector<RingPlan *> waiting;
 };
 
 class Consumer : public RoleBuilder {
@@ -126,13 +138,15 @@ protected:
   void cloneRows(tile::RowsOp rows) override;
   void cloneTileOp(Operation *op) override;
   void finishStep() override;
-  void finishTop(Operation *op) override;
+  void finish(Operation *op) override;
+  void skipSteps() override { releaseQueries(); }
   Type convert(Type type) override;
 
 private:
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
   Value memberRow(Location loc, Type type);
   void clearDeadRows(RingPlan &ring, tile::LoadOp load, Value tile);
+  void releaseQueries();
   Value asTile(Location loc, Value smem, Type type) {
     return UnrealizedConversionCastOp::create(b, loc, type, smem).getResult(0);
   }
@@ -153,10 +167,11 @@ struct Specializer {
 private:
   bool analyseLoad(tile::LoadOp load);
   void rewriteLaunch(tile::LaunchOp launch);
+  void chooseStages();
 
   func::FuncOp kernel;
   const ::attn::TargetInfo &target;
-  int64_t stages;
+  int64_t stages, queryStages = 1;
   OpBuilder b;
   KernelPlan plan;
 };
@@ -271,6 +286,26 @@ bool Specializer::analyse() {
   kernel.walk([&](tile::LoadOp load) { loads &= analyseLoad(load); });
   if (!loads || plan.queries.empty() || plan.steps.empty())
     return false;
+  // Steps that only some items have.
+  auto hasSteps = [](Region &region) {
+    return region.walk([](tile::RowsOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  };
+  if (auto branch = dyn_cast<scf::IfOp>(plan.lastUse);
+      branch && steps.front()->getParentOfType<scf::IfOp>() == branch &&
+      !hasSteps(branch.getElseRegion())) {
+    plan.branch = branch;
+    for (Operation &op : *branch.thenBlock())
+      if (llvm::any_of(op.getRegions(), hasSteps) || isa<tile::RowsOp>(op))
+        plan.lastUse = &op;
+  }
+  Operation *once = plan.branch ? plan.branch : kernel.getOperation();
+  tile::LoadOp first = plan.steps.front().load;
+  if (first->getParentOp() == once &&
+      llvm::all_of(plan.queries, [&](RingPlan &ring) {
+        return ring.load->isBeforeInBlock(topOp(kernel, first));
+      }))
+    plan.firstKeys = first;
   // Every step loads all of its tiles.
   for (tile::RowsOp rows : steps) {
     unsigned found = 0;
@@ -305,7 +340,7 @@ void RoleBuilder::cloneBlock(Block &block) {
     } else {
       b.clone(op, mapping);
     }
-    finishTop(&op);
+    finish(&op);
   }
 }
 
@@ -355,6 +390,8 @@ void RoleBuilder::cloneIf(scf::IfOp op) {
     b.setInsertionPointToStart(&to.front());
     steps = before;
     SmallVector<Value> yielded;
+    if (op == plan.branch && &from == &op.getElseRegion())
+      skipSteps();
     if (!from.empty()) {
       cloneBlock(from.front());
       for (Value value : from.front().getTerminator()->getOperands())
@@ -389,12 +426,28 @@ void Producer::copy(RingPlan &ring, tile::LoadOp load, Value counter) {
 }
 
 void Producer::cloneLoad(tile::LoadOp load) {
-  for (RingPlan &ring : plan.queries)
-    if (ring.load == load)
-      return copy(ring, load, items);
+  for (RingPlan &ring : plan.queries) {
+    if (ring.load != load)
+      continue;
+    // A slot for queries is free once the item before is done with its own;
+    // one for keys is free earlier, and should not wait for that.
+    if (plan.firstKeys) {
+      waiting.push_back(&ring);
+      return;
+    }
+    return copy(ring, load, items);
+  }
   auto it = plan.place.find(load);
-  if (it != plan.place.end())
-    copy(plan.steps[it->second], load, steps);
+  if (it == plan.place.end())
+    return;
+  copy(plan.steps[it->second], load, steps);
+  if (load == plan.firstKeys)
+    copyWaiting();
+}
+
+void Producer::copyWaiting() {
+  for (RingPlan *ring : waiting)
+    copy(*ring, ring->load, items);
 }
 
 //===----------------------------------------------------------------------===//
@@ -509,10 +562,15 @@ void Consumer::finishStep() {
 }
 
 /// The next item's queries may come while this one is finalized.
-void Consumer::finishTop(Operation *op) {
+void Consumer::releaseQueries() {
+  for (RingPlan &ring : plan.queries)
+    RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, items,
+                          ValueRange());
+}
+
+void Consumer::finish(Operation *op) {
   if (op == plan.lastUse)
-    for (RingPlan &ring : plan.queries)
-      RingReleaseOp::create(b, op->getLoc(), ring.ring, items, ValueRange());
+    releaseQueries();
 }
 
 void Consumer::cloneTileOp(Operation *op) {
@@ -554,6 +612,38 @@ void Consumer::cloneTileOp(Operation *op) {
 // The kernel and its launches
 //===----------------------------------------------------------------------===//
 
+/// Results are staged where there is room; what is left gives the queries two
+/// slots, so that an item's are there when the one before ends, and then keys
+/// and values up to four.
+void Specializer::chooseStages() {
+  int64_t queries = 0, step = 0, results = 0;
+  for (RingPlan &ring : plan.queries)
+    queries += ring.tile.getBytes();
+  for (RingPlan &ring : plan.steps)
+    step += ring.tile.getBytes();
+  // tile-stage-stores wants this much for results of 16 bits.
+  kernel.walk([&](tile::StoreOp store) {
+    auto type = cast<tile::TileType>(store.getValue().getType());
+    if (type.getRows() == plan.blockQ &&
+        type.getElementType().getIntOrFloatBitWidth() == 16)
+      results += type.getRows() * type.getCols() * 2;
+  });
+  constexpr int64_t leastStages = 2, mostStages = 4;
+  bool isChosen = stages > 0;
+  if (!isChosen)
+    stages = leastStages;
+  int64_t room = target.sharedMemoryBytes - ::attn::TargetInfo::barrierBytes -
+                 queries - stages * step;
+  if (results <= room)
+    room -= results;
+  if (queries <= room) {
+    room -= queries;
+    queryStages = 2;
+  }
+  if (!isChosen)
+    stages += std::clamp<int64_t>(room / step, 0, mostStages - leastStages);
+}
+
 LogicalResult Specializer::run() {
   Location loc = kernel.getLoc();
   MLIRContext *context = kernel.getContext();
@@ -593,11 +683,13 @@ LogicalResult Specializer::run() {
     mapping.map(kernel.getArgument(i), entry->getArgument(i));
   unsigned next = numOld;
   int64_t warps = plan.members() * 4;
+  chooseStages();
   for (RingPlan *ring : rings) {
     ring->map = entry->getArgument(next++);
     bool query = llvm::is_contained(
         llvm::map_range(plan.queries, [](RingPlan &q) { return &q; }), ring);
-    auto type = RingType::get(context, query ? 1 : stages, {ring->tile});
+    auto type =
+        RingType::get(context, query ? queryStages : stages, {ring->tile});
     ring->ring = RingCreateOp::create(b, loc, type, Fill::Tma,
                                       /*producers=*/IntegerAttr(),
                                       b.getI64IntegerAttr(warps));

@@ -127,8 +127,9 @@ def TileSpecializeRolesPass
     the work items of one dynamic schedule. The producer keeps control flow,
     scalars and the loads of queries, keys and values, which become copies into
     rings; the other role has a warpgroup for each row block and keeps the
-    rest, as tile operations on that row block. Rows of values that lie beyond
-    a load's bounds are cleared. The plan's launch gets tensor maps and a
+    rest, as tile operations on that row block. Queries, keys and values get
+    as many slots as the shared memory holds beside the results. Rows of values
+    that lie beyond a load's bounds are cleared. The plan's launch gets tensor maps and a
     counter of drawn items. Other kernels stay as they are:
     tile-pipeline-copies takes them.
 
@@ -175,8 +176,8 @@ def TileSpecializeRolesPass
     Fails when: never; kernels that it cannot take are left alone.
   }];
   let options = [
-    Option<"stages", "stages", "int64_t", "2",
-           "Key tiles in flight, and value tiles">
+    Option<"stages", "stages", "int64_t", "0",
+           "Key tiles in flight, and value tiles; 0: as many as fit, 2 to 4">
   ];
   let dependentDialects = [
     "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
@@ -196,7 +197,10 @@ def TileOverlapProductsPass
     Produces: loops that issue the scores of their step and then the products
     with values of the step before, and wait for the former before the work on
     scores, for the latter after it; the products of the last step follow the
-    last loop. Kernels of another form stay as they are.
+    last loop. Slots of keys are given back behind a reduction of their scores
+    (behind the last one where the products with values are short), which is
+    what keeps the assembler from waiting for those products any earlier.
+    Kernels of another form stay as they are.
 
     Example:
 

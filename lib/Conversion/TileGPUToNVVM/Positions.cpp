@@ -1,0 +1,77 @@
+//===- Positions.cpp - Comparisons of key positions -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Positions.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::gpu;
+
+/// Nothing but positions and sizes is cast from the index type in a kernel, so
+/// such a summand moves a column to the position of its key.
+Value Positions::add(arith::AddIOp op, Value x, Value y) {
+  auto cast = op.getLhs().getDefiningOp<arith::IndexCastOp>();
+  auto it = positions.find(y);
+  if (!cast || !cast.getIn().getType().isIndex() || it == positions.end() ||
+      op->getBlock() != &body)
+    return {};
+  Sum position = it->second;
+  Value &base = sums[{x, position.base}];
+  if (!base)
+    base = e.add(x, position.base);
+  Value sum = e.add(base, position.offset);
+  positions[sum] = {base, position.offset};
+  return sum;
+}
+
+/// base + offset < y is offset < y - base. The difference may lie below every
+/// i32; the least of them compares with an offset, which is not negative, as
+/// the difference would.
+Value Positions::compare(arith::CmpIOp op, Value x, Value y) {
+  using Predicate = arith::CmpIPredicate;
+  Predicate predicate = op.getPredicate();
+  auto it = positions.find(x);
+  if (it == positions.end() || positions.contains(y) || y.getType() != e.i32 ||
+      op->getBlock() != &body ||
+      llvm::is_contained(
+          {Predicate::ult, Predicate::ule, Predicate::ugt, Predicate::uge},
+          predicate))
+    return {};
+  auto [base, offset] = it->second;
+  Value &distance = distances[{y, base}];
+  if (!distance)
+    distance = e.call("llvm.ssub.sat.i32", e.i32, {y, base});
+  if (predicate == Predicate::slt)
+    return isBelow(offset, distance);
+  if (predicate == Predicate::sle) {
+    Value &limit = successors[distance];
+    if (!limit)
+      limit = e.call("llvm.sadd.sat.i32", e.i32, {distance, e.c32(1)});
+    return isBelow(offset, limit);
+  }
+  return e.icmp(LLVM::ICmpPredicate(uint64_t(predicate)), e.c32(offset),
+                distance);
+}
+
+Value Positions::isBelow(int64_t offset, Value limit) {
+  Value result = e.lt(e.c32(offset), limit);
+  limits[result] = {limit, offset};
+  return result;
+}
+
+Value Positions::both(arith::AndIOp op, Value x, Value y) {
+  auto first = limits.find(x), second = limits.find(y);
+  if (first == limits.end() || second == limits.end() ||
+      first->second.offset != second->second.offset || op->getBlock() != &body)
+    return {};
+  auto [firstLimit, offset] = first->second;
+  Value secondLimit = second->second.base;
+  Value &nearer = minima[{firstLimit, secondLimit}];
+  if (!nearer)
+    nearer = LLVM::SMinOp::create(e.b, e.loc, firstLimit, secondLimit);
+  return isBelow(offset, nearer);
+}

@@ -1,0 +1,65 @@
+//===- Positions.h - Comparisons of key positions ---------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The columns of a thread's elements are a value of the thread plus constants:
+//
+//   base + 0, base + 1, base + 8, base + 9, ...
+//
+// A mask compares each of them with a limit that all share. Here the limit is
+// brought to the base's side, once, and every element compares its constant:
+// one instruction with an immediate, and no register for the position.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILEGPUTONVVM_POSITIONS_H
+#define ATTN_LIB_CONVERSION_TILEGPUTONVVM_POSITIONS_H
+
+#include "Emitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace attn::gpu {
+
+/// What is known of the positions in one map's body. A position is a key's: it
+/// is not negative, and below 2^31 for every key that exists.
+class Positions {
+public:
+  Positions(Emitter &e, mlir::Block &body) : e(e), body(body) {}
+
+  /// `position` is base + offset, with base and offset not negative.
+  void define(mlir::Value position, mlir::Value base, int64_t offset) {
+    positions[position] = {base, offset};
+  }
+  /// x + y for the operands x, y of `op`; null where that is no position.
+  mlir::Value add(mlir::arith::AddIOp op, mlir::Value x, mlir::Value y);
+  /// The truth of `op` on x, y; null where x is no position.
+  mlir::Value compare(mlir::arith::CmpIOp op, mlir::Value x, mlir::Value y);
+  /// Whether x and y both hold; null where they are not two limits on one
+  /// offset.
+  mlir::Value both(mlir::arith::AndIOp op, mlir::Value x, mlir::Value y);
+
+private:
+  struct Sum {
+    mlir::Value base;
+    int64_t offset;
+  };
+  using Pair = std::pair<mlir::Value, mlir::Value>;
+  mlir::Value isBelow(int64_t offset, mlir::Value limit);
+
+  Emitter &e;
+  mlir::Block &body;
+  llvm::DenseMap<mlir::Value, Sum> positions;
+  /// Truths that are offset < base.
+  llvm::DenseMap<mlir::Value, Sum> limits;
+  // Values that all elements share.
+  llvm::DenseMap<Pair, mlir::Value> sums, distances, minima;
+  llvm::DenseMap<mlir::Value, mlir::Value> successors;
+};
+
+} // namespace attn::gpu
+
+#endif // ATTN_LIB_CONVERSION_TILEGPUTONVVM_POSITIONS_H

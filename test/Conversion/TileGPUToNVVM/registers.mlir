@@ -1,0 +1,62 @@
+// RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
+
+// Positions of keys: both limits come to the side of what a thread's columns
+// share, and each element compares its own constant, once.
+
+!s = !tile_gpu.frag<16x16xf32, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @limits
+// CHECK-DAG: %[[KEYS:.*]] = llvm.call_intrinsic "llvm.ssub.sat.i32"
+// CHECK: llvm.intr.smin
+// CHECK-NOT: llvm.and
+// CHECK-COUNT-8: llvm.select
+func.func private @limits(%in: memref<16x16xf32>, %out: memref<16x16xf32>,
+    %first: index, %keys: i32, %limit: i32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %low = arith.constant -1.0 : f32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %s = tile_gpu.global.load %in[%c0, %c0] : memref<16x16xf32> -> !s
+    %j0 = arith.index_cast %first : index to i32
+    %m = tile_gpu.map ins(%s : !s) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %exists = arith.cmpi slt, %c, %keys : i32
+      %j = arith.addi %j0, %c : i32
+      %i = arith.addi %limit, %r : i32
+      %seen = arith.cmpi sle, %j, %i : i32
+      %live = arith.andi %exists, %seen : i1
+      %y = arith.select %live, %x, %low : f32
+      tile_gpu.yield %y : f32
+    } -> !s
+    tile_gpu.global.store %m, %out[%c0, %c0] : !s, memref<16x16xf32>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+// 32 columns of 16 bits: each lane of a quad writes 16 bytes.
+
+!o = !tile_gpu.frag<16x32xbf16, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @rows
+// CHECK-COUNT-4: llvm.nvvm.shfl.sync.bfly
+// CHECK: st.global.v4.b32
+// CHECK-COUNT-4: llvm.nvvm.shfl.sync.bfly
+// CHECK: st.global.v4.b32
+// CHECK: st.global.b16
+func.func private @rows(%out: memref<?x32xbf16, strided<[?, 1]>>)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant 1.0 : bf16
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %o = tile_gpu.frag.fill %one : bf16 -> !o
+    tile_gpu.global.store %o, %out[%c0, %c0] : !o, memref<?x32xbf16, strided<[?, 1]>>
+    tile_gpu.yield
+  }
+  return
+}
+}
