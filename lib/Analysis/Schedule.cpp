@@ -28,6 +28,8 @@ int64_t attn::paddedKeys(int64_t blockK, const TargetInfo &target) {
   return roundUp(blockK, target.isCpu() ? 32 : target.mmaShapes.front().k);
 }
 
+int64_t attn::copyStages(int64_t warps) { return warps <= 2 ? 2 : 1; }
+
 ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                                    const ScheduleSizes &sizes,
                                    const TargetInfo &target) {
@@ -49,8 +51,9 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     auto registers = [&](int64_t cols, int64_t bytes) {
       return sizes.rows * cols * bytes / 4 / unit.threads;
     };
-    constexpr int64_t stages = 2;
+    int64_t stages = unit.asynchronous ? 2 : copyStages(members);
     budget.gpu = true;
+    budget.stages = stages;
     budget.registers = registers(channels, 4) +
                        registers(blockK, 4) * (int64_t(problem.depths.size()) +
                                                problem.extraScores) +
@@ -84,7 +87,8 @@ std::string ScheduleBudget::explain() const {
            std::to_string(registerLimit) +
            " of a thread (sums, scores, weights, reserve)\nshared memory: " +
            std::to_string(shared) + " of " + std::to_string(sharedLimit) +
-           " bytes (queries, two stages of keys and values)";
+           " bytes (queries, " + (stages == 1 ? "one stage" : "two stages") +
+           " of keys and values)";
   auto line = [](const char *name, int64_t need, int64_t limit) {
     return std::string(name) + ": " + std::to_string(need) + " of " +
            std::to_string(limit) + " bytes";
@@ -105,6 +109,23 @@ static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
   if (target.vectorBits >= 512)
     return {384, 48, 128};
   return {192, 48, 128};
+}
+
+/// Tiles of warps. Two blocks of four warps share a multiprocessor: one's
+/// products run beside the other's softmax, and 32 rows of a warp read keys and
+/// values half as often as 16 do.
+static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
+                                     const TargetInfo &target) {
+  const int64_t minKeys = target.mmaShapes.front().k;
+  ScheduleSizes sizes = {128, 32, 64};
+  bool many = problem.numQueries < 0 || problem.numQueries > sizes.blockQ / 2;
+  if (many && problem.narrowDots && problem.narrowValues)
+    for (; sizes.blockK >= 2 * minKeys; sizes.blockK -= minKeys) {
+      ScheduleBudget budget = computeBudget(problem, sizes, target);
+      if (budget.fits() && target.sharesMemory(2, budget.shared))
+        return sizes;
+    }
+  return {128, 16, 64};
 }
 
 /// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
@@ -132,7 +153,7 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes =
         widest > 64 ? ScheduleSizes{128, 64, 128} : ScheduleSizes{192, 64, 128};
   else
-    sizes = {128, 16, 64};
+    sizes = chooseWarpSizes(problem, target);
   if (problem.numQueries >= 0)
     sizes.blockQ =
         std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));

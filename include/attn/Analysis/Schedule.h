@@ -74,7 +74,7 @@ struct ScheduleBudget {
   /// GPUs: 32-bit registers of a thread and bytes of shared memory in use.
   bool gpu = false;
   int64_t registers = 0, registerLimit = 0;
-  int64_t shared = 0, sharedLimit = 0;
+  int64_t shared = 0, sharedLimit = 0, stages = 0;
 
   int64_t l1Bytes() const { return scores; }
   int64_t l2Bytes() const { return queries + keys + values + states; }
@@ -100,6 +100,11 @@ constexpr int64_t maxScratchBytes = int64_t(256) << 20;
 int64_t paddedDepth(int64_t depth, const TargetInfo &target);
 int64_t paddedChannels(int64_t channels, const TargetInfo &target);
 int64_t paddedKeys(int64_t blockK, const TargetInfo &target);
+
+/// Slots for keys and for values where warps copy for themselves. With one,
+/// keys are on their way during the work on values and the other way round;
+/// blocks of few warps, which wait for memory above all, have two.
+int64_t copyStages(int64_t warps);
 
 ScheduleBudget computeBudget(const ScheduleProblem &problem,
                              const ScheduleSizes &sizes,

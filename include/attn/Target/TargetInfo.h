@@ -78,6 +78,8 @@ struct TargetInfo {
   int64_t sharedMemoryBytes = 0;
   /// Of it, kept free for barriers, tickets and alignment.
   static constexpr int64_t barrierBytes = 2048;
+  /// What the system takes of it for each block.
+  static constexpr int64_t systemSharedBytes = 1024;
   int64_t numRegisters = 0;
   int64_t numMultiprocessors = 0;
   int64_t gpuL2Bytes = 0;
@@ -122,6 +124,11 @@ struct TargetInfo {
         (numRegisters - producer) / threads / registerStep * registerStep;
     // 240 is the most that leaves the block's launch with an even share.
     return std::min<int64_t>(each, 240);
+  }
+  /// Whether `blocks` blocks with that much shared memory run side by side.
+  bool sharesMemory(int64_t blocks, int64_t blockBytes) const {
+    return blocks * (blockBytes + systemSharedBytes) <=
+           sharedMemoryBytes + systemSharedBytes;
   }
   /// f32 lanes of one vector register.
   int64_t lanes() const { return vectorBits / 32; }

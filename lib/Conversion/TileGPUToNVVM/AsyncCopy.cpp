@@ -13,8 +13,66 @@ using namespace mlir::tile_gpu;
 using namespace attn;
 using namespace attn::gpu;
 
+static constexpr int64_t chunkBytes = 16;
+
+static int64_t elementBytesOf(RingLoadOp op) {
+  Type element = op.getTile().getType().getElementType();
+  return element.getIntOrFloatBitWidth() / 8;
+}
+
+/// The address of row 0 of what a copy reads.
+Value KernelLowering::planeOf(RingLoadOp op) {
+  Values indices;
+  int64_t rowIndex = op.getIndices().size() - 2;
+  // The row may not be known yet.
+  for (auto [i, index] : llvm::enumerate(op.getIndices()))
+    indices.push_back(int64_t(i) == rowIndex ? e.c32(0) : scalar(index));
+  return LLVM::PtrToIntOp::create(e.b, e.loc, e.i64,
+                                  elementPointer(op.getSource(), indices));
+}
+
+/// What a copy computes from its tensor, its indices but that of the row, and
+/// the thread.
+KernelLowering::CopySource KernelLowering::copySource(RingLoadOp op) {
+  CopySource result;
+  int64_t rank = op.getIndices().size();
+  Values source = of(op.getSource());
+  Value colStride = source[2 * rank], plane = planeOf(op);
+  result.rowBytes = e.mul(source[2 * rank - 1], elementBytesOf(op));
+  result.aligned =
+      e.eq(e.and_(e.or_(plane, result.rowBytes), chunkBytes - 1), 0);
+  if (e.constantOf(colStride) != 1)
+    result.aligned = e.and_(result.aligned, e.eq(colStride, 1));
+  // Neighbouring threads copy neighbouring chunks of a row.
+  int64_t rowChunks = op.getTile().getType().getRowBytes() / chunkBytes;
+  Value self = e.add(e.shl(role.warpInRole, 5), lane);
+  result.row = e.udiv(self, rowChunks);
+  result.chunk = e.urem(self, rowChunks);
+  result.mine = e.add(plane, e.add(e.mul(e.sext64(result.row), result.rowBytes),
+                                   e.shl(e.sext64(result.chunk), 4)));
+  return result;
+}
+
+/// Computes ahead of a loop what its copies do not change.
+void KernelLowering::prepareCopies(scf::ForOp loop) {
+  auto isOutside = [&](Value value) {
+    return !loop->isAncestor(value.getParentRegion()->getParentOp());
+  };
+  loop.walk([&](RingLoadOp op) {
+    auto memref = dyn_cast<MemRefType>(op.getSource().getType());
+    int64_t rank = op.getIndices().size();
+    if (!memref || rank < 2 || copySources.contains(op) ||
+        op.getTile().getType().getRowBytes() % chunkBytes ||
+        !isOutside(op.getSource()))
+      return;
+    for (auto [i, index] : llvm::enumerate(op.getIndices()))
+      if (int64_t(i) != rank - 2 && !isOutside(index))
+        return;
+    copySources[op] = copySource(op);
+  });
+}
+
 LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
-  constexpr int64_t chunkBytes = 16;
   SmemType tile = op.getTile().getType();
   auto memref = cast<MemRefType>(op.getSource().getType());
   const RingLayout *ring =
@@ -24,23 +82,26 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
                                " producing warps, but got " +
                                Twine(role.warps));
   int64_t rank = memref.getRank();
-  int64_t elementBytes = tile.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t elementBytes = elementBytesOf(op);
   if (rank < 2)
     return unsupported(op,
                        "a tensor of rank 2 or more, but got " + Twine(rank));
   if (tile.getRowBytes() % chunkBytes)
     return unsupported(op, "rows of a multiple of 16 bytes, but got " +
                                Twine(tile.getRowBytes()));
+  auto prepared = copySources.find(op);
+  CopySource from =
+      prepared != copySources.end() ? prepared->second : copySource(op);
   Values source = of(op.getSource()), indices = flat(op.getIndices());
   Value columns = source[rank], colStride = source[2 * rank];
-  Value rowBytes = e.mul(source[2 * rank - 1], elementBytes);
   TileForm form(tile);
   Value base = scalar(op.getTile());
   int64_t rows = tile.getBoxRows();
   if (op.getBox())
     base = e.add(base, e.mul(scalar(op.getBox()), rows * tile.getRowBytes()));
-  Value start = LLVM::PtrToIntOp::create(
-      e.b, e.loc, e.i64, elementPointer(op.getSource(), indices));
+  Value firstRow = indices[rank - 2];
+  // From the plane to the first row.
+  Value down = e.mul(e.sext64(firstRow), from.rowBytes);
   // How many columns there are from the first one on, where that is not known
   // to be a whole row.
   Value colsLeft;
@@ -50,7 +111,7 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
         e.sub(LLVM::TruncOp::create(e.b, e.loc, e.i32, columns).getResult(),
               indices[rank - 1]);
   auto isLive = [&](Value row) {
-    Value position = e.add(indices[rank - 2], row), live;
+    Value position = e.add(firstRow, row), live;
     if (op.getRows())
       live = e.lt(position, scalar(op.getRows()));
     if (op.getFrom()) {
@@ -78,46 +139,46 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
     return e.add(to, e.shl(e.xor_(chunk, exchange), 4));
   };
 
-  Value bits = e.or_(start, rowBytes);
-  Value aligned = e.eq(e.and_(bits, chunkBytes - 1), 0);
-  if (e.constantOf(colStride) != 1)
-    aligned = e.and_(aligned, e.eq(colStride, 1));
   Block *fast = e.newBlock(), *join = e.newBlock();
   Block *slow = e.newBlock(e.i32);
-  e.branch(aligned, fast, slow, {}, {self});
+  e.branch(from.aligned, fast, slow, {}, {self});
 
   e.startBlock(fast);
-  // Neighbouring threads copy neighbouring chunks of a row.
-  bool steady = members % rowChunks == 0;
-  Value selfRow = e.udiv(self, rowChunks), selfChunk = e.urem(self, rowChunks);
   bool hints = op.getEvictFirst() && target.hasTensorCopy;
   // `inside`: whether the tile has the chunk; null where it has.
-  auto copyChunk = [&](Value row, Value chunk, Value inside) {
-    Value from = e.add(start, e.add(e.mul(e.sext64(row), rowBytes),
-                                    e.shl(e.sext64(chunk), 4)));
-    Value bytes = e.c32(chunkBytes);
+  auto copyChunk = [&](Value to, int64_t offset, Value at, Value row,
+                       Value chunk, Value inside) {
+    Value bytes;
     if (colsLeft) {
       Value left = e.sub(e.mul(colsLeft, elementBytes), e.shl(chunk, 4));
       left = LLVM::SMaxOp::create(e.b, e.loc, left, e.c32(0));
-      bytes = LLVM::SMinOp::create(e.b, e.loc, left, bytes);
+      bytes = LLVM::SMinOp::create(e.b, e.loc, left, e.c32(chunkBytes));
     }
     if (Value live = isLive(row))
-      bytes = e.select(live, bytes, e.c32(0));
-    std::string constraints = "r,l,r";
-    Values inputs = {destination(row, chunk), from, bytes};
+      bytes = e.select(live, bytes ? bytes : e.c32(chunkBytes), e.c32(0));
+    std::string constraints = "r,l";
+    Values inputs = {to, at};
     std::string text = "cp.async.cg.shared.global";
-    text += hints ? ".L2::cache_hint [$0], [$1], 16, $2, $3"
-                  : " [$0], [$1], 16, $2";
-    if (hints) {
-      inputs.push_back(e.c64(evictFirstPolicy));
-      constraints += ",l";
-    }
-    if (inside) {
-      text = "@$" + std::to_string(inputs.size()) + " " + text;
-      inputs.push_back(inside);
-      constraints += ",b";
-    }
+    text += hints ? ".L2::cache_hint [$0+" : " [$0+";
+    text += std::to_string(offset) + "], [$1], 16";
+    auto operand = [&](Value value, StringRef constraint) {
+      std::string name = "$" + std::to_string(inputs.size());
+      inputs.push_back(value);
+      constraints += "," + constraint.str();
+      return name;
+    };
+    if (bytes)
+      text += ", " + operand(bytes, "r");
+    if (hints)
+      text += ", " + operand(e.c64(evictFirstPolicy), "l");
+    if (inside)
+      text = "@" + operand(inside, "b") + " " + text;
     e.assembly(text + ";", constraints + ",~{memory}", inputs);
+  };
+  auto addressOf = [&](Value row, Value chunk) {
+    Value plane = planeOf(op);
+    return e.add(e.add(plane, down), e.add(e.mul(e.sext64(row), from.rowBytes),
+                                           e.shl(e.sext64(chunk), 4)));
   };
   // Addresses of many chunks, one after the other, would fill the registers.
   constexpr int64_t mostUnrolled = 8;
@@ -128,21 +189,34 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
     Value index = head->getArgument(0);
     e.branch(e.lt(index, e.c32(total)), body, end);
     e.startBlock(body);
-    copyChunk(e.udiv(index, rowChunks), e.urem(index, rowChunks), Value());
+    Value row = e.udiv(index, rowChunks), chunk = e.urem(index, rowChunks);
+    copyChunk(destination(row, chunk), 0, addressOf(row, chunk), row, chunk,
+              Value());
     e.branch(head, {e.add(index, members)});
     e.startBlock(end);
   } else {
-    for (int64_t at = 0; at < total; at += members) {
-      Value row = e.add(selfRow, steady ? at / rowChunks : 0);
-      Value chunk = selfChunk;
-      if (!steady && at) {
-        Value index = e.add(self, at);
+    // Threads that keep their column go down by whole patterns of the swizzle.
+    int64_t rowsAtOnce = members / rowChunks;
+    bool isSteady = members % rowChunks == 0;
+    bool repeats = isSteady && (!form.swizzle || rowsAtOnce % 8 == 0);
+    Value step = e.mul(from.rowBytes, rowsAtOnce);
+    Value at = e.add(from.mine, down), to = destination(from.row, from.chunk);
+    for (int64_t done = 0; done < total; done += members) {
+      Value inside = done + members > total
+                         ? e.lt(e.add(self, done), e.c32(total))
+                         : Value();
+      Value row = e.add(from.row, done / rowChunks), chunk = from.chunk;
+      if (!isSteady) {
+        Value index = e.add(self, done);
         row = e.udiv(index, rowChunks);
         chunk = e.urem(index, rowChunks);
+        at = addressOf(row, chunk);
       }
-      copyChunk(row, chunk,
-                at + members > total ? e.lt(e.add(self, at), e.c32(total))
-                                     : Value());
+      if (repeats)
+        copyChunk(to, done / rowChunks * form.rowBytes, at, row, chunk, inside);
+      else
+        copyChunk(destination(row, chunk), 0, at, row, chunk, inside);
+      at = e.add(at, step);
     }
   }
   e.branch(join);
@@ -156,7 +230,8 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
   Value row = e.udiv(index, rowChunks), chunk = e.urem(index, rowChunks);
   Value live = isLive(row), to = destination(row, chunk);
   Value colBytes = e.mul(colStride, elementBytes);
-  Value from = e.add(start, e.mul(e.sext64(row), rowBytes));
+  Value line =
+      e.add(e.add(planeOf(op), down), e.mul(e.sext64(row), from.rowBytes));
   std::string width = std::to_string(elementBytes * 8);
   for (int64_t i = 0; i < chunkBytes / elementBytes; ++i) {
     Value col = e.add(e.mul(chunk, chunkBytes / elementBytes), i);
@@ -168,11 +243,12 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
                    " t, [$1];\nst.shared::cta.b" + width + " [$0+" +
                    std::to_string(i * elementBytes) + "], t;\n}",
                "r,l,b,~{memory}",
-               {to, e.add(from, e.mul(e.sext64(col), colBytes)), inside});
+               {to, e.add(line, e.mul(e.sext64(col), colBytes)), inside});
   }
   e.branch(slow, {e.add(index, members)});
   e.startBlock(done);
-  e.assembly("fence.acq_rel.cta;", "~{memory}", {});
+  if (ring->fill == Fill::CpAsync)
+    e.assembly("fence.acq_rel.cta;", "~{memory}", {});
   e.branch(join);
   e.startBlock(join);
   return success();

@@ -17,6 +17,7 @@ using namespace attn::gpu;
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
+  prepareCopies(op);
   Values initial = {scalar(op.getLowerBound())};
   llvm::append_range(initial, flat(op.getInitArgs()));
   SmallVector<Type> types;

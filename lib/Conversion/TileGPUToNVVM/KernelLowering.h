@@ -149,6 +149,7 @@ private:
   void fenceProxy();
   void syncWarp();
   void syncMember();
+  void syncRole();
   /// A store by a role of warps: lanes may still be reading what was there,
   /// and read what is stored without a barrier.
   LogicalResult seenByWarp(llvm::function_ref<LogicalResult()> store);
@@ -160,6 +161,18 @@ private:
   LogicalResult lowerCommit(tg::RingCommitOp op);
   LogicalResult lowerRingLoad(tg::RingLoadOp op);
   LogicalResult lowerTensorLoad(tg::RingLoadOp op);
+  // AsyncCopy.cpp.
+  struct CopySource {
+    /// Bytes from row to row.
+    Value rowBytes;
+    /// Whether every row starts at a multiple of 16 bytes and is contiguous.
+    Value aligned;
+    /// The first chunk of this thread below row 0, and its address.
+    Value row, chunk, mine;
+  };
+  Value planeOf(tg::RingLoadOp op);
+  CopySource copySource(tg::RingLoadOp op);
+  void prepareCopies(mlir::scf::ForOp loop);
   LogicalResult lowerAsyncLoad(tg::RingLoadOp op);
   LogicalResult lowerExchange(tg::ExchangeOp op);
   LogicalResult lowerBulkStore(tg::BulkStoreOp op);
@@ -239,6 +252,7 @@ private:
   llvm::DenseMap<Value, Values> values;
   /// The full barrier of the slot that an acquired tile belongs to.
   llvm::DenseMap<Value, Value> slotBarriers;
+  llvm::DenseMap<Operation *, CopySource> copySources;
   llvm::DenseMap<Operation *, int64_t> roleStart; // First warp.
   RoleContext role;
   Value sharedBase, thread, warp, lane, lane0;

@@ -72,6 +72,15 @@ LogicalResult KernelLowering::lowerClearRows(SmemClearRowsOp op) {
   int64_t members =
       isGroup ? TargetInfo::warpgroupThreads : TargetInfo::warpThreads;
   Value self = isGroup ? e.and_(thread, members - 1) : lane;
+  // Warps that fill and read a slot together also clear its rows together.
+  bool isShared = false;
+  if (auto wait = op.getTile().getDefiningOp<RingWaitOp>())
+    if (const RingLayout *ring = layout.ring(wait.getRing()))
+      isShared = ring->fill == Fill::CpGroup;
+  if (isShared) {
+    members = role.warps * TargetInfo::warpThreads;
+    self = e.add(e.shl(role.warpInRole, 5), lane);
+  }
   Value base = scalar(op.getTile());
   SmallVector<Value> live;
   if (op.getLive())
@@ -101,6 +110,10 @@ LogicalResult KernelLowering::lowerClearRows(SmemClearRowsOp op) {
                  "r,b,r,~{memory}",
                  {e.add(e.add(base, panel * form.panelBytes), e.shl(index, 4)),
                   dead, e.c32(0)});
+  }
+  if (isShared) {
+    syncRole();
+    return success();
   }
   fenceProxy();
   syncMember();

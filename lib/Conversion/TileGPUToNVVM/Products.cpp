@@ -150,33 +150,51 @@ LogicalResult KernelLowering::lowerMmaSync(MmaSyncOp op) {
                      ".f32 {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, "
                      "{$10,$11,$12,$13};";
   SmallVector<Type> types(4, e.f32);
-  for (int64_t step = 0; step < steps; ++step) {
-    SmallVector<Values> lefts;
-    for (int64_t block = 0; block < shape.blocks; ++block) {
+  // With several blocks of rows, sums take most registers, and the assembler
+  // would load so far ahead that it had to move them about. It does not move
+  // loads over a warp's barrier.
+  bool fenced = shape.blocks > 1;
+  int64_t ahead = fenced && aTile ? 1 : 0;
+  int64_t pairs = (shape.colBlocks + 1) / 2;
+  auto widthOf = [&](int64_t pair) {
+    return std::min<int64_t>(2, shape.colBlocks - pair * 2);
+  };
+  SmallVector<SmallVector<Values>> lefts(steps);
+  SmallVector<Values> rights(steps * pairs);
+  auto load = [&](int64_t n) {
+    int64_t step = n / pairs, pair = n % pairs;
+    for (int64_t block = 0; block < shape.blocks && pair == 0; ++block) {
       auto at = aAll.begin() + (block * steps + step) * 4;
-      lefts.push_back(aTile ? a->load(block, step, 4) : Values(at, at + 4));
+      lefts[step].push_back(aTile ? a->load(block, step, 4)
+                                  : Values(at, at + 4));
     }
-    for (int64_t col = 0; col < shape.colBlocks; col += 2) {
-      int64_t width = std::min<int64_t>(2, shape.colBlocks - col);
-      Values rights;
-      if (bTile)
-        rights = b->load(col, step, width * 2);
-      else
-        for (int64_t i = 0; i < width * 2; ++i)
-          rights.push_back(bAll[((col + i / 2) * steps + step) * 2 + i % 2]);
-      for (int64_t i = 0; i < width; ++i)
-        for (int64_t block = 0; block < shape.blocks; ++block) {
-          int64_t first = (block * shape.colBlocks + col + i) * 4;
-          Values inputs = lefts[block];
-          inputs.append({rights[2 * i], rights[2 * i + 1]});
-          for (int64_t j = 0; j < 4; ++j)
-            inputs.push_back(acc[first + j]);
-          Values sums =
-              e.assembly(text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", inputs, types,
-                         /*isVolatile=*/false);
-          llvm::copy(sums, acc.begin() + first);
-        }
-    }
+    int64_t count = widthOf(pair) * 2;
+    if (bTile)
+      rights[n] = b->load(pair * 2, step, count);
+    else
+      for (int64_t i = 0; i < count; ++i)
+        rights[n].push_back(
+            bAll[((pair * 2 + i / 2) * steps + step) * 2 + i % 2]);
+  };
+  int64_t loaded = 0;
+  for (int64_t n = 0, end = steps * pairs; n < end; ++n) {
+    for (; loaded < std::min(n + ahead + 1, end); ++loaded)
+      load(loaded);
+    if (fenced)
+      syncWarp();
+    int64_t step = n / pairs, pair = n % pairs;
+    for (int64_t i = 0; i < widthOf(pair); ++i)
+      for (int64_t block = 0; block < shape.blocks; ++block) {
+        int64_t first = (block * shape.colBlocks + pair * 2 + i) * 4;
+        Values inputs = lefts[step][block];
+        inputs.append({rights[n][2 * i], rights[n][2 * i + 1]});
+        for (int64_t j = 0; j < 4; ++j)
+          inputs.push_back(acc[first + j]);
+        Values sums =
+            e.assembly(text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", inputs, types,
+                       /*isVolatile=*/false);
+        llvm::copy(sums, acc.begin() + first);
+      }
   }
   set(op.getResult(), std::move(acc));
   return success();

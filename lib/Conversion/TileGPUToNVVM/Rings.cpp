@@ -85,6 +85,15 @@ void KernelLowering::syncMember() {
           e.c32(TargetInfo::warpgroupThreads)});
 }
 
+/// Waits for all warps of a role of warps.
+void KernelLowering::syncRole() {
+  if (role.warps == 1)
+    return syncWarp();
+  e.call("llvm.nvvm.barrier.cta.sync.aligned.count",
+         {e.c32(layout.memberBarrier(role.op)),
+          e.c32(role.warps * TargetInfo::warpThreads)});
+}
+
 //===----------------------------------------------------------------------===//
 // Slots
 //===----------------------------------------------------------------------===//
@@ -109,6 +118,9 @@ LogicalResult KernelLowering::lowerAcquire(RingAcquireOp op) {
   if (ring->empty >= 0)
     waitBarrier(slotAddress(ring->empty, 8, slot),
                 e.xor_(phaseOf(*ring, counter), e.c32(1)));
+  setTiles(op.getTiles(), *ring, slot);
+  if (ring->fill == Fill::CpGroup)
+    return success();
   Value full = slotAddress(ring->full, 8, slot);
   if (ring->fill == Fill::Tma) {
     int64_t bytes = 0;
@@ -117,7 +129,6 @@ LogicalResult KernelLowering::lowerAcquire(RingAcquireOp op) {
     e.assembly("@$2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
                "r,r,b,~{memory}", {full, e.c32(bytes), role.elected});
   }
-  setTiles(op.getTiles(), *ring, slot);
   for (Value tile : op.getTiles())
     slotBarriers[tile] = full;
   return success();
@@ -128,6 +139,13 @@ LogicalResult KernelLowering::lowerWait(RingWaitOp op) {
   if (!ring)
     return noRing(op);
   Value counter = scalar(op.getCounter()), slot = slotOf(*ring, counter);
+  if (ring->fill == Fill::CpGroup) {
+    // This thread's copies, then everybody's.
+    e.assembly("cp.async.wait_group 0;", "~{memory}", {});
+    syncRole();
+    setTiles(op.getTiles(), *ring, slot);
+    return success();
+  }
   waitBarrier(slotAddress(ring->full, 8, slot), phaseOf(*ring, counter));
   // A product of a warpgroup does not see what other threads' copies wrote
   // without this.
@@ -183,6 +201,10 @@ LogicalResult KernelLowering::lowerCommit(RingCommitOp op) {
   const RingLayout *ring = layout.ring(op.getRing());
   if (!ring)
     return noRing(op);
+  if (ring->fill == Fill::CpGroup) {
+    e.assembly("cp.async.commit_group;", "~{memory}", {});
+    return success();
+  }
   Value full =
       slotAddress(ring->full, 8, slotOf(*ring, scalar(op.getCounter())));
   if (ring->fill == Fill::CpAsync) {
@@ -244,7 +266,7 @@ LogicalResult KernelLowering::lowerRingLoad(RingLoadOp op) {
     return noRing(op);
   if (isa<TensorMapType>(op.getSource().getType()))
     return lowerTensorLoad(op);
-  if (ring->fill == Fill::CpAsync)
+  if (ring->fill == Fill::CpAsync || ring->fill == Fill::CpGroup)
     return lowerAsyncLoad(op);
   // One contiguous row.
   SmemType tile = op.getTile().getType();

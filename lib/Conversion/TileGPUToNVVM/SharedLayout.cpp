@@ -62,8 +62,11 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     bool isGroup = role.getScope() == Scope::Warpgroup;
     bool needsOwn = false;
     role.walk([&](Operation *op) {
+      auto wait = dyn_cast<RingWaitOp>(op);
       needsOwn |=
-          isGroup ? isa<SmemClearRowsOp, AnyOp>(op) : isa<MergeStatesOp>(op);
+          isGroup ? isa<SmemClearRowsOp, AnyOp>(op)
+                  : isa<MergeStatesOp>(op) ||
+                        (wait && rings[wait.getRing()].fill == Fill::CpGroup);
     });
     if (!needsOwn)
       continue;
@@ -91,6 +94,8 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     return offset;
   };
   for (auto &[value, ring] : rings) {
+    if (ring.fill == Fill::CpGroup)
+      continue;
     int64_t fullArrivals = 1; // The thread that announces the bytes.
     if (ring.fill == Fill::CpAsync)
       fullArrivals = ring.producers * ::attn::TargetInfo::warpThreads;

@@ -65,3 +65,49 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 // CHECK: atom.relaxed.gpu.global.add.u32
 // CHECK: llvm.nvvm.setmaxnreg.dec
 }
+
+// -----
+
+!ring = !tile_gpu.ring<1, 16x64xbf16 swizzle 128>
+!tile = !tile_gpu.smem<16x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<16x64xbf16, a, warp>
+
+module attributes {attn.target = "sm_80"} {
+// Copies that a role of warps waits for together: no barrier in memory. What
+// the loop does not change is computed before it; a copy whose rows start at
+// multiples of 16 bytes adds to an address.
+// CHECK: func.func private @together({{.*}}tile_gpu.smem_bytes = 2048 : i64, tile_gpu.threads = 128 : i32
+func.func private @together(%K: memref<?x?x64xbf16, strided<[?, ?, 1]>>,
+    %O: memref<?x64xbf16, strided<[?, 1]>>, %n: i32, %h: i32)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %ring = tile_gpu.ring.create cp_group producers(4) : !ring
+  %all = tile_gpu.barrier.create warps(4)
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    scf.for %i = %c0 to %n step %c16 : i32 {
+      %to = tile_gpu.ring.acquire %ring[%c0] : !ring
+      tile_gpu.ring.load %K[%h, %i, %c0], %to : memref<?x?x64xbf16, strided<[?, ?, 1]>>, !tile
+      tile_gpu.ring.commit %ring[%c0] : !ring
+      %t = tile_gpu.ring.wait %ring[%c0] : !ring
+      %f = tile_gpu.frag.load %t : !tile -> !a
+      tile_gpu.global.store %f, %O[%i, %c0] : !a, memref<?x64xbf16, strided<[?, 1]>>
+      tile_gpu.barrier.sync %all
+    }
+    tile_gpu.yield
+  }
+  return
+}
+// CHECK-NOT: mbarrier
+// CHECK: llvm.ptrtoint
+// CHECK: ^bb{{[0-9]+}}(%[[I:.*]]: i32):
+// CHECK: cp.async.cg.shared.global [$0+0], [$1], 16;
+// CHECK: cp.async.commit_group;
+// CHECK: cp.async.wait_group 0;
+// CHECK: llvm.nvvm.barrier.cta.sync.aligned.count
+// CHECK: ldmatrix.sync.aligned.m8n8.x4.shared::cta.b16
+// Elsewhere, element by element.
+// CHECK: ld.global.b16
+// CHECK-NOT: mbarrier
+}

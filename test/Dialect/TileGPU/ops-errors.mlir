@@ -573,3 +573,11 @@ func.func @multiply_add(%a: !tile_gpu.frag<16x64xbf16, a, warp>, %b: !tile_gpu.s
   %r = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.frag<16x64xbf16, a, warp>, !tile_gpu.smem<64x64xf32> -> !tile_gpu.frag<16x64xf32, acc, warp>
   return
 }
+
+// -----
+
+func.func @group_consumers() {
+  // expected-error @below {{expected no consumers(...) on a cp_group ring: the warps that fill it read it, and release nothing}}
+  %r = tile_gpu.ring.create cp_group producers(4) consumers(4) : !tile_gpu.ring<1, 64x64xbf16 swizzle 128>
+  return
+}

@@ -687,3 +687,67 @@ func.func @two_leads(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.
   }
   return
 }
+
+// -----
+
+!kv = !tile_gpu.smem<16x16xbf16 swizzle 32>
+!ring = !tile_gpu.ring<1, 16x16xbf16 swizzle 32>
+!b = !tile_gpu.frag<16x16xbf16, b, warp>
+
+// The next copy may overtake another warp's read: nothing lets it wait.
+func.func @group_refilled(%m: memref<?x?xbf16>, %n: i32, %out: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ring = tile_gpu.ring.create cp_group producers(4) : !ring
+  tile_gpu.role "one" warps(4) {
+  ^bb0(%warp: i32):
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      // expected-error @below {{may fill a slot that other warps still read; expected ring.wait or barrier.sync after the last read}}
+      %to = tile_gpu.ring.acquire %ring[%i] : !ring
+      tile_gpu.ring.load %m[%i, %c0], %to : memref<?x?xbf16>, !kv
+      tile_gpu.ring.commit %ring[%i] : !ring
+      // expected-note @below {{read from here}}
+      %t = tile_gpu.ring.wait %ring[%i] : !ring
+      %f = tile_gpu.frag.load %t : !kv -> !b
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!kv = !tile_gpu.smem<16x16xbf16 swizzle 32>
+!ring = !tile_gpu.ring<2, 16x16xbf16 swizzle 32>
+!b = !tile_gpu.frag<16x16xbf16, b, warp>
+
+// With two slots the copy of the next use is free once all wait for this one;
+// that of the use after it is not.
+func.func @group_too_far(%m: memref<?x?xbf16>, %n: i32, %far: i32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %ring = tile_gpu.ring.create cp_group producers(4) : !ring
+  tile_gpu.role "one" warps(4) {
+  ^bb0(%warp: i32):
+    %first = tile_gpu.ring.acquire %ring[%c0] : !ring
+    tile_gpu.ring.load %m[%c0, %c0], %first : memref<?x?xbf16>, !kv
+    tile_gpu.ring.commit %ring[%c0] : !ring
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      // expected-note @below {{read from here}}
+      %t = tile_gpu.ring.wait %ring[%i] : !ring
+      %f = tile_gpu.frag.load %t : !kv -> !b
+      %next = arith.addi %i, %c1 : i32
+      %to = tile_gpu.ring.acquire %ring[%next] : !ring
+      tile_gpu.ring.load %m[%next, %c0], %to : memref<?x?xbf16>, !kv
+      tile_gpu.ring.commit %ring[%next] : !ring
+      %second = arith.addi %i, %c2 : i32
+      // expected-error @below {{may fill a slot that other warps still read; expected ring.wait or barrier.sync after the last read}}
+      %too = tile_gpu.ring.acquire %ring[%second] : !ring
+      tile_gpu.ring.load %m[%second, %c0], %too : memref<?x?xbf16>, !kv
+      tile_gpu.ring.commit %ring[%second] : !ring
+    }
+    tile_gpu.yield
+  }
+  return
+}

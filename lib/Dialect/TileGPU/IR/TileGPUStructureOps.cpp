@@ -175,6 +175,9 @@ LogicalResult RingCreateOp::verify() {
   if (getFill() == Fill::Exchange && getConsumers())
     return emitOpError("expected no consumers(...) on an exchange ring: it has "
                        "no empty barrier");
+  if (getFill() == Fill::CpGroup && getConsumers())
+    return emitOpError("expected no consumers(...) on a cp_group ring: the "
+                       "warps that fill it read it, and release nothing");
   if (int64_t warps = getProducers().value_or(1); warps <= 0)
     return emitOpError("expected 1 producing warp or more, but got ") << warps;
   if (int64_t warps = getConsumers().value_or(1); warps <= 0)
@@ -227,15 +230,15 @@ LogicalResult RingLoadOp::verify() {
   RingCreateOp create = createOf(acquire.getRing());
   Fill fill = create ? create.getFill() : Fill::Tma;
   if (fill == Fill::Warps || fill == Fill::Exchange)
-    return emitOpError("expected a tma or cp_async ring, but got a ring that "
-                       "is filled by ")
+    return emitOpError("expected a tma, cp_async or cp_group ring, but got a "
+                       "ring that is filled by ")
            << stringifyFill(fill);
   if (getBox() && tile.getBoxes() == 1)
     return emitOpError("expected box(...) with a tile of several boxes only");
   if (auto map = dyn_cast<TensorMapType>(getSource().getType())) {
     if (create && fill != Fill::Tma)
-      return emitOpError("expected a memref source on a cp_async ring, but got "
-                         "a tensor map");
+      return emitOpError("expected a memref source on a ")
+             << stringifyFill(fill) << " ring, but got a tensor map";
     SmemType box = map.getBox();
     SmemType need = SmemType::get(
         getContext(), tile.getBoxRows(), tile.getCols(), tile.getElementType(),

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineCopies.h"
+#include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -43,6 +44,7 @@ private:
   LogicalResult analyseLoad(tile::LoadOp load);
   LogicalResult analyseStep(tile::LoadOp load, bool early);
   LogicalResult chooseStages();
+  void assignRings();
   void chooseQueryForm();
   int64_t registersBesideQueries();
   void rewriteLaunch(tile::LaunchOp launch);
@@ -134,24 +136,43 @@ LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early) {
     step = rows;
   }
   SmemType tile = stagedType(load);
-  // Steps take one ring each for tiles of one kind, in their order.
+  // Steps take one place each for tiles of one kind, in their order.
   unsigned place = 0;
   for (Operation &other : *load->getBlock()) {
     if (&other == load)
       break;
-    auto it = plan.ringOf.find(&other);
-    place += it != plan.ringOf.end() && plan.steps[it->second].tile == tile &&
+    auto it = plan.placeOf.find(&other);
+    place += it != plan.placeOf.end() && plan.steps[it->second].tile == tile &&
              plan.steps[it->second].early == early;
   }
-  for (auto [i, ring] : llvm::enumerate(plan.steps)) {
-    if (ring.tile != tile || ring.early != early || place-- > 0)
+  for (auto [i, known] : llvm::enumerate(plan.steps)) {
+    if (known.tile != tile || known.early != early || place-- > 0)
       continue;
-    plan.ringOf[load] = i;
+    plan.placeOf[load] = i;
     return success();
   }
-  plan.ringOf[load] = plan.steps.size();
-  plan.steps.push_back({tile, early, Value()});
+  plan.placeOf[load] = plan.steps.size();
+  plan.steps.push_back({tile, early});
   return success();
+}
+
+/// Rings of the steps' tiles.
+void Pipeliner::assignRings() {
+  SmallVector<bool> kinds = {true, false};
+  for (bool early : kinds) {
+    if (plan.rings.empty() || plan.stages == 1)
+      plan.rings.emplace_back();
+    StepRing &ring = plan.rings.back();
+    for (StepTile &step : plan.steps) {
+      if (step.early != early)
+        continue;
+      step.ring = plan.rings.size() - 1;
+      step.index = ring.tiles.size();
+      ring.tiles.push_back(step.tile);
+    }
+    if (ring.tiles.empty())
+      plan.rings.pop_back();
+  }
 }
 
 LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
@@ -189,12 +210,14 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
 }
 
 LogicalResult Pipeliner::chooseStages() {
+  if (!plan.stages)
+    plan.stages = ::attn::copyStages(plan.warps());
   auto bytes = [&](int64_t stages) {
     int64_t total = reservedBytes;
     for (const QueryRing &query : plan.queries)
       total += query.tile.getBytes();
-    for (const StepRing &ring : plan.steps)
-      total += stages * ring.tile.getBytes();
+    for (const StepTile &step : plan.steps)
+      total += stages * step.tile.getBytes();
     if (plan.warps() > 1)
       total += plan.warps() * plan.exchangeCols * 4;
     // What convert-tile-to-tile-gpu takes for element paths.
@@ -277,6 +300,7 @@ LogicalResult Pipeliner::analyse() {
   });
   if (result.wasInterrupted() || failed(chooseStages()))
     return failure();
+  assignRings();
   chooseQueryForm();
   return success();
 }
@@ -306,23 +330,22 @@ LogicalResult Pipeliner::run() {
     mapping.map(kernel.getArgument(i), entry->getArgument(i));
 
   int64_t warps = plan.warps();
-  auto createRing = [&](SmemType tile, int64_t stages) -> Value {
-    return RingCreateOp::create(b, loc, RingType::get(context, stages, {tile}),
-                                Fill::CpAsync, b.getI64IntegerAttr(warps),
-                                b.getI64IntegerAttr(warps));
+  auto createRing = [&](ArrayRef<SmemType> tiles, int64_t stages) -> Value {
+    return RingCreateOp::create(b, loc, RingType::get(context, stages, tiles),
+                                Fill::CpGroup, b.getI64IntegerAttr(warps),
+                                /*consumers=*/IntegerAttr());
   };
   for (QueryRing &query : plan.queries)
     query.ring = createRing(query.tile, 1);
-  for (StepRing &ring : plan.steps)
-    ring.ring = createRing(ring.tile, plan.stages);
-  if (plan.exchangeCols && warps > 1) {
+  for (StepRing &ring : plan.rings)
+    ring.ring = createRing(ring.tiles, plan.stages);
+  plan.barrier = BarrierCreateOp::create(b, loc, warps, /*each=*/1);
+  if (plan.exchangeCols && warps > 1)
     plan.exchange = SmemAllocOp::create(
         b, loc,
         SmemType::get(context, warps, plan.exchangeCols, b.getI32Type(),
                       /*swizzle=*/0, /*boxes=*/1, /*pitch=*/warps,
                       /*transposed=*/false));
-    plan.barrier = BarrierCreateOp::create(b, loc, warps, /*each=*/1);
-  }
 
   Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
   Value one = arith::ConstantIntOp::create(b, loc, 1, 32);
@@ -399,8 +422,8 @@ struct PipelineCopiesPass
           << target->name;
       return signalPassFailure();
     }
-    if (stages < 1) {
-      module.emitError("expected 1 stage or more, but got ") << stages;
+    if (stages < 0) {
+      module.emitError("expected 0 stages or more, but got ") << stages;
       return signalPassFailure();
     }
     for (func::FuncOp kernel : kernels) {

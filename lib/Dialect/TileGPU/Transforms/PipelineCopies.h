@@ -22,11 +22,18 @@
 
 namespace mlir::tile_gpu {
 
-/// A ring that the loads at one place of every step go through.
-struct StepRing {
+/// The loads at one place of every step: one tile of a slot of a ring.
+struct StepTile {
   SmemType tile;
-  /// Needed first in a step: keys. Their copies run one tile ahead.
+  /// Needed first in a step: keys.
   bool early = false;
+  /// Its ring, and its place in a slot.
+  unsigned ring = 0, index = 0;
+};
+
+/// Tiles of a step that are copied and waited for together.
+struct StepRing {
+  SmallVector<SmemType> tiles;
   Value ring;
 };
 
@@ -45,15 +52,21 @@ struct CopyPlan {
   int64_t blockQ = 0, rows = 0, warpRows = 0;
   int64_t stages = 2;
   SmallVector<QueryRing> queries;
-  SmallVector<StepRing> steps;
-  /// The ring of each key or value load.
-  DenseMap<Operation *, unsigned> ringOf;
+  SmallVector<StepTile> steps;
+  /// With one stage the first ring has the early tiles and the second the
+  /// late ones; either may be missing. With more one ring has them all.
+  SmallVector<StepRing> rings;
+  /// The place of each key or value load.
+  DenseMap<Operation *, unsigned> placeOf;
   /// Columns of the widest reduction over the block's rows, 0: there is none.
   int64_t exchangeCols = 0;
   Value exchange, barrier;
 
   int64_t warps() const { return blockQ / warpRows; }
-  bool isStep(Operation *op) const { return ringOf.contains(op); }
+  bool isStep(Operation *op) const { return placeOf.contains(op); }
+  const StepTile &place(Operation *load) const {
+    return steps[placeOf.lookup(load)];
+  }
 };
 
 /// Builds the role's program from the kernel's body.
@@ -71,16 +84,24 @@ private:
   LogicalResult cloneFor(scf::ForOp op);
   LogicalResult cloneIf(scf::IfOp op);
   void cloneLoad(tile::LoadOp load);
-  void cloneQuery(QueryRing &query);
+  /// Starts the copy of queries; they are waited for as late as can be.
+  void startQuery(QueryRing &query);
+  void takeQueries();
   LogicalResult cloneRows(tile::RowsOp rows);
   LogicalResult cloneTileOp(Operation *op);
   LogicalResult reduceRows(tile::ReduceOp op);
 
-  /// Starts the copy of a load into use `counter` of its ring.
-  void issue(tile::LoadOp load, IRMapping &at, Value counter);
-  Value waitFor(tile::LoadOp load);
-  void release(tile::LoadOp load, ArrayRef<Value> results);
-  void prefetch(tile::LoadOp load);
+  /// Starts the copies of one ring's loads into its use `counter`.
+  void issue(unsigned ring, ArrayRef<tile::LoadOp> loads, IRMapping &at,
+             Value counter);
+  /// Waits for a ring's tiles of this step.
+  void waitFor(unsigned ring);
+  void startStep();
+  void continueStep(Location loc);
+  /// Starts the copies of the next step into a ring.
+  void prefetch(unsigned ring);
+  /// Waits for all warps, which then have done their reads.
+  void syncWarps(Location loc);
 
   Type convert(Type type) const;
   Value i32(int64_t value, Location loc) {
@@ -100,18 +121,20 @@ private:
     SmallVector<tile::LoadOp> loads;
     SmallVector<Operation *> slice;
     Value nextPosition, more;
-    bool started = false;
   };
   std::optional<Ahead> analyseLoop(scf::ForOp loop);
   /// Positions of the loads where the loop stands at `position`.
   IRMapping at(Ahead &loop, Value position);
-  void startStep();
 
   CopyPlan &plan;
   OpBuilder &b;
   IRMapping mapping;
   Value member;
   Ahead *ahead = nullptr;
+  /// The loads of the step at hand that have been met.
+  SmallVector<tile::LoadOp> met;
+  /// Queries that are on their way.
+  SmallVector<QueryRing *> started;
 };
 
 } // namespace mlir::tile_gpu

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Every warp walks the kernel's body on its own rows and takes its part in
-// every copy. In a loop over key tiles the keys of the next tile are on their
-// way while this one is computed, and the values of this one while its scores
-// are. With one slot for each operand the next keys are asked for as soon as
-// the scores are there.
+// every copy; a wait for copies is one for all warps. In a loop over key tiles
+// with one slot for each operand, the values of a tile are on their way while
+// its scores are computed, and the next keys during the rest; with two slots
+// the next tile is copied while this one is computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -127,9 +127,20 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
   SmallVector<Value> initial = {steps};
   for (Value value : op.getInitArgs())
     initial.push_back(mapping.lookup(value));
-  Value lower = mapping.lookup(op.getLowerBound());
-  Value upper = mapping.lookup(op.getUpperBound());
-  Value step = mapping.lookup(op.getStep());
+  // Positions are i32, and so half as many registers.
+  bool narrow = op.getInductionVar().getType().isIndex();
+  auto bound = [&](Value value) {
+    value = mapping.lookup(value);
+    return narrow ? toI32(value) : value;
+  };
+  auto position = [&](Value value) {
+    return narrow ? b.createOrFold<arith::IndexCastOp>(loc, b.getIndexType(),
+                                                       value)
+                  : value;
+  };
+  Value lower = bound(op.getLowerBound());
+  Value upper = bound(op.getUpperBound());
+  Value step = bound(op.getStep());
 
   std::optional<Ahead> own = analyseLoop(op);
   if (own) {
@@ -138,14 +149,13 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
     auto branch = scf::IfOp::create(b, loc, some, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    IRMapping first = at(*own, lower);
-    for (tile::LoadOp load : own->loads)
-      if (plan.steps[plan.ringOf[load]].early)
-        issue(load, first, steps);
+    IRMapping first = at(*own, position(lower));
+    // Earlier steps' reads of this slot lie before their last wait.
+    issue(/*ring=*/0, own->loads, first, steps);
   }
+  takeQueries();
 
   auto loop = scf::ForOp::create(b, loc, lower, upper, step, initial);
-  mapping.map(op.getInductionVar(), loop.getInductionVar());
   steps = loop.getRegionIterArg(0);
   for (auto [argument, lowered] :
        llvm::zip(op.getRegionIterArgs(), loop.getRegionIterArgs().drop_front()))
@@ -155,11 +165,12 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
+    mapping.map(op.getInductionVar(), position(loop.getInductionVar()));
     if (own) {
-      own->nextPosition =
-          arith::AddIOp::create(b, loc, loop.getInductionVar(), step);
-      own->more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                        own->nextPosition, upper);
+      Value next = arith::AddIOp::create(b, loc, loop.getInductionVar(), step);
+      own->more =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, upper);
+      own->nextPosition = position(next);
     }
     if (failed(cloneBlock(*op.getBody())))
       return failure();
@@ -177,6 +188,7 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
 }
 
 LogicalResult PipelineProgram::cloneIf(scf::IfOp op) {
+  takeQueries();
   SmallVector<Type> types = {steps.getType()};
   for (Type type : op.getResultTypes())
     types.push_back(convert(type));
@@ -216,57 +228,107 @@ LogicalResult PipelineProgram::cloneIf(scf::IfOp op) {
 // Copies
 //===----------------------------------------------------------------------===//
 
-void PipelineProgram::issue(tile::LoadOp load, IRMapping &at, Value counter) {
-  Location loc = load.getLoc();
-  StepRing &ring = plan.steps[plan.ringOf[load]];
-  Value tile =
-      RingAcquireOp::create(b, loc, ring.tile, ring.ring, counter).getResult(0);
-  auto position = [&](Value value) { return toI32(at.lookup(value)); };
-  SmallVector<Value> indices = llvm::map_to_vector(load.getIndices(), position);
-  Value from, rows;
-  if (load.getUpper()) {
-    rows = position(load.getUpper());
-    if (!matchPattern(load.getLower(), m_Zero()))
-      from = position(load.getLower());
+void PipelineProgram::issue(unsigned number, ArrayRef<tile::LoadOp> loads,
+                            IRMapping &at, Value counter) {
+  StepRing &ring = plan.rings[number];
+  Location loc = tile::LoadOp(loads.front()).getLoc();
+  auto acquire = RingAcquireOp::create(b, loc, ring.ring, counter);
+  for (tile::LoadOp load : loads) {
+    const StepTile &place = plan.place(load);
+    if (place.ring != number)
+      continue;
+    loc = load.getLoc();
+    auto position = [&](Value value) { return toI32(at.lookup(value)); };
+    SmallVector<Value> indices =
+        llvm::map_to_vector(load.getIndices(), position);
+    Value from, rows;
+    if (load.getUpper()) {
+      rows = position(load.getUpper());
+      if (!matchPattern(load.getLower(), m_Zero()))
+        from = position(load.getLower());
+    }
+    RingLoadOp::create(b, loc, at.lookup(load.getSource()), indices,
+                       acquire.getResult(place.index),
+                       /*box=*/Value(), from, rows, /*evict_first=*/false);
   }
-  RingLoadOp::create(b, loc, at.lookup(load.getSource()), indices, tile,
-                     /*box=*/Value(), from, rows, /*evict_first=*/false);
   RingCommitOp::create(b, loc, ring.ring, counter);
 }
 
-/// Starts the copies of a step: its values and, where a second slot is free,
-/// the next step's keys.
-void PipelineProgram::startStep() {
-  ahead->started = true;
-  IRMapping now = at(*ahead, mapping.lookup(ahead->loop.getInductionVar()));
-  for (tile::LoadOp load : ahead->loads)
-    if (!plan.steps[plan.ringOf[load]].early)
-      issue(load, now, steps);
-  if (plan.stages > 1)
-    for (tile::LoadOp load : ahead->loads)
-      prefetch(load);
+void PipelineProgram::waitFor(unsigned number) {
+  StepRing &ring = plan.rings[number];
+  Location loc = met.front().getLoc();
+  auto wait = RingWaitOp::create(b, loc, ring.ring, steps);
+  for (tile::LoadOp load : met) {
+    const StepTile &place = plan.place(load);
+    if (place.ring != number)
+      continue;
+    Value tile = wait.getResult(place.index);
+    // A value row that no query may see must not reach one, not even times 0.
+    if (load.getLive() && !place.early) {
+      auto type = cast<tile::TileType>(load.getLive().getType());
+      auto vec = VecType::get(b.getContext(), type.getCols(), b.getI1Type(),
+                              Axis::Col, Scope::Warp, /*partial=*/false);
+      SmemClearRowsOp::create(b, loc, tile, /*from=*/Value(),
+                              /*before=*/Value(),
+                              asTile(loc, mapping.lookup(load.getLive()), vec));
+    }
+    mapping.map(load.getResult(), asTile(loc, tile, load.getType()));
+  }
 }
 
-void PipelineProgram::prefetch(tile::LoadOp load) {
-  if (!ahead || !plan.steps[plan.ringOf[load]].early)
-    return;
-  Location loc = load.getLoc();
+void PipelineProgram::syncWarps(Location loc) {
+  BarrierSyncOp::create(b, loc, plan.barrier, Value());
+}
+
+void PipelineProgram::prefetch(unsigned ring) {
+  Location loc = ahead->loop.getLoc();
   auto branch =
       scf::IfOp::create(b, loc, ahead->more, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   IRMapping next = at(*ahead, ahead->nextPosition);
-  issue(load, next, arith::AddIOp::create(b, loc, steps, i32(1, loc)));
+  issue(ring, ahead->loads, next,
+        arith::AddIOp::create(b, loc, steps, i32(1, loc)));
+}
+
+/// At the last load of a step, whose copies were started by the step before:
+/// waits for what is needed first, and so for all warps to have left that step
+/// behind. Then the slots that it read are free.
+void PipelineProgram::startStep() {
+  if (!ahead) {
+    // Earlier steps may still read all slots.
+    syncWarps(met.front().getLoc());
+    for (unsigned ring = 0; ring < plan.rings.size(); ++ring)
+      issue(ring, met, mapping, steps);
+    waitFor(0);
+    return;
+  }
+  waitFor(0);
+  if (plan.stages > 1)
+    prefetch(0);
+  else if (plan.rings.size() > 1)
+    issue(1, met, mapping, steps);
+}
+
+/// After the last use of what a step needs first.
+void PipelineProgram::continueStep(Location loc) {
+  bool second = plan.rings.size() > 1;
+  if (second)
+    waitFor(1);
+  if (!ahead || plan.stages > 1)
+    return;
+  if (!second)
+    syncWarps(loc);
+  prefetch(0);
 }
 
 void PipelineProgram::cloneLoad(tile::LoadOp load) {
   for (QueryRing &query : plan.queries)
     if (query.load == load)
-      return cloneQuery(query);
+      return startQuery(query);
   if (plan.isStep(load)) {
-    if (!ahead)
-      issue(load, mapping, steps);
-    else if (!ahead->started)
+    met.push_back(load);
+    if (met.size() == plan.steps.size())
       startStep();
     return;
   }
@@ -276,8 +338,8 @@ void PipelineProgram::cloneLoad(tile::LoadOp load) {
             load.getVector());
 }
 
-/// Queries are loaded once for the block; their slot is never given back.
-void PipelineProgram::cloneQuery(QueryRing &query) {
+/// Queries are loaded once for the block; their slot is never filled again.
+void PipelineProgram::startQuery(QueryRing &query) {
   tile::LoadOp load = query.load;
   Location loc = load.getLoc();
   Value zero = i32(0, loc);
@@ -291,60 +353,35 @@ void PipelineProgram::cloneQuery(QueryRing &query) {
                      /*box=*/Value(), /*from=*/Value(), rows,
                      /*evict_first=*/false);
   RingCommitOp::create(b, loc, query.ring, zero);
-  Value mine =
-      RingWaitOp::create(b, loc, query.tile, query.ring, zero).getResult(0);
-  Type element = query.tile.getElementType();
-  if (plan.warps() > 1) {
-    auto part =
-        SmemType::get(b.getContext(), plan.warpRows, query.tile.getCols(),
-                      element, query.tile.getSwizzle(), /*boxes=*/1,
-                      /*pitch=*/plan.blockQ, /*transposed=*/false);
-    mine = SmemSliceOp::create(b, loc, part, mine,
-                               memberRow(loc, b.getI32Type()), zero);
-  }
-  if (query.registers)
-    mine = FragLoadOp::create(b, loc,
-                              FragType::get(b.getContext(), plan.warpRows,
-                                            query.tile.getCols(), element,
-                                            Layout::A, Scope::Warp),
-                              mine);
-  mapping.map(load.getResult(), asTile(loc, mine, convert(load.getType())));
+  started.push_back(&query);
 }
 
-Value PipelineProgram::waitFor(tile::LoadOp load) {
-  Location loc = load.getLoc();
-  StepRing &ring = plan.steps[plan.ringOf[load]];
-  Value tile =
-      RingWaitOp::create(b, loc, ring.tile, ring.ring, steps).getResult(0);
-  // A value row that no query may see must not reach one, not even times 0.
-  if (load.getLive() && !ring.early) {
-    auto type = cast<tile::TileType>(load.getLive().getType());
-    auto vec = VecType::get(b.getContext(), type.getCols(), b.getI1Type(),
-                            Axis::Col, Scope::Warp, /*partial=*/false);
-    SmemClearRowsOp::create(b, loc, tile, /*from=*/Value(), /*before=*/Value(),
-                            asTile(loc, mapping.lookup(load.getLive()), vec));
+/// Waits for queries once, with what else is on its way by then.
+void PipelineProgram::takeQueries() {
+  for (QueryRing *query : started) {
+    tile::LoadOp load = query->load;
+    Location loc = load.getLoc();
+    Value zero = i32(0, loc);
+    Value mine =
+        RingWaitOp::create(b, loc, query->tile, query->ring, zero).getResult(0);
+    Type element = query->tile.getElementType();
+    if (plan.warps() > 1) {
+      auto part =
+          SmemType::get(b.getContext(), plan.warpRows, query->tile.getCols(),
+                        element, query->tile.getSwizzle(), /*boxes=*/1,
+                        /*pitch=*/plan.blockQ, /*transposed=*/false);
+      mine = SmemSliceOp::create(b, loc, part, mine,
+                                 memberRow(loc, b.getI32Type()), zero);
+    }
+    if (query->registers)
+      mine = FragLoadOp::create(b, loc,
+                                FragType::get(b.getContext(), plan.warpRows,
+                                              query->tile.getCols(), element,
+                                              Layout::A, Scope::Warp),
+                                mine);
+    mapping.map(load.getResult(), asTile(loc, mine, convert(load.getType())));
   }
-  return asTile(loc, tile, load.getType());
-}
-
-void PipelineProgram::release(tile::LoadOp load, ArrayRef<Value> results) {
-  Location loc = load.getLoc();
-  StepRing &ring = plan.steps[plan.ringOf[load]];
-  SmallVector<Value> after;
-  for (Value result : results) {
-    auto type = cast<tile::TileType>(result.getType());
-    MLIRContext *context = b.getContext();
-    Type held =
-        type.getCols() == 1
-            ? Type(VecType::get(context, type.getRows(), type.getElementType(),
-                                Axis::Row, Scope::Warp, /*partial=*/false))
-            : FragType::get(context, type.getRows(), type.getCols(),
-                            type.getElementType(), Layout::Acc, Scope::Warp);
-    after.push_back(asTile(loc, result, held));
-  }
-  RingReleaseOp::create(b, loc, ring.ring, steps, after);
-  if (plan.stages == 1)
-    prefetch(load);
+  started.clear();
 }
 
 //===----------------------------------------------------------------------===//
@@ -352,6 +389,7 @@ void PipelineProgram::release(tile::LoadOp load, ArrayRef<Value> results) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
+  takeQueries();
   Location loc = rows.getLoc();
   Block &body = rows.getBody().front();
   mapping.map(body.getArgument(0), memberRow(loc, b.getIndexType()));
@@ -361,36 +399,29 @@ LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
        llvm::zip(body.getArguments().drop_front(), operands))
     mapping.map(argument, mapping.lookup(operand));
 
-  // Where each tile is read last, and what is computed from it.
-  llvm::MapVector<Operation *, SmallVector<Operation *>> users;
+  // Where the early tiles are read last.
+  bool step = !met.empty();
+  Operation *last = nullptr;
   for (Operation &op : body)
     for (Value operand : op.getOperands())
       if (Operation *load = operand.getDefiningOp();
-          load && plan.isStep(load) && !llvm::is_contained(users[load], &op))
-        users[load].push_back(&op);
+          load && plan.isStep(load) && plan.place(load).early)
+        last = &op;
+  if (step && !last)
+    continueStep(loc);
   for (Operation &op : body.without_terminator()) {
-    for (Value operand : op.getOperands())
-      if (auto load = operand.getDefiningOp<tile::LoadOp>();
-          load && plan.isStep(load) && users[load].front() == &op)
-        mapping.map(operand, waitFor(load));
     Operation *clone = b.clone(op, mapping);
     for (Value result : clone->getResults())
       result.setType(convert(result.getType()));
-    for (auto &[load, reading] : users) {
-      if (reading.back() != &op)
-        continue;
-      SmallVector<Value> results;
-      for (Operation *user : reading)
-        for (Value result : user->getResults())
-          results.push_back(mapping.lookup(result));
-      release(cast<tile::LoadOp>(load), results);
-    }
+    if (step && last == &op)
+      continueStep(loc);
   }
   for (auto [result, value] :
        llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
     mapping.map(result, mapping.lookup(value));
-  if (!users.empty())
+  if (step)
     steps = arith::AddIOp::create(b, loc, steps, i32(1, loc));
+  met.clear();
   return success();
 }
 

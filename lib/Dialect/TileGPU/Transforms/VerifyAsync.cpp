@@ -14,8 +14,10 @@
 
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 namespace attn {
@@ -76,6 +78,8 @@ private:
   LogicalResult exchange(ExchangeOp op, const State &state);
   LogicalResult write(Operation *op, Value tile, const State &state);
   LogicalResult checkProtocol();
+  LogicalResult checkGroups(Block &block, SmallVectorImpl<Source> &reads);
+  LogicalResult acquireGroup(RingAcquireOp op, ArrayRef<Source> reads);
 
   func::FuncOp func;
   DominanceInfo dominance;
@@ -158,6 +162,11 @@ LogicalResult Verifier::run() {
     for (Product &product : state.products)
       return product.issue->emitOpError(
           "expected the product to be waited for before the kernel ends");
+  }
+  for (auto role : func.getOps<RoleOp>()) {
+    SmallVector<Source> reads;
+    if (failed(checkGroups(role.getBody().front(), reads)))
+      return failure();
   }
   return checkProtocol();
 }
@@ -516,6 +525,99 @@ LogicalResult Verifier::releaseOfView(RingReleaseOp op, Value tile,
           "to name a value computed from it");
       diag.attachNote(user->getLoc()) << "read here";
       return diag;
+    }
+  }
+  return success();
+}
+
+/// Whether `later` is `earlier` plus 1 to `most`.
+static bool follows(Value later, Value earlier, int64_t most) {
+  if (auto result = dyn_cast<OpResult>(later)) {
+    unsigned i = result.getResultNumber();
+    // Of the last turn, or of a loop that made none.
+    if (auto loop = dyn_cast<scf::ForOp>(result.getOwner()))
+      return loop.getRegionIterArg(i) == earlier
+                 ? follows(loop.getYieldedValues()[i], earlier, most)
+                 : follows(loop.getInitArgs()[i], earlier, most);
+    if (auto branch = dyn_cast<scf::IfOp>(result.getOwner()))
+      return follows(branch.thenYield().getOperand(i), earlier, most) &&
+             follows(branch.elseYield().getOperand(i), earlier, most);
+  }
+  auto add = later.getDefiningOp<arith::AddIOp>();
+  APInt offset;
+  return add && add.getLhs() == earlier &&
+         matchPattern(add.getRhs(), m_ConstantInt(&offset)) && offset.sgt(0) &&
+         offset.sle(most);
+}
+
+LogicalResult Verifier::acquireGroup(RingAcquireOp op, ArrayRef<Source> reads) {
+  int64_t others = op.getRing().getType().getStages() - 1;
+  for (const Source &read : reads) {
+    if (read.ring != op.getRing() ||
+        (read.counter && follows(op.getCounter(), read.counter, others)))
+      continue;
+    InFlightDiagnostic diag =
+        op.emitOpError("may fill a slot that other warps still read; expected "
+                       "ring.wait or barrier.sync after the last read");
+    diag.attachNote(read.root.getLoc()) << "read from here";
+    return diag;
+  }
+  return success();
+}
+
+/// Slots of copy groups: `reads` since all warps met last.
+LogicalResult Verifier::checkGroups(Block &block,
+                                    SmallVectorImpl<Source> &reads) {
+  auto isGroup = [](Value ring) {
+    auto create = ring ? ring.getDefiningOp<RingCreateOp>() : RingCreateOp();
+    return create && create.getFill() == Fill::CpGroup;
+  };
+  for (Operation &op : block) {
+    if (auto acquire = dyn_cast<RingAcquireOp>(op)) {
+      if (isGroup(acquire.getRing()) && failed(acquireGroup(acquire, reads)))
+        return failure();
+      continue;
+    }
+    if (auto wait = dyn_cast<RingWaitOp>(op); wait && isGroup(wait.getRing()))
+      reads.clear();
+    if (auto sync = dyn_cast<BarrierSyncOp>(op)) {
+      auto barrier = sync.getBarrier().getDefiningOp<BarrierCreateOp>();
+      auto role = sync->getParentOfType<RoleOp>();
+      if (barrier && role && int64_t(barrier.getWarps()) == role.getWarps())
+        reads.clear();
+    }
+    if (!isa<RingLoadOp, RingWaitOp, SmemTransposeOp, SmemSliceOp>(op))
+      for (Value operand : op.getOperands())
+        if (isa<SmemType>(operand.getType()))
+          if (Source source = sourceOf(operand); isGroup(source.ring))
+            reads.push_back(source);
+    if (isa<MapOp, ReduceOp, ScanOp, MergeStatesOp>(op))
+      continue;
+    bool isLoop = isa<LoopLikeOpInterface>(op);
+    if (auto items = dyn_cast<ForeachOp>(op)) {
+      // A grid has one block for each item.
+      auto scheduler = items.getSchedule().getDefiningOp<SchedulerOp>();
+      isLoop = !scheduler || scheduler.getKind() != ScheduleKind::Grid;
+    }
+    SmallVector<Source> after;
+    for (Region &region : op.getRegions()) {
+      SmallVector<Source> inside(reads.begin(), reads.end());
+      if (!region.empty() && failed(checkGroups(region.front(), inside)))
+        return failure();
+      if (isLoop) {
+        // Another turn: uses that the loop numbers are not known any more.
+        for (Source &read : inside)
+          if (read.counter && region.isAncestor(read.counter.getParentRegion()))
+            read.counter = Value();
+        if (failed(checkGroups(region.front(), inside)))
+          return failure();
+      }
+      llvm::append_range(after, inside);
+    }
+    if (op.getNumRegions()) {
+      if (isLoop)
+        llvm::append_range(after, reads);
+      reads.assign(after.begin(), after.end());
     }
   }
   return success();

@@ -62,7 +62,8 @@ def TileGPU_Axis : TileGPU_Enum<"Axis", "axis of a fragment", [
 def TileGPU_Fill : TileGPU_Enum<"Fill", "who makes a ring slot full", [
   I32EnumAttrCase<"Tma", 0, "tma">, I32EnumAttrCase<"CpAsync", 1, "cp_async">,
   I32EnumAttrCase<"Warps", 2, "warps">,
-  I32EnumAttrCase<"Exchange", 3, "exchange">]>;
+  I32EnumAttrCase<"Exchange", 3, "exchange">,
+  I32EnumAttrCase<"CpGroup", 4, "cp_group">]>;
 def TileGPU_ScheduleKind : TileGPU_Enum<"ScheduleKind",
   "how blocks come by tiles", [
   I32EnumAttrCase<"Grid", 0, "grid">, I32EnumAttrCase<"Static", 1, "static">,

@@ -176,6 +176,12 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     barrier counts:
     - `tma`: the bytes of tensor and bulk copies; one thread arrives;
     - `cp_async`: the 16-byte copies of all threads of `producers` warps;
+    - `cp_group`: the same, in a role of warps that fill every slot together
+      and read it together. It has no barriers in memory: `tile_gpu.ring.wait`
+      waits for all copies of this ring and others like it, then for all warps
+      of the role. So a slot may be acquired again once such a wait, or a
+      `tile_gpu.barrier.sync` of these warps, has come after its last reads;
+      nothing is released. `tile-verify-async` checks that;
     - `warps`: `tile_gpu.ring.commit` by each of `producers` warps;
     - `exchange`: `tile_gpu.exchange` by each of `producers` warps, which also
       read the whole slot. There is no empty barrier: the order of the
@@ -239,8 +245,8 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     tile that has several, such as one page; boxes of a slot may be issued by
     different lanes). From a memref: the rows from `row` on, those within
     `[from, rows)`; other rows, and columns beyond the tensor, read as zero. On
-    a `tma` ring a memref must be contiguous (a bulk copy); on a `cp_async` ring
-    the warps of the role share the copy, and the tensor may have any strides
+    a `tma` ring a memref must be contiguous (a bulk copy); on a `cp_async` or
+    `cp_group` ring the warps of the role share the copy, and the tensor may have any strides
     and alignment: where rows do not start at multiples of 16 bytes, elements
     are copied one by one.
     `evict_first` marks data that is read once.
@@ -285,6 +291,7 @@ def TileGPU_RingCommitOp : TileGPU_Op<"ring.commit"> {
   let summary = "Marks this warp's part of a slot as written";
   let description = [{
     For `cp_async` rings: arrives when the copies of this thread have landed.
+    For `cp_group` rings: ends a group of copies.
     For `warps` rings: fences the writes against copies and matrix products
     that read shared memory, then arrives once for each warp. `tma` rings
     commit by themselves.

@@ -30,6 +30,8 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
     - a slot is released after the waits of the products that read it, after
       the bulk copies that read it, and depending on every read into registers;
       nothing reads it later;
+    - a slot of copy groups is acquired again only when all warps have met
+      after its last reads;
     - members of an exchange arrive only when the slot can have no reader left;
     - a tile that a bulk copy reads is not written, and the role does not end;
     - arrival counts of rings agree with the roles that arrive, and one loop
@@ -317,10 +319,11 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
     its own rows (those of a block of `tile.rows`, or 16), and one block for
     each work item. Keys and values go through rings filled by asynchronous
     copies that all warps share, whatever strides and alignment the tensors
-    have. In a loop over key tiles the next tile's keys are in flight while
-    this one is computed, and this one's values while its scores are; with one
-    slot for each operand the next keys are asked for when the scores are
-    there. Queries are read into registers once or, where registers are short,
+    have; all wait together, which also says that all have left the step before
+    behind. In a loop over key tiles, with one slot for each operand, a tile's
+    values are in flight while its scores are computed, and the next keys from
+    then on; with two slots the whole next tile is in flight while this one is
+    computed. Queries are read into registers once or, where registers are short,
     by every product. Reductions over the rows of the block meet in shared
     memory; value rows that no query may see are cleared. What is computed
     stays tile operations on a warp's rows: convert-tile-to-tile-gpu is next.
@@ -358,10 +361,10 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
 
     becomes, with `tile-verify-async` content after conversion, a loop of
 
-        tile_gpu.ring.acquire / load / commit    keys of the next tile
-        tile_gpu.ring.wait                       keys of this one
+        tile_gpu.ring.wait                       keys of this tile
         tile.dot
-        tile_gpu.ring.release after(the product)
+        tile_gpu.barrier.sync                    all warps have read them
+        tile_gpu.ring.acquire / load / commit    keys of the next tile
 
     Numerics: no effect.
 
@@ -369,8 +372,9 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
     memory, or a tile is used in a way that attn-tile does not write.
   }];
   let options = [
-    Option<"stages", "stages", "int64_t", "2",
-           "Slots of each ring; fewer where shared memory is short">
+    Option<"stages", "stages", "int64_t", "0",
+           "Slots of each ring, 0 to choose; fewer where shared memory is "
+           "short">
   ];
   let dependentDialects = [
     "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
