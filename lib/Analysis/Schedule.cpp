@@ -64,8 +64,9 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
         sizes.blockQ * depth * dotBytes +
         stages * blockK * (depth * dotBytes + channels * valueBytes);
     if (problem.folded)
+      // The scores of each pair, and which of them are live.
       budget.shared +=
-          sizes.blockQ * blockK * 4 * int64_t(problem.depths.size());
+          sizes.blockQ * blockK * 4 * int64_t(problem.depths.size() + 1);
     budget.sharedLimit = target.sharedMemoryBytes - TargetInfo::barrierBytes;
     return budget;
   }
