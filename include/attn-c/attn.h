@@ -363,6 +363,14 @@ ATTN_EXPORT AttnError *attnKernelRunOn(const AttnKernel *kernel, size_t entry,
 /// 0.5 s. Nothing for a CPU.
 ATTN_EXPORT AttnError *attnKernelLoad(const AttnKernel *kernel, int32_t device);
 
+/// Makes the schedule of a kernel for a GPU, which took `ms` milliseconds, the
+/// choice of later compilations for like problems on its target. It is kept in
+/// the folder of the cache (docs/Embedding.md).
+///
+/// Available since API version 3.
+ATTN_EXPORT AttnError *attnKernelRecordSchedule(const AttnKernel *kernel,
+                                                double ms);
+
 typedef enum AttnRounding {
   ATTN_EXACT = 0, /* float64 throughout */
   ATTN_ROUND_F32 = 1,

@@ -201,6 +201,13 @@ double attnKernelTimeMs(const AttnKernel *kernel, size_t index) {
                                             : 0.0;
 }
 
+AttnError *attnKernelRecordSchedule(const AttnKernel *kernel, double ms) {
+  if (!kernel)
+    return makeError("expected a kernel, but got null");
+  auto ok = recordSchedule(*kernel->compiled, ms);
+  return ok ? nullptr : makeError(ok.error());
+}
+
 //===----------------------------------------------------------------------===//
 // Running
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #include "DiskCache.h"
 #include "Interface.h"
 #include "Ptxas.h"
+#include "Tuning.h"
 #include "attn/Compiler/Jit.h"
 #include "attn/Compiler/Ptx.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
@@ -331,7 +332,8 @@ private:
     PassManager manager(&context, ModuleOp::getOperationName());
     // Once after the phase is enough; each pass has tests of its own.
     manager.enableVerifier(false);
-    populatePhasePipeline(phase, manager, target, /*explain=*/true);
+    populatePhasePipeline(phase, manager, target, /*explain=*/true,
+                          getTunedTablePath());
     if (failed(manager.run(*module)))
       return messages
           .failure(std::string("the phase '") + nameOf(phase) +
@@ -556,7 +558,7 @@ static std::optional<std::string> makeCacheKey(std::string_view source,
     key += ptxas + "." + std::to_string(status.getSize()) + "." +
            std::to_string(
                status.getLastModificationTime().time_since_epoch().count());
-  return key + "|" + std::string(source);
+  return key + "|" + readTunedTable() + "|" + std::string(source);
 }
 
 namespace attn {

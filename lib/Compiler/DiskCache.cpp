@@ -169,9 +169,8 @@ std::string DiskCache::getFolder() {
   return "";
 }
 
-/// What tells this build of the library from others: the file that this code
-/// is in.
-static const std::string &getLibraryIdentity() {
+/// The file that this code is in.
+const std::string &DiskCache::getLibraryIdentity() {
   static const std::string identity = [] {
     Dl_info info;
     struct stat status;

@@ -26,6 +26,8 @@ public:
 
   /// The folder, empty where there is no cache.
   static std::string getFolder();
+  /// What tells this build of the library from others; empty if nothing does.
+  static const std::string &getLibraryIdentity();
 
   /// Fills in what `store` kept; false, and the kernel is of no use, where
   /// there is nothing.

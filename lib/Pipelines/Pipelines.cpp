@@ -32,9 +32,11 @@ void attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   pm.addPass(createCanonicalizerPass());
 }
 
-void attn::populateSchedulePipeline(OpPassManager &pm, bool explain) {
+void attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
+                                    const std::string &scheduleTable) {
   AttnChooseSchedulePassOptions schedule;
   schedule.explain = explain;
+  schedule.table = scheduleTable;
   pm.addPass(createAttnChooseSchedulePass(schedule));
   // After the choice of splits, before kernels are built.
   AttnSplitPassOptions split;
@@ -96,14 +98,15 @@ void attn::populateNvvmPipeline(OpPassManager &pm, const TargetInfo &target) {
 }
 
 void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
-                                 const TargetInfo &target, bool explain) {
+                                 const TargetInfo &target, bool explain,
+                                 const std::string &scheduleTable) {
   switch (phase) {
   case Phase::Input:
     return;
   case Phase::Aggregate:
     return populateAggregatePipeline(pm, explain);
   case Phase::Schedule:
-    return populateSchedulePipeline(pm, explain);
+    return populateSchedulePipeline(pm, explain, scheduleTable);
   case Phase::Tile:
     return populateTilePipeline(pm);
   case Phase::Vector:

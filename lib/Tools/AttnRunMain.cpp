@@ -6,12 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Run/Attention.h"
+#include "Run/Autotune.h"
 #include "Run/Check.h"
 #include "Run/Compile.h"
 #include "Run/Device.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
 #include "Run/Roofline.h"
+#include "Run/Traffic.h"
 #include "attn/Tools/RunMain.h"
 
 #include <algorithm>
@@ -45,6 +47,7 @@ public:
   Status run();
 
 private:
+  AttnCompileOptions compileOptions() const;
   Status compile();
   Status makeInputs();
   Result<HostTensor> makeInput(const ArgInfo &arg);
@@ -53,6 +56,7 @@ private:
   void printOutputs();
   void printTimings();
   void printExplanation();
+  void printDeviceTraffic(const char *text);
   Status check();
   Status runOnce();
   Status bench();
@@ -101,23 +105,26 @@ static double cpuMs() {
   return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
 }
 
-Status Session::compile() {
-  AttnCompileOptions compileOptions = {};
-  compileOptions.structSize = sizeof(compileOptions);
+AttnCompileOptions Session::compileOptions() const {
+  AttnCompileOptions how = {};
+  how.structSize = sizeof(how);
   auto orNull = [](const std::string &text) {
     return text.empty() ? nullptr : text.c_str();
   };
   // A GPU alone means what it runs best.
   bool isCuda = options.device == "cuda" && options.target.empty();
-  compileOptions.target = isCuda ? "cuda" : orNull(options.target);
-  compileOptions.noCache = options.noCache;
-  compileOptions.startFrom = orNull(options.startFrom);
-  compileOptions.untilAfter = orNull(options.untilAfter);
-  compileOptions.dumpPhasesTo = orNull(options.dumpPhasesTo);
-  compileOptions.keepIr = options.check;
+  how.target = isCuda ? "cuda" : orNull(options.target);
+  how.noCache = options.noCache;
+  how.startFrom = orNull(options.startFrom);
+  how.untilAfter = orNull(options.untilAfter);
+  how.dumpPhasesTo = orNull(options.dumpPhasesTo);
+  how.keepIr = options.check;
+  return how;
+}
 
+Status Session::compile() {
   double cpuBefore = cpuMs();
-  auto result = compileProgram(options, compileOptions);
+  auto result = compileProgram(options, compileOptions());
   if (!result)
     return result.takeFailure();
   kernel = *result;
@@ -307,6 +314,40 @@ static int64_t findNumber(const char *text, const char *key) {
   return at ? std::strtoll(at + std::strlen(key), nullptr, 10) : 0;
 }
 
+void Session::printDeviceTraffic(const char *text) {
+  const AttentionSpec &spec = *options.attention;
+  DeviceModel model;
+  model.blockQ = findNumber(text, "block_q = ");
+  model.blockK = findNumber(text, "block_k = ");
+  model.headsAbreast = findNumber(text, "heads abreast: at most ");
+  model.cacheBytes = findNumber(text, "whose keys fit in ");
+  model.blocks = findNumber(text, "device: ");
+  // The device at hand, where there is one.
+  AttnDeviceInfo info = {};
+  info.structSize = sizeof(info);
+  AttnError *error = attnDeviceGet(0, &info);
+  if (!error)
+    model.blocks = info.multiprocessors;
+  attnErrorDestroy(error);
+  AttnDeviceKernel first;
+  if (spec.sequences > 0 || !model.blockQ || !model.blockK || !model.blocks ||
+      attnKernelNumDeviceKernels(kernel->get()) != 1 ||
+      attnKernelDeviceKernel(kernel->get(), 0, &first))
+    return;
+  // Blocks of a multiprocessor, as its shared memory has room for them.
+  int64_t room = findNumber(text, "multiprocessors with ");
+  constexpr int64_t reserved = 1024;
+  model.blocks *= std::max<int64_t>(room / (first.sharedBytes + reserved), 1);
+  double keys = predictKeyTraffic(spec, model);
+  double rest = countBytes(outputs);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (kernel->inputs[i].name != "k" && kernel->inputs[i].name != "v")
+      rest += double(inputs[i].bytes.size());
+  std::printf("memory traffic, predicted: %.4g MB, of it keys and values "
+              "%.4g MB by %lld blocks at once\n",
+              (rest + keys) * 1e-6, keys * 1e-6, (long long)model.blocks);
+}
+
 void Session::printExplanation() {
   const char *target = attnKernelTarget(kernel->get());
   const char *text = attnKernelExplain(kernel->get());
@@ -333,7 +374,7 @@ void Session::printExplanation() {
                 work.livePairs * perPair * tiles * 1e-6, tiles);
   }
   if (kernel->isOnDevice())
-    return;
+    return printDeviceTraffic(text);
   Peaks peaks = measurePeaks(target, spec.dtype, attnGetNumThreads());
   double intensity = work.flops / std::max(bytes, 1.0);
   double ridge = peaks.flopsPerSecond / peaks.bytesPerSecond;
@@ -436,6 +477,14 @@ Status Session::run() {
   if (options.check)
     if (Status ok = check(); !ok)
       return ok;
+  if (options.autotune) {
+    if (!device)
+      return Failure{"expected --autotune on a GPU, but got the target '" +
+                     std::string(attnKernelTarget(kernel->get())) + "'"};
+    return autotune(options, compileOptions(), *kernel, inputs, outputs,
+                    countWork(*options.attention, *kernel, inputs).flops,
+                    [&](const std::string &text) { progress(text); });
+  }
   if (options.bench)
     return device ? benchOnDevice() : bench();
   return success();

@@ -135,6 +135,11 @@ support::Result<std::string> resolveTarget(const std::string &name);
 support::Result<std::shared_ptr<const CompiledKernel>>
 compile(std::string_view source, const CompileOptions &options = {});
 
+/// Makes the kernel's schedule the choice of later compilations for problems
+/// like its own on its target: `ms` is what it measured. The table is in the
+/// folder of the disk cache.
+support::Status recordSchedule(const CompiledKernel &kernel, double ms);
+
 } // namespace attn
 
 #endif // ATTN_COMPILER_COMPILER_H

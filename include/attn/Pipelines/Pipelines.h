@@ -19,11 +19,14 @@ namespace attn {
 
 /// Adds the passes that lead from the phase before to `phase`; none for Input.
 /// Pass them a builtin.module. With `explain`, decisions emit remarks.
+/// `scheduleTable`: a file of schedules that were tuned, if not empty.
 void populatePhasePipeline(Phase phase, mlir::OpPassManager &pm,
-                           const TargetInfo &target, bool explain = false);
+                           const TargetInfo &target, bool explain = false,
+                           const std::string &scheduleTable = "");
 
 void populateAggregatePipeline(mlir::OpPassManager &pm, bool explain = false);
-void populateSchedulePipeline(mlir::OpPassManager &pm, bool explain = false);
+void populateSchedulePipeline(mlir::OpPassManager &pm, bool explain = false,
+                              const std::string &scheduleTable = "");
 void populateTilePipeline(mlir::OpPassManager &pm);
 void populateVectorPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 /// The GPU form of the same rung: roles, rings, fragments, products in flight.

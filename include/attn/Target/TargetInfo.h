@@ -84,8 +84,8 @@ struct TargetInfo {
   int64_t numMultiprocessors = 0;
   int64_t gpuL2Bytes = 0;
   std::vector<MmaShape> mmaShapes;
-  /// Heads whose query tiles advance together. Measured on sm_90a: 4 keep
-  /// their keys in the L2 cache up to 16k keys of 128 channels.
+  /// Heads whose query tiles advance together, at most. Measured on sm_90a:
+  /// four of 16k keys of 128 channels (34 MB) are 3 % faster than two.
   int64_t headsAbreast = 1;
   /// Threads of a block, and of a warp and a warpgroup.
   int64_t maxThreads = 0;

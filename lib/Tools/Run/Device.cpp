@@ -97,13 +97,12 @@ private:
 };
 } // namespace
 
-Result<DeviceTimes> attn::run::timeOnDevice(const DeviceRun &run) {
-  constexpr int numBursts = 5, maxTrain = 20000;
-  constexpr double trainMs = 250, tail = 0.4;
-  DeviceTimes result = {};
+static constexpr int numBursts = 5;
+
+Result<double> attn::run::timeBurst(const DeviceRun &run, int idleMs) {
   if (Status ok = cuda::synchronize(); !ok)
     return ok.takeFailure();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(idleMs));
   Train burst(run);
   if (Status ok = burst.launch(1 + numBursts); !ok)
     return ok.takeFailure();
@@ -115,7 +114,17 @@ Result<DeviceTimes> attn::run::timeOnDevice(const DeviceRun &run) {
     times.push_back(*ms);
   }
   std::sort(times.begin(), times.end());
-  result.burst = times[numBursts / 2];
+  return times[numBursts / 2];
+}
+
+Result<DeviceTimes> attn::run::timeOnDevice(const DeviceRun &run) {
+  constexpr int maxTrain = 20000;
+  constexpr double trainMs = 250, tail = 0.4;
+  auto burst = timeBurst(run);
+  if (!burst)
+    return burst.takeFailure();
+  DeviceTimes result = {};
+  result.burst = *burst;
   result.burstRuns = numBursts;
 
   int count = int(std::clamp(trainMs / std::max(result.burst, 1e-3), 5.0,

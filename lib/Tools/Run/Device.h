@@ -32,6 +32,9 @@ private:
   std::vector<AttnTensor> inputs, outputs;
 };
 
+/// Milliseconds of a launch: idle, one launch to warm up, the median of a few.
+support::Result<double> timeBurst(const DeviceRun &run, int idleMs = 300);
+
 struct DeviceTimes {
   /// Milliseconds of a launch: from idle, and in a long train of them.
   double burst, sustained;

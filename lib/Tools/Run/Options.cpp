@@ -51,6 +51,8 @@ what to do
   --check                   compare with the float64 reference
   --bench                   time it: median, GFLOP/s, GB/s; on a GPU a burst
                             from idle and the end of a train of 250 ms
+  --autotune                on a GPU, time the schedules near the one chosen for
+                            --attention, and keep the fastest for later
   --bench-seconds X         for about this long (default 1)
   --threads N               threads (default: physical cores)
   --progress                say on stderr how far long work is, as on a terminal
@@ -285,10 +287,15 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
     };
   };
   const std::map<std::string, bool *> flags = {
-      {"--check", &options.check},      {"--bench", &options.bench},
-      {"--no-cache", &options.noCache}, {"--progress", &options.progress},
-      {"--explain", &options.explain},  {"--timings", &options.timings},
-      {"--help", &options.help},        {"-h", &options.help}};
+      {"--check", &options.check},
+      {"--bench", &options.bench},
+      {"--autotune", &options.autotune},
+      {"--no-cache", &options.noCache},
+      {"--progress", &options.progress},
+      {"--explain", &options.explain},
+      {"--timings", &options.timings},
+      {"--help", &options.help},
+      {"-h", &options.help}};
   const std::map<std::string, Setter> setters = {
       {"--attention",
        [&](const std::string &value) -> Status {
@@ -387,6 +394,9 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   if (!options.attention && !options.schedule.empty())
     return Failure{"expected --schedule together with --attention, but got a "
                    "file"};
+  if (options.autotune && (!options.attention || !options.schedule.empty()))
+    return Failure{"expected --autotune together with --attention and no "
+                   "--schedule, but got another"};
   if (!options.attention && !options.monoidFile.empty())
     return Failure{"expected --monoid together with --attention, but got a "
                    "file"};

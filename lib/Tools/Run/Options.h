@@ -51,8 +51,8 @@ struct Options {
   uint64_t seed = 0;
   int threads = 0;
   double benchSeconds = 1.0;
-  bool check = false, bench = false, explain = false, timings = false,
-       progress = false, noCache = false, help = false;
+  bool check = false, bench = false, autotune = false, explain = false,
+       timings = false, progress = false, noCache = false, help = false;
 };
 
 /// The text of --help.

@@ -13,11 +13,13 @@
 
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
+#include "attn/Analysis/ScheduleTable.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <array>
 
 #define DEBUG_TYPE "attn-choose-schedule"
@@ -147,6 +149,9 @@ struct ChooseSchedulePass
       (*expected)[2] = numQueries;
     if (numKeys > 0)
       (*expected)[3] = numKeys;
+    if (!table.empty())
+      if (auto file = llvm::MemoryBuffer::getFile(table))
+        tuned = (*file)->getBuffer().str();
     bool failed = false;
     module.walk([&](ReductionOpInterface op) {
       failed |= mlir::failed(schedule(op, *expected, *target));
@@ -154,6 +159,27 @@ struct ChooseSchedulePass
     if (failed)
       signalPassFailure();
   }
+
+  /// What was measured, where it was, before what a model says.
+  ::attn::ScheduleSizes choose(const ::attn::ScheduleProblem &problem,
+                               const ::attn::TargetInfo &target,
+                               const char *&how) const {
+    how = "chosen";
+    if (target.isCpu())
+      return ::attn::chooseSizes(problem, target);
+    how = "from the tuned table";
+    if (auto found = ::attn::findSchedule(tuned, problem, target))
+      return *found;
+    how = "from the measured table";
+    if (auto found =
+            ::attn::findSchedule(::attn::shippedSchedules(), problem, target))
+      return *found;
+    how = "chosen";
+    return ::attn::chooseSizes(problem, target);
+  }
+
+  /// The text of the tuned table.
+  std::string tuned;
 
   LogicalResult schedule(ReductionOpInterface op,
                          const std::array<int64_t, 4> &expected,
@@ -169,9 +195,10 @@ struct ChooseSchedulePass
 
     ScheduleAttr attr = op.getScheduleAttribute();
     bool given = static_cast<bool>(attr);
+    const char *how = "as given";
     ::attn::SplitChoice splits;
     if (!given) {
-      ::attn::ScheduleSizes sizes = ::attn::chooseSizes(*problem, target);
+      ::attn::ScheduleSizes sizes = choose(*problem, target, how);
       // A partial has its parts already.
       if (isa<AggregateOp>(op.getOperation()))
         splits = ::attn::chooseSplits(*problem, sizes, target);
@@ -193,11 +220,21 @@ struct ChooseSchedulePass
              << ", block_k = " << attr.getBlockK() << " keeps " << scratch;
     if (explain) {
       std::string parts;
+      if (!target.isCpu())
+        parts = "device: " + std::to_string(target.numMultiprocessors) +
+                " multiprocessors with " +
+                std::to_string(target.sharedMemoryBytes) +
+                " bytes of shared memory; heads abreast: at most " +
+                std::to_string(target.headsAbreast) +
+                ", as many as whose keys fit in " +
+                std::to_string(target.gpuL2Bytes) +
+                " bytes of cache\nproblem: " + ::attn::printProblem(*problem) +
+                " | " + ::attn::printSizes(*problem) + "\n";
       if (!splits.reason.empty())
-        parts = "splits: " + std::to_string(splits.splits) + " (" +
-                splits.reason + ")\n";
-      op->emitRemark(given ? "schedule as given: " : "schedule chosen: ")
-          << attr << " for " << target.name << "\n"
+        parts += "splits: " + std::to_string(splits.splits) + " (" +
+                 splits.reason + ")\n";
+      op->emitRemark("schedule ")
+          << how << ": " << attr << " for " << target.name << "\n"
           << budget.explain() << "\n"
           << parts << describeMask(op);
     }

@@ -35,6 +35,16 @@ int64_t ReductionKernel::keyCols() const {
   return ::attn::paddedKeys(schedule.getBlockK(), target);
 }
 
+int64_t ReductionKernel::keyRowBytes() {
+  int64_t bytes = 0;
+  for (ValueRange tensors :
+       {reduction.getKeyOperands(), reduction.getValueOperands()})
+    for (Value tensor : tensors)
+      bytes += channels(tensor) *
+               llvm::divideCeil(elementType(tensor).getIntOrFloatBitWidth(), 8);
+  return std::max<int64_t>(bytes, 1);
+}
+
 ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
                                  const ::attn::TargetInfo &target,
                                  func::FuncOp kernel)
@@ -86,6 +96,8 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     return {asIndex(arith::DivUIOp::create(b, loc, x, n)),
             asIndex(arith::RemUIOp::create(b, loc, x, n))};
   };
+  Value group =
+      max(split2(numHeads, max(numKeyHeads, index(1))).first, index(1));
   Value rest = block, tileIndex;
   if (splits > 1)
     std::tie(rest, split) = split2(rest, index(splits));
@@ -97,6 +109,14 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
                      index(1))
                : dim(query, 0);
     Value abreast = index(target.headsAbreast), section, first;
+    if (!packed) {
+      // As many as leave their keys and values there; at least those of one
+      // key head.
+      Value fit = split2(index(target.gpuL2Bytes / keyRowBytes()),
+                         max(dim(key, 2), index(1)))
+                      .first;
+      abreast = min(mul(max(fit, index(1)), group), abreast);
+    }
     std::tie(section, rest) = split2(rest, mul(numTiles, abreast));
     first = mul(section, abreast);
     Value width = min(abreast, sub(mul(batches, numHeads), first)), within;
@@ -113,8 +133,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   batchI32 = toI32(batch);
   headI32 = toI32(head);
 
-  Value group = split2(numHeads, max(numKeyHeads, index(1))).first;
-  keyHead = split2(head, max(group, index(1))).first;
+  keyHead = split2(head, group).first;
 
   if (packed) {
     Value next = add(batch, index(1));

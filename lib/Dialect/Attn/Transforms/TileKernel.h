@@ -204,6 +204,8 @@ private:
     Value live = {}; // 1xC, i1: keys that some row has; null: all of the hull
   };
   void locateBlock(Value numTiles, Value block);
+  /// Bytes of one key and its values.
+  int64_t keyRowBytes();
   void loadQueries();
   SmallVector<Value> initialState();
   SmallVector<Value> walkKeys(SmallVector<Value> state);

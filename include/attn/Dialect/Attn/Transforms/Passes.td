@@ -139,8 +139,10 @@ def AttnChooseSchedulePass
     the module, 0 where unknown; runs of any other sizes give as right results.
     An aggregate of fewer than 32 blocks of rows, such as a decode step, gets
     `splits`: its keys are reduced in parts. The number of threads is no input,
-    so results do not depend on it. A schedule that is there
-    already is kept, whether or not it fits the caches.
+    so results do not depend on it. On a GPU, schedules that were measured
+    (`table`, else those that ship; Analysis/ScheduleTable.h) come before those
+    of the model. A schedule that is there already is kept, whether or not it
+    fits the caches.
 
     Example:
 
@@ -185,7 +187,9 @@ def AttnChooseSchedulePass
     Option<"numQueries", "num-queries", "int64_t", "0",
            "Expected rows of a sequence where not static (0: unknown)">,
     Option<"numKeys", "num-keys", "int64_t", "0",
-           "Expected keys of a sequence where not static (0: unknown)">
+           "Expected keys of a sequence where not static (0: unknown)">,
+    Option<"table", "table", "std::string", "",
+           "File of schedules that were tuned for this machine's GPU">
   ];
   let statistics = [
     Statistic<"numChosen", "num-chosen", "Schedules chosen">,

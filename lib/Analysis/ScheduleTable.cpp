@@ -1,0 +1,113 @@
+//===- ScheduleTable.cpp - Schedules that were measured -------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Analysis/ScheduleTable.h"
+
+#include <cstdio>
+#include <vector>
+
+using namespace attn;
+
+static const char *const shipped =
+#include "Schedules.inc"
+    ;
+
+std::string_view attn::shippedSchedules() { return shipped; }
+
+static std::string join(const std::vector<int64_t> &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text.empty() ? "none" : text;
+}
+
+std::string attn::printProblem(const ScheduleProblem &problem) {
+  std::string text = "d=" + join(problem.depths) +
+                     " dv=" + join(problem.channels) +
+                     (problem.narrowDots ? " 16-bit" : " 32-bit");
+  if (problem.narrowDots != problem.narrowValues)
+    text += problem.narrowValues ? " 16-bit-values" : " 32-bit-values";
+  if (problem.masked)
+    text += " masked";
+  if (!problem.wholeTiles)
+    text += " keywise";
+  if (problem.folded)
+    text += " folded";
+  if (problem.extraScores)
+    text += " scores=" + std::to_string(1 + problem.extraScores);
+  return text;
+}
+
+static std::string roundUp(int64_t size) {
+  if (size < 0)
+    return "?";
+  int64_t power = 1;
+  while (power < size && power < (int64_t(1) << 40))
+    power *= 2;
+  return std::to_string(power);
+}
+
+std::string attn::printSizes(const ScheduleProblem &problem) {
+  return "heads=" + roundUp(problem.numHeads) +
+         " rows=" + roundUp(problem.numQueries) +
+         " keys=" + roundUp(problem.numKeys);
+}
+
+std::string attn::printEntry(std::string_view target, std::string_view problem,
+                             std::string_view sizes,
+                             const ScheduleSizes &choice) {
+  std::string line(target);
+  line.append(" | ").append(problem).append(" | ").append(sizes);
+  return line + " | " + std::to_string(choice.blockQ) + " " +
+         std::to_string(choice.rows) + " " + std::to_string(choice.blockK);
+}
+
+static std::string_view trim(std::string_view text) {
+  size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos)
+    return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+std::optional<ScheduleSizes> attn::findSchedule(std::string_view table,
+                                                const ScheduleProblem &problem,
+                                                const TargetInfo &target) {
+  const std::string name = printProblem(problem), sizes = printSizes(problem);
+  std::optional<ScheduleSizes> anySizes;
+  while (!table.empty()) {
+    size_t end = table.find('\n');
+    std::string_view line = table.substr(0, end);
+    table.remove_prefix(end == std::string_view::npos ? table.size() : end + 1);
+    line = line.substr(0, line.find('#'));
+    std::string_view parts[4];
+    size_t count = 0;
+    for (; count < 4; ++count) {
+      size_t bar = line.find('|');
+      parts[count] = trim(line.substr(0, bar));
+      if (bar == std::string_view::npos)
+        break;
+      line.remove_prefix(bar + 1);
+    }
+    if (count != 3 || parts[0] != target.name || parts[1] != name)
+      continue;
+    bool isAny = parts[2] == "*";
+    if (isAny ? anySizes.has_value() : parts[2] != sizes)
+      continue;
+    ScheduleSizes choice;
+    long long blockQ = 0, rows = 0, blockK = 0;
+    if (std::sscanf(std::string(parts[3]).c_str(), "%lld %lld %lld", &blockQ,
+                    &rows, &blockK) != 3 ||
+        rows <= 0 || blockQ < rows || blockQ % rows || blockK <= 0 ||
+        blockQ > 4096 || blockK > 4096)
+      continue;
+    choice = {blockQ, rows, blockK};
+    if (!isAny)
+      return choice;
+    anySizes = choice;
+  }
+  return anySizes;
+}

@@ -1,0 +1,99 @@
+//===- Tuning.cpp - Schedules that were tuned on this machine -------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tuning.h"
+#include "DiskCache.h"
+#include "attn/Analysis/ScheduleTable.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using attn::support::Failure;
+using attn::support::Status;
+
+std::string attn::getTunedTablePath() {
+  std::string folder = DiskCache::getFolder();
+  const std::string &library = DiskCache::getLibraryIdentity();
+  if (folder.empty() || library.empty())
+    return "";
+  SmallString<128> path(folder);
+  sys::path::append(path, "schedules-" + library + ".txt");
+  return path.str().str();
+}
+
+std::string attn::readTunedTable() {
+  std::string path = getTunedTablePath();
+  if (path.empty())
+    return "";
+  auto buffer = MemoryBuffer::getFile(path);
+  return buffer ? (*buffer)->getBuffer().str() : "";
+}
+
+/// What follows `key` in a line of the explanation.
+static StringRef findLine(StringRef text, StringRef key) {
+  size_t at = text.find(key);
+  if (at == StringRef::npos)
+    return {};
+  return text.drop_front(at + key.size()).take_until([](char c) {
+    return c == '\n';
+  });
+}
+
+static int64_t findNumber(StringRef text, StringRef key) {
+  int64_t value = 0;
+  StringRef digits =
+      findLine(text, key).take_while([](char c) { return isDigit(c); });
+  return digits.getAsInteger(10, value) ? 0 : value;
+}
+
+Status attn::recordSchedule(const CompiledKernel &kernel, double ms) {
+  StringRef text = kernel.explanation;
+  StringRef problem = findLine(text, "problem: ");
+  ScheduleSizes choice = {findNumber(text, "block_q = "),
+                          findNumber(text, ", rows = "),
+                          findNumber(text, "block_k = ")};
+  if (!kernel.device || problem.empty() || choice.blockQ <= 0 ||
+      text.count("problem: ") != 1)
+    return Failure{"expected a kernel for a GPU with one attention, but got "
+                   "another"};
+  std::string path = getTunedTablePath();
+  if (path.empty())
+    return Failure{"expected a folder for the cache (ATTN_CACHE_DIR), but got "
+                   "none"};
+  auto [name, sizes] = problem.split(" | ");
+  std::string line = printEntry(kernel.target, name, sizes, choice);
+  StringRef key = StringRef(line).rsplit('|').first;
+  std::string table, before = readTunedTable();
+  for (StringRef old : split(before, '\n'))
+    if (!old.empty() && !old.starts_with(key))
+      table += old.str() + "\n";
+  raw_string_ostream(table) << line << " # " << format("%.4g ms", ms) << "\n";
+
+  // The whole or nothing: others may be reading.
+  SmallString<128> temporary;
+  int descriptor = -1;
+  std::error_code code =
+      sys::fs::create_directories(sys::path::parent_path(path),
+                                  /*IgnoreExisting=*/true, sys::fs::owner_all);
+  if (!code)
+    code = sys::fs::createUniqueFile(path + ".%%%%%%%%", descriptor, temporary);
+  if (!code) {
+    raw_fd_ostream file(descriptor, /*shouldClose=*/true);
+    file << table;
+    file.close();
+    code = file.error();
+    file.clear_error();
+  }
+  if (!code)
+    code = sys::fs::rename(temporary, path);
+  if (code)
+    return Failure{"cannot write '" + path + "': " + code.message()};
+  return support::success();
+}

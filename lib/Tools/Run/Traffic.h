@@ -1,0 +1,37 @@
+//===- Traffic.h - What a GPU's memory moves ---------------------*- C++
+//-*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A prediction, held against the device's counters in docs/performance/gpu.md:
+// blocks that run at once walk over their keys in step, and a tile of keys
+// comes from memory unless it is among those that the cache has seen last.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TOOLS_RUN_TRAFFIC_H
+#define ATTN_LIB_TOOLS_RUN_TRAFFIC_H
+
+#include "Options.h"
+
+#include <cstdint>
+
+namespace attn::run {
+
+/// What the schedule and the device say.
+struct DeviceModel {
+  int64_t blockQ = 0, blockK = 0;
+  /// Blocks that run at once.
+  int64_t blocks = 0;
+  int64_t headsAbreast = 1, cacheBytes = 0;
+};
+
+/// Bytes of keys and values that come from memory. For attention without packed
+/// sequences; masks that are no interval of keys count as none.
+double predictKeyTraffic(const AttentionSpec &spec, const DeviceModel &model);
+
+} // namespace attn::run
+
+#endif // ATTN_LIB_TOOLS_RUN_TRAFFIC_H
