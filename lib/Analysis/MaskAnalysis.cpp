@@ -644,6 +644,129 @@ bool MaskAnalysis::collectExact(
   llvm_unreachable("unknown kind of expression");
 }
 
+/// Bounds of the keys on one side only, of slope 0 or 1 in i: with and and or
+/// among them the bound still rises with i, so the last row (of upper bounds;
+/// the first of lower ones) has all keys that some row has.
+bool MaskAnalysis::rises(int number, int64_t side) const {
+  const Expression &e = expressions[number];
+  switch (e.kind) {
+  case Expression::True:
+  case Expression::False:
+  case Expression::Uniform:
+    return true;
+  case Expression::Unknown:
+    return false;
+  case Expression::AtLeastZero: {
+    const Form &form = forms[e.form];
+    if (llvm::any_of(form.terms, [&](auto &term) {
+          return terms[term.second].kind != Term::Uniform;
+        }))
+      return false;
+    return (form.row == 0 && form.key == 0) ||
+           (form.key == side && (form.row == 0 || form.row == -side));
+  }
+  case Expression::And:
+  case Expression::Or:
+    return rises(e.lhs, side) && rises(e.rhs, side);
+  }
+  llvm_unreachable("unknown kind of expression");
+}
+
+/// Whether a form without its key is a known number in each row.
+bool MaskAnalysis::isRowNumber(const Form &form) const {
+  return llvm::all_of(form.terms, [&](auto &entry) {
+    const Term &term = terms[entry.second];
+    if (term.kind == Term::Uniform)
+      return true;
+    return (term.kind == Term::Minimum || term.kind == Term::Maximum) &&
+           !termDependsOn(entry.second, /*key=*/true) &&
+           isRowNumber(forms[term.lhs]) && isRowNumber(forms[term.rhs]);
+  });
+}
+
+MaskAnalysis::RowShape MaskAnalysis::rowShape(int number) const {
+  const Expression &e = expressions[number];
+  switch (e.kind) {
+  case Expression::True:
+  case Expression::False:
+  case Expression::Uniform:
+    return RowShape::AllOrNone;
+  case Expression::Unknown:
+    return RowShape::Other;
+  case Expression::AtLeastZero: {
+    const Form &form = forms[e.form];
+    if (!isRowNumber(form))
+      return RowShape::Other;
+    return form.key == 0  ? RowShape::AllOrNone
+           : form.key > 0 ? RowShape::Above
+                          : RowShape::Below;
+  }
+  case Expression::And:
+  case Expression::Or:
+    break;
+  }
+  RowShape x = rowShape(e.lhs), y = rowShape(e.rhs);
+  if (x == RowShape::Other || y == RowShape::Other)
+    return RowShape::Other;
+  if (x == RowShape::AllOrNone || x == y)
+    return e.kind == Expression::Or && y == RowShape::Interval && x == y
+               ? RowShape::Other
+               : y;
+  if (y == RowShape::AllOrNone)
+    return x;
+  // What is above one key and below another meets in an interval.
+  return e.kind == Expression::And ? RowShape::Interval : RowShape::Other;
+}
+
+bool MaskAnalysis::isAlwaysValid(function_ref<bool(Value)> isRows,
+                                 function_ref<bool(Value)> isKeys) const {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  auto isCount = [&](Value value) { return isRows(value) || isKeys(value); };
+  auto isSmall = [](int64_t factor) { return std::abs(factor) < 1 << 16; };
+  return llvm::all_of(requirements, [&](const Requirement &requirement) {
+    const Form &form = forms[requirement.form];
+    if (!isSmall(form.row) || !isSmall(form.key))
+      return false;
+    SmallVector<std::pair<int64_t, Value>> numbers;
+    for (auto [factor, number] : form.terms) {
+      const Term &term = terms[number];
+      if (term.kind != Term::Uniform || !isSmall(factor) ||
+          !term.value.getType().isInteger(32))
+        return false;
+      // A difference of counts does not wrap.
+      auto difference = term.value.getDefiningOp<arith::SubIOp>();
+      if (difference && isCount(difference.getLhs()) &&
+          isCount(difference.getRhs())) {
+        numbers.push_back({factor, difference.getLhs()});
+        numbers.push_back({-factor, difference.getRhs()});
+      } else {
+        numbers.push_back({factor, term.value});
+      }
+    }
+    int64_t lower = form.constant, upper = form.constant;
+    auto include = [&](int64_t factor, int64_t least, int64_t greatest) {
+      lower += factor * (factor > 0 ? least : greatest);
+      upper += factor * (factor > 0 ? greatest : least);
+    };
+    auto includePosition = [&](int64_t position,
+                               function_ref<bool(Value)> counts) {
+      for (auto &[factor, value] : numbers)
+        if (position && factor == -position && counts(value)) {
+          // Less than the count, by any number up to it.
+          include(position, -most, -1);
+          factor = 0;
+          return;
+        }
+      include(position, 0, most - 1);
+    };
+    includePosition(form.row, isRows);
+    includePosition(form.key, isKeys);
+    for (auto [factor, value] : numbers)
+      include(factor, isCount(value) ? 0 : -most - 1, most);
+    return lower >= requirement.lower && upper <= requirement.upper;
+  });
+}
+
 void MaskAnalysis::classify() {
   for (const Term &term : terms)
     dataDependent |= term.kind == Term::Unknown;
@@ -651,4 +774,6 @@ void MaskAnalysis::classify() {
   exact = collectExact(root, -1, exactBounds);
   if (!exact)
     exactBounds.clear();
+  exact |= rises(root, 1) || rises(root, -1);
+  rowIntervals = rowShape(root) != RowShape::Other;
 }

@@ -182,6 +182,11 @@ public:
           a.choose(a.atLeast(*upper, *lower), result.upper, a.number(0));
     return result;
   }
+  /// Of one row whose keys are an interval.
+  Interval row(Int numKeys) {
+    end = numKeys;
+    return hullOf(mask.root);
+  }
   Interval core(Int numKeys) {
     end = numKeys;
     return coreOf(mask.root);
@@ -550,6 +555,18 @@ MaskAnalysis::Bounds MaskAnalysis::emitBounds(OpBuilder &builder, Location loc,
           asIndex(code.choose(valid, hull.upper, keys)),
           asIndex(code.choose(valid, core.lower, zero)),
           asIndex(code.choose(valid, core.upper, zero)), valid};
+}
+
+std::pair<Value, Value> MaskAnalysis::emitRow(OpBuilder &builder, Location loc,
+                                              const UniformFn &uniform,
+                                              Value row, Value numKeys) const {
+  Code code{builder, loc, uniform};
+  Value keys = code.widen(numKeys), zero = code.number(0), i = code.widen(row);
+  MaskEvaluator<Code> evaluator(
+      *this, code, {i, i},
+      {zero, code.max(code.sub(keys, code.number(1)), zero)});
+  auto interval = evaluator.row(keys);
+  return {interval.lower, interval.upper};
 }
 
 MaskAnalysis::Class MaskAnalysis::emitClass(OpBuilder &builder, Location loc,

@@ -53,6 +53,15 @@ public:
   bool hasCore() const { return coreUseful; }
   /// Every key of the hull is live in some row.
   bool hullIsExact() const { return exact; }
+  /// The keys of each row are one interval, and `emitRow` finds it: cheaper
+  /// than the mask for each element.
+  bool hasRowIntervals() const { return rowIntervals; }
+
+  /// Whether the reading holds for all positions: rows below what `isRows` says
+  /// counts them, keys below what `isKeys` says counts them, values of the
+  /// region both.
+  bool isAlwaysValid(llvm::function_ref<bool(mlir::Value)> isRows,
+                     llvm::function_ref<bool(mlir::Value)> isKeys) const;
 
   //===--- As code --------------------------------------------------------===//
   /// Gives the kernel's value for a value of the region that depends on
@@ -67,6 +76,11 @@ public:
   Bounds emitBounds(mlir::OpBuilder &builder, mlir::Location loc,
                     const UniformFn &uniform, mlir::Value firstRow,
                     mlir::Value lastRow, mlir::Value numKeys) const;
+  /// The live keys [lower, upper) of one row (i64), where `hasRowIntervals` and
+  /// for rows and keys that a `valid` holds of.
+  std::pair<mlir::Value, mlir::Value>
+  emitRow(mlir::OpBuilder &builder, mlir::Location loc,
+          const UniformFn &uniform, mlir::Value row, mlir::Value numKeys) const;
   /// Two i1: no element of the box is live; every one is.
   struct Class {
     mlir::Value dead, full;
@@ -160,6 +174,11 @@ private:
   bool collectExact(int expression, int guard,
                     llvm::SmallVectorImpl<std::pair<int, int>> &bounds) const;
   bool findsCore(int expression) const;
+  bool rises(int expression, int64_t side) const;
+  /// What keys of one row an expression keeps.
+  enum class RowShape { AllOrNone, Above, Below, Interval, Other };
+  RowShape rowShape(int expression) const;
+  bool isRowNumber(const Form &form) const;
 
   mlir::Region &region;
   mlir::Value rowArgument, keyArgument;
@@ -178,6 +197,7 @@ private:
   std::vector<Requirement> requirements;
   int root = -1;
   bool dataDependent = false, coreUseful = false, exact = false;
+  bool rowIntervals = false;
   /// Guard (an expression that is uniform, or -1) and literal of each bound
   /// of an exact hull: the bound holds where its guard is false.
   llvm::SmallVector<std::pair<int, int>> exactBounds;

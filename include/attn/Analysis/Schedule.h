@@ -53,7 +53,8 @@ struct ScheduleProblem {
   /// A key tile enters the state as a whole: no scan along the row, no product
   /// key by key, no test that reads memory.
   bool wholeTiles = true;
-  /// Some tiles are tested element by element.
+  /// Some tiles are tested element by element, or scores are more than a factor
+  /// of the dot: elements need registers of their own.
   bool masked = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
   bool folded = false;

@@ -246,7 +246,11 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
     matrix instructions. A product of scalars that one sum alone reads is fused
     with it. `math.exp2` is `ex2.approx.ftz` (2 ulp; results below 2^-126 are
     zero), `math.log2` is `lg2.approx`; `arith.divf` is exact unless it is
-    marked `afn` or `arcp` (2 ulp, then). Row reductions add four interleaved
+    marked `afn` or `arcp` (2 ulp, then). `math.tanh` marked `afn` is
+    `tanh.approx` (2^-11 of its size), `math.exp` is `ex2.approx` of one
+    product. An i32 that becomes a float under `tile.approximate` is converted
+    in the first column of a thread's row and counted on from there: exact
+    below 2^24, within one ulp beyond. Row reductions add four interleaved
     chains in each thread, then the threads of a row.
 
     Fails when: an operation has no form on the GPU.

@@ -185,6 +185,7 @@ private:
   // Memory.cpp: views, fragments and vectors in memory.
   LogicalResult lowerSlice(tg::SmemSliceOp op);
   LogicalResult lowerClearRows(tg::SmemClearRowsOp op);
+  LogicalResult lowerSmemMap(tg::SmemMapOp op);
   LogicalResult lowerFragLoad(tg::FragLoadOp op);
   LogicalResult lowerFragStore(tg::FragStoreOp op);
   LogicalResult lowerVecLoad(tg::VecLoadOp op);

@@ -161,12 +161,28 @@ public:
     Value result = e.select(less(magnitude, e.cf(tanhSmall)), small, large);
     return copySign(result, x);
   }
-  /// 3e-7 absolute: for scores that give weights of 16 bits. The instruction
-  /// tanh.approx is good to 2^-11 only.
+  /// 2^-11 of its size: for scores that give weights of 16 bits.
   Value shortTanh(Value x) {
-    Value power = exp2(e.fmul(x, e.cf(2.88539008f)));
-    Value inverse = reciprocal(e.fadd(power, e.cf(1.0f)));
-    return e.fma(e.cf(-2.0f), inverse, e.cf(1.0f));
+    return e
+        .assembly("tanh.approx.f32 $0, $1;", "=f,f", {x}, e.f32,
+                  /*isVolatile=*/false)
+        .front();
+  }
+  /// factor * x: sums and products with constants take the factor in.
+  Value scaled(Value x, float factor) {
+    if (auto negated = x.getDefiningOp<LLVM::FNegOp>())
+      return scaled(negated.getOperand(), -factor);
+    if (auto product = x.getDefiningOp<LLVM::FMulOp>())
+      if (auto constant = numberOf(product.getRhs()))
+        return e.fmul(product.getLhs(), e.cf(*constant * factor));
+    if (auto sum = x.getDefiningOp<LLVM::FAddOp>())
+      if (auto product = sum.getLhs().getDefiningOp<LLVM::FMulOp>())
+        if (auto constant = numberOf(product.getRhs()))
+          return e.fma(product.getLhs(), e.cf(*constant * factor),
+                       scaled(sum.getRhs(), factor));
+    if (auto constant = numberOf(x))
+      return e.cf(*constant * factor);
+    return e.fmul(x, e.cf(factor));
   }
   /// 1.6 ulp below 2^50, NaN from there on. The quadrant is found in f64.
   Value sinCos(Value x, bool isCos) {
@@ -196,6 +212,15 @@ public:
   }
 
 private:
+  static std::optional<float> numberOf(Value value) {
+    auto constant = value.getDefiningOp<LLVM::ConstantOp>();
+    auto number =
+        constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+    if (!number || !number.getType().isF32())
+      return std::nullopt;
+    return number.getValue().convertToFloat();
+  }
+
   Emitter &e;
 };
 
@@ -272,8 +297,7 @@ LogicalResult KernelLowering::lowerMath(Operation *op) {
       TypeSwitch<Operation *, Value>(op)
           .Case([&](math::Exp2Op) { return m.exp2(x[0]); })
           .Case([&](math::ExpOp) {
-            return isFast ? m.exp2(e.fmul(x[0], e.cf(1.44269504f)))
-                          : m.exp(x[0]);
+            return isFast ? m.exp2(m.scaled(x[0], 1.44269504f)) : m.exp(x[0]);
           })
           .Case([&](math::Log2Op) {
             return isFast ? e.call("llvm.nvvm.lg2.approx.f", e.f32, {x[0]})

@@ -120,6 +120,51 @@ LogicalResult KernelLowering::lowerClearRows(SmemClearRowsOp op) {
   return success();
 }
 
+/// Elements are those of the stored bytes: where they lie does not matter.
+LogicalResult KernelLowering::lowerSmemMap(SmemMapOp op) {
+  SmemType tile = op.getTile().getType();
+  Type element = tile.getElementType();
+  TileForm form(tile);
+  if (form.rowBytes % 16)
+    return unsupported(op, "rows of a multiple of 16 bytes, but got " +
+                               Twine(form.rowBytes));
+  bool isGroup = role.scope == Scope::Warpgroup;
+  int64_t members =
+      isGroup ? TargetInfo::warpgroupThreads : TargetInfo::warpThreads;
+  Value self = isGroup ? e.and_(thread, members - 1) : lane;
+  Value base = e.add(scalar(op.getTile()), e.shl(self, 4));
+  int64_t panels = tile.getRowBytes() / form.rowBytes;
+  int64_t perPanel = tile.getStoredRows() * form.chunks;
+  if (perPanel % members)
+    return unsupported(op, "panels of a multiple of " + Twine(members) +
+                               " chunks of 16 bytes, but got " +
+                               Twine(perPanel));
+  SmallVector<Type> four(4, e.i32);
+  for (int64_t panel = 0; panel < panels; ++panel)
+    for (int64_t at = 0; at < perPanel; at += members) {
+      Value address = e.add(base, panel * form.panelBytes + at * 16);
+      Values chunk = e.assembly("ld.shared::cta.v4.b32 {$0, $1, $2, $3}, [$4];",
+                                "=r,=r,=r,=r,r,~{memory}", {address}, four);
+      SmallVector<Value> operands = {address};
+      for (Value word : chunk) {
+        SmallVector<Value, 2> halves;
+        for (int64_t half : {0, 1}) {
+          SmallVector<Value> results;
+          if (failed(evaluate(op.getBody().front(),
+                              {e.unpack(word, half, element)}, results)))
+            return failure();
+          halves.push_back(e.widen(results.front()));
+        }
+        operands.push_back(e.pack(halves[0], halves[1], element));
+      }
+      e.assembly("st.shared::cta.v4.b32 [$0], {$1, $2, $3, $4};",
+                 "r,r,r,r,r,~{memory}", operands);
+    }
+  fenceProxy();
+  syncMember();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//

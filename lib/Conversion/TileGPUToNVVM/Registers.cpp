@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
@@ -113,6 +115,33 @@ static Value divideBy(Emitter &e, Value x, Value divisor, Value inverse) {
   return e.select(sound, corrected, quotient);
 }
 
+/// By how much an i32 grows from one column to the next, where that is the
+/// same for all; null where it is not known.
+static std::optional<int64_t>
+columnStep(Operation *op, const DenseMap<Value, int64_t> &known) {
+  auto of = [&](Value value) -> std::optional<int64_t> {
+    auto it = known.find(value);
+    if (it == known.end())
+      return std::nullopt;
+    return it->second;
+  };
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op) ||
+      !op->getResult(0).getType().isInteger(32))
+    return std::nullopt;
+  auto x = of(op->getOperand(0)), y = of(op->getOperand(1));
+  if (!x || !y)
+    return std::nullopt;
+  if (isa<arith::AddIOp>(op))
+    return *x + *y;
+  if (isa<arith::SubIOp>(op))
+    return *x - *y;
+  APInt factor;
+  if (matchPattern(op->getOperand(1), m_ConstantInt(&factor)) &&
+      factor.abs().ult(1 << 16))
+    return *x * factor.getSExtValue();
+  return std::nullopt;
+}
+
 LogicalResult KernelLowering::lowerMap(MapOp op) {
   Block &body = op.getBody().front();
   FragType shapeType;
@@ -163,6 +192,117 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
     for (Value result : inner->getResults())
       dependence[result] = kinds.back();
   }
+
+  // Positions that become floats: the first of a row is converted, the others
+  // are a whole number of columns away.
+  DenseMap<Value, int64_t> steps;
+  steps[body.getArgument(1)] = dependence[body.getArgument(1)] ? 1 : 0;
+  for (auto [inner, kind] : llvm::zip(operations, kinds)) {
+    if (inner->getNumResults() != 1)
+      continue;
+    for (Value operand : inner->getOperands())
+      if (!(dependence.lookup(operand) & OnCol))
+        steps.try_emplace(operand, 0);
+    if (auto step = columnStep(inner, steps))
+      steps[inner->getResult(0)] = *step;
+  }
+  DenseMap<std::pair<int64_t, Operation *>, std::pair<Value, int64_t>> firsts;
+  auto columnOf = [](int64_t colKey) { return colKey / 2 * 8 + colKey % 2; };
+  auto convertPosition = [&](arith::SIToFPOp conversion, unsigned kind,
+                             int64_t rowKey, int64_t colKey) -> bool {
+    Value position = conversion.getIn();
+    auto magnitude = position.getDefiningOp<math::AbsIOp>();
+    if (magnitude)
+      position = magnitude.getOperand();
+    auto step = steps.find(position);
+    if (step == steps.end() || step->second == 0 ||
+        !conversion->hasAttr("tile.approximate") ||
+        !conversion.getType().isF32())
+      return false;
+    auto &[first, firstKey] = firsts[{kind == OnCol ? -1 : rowKey, conversion}];
+    if (!first) {
+      first = LLVM::SIToFPOp::create(e.b, e.loc, e.f32, scalar(position));
+      firstKey = colKey;
+    }
+    int64_t columns = columnOf(colKey) - columnOf(firstKey);
+    Value number = first;
+    if (columns)
+      number = e.fadd(number, e.cf(float(step->second * columns)));
+    if (magnitude)
+      number = LLVM::FAbsOp::create(e.b, e.loc, number);
+    set(conversion, {number});
+    return true;
+  };
+
+  // Truths about the columns of a row as bits, one for each column of this
+  // thread: a comparison of the column with a bound of the row, and what is
+  // made of such. Elements then test a bit, eight of which become predicates
+  // by one instruction.
+  DenseMap<std::pair<int64_t, Value>, SmallVector<Value, 2>> words;
+  int64_t numWords =
+      shapeType ? llvm::divideCeil(FragShape(shapeType).colKeys(), 32) : 0;
+  std::function<bool(Value, int64_t)> makeWords = [&](Value truth,
+                                                      int64_t rowKey) -> bool {
+    auto key = std::pair(rowKey, truth);
+    if (words.contains(key))
+      return true;
+    Operation *inner = truth.getDefiningOp();
+    if (!inner || inner->getBlock() != &body)
+      return false;
+    SmallVector<Value, 2> result;
+    if (isa<arith::AndIOp, arith::OrIOp>(inner)) {
+      Value x = inner->getOperand(0), y = inner->getOperand(1);
+      if (!makeWords(x, rowKey) || !makeWords(y, rowKey))
+        return false;
+      for (auto [left, right] :
+           llvm::zip(words[{rowKey, x}], words[{rowKey, y}]))
+        result.push_back(isa<arith::AndIOp>(inner) ? e.and_(left, right)
+                                                   : e.or_(left, right));
+      words[key] = result;
+      return true;
+    }
+    auto cmp = dyn_cast<arith::CmpIOp>(inner);
+    if (!cmp || cmp.getLhs() != body.getArgument(1) ||
+        dependence.lookup(cmp.getRhs()) & OnCol)
+      return false;
+    using Predicate = arith::CmpIPredicate;
+    Predicate predicate = cmp.getPredicate();
+    bool below = predicate == Predicate::slt || predicate == Predicate::sle;
+    if (!below && predicate != Predicate::sgt && predicate != Predicate::sge)
+      return false;
+    // Columns 8 n and 8 n + 1 beyond the thread's first, for each n.
+    Value bound =
+        LLVM::SSubSat::create(e.b, e.loc, scalar(cmp.getRhs()), role.col);
+    if (predicate == Predicate::sle || predicate == Predicate::sgt)
+      bound = LLVM::SAddSat::create(e.b, e.loc, bound, e.c32(1));
+    for (int64_t w = 0; w < numWords; ++w) {
+      Value end = w ? LLVM::SSubSat::create(e.b, e.loc, bound, e.c32(128 * w))
+                          .getResult()
+                    : bound;
+      end = LLVM::SMaxOp::create(e.b, e.loc, end, e.c32(0));
+      Value all = e.icmp(LLVM::ICmpPredicate::sgt, end, e.c32(121));
+      Value count =
+          e.add(e.shl(e.lshr(end, 3), 1),
+                LLVM::SMinOp::create(e.b, e.loc, e.and_(end, 7), e.c32(2)));
+      Value word = e.add(
+          LLVM::ShlOp::create(e.b, e.loc, e.c32(1), e.and_(count, 31)), -1);
+      word = e.select(all, e.c32(-1), word);
+      result.push_back(below ? word : e.xor_(word, e.c32(-1)));
+    }
+    words[key] = result;
+    return true;
+  };
+  auto testWord = [&](Operation *inner, int64_t rowKey, int64_t colKey) {
+    if (!shapeType || inner->getNumResults() != 1 ||
+        !inner->getResult(0).getType().isInteger(1) ||
+        !makeWords(inner->getResult(0), rowKey))
+      return false;
+    Value word = words[{rowKey, inner->getResult(0)}][colKey / 32];
+    set(inner->getResult(0),
+        {e.icmp(LLVM::ICmpPredicate::ne,
+                e.and_(word, int64_t(int32_t(1u << colKey % 32))), e.c32(0))});
+    return true;
+  };
 
   // The reciprocal of a divisor that a whole row or column shares.
   auto dividesByShared = [&](Operation *inner, unsigned kind) {
@@ -243,7 +383,11 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
             {divideBy(e, scalar(inner->getOperand(0)), divisor, inverse)});
         continue;
       }
-      if (failed(lowerOp(inner)))
+      auto conversion = dyn_cast<arith::SIToFPOp>(inner);
+      if (!(conversion && kind & OnCol &&
+            convertPosition(conversion, kind, rowKey, colKey)) &&
+          !(kind == OnBoth && testWord(inner, rowKey, colKey)) &&
+          failed(lowerOp(inner)))
         return failure();
       if (kind != OnBoth)
         for (Value result : inner->getResults())

@@ -64,7 +64,7 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     role.walk([&](Operation *op) {
       auto wait = dyn_cast<RingWaitOp>(op);
       needsOwn |=
-          isGroup ? isa<SmemClearRowsOp, AnyOp>(op)
+          isGroup ? isa<SmemClearRowsOp, SmemMapOp, AnyOp>(op)
                   : isa<MergeStatesOp>(op) ||
                         (wait && rings[wait.getRing()].fill == Fill::CpGroup);
     });

@@ -25,4 +25,53 @@ func.func @causal(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
       values(%v : tensor<?x?x?x128xf16>) {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x128xf16>
   return %o : tensor<?x?x?x128xf16>
 }
+
+// Keys of a window are an interval of each row, found once for the row.
+// CHECK-LABEL: func.func private @window_kernel0
+// CHECK: tile.map ins(%{{.*}} : !tile.tile<64x128xf32>) {
+// CHECK: ^bb0(%{{.*}}: i32, %[[COL:.*]]: i32, %{{.*}}: f32):
+// CHECK: arith.cmpi slt, %[[COL]], %{{.*}} : i32
+// CHECK: arith.cmpi sge, %[[COL]], %{{.*}} : i32
+// CHECK: arith.andi
+// CHECK-NEXT: arith.select
+func.func @window(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+    %v: tensor<?x?x?x128xf16>, %w: i32) -> tensor<?x?x?x128xf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%v : tensor<?x?x?x128xf16>) window_left(%w) {causal = #attn.causal<bottom_right>}
+      -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
+
+// Where the mask's integers may wrap, a second walk evaluates it.
+// CHECK-LABEL: func.func private @wraps_kernel0
+// CHECK: scf.if
+// CHECK: } else {
+// CHECK: tile.rows 64
+func.func @wraps(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+    %v: tensor<?x?x?x128xf16>, %w: i32) -> tensor<?x?x?x128xf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%v : tensor<?x?x?x128xf16>) captures(%w : i32) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %n: i32):
+        %last = arith.addi %i, %n : i32
+        %live = arith.cmpi sle, %j, %last : i32
+        attn.yield %live : i1
+      } -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
+
+// A factor of the score is the unit of its maximum; its sign goes to where it
+// costs nothing for each element.
+// CHECK-LABEL: func.func private @softcap_kernel0
+// CHECK: %[[SIGN:.*]] = math.copysign
+// CHECK: %[[F:.*]] = arith.mulf %{{.*}}, %[[SIGN]]
+// CHECK: %[[R:.*]] = arith.mulf %{{.*}}, %[[F]]
+// CHECK-NEXT: %[[T:.*]] = math.tanh %[[R]] fastmath<afn>
+// CHECK-NOT: arith.mulf %[[T]]
+// CHECK: tile.yield
+func.func @softcap(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+    %v: tensor<?x?x?x128xf16>, %c: f32) -> tensor<?x?x?x128xf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%v : tensor<?x?x?x128xf16>) softcap(%c) -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
 }

@@ -581,3 +581,36 @@ func.func @group_consumers() {
   %r = tile_gpu.ring.create cp_group producers(4) consumers(4) : !tile_gpu.ring<1, 64x64xbf16 swizzle 128>
   return
 }
+
+// -----
+
+func.func @map_in_place_of_wide_elements(%t: !tile_gpu.smem<64x128xf32>) {
+  // expected-error @below {{expected a 16-bit tile of one box as it is stored}}
+  tile_gpu.smem.map %t {
+  ^bb0(%x: f32):
+    tile_gpu.yield %x : f32
+  } : !tile_gpu.smem<64x128xf32>
+  return
+}
+
+// -----
+
+func.func @map_in_place_of_another_type(%t: !tile_gpu.smem<64x128xbf16>) {
+  // expected-error @below {{expected a body with one argument, 'bf16'}}
+  tile_gpu.smem.map %t {
+  ^bb0(%x: f16):
+    tile_gpu.yield %x : f16
+  } : !tile_gpu.smem<64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @map_in_place_yields(%t: !tile_gpu.smem<64x128xbf16>) {
+  // expected-error @below {{expected a body that yields one 'bf16'}}
+  tile_gpu.smem.map %t {
+  ^bb0(%x: bf16):
+    tile_gpu.yield
+  } : !tile_gpu.smem<64x128xbf16>
+  return
+}

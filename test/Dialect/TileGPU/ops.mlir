@@ -229,3 +229,18 @@ func.func @multiply_add(%q: !tile_gpu.smem<16x64xf32 swizzle 128 pitch 64>,
   %o = tile_gpu.mma.sync %s, %v, %o0 : !tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.smem<64x128xf32 swizzle 128> -> !tile_gpu.frag<16x128xf32, acc, warp>
   return %o : !tile_gpu.frag<16x128xf32, acc, warp>
 }
+
+// CHECK-LABEL: func.func @elements_in_place
+func.func @elements_in_place(%q: !tile_gpu.smem<64x128xbf16 swizzle 128>, %negate: i1) {
+  // CHECK: tile_gpu.smem.map %{{.*}} {
+  // CHECK-NEXT: ^bb0(%[[X:.*]]: bf16):
+  // CHECK: tile_gpu.yield %{{.*}} : bf16
+  // CHECK: } : <64x128xbf16 swizzle 128>
+  tile_gpu.smem.map %q {
+  ^bb0(%x: bf16):
+    %n = arith.negf %x : bf16
+    %y = arith.select %negate, %n, %x : bf16
+    tile_gpu.yield %y : bf16
+  } : !tile_gpu.smem<64x128xbf16 swizzle 128>
+  return
+}

@@ -17,6 +17,7 @@
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -31,6 +32,19 @@ namespace attn {
 
 using namespace mlir;
 using namespace mlir::attn;
+
+/// Whether the scores are the dots, or these times a factor.
+static bool isScaledDot(Region &score) {
+  if (score.empty())
+    return true;
+  Operation *yield = score.front().getTerminator();
+  Value dot = score.getArgument(0), root = yield->getOperand(0);
+  if (yield->getNumOperands() > 1)
+    return false;
+  auto product = root.getDefiningOp<arith::MulFOp>();
+  return root == dot ||
+         (product && (product.getLhs() == dot || product.getRhs() == dot));
+}
 
 static std::optional<::attn::ScheduleProblem>
 describe(ReductionOpInterface op, MonoidOp monoid,
@@ -57,8 +71,9 @@ describe(ReductionOpInterface op, MonoidOp monoid,
   problem.narrowDots &= narrowKeys;
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = monoid.isGeneral();
-  problem.masked = !op.getMaskBody().empty();
-  if (problem.masked)
+  bool hasMask = !op.getMaskBody().empty();
+  problem.masked = hasMask || !isScaledDot(op.getScoreBody());
+  if (hasMask)
     problem.wholeTiles &= ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact();
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -616,12 +617,55 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   coreEnd = select(some, coreEnd, start);
   bool hasHead = !matchPattern(coreLower, m_Zero());
   coreStart = hasHead ? select(some, coreStart, start) : start;
-  if (pipelined())
-    return walkPipelined(start, coreStart, coreEnd, upper, hasHead, state);
+  if (pipelined()) {
+    auto walk = [&] {
+      return walkPipelined(start, coreStart, coreEnd, upper, hasHead, state);
+    };
+    if (!mask || !mask->hasRowIntervals())
+      return walk();
+    // Where the region's integers wrap, only the region knows.
+    auto walkIntervals = [&] {
+      rowIntervals = true;
+      SmallVector<Value> next = walk();
+      rowIntervals = false;
+      return next;
+    };
+    if (matchPattern(maskValid, m_One()) || maskIsAlwaysValid())
+      return walkIntervals();
+    return stepIf(maskValid, state, walkIntervals,
+                  [&] { return loop(start, upper, Tiles::Masked, state); });
+  }
   if (hasHead)
     state = loop(start, coreStart, Tiles::Masked, state);
   state = loop(coreStart, coreEnd, Tiles::Full, state);
   return loop(coreEnd, upper, Tiles::Masked, state);
+}
+
+/// Whether the mask's integers never wrap: its captures are numbers of rows and
+/// of keys of this reduction, which positions are below.
+bool ReductionKernel::maskIsAlwaysValid() {
+  Region &region = reduction.getMaskBody();
+  ValueRange captures = reduction.getCaptureOperands();
+  auto counts = [&](Value value, Value tensor) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument || argument.getOwner() != &region.front())
+      return false;
+    unsigned first = region.getNumArguments() - captures.size();
+    if (argument.getArgNumber() < first)
+      return false;
+    Value size = captures[argument.getArgNumber() - first];
+    if (auto cast = size.getDefiningOp<arith::IndexCastOp>())
+      size = cast.getIn();
+    auto dim = size.getDefiningOp<tensor::DimOp>();
+    return dim && dim.getSource() == tensor &&
+           dim.getConstantIndex() ==
+               cast<RankedTensorType>(tensor.getType()).getRank() - 2;
+  };
+  if (reduction.getPackedQueries())
+    return false;
+  return mask->isAlwaysValid(
+      [&](Value v) { return counts(v, reduction.getQueryOperands().front()); },
+      [&](Value v) { return counts(v, reduction.getKeyOperands().front()); });
 }
 
 bool ReductionKernel::pipelined() const {

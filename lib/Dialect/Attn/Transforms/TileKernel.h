@@ -295,6 +295,8 @@ private:
   std::optional<::attn::MaskAnalysis> mask;
   ::attn::MaskAnalysis::UniformFn maskUniform;
   Value maskValid, hullLower, hullUpper;
+  /// Masked elements are told by the interval of their row, not by the region.
+  bool rowIntervals = false;
   SmallVector<Value> queryTiles;
 
   //===--- Named rewrites
@@ -316,6 +318,9 @@ private:
     /// held in units of the dot. `scaleLog2` = unit * base; `negate`: the sign
     /// of a run-time factor, which the queries take. Null where not applied.
     Value unit, scaleLog2, negate;
+    /// What of the score region is multiplied by a uniform factor of the size
+    /// `unit` and the sign `sign`, where that is no dot.
+    Value inUnits, sign;
     /// Scores of -inf need no test.
     bool deadIsNatural = false;
     /// NaN reaches every output through the weights: the maximum may drop it.
@@ -326,6 +331,9 @@ private:
     SmallVector<bool> uniformWeight;
   } form;
   void analyseForm();
+  void analyseFactor(arith::MulFOp product);
+  Value withSign(Value x);
+  DenseMap<Value, Value> signedFactors;
 
   /// 16-bit element types of the dots' and the values' products; null: f32.
   Type narrowDots, narrowValues;
@@ -333,6 +341,7 @@ private:
   bool isGpu() const { return !target.isCpu(); }
   /// Whether key tiles are pipelined: the first one is peeled.
   bool pipelined() const;
+  bool maskIsAlwaysValid();
   SmallVector<Value> walkPipelined(Value start, Value coreStart, Value coreEnd,
                                    Value upper, bool hasHead,
                                    SmallVector<Value> state);

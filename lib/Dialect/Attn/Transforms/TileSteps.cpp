@@ -206,6 +206,28 @@ void ReductionKernel::analyseForm() {
     form.dotIsStat = true;
     return;
   }
+  analyseFactor(product);
+}
+
+/// score = factor * x, where x is no dot: the statistic is held in units of the
+/// factor all the same, which saves its product for each element.
+void ReductionKernel::analyseFactor(arith::MulFOp product) {
+  if (!isGpu() || !form.fused || !form.shortWeights)
+    return;
+  Region &score = reduction.getScoreBody();
+  const auto &varies = varying(score, 1, /*hasKey=*/true);
+  for (auto [x, factor] : {std::pair(product.getLhs(), product.getRhs()),
+                           std::pair(product.getRhs(), product.getLhs())}) {
+    if (varies.contains(factor) || !varies.contains(x))
+      continue;
+    Value scale = uniform(score, factor, 1, reduction.getCaptureOperands());
+    Value magnitude = math::AbsFOp::create(b, loc, scale);
+    form.unit = arith::MaximumFOp::create(b, loc, magnitude, f32(1e-30f));
+    form.scaleLog2 = arith::MulFOp::create(b, loc, form.unit, f32(form.base));
+    form.sign = math::CopySignOp::create(b, loc, f32(1.0f), scale);
+    form.inUnits = x;
+    return;
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -232,8 +254,31 @@ SmallVector<Value> ReductionKernel::scores(RowBlock &block, Value row,
                      reduction.getCaptureOperands(), pointOf(block, row, col));
   for (auto [argument, dot] : llvm::zip(score.getArguments(), dots))
     cloner.map(argument, dot);
+  if (form.inUnits)
+    return {withSign(cloner.get(form.inUnits))};
   return llvm::map_to_vector(getYielded(score),
                              [&](Value v) { return cloner.get(v); });
+}
+
+/// x times the sign of the factor; an odd function and a product with a uniform
+/// value pass it on to where it costs nothing for each element.
+Value ReductionKernel::withSign(Value x) {
+  Operation *op = x.getDefiningOp();
+  if (auto tanh = dyn_cast_or_null<math::TanhOp>(op))
+    return math::TanhOp::create(b, loc, withSign(tanh.getOperand()));
+  if (auto product = dyn_cast_or_null<arith::MulFOp>(op))
+    for (auto [y, factor] : {std::pair(product.getLhs(), product.getRhs()),
+                             std::pair(product.getRhs(), product.getLhs())}) {
+      if (!factor.getParentRegion()->isProperAncestor(y.getParentRegion()))
+        continue;
+      OpBuilder outer(b.getContext());
+      outer.setInsertionPointAfterValue(form.sign);
+      Value &signedFactor = signedFactors[factor];
+      if (!signedFactor)
+        signedFactor = arith::MulFOp::create(outer, loc, factor, form.sign);
+      return arith::MulFOp::create(b, loc, y, signedFactor);
+    }
+  return arith::MulFOp::create(b, loc, x, form.sign);
 }
 
 Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
@@ -243,6 +288,25 @@ Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   Region &mask = reduction.getMaskBody();
   if (mask.empty())
     return inside;
+  if (rowIntervals) {
+    auto [lower, upper] = this->mask->emitRow(b, loc, maskUniform,
+                                              add(block.rowBase, row), numKeys);
+    // As columns of the tile.
+    Type i64 = b.getI64Type();
+    Value first = arith::ExtSIOp::create(b, loc, i64, block.keyBase);
+    auto column = [&](Value key) -> Value {
+      Value least = arith::ConstantIntOp::create(b, loc, i64, 0);
+      Value most = arith::ConstantIntOp::create(b, loc, i64, keyCols());
+      key = min(max(sub(key, first), least), most);
+      return arith::TruncIOp::create(b, loc, b.getI32Type(), key);
+    };
+    Value end = min(column(upper), block.keyCount);
+    Value live = cmp(arith::CmpIPredicate::slt, col, end);
+    if (matchPattern(lower, m_Zero()))
+      return live;
+    return arith::AndIOp::create(
+        b, loc, live, cmp(arith::CmpIPredicate::sge, col, column(lower)));
+  }
   PointCloner cloner(*this, mask, 0, /*hasKey=*/true,
                      reduction.getCaptureOperands(), pointOf(block, row, col));
   return arith::AndIOp::create(b, loc, inside,
@@ -472,6 +536,9 @@ void ReductionKernel::markApproximate(ValueRange mapped) {
       cast<arith::ArithFastMathInterface>(inner)->setAttr(
           "fastmath", arith::FastMathFlagsAttr::get(b.getContext(),
                                                     arith::FastMathFlags::afn));
+    // A position, as a float, may be off by its last bit.
+    if (isa<arith::SIToFPOp>(inner))
+      inner->setAttr("tile.approximate", b.getUnitAttr());
   });
 }
 

@@ -81,6 +81,22 @@ LogicalResult SmemClearRowsOp::verify() {
   return success();
 }
 
+LogicalResult SmemMapOp::verify() {
+  SmemType tile = getTile().getType();
+  Type element = tile.getElementType();
+  if (tile.getTransposed() || tile.getBoxes() != 1 || !is16Bit(element))
+    return emitOpError("expected a 16-bit tile of one box as it is stored, but "
+                       "got ")
+           << tile;
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() != TypeRange(element))
+    return emitOpError("expected a body with one argument, ") << element;
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || yield->getOperandTypes() != TypeRange(element))
+    return emitOpError("expected a body that yields one ") << element;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//

@@ -43,6 +43,10 @@ struct RingPlan {
   SmemType tile;
   /// Multiplied as it is stored: rows that are dead for all must be zero.
   bool isValue = false;
+  /// Queries: what each element becomes once it is in shared memory, or null;
+  /// and a member's part there.
+  tile::MapOp inPlace;
+  Value part;
   Value ring, map;
 };
 
@@ -145,6 +149,7 @@ protected:
 private:
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
   Value memberRow(Location loc, Type type);
+  void cloneInPlace(RingPlan &ring);
   void clearDeadRows(RingPlan &ring, tile::LoadOp load, Value tile);
   void releaseQueries();
   Value asTile(Location loc, Value smem, Type type) {
@@ -197,10 +202,32 @@ static Operation *topOp(func::FuncOp kernel, Operation *op) {
   return op;
 }
 
+/// The map through which rows alone read a loaded tile, element by element.
+static tile::MapOp mapInPlace(tile::LoadOp load) {
+  if (!load->hasOneUse())
+    return {};
+  auto map = dyn_cast<tile::MapOp>(*load->user_begin());
+  if (!map || map->getBlock() != load->getBlock() ||
+      map.getInputs().size() != 1 || map->getNumResults() != 1 ||
+      map.getResult(0).getType() != load.getType() || map->use_empty())
+    return {};
+  Block &body = map.getBody().front();
+  bool positions =
+      !body.getArgument(0).use_empty() || !body.getArgument(1).use_empty();
+  bool toRows = llvm::all_of(map->getUses(), [&](OpOperand &use) {
+    auto rows = dyn_cast<tile::RowsOp>(use.getOwner());
+    return rows && llvm::is_contained(rows.getInputs(), use.get());
+  });
+  return toRows && !positions ? map : tile::MapOp();
+}
+
 bool Specializer::analyseLoad(tile::LoadOp load) {
   bool query = false, keyOrValue = false, value = false;
+  tile::MapOp inPlace = mapInPlace(load);
   for (OpOperand &use : load->getUses()) {
-    if (auto rows = dyn_cast<tile::RowsOp>(use.getOwner())) {
+    if (inPlace) {
+      query = true;
+    } else if (auto rows = dyn_cast<tile::RowsOp>(use.getOwner())) {
       if (!llvm::is_contained(rows.getInputs(), load.getResult()))
         return false;
       query = true;
@@ -227,6 +254,7 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
   ring.load = load;
   ring.tile = stagedType(load);
   ring.isValue = value;
+  ring.inPlace = inPlace;
   if (query) {
     if (load->getParentOp() != kernel)
       return false;
@@ -527,6 +555,7 @@ void Consumer::cloneLoad(tile::LoadOp load) {
     if (plan.members() > 1)
       tile = SmemSliceOp::create(b, loc, part, tile,
                                  memberRow(loc, b.getI32Type()), i32(0, loc));
+    ring.part = tile;
     mapping.map(load.getResult(), asTile(loc, tile, convert(load.getType())));
     return;
   }
@@ -573,7 +602,25 @@ void Consumer::finish(Operation *op) {
     releaseQueries();
 }
 
+/// A map of the queries, on the member's own rows in shared memory.
+void Consumer::cloneInPlace(RingPlan &ring) {
+  Location loc = ring.inPlace.getLoc();
+  auto map = SmemMapOp::create(b, loc, ring.part);
+  Block &from = ring.inPlace.getBody().front();
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {from.getArgument(2).getType()}, {loc});
+  mapping.map(from.getArgument(2), body->getArgument(0));
+  for (Operation &op : from.without_terminator())
+    b.clone(op, mapping);
+  YieldOp::create(b, loc, lookup(from.getTerminator()->getOperands()));
+  mapping.map(ring.inPlace.getResult(0), mapping.lookup(ring.load.getResult()));
+}
+
 void Consumer::cloneTileOp(Operation *op) {
+  for (RingPlan &ring : plan.queries)
+    if (ring.inPlace == op)
+      return cloneInPlace(ring);
   Operation *clone = b.clone(*op, mapping);
   bool narrowed = false;
   for (OpResult result : clone->getResults()) {

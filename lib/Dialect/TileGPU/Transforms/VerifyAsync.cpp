@@ -208,6 +208,8 @@ LogicalResult Verifier::walkOp(Operation &op, State &state, Operation *loop) {
     return write(store, store.getTile(), state);
   if (auto clear = dyn_cast<SmemClearRowsOp>(op))
     return write(clear, clear.getTile(), state);
+  if (auto map = dyn_cast<SmemMapOp>(op))
+    return write(map, map.getTile(), state);
   if (isa<BulkStoreOp, BulkReduceOp>(op)) {
     state.copies.push_back({sourceOf(op.getOperand(0)), &op});
     return success();

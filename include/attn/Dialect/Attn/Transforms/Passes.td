@@ -332,8 +332,11 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     Numerics: reassociates the reduction by key tiles (the monoid's
     associativity); sums in f32. exp(a - b) of a softmax is evaluated as
     exp2 of a fused multiply-add in log2 units, the row maximum is held in
-    units of the unscaled score where the score is a scaled dot. Deterministic
-    for a given schedule.
+    units of the unscaled score where the score is a scaled dot. On a GPU,
+    where all that is made of the weights is rounded to 16 bits, functions of
+    the scores are marked approximate (`afn`; positions that become floats
+    `tile.approximate`), and a uniform factor of any score is the unit of the
+    maximum. Deterministic for a given schedule.
     Fails when: a schedule is absent, a head dimension is dynamic, or the
     function holds tensor operations other than `tensor.dim`,
     `tensor.extract` and those of `attn`.

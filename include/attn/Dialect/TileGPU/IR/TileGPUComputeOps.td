@@ -123,6 +123,35 @@ def TileGPU_SmemClearRowsOp
   let hasVerifier = 1;
 }
 
+def TileGPU_SmemMapOp
+    : TileGPU_Op<"smem.map", [RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "Elementwise function on a tile, in place";
+  let description = [{
+    Every element of the tile becomes what the body makes of it. The warp or
+    warpgroup that runs it sees the new elements in all later reads, products
+    included. The body may read scalars from above.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%q: !tile_gpu.smem<64x128xbf16 swizzle 128>,
+    #     %negate: i1) {
+    tile_gpu.smem.map %q {
+    ^bb0(%x: bf16):
+      %n = arith.negf %x : bf16
+      %y = arith.select %negate, %n, %x : bf16
+      tile_gpu.yield %y : bf16
+    } : !tile_gpu.smem<64x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead, MemWrite]>:$tile);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$tile attr-dict-with-keyword $body `:` type($tile)";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//

@@ -157,7 +157,7 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
 }
 
 def TileGPU_YieldOp : TileGPU_Op<"yield", [
-    Pure, Terminator, ReturnLike, ParentOneOf<[
+    Pure, Terminator, ReturnLike, ParentOneOf<["SmemMapOp", 
       "RoleOp", "SchedulerOp", "ForeachOp", "MapOp", "ReduceOp",
       "ScanOp", "MergeStatesOp"]>]> {
   let summary = "Ends a body with its values";

@@ -1,0 +1,117 @@
+// RUN: attn-opt %s --convert-tile-gpu-to-nvvm | FileCheck %s
+
+// What maps make once for a row, and what is left for each element.
+
+!acc = !tile_gpu.frag<64x16xf32, acc>
+!tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
+
+module attributes {attn.target = "sm_90a"} {
+
+// A comparison of the column with a bound of the row, and what is made of two
+// such, becomes bits for the columns of a thread; an element tests one.
+// CHECK-LABEL: llvm.func @columns
+// CHECK: llvm.intr.ssub.sat
+// CHECK: %[[BELOW:.*]] = llvm.select
+// CHECK: llvm.intr.ssub.sat
+// CHECK: %[[FROM:.*]] = llvm.xor
+// CHECK: %[[BOTH:.*]] = llvm.and %[[BELOW]], %[[FROM]]
+// CHECK: %[[BIT:.*]] = llvm.and %[[BOTH]]
+// CHECK: %[[LIVE:.*]] = llvm.icmp "ne" %[[BIT]]
+// CHECK: llvm.select %[[LIVE]]
+// CHECK-COUNT-7: llvm.icmp "ne"
+// CHECK: llvm.return
+func.func private @columns(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %f = tile_gpu.frag.fill %one : f32 -> !acc
+    %g = tile_gpu.map ins(%f : !acc) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %end = arith.addi %r, %to : i32
+      %below = arith.cmpi slt, %c, %end : i32
+      %from = arith.cmpi sge, %c, %r : i32
+      %live = arith.andi %below, %from : i1
+      %y = arith.select %live, %x, %zero : f32
+      tile_gpu.yield %y : f32
+    } -> !acc
+    tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
+    tile_gpu.yield
+  }
+  return
+}
+
+// A distance that may be off by its last bit is converted once for each of the
+// two rows of a thread; the other columns are a constant away.
+// CHECK-LABEL: llvm.func @positions
+// CHECK-COUNT-2: llvm.sitofp
+// CHECK: llvm.fadd
+// CHECK: llvm.intr.fabs
+// CHECK-NOT: llvm.sitofp
+// CHECK: llvm.func @exact
+// CHECK-COUNT-8: llvm.sitofp
+func.func private @positions(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant 1.0 : f32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %f = tile_gpu.frag.fill %one : f32 -> !acc
+    %g = tile_gpu.map ins(%f : !acc) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %i = arith.addi %r, %to : i32
+      %d = arith.subi %i, %c : i32
+      %a = math.absi %d : i32
+      %n = arith.sitofp %a {tile.approximate} : i32 to f32
+      %y = arith.mulf %x, %n : f32
+      tile_gpu.yield %y : f32
+    } -> !acc
+    tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
+    tile_gpu.yield
+  }
+  return
+}
+func.func private @exact(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant 1.0 : f32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %f = tile_gpu.frag.fill %one : f32 -> !acc
+    %g = tile_gpu.map ins(%f : !acc) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %i = arith.addi %r, %to : i32
+      %d = arith.subi %i, %c : i32
+      %n = arith.sitofp %d : i32 to f32
+      %y = arith.mulf %x, %n : f32
+      tile_gpu.yield %y : f32
+    } -> !acc
+    tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
+    tile_gpu.yield
+  }
+  return
+}
+
+// Elements in place: 16 bytes at a time, then what the copies and products of
+// other proxies wait for.
+// CHECK-LABEL: llvm.func @in_place
+// CHECK-COUNT-4: ld.shared::cta.v4.b32
+// CHECK: st.shared::cta.v4.b32
+// CHECK: fence.proxy.async
+func.func private @in_place(%negate: i1) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %t = tile_gpu.smem.alloc : !tile
+    tile_gpu.smem.map %t {
+    ^bb0(%x: bf16):
+      %n = arith.negf %x : bf16
+      %y = arith.select %negate, %n, %x : bf16
+      tile_gpu.yield %y : bf16
+    } : !tile
+    tile_gpu.yield
+  }
+  return
+}
+}
