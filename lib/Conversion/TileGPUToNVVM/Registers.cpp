@@ -241,64 +241,69 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
   DenseMap<std::pair<int64_t, Value>, SmallVector<Value, 2>> words;
   int64_t numWords =
       shapeType ? llvm::divideCeil(FragShape(shapeType).colKeys(), 32) : 0;
-  std::function<bool(Value, int64_t)> makeWords = [&](Value truth,
-                                                      int64_t rowKey) -> bool {
-    auto key = std::pair(rowKey, truth);
-    if (words.contains(key))
-      return true;
+  std::function<bool(Value)> hasWords = [&](Value truth) {
     Operation *inner = truth.getDefiningOp();
     if (!inner || inner->getBlock() != &body)
       return false;
-    SmallVector<Value, 2> result;
-    if (isa<arith::AndIOp, arith::OrIOp>(inner)) {
-      Value x = inner->getOperand(0), y = inner->getOperand(1);
-      if (!makeWords(x, rowKey) || !makeWords(y, rowKey))
-        return false;
-      for (auto [left, right] :
-           llvm::zip(words[{rowKey, x}], words[{rowKey, y}]))
-        result.push_back(isa<arith::AndIOp>(inner) ? e.and_(left, right)
-                                                   : e.or_(left, right));
-      words[key] = result;
-      return true;
-    }
-    auto cmp = dyn_cast<arith::CmpIOp>(inner);
-    if (!cmp || cmp.getLhs() != body.getArgument(1) ||
-        dependence.lookup(cmp.getRhs()) & OnCol)
-      return false;
+    if (isa<arith::AndIOp, arith::OrIOp>(inner))
+      return hasWords(inner->getOperand(0)) && hasWords(inner->getOperand(1));
     using Predicate = arith::CmpIPredicate;
-    Predicate predicate = cmp.getPredicate();
-    bool below = predicate == Predicate::slt || predicate == Predicate::sle;
-    if (!below && predicate != Predicate::sgt && predicate != Predicate::sge)
-      return false;
-    // Columns 8 n and 8 n + 1 beyond the thread's first, for each n.
-    Value bound =
-        LLVM::SSubSat::create(e.b, e.loc, scalar(cmp.getRhs()), role.col);
-    if (predicate == Predicate::sle || predicate == Predicate::sgt)
-      bound = LLVM::SAddSat::create(e.b, e.loc, bound, e.c32(1));
-    for (int64_t w = 0; w < numWords; ++w) {
-      Value end = w ? LLVM::SSubSat::create(e.b, e.loc, bound, e.c32(128 * w))
-                          .getResult()
-                    : bound;
-      end = LLVM::SMaxOp::create(e.b, e.loc, end, e.c32(0));
-      Value all = e.icmp(LLVM::ICmpPredicate::sgt, end, e.c32(121));
-      Value count =
-          e.add(e.shl(e.lshr(end, 3), 1),
-                LLVM::SMinOp::create(e.b, e.loc, e.and_(end, 7), e.c32(2)));
-      Value word = e.add(
-          LLVM::ShlOp::create(e.b, e.loc, e.c32(1), e.and_(count, 31)), -1);
-      word = e.select(all, e.c32(-1), word);
-      result.push_back(below ? word : e.xor_(word, e.c32(-1)));
-    }
-    words[key] = result;
-    return true;
+    auto cmp = dyn_cast<arith::CmpIOp>(inner);
+    return cmp && cmp.getLhs() == body.getArgument(1) &&
+           !(dependence.lookup(cmp.getRhs()) & OnCol) &&
+           llvm::is_contained(
+               {Predicate::slt, Predicate::sle, Predicate::sgt, Predicate::sge},
+               cmp.getPredicate());
   };
+  std::function<SmallVector<Value, 2>(Value, int64_t)> wordsOf =
+      [&](Value truth, int64_t rowKey) {
+        auto key = std::pair(rowKey, truth);
+        if (auto it = words.find(key); it != words.end())
+          return it->second;
+        Operation *inner = truth.getDefiningOp();
+        SmallVector<Value, 2> result;
+        if (isa<arith::AndIOp, arith::OrIOp>(inner)) {
+          auto x = wordsOf(inner->getOperand(0), rowKey);
+          auto y = wordsOf(inner->getOperand(1), rowKey);
+          for (auto [left, right] : llvm::zip(x, y))
+            result.push_back(isa<arith::AndIOp>(inner) ? e.and_(left, right)
+                                                       : e.or_(left, right));
+          return words[key] = result;
+        }
+        // Columns 8 n and 8 n + 1 beyond the thread's first, for each n.
+        auto cmp = cast<arith::CmpIOp>(inner);
+        using Predicate = arith::CmpIPredicate;
+        Predicate predicate = cmp.getPredicate();
+        Value bound =
+            LLVM::SSubSat::create(e.b, e.loc, scalar(cmp.getRhs()), role.col);
+        if (predicate == Predicate::sle || predicate == Predicate::sgt)
+          bound = LLVM::SAddSat::create(e.b, e.loc, bound, e.c32(1));
+        for (int64_t w = 0; w < numWords; ++w) {
+          Value end = bound;
+          if (w)
+            end = LLVM::SSubSat::create(e.b, e.loc, bound, e.c32(128 * w));
+          end = LLVM::SMaxOp::create(e.b, e.loc, end, e.c32(0));
+          Value all = e.icmp(LLVM::ICmpPredicate::sgt, end, e.c32(121));
+          Value count =
+              e.add(e.shl(e.lshr(end, 3), 1),
+                    LLVM::SMinOp::create(e.b, e.loc, e.and_(end, 7), e.c32(2)));
+          Value word = e.add(
+              LLVM::ShlOp::create(e.b, e.loc, e.c32(1), e.and_(count, 31)), -1);
+          word = e.select(all, e.c32(-1), word);
+          bool isBelow =
+              predicate == Predicate::slt || predicate == Predicate::sle;
+          result.push_back(isBelow ? word : e.xor_(word, e.c32(-1)));
+        }
+        return words[key] = result;
+      };
   auto testWord = [&](Operation *inner, int64_t rowKey, int64_t colKey) {
-    if (!shapeType || inner->getNumResults() != 1 ||
-        !inner->getResult(0).getType().isInteger(1) ||
-        !makeWords(inner->getResult(0), rowKey))
+    if (!shapeType || inner->getNumResults() != 1)
       return false;
-    Value word = words[{rowKey, inner->getResult(0)}][colKey / 32];
-    set(inner->getResult(0),
+    Value truth = inner->getResult(0);
+    if (!truth.getType().isInteger(1) || !hasWords(truth))
+      return false;
+    Value word = wordsOf(truth, rowKey)[colKey / 32];
+    set(truth,
         {e.icmp(LLVM::ICmpPredicate::ne,
                 e.and_(word, int64_t(int32_t(1u << colKey % 32))), e.c32(0))});
     return true;

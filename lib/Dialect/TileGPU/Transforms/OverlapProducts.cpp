@@ -244,7 +244,8 @@ std::optional<Chain> Overlap::findChain(Block &block) {
 /// product in flight float up to the last of them, and all other arithmetic
 /// down: without this the product hides nothing. Behind the first reduction (of
 /// the maxima) it has most to hide; a product over by then, of few columns,
-/// even hides behind the last one.
+/// even hides behind the last one. Weights that nothing is reduced for hide it
+/// themselves.
 static Value behindSlots(Step &step) {
   constexpr int64_t fewColumns = 64;
   bool isShort = llvm::all_of(step.values, [](ValueProduct &product) {
@@ -254,7 +255,7 @@ static Value behindSlots(Step &step) {
   for (Operation *op = step.scoreWaits.back(); op; op = op->getNextNode())
     if (auto reduce = dyn_cast<ReduceOp>(op); reduce && (isShort || !found))
       found = reduce;
-  return found ? found.getResult(0) : Value();
+  return found ? Value(found.getResult(0)) : step.values.back().pack.getValue();
 }
 
 /// Keys are read once their scores are there.
