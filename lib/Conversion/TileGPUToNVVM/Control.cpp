@@ -194,6 +194,38 @@ Value KernelLowering::nextItem(ForeachOp op, Value item, Value iteration) {
   return join->getArgument(0);
 }
 
+/// Scalars that are the same for all items come before the loop, and so do the
+/// inverses of divisors among them: an item's bounds are on the way to its
+/// first product, with nothing to hide behind.
+LogicalResult KernelLowering::hoistScalars(ForeachOp op) {
+  Block &body = op.getBody().front();
+  auto isOutside = [&](Value value) {
+    return !op->isAncestor(value.getParentRegion()->getParentOp());
+  };
+  auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
+  for (Operation &inner : llvm::make_early_inc_range(body)) {
+    if (!isa<arith::ArithDialect, memref::MemRefDialect>(inner.getDialect()) ||
+        inner.getNumRegions() || !isMemoryEffectFree(&inner) ||
+        !llvm::all_of(inner.getResultTypes(), isScalar) ||
+        !llvm::all_of(inner.getOperands(), isOutside))
+      continue;
+    inner.moveBefore(op);
+    if (failed(lowerOp(&inner)))
+      return failure();
+  }
+  body.walk([&](Operation *inner) {
+    if (!isa<arith::DivUIOp, arith::RemUIOp>(inner))
+      return;
+    Value divisor = inner->getOperand(1);
+    if (!divisor.getType().isInteger(32) || !isOutside(divisor))
+      return;
+    Value y = scalar(divisor);
+    if (!e.constantOf(y) && !inverses.contains(y))
+      inverses[y] = inverseOf(y);
+  });
+  return success();
+}
+
 LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   auto scheduler = op.getSchedule().getDefiningOp<SchedulerOp>();
   if (!scheduler)
@@ -224,6 +256,8 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   SmallVector<Type> types;
   for (Value value : initial)
     types.push_back(value.getType());
+  if (failed(hoistScalars(op)))
+    return failure();
   Block *header = e.newBlock(types);
   e.branch(header, initial);
   Block *start = e.newBlock(), *exit = e.newBlock();

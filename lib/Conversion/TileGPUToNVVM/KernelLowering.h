@@ -198,6 +198,11 @@ private:
   LogicalResult lowerGlobalWrite(Operation *op, Value value, Value destination,
                                  ValueRange indices, Value rows,
                                  bool transposed, bool reduce);
+  Value inverseOf(Value y);
+  std::pair<Value, Value> divideUnsigned(Value x, Value y);
+  /// Inverses of divisors that a loop over work items does not change.
+  llvm::DenseMap<Value, Value> inverses;
+  LogicalResult hoistScalars(tg::ForeachOp op);
   Value elementPointer(Value memref, ValueRange indices);
 
   // Registers.cpp: elementwise and reductions.

@@ -44,6 +44,34 @@ static LLVM::FCmpPredicate convert(arith::CmpFPredicate predicate) {
   return LLVM::FCmpPredicate(uint64_t(predicate));
 }
 
+/// Division of unsigned 32 bits, as in LLVM's AMDGPU back end: an estimate of
+/// 2^32 / y from the reciprocal in f32 and one Newton step; then two
+/// corrections of the quotient. The first part leaves a loop over work items,
+/// where the assembler's division would stay whole.
+Value KernelLowering::inverseOf(Value y) {
+  Value divisor = LLVM::UIToFPOp::create(e.b, e.loc, e.f32, y);
+  Value reciprocal = e.call("llvm.nvvm.rcp.approx.ftz.f", e.f32, {divisor});
+  // The float below 2^32, so that the estimate is never too large.
+  Value scaled = e.fmul(reciprocal, e.cf(4294966784.0f));
+  Value inverse = LLVM::FPToUIOp::create(e.b, e.loc, e.i32, scaled);
+  Value error = e.mul(e.sub(e.c32(0), y), inverse);
+  return e.add(inverse, e.call("llvm.nvvm.mulhi.ui", e.i32, {inverse, error}));
+}
+
+/// x / y and the remainder.
+std::pair<Value, Value> KernelLowering::divideUnsigned(Value x, Value y) {
+  Value known = inverses.lookup(y);
+  Value quotient =
+      e.call("llvm.nvvm.mulhi.ui", e.i32, {x, known ? known : inverseOf(y)});
+  Value rest = e.sub(x, e.mul(quotient, y));
+  for (int round = 0; round < 2; ++round) {
+    Value more = e.icmp(LLVM::ICmpPredicate::uge, rest, y);
+    quotient = e.select(more, e.add(quotient, 1), quotient);
+    rest = e.select(more, e.sub(rest, y), rest);
+  }
+  return {quotient, rest};
+}
+
 LogicalResult KernelLowering::lowerScalar(Operation *op) {
   OpBuilder &b = e.b;
   Location loc = e.loc;
@@ -78,8 +106,12 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
     x.push_back(scalar(operand));
   Type type = scalarType(op->getResult(0).getType());
   auto floats = LLVM::FastmathFlagsAttr::get(b.getContext(), flagsOf(op));
+  auto isDividedHere = [&](Value rhs) {
+    return type == e.i32 && !e.constantOf(rhs);
+  };
   auto unsignedDiv = [&](Value lhs, Value rhs) -> Value {
-    return LLVM::UDivOp::create(b, loc, lhs, rhs);
+    return isDividedHere(rhs) ? divideUnsigned(lhs, rhs).first
+                              : e.udiv(lhs, rhs);
   };
   auto signedDiv = [&](Value lhs, Value rhs) -> Value {
     auto cx = e.constantOf(lhs), cy = e.constantOf(rhs);
@@ -117,7 +149,8 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
             return LLVM::SRemOp::create(b, loc, x[0], x[1]);
           })
           .Case([&](arith::RemUIOp) -> Value {
-            return LLVM::URemOp::create(b, loc, x[0], x[1]);
+            return isDividedHere(x[1]) ? divideUnsigned(x[0], x[1]).second
+                                       : e.urem(x[0], x[1]);
           })
           .Case([&](arith::CeilDivSIOp) {
             return roundedDiv(x[0], x[1], /*up=*/true);

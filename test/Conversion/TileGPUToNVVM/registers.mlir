@@ -60,3 +60,53 @@ func.func private @rows(%out: memref<?x32xbf16, strided<[?, 1]>>)
   return
 }
 }
+
+// -----
+
+// What does not change between items comes before them, with the inverses of
+// divisors; an item's own division is a product and two corrections.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @items
+// CHECK: llvm.uitofp
+// CHECK: llvm.nvvm.rcp.approx.ftz.f
+// CHECK: llvm.nvvm.mulhi.ui
+// CHECK: %[[INVERSE:.*]] = llvm.add
+// CHECK: llvm.br
+// CHECK-NOT: llvm.uitofp
+// CHECK: llvm.call_intrinsic "llvm.nvvm.mulhi.ui"(%{{.*}}, %[[INVERSE]])
+// CHECK-COUNT-2: llvm.icmp "uge"
+// CHECK-NOT: llvm.udiv
+func.func private @items(%out: memref<?xf32>, %tickets: memref<1xi32>, %n: i32)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %schedule = tile_gpu.scheduler dynamic in_order
+      tickets(%tickets : memref<1xi32>) tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    tile_gpu.yield %c0, %c1 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) registers(24) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %schedule lead {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) registers(240) {
+  ^bb0(%wg: i32):
+    tile_gpu.foreach %schedule {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      %m = arith.addi %n, %c1 : i32
+      %q = arith.divui %tile, %m : i32
+      %f = arith.sitofp %q : i32 to f32
+      %v = tile_gpu.frag.fill %f : f32 -> !tile_gpu.vec<64xf32, row>
+      tile_gpu.global.store %v, %out[%c0] : !tile_gpu.vec<64xf32, row>, memref<?xf32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}

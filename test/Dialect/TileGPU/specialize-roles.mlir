@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-specialize-roles=stages=2 --canonicalize --cse | FileCheck %s
 
-// Queries through a ring of two slots, as keys and values;
+// Queries, keys and values through rings of two slots;
 // one counter numbers the steps of all loops on both sides.
 
 !in = memref<?x?x64xf16, strided<[?, ?, 1]>>
@@ -130,6 +130,55 @@ func.func private @some(%Q: !in, %K: !in, %O: !in, %n: index, %block: index) att
     scf.yield %init : !tile.tile<64x64xf32>
   }
   tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
+  return
+}
+
+// Bounds in terms of a block's rows: each member's last loop ends at its own,
+// and the steps that it leaves out are waited for and given back.
+// CHECK-LABEL: func.func private @ends
+// CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
+// CHECK: tile_gpu.role "compute"
+// CHECK: %[[MY:.*]] = arith.muli %{{.*}}, %c64_i32 : i32
+// CHECK: %[[MINE:.*]] = arith.index_cast %[[MY]]
+// CHECK: %[[FIRST:.*]] = arith.addi %{{.*}}, %[[MINE]] : index
+// CHECK: %[[LAST:.*]] = arith.addi %[[FIRST]], %c63
+// CHECK: %[[OWN:.*]] = arith.minsi %[[LAST]], %{{.*}} : index
+// CHECK: %[[END:.*]] = arith.addi %[[OWN]], %c1
+// CHECK: %[[STOP:.*]] = arith.minsi %[[END]], %{{.*}} : index
+// CHECK: %[[LIVE:.*]] = arith.cmpi slt, %[[MINE]], %{{.*}} : index
+// CHECK: %[[UPPER:.*]] = arith.select %[[LIVE]], %[[STOP]], %c0
+// CHECK: %[[R:.*]]:2 = scf.for %{{.*}} = %c0 to %[[UPPER]]
+// CHECK: scf.for %[[I:.*]] = %[[R]]#0 to
+// CHECK-NEXT: tile_gpu.ring.wait %[[K]][%[[I]]]
+// CHECK-NEXT: tile_gpu.ring.release %[[K]][%[[I]]]
+// CHECK: tile.store
+func.func private @ends(%Q: !in, %K: !in, %O: !in, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %zero = arith.constant 0.0 : f32
+  %row = arith.muli %block, %c128 : index
+  %rows = memref.dim %Q, %c1 : !in
+  %left = arith.subi %rows, %row : index
+  %live = arith.minsi %left, %c128 : index
+  %end = arith.addi %row, %live : index
+  %bottom = arith.subi %end, %c1 : index
+  %first, %last = tile.row_range %row to %bottom
+  %next = arith.addi %last, %c1 : index
+  %init = tile.fill %zero : f32 -> !tile.tile<128x64xf32>
+  %q = tile.load %Q[%c0, %row, %c0] : !in -> !tile.tile<128x64xf16>
+  %o = scf.for %j = %c0 to %next step %c64 iter_args(%acc = %init) -> (!tile.tile<128x64xf32>) {
+    %k = tile.load %K[%c0, %j, %c0] : !in -> !tile.tile<64x64xf16>
+    %sum = tile.rows 64 ins(%q : !tile.tile<128x64xf16>) outs(%acc : !tile.tile<128x64xf32>) extent(%live) {
+    ^bb0(%r0: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+      %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+      tile.yield %s : !tile.tile<64x64xf32>
+    } -> !tile.tile<128x64xf32>
+    scf.yield %sum : !tile.tile<128x64xf32>
+  }
+  tile.store %o, %O[%c0, %row, %c0] : !tile.tile<128x64xf32>, !in
   return
 }
 

@@ -566,8 +566,17 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     maskUniform = [this, &region](Value value) {
       return uniform(region, value, 0, reduction.getCaptureOperands());
     };
-    Value lastRow = sub(add(row0, liveRows), index(1));
-    auto bounds = mask->emitBounds(b, loc, maskUniform, row0, lastRow, numKeys);
+    Value firstRow = row0, lastRow = sub(add(row0, liveRows), index(1));
+    if (pipelined() && schedule.getLoop() == LoopShape::peeled &&
+        schedule.getBlockQ() > schedule.getBlockK()) {
+      // A warpgroup of the block may be done some tiles before the others.
+      auto range = tile::RowRangeOp::create(
+          b, loc, b.getIndexType(), b.getIndexType(), firstRow, lastRow);
+      firstRow = range.getFirst();
+      lastRow = range.getLast();
+    }
+    auto bounds =
+        mask->emitBounds(b, loc, maskUniform, firstRow, lastRow, numKeys);
     maskValid = bounds.valid;
     lower = bounds.lower;
     upper = min(upper, bounds.upper);

@@ -61,6 +61,8 @@ struct KernelPlan {
   /// The conditional at the top that holds all steps; null if there is none.
   /// Its other region has nothing to do with the queries.
   scf::IfOp branch;
+  /// Every loop that has steps has one in each iteration.
+  bool stepsAreCounted = false;
   /// The first load of keys, where it comes once an item, after the queries'.
   Operation *firstKeys = nullptr;
 
@@ -88,6 +90,11 @@ protected:
   virtual void finish(Operation *) {}
   /// In the region of an item without steps.
   virtual void skipSteps() {}
+  /// Where a loop ends for this role, and what follows if that is early.
+  virtual Value upperBound(scf::ForOp op) {
+    return mapping.lookup(op.getUpperBound());
+  }
+  virtual void finishLoop(scf::ForOp op, scf::ForOp loop) {}
   /// Null for values that this role does not carry.
   virtual Type convert(Type type) = 0;
 
@@ -144,6 +151,8 @@ protected:
   void finishStep() override;
   void finish(Operation *op) override;
   void skipSteps() override { releaseQueries(); }
+  Value upperBound(scf::ForOp op) override;
+  void finishLoop(scf::ForOp op, scf::ForOp loop) override;
   Type convert(Type type) override;
 
 private:
@@ -152,11 +161,18 @@ private:
   void cloneInPlace(RingPlan &ring);
   void clearDeadRows(RingPlan &ring, tile::LoadOp load, Value tile);
   void releaseQueries();
+  Value forOwnRows(Value value);
+  Value tripCount(Location loc, Value lower, Value upper, Value step);
   Value asTile(Location loc, Value smem, Type type) {
     return UnrealizedConversionCastOp::create(b, loc, type, smem).getResult(0);
   }
 
   Value member;
+  /// Values of the kernel's body, computed for the member's rows alone.
+  DenseMap<Value, Value> ownRows;
+  /// The number of the step behind the block's, where that may differ from
+  /// `steps`, which counts the member's own.
+  Value allSteps;
 };
 
 struct Specializer {
@@ -278,6 +294,18 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
          known.load.getSource() == load.getSource();
 }
 
+/// The step of a loop that has one in each iteration, or null.
+static tile::RowsOp onlyStep(scf::ForOp loop) {
+  tile::RowsOp found;
+  for (Operation &op : *loop.getBody())
+    if (auto rows = dyn_cast<tile::RowsOp>(op)) {
+      if (found)
+        return {};
+      found = rows;
+    }
+  return found;
+}
+
 bool Specializer::analyse() {
   const ::attn::MmaShape &unit = target.mmaShapes.back();
   bool able = target.hasTensorCopy && unit.asynchronous;
@@ -327,6 +355,13 @@ bool Specializer::analyse() {
       if (llvm::any_of(op.getRegions(), hasSteps) || isa<tile::RowsOp>(op))
         plan.lastUse = &op;
   }
+  plan.stepsAreCounted = llvm::all_of(steps, [&](tile::RowsOp rows) {
+    Operation *parent = rows->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      if (onlyStep(loop))
+        parent = loop->getParentOp();
+    return parent == kernel || parent == plan.branch;
+  });
   Operation *once = plan.branch ? plan.branch : kernel.getOperation();
   tile::LoadOp first = plan.steps.front().load;
   if (first->getParentOp() == once &&
@@ -363,6 +398,9 @@ void RoleBuilder::cloneBlock(Block &block) {
       cloneFor(loop);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
       cloneIf(branch);
+    } else if (auto range = dyn_cast<tile::RowRangeOp>(op)) {
+      mapping.map(range.getFirst(), mapping.lookup(range.getFirstRow()));
+      mapping.map(range.getLast(), mapping.lookup(range.getLastRow()));
     } else if (op.getDialect() && isa<tile::TileDialect>(op.getDialect())) {
       cloneTileOp(&op);
     } else {
@@ -379,8 +417,7 @@ void RoleBuilder::cloneFor(scf::ForOp op) {
       initial.push_back(mapping.lookup(value));
   auto loop =
       scf::ForOp::create(b, op.getLoc(), mapping.lookup(op.getLowerBound()),
-                         mapping.lookup(op.getUpperBound()),
-                         mapping.lookup(op.getStep()), initial);
+                         upperBound(op), mapping.lookup(op.getStep()), initial);
   mapping.map(op.getInductionVar(), loop.getInductionVar());
   steps = loop.getRegionIterArg(0);
   unsigned next = 1;
@@ -402,6 +439,7 @@ void RoleBuilder::cloneFor(scf::ForOp op) {
   for (Value result : op.getResults())
     if (convert(result.getType()))
       mapping.map(result, loop.getResult(next++));
+  finishLoop(op, loop);
 }
 
 void RoleBuilder::cloneIf(scf::IfOp op) {
@@ -588,6 +626,97 @@ void Consumer::finishStep() {
   for (RingPlan &ring : plan.steps)
     RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, steps,
                           ValueRange());
+}
+
+/// `value` as it is for the member's rows; null where it is the same for all.
+Value Consumer::forOwnRows(Value value) {
+  if (auto it = ownRows.find(value); it != ownRows.end())
+    return it->second;
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getNumRegions() || !isPure(def))
+    return {};
+  Location loc = def->getLoc();
+  if (auto range = dyn_cast<tile::RowRangeOp>(def)) {
+    Value first =
+        arith::AddIOp::create(b, loc, mapping.lookup(range.getFirstRow()),
+                              memberRow(loc, b.getIndexType()));
+    Value last = arith::AddIOp::create(
+        b, loc, first, arith::ConstantIndexOp::create(b, loc, plan.rows - 1));
+    ownRows[range.getFirst()] = first;
+    ownRows[range.getLast()] = arith::MinSIOp::create(
+        b, loc, last, mapping.lookup(range.getLastRow()));
+    return ownRows[value];
+  }
+  IRMapping own;
+  bool differs = false;
+  for (Value operand : def->getOperands()) {
+    Value narrow = forOwnRows(operand);
+    differs |= bool(narrow);
+    own.map(operand, narrow ? narrow : mapping.lookup(operand));
+  }
+  if (!differs) {
+    ownRows[value] = {};
+    return {};
+  }
+  Operation *clone = b.clone(*def, own);
+  for (auto [from, to] : llvm::zip(def->getResults(), clone->getResults()))
+    ownRows[from] = to;
+  return ownRows[value];
+}
+
+/// A member without live rows has no steps but the first, and the last loop
+/// ends where the member's own rows see no further key: with a causal mask the
+/// warpgroups end one after the other.
+Value Consumer::upperBound(scf::ForOp op) {
+  Value whole = mapping.lookup(op.getUpperBound());
+  auto rows = onlyStep(op);
+  if (!plan.stepsAreCounted || !rows)
+    return whole;
+  Location loc = op.getLoc();
+  if (!allSteps)
+    allSteps = steps;
+  Value lower = mapping.lookup(op.getLowerBound());
+  allSteps = arith::AddIOp::create(
+      b, loc, allSteps,
+      tripCount(loc, lower, whole, mapping.lookup(op.getStep())));
+  Value end = whole;
+  if (op == plan.lastUse)
+    if (Value own = forOwnRows(op.getUpperBound()))
+      end = arith::MinSIOp::create(b, loc, own, whole);
+  if (rows.getExtent() && plan.members() > 1) {
+    Value isLive = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                         memberRow(loc, b.getIndexType()),
+                                         mapping.lookup(rows.getExtent()));
+    end = arith::SelectOp::create(b, loc, isLive, end, lower);
+  }
+  return end;
+}
+
+Value Consumer::tripCount(Location loc, Value lower, Value upper, Value step) {
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value length = arith::SubIOp::create(b, loc, upper, lower);
+  length = arith::MaxSIOp::create(b, loc, length, zero);
+  return arith::IndexCastOp::create(
+      b, loc, b.getI32Type(), arith::CeilDivUIOp::create(b, loc, length, step));
+}
+
+/// The steps that the member leaves out: the others need their tiles, and every
+/// slot counts the arrivals of all.
+void Consumer::finishLoop(scf::ForOp op, scf::ForOp loop) {
+  if (op != plan.lastUse || !allSteps)
+    return;
+  Location loc = op.getLoc();
+  auto rest = scf::ForOp::create(b, loc, steps, allSteps, i32(1, loc));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(rest.getBody());
+    for (RingPlan &ring : plan.steps)
+      RingWaitOp::create(b, loc, ring.tile, ring.ring, rest.getInductionVar());
+    for (RingPlan &ring : plan.steps)
+      RingReleaseOp::create(b, loc, ring.ring, rest.getInductionVar(),
+                            ValueRange());
+  }
+  steps = allSteps;
 }
 
 /// The next item's queries may come while this one is finalized.

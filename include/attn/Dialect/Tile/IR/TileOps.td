@@ -211,6 +211,31 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_RowRangeOp : Tile_Op<"row_range", [Pure]> {
+  let summary = "The rows that bounds of key tiles speak of";
+  let description = [{
+    The rows of a block, as they are. What is computed from the results holds
+    for any narrower range as well: the end of the keys that some row of the
+    range sees is then the end for fewer rows. Part of a block that works alone
+    (a warpgroup) may so take the end for its own rows.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%row0: index, %row1: index, %keys: index) -> index {
+    %first, %last = tile.row_range %row0 to %row1
+    #   %one = arith.constant 1 : index
+    #   %next = arith.addi %last, %one : index
+    %end = arith.minsi %next, %keys : index
+    #   return %end : index
+    # }
+    ```
+  }];
+  let arguments = (ins Index:$firstRow, Index:$lastRow);
+  let results = (outs Index:$first, Index:$last);
+  let assemblyFormat = "$firstRow `to` $lastRow attr-dict";
+}
+
 def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {
   let summary = "Exclusive scan along the columns of each row";
   let description = [{

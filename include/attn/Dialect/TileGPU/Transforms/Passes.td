@@ -129,7 +129,9 @@ def TileSpecializeRolesPass
     the work items of one dynamic schedule. The producer keeps control flow,
     scalars and the loads of queries, keys and values, which become copies into
     rings; the other role has a warpgroup for each row block and keeps the
-    rest, as tile operations on that row block. Queries, keys and values get
+    rest, as tile operations on that row block. A warpgroup ends the last loop
+    where its own rows see no further key (`tile.row_range`), and one without
+    live rows stays out of all loops; it still gives back every slot. Queries, keys and values get
     as many slots as the shared memory holds beside the results. Rows of values
     that lie beyond a load's bounds are cleared. The plan's launch gets tensor maps and a
     counter of drawn items. Other kernels stay as they are:
