@@ -404,13 +404,19 @@ Status Session::benchOnDevice() {
   auto times = timeOnDevice(*device);
   if (!times)
     return times.takeFailure();
-  double flops = options.attention
-                     ? countWork(*options.attention, *kernel, inputs).flops
-                     : 0;
+  Work work;
+  if (options.attention) {
+    const char *text = attnKernelExplain(kernel->get());
+    work = countWork(*options.attention, *kernel, inputs,
+                     findNumber(text, "block_q = "),
+                     findNumber(text, "block_k = "));
+  }
   auto print = [&](const char *name, double ms, int runs) {
     std::printf("bench: %s %.4g ms, %d launches", name, ms, runs);
-    if (flops > 0)
-      std::printf(", %.4g TFLOP/s", flops / ms * 1e-9);
+    if (work.flops > 0)
+      std::printf(", %.4g TFLOP/s", work.flops / ms * 1e-9);
+    if (work.touchedFlops > work.flops)
+      std::printf(" (%.4g of touched tiles)", work.touchedFlops / ms * 1e-9);
     std::printf(", %.4g GB/s\n",
                 (countBytes(inputs) + countBytes(outputs)) / ms * 1e-6);
   };

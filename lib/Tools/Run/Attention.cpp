@@ -438,30 +438,53 @@ attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
 // Work
 //===----------------------------------------------------------------------===//
 
-/// Pairs within the causal bound and the window, for one head.
+/// The first and the last key within the causal bound and the window of a row.
+static std::pair<int64_t, int64_t>
+keysOfRow(const AttentionSpec &spec, int64_t i, int64_t sq, int64_t sk) {
+  int64_t now = i + (spec.causal == "top_left" ? 0 : sk - sq);
+  int64_t low = 0, high = sk - 1;
+  if (spec.causal != "none")
+    high = std::min(high, now);
+  if (spec.window && spec.window->first >= 0)
+    low = std::max(low, now - spec.window->first);
+  if (spec.window && spec.window->second >= 0)
+    high = std::min(high, now + spec.window->second);
+  return {low, high};
+}
+
+/// Live pairs of one head.
 static double countPairs(const AttentionSpec &spec, int64_t sq, int64_t sk) {
-  bool bounded = spec.causal != "none" || spec.window;
-  if (!bounded)
+  if (spec.causal == "none" && !spec.window)
     return double(sq) * double(sk);
-  int64_t shift = spec.causal == "top_left" ? 0 : sk - sq;
   double pairs = 0;
   for (int64_t i = 0; i < sq; ++i) {
-    int64_t now = i + shift, low = 0, high = sk - 1;
-    if (spec.causal != "none")
-      high = std::min(high, now);
-    if (spec.window && spec.window->first >= 0)
-      low = std::max(low, now - spec.window->first);
-    if (spec.window && spec.window->second >= 0)
-      high = std::min(high, now + spec.window->second);
+    auto [low, high] = keysOfRow(spec, i, sq, sk);
     pairs += double(std::max<int64_t>(0, high - low + 1));
   }
   return pairs;
 }
 
+/// Pairs of one head in tiles that hold a live one.
+static double countTouched(const AttentionSpec &spec, int64_t sq, int64_t sk,
+                           int64_t blockQ, int64_t blockK) {
+  double tiles = 0;
+  for (int64_t i = 0; i < sq; i += blockQ) {
+    // Both ends rise with the row.
+    int64_t low = keysOfRow(spec, i, sq, sk).first;
+    int64_t last = std::min(i + blockQ, sq) - 1;
+    int64_t high = keysOfRow(spec, last, sq, sk).second;
+    if (low <= high)
+      tiles += double(high / blockK - low / blockK + 1);
+  }
+  return tiles * double(blockQ) * double(blockK);
+}
+
 Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
-                          const std::vector<HostTensor> &tensors) {
+                          const std::vector<HostTensor> &tensors,
+                          int64_t blockQ, int64_t blockK) {
   Inputs inputs(kernel, tensors);
   Work work;
+  double touched = 0;
   std::vector<int32_t> lengths = inputs.integers("kv_lengths"),
                        cuQ = inputs.integers("cu_seqlens_q"),
                        cuK = inputs.integers("cu_seqlens_k");
@@ -473,9 +496,12 @@ Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
     if (!lengths.empty())
       sk = lengths[i];
     work.livePairs += double(spec.hq) * countPairs(spec, sq, sk);
+    if (blockQ > 0 && blockK > 0)
+      touched += double(spec.hq) * countTouched(spec, sq, sk, blockQ, blockK);
   }
   bool hasValues = inputs.find("v") != nullptr;
-  work.flops =
-      work.livePairs * 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
+  double perPair = 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
+  work.flops = work.livePairs * perPair;
+  work.touchedFlops = touched * perPair;
   return work;
 }

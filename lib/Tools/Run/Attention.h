@@ -59,12 +59,14 @@ checkAttention(const AttentionSpec &spec, const Kernel &kernel,
                const std::vector<HostTensor> &outputs,
                const Progress &progress);
 
-/// Work of one run.
+/// Work of one run; that of whole tiles of `blockQ` rows and `blockK` keys that
+/// hold a live pair, where these are given.
 struct Work {
-  double livePairs = 0, allPairs = 0, flops = 0;
+  double livePairs = 0, allPairs = 0, flops = 0, touchedFlops = 0;
 };
 Work countWork(const AttentionSpec &spec, const Kernel &kernel,
-               const std::vector<HostTensor> &inputs);
+               const std::vector<HostTensor> &inputs, int64_t blockQ = 0,
+               int64_t blockK = 0);
 
 } // namespace attn::run
 

@@ -7,10 +7,17 @@
 // CHECK-SAME:    %[[Q:.*]]: memref<?x?x64xbf16, {{[^%]*}}%{{.*}}: memref<?x?x64xbf16, {{[^%]*}}%{{.*}}: memref<?x?x64xbf16, {{[^%]*}}%[[CU:.*]]: memref<?xi32, {{[^%]*}}%{{.*}}: memref<?xi32
 // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : index
-// CHECK:         %[[NEXT:.*]] = arith.addi %[[BATCH:.*]], %[[ONE]]
+// A tile finds its sequence by the bits of its number.
+// CHECK:         %[[SEQUENCE:.*]] = scf.for
+// CHECK:           %[[PROBE:.*]] = memref.load %[[CU]]
+// CHECK:           arith.maxsi %[[PROBE]]
+// CHECK:           arith.divui
+// CHECK:           scf.yield
+// CHECK:         %[[BATCH:.*]] = arith.index_cast %[[SEQUENCE]]
+// CHECK:         %[[ROW:.*]] = memref.load %[[CU]][%[[BATCH]]]
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[BATCH]], %[[ONE]]
 // CHECK:         %[[TOTAL:.*]] = memref.dim %[[Q]], %[[ONE]]
-// CHECK:         memref.load %[[CU]][%[[BATCH]]]
-// CHECK:         %[[FIRST:.*]] = arith.index_cast
+// CHECK:         %[[FIRST:.*]] = arith.index_cast %[[ROW]]
 // CHECK:         %[[LOW:.*]] = arith.maxsi %[[FIRST]], %[[ZERO]]
 // CHECK:         %[[START:.*]] = arith.minsi %[[LOW]], %[[TOTAL]]
 // CHECK:         memref.load %[[CU]][%[[NEXT]]]

@@ -303,8 +303,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     batches = arith::SubIOp::create(b, loc, entries, one);
   }
   if (packed && !target.isCpu()) {
-    // The host cannot read offsets in a GPU's memory, and no sequence has more
-    // rows than all together: blocks beyond the end of theirs do nothing.
+    // The host cannot read offsets in a GPU's memory: blocks find the sequence
+    // of theirs, which has at most one tile too many.
     rows = dim(query, 1);
   } else if (packed) {
     Value offsets = mapping.lookup(op.getPackedQueries());
@@ -337,8 +337,15 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (failed(
           makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs)))
     return failure();
-  Value numTiles = arith::CeilDivUIOp::create(b, loc, rows,
-                                              index(schedule.getBlockQ(), loc));
+  Value blockQ = index(schedule.getBlockQ(), loc), numTiles;
+  if (packed && !target.isCpu()) {
+    Value whole = arith::DivUIOp::create(b, loc, rows, blockQ);
+    numTiles = arith::AddIOp::create(b, loc, whole, batches);
+    // Without sequences there are no blocks.
+    batches = arith::MinSIOp::create(b, loc, batches, index(1, loc));
+  } else {
+    numTiles = arith::CeilDivUIOp::create(b, loc, rows, blockQ);
+  }
   Kernel kernel = startKernel(op, op->getOperands(), outputs, numTiles);
   ReductionKernel builder(op, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))

@@ -105,10 +105,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   if (target.headsAbreast > 1) {
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.
-    Value batches =
-        packed ? max(sub(dim(arg(reduction.getPackedQueries()), 0), index(1)),
-                     index(1))
-               : dim(query, 0);
+    Value batches = packed ? index(1) : dim(query, 0);
     Value abreast = index(target.headsAbreast), section, first;
     if (!packed) {
       // As many as leave their keys and values there; at least those of one
@@ -127,9 +124,13 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     std::tie(rest, tileIndex) = split2(rest, numTiles);
   }
   std::tie(batch, head) = split2(rest, numHeads);
+  Value found;
+  if (packed && isGpu())
+    std::tie(batch, found) = findSequence(tileIndex);
   // Masks are mostly causal: the last rows have the most keys, so they start
   // first and the short tiles fill the end.
-  if (!reduction.getMaskBody().empty())
+  bool lastFirst = !reduction.getMaskBody().empty();
+  if (lastFirst && !found)
     tileIndex = sub(sub(numTiles, index(1)), tileIndex);
   batchI32 = toI32(batch);
   headI32 = toI32(head);
@@ -156,10 +157,52 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   if (Value lengths = reduction.getKeyLengths())
     numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
 
+  if (found) {
+    tileIndex = found;
+    Value tiles =
+        arith::CeilDivUIOp::create(b, loc, sq, index(schedule.getBlockQ()));
+    if (lastFirst)
+      tileIndex = select(cmp(arith::CmpIPredicate::slt, found, tiles),
+                         sub(sub(tiles, index(1)), found), found);
+  }
   row0 = mul(tileIndex, index(schedule.getBlockQ()));
   liveRows = min(index(schedule.getBlockQ()), sub(sq, row0));
   if (packed) // A short sequence has no rows in the last tiles of the grid.
     liveRows = max(liveRows, index(0));
+}
+
+/// The sequence of packed tensors that tile t of a grid belongs to, and the
+/// number of the tile in it. The tiles of sequence i, which starts at row c,
+/// are those from c / block_q + i on: enough for any length, at most one too
+/// many, and nothing needs to be summed up to find them.
+std::pair<Value, Value> ReductionKernel::findSequence(Value tileIndex) {
+  Value offsets = arg(reduction.getPackedQueries());
+  Value t = toI32(tileIndex), zero = i32(0), one = i32(1);
+  Value count = max(sub(toI32(dim(offsets, 0)), one), one);
+  auto start = [&](Value i) {
+    Value row = memref::LoadOp::create(b, loc, offsets, ValueRange(toIndex(i)));
+    return add(arith::DivUIOp::create(b, loc, max(row, zero),
+                                      i32(schedule.getBlockQ())),
+               i);
+  };
+  // The last one that starts at t or before, bit by bit.
+  Value bits = sub(i32(32), math::CountLeadingZerosOp::create(b, loc, count));
+  auto loop = scf::ForOp::create(b, loc, index(0), toIndex(bits), index(1),
+                                 ValueRange(zero));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value least = loop.getRegionIterArgs().front();
+    Value shift = sub(sub(bits, one), toI32(loop.getInductionVar()));
+    Value probe = add(least, arith::ShLIOp::create(b, loc, one, shift));
+    Value inside = cmp(arith::CmpIPredicate::slt, probe, count);
+    Value at = start(min(probe, sub(count, one)));
+    Value reached = arith::AndIOp::create(
+        b, loc, inside, cmp(arith::CmpIPredicate::sle, at, t));
+    scf::YieldOp::create(b, loc, select(reached, probe, least));
+  }
+  Value sequence = loop.getResult(0);
+  return {toIndex(sequence), toIndex(max(sub(t, start(sequence)), zero))};
 }
 
 void ReductionKernel::loadQueries() {

@@ -206,6 +206,7 @@ private:
   void locateBlock(Value numTiles, Value block);
   /// Bytes of one key and its values.
   int64_t keyRowBytes();
+  std::pair<Value, Value> findSequence(Value tileIndex);
   void loadQueries();
   SmallVector<Value> initialState();
   SmallVector<Value> walkKeys(SmallVector<Value> state);
