@@ -42,6 +42,21 @@ func.func @f(%O: !out, %n: index, %row: i32) attributes {tile.plan} {
   return
 }
 
+// Rows that end within a chunk of 16 bytes: copies would write beyond them.
+// CHECK-LABEL: func.func private @odd_columns
+// CHECK-NOT: tile_gpu.bulk.store
+func.func private @odd_columns(%O: memref<?x25xbf16>, %row: i32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : bf16
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %o = tile_gpu.frag.fill %zero : bf16 -> !tile_gpu.frag<64x64xbf16, acc>
+    tile_gpu.global.store %o, %O[%row, %c0] rows(%row) : !tile_gpu.frag<64x64xbf16, acc>, memref<?x25xbf16>
+    tile_gpu.yield
+  }
+  return
+}
+
 // Accumulators of 32 bits, and no room beside the ring.
 // CHECK-LABEL: func.func private @left_alone
 // CHECK-NOT: tile_gpu.bulk.store

@@ -56,6 +56,14 @@ private:
 };
 } // namespace
 
+/// Tensor copies write whole words of 4 bytes at the end of a row, so an odd
+/// number of columns would reach into the next one's place.
+static bool endsWholeChunk(MemRefType memory) {
+  constexpr int64_t chunk = 8;
+  return !memory.isDynamicDim(memory.getRank() - 1) &&
+         memory.getShape().back() % chunk == 0;
+}
+
 bool Stager::isEligible(GlobalStoreOp store) {
   auto frag = dyn_cast<FragType>(store.getValue().getType());
   auto memory = cast<MemRefType>(store.getDestination().getType());
@@ -65,7 +73,8 @@ bool Stager::isEligible(GlobalStoreOp store) {
          frag.getElementType() == memory.getElementType() &&
          frag.getElementType().getIntOrFloatBitWidth() == 16 &&
          frag.getCols() % panelCols == 0 && memory.getRank() <= 5 &&
-         memory.getRank() >= 2 && !store.getTransposed() && store.getRows() &&
+         memory.getRank() >= 2 && endsWholeChunk(memory) &&
+         !store.getTransposed() && store.getRows() &&
          store->getParentOfType<RoleOp>();
 }
 
