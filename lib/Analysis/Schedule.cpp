@@ -67,6 +67,9 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
       // The scores of each pair, and which of them are live.
       budget.shared +=
           sizes.blockQ * blockK * 4 * int64_t(problem.depths.size() + 1);
+    // Which keys have a live element, exchanged between the warps.
+    if (!unit.asynchronous && !problem.wholeTiles)
+      budget.shared += roundUp(members * blockK * 4, 1024);
     budget.sharedLimit = target.sharedMemoryBytes - TargetInfo::barrierBytes;
     return budget;
   }

@@ -77,6 +77,9 @@ public:
 
   LogicalResult cloneBlock(Block &block);
 
+  /// Tiles may have been passed over since all warps met outside a loop.
+  bool passesOver = false;
+
   /// The number of steps so far, which numbers the uses of all rings.
   Value steps;
 

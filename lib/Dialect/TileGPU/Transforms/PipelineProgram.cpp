@@ -143,6 +143,12 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
   Value step = bound(op.getStep());
 
   std::optional<Ahead> own = analyseLoop(op);
+  // Where tiles were passed over, the last reads of a slot may be from any step
+  // before.
+  if (own && passesOver)
+    syncWarps(loc);
+  if (own)
+    passesOver = false;
   if (own) {
     Value some =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, lower, upper);
@@ -217,6 +223,8 @@ LogicalResult PipelineProgram::cloneIf(scf::IfOp op) {
       failed(fill(op.getElseRegion(), branch.getElseRegion())))
     return failure();
   ahead = outer;
+  passesOver |=
+      branch.thenYield().getOperand(0) != branch.elseYield().getOperand(0);
   steps = branch.getResult(0);
   for (auto [result, lowered] :
        llvm::zip(op.getResults(), branch.getResults().drop_front()))
