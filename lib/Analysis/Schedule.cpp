@@ -121,7 +121,7 @@ static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
 static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
                                      const TargetInfo &target) {
   const int64_t minKeys = target.mmaShapes.front().k;
-  ScheduleSizes sizes = {128, 32, 64};
+  ScheduleSizes sizes = {128, 32, 128};
   bool many = problem.numQueries < 0 || problem.numQueries > sizes.blockQ / 2;
   if (many && problem.narrowDots && problem.narrowValues)
     for (; sizes.blockK >= 2 * minKeys; sizes.blockK -= minKeys) {
