@@ -68,7 +68,11 @@ LogicalResult PipelineProgram::cloneBlock(Block &block) {
       result = cloneFor(loop);
     else if (auto branch = dyn_cast<scf::IfOp>(op))
       result = cloneIf(branch);
-    else if (isa_and_nonnull<tile::TileDialect>(op.getDialect()))
+    else if (auto range = dyn_cast<tile::RowRangeOp>(op)) {
+      // Warps load tiles together, for all rows of the block.
+      mapping.map(range.getFirst(), mapping.lookup(range.getFirstRow()));
+      mapping.map(range.getLast(), mapping.lookup(range.getLastRow()));
+    } else if (isa_and_nonnull<tile::TileDialect>(op.getDialect()))
       result = cloneTileOp(&op);
     else
       b.clone(op, mapping);
