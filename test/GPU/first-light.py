@@ -13,7 +13,8 @@ that hangs or faults takes nothing with it:
     hand      the kernel written by hand (causal, d = 128) against float64
     speed     its times beside cuDNN's, burst and sustained
     compiled  attn.attention against float64
-    compare   its times beside cuDNN's
+    compare   its times beside cuDNN's, burst and sustained
+    flex      the same beside cuDNN and FlexAttention, which takes minutes
     graph     capture into a graph, runs from threads
 
 A row ends in "ok" or "WRONG"; the last line counts them. Needs torch.
@@ -33,7 +34,7 @@ for folder in ("python", "../python"):
     if os.path.isdir(os.path.join(path, "attn")):
         sys.path.insert(0, os.path.abspath(path))
 
-STEPS = ("info", "hand", "speed", "compiled", "compare", "graph")
+STEPS = ("info", "hand", "speed", "compiled", "compare", "flex", "graph")
 counts = {"ok": 0, "WRONG": 0}
 
 
@@ -170,20 +171,45 @@ def cudnn(q, k, v, causal):
     return run
 
 
-def race(name, ours, theirs, work):
-    row = []
-    for label, run in (("ours", ours), ("cuDNN", theirs)):
-        if run is None:
-            row.append((math.nan, math.nan))
-            continue
-        ms = burst(run)
-        row.append((work / ms * 1e-9, work / sustained(run, ms) * 1e-9))
-    (ob, os_), (tb, ts) = row
-    print(
-        "%-44s burst %5.0f / %5.0f = %.3f   sustained %5.0f / %5.0f = %.3f"
-        % (name, ob, tb, ob / tb, os_, ts, os_ / ts),
-        flush=True,
-    )
+def race(name, runs, work):
+    """A row: TFLOP/s of each, from idle and sustained, and ours over cuDNN's."""
+    cells, ratios = [], []
+    for measure in ("burst", "sustained"):
+        rates = {}
+        for label, run in runs.items():
+            if run is None:
+                continue
+            ms = burst(run)
+            if measure == "sustained":
+                ms = sustained(run, ms)
+            rates[label] = work / ms * 1e-9
+        best = max((rate for label, rate in rates.items() if label != "ours"), default=math.nan)
+        cells.append(measure + " " + "  ".join("%s %.0f" % cell for cell in rates.items()))
+        cells[-1] += "  of the best %.3f" % (rates["ours"] / best)
+    print("%-28s %s" % (name, "   ".join(cells)), flush=True)
+
+
+def try_flex(q, k, v, causal):
+    import torch
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    try:
+        mask = None
+        if causal:
+            mask = create_block_mask(
+                lambda b, h, i, j: i >= j, None, None, q.shape[2], k.shape[2], device=q.device
+            )
+        compiled = torch.compile(flex_attention, dynamic=False)
+        gqa = q.shape[1] != k.shape[1]
+
+        def run():
+            return compiled(q, k, v, block_mask=mask, enable_gqa=gqa)
+
+        run()
+        return run
+    except Exception as error:  # its own limits are not ours to mend
+        print("FlexAttention: %s" % str(error).strip().split("\n")[0][:200])
+        return None
 
 
 def try_cudnn(q, k, v, causal):
@@ -286,8 +312,8 @@ def step_speed(path):
         lse = torch.empty((b, hq, s), device="cuda")
         scale = 1 / math.sqrt(128)
         race("hand causal %dx%d hq%d hk%d d128" % (b, s, hq, hk),
-             lambda: kernel(q, k, v, scale, out=(out, lse)),
-             try_cudnn(q, k, v, True), flops(q, k, v, True))
+             {"ours": lambda: kernel(q, k, v, scale, out=(out, lse)),
+              "cuDNN": try_cudnn(q, k, v, True)}, flops(q, k, v, True))
 
 
 def step_compiled(path):
@@ -336,30 +362,47 @@ def step_compiled(path):
                % (most, norm, lse_error, "" if same else " REPEATS DIFFER"))
 
 
-def step_compare(path):
+def step_compare(path, flex=False):
     import torch
     import attn
 
     torch.manual_seed(0)
-    for d in (128, 64, 256):
-        for causal in (False, True):
-            for b, s in [(1, 16384), (4, 4096), (16, 1024)]:
-                h = 2048 // d
-                q, k, v = (draw((b, h, s, d)) for _ in range(3))
-                out = torch.empty_like(q)
-                name = "d%d %s %dx%d" % (d, "causal" if causal else "full", b, s)
-                option = "bottom_right" if causal else None
+    torch._dynamo.config.cache_size_limit = 256
+    shapes = [(1, 16384), (4, 4096), (16, 1024)]
+    rows = [(b, 2048 // max(d, dv), 2048 // max(d, dv), s, d, dv, causal)
+            for d, dv in ((128, 128), (64, 64), (256, 256), (192, 128))
+            for causal in (False, True) for b, s in shapes]
+    rows = [(b, 16, 16, s, d, dv, c) if d == 192 else (b, h, hk, s, d, dv, c)
+            for b, h, hk, s, d, dv, c in rows]
+    rows.append((4, 32, 8, 4096, 128, 128, True))
+    for b, h, hk, s, d, dv, causal in rows:
+        q = draw((b, h, s, d))
+        k, v = draw((b, hk, s, d)), draw((b, hk, s, dv))
+        out = torch.empty((b, h, s, dv), dtype=q.dtype, device=q.device)
+        name = "d%s %s %dx%d" % (d if d == dv else "%d/%d" % (d, dv),
+                                 "causal" if causal else "full", b, s)
+        if h != hk:
+            name += " heads %d/%d" % (h, hk)
+        option = "bottom_right" if causal else None
 
-                def run():
-                    attn.attention(q, k, v, out=out, causal=option)
+        def run():
+            attn.attention(q, k, v, out=out, causal=option)
 
-                try:
-                    run()
-                    torch.cuda.synchronize()
-                except (ValueError, NotImplementedError) as error:
-                    report(name, False, str(error).split("\n")[0][:300])
-                    continue
-                race(name, run, try_cudnn(q, k, v, causal), flops(q, k, v, causal))
+        try:
+            run()
+            torch.cuda.synchronize()
+        except (ValueError, NotImplementedError) as error:
+            report(name, False, str(error).split("\n")[0][:300])
+            continue
+        runs = {"ours": run, "cuDNN": try_cudnn(q, k, v, causal)}
+        if flex:
+            runs["Flex"] = try_flex(q, k, v, causal)
+            torch._dynamo.reset()
+        race(name, runs, flops(q, k, v, causal))
+
+
+def step_flex(path):
+    step_compare(path, flex=True)
 
 
 def step_graph(path):
@@ -415,7 +458,7 @@ def step_graph(path):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("steps", nargs="*", default=list(STEPS))
+    parser.add_argument("steps", nargs="*", default=[s for s in STEPS if s != "flex"])
     parser.add_argument("--kernel")
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--here", action="store_true", help="run in this process")
