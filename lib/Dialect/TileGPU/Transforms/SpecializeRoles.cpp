@@ -61,7 +61,7 @@ struct KernelPlan {
   /// The conditional at the top that holds all steps; null if there is none.
   /// Its other region has nothing to do with the queries.
   scf::IfOp branch;
-  /// Every loop that has steps has one in each iteration.
+  /// Every loop that has steps has one in each iteration; they are two at most.
   bool stepsAreCounted = false;
   /// The first load of keys, where it comes once an item, after the queries'.
   Operation *firstKeys = nullptr;
@@ -355,13 +355,19 @@ bool Specializer::analyse() {
       if (llvm::any_of(op.getRegions(), hasSteps) || isa<tile::RowsOp>(op))
         plan.lastUse = &op;
   }
+  // Counting the steps of a third loop (of a window's far side) takes more
+  // scalars than the warpgroups have registers.
+  int numLoops = 0;
   plan.stepsAreCounted = llvm::all_of(steps, [&](tile::RowsOp rows) {
     Operation *parent = rows->getParentOp();
     if (auto loop = dyn_cast<scf::ForOp>(parent))
-      if (onlyStep(loop))
+      if (onlyStep(loop)) {
+        ++numLoops;
         parent = loop->getParentOp();
+      }
     return parent == kernel || parent == plan.branch;
   });
+  plan.stepsAreCounted &= numLoops <= 2;
   Operation *once = plan.branch ? plan.branch : kernel.getOperation();
   tile::LoadOp first = plan.steps.front().load;
   if (first->getParentOp() == once &&
