@@ -1,5 +1,4 @@
-//===- PipelineCopies.h - Kernels of warps that load for themselves -*- C++
-//-*-===//
+//===- PipelineCopies.h - Kernels of warps that load for themselves ------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,0 +1,432 @@
+//===- RolePrograms.cpp - What a producer and its consumers run -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Both roles walk the kernel's body. The producer keeps the loads that go
+// through rings, as copies; a consumer keeps what is computed, on its own rows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SpecializeRoles.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+tile::RowsOp tile_gpu::onlyStep(scf::ForOp loop) {
+  tile::RowsOp found;
+  for (Operation &op : *loop.getBody())
+    if (auto rows = dyn_cast<tile::RowsOp>(op)) {
+      if (found)
+        return {};
+      found = rows;
+    }
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+void RoleBuilder::cloneBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      cloneLoad(load);
+    } else if (auto rows = dyn_cast<tile::RowsOp>(op)) {
+      cloneRows(rows);
+      // Every use of a step's tiles is in its rows.
+      finishStep();
+      steps =
+          arith::AddIOp::create(b, rows.getLoc(), steps, i32(1, rows.getLoc()));
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      cloneFor(loop);
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      cloneIf(branch);
+    } else if (auto range = dyn_cast<tile::RowRangeOp>(op)) {
+      mapping.map(range.getFirst(), mapping.lookup(range.getFirstRow()));
+      mapping.map(range.getLast(), mapping.lookup(range.getLastRow()));
+    } else if (op.getDialect() && isa<tile::TileDialect>(op.getDialect())) {
+      cloneTileOp(&op);
+    } else {
+      b.clone(op, mapping);
+    }
+    finish(&op);
+  }
+}
+
+void RoleBuilder::cloneFor(scf::ForOp op) {
+  SmallVector<Value> initial = {steps};
+  for (Value value : op.getInitArgs())
+    if (convert(value.getType()))
+      initial.push_back(mapping.lookup(value));
+  auto loop =
+      scf::ForOp::create(b, op.getLoc(), mapping.lookup(op.getLowerBound()),
+                         upperBound(op), mapping.lookup(op.getStep()), initial);
+  mapping.map(op.getInductionVar(), loop.getInductionVar());
+  steps = loop.getRegionIterArg(0);
+  unsigned next = 1;
+  for (Value argument : op.getRegionIterArgs())
+    if (convert(argument.getType()))
+      mapping.map(argument, loop.getRegionIterArg(next++));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    cloneBlock(*op.getBody());
+    SmallVector<Value> yielded = {steps};
+    for (Value value : op.getYieldedValues())
+      if (convert(value.getType()))
+        yielded.push_back(mapping.lookup(value));
+    scf::YieldOp::create(b, op.getLoc(), yielded);
+  }
+  steps = loop.getResult(0);
+  next = 1;
+  for (Value result : op.getResults())
+    if (convert(result.getType()))
+      mapping.map(result, loop.getResult(next++));
+  finishLoop(op, loop);
+}
+
+void RoleBuilder::cloneIf(scf::IfOp op) {
+  SmallVector<Type> types = {steps.getType()};
+  for (Type type : op.getResultTypes())
+    if (Type converted = convert(type))
+      types.push_back(converted);
+  auto branch = scf::IfOp::create(b, op.getLoc(), types,
+                                  mapping.lookup(op.getCondition()),
+                                  /*withElseRegion=*/true);
+  Value before = steps;
+  auto fill = [&](Region &from, Region &to) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&to.front());
+    steps = before;
+    SmallVector<Value> yielded;
+    if (op == plan.branch && &from == &op.getElseRegion())
+      skipSteps();
+    if (!from.empty()) {
+      cloneBlock(from.front());
+      for (Value value : from.front().getTerminator()->getOperands())
+        if (convert(value.getType()))
+          yielded.push_back(mapping.lookup(value));
+    }
+    yielded.insert(yielded.begin(), steps);
+    scf::YieldOp::create(b, op.getLoc(), yielded);
+  };
+  fill(op.getThenRegion(), branch.getThenRegion());
+  fill(op.getElseRegion(), branch.getElseRegion());
+  steps = branch.getResult(0);
+  unsigned next = 1;
+  for (Value result : op.getResults())
+    if (convert(result.getType()))
+      mapping.map(result, branch.getResult(next++));
+}
+
+//===----------------------------------------------------------------------===//
+// The producer
+//===----------------------------------------------------------------------===//
+
+void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter) {
+  Location loc = load.getLoc();
+  Value tile =
+      RingAcquireOp::create(b, loc, ring.tile, ring.ring, counter).getResult(0);
+  auto indices =
+      llvm::map_to_vector(load.getIndices(), [&](Value v) { return toI32(v); });
+  RingLoadOp::create(b, loc, ring.map, indices, tile, /*box=*/Value(),
+                     /*from=*/Value(),
+                     /*rows=*/Value(), /*evict_first=*/false);
+}
+
+void Producer::cloneLoad(tile::LoadOp load) {
+  for (RolesRing &ring : plan.queries) {
+    if (ring.load != load)
+      continue;
+    // A slot for queries is free once the item before is done with its own;
+    // one for keys is free earlier, and should not wait for that.
+    if (plan.firstKeys) {
+      waiting.push_back(&ring);
+      return;
+    }
+    return copy(ring, load, items);
+  }
+  auto it = plan.place.find(load);
+  if (it == plan.place.end())
+    return;
+  copy(plan.steps[it->second], load, steps);
+  if (load == plan.firstKeys)
+    copyWaiting();
+}
+
+void Producer::copyWaiting() {
+  for (RolesRing *ring : waiting)
+    copy(*ring, ring->load, items);
+}
+
+//===----------------------------------------------------------------------===//
+// The consumers
+//===----------------------------------------------------------------------===//
+
+Type Consumer::convert(Type type) {
+  auto tile = dyn_cast<tile::TileType>(type);
+  if (!tile || tile.getRows() != plan.blockQ)
+    return type;
+  return tile::TileType::get(type.getContext(), plan.rows, tile.getCols(),
+                             tile.getElementType());
+}
+
+Value Consumer::memberRow(Location loc, Type type) {
+  Value row = arith::MulIOp::create(b, loc, member, i32(plan.rows, loc));
+  return type.isIndex() ? arith::IndexCastOp::create(b, loc, type, row) : row;
+}
+
+/// Rows of a member's tile start at its own row of the block's tile.
+void Consumer::adjustRow(Operation *op, MutableOperandRange indices,
+                         bool vector) {
+  OpOperand &row = indices[indices.size() - (vector ? 1 : 2)];
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op);
+  Location loc = op->getLoc();
+  row.set(arith::AddIOp::create(b, loc, row.get(),
+                                memberRow(loc, b.getIndexType())));
+}
+
+/// A value row that no query may see must not reach one, not even times 0.
+/// Tensor copies fill with zeros beyond the tensor only.
+void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
+  if (!ring.isValue || !load.getUpper())
+    return;
+  Location loc = load.getLoc();
+  Value first = mapping.lookup(load.getIndices().drop_back().back());
+  Value from =
+      arith::SubIOp::create(b, loc, mapping.lookup(load.getUpper()), first);
+  Value rows = arith::ConstantIndexOp::create(b, loc, ring.tile.getRows());
+  Value dead =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, from, rows);
+  Value before;
+  if (!matchPattern(load.getLower(), m_Zero())) {
+    before =
+        arith::SubIOp::create(b, loc, mapping.lookup(load.getLower()), first);
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+    Value some =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, before, zero);
+    dead = arith::OrIOp::create(b, loc, dead, some);
+  }
+  auto branch = scf::IfOp::create(b, loc, dead, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  // Beyond 32 bits all rows are live, or all are dead.
+  auto narrow = [&](Value value) -> Value {
+    Value limit = arith::ConstantIndexOp::create(b, loc, 1 << 20);
+    Value least = arith::ConstantIndexOp::create(b, loc, -1);
+    value = arith::MinSIOp::create(b, loc, value, limit);
+    value = arith::MaxSIOp::create(b, loc, value, least);
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
+  };
+  SmemClearRowsOp::create(b, loc, tile, narrow(from),
+                          before ? narrow(before) : Value(), /*live=*/Value());
+}
+
+void Consumer::cloneLoad(tile::LoadOp load) {
+  Location loc = load.getLoc();
+  for (RolesRing &ring : plan.queries) {
+    if (ring.load != load)
+      continue;
+    Value tile =
+        RingWaitOp::create(b, loc, ring.tile, ring.ring, items).getResult(0);
+    auto part = SmemType::get(b.getContext(), plan.rows, ring.tile.getCols(),
+                              ring.tile.getElementType(), 128, 1,
+                              /*pitch=*/plan.blockQ, false);
+    if (plan.members() > 1)
+      tile = SmemSliceOp::create(b, loc, part, tile,
+                                 memberRow(loc, b.getI32Type()), i32(0, loc));
+    ring.part = tile;
+    mapping.map(load.getResult(), asTile(loc, tile, convert(load.getType())));
+    return;
+  }
+  auto it = plan.place.find(load);
+  if (it == plan.place.end())
+    return cloneTileOp(load);
+  RolesRing &ring = plan.steps[it->second];
+  Value tile =
+      RingWaitOp::create(b, loc, ring.tile, ring.ring, steps).getResult(0);
+  clearDeadRows(ring, load, tile);
+  mapping.map(load.getResult(), asTile(loc, tile, load.getType()));
+}
+
+void Consumer::cloneRows(tile::RowsOp rows) {
+  Block &body = rows.getBody().front();
+  mapping.map(body.getArgument(0), memberRow(rows.getLoc(), b.getIndexType()));
+  SmallVector<Value> operands(rows.getInputs());
+  llvm::append_range(operands, rows.getOuts());
+  for (auto [argument, operand] :
+       llvm::zip(body.getArguments().drop_front(), operands))
+    mapping.map(argument, mapping.lookup(operand));
+  for (Operation &op : body.without_terminator())
+    b.clone(op, mapping);
+  for (auto [result, value] :
+       llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
+    mapping.map(result, mapping.lookup(value));
+}
+
+void Consumer::finishStep() {
+  for (RolesRing &ring : plan.steps)
+    RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, steps,
+                          ValueRange());
+}
+
+/// `value` as it is for the member's rows; null where it is the same for all.
+Value Consumer::forOwnRows(Value value) {
+  if (auto it = ownRows.find(value); it != ownRows.end())
+    return it->second;
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getNumRegions() || !isPure(def))
+    return {};
+  Location loc = def->getLoc();
+  if (auto range = dyn_cast<tile::RowRangeOp>(def)) {
+    Value first =
+        arith::AddIOp::create(b, loc, mapping.lookup(range.getFirstRow()),
+                              memberRow(loc, b.getIndexType()));
+    Value last = arith::AddIOp::create(
+        b, loc, first, arith::ConstantIndexOp::create(b, loc, plan.rows - 1));
+    ownRows[range.getFirst()] = first;
+    ownRows[range.getLast()] = arith::MinSIOp::create(
+        b, loc, last, mapping.lookup(range.getLastRow()));
+    return ownRows[value];
+  }
+  IRMapping own;
+  bool differs = false;
+  for (Value operand : def->getOperands()) {
+    Value narrow = forOwnRows(operand);
+    differs |= bool(narrow);
+    own.map(operand, narrow ? narrow : mapping.lookup(operand));
+  }
+  if (!differs) {
+    ownRows[value] = {};
+    return {};
+  }
+  Operation *clone = b.clone(*def, own);
+  for (auto [from, to] : llvm::zip(def->getResults(), clone->getResults()))
+    ownRows[from] = to;
+  return ownRows[value];
+}
+
+/// A member without live rows has no steps but the first, and the last loop
+/// ends where the member's own rows see no further key: with a causal mask the
+/// warpgroups end one after the other.
+Value Consumer::upperBound(scf::ForOp op) {
+  Value whole = mapping.lookup(op.getUpperBound());
+  auto rows = onlyStep(op);
+  if (!plan.stepsAreCounted || !rows)
+    return whole;
+  Location loc = op.getLoc();
+  if (!allSteps)
+    allSteps = steps;
+  Value lower = mapping.lookup(op.getLowerBound());
+  allSteps = arith::AddIOp::create(
+      b, loc, allSteps,
+      tripCount(loc, lower, whole, mapping.lookup(op.getStep())));
+  Value end = whole;
+  if (op == plan.lastUse)
+    if (Value own = forOwnRows(op.getUpperBound()))
+      end = arith::MinSIOp::create(b, loc, own, whole);
+  if (rows.getExtent() && plan.members() > 1) {
+    Value isLive = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                         memberRow(loc, b.getIndexType()),
+                                         mapping.lookup(rows.getExtent()));
+    end = arith::SelectOp::create(b, loc, isLive, end, lower);
+  }
+  return end;
+}
+
+Value Consumer::tripCount(Location loc, Value lower, Value upper, Value step) {
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value length = arith::SubIOp::create(b, loc, upper, lower);
+  length = arith::MaxSIOp::create(b, loc, length, zero);
+  return arith::IndexCastOp::create(
+      b, loc, b.getI32Type(), arith::CeilDivUIOp::create(b, loc, length, step));
+}
+
+/// The steps that the member leaves out: the others need their tiles, and every
+/// slot counts the arrivals of all.
+void Consumer::finishLoop(scf::ForOp op, scf::ForOp loop) {
+  if (op != plan.lastUse || !allSteps)
+    return;
+  Location loc = op.getLoc();
+  auto rest = scf::ForOp::create(b, loc, steps, allSteps, i32(1, loc));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(rest.getBody());
+    for (RolesRing &ring : plan.steps)
+      RingWaitOp::create(b, loc, ring.tile, ring.ring, rest.getInductionVar());
+    for (RolesRing &ring : plan.steps)
+      RingReleaseOp::create(b, loc, ring.ring, rest.getInductionVar(),
+                            ValueRange());
+  }
+  steps = allSteps;
+}
+
+/// The next item's queries may come while this one is finalized.
+void Consumer::releaseQueries() {
+  for (RolesRing &ring : plan.queries)
+    RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, items,
+                          ValueRange());
+}
+
+void Consumer::finish(Operation *op) {
+  if (op == plan.lastUse)
+    releaseQueries();
+}
+
+/// A map of the queries, on the member's own rows in shared memory.
+void Consumer::cloneInPlace(RolesRing &ring) {
+  Location loc = ring.inPlace.getLoc();
+  auto map = SmemMapOp::create(b, loc, ring.part);
+  Block &from = ring.inPlace.getBody().front();
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {from.getArgument(2).getType()}, {loc});
+  mapping.map(from.getArgument(2), body->getArgument(0));
+  for (Operation &op : from.without_terminator())
+    b.clone(op, mapping);
+  YieldOp::create(b, loc, lookup(from.getTerminator()->getOperands()));
+  mapping.map(ring.inPlace.getResult(0), mapping.lookup(ring.load.getResult()));
+}
+
+void Consumer::cloneTileOp(Operation *op) {
+  for (RolesRing &ring : plan.queries)
+    if (ring.inPlace == op)
+      return cloneInPlace(ring);
+  Operation *clone = b.clone(*op, mapping);
+  bool narrowed = false;
+  for (OpResult result : clone->getResults()) {
+    Type type = convert(result.getType());
+    narrowed |= type != result.getType();
+    result.setType(type);
+  }
+  if (auto store = dyn_cast<tile::StoreOp>(clone)) {
+    auto before = cast<tile::StoreOp>(op).getValue().getType();
+    if (before != store.getValue().getType())
+      adjustRow(clone, store.getIndicesMutable(), store.getVector());
+  }
+  if (!narrowed)
+    return;
+  if (auto load = dyn_cast<tile::LoadOp>(clone))
+    adjustRow(clone, load.getIndicesMutable(), load.getVector());
+  if (auto map = dyn_cast<tile::MapOp>(clone)) {
+    // Positions stay those within the block's tile.
+    Block &body = map.getBody().front();
+    Value row = body.getArgument(0);
+    if (row.use_empty())
+      return;
+    Value first;
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(clone);
+      first = memberRow(op->getLoc(), b.getI32Type());
+      b.setInsertionPointToStart(&body);
+      auto shifted = arith::AddIOp::create(b, op->getLoc(), row, first);
+      row.replaceAllUsesExcept(shifted, shifted);
+    }
+  }
+}

@@ -1,0 +1,168 @@
+//===- SpecializeRoles.h - The programs of producer and consumers -*- C++ -*-=//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// tile-specialize-roles: what is known of a kernel (SpecializeRoles.cpp) and
+// the programs of its roles (RolePrograms.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_SPECIALIZEROLES_H
+#define ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_SPECIALIZEROLES_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::tile_gpu {
+
+/// A ring that one load (query tiles) or the loads at one place of every step
+/// (keys, values) go through.
+struct RolesRing {
+  tile::LoadOp load;
+  SmemType tile;
+  /// Multiplied as it is stored: rows that are dead for all must be zero.
+  bool isValue = false;
+  /// Queries: what each element becomes once it is in shared memory, or null;
+  /// and a member's part there.
+  tile::MapOp inPlace;
+  Value part;
+  Value ring, map;
+};
+
+/// What the pass has found out about a kernel.
+struct RolesPlan {
+  int64_t rows = 0, blockQ = 0;
+  SmallVector<RolesRing> queries, steps;
+  /// The place of each key or value load within its step.
+  DenseMap<Operation *, unsigned> place;
+  /// The last operation that reads the queries, at the top or in `branch`.
+  Operation *lastUse = nullptr;
+  /// The conditional at the top that holds all steps; null if there is none.
+  /// Its other region has nothing to do with the queries.
+  scf::IfOp branch;
+  /// Every loop that has steps has one in each iteration; they are two at most.
+  bool stepsAreCounted = false;
+  /// The first load of keys, where it comes once an item, after the queries'.
+  Operation *firstKeys = nullptr;
+
+  int64_t members() const { return blockQ / rows; }
+};
+
+/// Builds one role's program from the kernel's body.
+class RoleBuilder {
+public:
+  RoleBuilder(RolesPlan &plan, OpBuilder &b, IRMapping mapping)
+      : plan(plan), b(b), mapping(std::move(mapping)) {}
+  virtual ~RoleBuilder() = default;
+
+  /// Counters of work items (queries) and of steps (keys and values).
+  Value items, steps;
+
+  void cloneBlock(Block &block);
+
+protected:
+  virtual void cloneLoad(tile::LoadOp load) = 0;
+  virtual void cloneRows(tile::RowsOp) = 0;
+  virtual void cloneTileOp(Operation *op) = 0;
+  virtual void finishStep() {}
+  /// After each operation.
+  virtual void finish(Operation *) {}
+  /// In the region of an item without steps.
+  virtual void skipSteps() {}
+  /// Where a loop ends for this role, and what follows if that is early.
+  virtual Value upperBound(scf::ForOp op) {
+    return mapping.lookup(op.getUpperBound());
+  }
+  virtual void finishLoop(scf::ForOp op, scf::ForOp loop) {}
+  /// Null for values that this role does not carry.
+  virtual Type convert(Type type) = 0;
+
+  void cloneFor(scf::ForOp op);
+  void cloneIf(scf::IfOp op);
+  Value i32(int64_t value, Location loc) {
+    return arith::ConstantIntOp::create(b, loc, value, 32);
+  }
+  Value toI32(Value value) {
+    Value mapped = mapping.lookup(value);
+    return b.createOrFold<arith::IndexCastOp>(value.getLoc(), b.getI32Type(),
+                                              mapped);
+  }
+  SmallVector<Value> lookup(ValueRange values) {
+    return llvm::map_to_vector(values,
+                               [&](Value v) { return mapping.lookup(v); });
+  }
+
+  RolesPlan &plan;
+  OpBuilder &b;
+  IRMapping mapping;
+};
+
+class Producer : public RoleBuilder {
+public:
+  using RoleBuilder::RoleBuilder;
+
+protected:
+  void cloneLoad(tile::LoadOp load) override;
+  void cloneRows(tile::RowsOp) override {}
+  void cloneTileOp(Operation *) override {}
+  Type convert(Type type) override {
+    return isa<tile::TileType>(type) ? Type() : type;
+  }
+
+private:
+  void copy(RolesRing &ring, tile::LoadOp load, Value counter);
+  void copyWaiting();
+  void skipSteps() override { copyWaiting(); }
+
+  /// Queries that come after the first keys.
+  SmallVector<RolesRing *> waiting;
+};
+
+class Consumer : public RoleBuilder {
+public:
+  Consumer(RolesPlan &plan, OpBuilder &b, IRMapping mapping, Value member)
+      : RoleBuilder(plan, b, std::move(mapping)), member(member) {}
+
+protected:
+  void cloneLoad(tile::LoadOp load) override;
+  void cloneRows(tile::RowsOp rows) override;
+  void cloneTileOp(Operation *op) override;
+  void finishStep() override;
+  void finish(Operation *op) override;
+  void skipSteps() override { releaseQueries(); }
+  Value upperBound(scf::ForOp op) override;
+  void finishLoop(scf::ForOp op, scf::ForOp loop) override;
+  Type convert(Type type) override;
+
+private:
+  void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
+  Value memberRow(Location loc, Type type);
+  void cloneInPlace(RolesRing &ring);
+  void clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile);
+  void releaseQueries();
+  Value forOwnRows(Value value);
+  Value tripCount(Location loc, Value lower, Value upper, Value step);
+  Value asTile(Location loc, Value smem, Type type) {
+    return UnrealizedConversionCastOp::create(b, loc, type, smem).getResult(0);
+  }
+
+  Value member;
+  /// Values of the kernel's body, computed for the member's rows alone.
+  DenseMap<Value, Value> ownRows;
+  /// The number of the step behind the block's, where that may differ from
+  /// `steps`, which counts the member's own.
+  Value allSteps;
+};
+
+/// The step of a loop that has one in each iteration, or null.
+tile::RowsOp onlyStep(scf::ForOp loop);
+
+} // namespace mlir::tile_gpu
+
+#endif // ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_SPECIALIZEROLES_H
