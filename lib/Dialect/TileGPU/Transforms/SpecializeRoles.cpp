@@ -211,7 +211,8 @@ bool Specializer::analyse() {
       }
     return parent == kernel || parent == plan.branch;
   });
-  plan.stepsAreCounted &= numLoops <= 2;
+  // What a member leaves out is made up for behind the last loop.
+  plan.stepsAreCounted &= numLoops <= 2 && isa<scf::ForOp>(plan.lastUse);
   Operation *once = plan.branch ? plan.branch : kernel.getOperation();
   tile::LoadOp first = plan.steps.front().load;
   if (first->getParentOp() == once &&
