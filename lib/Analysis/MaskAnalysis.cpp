@@ -31,12 +31,15 @@ static unsigned widthOf(Type type) {
 MaskAnalysis::MaskAnalysis(Region &mask) : region(mask) {
   rowArgument = mask.getArgument(2);
   keyArgument = mask.getArgument(3);
-  varying.insert(rowArgument);
-  varying.insert(keyArgument);
+  onRow.insert(rowArgument);
+  onKey.insert(keyArgument);
   for (Operation &op : mask.front())
-    if (llvm::any_of(op.getOperands(),
-                     [&](Value v) { return varying.contains(v); }))
-      varying.insert(op.result_begin(), op.result_end());
+    for (auto *values : {&onRow, &onKey})
+      if (llvm::any_of(op.getOperands(),
+                       [&](Value v) { return values->contains(v); }))
+        values->insert(op.result_begin(), op.result_end());
+  varying = onRow;
+  varying.insert(onKey.begin(), onKey.end());
   root = boolean(mask.front().getTerminator()->getOperand(0), false);
   classify();
 }
@@ -64,9 +67,10 @@ MaskAnalysis::Form MaskAnalysis::termForm(Term term) {
   return form;
 }
 
-MaskAnalysis::Form MaskAnalysis::unknownForm(Type type) {
+MaskAnalysis::Form MaskAnalysis::unknownForm(Value value) {
   Term term{Term::Unknown};
-  unsigned width = widthOf(type);
+  unsigned width = widthOf(value.getType());
+  term.value = sampled(value);
   // Values of 64 bits have no bounds that evaluation could hold.
   term.unbounded = width > 32;
   int64_t bound = int64_t(1) << (std::min(width, 32u) - 1);
@@ -191,13 +195,13 @@ MaskAnalysis::Form MaskAnalysis::buildForm(Value value) {
         llvm::any_of(result.terms, [](auto &term) {
           return std::abs(term.first) >= largestFactor;
         }))
-      return unknownForm(value.getType());
+      return unknownForm(value);
     requireInRange(addForm(result), width);
     return result;
   };
   auto scaled = [&](Form f, int64_t factor) -> Form {
     if (!scale(f, factor))
-      return unknownForm(value.getType());
+      return unknownForm(value);
     return wrapping(f);
   };
   auto binaryTerm = [&](Term::Kind kind, Form lhs, Form rhs) {
@@ -223,11 +227,11 @@ MaskAnalysis::Form MaskAnalysis::buildForm(Value value) {
   auto isBit = [](Value v) { return v.getType().isInteger(1); };
 
   if (width == 1 || !op)
-    return unknownForm(value.getType());
+    return unknownForm(value);
   for (Value from : op->getOperands())
     if (from.getType().isIntOrIndex() && widthOf(from.getType()) > 1 &&
         isUnbounded(forms[formOf(from)]))
-      return unknownForm(value.getType());
+      return unknownForm(value);
   if (isa<arith::AddIOp>(op))
     return wrapping(sum(operand(0), operand(1), 1));
   if (isa<arith::SubIOp>(op))
@@ -255,11 +259,11 @@ MaskAnalysis::Form MaskAnalysis::buildForm(Value value) {
           arith::RemUIOp>(op)) {
     auto divisor = constantOperand(1);
     if (!divisor || *divisor == 0 || *divisor <= -largest)
-      return unknownForm(value.getType());
+      return unknownForm(value);
     bool isUnsigned =
         isa<arith::DivUIOp, arith::CeilDivUIOp, arith::RemUIOp>(op);
     if (isUnsigned && *divisor < 0)
-      return unknownForm(value.getType());
+      return unknownForm(value);
     Form numerator = isUnsigned ? nonNegative(0) : operand(0);
     int64_t d = std::abs(*divisor);
     if (isa<arith::RemSIOp>(op)) // the sign of the divisor does not matter
@@ -324,6 +328,7 @@ MaskAnalysis::Form MaskAnalysis::buildForm(Value value) {
         terms[narrow.terms[0].second].kind == Term::Unknown &&
         widthOf(from.getType()) < 32) {
       Term term{Term::Unknown};
+      term.value = sampled(value);
       term.upper = (int64_t(1) << widthOf(from.getType())) - 1;
       return termForm(term);
     }
@@ -333,7 +338,7 @@ MaskAnalysis::Form MaskAnalysis::buildForm(Value value) {
     return wrapping(operand(0));
   if (isa<arith::TruncIOp>(op))
     return wrapping(operand(0));
-  return unknownForm(value.getType());
+  return unknownForm(value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -344,9 +349,12 @@ int MaskAnalysis::constant(bool value) {
   return addExpression({value ? Expression::True : Expression::False});
 }
 
-int MaskAnalysis::unknown(Value) {
+int MaskAnalysis::unknown(Value value, bool negate) {
   dataDependent = true;
-  return addExpression({Expression::Unknown});
+  Expression expression{Expression::Unknown};
+  expression.value = sampled(value);
+  expression.negate = negate;
+  return addExpression(expression);
 }
 
 int MaskAnalysis::conjunction(int lhs, int rhs) {
@@ -411,7 +419,7 @@ int MaskAnalysis::compare(Value value, bool negate) {
   if (op.getLhs().getType().isInteger(1)) {
     bool equal = predicate == Predicate::eq;
     if (!equal && predicate != Predicate::ne)
-      return unknown(value);
+      return unknown(value, negate);
     int a = boolean(op.getLhs(), false), notA = boolean(op.getLhs(), true);
     int b = boolean(op.getRhs(), false), notB = boolean(op.getRhs(), true);
     return disjunction(conjunction(a, equal ? b : notB),
@@ -419,7 +427,7 @@ int MaskAnalysis::compare(Value value, bool negate) {
   }
   Form lhs = forms[formOf(op.getLhs())], rhs = forms[formOf(op.getRhs())];
   if (isUnbounded(lhs) || isUnbounded(rhs))
-    return unknown(value);
+    return unknown(value, negate);
   /// lhs - rhs + offset >= 0, or its mirror.
   auto difference = [&](const Form &x, const Form &y, int64_t offset) {
     Form d = sum(x, y, -1);
@@ -495,7 +503,7 @@ int MaskAnalysis::buildBoolean(Value value, bool negate) {
     return conjunct != negate ? conjunction(l, r) : disjunction(l, r);
   };
   if (!op)
-    return unknown(value);
+    return unknown(value, negate);
   // On bits, a product or unsigned minimum is and; as signed numbers true is
   // below false, so minimum is or.
   if (isa<arith::AndIOp, arith::MulIOp, arith::MinUIOp, arith::MaxSIOp>(op))
@@ -519,7 +527,7 @@ int MaskAnalysis::buildBoolean(Value value, bool negate) {
   }
   if (isa<arith::CmpIOp>(op))
     return compare(value, negate);
-  return unknown(value);
+  return unknown(value, negate);
 }
 
 //===----------------------------------------------------------------------===//
@@ -776,4 +784,5 @@ void MaskAnalysis::classify() {
     exactBounds.clear();
   exact |= rises(root, 1) || rises(root, -1);
   rowIntervals = rowShape(root) != RowShape::Other;
+  dropUnusedSamples();
 }

@@ -28,8 +28,10 @@ struct Numbers {
   using Int = int64_t;
   using Bool = bool;
   const MaskAnalysis::UniformNumberFn &uniformValue;
+  const MaskAnalysis::SampleNumberFn *sample = nullptr;
 
   Int number(int64_t value) { return value; }
+  Int widen(int64_t value) { return value; }
   Bool truth(bool value) { return value; }
   Int uniform(Value value) { return uniformValue(value); }
   Bool uniformBool(Value value) { return uniformValue(value) & 1; }
@@ -56,6 +58,7 @@ struct Code {
   OpBuilder &b;
   Location loc;
   const MaskAnalysis::UniformFn &uniformValue;
+  const MaskAnalysis::SampleFn *sample = nullptr;
 
   Int number(int64_t value) {
     return arith::ConstantIntOp::create(b, loc, b.getI64Type(), value);
@@ -239,6 +242,11 @@ private:
     return range;
   }
 
+  Range sampleOf(Value value) {
+    auto [lower, upper] = (*a.sample)(value);
+    return {a.widen(lower), a.widen(upper)};
+  }
+
   Range computeTermRange(const MaskAnalysis::Term &term) {
     using Term = MaskAnalysis::Term;
     switch (term.kind) {
@@ -247,6 +255,8 @@ private:
       return {value, value};
     }
     case Term::Unknown:
+      if (term.value && a.sample)
+        return sampleOf(term.value);
       return {a.number(term.lower), a.number(term.upper)};
     case Term::Minimum: {
       Range x = rangeOf(term.lhs), y = rangeOf(term.rhs);
@@ -341,8 +351,14 @@ private:
       return {a.truth(true), a.truth(false)};
     case Expression::False:
       return {a.truth(false), a.truth(true)};
-    case Expression::Unknown:
-      return {a.truth(true), a.truth(true)};
+    case Expression::Unknown: {
+      if (!e.value || !a.sample)
+        return {a.truth(true), a.truth(true)};
+      Range range = sampleOf(e.value);
+      Bool some = a.atLeast(range.upper, a.number(1));
+      Bool notAll = a.atLeast(a.number(0), range.lower);
+      return e.negate ? Truth{notAll, some} : Truth{some, notAll};
+    }
     case Expression::Uniform: {
       Bool value = a.uniformBool(e.value), inverse = a.inverse(value);
       return e.negate ? Truth{inverse, value} : Truth{value, inverse};
@@ -583,6 +599,21 @@ MaskAnalysis::Class MaskAnalysis::emitClass(OpBuilder &builder, Location loc,
           code.both(valid, code.inverse(truth.notAll))};
 }
 
+MaskAnalysis::Class
+MaskAnalysis::emitBoxClass(OpBuilder &builder, Location loc,
+                           const UniformFn &uniform, const SampleFn &sample,
+                           Value firstRow, Value lastRow, Value firstKey,
+                           Value lastKey) const {
+  Code code{builder, loc, uniform, &sample};
+  MaskEvaluator<Code> evaluator(*this, code,
+                                {code.widen(firstRow), code.widen(lastRow)},
+                                {code.widen(firstKey), code.widen(lastKey)});
+  Value valid = evaluator.valid();
+  auto truth = evaluator.truth();
+  return {code.both(valid, code.inverse(truth.some)),
+          code.both(valid, code.inverse(truth.notAll))};
+}
+
 MaskAnalysis::NumberBounds
 MaskAnalysis::computeBounds(const UniformNumberFn &uniform, int64_t firstRow,
                             int64_t lastRow, int64_t numKeys) const {
@@ -603,6 +634,19 @@ MaskAnalysis::computeClass(const UniformNumberFn &uniform, int64_t firstRow,
   Numbers numbers{uniform};
   MaskEvaluator<Numbers> evaluator(*this, numbers, {firstRow, lastRow},
                                    {firstKey, lastKey});
+  auto truth = evaluator.truth();
+  return {valid && !truth.some, valid && !truth.notAll};
+}
+
+MaskAnalysis::NumberClass
+MaskAnalysis::computeBoxClass(const UniformNumberFn &uniform,
+                              const SampleNumberFn &sample, int64_t firstRow,
+                              int64_t lastRow, int64_t firstKey,
+                              int64_t lastKey) const {
+  Numbers numbers{uniform, &sample};
+  MaskEvaluator<Numbers> evaluator(*this, numbers, {firstRow, lastRow},
+                                   {firstKey, lastKey});
+  bool valid = evaluator.valid();
   auto truth = evaluator.truth();
   return {valid && !truth.some, valid && !truth.notAll};
 }

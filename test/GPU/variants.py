@@ -104,6 +104,20 @@ DOCUMENTS = mask("""      %bb = arith.index_cast %b : i32 to index
       %e = arith.cmpi eq, %x, %y : i32
       attn.yield %e : i1""", "%ids", "tensor<?x?xi32>", ", %t: tensor<?x?xi32>")
 
+CAUSAL_DOCUMENTS = DOCUMENTS.replace("      attn.yield %e", """      %c = arith.cmpi sle, %j, %i : i32
+      %g = arith.andi %c, %e : i1
+      attn.yield %g""")
+
+BOOLEAN = mask("""      %ii = arith.index_cast %i : i32 to index
+      %jj = arith.index_cast %j : i32 to index
+      %x = tensor.extract %t[%ii, %jj] : tensor<?x?xi1>
+      attn.yield %x : i1""", "%m", "tensor<?x?xi1>", ", %t: tensor<?x?xi1>")
+
+PADDING = mask("""      %bb = arith.index_cast %b : i32 to index
+      %jj = arith.index_cast %j : i32 to index
+      %x = tensor.extract %t[%bb, %jj] : tensor<?x?xi1>
+      attn.yield %x : i1""", "%m", "tensor<?x?xi1>", ", %t: tensor<?x?xi1>")
+
 SIGMOID = """captures(%n : f32) score {
     ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %x: f32):
       %y = arith.addf %s, %x : f32
@@ -124,6 +138,30 @@ def uneven(b, s):
 
     i = torch.arange(s, device="cuda")
     return torch.stack([torch.sqrt(i.double() * (7 + n)).to(torch.int32) // 9 for n in range(b)])
+
+
+def half(b, h, s):
+    """Half of all pairs."""
+    import torch
+
+    return (torch.rand((s, s), device="cuda") < 0.5,)
+
+
+def patches(b, h, s):
+    """A quarter of the patches of 160 rows and 224 keys."""
+    import torch
+
+    live = torch.rand((s // 160 + 1, s // 224 + 1), device="cuda") < 0.25
+    i, j = torch.arange(s, device="cuda") // 160, torch.arange(s, device="cuda") // 224
+    return (live[i][:, j].contiguous(),)
+
+
+def padding(b, h, s):
+    """Keys of which some tiles have all, some a few and some none."""
+    import torch
+
+    j = torch.arange(s, device="cuda")
+    return (((j % 1024 < 500) | (j % 1024 == 900)).expand(b, s).contiguous(),)
 
 
 def bounds(b, s, count=8):
@@ -183,6 +221,19 @@ def build():
             attention(DOCUMENTS, ", %ids: tensor<?x?xi32>"),
             lambda b, h, s: (uneven(b, s),),
             live=lambda i, j, a: a[0][0][i.long()] == a[0][0][j.long()], bar=0),
+        "chapters": Variant(
+            attention(CAUSAL_DOCUMENTS, ", %ids: tensor<?x?xi32>"),
+            lambda b, h, s: (documents(b, s),),
+            live=lambda i, j, a: (a[0][0][i.long()] == a[0][0][j.long()]) & (j <= i), bar=0),
+        "half": Variant(
+            attention(BOOLEAN, ", %m: tensor<?x?xi1>"), half,
+            live=lambda i, j, a: a[0][i.long(), j.long()], bar=0),
+        "patches": Variant(
+            attention(BOOLEAN, ", %m: tensor<?x?xi1>"), patches,
+            live=lambda i, j, a: a[0][i.long(), j.long()], bar=0),
+        "padding": Variant(
+            attention(PADDING, ", %m: tensor<?x?xi1>"), padding,
+            live=lambda i, j, a: a[0][0][j.long()] & (i >= 0), bar=0),
         "scale": Variant(
             attention("scale(%x)", ", %x: f32"), lambda b, h, s: (-0.11,),
             score=lambda s, i, j, h, a: s * math.sqrt(128) * a[0]),
@@ -222,9 +273,10 @@ def reference(v, q, k, values, arguments, head):
         if live is not None:
             s = s.masked_fill(~live, -math.inf)
         if kind == torch.float64:
-            return torch.softmax(s, -1) @ z
-        p = torch.exp(s - s.max(-1, keepdim=True).values)
-        return (p @ z) / p.sum(-1, keepdim=True)
+            return torch.nan_to_num(torch.softmax(s, -1)) @ z
+        # A row without live keys is 0.
+        p = torch.nan_to_num(torch.exp(s - s.max(-1, keepdim=True).values))
+        return torch.nan_to_num((p @ z) / p.sum(-1, keepdim=True))
 
     want = run(torch.float64)
     emulated = (run(torch.bfloat16).double() - want).abs().max().item()

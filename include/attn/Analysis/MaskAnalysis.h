@@ -22,6 +22,10 @@
 //   core   an interval of keys that are live in every row,
 //   class  of a box rows x keys: dead, full, or neither as far as one can see.
 //
+// What cannot be read but depends on the row alone or on the key alone (an id
+// of a document in memory) may be sampled: its least and greatest value over the
+// rows or the keys of a box classify that box.
+//
 // Nothing is assumed about overflow: the region computes in wrapping integers,
 // the analysis in wider ones, and where an intermediate value of the region
 // might leave its type for the rows and keys at hand (`valid` is false), hull
@@ -63,6 +67,14 @@ public:
   bool isAlwaysValid(llvm::function_ref<bool(mlir::Value)> isRows,
                      llvm::function_ref<bool(mlir::Value)> isKeys) const;
 
+  /// A value of the region, an integer of at most 32 bits, that depends on the
+  /// key and not on the row, or the other way round, and is not read further.
+  struct Sample {
+    mlir::Value value;
+    bool onKey;
+  };
+  llvm::ArrayRef<Sample> getSamples() const { return samples; }
+
   //===--- As code --------------------------------------------------------===//
   /// Gives the kernel's value for a value of the region that depends on
   /// neither i nor j.
@@ -91,6 +103,17 @@ public:
                   mlir::Value lastRow, mlir::Value firstKey,
                   mlir::Value lastKey, mlir::Value valid) const;
 
+  /// Gives the least and the greatest value (i32) of a sample over the rows or
+  /// the keys of a box; truths are 0 and 1.
+  using SampleFn =
+      std::function<std::pair<mlir::Value, mlir::Value>(mlir::Value)>;
+  /// The class of a box whose samples are known. Whether the reading holds is
+  /// found for the box alone.
+  Class emitBoxClass(mlir::OpBuilder &builder, mlir::Location loc,
+                     const UniformFn &uniform, const SampleFn &sample,
+                     mlir::Value firstRow, mlir::Value lastRow,
+                     mlir::Value firstKey, mlir::Value lastKey) const;
+
   //===--- As numbers -----------------------------------------------------===//
   using UniformNumberFn = std::function<int64_t(mlir::Value)>;
   struct NumberBounds {
@@ -105,6 +128,11 @@ public:
   NumberClass computeClass(const UniformNumberFn &uniform, int64_t firstRow,
                            int64_t lastRow, int64_t firstKey, int64_t lastKey,
                            bool valid) const;
+  using SampleNumberFn = std::function<std::pair<int64_t, int64_t>(mlir::Value)>;
+  NumberClass computeBoxClass(const UniformNumberFn &uniform,
+                              const SampleNumberFn &sample, int64_t firstRow,
+                              int64_t lastRow, int64_t firstKey,
+                              int64_t lastKey) const;
 
 private:
   template <typename Arithmetic> friend class MaskEvaluator;
@@ -123,7 +151,7 @@ private:
       TruncatedRemainder,
       Unknown
     } kind;
-    mlir::Value value = {};       // Uniform
+    mlir::Value value = {};       // Uniform; of an Unknown its sample, or null
     int lhs = -1, rhs = -1;       // forms
     int condition = -1;           // Choice: expression of the condition
     int negated = -1;             //   and of its negation
@@ -138,7 +166,7 @@ private:
   };
   struct Expression {
     enum Kind { True, False, Uniform, AtLeastZero, And, Or, Unknown } kind;
-    mlir::Value value = {}; // Uniform
+    mlir::Value value = {}; // Uniform; of an Unknown its sample, or null
     bool negate = false;
     int form = -1;          // AtLeastZero
     int lhs = -1, rhs = -1; // And, Or
@@ -150,7 +178,7 @@ private:
   int addExpression(Expression expression);
   int formOf(mlir::Value value);
   Form buildForm(mlir::Value value);
-  Form unknownForm(mlir::Type type);
+  Form unknownForm(mlir::Value value);
   Form termForm(Term term);
   bool isUnbounded(const Form &form) const;
   static bool scale(Form &form, int64_t factor);
@@ -165,7 +193,10 @@ private:
   int compare(mlir::Value op, bool negate);
   int boolean(mlir::Value value, bool negate);
   int buildBoolean(mlir::Value value, bool negate);
-  int unknown(mlir::Value value);
+  int unknown(mlir::Value value, bool negate);
+  /// Notes a value that may be sampled and returns it; else null.
+  mlir::Value sampled(mlir::Value value);
+  void dropUnusedSamples();
   bool dependsOnKey(const Form &form) const;
   bool dependsOnRow(const Form &form) const;
   bool termDependsOn(int term, bool key) const;
@@ -182,7 +213,8 @@ private:
 
   mlir::Region &region;
   mlir::Value rowArgument, keyArgument;
-  llvm::DenseSet<mlir::Value> varying;
+  llvm::DenseSet<mlir::Value> varying, onRow, onKey;
+  llvm::SmallVector<Sample> samples;
   std::vector<Form> forms;
   std::vector<Term> terms;
   std::vector<Expression> expressions;

@@ -375,6 +375,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       })
       .Case([&](ScanOp o) { return lowerScan(o); })
       .Case([&](AnyOp o) { return lowerAny(o); })
+      .Case([&](VecElementsOp o) { return lowerVecElements(o); })
       .Case([&](MmaIssueOp o) { return lowerIssue(o); })
       .Case([&](MmaWaitOp o) { return lowerMmaWait(o); })
       .Case([&](MmaSyncOp o) { return lowerMmaSync(o); })

@@ -231,6 +231,7 @@ private:
   LogicalResult lowerScan(tg::ScanOp op);
   LogicalResult lowerOrderedReduce(tg::ReduceOp op);
   LogicalResult lowerAny(tg::AnyOp op);
+  LogicalResult lowerVecElements(tg::VecElementsOp op);
   LogicalResult evaluate(mlir::Block &body, llvm::ArrayRef<Value> arguments,
                          llvm::SmallVectorImpl<Value> &results);
   Value rowIndex(tg::Scope scope, int64_t rowKey);

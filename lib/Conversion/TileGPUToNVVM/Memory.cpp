@@ -85,6 +85,8 @@ LogicalResult KernelLowering::lowerClearRows(SmemClearRowsOp op) {
   SmallVector<Value> live;
   if (op.getLive())
     live = ballot(e, of(op.getLive()));
+  for (Value word : op.getBits())
+    live.push_back(scalar(word));
   // Every chunk of a row is cleared, so their order does not matter. Chunks of
   // the tile are dealt out to the threads of the member.
   int64_t panels = tile.getRowBytes() / form.rowBytes;
@@ -97,8 +99,12 @@ LogicalResult KernelLowering::lowerClearRows(SmemClearRowsOp op) {
     if (op.getBefore())
       dead = e.or_(dead, e.lt(row, scalar(op.getBefore())));
     if (!live.empty()) {
-      Value word = live.front();
-      for (size_t i = 1; i < live.size(); ++i)
+      // Most often the threads' rows are bits of one word.
+      int64_t rows = members / form.chunks;
+      bool isOneWord = rows > 0 && 32 % rows == 0;
+      size_t first = isOneWord ? at / form.chunks / 32 : 0;
+      Value word = live[std::min(first, live.size() - 1)];
+      for (size_t i = 1; i < live.size() && !isOneWord; ++i)
         word = e.select(e.eq(e.lshr(row, 5), i), live[i], word);
       Value bit = LLVM::LShrOp::create(e.b, e.loc, word, e.and_(row, 31));
       dead = e.or_(dead, e.eq(e.and_(bit, 1), 0));

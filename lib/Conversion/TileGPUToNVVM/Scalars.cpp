@@ -342,6 +342,15 @@ LogicalResult KernelLowering::lowerMemory(Operation *op) {
     set(dim, {of(dim.getSource())[1 + *index]});
     return success();
   }
-  return unsupported(op, "memref.load or memref.dim, but got '" +
+  if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    // All threads of a member hold the value; one writes it.
+    if (!store.getValue().getType().isInteger(32))
+      return unsupported(op, "to store an i32");
+    Value pointer = elementPointer(store.getMemRef(), flat(store.getIndices()));
+    e.assembly("@$2 st.global.b32 [$0], $1;", "l,r,b,~{memory}",
+               {pointer, scalar(store.getValue()), role.elected});
+    return success();
+  }
+  return unsupported(op, "memref.load, memref.store or memref.dim, but got '" +
                              op->getName().getStringRef() + "'");
 }

@@ -170,3 +170,11 @@ LogicalResult KernelLowering::lowerAny(AnyOp op) {
                e.c32(TargetInfo::warpgroupThreads), some})});
   return success();
 }
+
+/// Lane q of a quad holds columns 2 q and 2 q + 1 of each 8.
+LogicalResult KernelLowering::lowerVecElements(VecElementsOp op) {
+  Values registers = of(op.getValue());
+  for (auto [c, result] : llvm::enumerate(op.getElements()))
+    set(result, {e.shuffleIndex(registers[c / 8 * 2 + c % 2], c % 8 / 2)});
+  return success();
+}

@@ -246,3 +246,33 @@ LogicalResult ComputeLowering::lowerAny(tile::AnyOp op) {
       AnyOp::create(b, op.getLoc(), b.getI1Type(), held));
   return success();
 }
+
+/// Each thread picks the words of its own columns.
+LogicalResult ComputeLowering::lowerTruths(tile::TruthsOp op) {
+  Location loc = op.getLoc();
+  Type held = registerType(op.getType(), op);
+  if (!held)
+    return failure();
+  auto map = MapOp::create(b, loc, TypeRange(held), ValueRange());
+  set(op.getResult(), map.getResult(0));
+  OpBuilder::InsertionGuard guard(b);
+  Type i32 = b.getI32Type();
+  Block *body = b.createBlock(&map.getBody(), {}, {i32, i32}, {loc, loc});
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, i32, value);
+  };
+  Value col = body->getArgument(1), word = op.getWords().front();
+  Value which = arith::ShRUIOp::create(b, loc, col, number(5));
+  for (auto [i, other] : llvm::enumerate(op.getWords().drop_front())) {
+    Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, which,
+                                       number(i + 1));
+    word = arith::SelectOp::create(b, loc, here, other, word);
+  }
+  Value place = arith::AndIOp::create(b, loc, col, number(31));
+  Value bit = arith::AndIOp::create(
+      b, loc, arith::ShRUIOp::create(b, loc, word, place), number(1));
+  YieldOp::create(b, loc,
+                  Value(arith::CmpIOp::create(
+                      b, loc, arith::CmpIPredicate::ne, bit, number(0))));
+  return success();
+}

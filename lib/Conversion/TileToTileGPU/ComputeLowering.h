@@ -71,6 +71,7 @@ private:
   LogicalResult lowerReduce(tile::ReduceOp op);
   LogicalResult lowerScan(tile::ScanOp op);
   LogicalResult lowerAny(tile::AnyOp op);
+  LogicalResult lowerTruths(tile::TruthsOp op);
   // The element path (Fold.cpp).
   LogicalResult lowerFold(tile::FoldOp op);
   Value scratch(unsigned n, tile::TileType type, Location loc);

@@ -26,7 +26,7 @@ module attributes {attn.target = "sm_80"} {
 func.func private @k(%m: memref<?xf32>) attributes {tile_gpu.kernel} {
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
-    // expected-error@+1 {{expected memref.load or memref.dim, but got 'memref.cast'}}
+    // expected-error@+1 {{expected memref.load, memref.store or memref.dim, but got 'memref.cast'}}
     %x = memref.cast %m : memref<?xf32> to memref<4xf32>
     tile_gpu.yield
   }

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TileKernel.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/ScheduleTable.h"
@@ -74,7 +75,8 @@ describe(ReductionOpInterface op, MonoidOp monoid,
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask)
-    problem.wholeTiles &= ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact();
+    problem.wholeTiles &= ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact() ||
+                          listsKeyTiles(op, monoid, target);
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.
@@ -127,15 +129,15 @@ static FailureOr<std::array<int64_t, 4>> expectedSizes(ModuleOp module) {
 /// Peels where a tile's keys have an interval that is live in every row. A
 /// mask in pieces is tested tile by tile; one that must be evaluated to be
 /// known has no full tiles to find.
-static LoopShape loopShape(ReductionOpInterface op) {
-  if (op.getMaskBody().empty())
+static LoopShape loopShape(ReductionOpInterface op, bool isListed) {
+  if (op.getMaskBody().empty() || isListed)
     return LoopShape::peeled;
   ::attn::MaskAnalysis mask(op.getMaskBody());
   return mask.hasCore() || mask.isDataDependent() ? LoopShape::peeled
                                                   : LoopShape::masked;
 }
 
-static std::string describeMask(ReductionOpInterface op) {
+static std::string describeMask(ReductionOpInterface op, bool isListed) {
   if (op.getMaskBody().empty())
     return "mask: none";
   ::attn::MaskAnalysis mask(op.getMaskBody());
@@ -144,6 +146,8 @@ static std::string describeMask(ReductionOpInterface op) {
   text += mask.hasCore() ? ", full tiles peeled" : ", no full tiles to peel";
   if (mask.isDataDependent())
     text += ", elements read at run time";
+  if (isListed)
+    text += "; live tiles listed by a kernel before, whole ones apart";
   return text;
 }
 
@@ -208,6 +212,7 @@ struct ChooseSchedulePass
     if (!problem)
       return op->emitOpError("expected static head dimensions");
 
+    bool isListed = listsKeyTiles(op, monoid, target);
     ScheduleAttr attr = op.getScheduleAttribute();
     bool given = static_cast<bool>(attr);
     const char *how = "as given";
@@ -218,7 +223,7 @@ struct ChooseSchedulePass
       if (isa<AggregateOp>(op.getOperation()))
         splits = ::attn::chooseSplits(*problem, sizes, target);
       attr = ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
-                               sizes.blockK, splits.splits, loopShape(op));
+                               sizes.blockK, splits.splits, loopShape(op, isListed));
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {
@@ -251,7 +256,7 @@ struct ChooseSchedulePass
       op->emitRemark("schedule ")
           << how << ": " << attr << " for " << target.name << "\n"
           << budget.explain() << "\n"
-          << parts << describeMask(op);
+          << parts << describeMask(op, isListed);
     }
     return success();
   }

@@ -13,6 +13,7 @@
 
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
+#include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -44,6 +45,10 @@ private:
   LogicalResult convertReturn(func::ReturnOp op);
   LogicalResult convertOp(Operation *op);
   LogicalResult convertReduction(ReductionOpInterface op);
+  SmallVector<Value> makeKeyLists(ReductionOpInterface op, Value batches,
+                                  Value heads, Value numTiles);
+  void convertLists(ReductionOpInterface op, MonoidOp monoid, Value batches,
+                    Value heads, ArrayRef<Value> extra);
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
@@ -346,10 +351,18 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   } else {
     numTiles = arith::CeilDivUIOp::create(b, loc, rows, blockQ);
   }
-  Kernel kernel = startKernel(op, op->getOperands(), outputs, numTiles);
+  SmallVector<Value> extra = {numTiles};
+  if (schedule.getLoop() == LoopShape::peeled &&
+      listsKeyTiles(op, monoid, target))
+    extra.append(makeKeyLists(op, batches, heads, numTiles));
+  Kernel kernel = startKernel(op, op->getOperands(), outputs, extra);
   ReductionKernel builder(op, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
+  if (extra.size() > 1) {
+    builder.useLists({kernel.extra[1], kernel.extra[2]});
+    convertLists(op, monoid, batches, heads, extra);
+  }
   if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
     return failure();
 
@@ -360,6 +373,56 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                          kernel.launchArguments);
   return success();
+}
+
+/// Memory for the lists of key tiles, each as long as there are tiles.
+SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
+                                             Value batches, Value heads,
+                                             Value numTiles) {
+  Location loc = op.getLoc();
+  int64_t blockK = op.getScheduleAttribute().getBlockK();
+  Value one = index(1, loc);
+  Value keys = memref::DimOp::create(
+      b, loc, mapping.lookup(op.getKeyOperands().front()), 2);
+  Value keyTiles =
+      arith::CeilDivUIOp::create(b, loc, keys, index(blockK, loc));
+  keyTiles = arith::MaxSIOp::create(b, loc, keyTiles, one);
+  SmallVector<Value> sizes = {listsDifferByBatch(op) ? batches : one,
+                              listsDifferByHead(op) ? heads : one, numTiles};
+  int64_t words =
+      llvm::divideCeil(::attn::paddedKeys(blockK, target), int64_t(32));
+  auto make = [&](Value size, ArrayRef<int64_t> more) -> Value {
+    sizes.push_back(size);
+    SmallVector<int64_t> shape(sizes.size(), ShapedType::kDynamic);
+    llvm::append_range(shape, more);
+    auto type = MemRefType::get(shape, b.getI32Type());
+    auto workspace = tile::WorkspaceOp::create(b, loc, type, sizes);
+    sizes.pop_back();
+    return workspace;
+  };
+  Value header = index(ReductionKernel::KeyLists::header, loc);
+  return {make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
+          make(keyTiles, words)};
+}
+
+/// The kernel that makes the lists, and its launch.
+void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
+                               Value batches, Value heads,
+                               ArrayRef<Value> extra) {
+  Location loc = op.getLoc();
+  Kernel kernel = startKernel(op, op->getOperands(), {}, extra);
+  ReductionKernel builder(op, monoid, target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  builder.buildLists({kernel.extra[1], kernel.extra[2]}, kernel.extra[0],
+                     kernel.block);
+  Value grid = extra[0]; // query tiles
+  if (listsDifferByBatch(op))
+    grid = arith::MulIOp::create(b, loc, grid, batches);
+  if (listsDifferByHead(op))
+    grid = arith::MulIOp::create(b, loc, grid, heads);
+  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                         kernel.launchArguments);
 }
 
 LogicalResult PlanBuilder::convertStates(Operation *op,

@@ -165,6 +165,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
       tileIndex = select(cmp(arith::CmpIPredicate::slt, found, tiles),
                          sub(sub(tiles, index(1)), found), found);
   }
+  queryTile = tileIndex;
   row0 = mul(tileIndex, index(schedule.getBlockQ()));
   liveRows = min(index(schedule.getBlockQ()), sub(sq, row0));
   if (packed) // A short sequence has no rows in the last tiles of the grid.
@@ -603,12 +604,10 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   Value lower = zero, upper = numKeys, coreLower = zero, coreUpper = numKeys;
   if (queryOffset)
     upper = select(cmp(Predicate::sgt, liveRows, zero), upper, zero);
+  if (lists.tiles)
+    return walkLists(std::move(state));
   if (!reduction.getMaskBody().empty()) {
-    Region &region = reduction.getMaskBody();
-    mask.emplace(region);
-    maskUniform = [this, &region](Value value) {
-      return uniform(region, value, 0, reduction.getCaptureOperands());
-    };
+    readMask();
     Value firstRow = row0, lastRow = sub(add(row0, liveRows), index(1));
     if (pipelined() && schedule.getLoop() == LoopShape::peeled &&
         schedule.getBlockQ() > schedule.getBlockK()) {
@@ -693,6 +692,14 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   return loop(coreEnd, upper, Tiles::Masked, state);
 }
 
+void ReductionKernel::readMask() {
+  Region &region = reduction.getMaskBody();
+  mask.emplace(region);
+  maskUniform = [this, &region](Value value) {
+    return uniform(region, value, 0, reduction.getCaptureOperands());
+  };
+}
+
 /// Whether the mask's integers never wrap: its captures are numbers of rows and
 /// of keys of this reduction, which positions are below.
 bool ReductionKernel::maskIsAlwaysValid() {
@@ -721,7 +728,8 @@ bool ReductionKernel::maskIsAlwaysValid() {
 }
 
 bool ReductionKernel::pipelined() const {
-  return isGpu() && target.hasTensorCopy && (!mask || mask->hullIsExact()) &&
+  return isGpu() && target.hasTensorCopy &&
+         (lists.tiles || !mask || mask->hullIsExact()) &&
          schedule.getRows() == target.mmaShapes.back().m;
 }
 

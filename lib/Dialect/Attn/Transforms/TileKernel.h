@@ -197,6 +197,19 @@ public:
   /// for a result without uses), `numTiles` the number of query tiles.
   LogicalResult build(ValueRange outputs, Value numTiles, Value block);
 
+  /// Key tiles of each query tile, [batch, head, query tile, ...]
+  /// (TileLists.cpp): how many are masked and how many whole, and their numbers,
+  /// those of whole tiles in front and of masked ones from the end; and of each
+  /// masked one the words of its keys that are live in some row.
+  struct KeyLists {
+    Value tiles, words;
+    static constexpr int64_t header = 2;
+  };
+  /// Takes the key tiles from lists.
+  void useLists(const KeyLists &from) { lists = from; }
+  /// Fills in the kernel that makes the lists.
+  void buildLists(const KeyLists &into, Value numTiles, Value block);
+
 private:
   struct KeyTile {
     Value first; // index of its first key
@@ -204,6 +217,7 @@ private:
     Value live = {}; // 1xC, i1: keys that some row has; null: all of the hull
   };
   void locateBlock(Value numTiles, Value block);
+  void readMask();
   /// Bytes of one key and its values.
   int64_t keyRowBytes();
   std::pair<Value, Value> findSequence(Value tileIndex);
@@ -229,6 +243,26 @@ private:
   /// Which keys of a tile are live in some row: a 1xC tile of i1.
   Value liveKeys(const KeyTile &tile);
   SmallVector<Value> step(const KeyTile &tile, ValueRange state);
+
+  //===--- Listed key tiles (TileLists.cpp) -------------------------------===//
+  SmallVector<Value> listIndices();
+  /// Where the number of the n-th tile of either kind is.
+  Value listPlace(Value tiles, Value number, bool whole);
+  SmallVector<Value> stepListed(Value number, bool whole, ValueRange state);
+  SmallVector<Value> loopListed(int64_t from, Value to, bool whole,
+                                ValueRange state);
+  SmallVector<Value> walkLists(SmallVector<Value> state);
+  std::pair<Value, Value> sampleRange(::attn::MaskAnalysis::Sample sample,
+                                      Value firstTile, Value lastTile);
+  SmallVector<Value>
+  forBits(Value bits, ValueRange carried,
+          function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  Value listWhole(const KeyLists &into, Value tile, Value whole);
+  /// `counts`: of masked and of whole tiles, i32.
+  SmallVector<Value> listByElements(const KeyLists &into, Value tile,
+                                    ValueRange counts);
+  KeyLists lists;
+  Value queryTile;
   SmallVector<Value> toReferencePoint(ValueRange state);
   void storeState(ValueRange state, ValueRange outputs);
   void storeOutputs(ValueRange state, ValueRange outputs);
@@ -347,6 +381,19 @@ private:
                                    Value upper, bool hasHead,
                                    SmallVector<Value> state);
 };
+
+/// Whether the key tiles of a reduction are best listed by a kernel of its own:
+/// a GPU's warpgroups visit whole tiles alone, and of this mask the bounds of
+/// the keys do not say which those are.
+bool listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
+                   const ::attn::TargetInfo &target);
+/// What the lists of a reduction differ by.
+inline bool listsDifferByBatch(ReductionOpInterface op) {
+  return !op.getMaskBody().getArgument(0).use_empty() || op.getKeyLengths();
+}
+inline bool listsDifferByHead(ReductionOpInterface op) {
+  return !op.getMaskBody().getArgument(1).use_empty();
+}
 
 /// Builds the kernel of an `attn.combine`, of an `attn.finalize`, or of both:
 /// a finalize that is the only user of a combine multiplies the parts itself.

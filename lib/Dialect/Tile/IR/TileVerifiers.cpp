@@ -244,6 +244,60 @@ LogicalResult AnyOp::verify() {
   return success();
 }
 
+LogicalResult BitsOp::verify() {
+  if (getValues().empty())
+    return emitOpError("expected 1 tile or more, but got none");
+  int64_t words = 0;
+  for (Value value : getValues()) {
+    TileType type = tileOf(value);
+    if (!type.getElementType().isInteger(1) || type.getCols() != 1)
+      return emitOpError("expected tiles of one column of i1, but got ")
+             << type;
+    words += llvm::divideCeil(type.getRows(), 32);
+  }
+  if (words != getNumResults())
+    return emitOpError("expected ")
+           << words << " words, but got " << getNumResults();
+  return success();
+}
+
+ParseResult BitsOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::UnresolvedOperand> values;
+  SmallVector<Type> types;
+  SMLoc at = parser.getCurrentLocation();
+  if (parser.parseOperandList(values) ||
+      parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonTypeList(types) ||
+      parser.resolveOperands(values, types, at, result.operands))
+    return failure();
+  for (Type type : types) {
+    auto tile = dyn_cast<TileType>(type);
+    if (!tile)
+      return parser.emitError(at, "expected tiles, but got ") << type;
+    result.addTypes(
+        SmallVector<Type>(llvm::divideCeil(tile.getRows(), 32),
+                          parser.getBuilder().getI32Type()));
+  }
+  return success();
+}
+
+void BitsOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getValues();
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printer << " : " << getValues().getTypes();
+}
+
+LogicalResult TruthsOp::verify() {
+  TileType type = tileOf(getResult());
+  if (!type.getElementType().isInteger(1) || type.getRows() != 1)
+    return emitOpError("expected a tile of one row of i1, but got ") << type;
+  int64_t words = llvm::divideCeil(type.getCols(), 32);
+  if (words != int64_t(getWords().size()))
+    return emitOpError("expected ")
+           << words << " words, but got " << getWords().size();
+  return success();
+}
+
 LogicalResult ScanOp::verify() {
   if (failed(verifyMonoidal(*this)))
     return failure();

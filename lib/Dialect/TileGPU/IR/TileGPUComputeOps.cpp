@@ -70,8 +70,13 @@ LogicalResult SmemClearRowsOp::verify() {
   if (tile.getTransposed() || tile.getBoxes() != 1)
     return emitOpError("expected a tile of one box as it is stored, but got ")
            << tile;
-  if (!getFrom() && !getBefore() && !getLive())
-    return emitOpError("expected from(row), before(row) or live(vector)");
+  if (!getFrom() && !getBefore() && !getLive() && getBits().empty())
+    return emitOpError("expected from(row), before(row), live(vector) or "
+                       "bits(words)");
+  int64_t words = llvm::divideCeil(tile.getRows(), 32);
+  if (!getBits().empty() && words != int64_t(getBits().size()))
+    return emitOpError("expected ")
+           << words << " words, but got " << getBits().size();
   if (auto live = getLive())
     if (VecType vec = live.getType();
         vec.getAxis() != Axis::Col || vec.getSize() != tile.getRows() ||
@@ -603,6 +608,19 @@ LogicalResult AnyOp::verify() {
   auto vec = dyn_cast<VecType>(type);
   if (!elementOf(type).isInteger(1) || (vec && vec.getPartial()))
     return emitOpError("expected complete elements of i1, but got ") << type;
+  return success();
+}
+
+LogicalResult VecElementsOp::verify() {
+  VecType type = getValue().getType();
+  if (type.getAxis() != Axis::Col || type.getScope() != Scope::Warp ||
+      type.getPartial())
+    return emitOpError("expected a complete column vector of a warp, but got ")
+           << type;
+  SmallVector<Type> types(type.getSize(), type.getElementType());
+  if (getResultTypes() != TypeRange(types))
+    return emitOpError("expected ")
+           << type.getSize() << " results of " << type.getElementType();
   return success();
 }
 

@@ -100,6 +100,14 @@ LogicalResult Pipeliner::analyseRows() {
                         "one kernel");
         return WalkResult::interrupt();
       }
+    } else if (auto bits = dyn_cast<tile::BitsOp>(op)) {
+      auto type = cast<tile::TileType>(bits.getValues().front().getType());
+      if (!note(plan.blockQ, type.getRows())) {
+        op->emitOpError("expected tiles of the number of rows that the kernel "
+                        "stores");
+        return WalkResult::interrupt();
+      }
+      plan.exchangeCols = PipelineProgram::wordColumns(bits);
     } else if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
       if (reduce.getRows())
         plan.exchangeCols =

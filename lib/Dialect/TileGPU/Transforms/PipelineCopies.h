@@ -76,6 +76,11 @@ public:
 
   LogicalResult cloneBlock(Block &block);
 
+  /// Columns of the tile through which warps exchange words.
+  static int64_t wordColumns(tile::BitsOp op) {
+    return llvm::alignTo<8>(op.getNumResults());
+  }
+
   /// Tiles may have been passed over since all warps met outside a loop.
   bool passesOver = false;
 
@@ -92,6 +97,13 @@ private:
   LogicalResult cloneRows(tile::RowsOp rows);
   LogicalResult cloneTileOp(Operation *op);
   LogicalResult reduceRows(tile::ReduceOp op);
+  LogicalResult cloneBits(tile::BitsOp op);
+  VecType colVec(int64_t size, Type element);
+  Value mapVec(Location loc, ValueRange inputs, Type result,
+               function_ref<Value(ValueRange)> body);
+  /// Combines the warps' own rows of columns, all of which get all of it.
+  FailureOr<Value> exchange(Operation *op, Value mine, VecType type,
+                            function_ref<Value(Value, Value)> combine);
 
   /// Starts the copies of one ring's loads into its use `counter`.
   void issue(unsigned ring, ArrayRef<tile::LoadOp> loads, IRMapping &at,

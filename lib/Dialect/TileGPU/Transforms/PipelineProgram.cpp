@@ -282,7 +282,8 @@ void PipelineProgram::waitFor(unsigned number) {
                               Axis::Col, Scope::Warp, /*partial=*/false);
       SmemClearRowsOp::create(b, loc, tile, /*from=*/Value(),
                               /*before=*/Value(),
-                              asTile(loc, mapping.lookup(load.getLive()), vec));
+                              asTile(loc, mapping.lookup(load.getLive()), vec),
+                              /*bits=*/ValueRange());
     }
     mapping.map(load.getResult(), asTile(loc, tile, load.getType()));
   }
@@ -441,6 +442,8 @@ LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     if (reduce.getRows())
       return reduceRows(reduce);
+  if (auto bits = dyn_cast<tile::BitsOp>(op))
+    return cloneBits(bits);
   Operation *clone = b.clone(*op, mapping);
   bool narrowed = false;
   for (Value result : clone->getResults()) {
@@ -467,6 +470,27 @@ LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
   return success();
 }
 
+FailureOr<Value>
+PipelineProgram::exchange(Operation *op, Value mine, VecType type,
+                          function_ref<Value(Value, Value)> combine) {
+  Location loc = op->getLoc();
+  SmemType scratch = cast<SmemType>(plan.exchange.getType());
+  if (scratch.getCols() != type.getSize())
+    return op->emitOpError("expected reductions over rows of one width, ")
+           << scratch.getCols() << ", but got " << type.getSize();
+  // Nobody reads the last exchange any more.
+  BarrierSyncOp::create(b, loc, plan.barrier, Value());
+  VecStoreOp::create(b, loc, mine, plan.exchange, member);
+  BarrierSyncOp::create(b, loc, plan.barrier, Value());
+  Value all;
+  for (int64_t warp = 0; warp < plan.warps(); ++warp) {
+    Value read = VecLoadOp::create(b, loc, type, plan.exchange, i32(warp, loc),
+                                   /*permuted=*/false);
+    all = all ? combine(all, read) : read;
+  }
+  return all;
+}
+
 /// Each warp reduces its own rows; all read the others' results from shared
 /// memory and combine them in one order, so that all decide alike.
 LogicalResult PipelineProgram::reduceRows(tile::ReduceOp op) {
@@ -478,58 +502,130 @@ LogicalResult PipelineProgram::reduceRows(tile::ReduceOp op) {
   if (op.getNumResults() != 1 || !type.getElementType().isInteger(1))
     return op.emitOpError("expected one i1 in a reduction over the rows of all "
                           "warps");
-  MLIRContext *context = b.getContext();
   Type i1 = b.getI1Type(), i32Type = b.getI32Type();
-  auto vec = [&](Type element) {
-    return VecType::get(context, type.getCols(), element, Axis::Col,
-                        Scope::Warp, /*partial=*/false);
-  };
-  auto map = [&](ValueRange inputs, ArrayRef<Type> elements, Type result,
-                 function_ref<Value(ValueRange)> body) -> Value {
-    auto mapOp = MapOp::create(b, loc, TypeRange(vec(result)), inputs);
-    OpBuilder::InsertionGuard guard(b);
-    SmallVector<Type> types = {i32Type, i32Type};
-    llvm::append_range(types, elements);
-    Block *block = b.createBlock(&mapOp.getBody(), {}, types,
-                                 SmallVector<Location>(types.size(), loc));
-    YieldOp::create(b, loc, body(block->getArguments().drop_front(2)));
-    return mapOp.getResult(0);
-  };
   Value zero = i32(0, loc), one = i32(1, loc);
-  Value mine = map(asTile(loc, own->getResult(0), vec(i1)), {i1}, i32Type,
-                   [&](ValueRange x) -> Value {
-                     return arith::SelectOp::create(b, loc, x[0], one, zero);
-                   });
-  SmemType scratch = cast<SmemType>(plan.exchange.getType());
-  if (scratch.getCols() != type.getCols())
-    return op.emitOpError("expected reductions over rows of one width, ")
-           << scratch.getCols() << ", but got " << type.getCols();
-  // Nobody reads the last exchange any more.
-  BarrierSyncOp::create(b, loc, plan.barrier, Value());
-  VecStoreOp::create(b, loc, mine, plan.exchange, member);
-  BarrierSyncOp::create(b, loc, plan.barrier, Value());
-  Value all;
-  for (int64_t warp = 0; warp < plan.warps(); ++warp) {
-    Value read = VecLoadOp::create(b, loc, vec(i32Type), plan.exchange,
-                                   i32(warp, loc), /*permuted=*/false);
-    Value flag = map(read, {i32Type}, i1, [&](ValueRange x) -> Value {
-      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x[0],
-                                   zero);
-    });
-    if (!all) {
-      all = flag;
-      continue;
+  Value mine =
+      mapVec(loc, asTile(loc, own->getResult(0), colVec(type.getCols(), i1)),
+             i32Type, [&](ValueRange x) -> Value {
+               return arith::SelectOp::create(b, loc, x[0], one, zero);
+             });
+  auto flagOf = [&](Value number) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, number,
+                                 zero);
+  };
+  auto all = exchange(
+      op, mine, colVec(type.getCols(), i32Type), [&](Value x, Value y) {
+        return mapVec(loc, {x, y}, i32Type, [&](ValueRange numbers) -> Value {
+          IRMapping inner = mapping;
+          Block &combine = op.getBody().front();
+          inner.map(combine.getArgument(0), flagOf(numbers[0]));
+          inner.map(combine.getArgument(1), flagOf(numbers[1]));
+          for (Operation &inside : combine.without_terminator())
+            b.clone(inside, inner);
+          Value flag = inner.lookup(combine.getTerminator()->getOperand(0));
+          return arith::SelectOp::create(b, loc, flag, one, zero);
+        });
+      });
+  if (failed(all))
+    return failure();
+  Value flags = mapVec(loc, *all, i1,
+                       [&](ValueRange x) -> Value { return flagOf(x[0]); });
+  mapping.map(op.getResult(0), asTile(loc, flags, type));
+  return success();
+}
+
+VecType PipelineProgram::colVec(int64_t size, Type element) {
+  return VecType::get(b.getContext(), size, element, Axis::Col, Scope::Warp,
+                      /*partial=*/false);
+}
+
+Value PipelineProgram::mapVec(Location loc, ValueRange inputs, Type result,
+                              function_ref<Value(ValueRange)> body) {
+  int64_t size = cast<VecType>(inputs[0].getType()).getSize();
+  auto mapOp =
+      MapOp::create(b, loc, TypeRange(colVec(size, result)), inputs);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Type> types(2, b.getI32Type());
+  for (Value input : inputs)
+    types.push_back(cast<VecType>(input.getType()).getElementType());
+  Block *block = b.createBlock(&mapOp.getBody(), {}, types,
+                               SmallVector<Location>(types.size(), loc));
+  YieldOp::create(b, loc, body(block->getArguments().drop_front(2)));
+  return mapOp.getResult(0);
+}
+
+/// A tile of which each column is a word: a row sets its bit in the column of
+/// its word, and all rows are joined.
+LogicalResult PipelineProgram::cloneBits(tile::BitsOp op) {
+  Location loc = op.getLoc();
+  int64_t cols = wordColumns(op);
+  Type i32Type = b.getI32Type();
+  auto rowsOf = [](Value value) {
+    return cast<tile::TileType>(value.getType()).getRows();
+  };
+  SmallVector<Value> inputs = llvm::map_to_vector(
+      op.getValues(), [&](Value v) { return mapping.lookup(v); });
+  Value first = memberRow(loc, i32Type);
+  auto spread = tile::MapOp::create(
+      b, loc,
+      TypeRange(tile::TileType::get(b.getContext(), plan.warpRows, cols,
+                                    i32Type)),
+      inputs);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    SmallVector<Type> types(2, i32Type);
+    types.append(inputs.size(), b.getI1Type());
+    Block *body = b.createBlock(&spread.getBody(), {}, types,
+                                SmallVector<Location>(types.size(), loc));
+    Value zero = i32(0, loc);
+    Value row = arith::AddIOp::create(b, loc, body->getArgument(0), first);
+    Value word = arith::ShRUIOp::create(b, loc, row, i32(5, loc));
+    Value bit = arith::ShLIOp::create(
+        b, loc, i32(1, loc),
+        arith::AndIOp::create(b, loc, row, i32(31, loc)));
+    Value all = zero;
+    int64_t start = 0;
+    for (auto [i, value] : llvm::enumerate(op.getValues())) {
+      Value place = arith::AddIOp::create(b, loc, word, i32(start, loc));
+      Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                         body->getArgument(1), place);
+      Value truth =
+          arith::AndIOp::create(b, loc, here, body->getArgument(2 + i));
+      all = arith::SelectOp::create(b, loc, truth, bit, all);
+      start += llvm::divideCeil(rowsOf(value), 32);
     }
-    all = map({all, flag}, {i1, i1}, i1, [&](ValueRange x) {
-      IRMapping inner = mapping;
-      Block &combine = op.getBody().front();
-      inner.map(combine.getArgument(0), x[0]);
-      inner.map(combine.getArgument(1), x[1]);
-      for (Operation &inside : combine.without_terminator())
-        b.clone(inside, inner);
-      return inner.lookup(combine.getTerminator()->getOperand(0));
-    });
+    tile::YieldOp::create(b, loc, all);
   }
-  mapping.map(op.getResult(0), asTile(loc, all, type));
+  auto own = tile::ReduceOp::create(
+      b, loc,
+      TypeRange(tile::TileType::get(b.getContext(), 1, cols, i32Type)),
+      spread.getResults(), ValueRange(i32(0, loc)), /*rows=*/true,
+      /*ordered=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *body =
+        b.createBlock(&own.getBody(), {}, {i32Type, i32Type}, {loc, loc});
+    tile::YieldOp::create(b, loc,
+                          Value(arith::OrIOp::create(b, loc,
+                                                     body->getArgument(0),
+                                                     body->getArgument(1))));
+  }
+  VecType type = colVec(cols, i32Type);
+  Value words = asTile(loc, own.getResult(0), type);
+  if (plan.warps() > 1) {
+    auto all = exchange(op, words, type, [&](Value x, Value y) {
+      return mapVec(loc, {x, y}, i32Type, [&](ValueRange z) -> Value {
+        return arith::OrIOp::create(b, loc, z[0], z[1]);
+      });
+    });
+    if (failed(all))
+      return failure();
+    words = *all;
+  }
+  auto elements = VecElementsOp::create(
+      b, loc, SmallVector<Type>(cols, i32Type), words);
+  for (auto [result, element] :
+       llvm::zip_first(op.getWords(), elements.getElements()))
+    mapping.map(result, element);
   return success();
 }

@@ -194,9 +194,29 @@ void Consumer::adjustRow(Operation *op, MutableOperandRange indices,
 /// A value row that no query may see must not reach one, not even times 0.
 /// Tensor copies fill with zeros beyond the tensor only.
 void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
-  if (!ring.isValue || !load.getUpper())
+  if (!ring.isValue || (!load.getUpper() && !load.getLive()))
     return;
   Location loc = load.getLoc();
+  if (load.getLive()) {
+    // Those beyond the bounds are dead as well.
+    auto truths = load.getLive().getDefiningOp<tile::TruthsOp>();
+    SmallVector<Value> words = lookup(truths.getWords());
+    Value all = i32(-1, loc);
+    for (auto [w, word] : llvm::enumerate(words)) {
+      Value bits = word;
+      if (int64_t rows = ring.tile.getRows() - 32 * int64_t(w); rows < 32)
+        bits = arith::OrIOp::create(b, loc, word, i32(-(1ll << rows), loc));
+      all = w ? arith::AndIOp::create(b, loc, all, bits).getResult() : bits;
+    }
+    Value some = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, all,
+                                       i32(-1, loc));
+    auto branch = scf::IfOp::create(b, loc, some, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    SmemClearRowsOp::create(b, loc, tile, /*from=*/Value(), /*before=*/Value(),
+                            /*live=*/Value(), words);
+    return;
+  }
   Value first = mapping.lookup(load.getIndices().drop_back().back());
   Value from =
       arith::SubIOp::create(b, loc, mapping.lookup(load.getUpper()), first);
@@ -224,7 +244,8 @@ void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
   };
   SmemClearRowsOp::create(b, loc, tile, narrow(from),
-                          before ? narrow(before) : Value(), /*live=*/Value());
+                          before ? narrow(before) : Value(), /*live=*/Value(),
+                          /*bits=*/ValueRange());
 }
 
 void Consumer::cloneLoad(tile::LoadOp load) {
@@ -394,6 +415,8 @@ void Consumer::cloneInPlace(RolesRing &ring) {
 }
 
 void Consumer::cloneTileOp(Operation *op) {
+  if (isa<tile::TruthsOp>(op))
+    return; // Loads take the words.
   for (RolesRing &ring : plan.queries)
     if (ring.inPlace == op)
       return cloneInPlace(ring);

@@ -117,7 +117,11 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
     return true;
   auto type = cast<tile::TileType>(load.getType());
   auto source = cast<MemRefType>(load.getSource().getType());
-  if ((query && keyOrValue) || load.getLive() || load.getVector() ||
+  // Where words say which rows of values are dead, each warpgroup clears them.
+  bool isKnown = value && load.getLive() &&
+                 load.getLive().getDefiningOp<tile::TruthsOp>();
+  if ((query && keyOrValue) || (load.getLive() && !isKnown) ||
+      load.getVector() ||
       source.getElementType() != type.getElementType() ||
       type.getElementType().getIntOrFloatBitWidth() != 16 ||
       type.getCols() % 64 || !isa<BlockArgument>(load.getSource()))

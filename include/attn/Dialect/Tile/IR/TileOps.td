@@ -193,8 +193,8 @@ def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
 def Tile_AnyOp : Tile_Op<"any", [Pure]> {
   let summary = "Whether any element of a tile is true";
   let description = [{
-    The one way from a tile to a scalar: it decides whether a tile of keys
-    needs to be visited at all.
+    From a tile to a scalar: it decides whether a tile of keys needs to be
+    visited at all.
 
     Example:
 
@@ -208,6 +208,51 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
   let arguments = (ins Tile_TileType:$value);
   let results = (outs I1:$result);
   let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def Tile_BitsOp : Tile_Op<"bits", [Pure]> {
+  let summary = "The truths of columns as scalars, 32 to a word";
+  let description = [{
+    Of each Rx1 tile of i1, ceil(R / 32) words: bit r % 32 of word r / 32 is
+    element r; bits beyond the rows are 0. Words of the first tile come first.
+    Loops over the rows that are true, such as tiles of keys that must be
+    visited, run on these. GPUs only.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%live: !tile.tile<64x1xi1>,
+    #     %whole: !tile.tile<64x1xi1>) -> i32 {
+    %w:4 = tile.bits %live, %whole : !tile.tile<64x1xi1>, !tile.tile<64x1xi1>
+    #   return %w#0 : i32
+    # }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_TileType>:$values);
+  let results = (outs Variadic<I32>:$words);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_TruthsOp : Tile_Op<"truths", [Pure]> {
+  let summary = "A row of truths from words of 32";
+  let description = [{
+    Element c of the 1xC tile of i1 is bit c % 32 of word c / 32: the mirror of
+    `tile.bits`. It says which rows of a loaded tile are live. GPUs only.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%a: i32, %b: i32) {
+    %live = tile.truths %a, %b : !tile.tile<1x64xi1>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Variadic<I32>:$words);
+  let results = (outs Tile_TileType:$result);
+  let assemblyFormat = "$words attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

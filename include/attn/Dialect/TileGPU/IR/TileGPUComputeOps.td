@@ -97,7 +97,8 @@ def TileGPU_SmemClearRowsOp
     included; others need a barrier, or clear the same rows themselves. With
     `from` the rows from that one on are cleared, with `before` those before
     it; positions outside of the tile clear nothing, or all of it. With `live`
-    those rows are cleared whose element of the column vector is false.
+    those rows are cleared whose element of the column vector is false, with
+    `bits` those whose bit is 0: row r has bit r % 32 of word r / 32.
 
     Example:
 
@@ -109,16 +110,18 @@ def TileGPU_SmemClearRowsOp
         : !tile_gpu.smem<16x128xbf16 swizzle 128>
     tile_gpu.smem.clear_rows %v live(%live : !tile_gpu.vec<16xi1, col, warp>)
         : !tile_gpu.smem<16x128xbf16 swizzle 128>
+    tile_gpu.smem.clear_rows %v bits(%row) : !tile_gpu.smem<16x128xbf16 swizzle 128>
     #   return
     # }
     ```
   }];
   let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
                        Optional<I32>:$from, Optional<I32>:$before,
-                       Optional<TileGPU_VecType>:$live);
+                       Optional<TileGPU_VecType>:$live, Variadic<I32>:$bits);
   let assemblyFormat = [{
     $tile (`from` `(` $from^ `)`)? (`before` `(` $before^ `)`)?
-    (`live` `(` $live^ `:` type($live) `)`)? attr-dict `:` type($tile)
+    (`live` `(` $live^ `:` type($live) `)`)? (`bits` `(` $bits^ `)`)?
+    attr-dict `:` type($tile)
   }];
   let hasVerifier = 1;
 }
@@ -558,6 +561,27 @@ def TileGPU_AnyOp : TileGPU_Op<"any", [Pure]> {
   let arguments = (ins TileGPU_RegisterType:$value);
   let results = (outs I1:$result);
   let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def TileGPU_VecElementsOp : TileGPU_Op<"vec.elements", [Pure]> {
+  let summary = "The elements of a short column vector as scalars";
+  let description = [{
+    One scalar for each element, the same in all threads of the warp.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%words: !tile_gpu.vec<8xi32, col, warp>) -> i32 {
+    %w:8 = tile_gpu.vec.elements %words : !tile_gpu.vec<8xi32, col, warp>
+        -> i32, i32, i32, i32, i32, i32, i32, i32
+    #   return %w#0 : i32
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_VecType:$value);
+  let results = (outs Variadic<TileGPU_ScalarType>:$elements);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($elements)";
   let hasVerifier = 1;
 }
 

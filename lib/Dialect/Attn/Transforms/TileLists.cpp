@@ -1,0 +1,389 @@
+//===- TileLists.cpp - Key tiles that a kernel before has listed ----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A mask that reads memory has live tiles anywhere. One kernel finds them, one
+// block for each query tile: keys by the tile and what the mask reads of them,
+// least and greatest, decide many tiles at a time (`MaskAnalysis::Sample`), and
+// what is left is evaluated element by element. The reduction then visits the
+// tiles of its list:
+//
+//   whole   every element is live: no test at all
+//   masked  elements are tested, and the values of keys that are dead in every
+//           row are cleared; which these are the list says, so that the parts
+//           of a block need not exchange what each has found.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "attn/Analysis/Laws.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
+                               const ::attn::TargetInfo &target) {
+  if (target.isCpu() || !target.hasTensorCopy ||
+      !target.mmaShapes.back().asynchronous ||
+      !isa<AggregateOp>(op.getOperation()) || op.getPackedQueries() ||
+      op.getMaskBody().empty() || monoid.getKind() != MonoidKind::cocycle ||
+      ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact())
+    return false;
+  // Whole tiles come after the others.
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  return monoid.getNumStats() == 0 || (laws && laws->combineCommutes);
+}
+
+//===----------------------------------------------------------------------===//
+// The walk over listed tiles
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> ReductionKernel::listIndices() {
+  return {listsDifferByBatch(reduction) ? batch : index(0),
+          listsDifferByHead(reduction) ? head : index(0), queryTile};
+}
+
+Value ReductionKernel::listPlace(Value tiles, Value number, bool whole) {
+  if (whole)
+    return add(number, index(KeyLists::header));
+  return sub(sub(dim(tiles, 3), index(1)), number);
+}
+
+SmallVector<Value> ReductionKernel::stepListed(Value number, bool whole,
+                                               ValueRange state) {
+  SmallVector<Value> at = listIndices();
+  at.push_back(listPlace(lists.tiles, number, whole));
+  Value listed = memref::LoadOp::create(b, loc, lists.tiles, at);
+  KeyTile tile{mul(toIndex(listed), index(schedule.getBlockK())),
+               /*masked=*/!whole || keyCols() != schedule.getBlockK()};
+  if (whole)
+    return step(tile, state);
+  SmallVector<Value> words;
+  for (int64_t w = 0, n = llvm::divideCeil(keyCols(), 32); w < n; ++w) {
+    SmallVector<Value> indices = listIndices();
+    indices.append({number, index(w)});
+    words.push_back(memref::LoadOp::create(b, loc, lists.words, indices));
+  }
+  tile.live = tile::TruthsOp::create(
+      b, loc, tileType(1, keyCols(), b.getI1Type()), words);
+  return step(tile, state);
+}
+
+SmallVector<Value> ReductionKernel::loopListed(int64_t from, Value to,
+                                               bool whole, ValueRange initial) {
+  auto loop =
+      scf::ForOp::create(b, loc, index(from), to, index(1), initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> next =
+      stepListed(loop.getInductionVar(), whole, loop.getRegionIterArgs());
+  scf::YieldOp::create(b, loc, next);
+  return loop.getResults();
+}
+
+SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
+  keyEnd = hullUpper = numKeys;
+  hullLower = index(0);
+  auto count = [&](int64_t which) {
+    SmallVector<Value> indices = listIndices();
+    indices.push_back(index(which));
+    return toIndex(memref::LoadOp::create(b, loc, lists.tiles, indices));
+  };
+  Value masked = count(0), whole = count(1), zero = index(0);
+  if (!pipelined()) {
+    state = loopListed(0, masked, /*whole=*/false, state);
+    return loopListed(0, whole, /*whole=*/true, state);
+  }
+  // A first tile stands alone, of either kind; see walkPipelined.
+  auto some = [&](Value n) {
+    return cmp(arith::CmpIPredicate::sgt, n, zero);
+  };
+  return stepIf(
+      some(masked), state,
+      [&] {
+        SmallVector<Value> next = stepListed(zero, /*whole=*/false, state);
+        next = loopListed(1, masked, /*whole=*/false, next);
+        return loopListed(0, whole, /*whole=*/true, next);
+      },
+      [&] {
+        return stepIf(
+            some(whole), state,
+            [&] {
+              SmallVector<Value> next = stepListed(zero, /*whole=*/true, state);
+              return loopListed(1, whole, /*whole=*/true, next);
+            },
+            nullptr);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel that makes the lists
+//===----------------------------------------------------------------------===//
+
+/// The least and the greatest of a sample: over the keys of tile `firstTile` +
+/// r in row r, or over the rows of the query tile in every row.
+std::pair<Value, Value>
+ReductionKernel::sampleRange(::attn::MaskAnalysis::Sample sample,
+                             Value firstTile, Value lastTile) {
+  int64_t rows = keyCols();
+  int64_t cols = sample.onKey ? rows : schedule.getBlockQ();
+  Type type = sample.value.getType();
+  Value zero = i32(0);
+  Value firstRow = toI32(row0), lastRow = toI32(sub(liveRows, index(1)));
+  Value lastKey = toI32(sub(numKeys, index(1)));
+  Value last = toI32(lastTile), first = toI32(firstTile);
+  Value read =
+      map({}, tileType(rows, cols, b.getI32Type()),
+          [&](Value r, Value c, ValueRange) {
+            Point point{firstRow, zero, firstRow, zero};
+            if (sample.onKey) {
+              Value tile = min(add(first, r), last);
+              Value within = min(c, i32(schedule.getBlockK() - 1));
+              Value key = add(mul(tile, i32(schedule.getBlockK())), within);
+              point.key = point.safeKey = min(key, lastKey);
+            } else {
+              point.row = point.safeRow = add(firstRow, min(c, lastRow));
+            }
+            PointCloner cloner(*this, reduction.getMaskBody(), 0,
+                               /*hasKey=*/true, reduction.getCaptureOperands(),
+                               point);
+            Value value = cloner.get(sample.value);
+            if (type.isInteger(1))
+              value = arith::ExtUIOp::create(b, loc, b.getI32Type(), value);
+            else if (!type.isInteger(32))
+              value = arith::ExtSIOp::create(b, loc, b.getI32Type(), value);
+            return SmallVector<Value>{value};
+          })
+          .front();
+  auto extreme = [&](int64_t identity, bool least) {
+    return reduce(read, i32(identity), /*ordered=*/false,
+                  [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+                    return {least ? min(x[0], y[0]) : max(x[0], y[0])};
+                  })
+        .front();
+  };
+  return {extreme(std::numeric_limits<int32_t>::max(), /*least=*/true),
+          extreme(std::numeric_limits<int32_t>::min(), /*least=*/false)};
+}
+
+/// Runs `body` on the place of each bit that is set, from the lowest on.
+SmallVector<Value> ReductionKernel::forBits(
+    Value bits, ValueRange carried,
+    function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  SmallVector<Value> initial = {bits};
+  llvm::append_range(initial, carried);
+  auto loop = scf::ForOp::create(
+      b, loc, index(0), toIndex(math::CtPopOp::create(b, loc, bits)), index(1),
+      initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value rest = loop.getRegionIterArg(0), one = i32(1);
+  Value below = sub(rest, one);
+  // The zeros below the lowest bit: ~x & (x - 1).
+  Value zeros = arith::AndIOp::create(
+      b, loc, arith::XOrIOp::create(b, loc, rest, i32(-1)), below);
+  SmallVector<Value> next = {arith::AndIOp::create(b, loc, rest, below)};
+  llvm::append_range(next, body(math::CtPopOp::create(b, loc, zeros),
+                                loop.getRegionIterArgs().drop_front()));
+  scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value>(loop.getResults().drop_front());
+}
+
+Value ReductionKernel::listWhole(const KeyLists &into, Value tile, Value whole) {
+  Value place = listPlace(into.tiles, toIndex(whole), /*whole=*/true);
+  memref::StoreOp::create(b, loc, tile, into.tiles,
+                          {batch, head, queryTile, place});
+  return add(whole, i32(1));
+}
+
+/// Lists a tile as its elements are.
+SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
+                                                   Value tile,
+                                                   ValueRange counts) {
+  Type i1 = b.getI1Type();
+  int64_t rows = keyCols();
+  KeyTile keyTile{mul(toIndex(tile), index(schedule.getBlockK())),
+                  /*masked=*/true};
+  RowBlock block(keyTile);
+  block.firstRow = row0;
+  prepare(block);
+  Value lastRow = toI32(sub(liveRows, index(1)));
+  Value yes = arith::ConstantIntOp::create(b, loc, i1, 1);
+  Value no = arith::ConstantIntOp::create(b, loc, i1, 0);
+  auto type = tileType(rows, schedule.getBlockQ(), i1);
+  // Keys are rows here, of which each thread has few, and rows are columns.
+  SmallVector<Value> elements =
+      map({}, {type, type}, [&](Value key, Value row, ValueRange) {
+        // Rows beyond the last stand for it.
+        Value live = liveByMask(block, min(row, lastRow), key);
+        Value dead = arith::XOrIOp::create(b, loc, live, yes);
+        if (keyCols() != schedule.getBlockK())
+          dead = arith::AndIOp::create(b, loc, dead,
+                                       cmp(arith::CmpIPredicate::slt, key,
+                                           i32(schedule.getBlockK())));
+        return SmallVector<Value>{live, dead};
+      });
+  SmallVector<Value> some;
+  for (Value tile : elements)
+    some.push_back(reduce(tile, no, /*ordered=*/false,
+                          [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+                            return {arith::OrIOp::create(b, loc, x[0], y[0])};
+                          })
+                       .front());
+  int64_t numWords = llvm::divideCeil(rows, 32);
+  SmallVector<Type> types(2 * numWords, b.getI32Type());
+  auto bits = tile::BitsOp::create(b, loc, types, some);
+  auto any = [&](ValueRange words) {
+    Value all = words.front();
+    for (Value word : words.drop_front())
+      all = arith::OrIOp::create(b, loc, all, word);
+    return cmp(arith::CmpIPredicate::ne, all, i32(0));
+  };
+  ValueRange words = bits.getWords();
+  ValueRange live = words.take_front(numWords);
+  return stepIf(
+      any(live), counts,
+      [&] {
+        return stepIf(
+            any(words.drop_front(numWords)), counts,
+            [&]() -> SmallVector<Value> {
+              Value number = toIndex(counts[0]);
+              Value place = listPlace(into.tiles, number, /*whole=*/false);
+              memref::StoreOp::create(b, loc, tile, into.tiles,
+                                      {batch, head, queryTile, place});
+              for (auto [w, word] : llvm::enumerate(live))
+                memref::StoreOp::create(
+                    b, loc, word, into.words,
+                    {batch, head, queryTile, number, index(w)});
+              return {add(counts[0], i32(1)), counts[1]};
+            },
+            [&]() -> SmallVector<Value> {
+              return {counts[0], listWhole(into, tile, counts[1])};
+            });
+      },
+      nullptr);
+}
+
+void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
+                                 Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  auto divide = [&](Value x, Value y) -> std::pair<Value, Value> {
+    Value n = toI32(x), d = toI32(y);
+    return {toIndex(arith::DivUIOp::create(b, loc, n, d)),
+            toIndex(arith::RemUIOp::create(b, loc, n, d))};
+  };
+  Value rest;
+  std::tie(rest, queryTile) = divide(block, numTiles);
+  std::tie(batch, head) = divide(rest, dim(into.tiles, 1));
+  batchI32 = toI32(batch);
+  headI32 = toI32(head);
+  sq = dim(arg(reduction.getQueryOperands().front()), 2);
+  numKeys = dim(arg(reduction.getKeyOperands().front()), 2);
+  if (Value lengths = reduction.getKeyLengths())
+    numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
+  keyEnd = numKeys;
+  Value blockQ = index(schedule.getBlockQ());
+  Value blockK = index(schedule.getBlockK());
+  row0 = mul(queryTile, blockQ);
+  liveRows = min(blockQ, sub(sq, row0));
+  uniformPoint = index(0).getDefiningOp();
+  readMask();
+  Value lastRow = sub(add(row0, liveRows), index(1));
+  auto bounds =
+      mask->emitBounds(b, loc, maskUniform, row0, lastRow, numKeys);
+  Value upper = min(bounds.upper, numKeys), zero = index(0);
+  upper = select(cmp(arith::CmpIPredicate::slt, bounds.lower, upper), upper,
+                 zero);
+  Value firstTile = arith::DivUIOp::create(b, loc, bounds.lower, blockK);
+  Value endTile = arith::CeilDivUIOp::create(b, loc, upper, blockK);
+
+  int64_t rows = keyCols(), numWords = llvm::divideCeil(rows, 32);
+  auto chunks =
+      scf::ForOp::create(b, loc, firstTile, endTile, index(rows),
+                         ValueRange{i32(0), i32(0)});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(chunks.getBody());
+    Value first = chunks.getInductionVar();
+    // What is read of the rows is the same for all keys. It is read beside
+    // what is read of the keys, of which most problems have one lot.
+    SmallVector<Value> inputs;
+    for (auto sample : mask->getSamples()) {
+      auto [least, greatest] =
+          sampleRange(sample, first, sub(endTile, index(1)));
+      inputs.append({least, greatest});
+    }
+    Value firstI32 = toI32(first), end = toI32(endTile);
+    Value keyCount = toI32(numKeys);
+    auto type = tileType(rows, 1, b.getI1Type());
+    SmallVector<Value> classes =
+        map(inputs, {type, type}, [&](Value row, Value, ValueRange x) {
+          Value tile = add(firstI32, row);
+          Value exists = cmp(arith::CmpIPredicate::slt, tile, end);
+          tile = min(tile, sub(end, i32(1)));
+          Value key = mul(tile, i32(schedule.getBlockK()));
+          Value beyond = add(key, i32(schedule.getBlockK()));
+          Value last = sub(min(beyond, keyCount), i32(1));
+          auto sample = [&](Value value) {
+            for (auto [i, s] : llvm::enumerate(mask->getSamples()))
+              if (s.value == value)
+                return std::pair(x[2 * i], x[2 * i + 1]);
+            llvm_unreachable("a sample that was not noted");
+          };
+          auto found = mask->emitBoxClass(b, loc, maskUniform, sample, row0,
+                                          lastRow, key, last);
+          // A ragged tile has keys that no mask speaks of.
+          Value whole = arith::AndIOp::create(
+              b, loc, found.full,
+              cmp(arith::CmpIPredicate::sle, beyond, keyCount));
+          whole = arith::AndIOp::create(b, loc, whole, exists);
+          Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
+          Value settled = arith::OrIOp::create(b, loc, whole, found.dead);
+          Value open = arith::XOrIOp::create(b, loc, settled, yes);
+          return SmallVector<Value>{
+              whole, arith::AndIOp::create(b, loc, open, exists)};
+        });
+    SmallVector<Type> types(2 * numWords, b.getI32Type());
+    auto bits = tile::BitsOp::create(b, loc, types, classes);
+    ValueRange words = bits.getWords();
+    // One body for the words of all 32 tiles.
+    auto loop = scf::ForOp::create(b, loc, zero, index(numWords), index(1),
+                                   chunks.getRegionIterArgs());
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value w = toI32(loop.getInductionVar());
+      auto pick = [&](ValueRange from) {
+        Value word = from.front();
+        for (auto [i, other] : llvm::enumerate(from.drop_front()))
+          word = select(cmp(arith::CmpIPredicate::eq, w, i32(i + 1)), other,
+                        word);
+        return word;
+      };
+      Value base = add(firstI32, mul(w, i32(32)));
+      SmallVector<Value> counts(loop.getRegionIterArgs());
+      counts[1] = forBits(pick(words.take_front(numWords)), counts[1],
+                          [&](Value place, ValueRange whole) {
+                            return SmallVector<Value>{listWhole(
+                                into, add(base, place), whole.front())};
+                          })
+                      .front();
+      counts = forBits(pick(words.drop_front(numWords)), counts,
+                       [&](Value place, ValueRange counts) {
+                         return listByElements(into, add(base, place), counts);
+                       });
+      scf::YieldOp::create(b, loc, counts);
+    }
+    scf::YieldOp::create(b, loc, loop.getResults());
+  }
+  for (int64_t which : {0, 1})
+    memref::StoreOp::create(b, loc, chunks.getResult(which), into.tiles,
+                            {batch, head, queryTile, index(which)});
+  func::ReturnOp::create(b, loc);
+}
