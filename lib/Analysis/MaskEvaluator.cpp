@@ -599,11 +599,12 @@ MaskAnalysis::Class MaskAnalysis::emitClass(OpBuilder &builder, Location loc,
           code.both(valid, code.inverse(truth.notAll))};
 }
 
-MaskAnalysis::Class
-MaskAnalysis::emitBoxClass(OpBuilder &builder, Location loc,
-                           const UniformFn &uniform, const SampleFn &sample,
-                           Value firstRow, Value lastRow, Value firstKey,
-                           Value lastKey) const {
+MaskAnalysis::Class MaskAnalysis::emitBoxClass(OpBuilder &builder, Location loc,
+                                               const UniformFn &uniform,
+                                               const SampleFn &sample,
+                                               Value firstRow, Value lastRow,
+                                               Value firstKey,
+                                               Value lastKey) const {
   Code code{builder, loc, uniform, &sample};
   MaskEvaluator<Code> evaluator(*this, code,
                                 {code.widen(firstRow), code.widen(lastRow)},

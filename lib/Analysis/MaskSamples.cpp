@@ -15,8 +15,7 @@ Value MaskAnalysis::sampled(Value value) {
       value.getType().getIntOrFloatBitWidth() > 32 ||
       onRow.contains(value) == onKey.contains(value))
     return {};
-  if (llvm::none_of(samples,
-                    [&](const Sample &s) { return s.value == value; }))
+  if (llvm::none_of(samples, [&](const Sample &s) { return s.value == value; }))
     samples.push_back({value, onKey.contains(value)});
   return value;
 }

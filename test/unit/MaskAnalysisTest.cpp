@@ -93,9 +93,20 @@ private:
       static const int64_t divisors[] = {1, 2, 3, 7, 8, 16, 25, -1, -4};
       return number(divisors[pick(9)]);
     };
-    switch (pick(24)) {
+    switch (pick(26)) {
     default:
       return affine(depth);
+    case 22: // stands for what is read from memory by row or by key
+      return arith::XOrIOp::create(b, loc,
+                                   arith::MulIOp::create(b, loc,
+                                                         argument(2 + pick(2)),
+                                                         number(1 + pick(5))),
+                                   number(5));
+    case 23:
+      return arith::ExtUIOp::create(
+          b, loc, b.getI32Type(),
+          arith::TruncIOp::create(b, loc, b.getI1Type(),
+                                  argument(2 + pick(2))));
     case 0:
       return arith::MulIOp::create(b, loc, x(), x());
     case 1:
@@ -221,6 +232,8 @@ protected:
 
   struct Count {
     int64_t boxes = 0, partial = 0, needless = 0;
+    /// Boxes that samples alone have settled.
+    int64_t sampled = 0;
     /// Rows whose keys were told as an interval.
     int64_t rows = 0;
   };
@@ -334,6 +347,31 @@ void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
                                          j0, j1, bounds.valid);
         ASSERT_TRUE(!box.dead || !some) << "box is not dead: " << where;
         ASSERT_TRUE(!box.full || all) << "box is not full: " << where;
+        // With what is read of rows or keys alone, taken over the box.
+        auto sample = [&](Value value) {
+          bool onKey = llvm::find_if(analysis.getSamples(), [&](auto &s) {
+                         return s.value == value;
+                       })->onKey;
+          SmallVector<Scalar> at(arguments);
+          int64_t least = std::numeric_limits<int64_t>::max();
+          int64_t greatest = std::numeric_limits<int64_t>::min();
+          for (int64_t x = onKey ? j0 : i0; x <= (onKey ? j1 : i1); ++x) {
+            at[onKey ? 3 : 2].i = onKey ? x : firstRow + x;
+            int64_t y = evaluate(region, value, at);
+            if (value.getType().isInteger(1))
+              y &= 1;
+            least = std::min(least, y);
+            greatest = std::max(greatest, y);
+          }
+          return std::pair(least, greatest);
+        };
+        auto sampled = analysis.computeBoxClass(uniform, sample, firstRow + i0,
+                                                firstRow + i1, j0, j1);
+        ASSERT_TRUE(!sampled.dead || !some) << "sampled, not dead: " << where;
+        ASSERT_TRUE(!sampled.full || all) << "sampled, not full: " << where;
+        ASSERT_TRUE(!box.dead || sampled.dead) << "less is known: " << where;
+        count.sampled +=
+            (sampled.dead && !box.dead) || (sampled.full && !box.full);
         ++count.boxes;
         if (!box.dead && !box.full) {
           ++count.partial;
@@ -358,7 +396,7 @@ TEST_F(MaskAnalysisTest, IsNeverWrongOnRandomMasks) {
               << " boxes, " << count.partial << " partial, "
               << 100.0 * count.needless / count.boxes
               << " % of all needlessly; intervals of " << count.rows
-              << " rows\n";
+              << " rows; " << count.sampled << " boxes settled by samples\n";
   }
 }
 
@@ -401,6 +439,41 @@ TEST_F(MaskAnalysisTest, FindsBoundsOfACausalWindow) {
   EXPECT_EQ(bounds.upper, 320);
   EXPECT_EQ(bounds.coreLower, 219);
   EXPECT_EQ(bounds.coreUpper, 257);
+}
+
+TEST_F(MaskAnalysisTest, SamplesWhatRowsAndKeysReadAlone) {
+  // Ids of documents, here made of bits, and a causal bound.
+  Named mask = parseMask(context, R"(
+    %five = arith.constant 5 : i32
+    %x = arith.xori %i, %five : i32
+    %y = arith.xori %j, %five : i32
+    %same = arith.cmpi eq, %x, %y : i32
+    %past = arith.cmpi sle, %j, %i : i32
+    %r = arith.andi %past, %same : i1)");
+  EXPECT_TRUE(mask.analysis->isDataDependent());
+  ASSERT_EQ(mask.analysis->getSamples().size(), 2u);
+  EXPECT_NE(mask.analysis->getSamples()[0].onKey,
+            mask.analysis->getSamples()[1].onKey);
+  auto classOf = [&](std::pair<int64_t, int64_t> rows,
+                     std::pair<int64_t, int64_t> keys, int64_t firstRow,
+                     int64_t firstKey) {
+    auto sample = [&](Value value) {
+      for (auto &s : mask.analysis->getSamples())
+        if (s.value == value)
+          return s.onKey ? keys : rows;
+      return std::pair<int64_t, int64_t>();
+    };
+    return mask.analysis->computeBoxClass([](Value) { return 0; }, sample,
+                                          firstRow, firstRow + 63, firstKey,
+                                          firstKey + 63);
+  };
+  EXPECT_TRUE(classOf({3, 4}, {5, 9}, 256, 0).dead);
+  EXPECT_TRUE(classOf({3, 3}, {3, 3}, 256, 0).full);
+  EXPECT_TRUE(classOf({3, 3}, {3, 3}, 0, 256).dead);
+  auto across = classOf({3, 3}, {3, 3}, 256, 224);
+  EXPECT_FALSE(across.dead || across.full);
+  auto two = classOf({3, 4}, {4, 4}, 256, 0);
+  EXPECT_FALSE(two.dead || two.full);
 }
 
 TEST_F(MaskAnalysisTest, FindsRowsOfACausalPrefix) {

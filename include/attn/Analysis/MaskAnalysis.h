@@ -23,8 +23,8 @@
 //   class  of a box rows x keys: dead, full, or neither as far as one can see.
 //
 // What cannot be read but depends on the row alone or on the key alone (an id
-// of a document in memory) may be sampled: its least and greatest value over the
-// rows or the keys of a box classify that box.
+// of a document in memory) may be sampled: its least and greatest value over
+// the rows or the keys of a box classify that box.
 //
 // Nothing is assumed about overflow: the region computes in wrapping integers,
 // the analysis in wider ones, and where an intermediate value of the region
@@ -128,7 +128,8 @@ public:
   NumberClass computeClass(const UniformNumberFn &uniform, int64_t firstRow,
                            int64_t lastRow, int64_t firstKey, int64_t lastKey,
                            bool valid) const;
-  using SampleNumberFn = std::function<std::pair<int64_t, int64_t>(mlir::Value)>;
+  using SampleNumberFn =
+      std::function<std::pair<int64_t, int64_t>(mlir::Value)>;
   NumberClass computeBoxClass(const UniformNumberFn &uniform,
                               const SampleNumberFn &sample, int64_t firstRow,
                               int64_t lastRow, int64_t firstKey,

@@ -272,7 +272,7 @@ LogicalResult ComputeLowering::lowerTruths(tile::TruthsOp op) {
   Value bit = arith::AndIOp::create(
       b, loc, arith::ShRUIOp::create(b, loc, word, place), number(1));
   YieldOp::create(b, loc,
-                  Value(arith::CmpIOp::create(
-                      b, loc, arith::CmpIPredicate::ne, bit, number(0))));
+                  Value(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                              bit, number(0))));
   return success();
 }

@@ -110,3 +110,30 @@ func.func private @items(%out: memref<?xf32>, %tickets: memref<1xi32>, %n: i32)
   return
 }
 }
+
+// -----
+
+// Elements of a column vector by shuffles, a scalar that one lane stores, and
+// rows that are cleared where their bit is 0.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @words
+// CHECK-COUNT-8: "llvm.nvvm.shfl.sync.idx.i32"
+// CHECK: llvm.inline_asm {{.*}}"@$2 st.global.b32 [$0], $1;"
+// CHECK: llvm.inline_asm {{.*}}"@$1 st.shared::cta.v4.b32 [$0], {$2, $2, $2, $2};"
+// CHECK: fence.proxy.async
+func.func private @words(%in: memref<8xi32>, %out: memref<4xi32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %at = arith.constant 1 : index
+  %tile = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16 swizzle 128>
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %v = tile_gpu.global.load %in[%c0] : memref<8xi32> -> !tile_gpu.vec<8xi32, col, warp>
+    %e:8 = tile_gpu.vec.elements %v : !tile_gpu.vec<8xi32, col, warp> -> i32, i32, i32, i32, i32, i32, i32, i32
+    memref.store %e#3, %out[%at] : memref<4xi32>
+    tile_gpu.smem.clear_rows %tile bits(%e#0, %e#5) : !tile_gpu.smem<64x64xbf16 swizzle 128>
+    tile_gpu.yield
+  }
+  return
+}
+}

@@ -298,3 +298,43 @@ func.func @launch_c2(%n: index, %x: f32) {
   tile.launch @k grid(%n) args(%x : f32)
   return
 }
+
+// -----
+
+func.func @bits_of_rows(%a: !tile.tile<1x64xi1>) {
+  // expected-error @below {{expected tiles of one column of i1, but got '!tile.tile<1x64xi1>'}}
+  %w = tile.bits %a : !tile.tile<1x64xi1>
+  return
+}
+
+// -----
+
+func.func @bits_of_numbers(%a: !tile.tile<64x1xi32>) {
+  // expected-error @below {{expected tiles of one column of i1, but got '!tile.tile<64x1xi32>'}}
+  %w:2 = tile.bits %a : !tile.tile<64x1xi32>
+  return
+}
+
+// -----
+
+func.func @bits_missing(%a: !tile.tile<64x1xi1>) {
+  // expected-error @below {{expected 2 words, but got 1}}
+  %w = "tile.bits"(%a) : (!tile.tile<64x1xi1>) -> i32
+  return
+}
+
+// -----
+
+func.func @truths_missing(%a: i32) {
+  // expected-error @below {{expected 2 words, but got 1}}
+  %t = tile.truths %a : !tile.tile<1x64xi1>
+  return
+}
+
+// -----
+
+func.func @truths_of_rows(%a: i32) {
+  // expected-error @below {{expected a tile of one row of i1, but got '!tile.tile<32x1xi1>'}}
+  %t = tile.truths %a : !tile.tile<32x1xi1>
+  return
+}

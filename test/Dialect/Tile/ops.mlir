@@ -85,3 +85,13 @@ func.func @plan(%Q: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
   tile.launch @kernel grid(%n) args(%Q, %K, %V, %O : memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>, memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>, memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>, memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>)
   return
 }
+
+// Truths of columns as words, and words as a row of truths.
+// CHECK-LABEL: func.func @words
+func.func @words(%a: !tile.tile<48x1xi1>, %b: !tile.tile<48x1xi1>) {
+  // CHECK: %[[W:.*]]:4 = tile.bits %{{.*}}, %{{.*}} : !tile.tile<48x1xi1>, !tile.tile<48x1xi1>
+  %w:4 = tile.bits %a, %b : !tile.tile<48x1xi1>, !tile.tile<48x1xi1>
+  // CHECK: tile.truths %[[W]]#0, %[[W]]#1 : <1x48xi1>
+  %t = tile.truths %w#0, %w#1 : !tile.tile<1x48xi1>
+  return
+}

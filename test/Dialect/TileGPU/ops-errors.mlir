@@ -552,8 +552,32 @@ func.func @line_type(%v: !tile_gpu.vec<64xf32, col, warp>, %t: !tile_gpu.smem<4x
 // -----
 
 func.func @clear_what(%t: !tile_gpu.smem<64x128xf32>) {
-  // expected-error @below {{expected from(row), before(row) or live(vector)}}
+  // expected-error @below {{expected from(row), before(row), live(vector) or bits(words)}}
   tile_gpu.smem.clear_rows %t : !tile_gpu.smem<64x128xf32>
+  return
+}
+
+// -----
+
+func.func @clear_bits(%t: !tile_gpu.smem<64x128xf32>, %w: i32) {
+  // expected-error @below {{expected 2 words, but got 1}}
+  tile_gpu.smem.clear_rows %t bits(%w) : !tile_gpu.smem<64x128xf32>
+  return
+}
+
+// -----
+
+func.func @elements_of_rows(%v: !tile_gpu.vec<16xi32, row, warp>) {
+  // expected-error @below {{expected a complete column vector of a warp, but got '!tile_gpu.vec<16xi32, row, warp>'}}
+  %e:16 = "tile_gpu.vec.elements"(%v) : (!tile_gpu.vec<16xi32, row, warp>) -> (i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32)
+  return
+}
+
+// -----
+
+func.func @elements_missing(%v: !tile_gpu.vec<8xi32, col, warp>) {
+  // expected-error @below {{expected 8 results of 'i32'}}
+  %e:2 = "tile_gpu.vec.elements"(%v) : (!tile_gpu.vec<8xi32, col, warp>) -> (i32, i32)
   return
 }
 

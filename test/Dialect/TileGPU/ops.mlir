@@ -210,6 +210,8 @@ func.func @live_keys(%mine: !tile_gpu.vec<64xi32, col, warp>,
   } -> !tile_gpu.vec<64xi1, col, warp>
   // CHECK: tile_gpu.smem.clear_rows %{{.*}} live(%{{.*}} : !tile_gpu.vec<64xi1, col, warp>) : <64x128xf16 swizzle 128>
   tile_gpu.smem.clear_rows %v live(%live : !tile_gpu.vec<64xi1, col, warp>) : !tile_gpu.smem<64x128xf16 swizzle 128>
+  // CHECK: tile_gpu.smem.clear_rows %{{.*}} bits(%{{.*}}, %{{.*}}) : <64x128xf16 swizzle 128>
+  tile_gpu.smem.clear_rows %v bits(%zero, %zero) : !tile_gpu.smem<64x128xf16 swizzle 128>
   // CHECK: tile_gpu.any %{{.*}} : !tile_gpu.vec<64xi1, col, warp>
   %some = tile_gpu.any %live : !tile_gpu.vec<64xi1, col, warp>
   return %some : i1

@@ -75,8 +75,9 @@ describe(ReductionOpInterface op, MonoidOp monoid,
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask)
-    problem.wholeTiles &= ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact() ||
-                          listsKeyTiles(op, monoid, target);
+    problem.wholeTiles &=
+        ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact() ||
+        listsKeyTiles(op, monoid, target);
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.
@@ -223,7 +224,8 @@ struct ChooseSchedulePass
       if (isa<AggregateOp>(op.getOperation()))
         splits = ::attn::chooseSplits(*problem, sizes, target);
       attr = ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
-                               sizes.blockK, splits.splits, loopShape(op, isListed));
+                               sizes.blockK, splits.splits,
+                               loopShape(op, isListed));
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {

@@ -384,8 +384,7 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
   Value one = index(1, loc);
   Value keys = memref::DimOp::create(
       b, loc, mapping.lookup(op.getKeyOperands().front()), 2);
-  Value keyTiles =
-      arith::CeilDivUIOp::create(b, loc, keys, index(blockK, loc));
+  Value keyTiles = arith::CeilDivUIOp::create(b, loc, keys, index(blockK, loc));
   keyTiles = arith::MaxSIOp::create(b, loc, keyTiles, one);
   SmallVector<Value> sizes = {listsDifferByBatch(op) ? batches : one,
                               listsDifferByHead(op) ? heads : one, numTiles};

@@ -198,9 +198,9 @@ public:
   LogicalResult build(ValueRange outputs, Value numTiles, Value block);
 
   /// Key tiles of each query tile, [batch, head, query tile, ...]
-  /// (TileLists.cpp): how many are masked and how many whole, and their numbers,
-  /// those of whole tiles in front and of masked ones from the end; and of each
-  /// masked one the words of its keys that are live in some row.
+  /// (TileLists.cpp): how many are masked and how many whole, and their
+  /// numbers, those of whole tiles in front and of masked ones from the end;
+  /// and of each masked one the words of its keys that are live in some row.
   struct KeyLists {
     Value tiles, words;
     static constexpr int64_t header = 2;

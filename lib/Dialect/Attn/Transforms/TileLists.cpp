@@ -77,8 +77,7 @@ SmallVector<Value> ReductionKernel::stepListed(Value number, bool whole,
 
 SmallVector<Value> ReductionKernel::loopListed(int64_t from, Value to,
                                                bool whole, ValueRange initial) {
-  auto loop =
-      scf::ForOp::create(b, loc, index(from), to, index(1), initial);
+  auto loop = scf::ForOp::create(b, loc, index(from), to, index(1), initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<Value> next =
@@ -101,9 +100,7 @@ SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
     return loopListed(0, whole, /*whole=*/true, state);
   }
   // A first tile stands alone, of either kind; see walkPipelined.
-  auto some = [&](Value n) {
-    return cmp(arith::CmpIPredicate::sgt, n, zero);
-  };
+  auto some = [&](Value n) { return cmp(arith::CmpIPredicate::sgt, n, zero); };
   return stepIf(
       some(masked), state,
       [&] {
@@ -178,9 +175,9 @@ SmallVector<Value> ReductionKernel::forBits(
     function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   SmallVector<Value> initial = {bits};
   llvm::append_range(initial, carried);
-  auto loop = scf::ForOp::create(
-      b, loc, index(0), toIndex(math::CtPopOp::create(b, loc, bits)), index(1),
-      initial);
+  auto loop = scf::ForOp::create(b, loc, index(0),
+                                 toIndex(math::CtPopOp::create(b, loc, bits)),
+                                 index(1), initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value rest = loop.getRegionIterArg(0), one = i32(1);
@@ -195,7 +192,8 @@ SmallVector<Value> ReductionKernel::forBits(
   return SmallVector<Value>(loop.getResults().drop_front());
 }
 
-Value ReductionKernel::listWhole(const KeyLists &into, Value tile, Value whole) {
+Value ReductionKernel::listWhole(const KeyLists &into, Value tile,
+                                 Value whole) {
   Value place = listPlace(into.tiles, toIndex(whole), /*whole=*/true);
   memref::StoreOp::create(b, loc, tile, into.tiles,
                           {batch, head, queryTile, place});
@@ -224,18 +222,19 @@ SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
         Value live = liveByMask(block, min(row, lastRow), key);
         Value dead = arith::XOrIOp::create(b, loc, live, yes);
         if (keyCols() != schedule.getBlockK())
-          dead = arith::AndIOp::create(b, loc, dead,
-                                       cmp(arith::CmpIPredicate::slt, key,
-                                           i32(schedule.getBlockK())));
+          dead = arith::AndIOp::create(
+              b, loc, dead,
+              cmp(arith::CmpIPredicate::slt, key, i32(schedule.getBlockK())));
         return SmallVector<Value>{live, dead};
       });
   SmallVector<Value> some;
   for (Value tile : elements)
-    some.push_back(reduce(tile, no, /*ordered=*/false,
-                          [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
-                            return {arith::OrIOp::create(b, loc, x[0], y[0])};
-                          })
-                       .front());
+    some.push_back(
+        reduce(tile, no, /*ordered=*/false,
+               [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+                 return {arith::OrIOp::create(b, loc, x[0], y[0])};
+               })
+            .front());
   int64_t numWords = llvm::divideCeil(rows, 32);
   SmallVector<Type> types(2 * numWords, b.getI32Type());
   auto bits = tile::BitsOp::create(b, loc, types, some);
@@ -295,18 +294,16 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
   uniformPoint = index(0).getDefiningOp();
   readMask();
   Value lastRow = sub(add(row0, liveRows), index(1));
-  auto bounds =
-      mask->emitBounds(b, loc, maskUniform, row0, lastRow, numKeys);
+  auto bounds = mask->emitBounds(b, loc, maskUniform, row0, lastRow, numKeys);
   Value upper = min(bounds.upper, numKeys), zero = index(0);
-  upper = select(cmp(arith::CmpIPredicate::slt, bounds.lower, upper), upper,
-                 zero);
+  upper =
+      select(cmp(arith::CmpIPredicate::slt, bounds.lower, upper), upper, zero);
   Value firstTile = arith::DivUIOp::create(b, loc, bounds.lower, blockK);
   Value endTile = arith::CeilDivUIOp::create(b, loc, upper, blockK);
 
   int64_t rows = keyCols(), numWords = llvm::divideCeil(rows, 32);
-  auto chunks =
-      scf::ForOp::create(b, loc, firstTile, endTile, index(rows),
-                         ValueRange{i32(0), i32(0)});
+  auto chunks = scf::ForOp::create(b, loc, firstTile, endTile, index(rows),
+                                   ValueRange{i32(0), i32(0)});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(chunks.getBody());
@@ -362,8 +359,8 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
       auto pick = [&](ValueRange from) {
         Value word = from.front();
         for (auto [i, other] : llvm::enumerate(from.drop_front()))
-          word = select(cmp(arith::CmpIPredicate::eq, w, i32(i + 1)), other,
-                        word);
+          word =
+              select(cmp(arith::CmpIPredicate::eq, w, i32(i + 1)), other, word);
         return word;
       };
       Value base = add(firstI32, mul(w, i32(32)));

@@ -250,11 +250,13 @@ LogicalResult BitsOp::verify() {
   int64_t words = 0;
   for (Value value : getValues()) {
     TileType type = tileOf(value);
+    // (C1)
     if (!type.getElementType().isInteger(1) || type.getCols() != 1)
       return emitOpError("expected tiles of one column of i1, but got ")
              << type;
     words += llvm::divideCeil(type.getRows(), 32);
   }
+  // (C2)
   if (words != getNumResults())
     return emitOpError("expected ")
            << words << " words, but got " << getNumResults();
@@ -274,9 +276,8 @@ ParseResult BitsOp::parse(OpAsmParser &parser, OperationState &result) {
     auto tile = dyn_cast<TileType>(type);
     if (!tile)
       return parser.emitError(at, "expected tiles, but got ") << type;
-    result.addTypes(
-        SmallVector<Type>(llvm::divideCeil(tile.getRows(), 32),
-                          parser.getBuilder().getI32Type()));
+    result.addTypes(SmallVector<Type>(llvm::divideCeil(tile.getRows(), 32),
+                                      parser.getBuilder().getI32Type()));
   }
   return success();
 }
@@ -289,9 +290,11 @@ void BitsOp::print(OpAsmPrinter &printer) {
 
 LogicalResult TruthsOp::verify() {
   TileType type = tileOf(getResult());
+  // (C1)
   if (!type.getElementType().isInteger(1) || type.getRows() != 1)
     return emitOpError("expected a tile of one row of i1, but got ") << type;
   int64_t words = llvm::divideCeil(type.getCols(), 32);
+  // (C2)
   if (words != int64_t(getWords().size()))
     return emitOpError("expected ")
            << words << " words, but got " << getWords().size();

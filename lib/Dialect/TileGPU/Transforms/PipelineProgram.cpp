@@ -542,8 +542,7 @@ VecType PipelineProgram::colVec(int64_t size, Type element) {
 Value PipelineProgram::mapVec(Location loc, ValueRange inputs, Type result,
                               function_ref<Value(ValueRange)> body) {
   int64_t size = cast<VecType>(inputs[0].getType()).getSize();
-  auto mapOp =
-      MapOp::create(b, loc, TypeRange(colVec(size, result)), inputs);
+  auto mapOp = MapOp::create(b, loc, TypeRange(colVec(size, result)), inputs);
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> types(2, b.getI32Type());
   for (Value input : inputs)
@@ -566,11 +565,11 @@ LogicalResult PipelineProgram::cloneBits(tile::BitsOp op) {
   SmallVector<Value> inputs = llvm::map_to_vector(
       op.getValues(), [&](Value v) { return mapping.lookup(v); });
   Value first = memberRow(loc, i32Type);
-  auto spread = tile::MapOp::create(
-      b, loc,
-      TypeRange(tile::TileType::get(b.getContext(), plan.warpRows, cols,
-                                    i32Type)),
-      inputs);
+  auto spread =
+      tile::MapOp::create(b, loc,
+                          TypeRange(tile::TileType::get(
+                              b.getContext(), plan.warpRows, cols, i32Type)),
+                          inputs);
   {
     OpBuilder::InsertionGuard guard(b);
     SmallVector<Type> types(2, i32Type);
@@ -581,8 +580,7 @@ LogicalResult PipelineProgram::cloneBits(tile::BitsOp op) {
     Value row = arith::AddIOp::create(b, loc, body->getArgument(0), first);
     Value word = arith::ShRUIOp::create(b, loc, row, i32(5, loc));
     Value bit = arith::ShLIOp::create(
-        b, loc, i32(1, loc),
-        arith::AndIOp::create(b, loc, row, i32(31, loc)));
+        b, loc, i32(1, loc), arith::AndIOp::create(b, loc, row, i32(31, loc)));
     Value all = zero;
     int64_t start = 0;
     for (auto [i, value] : llvm::enumerate(op.getValues())) {
@@ -597,18 +595,17 @@ LogicalResult PipelineProgram::cloneBits(tile::BitsOp op) {
     tile::YieldOp::create(b, loc, all);
   }
   auto own = tile::ReduceOp::create(
-      b, loc,
-      TypeRange(tile::TileType::get(b.getContext(), 1, cols, i32Type)),
+      b, loc, TypeRange(tile::TileType::get(b.getContext(), 1, cols, i32Type)),
       spread.getResults(), ValueRange(i32(0, loc)), /*rows=*/true,
       /*ordered=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
     Block *body =
         b.createBlock(&own.getBody(), {}, {i32Type, i32Type}, {loc, loc});
-    tile::YieldOp::create(b, loc,
-                          Value(arith::OrIOp::create(b, loc,
-                                                     body->getArgument(0),
-                                                     body->getArgument(1))));
+    tile::YieldOp::create(
+        b, loc,
+        Value(arith::OrIOp::create(b, loc, body->getArgument(0),
+                                   body->getArgument(1))));
   }
   VecType type = colVec(cols, i32Type);
   Value words = asTile(loc, own.getResult(0), type);
@@ -622,8 +619,8 @@ LogicalResult PipelineProgram::cloneBits(tile::BitsOp op) {
       return failure();
     words = *all;
   }
-  auto elements = VecElementsOp::create(
-      b, loc, SmallVector<Type>(cols, i32Type), words);
+  auto elements =
+      VecElementsOp::create(b, loc, SmallVector<Type>(cols, i32Type), words);
   for (auto [result, element] :
        llvm::zip_first(op.getWords(), elements.getElements()))
     mapping.map(result, element);

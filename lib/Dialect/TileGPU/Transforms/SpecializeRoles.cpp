@@ -118,11 +118,10 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
   auto type = cast<tile::TileType>(load.getType());
   auto source = cast<MemRefType>(load.getSource().getType());
   // Where words say which rows of values are dead, each warpgroup clears them.
-  bool isKnown = value && load.getLive() &&
-                 load.getLive().getDefiningOp<tile::TruthsOp>();
+  bool isKnown =
+      value && load.getLive() && load.getLive().getDefiningOp<tile::TruthsOp>();
   if ((query && keyOrValue) || (load.getLive() && !isKnown) ||
-      load.getVector() ||
-      source.getElementType() != type.getElementType() ||
+      load.getVector() || source.getElementType() != type.getElementType() ||
       type.getElementType().getIntOrFloatBitWidth() != 16 ||
       type.getCols() % 64 || !isa<BlockArgument>(load.getSource()))
     return false;

@@ -294,6 +294,17 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     split) and walks over key tiles; the mask analysis bounds that walk and
     tells full tiles from partial ones. No score matrix exists beyond one tile.
 
+    A mask that reads memory (booleans, ids of documents), or whose keys have
+    no bounds otherwise, gets a kernel of its own on GPUs with products of
+    warpgroups. Launched before the reduction, it lists the live key tiles of
+    each query tile, for each batch and head that the mask tells apart. What
+    the mask reads of a row or of a key alone, least and greatest over a tile,
+    decides which tiles are dead or whole; the others are evaluated element by
+    element. The reduction walks over the list, first tiles whose elements it
+    tests, then whole ones; the list also says which keys are dead in every
+    row, whose values are cleared. Lists are as long as there are pairs of
+    tiles: 4 bytes for each, and a bit for each key of one.
+
     Example:
 
     ```mlir
@@ -336,7 +347,9 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     where all that is made of the weights is rounded to 16 bits, functions of
     the scores are marked approximate (`afn`; positions that become floats
     `tile.approximate`), and a uniform factor of any score is the unit of the
-    maximum. Deterministic for a given schedule.
+    maximum. Listed tiles are taken in the order of the list, which is the same
+    in every run; monoids that do not commute are not listed. Deterministic for
+    a given schedule.
     Fails when: a schedule is absent, a head dimension is dynamic, or the
     function holds tensor operations other than `tensor.dim`,
     `tensor.extract` and those of `attn`.

@@ -133,7 +133,9 @@ def TileSpecializeRolesPass
     where its own rows see no further key (`tile.row_range`), and one without
     live rows stays out of all loops; it still gives back every slot. Queries, keys and values get
     as many slots as the shared memory holds beside the results. Rows of values
-    that lie beyond a load's bounds are cleared. The plan's launch gets tensor maps and a
+    that lie beyond a load's bounds are cleared, or those whose bit is 0 where
+    `tile.truths` says which rows are live: by each warpgroup, so that none has
+    to wait for another. The plan's launch gets tensor maps and a
     counter of drawn items. Other kernels stay as they are:
     tile-pipeline-copies takes them.
 

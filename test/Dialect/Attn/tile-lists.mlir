@@ -1,0 +1,146 @@
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-tile --canonicalize --cse | FileCheck %s
+
+// Ids of documents: a kernel before lists the live key tiles of each query
+// tile. The lists are the same for all heads, for the mask does not ask which.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func @ids(
+// CHECK: %[[T:.*]] = arith.ceildivui
+// CHECK: %[[TILES:.*]] = tile.workspace(%[[B:.*]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?xi32>
+// CHECK: %[[WORDS:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?x4xi32>
+// CHECK: %[[N:.*]] = arith.muli %[[T]], %[[B]]
+// CHECK: tile.launch @ids_kernel1 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]] :
+// CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]] :
+
+// The reduction: masked tiles, of which the first stands alone, then whole
+// ones; without masked ones the first whole tile stands alone.
+// CHECK-LABEL: func.func private @ids_kernel0
+// CHECK: %[[MASKED:.*]] = memref.load {{.*}} : memref<?x?x?x?xi32>
+// CHECK: %[[M:.*]] = arith.index_cast %[[MASKED]]
+// CHECK: %[[WHOLE:.*]] = memref.load
+// CHECK: %[[W:.*]] = arith.index_cast %[[WHOLE]]
+// CHECK: %[[SOME:.*]] = arith.cmpi sgt, %[[M]], %c0
+// CHECK: scf.if %[[SOME]]
+// CHECK: %[[LIVE:.*]] = tile.truths {{.*}} : <1x128xi1>
+// CHECK: tile.load %{{.*}} rows(
+// CHECK: tile.load {{.*}} live %[[LIVE]]
+// CHECK: arith.cmpi eq
+// CHECK: scf.for %{{.*}} = %c1 to %[[M]]
+// CHECK: tile.truths
+// CHECK: scf.for %{{.*}} = %c0 to %[[W]]
+// CHECK-NOT: tile.truths
+// CHECK: tile.rows 64
+// CHECK: } else {
+// CHECK: scf.if
+// CHECK-NOT: arith.cmpi eq
+// CHECK: scf.for %{{.*}} = %c1 to %[[W]]
+
+// The lists: 128 key tiles at a time by the ids of rows and of keys, least and
+// greatest; then those that these do not settle by all of their elements.
+// CHECK-LABEL: func.func private @ids_kernel1
+// CHECK: scf.for %[[FIRST:.*]] = %c0 to %{{.*}} step %c128
+// CHECK: tile.map {
+// CHECK: memref.load {{.*}} : memref<?x?xi32, strided<[?, 1]>>
+// CHECK: } -> !tile.tile<128x128xi32>
+// CHECK: arith.minsi
+// CHECK: } -> !tile.tile<128x1xi32>
+// CHECK: arith.maxsi
+// CHECK: } -> !tile.tile<128x1xi32>
+// CHECK: tile.map {
+// CHECK: memref.load
+// CHECK: } -> !tile.tile<128x128xi32>
+// CHECK: %[[CLASS:.*]]:2 = tile.map ins(
+// CHECK: %[[BITS:.*]]:8 = tile.bits %[[CLASS]]#0, %[[CLASS]]#1
+// CHECK: scf.for %{{.*}} = %c0 to %c4
+// CHECK: math.ctpop
+// CHECK: scf.for
+// CHECK: memref.store
+// CHECK: scf.for
+// CHECK: %[[E:.*]]:2 = tile.map {
+// CHECK: arith.cmpi eq
+// CHECK: } -> !tile.tile<128x128xi1>, !tile.tile<128x128xi1>
+// CHECK: tile.bits
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK-COUNT-5: memref.store
+// CHECK: } else {
+// CHECK-COUNT-1: memref.store
+func.func @ids(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %ids: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?x?xi32>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xi32>):
+        %bb = arith.index_cast %b : i32 to index
+        %ii = arith.index_cast %i : i32 to index
+        %jj = arith.index_cast %j : i32 to index
+        %x = tensor.extract %t[%bb, %ii] : tensor<?x?xi32>
+        %y = tensor.extract %t[%bb, %jj] : tensor<?x?xi32>
+        %e = arith.cmpi eq, %x, %y : i32
+        attn.yield %e : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// A boolean of each head's pairs: one list for each head, and every tile is
+// evaluated, for there is nothing of rows or keys alone.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func @pairs(
+// CHECK: tile.workspace(%c1, %[[H:.*]], %{{.*}}, %{{.*}}) : memref<?x?x?x?xi32>
+// CHECK: tile.launch @pairs_kernel1
+// CHECK-LABEL: func.func private @pairs_kernel1
+// CHECK-NOT: !tile.tile<128x128xi32>
+// CHECK: tile.bits
+// CHECK: memref.load {{.*}} : memref<?x?x?xi8, strided<[?, ?, 1]>>
+func.func @pairs(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %m: tensor<?x?x?xi1>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%m : tensor<?x?x?xi1>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?x?xi1>):
+        %hh = arith.index_cast %h : i32 to index
+        %ii = arith.index_cast %i : i32 to index
+        %jj = arith.index_cast %j : i32 to index
+        %x = tensor.extract %t[%hh, %ii, %jj] : tensor<?x?x?xi1>
+        attn.yield %x : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// Not listed: a mask whose keys have bounds; tiles of warps.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func @causal(
+// CHECK-NOT: tile.workspace
+func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: func.func @portable(
+// CHECK-NOT: tile.workspace
+// CHECK-LABEL: func.func private @portable_kernel0
+// CHECK: tile.any
+func.func @portable(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %m: tensor<?xi1>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%m : tensor<?xi1>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi1>):
+        %jj = arith.index_cast %j : i32 to index
+        %x = tensor.extract %t[%jj] : tensor<?xi1>
+        attn.yield %x : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
