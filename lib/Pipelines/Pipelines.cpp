@@ -79,6 +79,7 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   kernels.addPass(createTileHoistReciprocalsPass());
   // Last: it takes the shared memory that the rest has left.
   pm.addPass(createTileStageStoresPass());
+  pm.addNestedPass<func::FuncOp>(createTileShareItemsPass());
   pm.addNestedPass<func::FuncOp>(createTileVerifyAsyncPass());
   pm.addPass(createTileVerifyBudgetPass());
 }

@@ -130,13 +130,27 @@ private:
   void setAll(ValueRange results, ValueRange flat);
   Values flat(ValueRange operands);
 
-  // Control.cpp: loops, branches, schedules.
+  // Control.cpp: loops, branches.
   LogicalResult lowerFor(mlir::scf::ForOp op);
   LogicalResult lowerIf(mlir::scf::IfOp op);
+
+  // Items.cpp: schedules.
+  struct TicketSlot {
+    const TicketLayout &layout;
+    Value words, full, empty, phase;
+  };
   LogicalResult lowerForeach(tg::ForeachOp op);
   LogicalResult lowerItem(tg::SchedulerOp scheduler, Value item,
                           ValueRange arguments);
-  Value nextItem(tg::ForeachOp op, Value item, Value iteration);
+  LogicalResult shareItem(tg::ForeachOp op, Value drawn, Value iteration,
+                          Value total, mlir::Block *exit);
+  TicketSlot ticketSlot(tg::SchedulerOp scheduler, Value iteration);
+  void giveItem(const TicketSlot &slot, const Values &words);
+  Values readItem(const TicketSlot &slot, int64_t size);
+  void appendWords(Value value, Values &words);
+  Value fromWords(Type type, llvm::ArrayRef<Value> words);
+  Value drawItem(tg::SchedulerOp scheduler);
+  Value nextItem(tg::ForeachOp op, Value item);
 
   // Rings.cpp: rings, barriers, copies.
   Value address(int64_t offset) { return e.add(sharedBase, offset); }

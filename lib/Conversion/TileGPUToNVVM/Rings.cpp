@@ -389,7 +389,7 @@ LogicalResult KernelLowering::lowerBarrier(Operation *op, Value barrier,
     Value next = e.add(index, 1);
     index = e.select(e.eq(next, info->count), e.c32(0), next);
   }
-  if (isa<BarrierSyncOp>(op))
+  if (auto sync = dyn_cast<BarrierSyncOp>(op); sync && !sync.getThreadsOnly())
     fenceProxy();
   // Intrinsics, unlike assembly, are never duplicated or moved into a branch.
   e.call(passes ? "llvm.nvvm.barrier.cta.arrive.aligned.count"

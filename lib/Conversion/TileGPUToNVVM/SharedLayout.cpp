@@ -21,6 +21,13 @@ static int64_t alignmentOf(SmemType tile) {
   return tile.getSwizzle() ? tile.getSwizzle() * 8 : 128;
 }
 
+/// Slots are read 16 bytes at a time.
+static constexpr int64_t ticketAlignment = 16;
+
+int64_t SharedLayout::wordsOf(Type type) {
+  return type.isIndex() || type.isInteger(64) ? 2 : 1;
+}
+
 LogicalResult SharedLayout::compute(func::FuncOp kernel) {
   struct Piece {
     int64_t align, size;
@@ -111,6 +118,8 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     TicketLayout &tickets = ticketSlots[scheduler];
     bool hasLead = false;
     llvm::SmallPtrSet<Operation *, 4> roles;
+    llvm::SmallSetVector<unsigned, 8> read;
+    int64_t words = 1;
     for (Operation *user : scheduler.getResult().getUsers()) {
       auto foreach = dyn_cast<ForeachOp>(user);
       auto role = user->getParentOfType<RoleOp>();
@@ -125,6 +134,10 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
             "expected one lead loop over a dynamic schedule, but got two");
       hasLead |= foreach.getLead();
       tickets.readers += role.getWarps();
+      if (!foreach.getLead() || role.getWarps() > 1)
+        for (BlockArgument argument : foreach.getItemArgs())
+          if (!argument.use_empty() && read.insert(argument.getArgNumber()))
+            words += wordsOf(argument.getType());
     }
     if (tickets.readers && !hasLead)
       return scheduler.emitOpError(
@@ -134,8 +147,11 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
       continue;
     tickets.full = place(numTicketSlots, 1);
     tickets.empty = place(numTicketSlots, tickets.readers);
+    tickets.values = read.takeVector();
+    tickets.slotBytes = llvm::alignTo(words * 4, ticketAlignment);
+    bytes = llvm::alignTo(bytes, ticketAlignment);
     tickets.slots = bytes;
-    bytes += llvm::alignTo(numTicketSlots * 4, barrierBytes);
+    bytes += numTicketSlots * tickets.slotBytes;
   }
   return success();
 }

@@ -33,9 +33,13 @@ struct BarrierLayout {
   int64_t first = 0, count = 0, threads = 0;
 };
 
-/// Hand-over of drawn items: two slots of one number each.
+/// Hand-over of drawn items: two slots, each of an item's number and of what
+/// others than the warp that draws read of it.
 struct TicketLayout {
   int64_t slots = -1, full = -1, empty = -1;
+  /// Bytes of a slot; the arguments of the loops that it holds, in order.
+  int64_t slotBytes = 0;
+  llvm::SmallVector<unsigned> values;
   /// Warps that read what one warp draws.
   int64_t readers = 0;
 };
@@ -43,6 +47,9 @@ struct TicketLayout {
 class SharedLayout {
 public:
   static constexpr int64_t numTicketSlots = 2;
+
+  /// Words of 32 bits that a scalar takes in a slot of tickets.
+  static int64_t wordsOf(mlir::Type type);
 
   mlir::LogicalResult compute(mlir::func::FuncOp kernel);
   int64_t getBytes() const { return bytes; }

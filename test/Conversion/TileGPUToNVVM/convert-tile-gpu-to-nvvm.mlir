@@ -8,7 +8,7 @@ module attributes {attn.target = "sm_90a"} {
 // The kernel leaves a declaration: 32 KiB of tiles, then the barriers of two
 // slots, the tickets' two slots and their barriers.
 // CHECK: func.func private @copy(!tile_gpu.tensor_map<64x128xbf16 swizzle 128>, memref<?x128xf32, strided<[?, 1]>>, memref<1xi32>, i32, i1, index)
-// CHECK-SAME: tile_gpu.kernel, tile_gpu.persistent, tile_gpu.smem_bytes = 32840 : i64, tile_gpu.threads = 256 : i32
+// CHECK-SAME: tile_gpu.kernel, tile_gpu.persistent, tile_gpu.smem_bytes = 32896 : i64, tile_gpu.threads = 256 : i32
 func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
     %tickets: memref<1xi32>, %n: i32, %flag: i1, %i: index)
     attributes {tile_gpu.kernel} {
@@ -19,12 +19,16 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
   %schedule = tile_gpu.scheduler dynamic in_order
       tickets(%tickets : memref<1xi32>) tiles(%n) heads(%c1) batch(%c1) {
   ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
-    tile_gpu.yield %c0, %c1 : i32, i32
+    %twice = arith.addi %tile, %tile : i32
+    %even = arith.cmpi slt, %twice, %n : i32
+    %wide = arith.extsi %twice : i32 to i64
+    tile_gpu.yield %c0, %c1, %twice, %even, %wide : i32, i32, i32, i1, i64
   }
   tile_gpu.role "load" warps(1) registers(24) {
   ^bb0(%warp: i32):
     %end = tile_gpu.foreach %schedule lead iter_args(%c0 : i32) {
-    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32,
+         %twice: i32, %even: i1, %wide: i64, %c: i32):
       %t = tile_gpu.ring.acquire %ring[%c] : !ring
       tile_gpu.ring.load %Q[%tile, %c0, %c0, %c0], %t : !map, !tile
       %d = arith.addi %c, %c1 : i32
@@ -35,8 +39,13 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
   tile_gpu.role "compute" warpgroups(1) registers(240) {
   ^bb0(%wg: i32):
     %end = tile_gpu.foreach %schedule iter_args(%c0 : i32) {
-    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32,
+         %twice: i32, %even: i1, %wide: i64, %c: i32):
       %t = tile_gpu.ring.wait %ring[%c] : !ring
+      scf.if %even {
+        %at = arith.index_cast %wide : i64 to index
+        memref.store %tile, %tickets[%at] : memref<1xi32>
+      }
       tile_gpu.ring.release %ring[%c] : !ring
       %d = arith.addi %c, %c1 : i32
       tile_gpu.yield %d : i32
@@ -58,12 +67,23 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 // CHECK: fence.mbarrier_init.release.cluster
 // CHECK: llvm.nvvm.barrier.cta.sync.aligned.all
 // CHECK: llvm.nvvm.setmaxnreg.dec
+// The number of the item, then what the other role reads of it: the tile, a
+// truth, two words of a wide number. Behind the last item the number alone.
+// CHECK: mbarrier.try_wait.parity
+// CHECK: st.shared::cta.v4.b32 [$0], {$2, $3, $4, $5};
+// CHECK: st.shared::cta.b32 [$0], $2;
 // CHECK: mbarrier.try_wait.parity
 // CHECK: mbarrier.arrive.expect_tx
 // CHECK: cp.async.bulk.tensor.4d.shared::cta
 // CHECK: cp.async.bulk.tensor.4d.shared::cta
 // CHECK: atom.relaxed.gpu.global.add.u32
+// CHECK: st.shared::cta.b32 [$0], $2;
 // CHECK: llvm.nvvm.setmaxnreg.dec
+// CHECK: mbarrier.try_wait.parity
+// CHECK: ld.shared::cta.v4.b32 {$0, $1, $2, $3}, [$4];
+// CHECK: ld.shared::cta.b32 $0, [$1];
+// CHECK-COUNT-5: llvm.nvvm.shfl.sync.idx.i32
+// CHECK: mbarrier.arrive.shared::cta.b64
 }
 
 // -----

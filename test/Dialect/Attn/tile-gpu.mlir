@@ -1,8 +1,9 @@
 // RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-tile --canonicalize --cse | FileCheck %s
 
 // On a GPU with products of whole warpgroups the first key tile stands alone,
-// in the masked form that is right for any tile; full tiles are loaded without
-// bounds; no row block is skipped alone.
+// in the form that is right for any tile, but for the mask itself where all of
+// the tile is live; full tiles are loaded without bounds; no row block is
+// skipped alone.
 
 // CHECK: module attributes {attn.target = "sm_90a"}
 module attributes {attn.target = "sm_90a"} {
@@ -11,8 +12,13 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: scf.if
 // CHECK: tile.load %{{.*}} rows(
 // CHECK: tile.rows 64
+// CHECK: %[[S:.*]] = tile.dot
+// CHECK: scf.if %{{.*}} -> (!tile.tile<64x128xf32>) {
+// CHECK-NEXT: scf.yield %[[S]]
+// CHECK-NEXT: } else {
+// CHECK: arith.select
+// CHECK: tile.reduce
 // CHECK-NOT: scf.if
-// CHECK: tile.map {{.*}} {
 // CHECK: arith.truncf %{{.*}} : f32 to f16
 // CHECK: scf.for
 // CHECK-NOT: rows(%

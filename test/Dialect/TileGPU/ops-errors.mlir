@@ -143,6 +143,44 @@ func.func @scheduler_keys(%n: i32) attributes {tile_gpu.kernel} {
 
 // -----
 
+func.func @scheduler_more(%n: i32, %x: f64) attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected further values of i1, i32, i64, index or f32, but got 'f64'}}
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%t: i32, %h: i32, %b: i32, %y: i32):
+    tile_gpu.yield %n, %n, %x : i32, i32, f64
+  }
+  return
+}
+
+// -----
+
+func.func @foreach_more(%n: i32, %wide: i64) attributes {tile_gpu.kernel} {
+  // expected-note @below {{schedule defined here}}
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%t: i32, %h: i32, %b: i32, %y: i32):
+    tile_gpu.yield %n, %n, %wide : i32, i32, i64
+  }
+  // expected-error @below {{expected 1 block arguments for what the schedule yields beyond its keys, of its types}}
+  tile_gpu.foreach %s {
+  ^bb0(%t: i32, %h: i32, %b: i32, %x: i32, %lo: i32, %hi: i32, %more: i32):
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @foreach_few(%s: !tile_gpu.schedule, %c: i32) {
+  // expected-error @below {{expected 6 block arguments for the item and 1 for the initial values, but got 6}}
+  %r = tile_gpu.foreach %s iter_args(%c : i32) {
+  ^bb0(%t: i32, %h: i32, %b: i32, %x: i32, %lo: i32, %hi: i32):
+    tile_gpu.yield %c : i32
+  } -> i32
+  return
+}
+
+// -----
+
 func.func @foreach_carried(%s: !tile_gpu.schedule, %c: i32) {
   // expected-error @below {{expected initial values, carried block arguments, yielded values and results of the same types}}
   %r = tile_gpu.foreach %s iter_args(%c : i32) {

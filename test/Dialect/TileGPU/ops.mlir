@@ -47,6 +47,8 @@ func.func @barriers() attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%wg]
     // CHECK: tile_gpu.barrier.sync %[[ALL]]
     tile_gpu.barrier.sync %all
+    // CHECK: tile_gpu.barrier.sync %[[ALL]] threads_only
+    tile_gpu.barrier.sync %all threads_only
     tile_gpu.yield
   }
   return

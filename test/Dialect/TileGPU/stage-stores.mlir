@@ -18,10 +18,11 @@ func.func private @kernel(%O: !out, %row: i32, %end: i32) attributes {tile_gpu.k
     // CHECK: %[[WHOLE:.*]] = arith.cmpi sge, %[[END]], %[[LAST]]
     // CHECK: scf.if %[[WHOLE]] {
     // CHECK: tile_gpu.bulk.wait pending(0)
-    // CHECK: tile_gpu.barrier.sync %[[BARRIER]]
+    // CHECK: tile_gpu.barrier.sync %[[BARRIER]]{{.*}} threads_only
     // CHECK: %[[MINE:.*]] = tile_gpu.smem.slice %[[TILE]]
     // CHECK: tile_gpu.frag.store %{{.*}}, %[[MINE]]
     // CHECK: tile_gpu.barrier.sync %[[BARRIER]]
+    // CHECK-NOT: threads_only
     // CHECK-COUNT-2: tile_gpu.bulk.store %{{.*}}, %[[MAP]][
     // CHECK-NOT: tile_gpu.bulk.store
     // CHECK: } else {

@@ -214,7 +214,8 @@ private:
   struct KeyTile {
     Value first; // index of its first key
     bool masked;
-    Value live = {}; // 1xC, i1: keys that some row has; null: all of the hull
+    Value live = {};  // 1xC, i1: keys that some row has; null: all of the hull
+    Value whole = {}; // i1: every pair is live, although `masked`; may be null
   };
   void locateBlock(Value numTiles, Value block);
   void readMask();
@@ -234,6 +235,9 @@ private:
   };
   SmallVector<Value> loop(Value from, Value to, Tiles tiles, ValueRange state);
   /// The tile at `first` under a condition; the state unchanged without it.
+  SmallVector<Value> choose(Value condition, TypeRange types,
+                            llvm::function_ref<SmallVector<Value>()> then,
+                            llvm::function_ref<SmallVector<Value>()> otherwise);
   SmallVector<Value> stepIf(Value condition, ValueRange state,
                             function_ref<SmallVector<Value>()> then,
                             function_ref<SmallVector<Value>()> otherwise);
@@ -270,7 +274,7 @@ private:
   //===--- One row block against one key tile (TileSteps.cpp) -------------===//
   struct RowBlock {
     explicit RowBlock(const KeyTile &tile) : tile(tile) {}
-    const KeyTile &tile;
+    KeyTile tile;
     Value firstRow; // within the sequence, index
     SmallVector<Value> queries, keys, values, state;
     // Built ahead of the maps that use them, all i32: row and key of element

@@ -231,115 +231,6 @@ void ReductionKernel::analyseFactor(arith::MulFOp product) {
 }
 
 //===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-KernelBuilder::Point ReductionKernel::pointOf(RowBlock &block, Value row,
-                                              Value col) {
-  Point point;
-  point.row = add(block.rowBase, row);
-  point.key = add(block.keyBase, col);
-  point.safeRow = min(point.row, block.lastRow);
-  // A full tile has no key out of range.
-  point.safeKey = block.tile.masked ? min(point.key, block.lastKey) : point.key;
-  return point;
-}
-
-SmallVector<Value> ReductionKernel::scores(RowBlock &block, Value row,
-                                           Value col, ValueRange dots) {
-  Region &score = reduction.getScoreBody();
-  if (score.empty())
-    return SmallVector<Value>(dots);
-  PointCloner cloner(*this, score, dots.size(), /*hasKey=*/true,
-                     reduction.getCaptureOperands(), pointOf(block, row, col));
-  for (auto [argument, dot] : llvm::zip(score.getArguments(), dots))
-    cloner.map(argument, dot);
-  if (form.inUnits)
-    return {withSign(cloner.get(form.inUnits))};
-  return llvm::map_to_vector(getYielded(score),
-                             [&](Value v) { return cloner.get(v); });
-}
-
-/// x times the sign of the factor; an odd function and a product with a uniform
-/// value pass it on to where it costs nothing for each element.
-Value ReductionKernel::withSign(Value x) {
-  Operation *op = x.getDefiningOp();
-  if (auto tanh = dyn_cast_or_null<math::TanhOp>(op))
-    return math::TanhOp::create(b, loc, withSign(tanh.getOperand()));
-  if (auto product = dyn_cast_or_null<arith::MulFOp>(op))
-    for (auto [y, factor] : {std::pair(product.getLhs(), product.getRhs()),
-                             std::pair(product.getRhs(), product.getLhs())}) {
-      if (!factor.getParentRegion()->isProperAncestor(y.getParentRegion()))
-        continue;
-      OpBuilder outer(b.getContext());
-      outer.setInsertionPointAfterValue(form.sign);
-      Value &signedFactor = signedFactors[factor];
-      if (!signedFactor)
-        signedFactor = arith::MulFOp::create(outer, loc, factor, form.sign);
-      return arith::MulFOp::create(b, loc, y, signedFactor);
-    }
-  return arith::MulFOp::create(b, loc, x, form.sign);
-}
-
-Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
-  if (!block.tile.masked)
-    return {};
-  Value inside = cmp(arith::CmpIPredicate::slt, col, block.keyCount);
-  Region &mask = reduction.getMaskBody();
-  if (mask.empty())
-    return inside;
-  if (rowIntervals) {
-    auto [lower, upper] = this->mask->emitRow(b, loc, maskUniform,
-                                              add(block.rowBase, row), numKeys);
-    // As columns of the tile.
-    Type i64 = b.getI64Type();
-    Value first = arith::ExtSIOp::create(b, loc, i64, block.keyBase);
-    auto column = [&](Value key) -> Value {
-      Value least = arith::ConstantIntOp::create(b, loc, i64, 0);
-      Value most = arith::ConstantIntOp::create(b, loc, i64, keyCols());
-      key = min(max(sub(key, first), least), most);
-      return arith::TruncIOp::create(b, loc, b.getI32Type(), key);
-    };
-    Value end = min(column(upper), block.keyCount);
-    Value live = cmp(arith::CmpIPredicate::slt, col, end);
-    if (matchPattern(lower, m_Zero()))
-      return live;
-    return arith::AndIOp::create(
-        b, loc, live, cmp(arith::CmpIPredicate::sge, col, column(lower)));
-  }
-  PointCloner cloner(*this, mask, 0, /*hasKey=*/true,
-                     reduction.getCaptureOperands(), pointOf(block, row, col));
-  return arith::AndIOp::create(b, loc, inside,
-                               cloner.get(getYielded(mask).front()));
-}
-
-Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {
-  if (form.deadIsNatural)
-    return liveByMask;
-  // -inf in every score is dead as well.
-  Value any;
-  Value minusInfinity = f32(-std::numeric_limits<float>::infinity());
-  for (Value score : scores) {
-    Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, score,
-                                       minusInfinity);
-    any = any ? arith::OrIOp::create(b, loc, any, some).getResult() : some;
-  }
-  if (!any)
-    return liveByMask;
-  return liveByMask ? arith::AndIOp::create(b, loc, liveByMask, any).getResult()
-                    : any;
-}
-
-/// Distinct weights of the monoid: components whose weight is one value of
-/// the lift region share it, and its tile.
-SmallVector<Value> ReductionKernel::weightGroups() {
-  llvm::SmallSetVector<Value, 4> groups;
-  for (Value weight : getYielded(monoid.getLift()).drop_front(numStats()))
-    groups.insert(weight);
-  return groups.takeVector();
-}
-
-//===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
 
@@ -593,13 +484,27 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
                getYielded(monoid.getLift()).drop_front(n).begin();
     early.push_back(!form.uniformWeight[i]);
   }
-  SmallVector<Value> lifted;
-  if (form.dotIsStat && !block.tile.masked)
-    lifted.push_back(dots[0]);
-  else
-    lifted = mapLift(block, dots, groups, early);
-  if (lifted.front() != dots[0])
+  auto lift = [&]() -> SmallVector<Value> {
+    if (form.dotIsStat && !block.tile.masked)
+      return {dots[0]};
+    SmallVector<Value> lifted = mapLift(block, dots, groups, early);
     markApproximate(lifted);
+    return lifted;
+  };
+  SmallVector<Value> lifted;
+  if (Value whole = block.tile.whole) {
+    bool masked = std::exchange(block.tile.masked, false);
+    SmallVector<Type> types(n, scoreTile());
+    for (bool too : early)
+      if (too)
+        types.push_back(scoreTile());
+    lifted = choose(whole, types, lift, [&] {
+      block.tile.masked = masked;
+      return lift();
+    });
+  } else {
+    lifted = lift();
+  }
   ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
   SmallVector<Value> tileStats = reduceStats(stats);
 

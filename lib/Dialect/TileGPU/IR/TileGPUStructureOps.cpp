@@ -120,15 +120,21 @@ LogicalResult SchedulerOp::verify() {
     return emitOpError("expected 4 block arguments, but got ")
            << block.getNumArguments();
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield || yield.getNumOperands() != 2 ||
-      !llvm::all_of(yield.getOperandTypes(),
+  if (!yield || yield.getNumOperands() < 2 ||
+      !llvm::all_of(TypeRange(yield.getOperandTypes()).take_front(2),
                     [](Type t) { return t.isSignlessInteger(32); }))
     return emitOpError("expected the body to yield the first key and the end "
                        "of keys, both i32");
+  for (Type type : TypeRange(yield.getOperandTypes()).drop_front(2))
+    if (!type.isIndex() && !type.isF32() && !type.isSignlessInteger(1) &&
+        !type.isSignlessInteger(32) && !type.isSignlessInteger(64))
+      return emitOpError("expected further values of i1, i32, i64, index or "
+                         "f32, but got ")
+             << type;
   return success();
 }
 
-/// Block arguments of a foreach before the carried values.
+/// Block arguments of a foreach that every schedule gives.
 static constexpr unsigned numTileArguments = 6;
 
 SmallVector<Region *> ForeachOp::getLoopRegions() { return {&getBody()}; }
@@ -136,7 +142,7 @@ MutableArrayRef<OpOperand> ForeachOp::getInitsMutable() {
   return getInitialMutable();
 }
 Block::BlockArgListType ForeachOp::getRegionIterArgs() {
-  return getBody().front().getArguments().drop_front(numTileArguments);
+  return getBody().front().getArguments().take_back(getInitial().size());
 }
 std::optional<MutableArrayRef<OpOperand>> ForeachOp::getYieldedValuesMutable() {
   return getBody().front().getTerminator()->getOpOperands();
@@ -151,9 +157,26 @@ LogicalResult ForeachOp::verify() {
           *this, block, numTileArguments,
           "tile, head, batch, split, first key, end of keys")))
     return failure();
-  TypeRange carried =
-      TypeRange(block.getArgumentTypes()).drop_front(numTileArguments);
-  TypeRange inits(getInitial().getTypes());
+  TypeRange inits(getInitial().getTypes()), given(block.getArgumentTypes());
+  if (given.size() < numTileArguments + inits.size())
+    return emitOpError("expected ")
+           << numTileArguments << " block arguments for the item and "
+           << inits.size() << " for the initial values, but got "
+           << given.size();
+  TypeRange carried = given.take_back(inits.size());
+  if (auto scheduler = getSchedule().getDefiningOp<SchedulerOp>()) {
+    TypeRange more = given.drop_back(inits.size()).drop_front(numTileArguments);
+    Operation *yields = scheduler.getKeys().front().getTerminator();
+    if (TypeRange expected = yields->getOperandTypes();
+        expected.size() >= 2 && expected.drop_front(2) != more) {
+      InFlightDiagnostic diag = emitOpError("expected ")
+                                << expected.size() - 2
+                                << " block arguments for what the schedule "
+                                   "yields beyond its keys, of its types";
+      diag.attachNote(scheduler.getLoc()) << "schedule defined here";
+      return diag;
+    }
+  }
   Operation *yield = block.getTerminator();
   if (carried != inits || TypeRange(yield->getOperandTypes()) != inits ||
       TypeRange(getResultTypes()) != inits)
@@ -355,5 +378,47 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
       TypeRange(getArguments().getTypes()))
     return emitOpError("expected arguments of the types of '")
            << getKernel() << "'";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Bulk copies
+//===----------------------------------------------------------------------===//
+
+LogicalResult BulkStoreOp::verify() {
+  SmemType tile = getTile().getType();
+  SmemType box = getDestination().getType().getBox();
+  if (!tile.isContiguous())
+    return emitOpError("expected a tile whose bytes follow each other, but the "
+                       "panels of ")
+           << tile << " lie " << tile.getPitch()
+           << " rows apart; store each panel by itself";
+  if (tile.getRows() != box.getRows() || tile.getCols() != box.getCols() ||
+      tile.getElementType() != box.getElementType() ||
+      tile.getSwizzle() != box.getSwizzle() || tile.getTransposed() ||
+      tile.getBoxes() != 1)
+    return emitOpError("expected a tile of the map's box ")
+           << box << ", but got " << tile;
+  return success();
+}
+
+LogicalResult BulkReduceOp::verify() {
+  SmemType tile = getTile().getType();
+  auto memory = cast<MemRefType>(getDestination().getType());
+  if (!tile.getElementType().isF32() || !memory.getElementType().isF32())
+    return emitOpError("expected a tile and memory of f32, but got ")
+           << tile.getElementType() << " and " << memory.getElementType();
+  if (tile.getSwizzle() || tile.getTransposed())
+    return emitOpError("expected a plain tile, but got ") << tile;
+  if (int64_t(getIndices().size()) != memory.getRank())
+    return emitOpError("expected ")
+           << memory.getRank() << " indices, but got " << getIndices().size();
+  return success();
+}
+
+LogicalResult BulkWaitOp::verify() {
+  if (int64_t(getPending()) < 0)
+    return emitOpError("expected a number of pending copies, but got ")
+           << int64_t(getPending());
   return success();
 }

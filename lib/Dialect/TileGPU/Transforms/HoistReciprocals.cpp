@@ -65,8 +65,9 @@ static void hoist(MapOp map) {
       Block *body = b.createBlock(&inverse.getBody(), {}, {i32, i32, f32},
                                   {loc, loc, loc});
       Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
-      Value x = arith::DivFOp::create(b, loc, one, body->getArgument(2));
-      YieldOp::create(b, loc, x);
+      auto x = arith::DivFOp::create(b, loc, one, body->getArgument(2));
+      x.setFastmath(arith::FastMathFlags::arcp);
+      YieldOp::create(b, loc, x.getResult());
     }
     map.getInputsMutable().append(inverse.getResult(0));
     Value factor = map.getBody().front().addArgument(b.getF32Type(), loc);

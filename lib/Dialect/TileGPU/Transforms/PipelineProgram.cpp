@@ -290,7 +290,8 @@ void PipelineProgram::waitFor(unsigned number) {
 }
 
 void PipelineProgram::syncWarps(Location loc) {
-  BarrierSyncOp::create(b, loc, plan.barrier, Value());
+  BarrierSyncOp::create(b, loc, plan.barrier, Value(),
+                        /*threads_only=*/false);
 }
 
 void PipelineProgram::prefetch(unsigned ring) {
@@ -479,9 +480,11 @@ PipelineProgram::exchange(Operation *op, Value mine, VecType type,
     return op->emitOpError("expected reductions over rows of one width, ")
            << scratch.getCols() << ", but got " << type.getSize();
   // Nobody reads the last exchange any more.
-  BarrierSyncOp::create(b, loc, plan.barrier, Value());
+  BarrierSyncOp::create(b, loc, plan.barrier, Value(),
+                        /*threads_only=*/false);
   VecStoreOp::create(b, loc, mine, plan.exchange, member);
-  BarrierSyncOp::create(b, loc, plan.barrier, Value());
+  BarrierSyncOp::create(b, loc, plan.barrier, Value(),
+                        /*threads_only=*/false);
   Value all;
   for (int64_t warp = 0; warp < plan.warps(); ++warp) {
     Value read = VecLoadOp::create(b, loc, type, plan.exchange, i32(warp, loc),

@@ -138,7 +138,8 @@ void Stager::stage(GlobalStoreOp store, Value staging, Value barrier) {
   store->moveBefore(branch.elseBlock()->getTerminator());
   b.setInsertionPointToStart(branch.thenBlock());
   BulkWaitOp::create(b, loc, 0);
-  BarrierSyncOp::create(b, loc, barrier, member);
+  BarrierSyncOp::create(b, loc, barrier, member,
+                        /*threads_only=*/true);
   Value first = arith::MulIOp::create(b, loc, member, i32(frag.getRows()));
   auto part =
       SmemType::get(context, frag.getRows(), frag.getCols(),
@@ -148,7 +149,7 @@ void Stager::stage(GlobalStoreOp store, Value staging, Value barrier) {
     mine = SmemSliceOp::create(b, loc, part, staging, first, i32(0));
   FragStoreOp::create(b, loc, store.getValue(), mine,
                       /*fragment_order=*/false);
-  BarrierSyncOp::create(b, loc, barrier, member);
+  BarrierSyncOp::create(b, loc, barrier, member, /*threads_only=*/false);
   for (int64_t col = 0; col < frag.getCols(); col += panelCols) {
     // Panels beyond the tensor would be written nowhere.
     if (!memory.isDynamicDim(rowDim + 1) &&

@@ -180,9 +180,12 @@ LogicalResult Budget::checkSharedMemory() {
     } else if (auto barrier = dyn_cast<BarrierCreateOp>(op)) {
       barriers += barrier.getEach();
     } else if (auto schedule = dyn_cast<SchedulerOp>(op)) {
-      // Two drawn items and two barriers for each.
+      // Two items, with what is known of them, and two barriers for each.
+      int64_t words =
+          1 + 4 +
+          2 * schedule.getKeys().front().getTerminator()->getNumOperands();
       if (schedule.getKind() == ScheduleKind::Dynamic)
-        barrierMemory += 5 * barrierBytes;
+        barrierMemory += 4 * barrierBytes + 2 * llvm::alignTo(words * 4, 16);
     }
   });
   sharedBytes = llvm::alignTo(sharedBytes, 16) + barrierMemory;

@@ -81,7 +81,10 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     next s heads start, so that their keys stay in the L2 cache.
 
     The body maps (tile, head, batch, split) to the range of keys [lo, hi) that
-    the item reduces over; the empty range is legal.
+    the item reduces over; the empty range is legal. What it yields beyond that,
+    scalars of 1, 32 or 64 bits, comes to every loop over the schedule as well.
+    Where one warp draws the items for others, it evaluates the body for them,
+    an item ahead: what is long to compute belongs here.
 
     Example:
 
@@ -124,9 +127,9 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
   let summary = "A loop over the tiles of a schedule";
   let description = [{
     Block arguments: tile, head, batch, split, first key, end of keys (all
-    `i32`), then one per initial value. What is carried is typically the ring
-    counters: rings do not start anew with a tile, so the next tile's loads run
-    ahead through the epilogue of this one.
+    `i32`), what else the schedule yields, then one per initial value. What is
+    carried is typically the ring counters: rings do not start anew with a tile,
+    so the next tile's loads run ahead through the epilogue of this one.
 
     Every role that loops over one schedule sees the same sequence. In one of
     them the loop is marked `lead`: with a dynamic schedule that role draws the
@@ -149,6 +152,13 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
                        Variadic<AnyType>:$initial, UnitAttr:$lead);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
+  let extraClassDeclaration = [{
+    /// What the schedule says about an item: tile, head, batch, split, first
+    /// key, end of keys, and what else it yields.
+    ::mlir::Block::BlockArgListType getItemArgs() {
+      return getBody().front().getArguments().drop_back(getInitial().size());
+    }
+  }];
   let assemblyFormat = [{
     $schedule (`lead` $lead^)? (`iter_args` `(` $initial^ `:` type($initial) `)`)?
     attr-dict-with-keyword $body (`->` type($results)^)?
@@ -451,10 +461,12 @@ class TileGPU_BarrierOp<string mnemonic> : TileGPU_Op<mnemonic> {
   let assemblyFormat = "$barrier (`[` $member^ `]`)? attr-dict";
 }
 
-def TileGPU_BarrierSyncOp : TileGPU_BarrierOp<"barrier.sync"> {
+def TileGPU_BarrierSyncOp : TileGPU_Op<"barrier.sync"> {
   let summary = "Waits until all warps of a barrier have come";
   let description = [{
-    Orders the shared-memory accesses of those warps, copies included.
+    Orders the shared-memory accesses of those warps, and what they wrote before
+    the bulk copies and products that start later. With `threads_only` the
+    latter does not hold: nothing was written that those read.
 
     Example:
 
@@ -464,6 +476,12 @@ def TileGPU_BarrierSyncOp : TileGPU_BarrierOp<"barrier.sync"> {
     #   return
     # }
     ```
+  }];
+  let arguments = (ins
+    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
+    Optional<I32>:$member, UnitAttr:$threads_only);
+  let assemblyFormat = [{
+    $barrier (`[` $member^ `]`)? (`threads_only` $threads_only^)? attr-dict
   }];
 }
 

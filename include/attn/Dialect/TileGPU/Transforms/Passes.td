@@ -426,6 +426,68 @@ def TileHoistReciprocalsPass
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileShareItemsPass : Pass<"tile-share-items", "::mlir::func::FuncOp"> {
+  let summary = "Let the warp that draws an item find its bounds for all roles";
+  let description = [{
+    Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule, the
+    lead a role of one warp.
+
+    Produces: what the loops compute of an item's number by integer arithmetic,
+    loads of arguments that the kernel only reads included, goes into the
+    schedule's body; the values that the loops read of it become arguments of
+    theirs. A value that is one instruction away from others, or from a
+    narrower one, is computed where it is read. What is the same for all items
+    goes before the schedule. The lead runs ahead of the other roles, which read
+    the results from shared memory: their way to the first product of an item
+    has no divisions, and no search for its sequence.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%tickets: memref<1xi32>, %n: i32, %heads: i32,
+    #     %q: memref<?x?xbf16>, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %x = arith.constant 0.0 : f32
+    %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+        tiles(%n) heads(%c1) batch(%c1) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield %c0, %c0 : i32, i32
+    }
+    tile_gpu.role "load" warps(1) {
+    ^bb0(%w: i32):
+      tile_gpu.foreach %s lead {
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+        tile_gpu.yield
+      }
+      tile_gpu.yield
+    }
+    tile_gpu.role "compute" warpgroups(1) {
+    ^bb0(%wg: i32):
+      tile_gpu.foreach %s {
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+        %row = arith.divui %tile, %heads : i32
+        %o = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x64xf32, acc>
+        tile_gpu.global.store %o, %out[%row, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+        tile_gpu.yield
+      }
+      tile_gpu.yield
+    }
+    #   return
+    # }
+    ```
+
+    The division is in the schedule's body afterwards, and its result an
+    argument of both loops.
+
+    Numerics: none; integers and loaded values only.
+
+    Fails when: never; a schedule that is not dynamic, or whose lead has several
+    warps, is left as it is.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileStageStoresPass : Pass<"tile-stage-stores", "::mlir::ModuleOp"> {
   let summary = "Store output fragments through shared memory";
   let description = [{

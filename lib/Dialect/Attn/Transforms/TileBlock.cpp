@@ -1,0 +1,179 @@
+//===- TileBlock.cpp - Head, rows and queries of a block -----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+void ReductionKernel::locateBlock(Value numTiles, Value block) {
+  Value query = arg(reduction.getQueryOperands().front());
+  Value key = arg(reduction.getKeyOperands().front());
+  bool packed = static_cast<bool>(reduction.getPackedQueries());
+  int64_t headDim = packed ? 0 : 1;
+  Value numHeads = dim(query, headDim);
+  Value numKeyHeads = dim(key, headDim);
+
+  auto split2 = [&](Value value, Value size) -> std::pair<Value, Value> {
+    if (!isGpu())
+      return {arith::DivUIOp::create(b, loc, value, size),
+              arith::RemUIOp::create(b, loc, value, size)};
+    // A grid has fewer than 2^31 blocks, and a GPU divides 64 bits slowly.
+    auto asIndex = [&](Value x) -> Value {
+      return arith::IndexCastOp::create(b, loc, b.getIndexType(), x);
+    };
+    Value x = toI32(value), n = toI32(size);
+    return {asIndex(arith::DivUIOp::create(b, loc, x, n)),
+            asIndex(arith::RemUIOp::create(b, loc, x, n))};
+  };
+  Value group =
+      max(split2(numHeads, max(numKeyHeads, index(1))).first, index(1));
+  Value rest = block, tileIndex;
+  if (splits > 1)
+    std::tie(rest, split) = split2(rest, index(splits));
+  if (target.headsAbreast > 1) {
+    // Heads in sections that advance together: the long tiles of all of them
+    // come before the short ones, and their keys stay in the last-level cache.
+    Value batches = packed ? index(1) : dim(query, 0);
+    Value abreast = index(target.headsAbreast), section, first;
+    if (!packed) {
+      // As many as leave their keys and values there; at least those of one
+      // key head.
+      Value fit = split2(index(target.gpuL2Bytes / keyRowBytes()),
+                         max(dim(key, 2), index(1)))
+                      .first;
+      abreast = min(mul(max(fit, index(1)), group), abreast);
+    }
+    std::tie(section, rest) = split2(rest, mul(numTiles, abreast));
+    first = mul(section, abreast);
+    Value width = min(abreast, sub(mul(batches, numHeads), first)), within;
+    std::tie(tileIndex, within) = split2(rest, width);
+    rest = add(first, within);
+  } else {
+    std::tie(rest, tileIndex) = split2(rest, numTiles);
+  }
+  std::tie(batch, head) = split2(rest, numHeads);
+  Value found;
+  if (packed && isGpu())
+    std::tie(batch, found) = findSequence(tileIndex);
+  // Masks are mostly causal: the last rows have the most keys, so they start
+  // first and the short tiles fill the end.
+  bool lastFirst = !reduction.getMaskBody().empty();
+  if (lastFirst && !found)
+    tileIndex = sub(sub(numTiles, index(1)), tileIndex);
+  batchI32 = toI32(batch);
+  headI32 = toI32(head);
+
+  keyHead = split2(head, group).first;
+
+  if (packed) {
+    Value next = add(batch, index(1));
+    Value cuQ = arg(reduction.getPackedQueries());
+    Value cuK = arg(reduction.getPackedKeys());
+    // A GPU's offsets are read by kernels alone: no value of theirs may lead
+    // out of the tensors.
+    auto range = [&](Value offsets, Value total) {
+      Value start = min(max(element(offsets, batch), index(0)), total);
+      Value end = min(max(element(offsets, next), start), total);
+      return std::pair(start, sub(end, start));
+    };
+    std::tie(queryOffset, sq) = range(cuQ, dim(query, 1));
+    std::tie(keyOffset, numKeys) = range(cuK, dim(key, 1));
+  } else {
+    sq = dim(query, 2);
+    numKeys = dim(key, 2);
+  }
+  if (Value lengths = reduction.getKeyLengths())
+    numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
+
+  Value blockQ = index(schedule.getBlockQ()), tiles = numTiles;
+  if (found) {
+    tileIndex = found;
+    tiles = arith::CeilDivUIOp::create(b, loc, sq, blockQ);
+    if (lastFirst)
+      tileIndex = select(cmp(arith::CmpIPredicate::slt, found, tiles),
+                         sub(sub(tiles, index(1)), found), found);
+  }
+  queryTile = tileIndex;
+  // Which tile takes the rows that do not fill one: where the last rows have
+  // the most keys, and rows and keys of tiles do not end together anyway, it
+  // is the first.
+  bool shortFirst =
+      lastFirst && isGpu() && schedule.getBlockQ() % schedule.getBlockK() != 0;
+  if (shortFirst && !packed) {
+    Value end = sub(sq, mul(sub(sub(tiles, index(1)), tileIndex), blockQ));
+    row0 = max(sub(end, blockQ), index(0));
+    liveRows = sub(end, row0);
+  } else {
+    row0 = mul(tileIndex, blockQ);
+    liveRows = min(blockQ, sub(sq, row0));
+  }
+  if (packed) // A short sequence has no rows in the last tiles of the grid.
+    liveRows = max(liveRows, index(0));
+}
+
+/// The sequence of packed tensors that tile t of a grid belongs to, and the
+/// number of the tile in it. The tiles of sequence i, which starts at row c,
+/// are those from c / block_q + i on: enough for any length, at most one too
+/// many, and nothing needs to be summed up to find them.
+std::pair<Value, Value> ReductionKernel::findSequence(Value tileIndex) {
+  Value offsets = arg(reduction.getPackedQueries());
+  Value t = toI32(tileIndex), zero = i32(0), one = i32(1);
+  Value count = max(sub(toI32(dim(offsets, 0)), one), one);
+  auto start = [&](Value i) {
+    Value row = memref::LoadOp::create(b, loc, offsets, ValueRange(toIndex(i)));
+    return add(arith::DivUIOp::create(b, loc, max(row, zero),
+                                      i32(schedule.getBlockQ())),
+               i);
+  };
+  // The last one that starts at t or before, bit by bit.
+  Value bits = sub(i32(32), math::CountLeadingZerosOp::create(b, loc, count));
+  auto loop = scf::ForOp::create(b, loc, index(0), toIndex(bits), index(1),
+                                 ValueRange(zero));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value least = loop.getRegionIterArgs().front();
+    Value shift = sub(sub(bits, one), toI32(loop.getInductionVar()));
+    Value probe = add(least, arith::ShLIOp::create(b, loc, one, shift));
+    Value inside = cmp(arith::CmpIPredicate::slt, probe, count);
+    Value at = start(min(probe, sub(count, one)));
+    Value reached = arith::AndIOp::create(
+        b, loc, inside, cmp(arith::CmpIPredicate::sle, at, t));
+    scf::YieldOp::create(b, loc, select(reached, probe, least));
+  }
+  Value sequence = loop.getResult(0);
+  return {toIndex(sequence), toIndex(max(sub(t, start(sequence)), zero))};
+}
+
+void ReductionKernel::loadQueries() {
+  Value lower = queryOffset ? add(queryOffset, row0) : row0;
+  Value upper = add(lower, liveRows);
+  for (Value tensor : reduction.getQueryOperands()) {
+    Type type = narrowDots ? narrowDots : b.getF32Type();
+    auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);
+    Value loaded = tile::LoadOp::create(
+        b, loc, tile, arg(tensor),
+        at(head, row0, queryOffset, /*channel=*/true), lower, upper,
+        /*live=*/Value(), /*vector=*/false);
+    if (form.negate)
+      loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {
+                 Value wide = x[0];
+                 if (narrowDots)
+                   wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
+                 wide = select(form.negate, arith::NegFOp::create(b, loc, wide),
+                               wide);
+                 if (narrowDots)
+                   wide = arith::TruncFOp::create(b, loc, type, wide);
+                 return SmallVector<Value>{wide};
+               }).front();
+    queryTiles.push_back(loaded);
+  }
+}

@@ -1,0 +1,154 @@
+// RUN: attn-opt %s --tile-share-items --split-input-file | FileCheck %s
+
+!acc = !tile_gpu.frag<64x64xf32, acc>
+
+// Two roles find the same row, one of them the end of the keys as well, by a
+// loop over loaded numbers. What all items share goes before the schedule, the
+// rest into its body; a sum is computed where it is read.
+// CHECK-LABEL: func.func @packed
+// CHECK: %[[GROUP:.*]] = arith.divui %{{.*}}, %{{.*}} : i32
+// CHECK: tile_gpu.scheduler dynamic
+// CHECK: ^bb0(%[[TILE:[^:]*]]: i32,
+// CHECK: %[[HEAD:.*]] = arith.divui %[[TILE]], %[[GROUP]] : i32
+// CHECK: %[[END:.*]] = scf.for
+// CHECK: memref.load
+// CHECK: tile_gpu.yield %{{.*}}, %{{.*}}, %[[END]], %[[HEAD]] : i32, i32, i32, i32
+// CHECK: tile_gpu.role "load"
+// CHECK: tile_gpu.foreach
+// CHECK: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{[^:]*}}: i32, %[[H:[^:]*]]: i32, %{{[^:]*}}: i32):
+// CHECK-NOT: divui
+// CHECK: tile_gpu.ring.load %{{.*}}[%[[H]], %{{.*}}]
+// CHECK: tile_gpu.role "compute"
+// CHECK: ^bb0(%[[T:[^:]*]]: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[E:[^:]*]]: i32, %[[H1:[^:]*]]: i32, %{{[^:]*}}: i32):
+// CHECK-NOT: divui
+// CHECK-NOT: memref.load
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[E]]
+// CHECK: %[[ROW:.*]] = arith.addi %[[H1]], %[[T]] : i32
+// CHECK: tile_gpu.global.store %{{.*}}, %{{.*}}[%[[ROW]], %{{.*}}]
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!map = !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+func.func @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: i32,
+    %lengths: memref<?xi32>, %q: !map, %out: memref<?x?xf32>)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = arith.constant 0.0 : f32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    %e = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+      %group = arith.divui %heads, %groups : i32
+      %h = arith.divui %tile, %group : i32
+      %t = tile_gpu.ring.acquire %ring[%c] : !ring
+      tile_gpu.ring.load %q[%h, %c0], %t : !map, !tile
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+      %group = arith.divui %heads, %groups : i32
+      %h = arith.divui %tile, %group : i32
+      %end = scf.for %i = %c0 to %h step %c1 iter_args(%sum = %c0) -> (i32) : i32 {
+        %at = arith.index_cast %i : i32 to index
+        %length = memref.load %lengths[%at] : memref<?xi32>
+        %more = arith.addi %sum, %length : i32
+        scf.yield %more : i32
+      }
+      %t = tile_gpu.ring.wait %ring[%c] : !ring
+      %o = tile_gpu.frag.fill %x : f32 -> !acc
+      scf.for %i = %c0 to %end step %c1 : i32 {
+        tile_gpu.global.store %o, %out[%i, %c0] : !acc, memref<?x?xf32>
+      }
+      %row = arith.addi %h, %tile : i32
+      tile_gpu.global.store %o, %out[%row, %c0] : !acc, memref<?x?xf32>
+      tile_gpu.ring.release %ring[%c] : !ring
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+// Left alone: what depends on the member, or on memory that the kernel writes;
+// a schedule without tickets.
+!acc = !tile_gpu.frag<64x64xf32, acc>
+
+// CHECK-LABEL: func.func @own
+// CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : i32, i32
+// CHECK: tile_gpu.role "compute"
+// CHECK: arith.divui
+// CHECK: memref.load
+func.func @own(%tickets: memref<1xi32>, %n: i32, %flags: memref<?xi32>,
+    %out: memref<?x?xf32>, %i: index) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = arith.constant 0.0 : f32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(2) {
+  ^bb0(%wg: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      %row = arith.divui %tile, %wg : i32
+      %at = arith.index_cast %tile : i32 to index
+      %flag = memref.load %flags[%at] : memref<?xi32>
+      %o = tile_gpu.frag.fill %x : f32 -> !acc
+      tile_gpu.global.store %o, %out[%row, %flag] : !acc, memref<?x?xf32>
+      memref.store %flag, %flags[%i] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @static
+// CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : i32, i32
+// CHECK: tile_gpu.role "compute"
+// CHECK: arith.divui
+func.func @static(%n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = arith.constant 0.0 : f32
+  %s = tile_gpu.scheduler static in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "compute" warpgroups(2) {
+  ^bb0(%wg: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      %row = arith.divui %tile, %n : i32
+      %o = tile_gpu.frag.fill %x : f32 -> !acc
+      tile_gpu.global.store %o, %out[%row, %c0] : !acc, memref<?x?xf32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
