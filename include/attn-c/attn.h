@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 3
+#define ATTN_API_VERSION 4
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -191,6 +191,12 @@ typedef enum AttnCausal {
   ATTN_CAUSAL_BOTTOM_RIGHT = 2
 } AttnCausal;
 
+/// What products may round f32 operands to.
+typedef enum AttnPrecision {
+  ATTN_PRECISION_IEEE = 0, /* nothing */
+  ATTN_PRECISION_TF32 = 1  /* 10 bits behind the point, where that is faster */
+} AttnPrecision;
+
 /// Says of a mask or a bias that it is given, and in which of the dimensions
 /// [b, hq, sq, sk] it has size 1 and repeats.
 enum {
@@ -243,6 +249,11 @@ typedef struct AttnAttentionDesc {
   ///
   /// Available since API version 3.
   int64_t expectedSizes[4];
+  /// A permission: GPUs round where q, k and v are f32, CPUs never do
+  /// (docs/Semantics.md).
+  ///
+  /// Available since API version 4.
+  AttnPrecision precision;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

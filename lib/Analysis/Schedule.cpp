@@ -57,7 +57,10 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     budget.registers = registers(channels, 4) +
                        registers(blockK, 4) * (int64_t(problem.depths.size()) +
                                                problem.extraScores) +
-                       registers(blockK, valueBytes) + target.registerReserve;
+                       target.registerReserve;
+    // Weights are rounded to tf32 where they are.
+    if (!problem.tf32)
+      budget.registers += registers(blockK, valueBytes);
     budget.registerLimit = unit.asynchronous ? target.computeRegisters(members)
                                              : target.maxThreadRegisters;
     budget.shared =
@@ -119,10 +122,27 @@ static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
 /// products run beside the other's softmax, and 32 rows of a warp read keys and
 /// values half as often as 16 do.
 static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
-                                     const TargetInfo &target) {
+                                     int64_t widest, const TargetInfo &target) {
   const int64_t minKeys = target.mmaShapes.front().k;
   ScheduleSizes sizes = {128, 32, 128};
   bool many = problem.numQueries < 0 || problem.numQueries > sizes.blockQ / 2;
+  if (problem.tf32) {
+    // Warps of 32 rows have registers for few keys beside wide sums, and eight
+    // of them share a tile of wide keys (measured: docs/performance).
+    sizes.blockK = 32;
+    auto fits = [&] { return computeBudget(problem, sizes, target).fits(); };
+    if (problem.heldQueries && widest > panelElements)
+      return {128, 16, 32};
+    if (many && widest > panelElements) {
+      sizes.blockQ = 256;
+      if (fits())
+        return sizes;
+      sizes.blockQ = 128;
+    }
+    if (many && fits())
+      return sizes;
+    return {128, 16, 32};
+  }
   if (many && problem.narrowDots && problem.narrowValues)
     for (; sizes.blockK >= 2 * minKeys; sizes.blockK -= minKeys) {
       ScheduleBudget budget = computeBudget(problem, sizes, target);
@@ -157,7 +177,7 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes =
         widest > 64 ? ScheduleSizes{128, 64, 128} : ScheduleSizes{192, 64, 128};
   else
-    sizes = chooseWarpSizes(problem, target);
+    sizes = chooseWarpSizes(problem, widest, target);
   if (problem.numQueries >= 0)
     sizes.blockQ =
         std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));

@@ -31,6 +31,8 @@ std::string attn::printProblem(const ScheduleProblem &problem) {
                      (problem.narrowDots ? " 16-bit" : " 32-bit");
   if (problem.narrowDots != problem.narrowValues)
     text += problem.narrowValues ? " 16-bit-values" : " 32-bit-values";
+  if (problem.tf32)
+    text += problem.heldQueries ? " tf32 held-queries" : " tf32";
   if (problem.masked)
     text += " masked";
   if (!problem.wholeTiles)

@@ -201,6 +201,10 @@ AttnError *attnCompileAttention(AttnContext *context,
   if (d.causal < 0 || d.causal > ATTN_CAUSAL_BOTTOM_RIGHT)
     return makeError("expected causal to be 0, 1 or 2, but got " +
                      std::to_string(d.causal));
+  static const char *const precisions[] = {"ieee", "tf32"};
+  if (d.precision < 0 || d.precision > ATTN_PRECISION_TF32)
+    return makeError("expected precision to be 0 or 1, but got " +
+                     std::to_string(d.precision));
   AttentionDescriptor full;
   full.dtype = *dtype;
   full.headDim = d.headDim;
@@ -222,6 +226,7 @@ AttnError *attnCompileAttention(AttnContext *context,
   if (d.schedule)
     full.schedule = d.schedule;
   std::copy_n(d.expectedSizes, 4, full.expectedSizes.begin());
+  full.precision = precisions[d.precision];
 
   std::string key = "attention|";
   for (int64_t field :
@@ -232,7 +237,7 @@ AttnError *attnCompileAttention(AttnContext *context,
         int64_t(d.alibi), int64_t(full.numOutputs), d.expectedSizes[0],
         d.expectedSizes[1], d.expectedSizes[2], d.expectedSizes[3]})
     key += std::to_string(field) + ",";
-  key += full.monoid + "|" + full.schedule;
+  key += full.precision + "|" + full.monoid + "|" + full.schedule;
   return compileCached(
       context, options, key, [&] { return makeAttentionModule(full); }, kernel);
 }

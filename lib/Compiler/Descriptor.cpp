@@ -200,11 +200,15 @@ private:
       values += (i ? ", %o#" : "%o#") + std::to_string(i);
     }
     std::string attributes;
+    auto attribute = [&](const std::string &text) {
+      attributes += (attributes.empty() ? "" : ", ") + text;
+    };
     if (d.causal != "none")
-      attributes = "causal = #attn.causal<" + d.causal + ">";
+      attribute("causal = #attn.causal<" + d.causal + ">");
+    if (d.precision != "ieee")
+      attribute("precision = #attn.precision<" + d.precision + ">");
     if (!d.schedule.empty())
-      attributes +=
-          (attributes.empty() ? "schedule = " : ", schedule = ") + d.schedule;
+      attribute("schedule = " + d.schedule);
     std::string function =
         formatv("{0}\nfunc.func @attention({1}) -> ({2}) {{\n"
                 "  %o:{3} = attn.attention{4}{5} {{{6}} -> {2}\n"
@@ -254,6 +258,9 @@ Result<std::string> makeAttentionModule(const AttentionDescriptor &descriptor) {
       descriptor.causal != "bottom_right")
     return fail("causal to be none, top_left or bottom_right",
                 "'" + descriptor.causal + "'");
+  if (descriptor.precision != "ieee" && descriptor.precision != "tf32")
+    return fail("precision to be ieee or tf32",
+                "'" + descriptor.precision + "'");
   for (int64_t size : descriptor.expectedSizes)
     if (size < 0)
       return fail("expected sizes of at least 0", std::to_string(size));

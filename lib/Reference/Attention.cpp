@@ -29,6 +29,9 @@ struct Exact {
 struct ToF32 {
   double operator()(double x) const { return support::roundToF32(x); }
 };
+struct ToTF32 {
+  double operator()(double x) const { return support::roundToTF32(x); }
+};
 struct ToF16 {
   double operator()(double x) const { return support::roundToF16(x); }
 };
@@ -84,12 +87,12 @@ KeyRange keyRangeOf(const AttentionProblem &p, const Sequence &s, int64_t i) {
   return range;
 }
 
-template <typename Round, typename Sum> class Oracle {
+template <typename Round, typename Sum, typename Operand = Exact> class Oracle {
 public:
   Oracle(const AttentionProblem &p, const OracleOptions &options,
          const SumOrder &order = sumOrders[0], int64_t tile = 0)
       : p(p), keepPairs(options.keepPairs), order(order),
-        monoids(round, sum, order, tile) {}
+        monoids(round, sum, operand, order, tile) {}
 
   AttentionResult run() {
     allocate();
@@ -154,7 +157,8 @@ private:
     values.resize(dv * s.kvLength);
     for (int64_t j = 0; j < s.kvLength; ++j) {
       for (int64_t c = 0; c < d; ++c)
-        keys[c * s.kvLength + j] = round(p.k.at(s.viewB, hk, s.firstK + j, c));
+        keys[c * s.kvLength + j] =
+            operand(round(p.k.at(s.viewB, hk, s.firstK + j, c)));
       for (int64_t c = 0; c < dv; ++c)
         values[j * dv + c] = round(p.v.at(s.viewB, hk, s.firstK + j, c));
     }
@@ -168,7 +172,7 @@ private:
     scores.assign(order.lanes * n, 0.0);
     for (int64_t t = 0; t < d; ++t) {
       const int64_t c = order.backwards ? d - 1 - t : t;
-      const double q = round(p.q.at(s.viewB, h, s.firstQ + i, c));
+      const double q = operand(round(p.q.at(s.viewB, h, s.firstQ + i, c)));
       const double *k = keys.data() + c * n;
       double *to = scores.data() + t % order.lanes * n;
       for (int64_t j = 0; j < n; ++j)
@@ -296,7 +300,8 @@ private:
   int64_t dv = 0;
   Round round;
   Sum sum;
-  RowMonoids<Round, Sum> monoids;
+  Operand operand;
+  RowMonoids<Round, Sum, Operand> monoids;
   AttentionResult result;
 
   std::vector<double> keys;   ///< [dqk, kvLength] of the present key head.
@@ -333,6 +338,10 @@ reference::emulatedAttention(const AttentionProblem &problem,
   const SumOrder &order = sumOrders[emulation.order];
   switch (emulation.dtype) {
   case DType::f32:
+    if (emulation.tf32)
+      return Oracle<ToF32, ToF32, ToTF32>(problem, options, order,
+                                          emulation.tile)
+          .run();
     return Oracle<ToF32, ToF32>(problem, options, order, emulation.tile).run();
   case DType::f16:
     if (emulation.roundAccumulators)

@@ -9,10 +9,11 @@
 // the outputs of one monoid by its definition. None carries a running state:
 // the tiled kernels do, and must not be checked by their own idea.
 //
-// Arithmetic is generic in two roundings: `Round` after an operation, and `Sum`
-// after an addition to an accumulator. Both are the identity in the oracle. To
-// compute in double and round once gives the correctly rounded result of + - *
-// and / in f32, f16 and bf16, since 53 bits are at least 2 * 24 + 2.
+// Arithmetic is generic in three roundings: `Round` after an operation, `Sum`
+// after an addition to an accumulator, and `Operand` before a product of
+// matrices. All are the identity in the oracle. To compute in double and round
+// once gives the correctly rounded result of + - * and / in f32, f16 and bf16,
+// since 53 bits are at least 2 * 24 + 2.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,11 +69,12 @@ inline double maxOrNaN(double a, double b) {
   return a > b ? a : b;
 }
 
-template <typename Round, typename Sum> class RowMonoids {
+template <typename Round, typename Sum, typename Operand> class RowMonoids {
 public:
   /// Sums over keys go by `tile` keys, where the order has tiles.
-  RowMonoids(Round round, Sum sum, const SumOrder &order, int64_t tile)
-      : round(round), sum(sum), order(order),
+  RowMonoids(Round round, Sum sum, Operand operand, const SumOrder &order,
+             int64_t tile)
+      : round(round), sum(sum), operand(operand), order(order),
         tile(order.tiles ? static_cast<size_t>(tile)
                          : std::numeric_limits<size_t>::max()) {}
 
@@ -272,10 +274,12 @@ private:
     inOrder(
         keys.size(),
         [&](size_t n, size_t lane) {
-          const double w = weights[n], *v = values.row(keys.key[n]);
+          const double w = operand(weights[n]), *v = values.row(keys.key[n]);
           double *to = partial.data() + lane * dv;
-          for (size_t c = 0; c < dv; ++c)
-            to[c] = sum(to[c] + (order.fused ? w * v[c] : sum(w * v[c])));
+          for (size_t c = 0; c < dv; ++c) {
+            const double product = w * operand(v[c]);
+            to[c] = sum(to[c] + (order.fused ? product : sum(product)));
+          }
         },
         [&] {
           for (size_t half = order.lanes / 2; half > 0; half /= 2)
@@ -291,6 +295,7 @@ private:
 
   Round round;
   Sum sum;
+  Operand operand;
   const SumOrder &order;
   size_t tile;
   std::vector<double> partial; ///< [lanes, dv] of weightedSum.

@@ -63,6 +63,7 @@ static TargetInfo makeGpu(std::string_view name, int64_t sharedMemory,
   info.registerReserve = 32;
   info.namedBarriers = 16;
   info.headsAbreast = 4;
+  info.hasTf32 = true;
   if (name == "sm_90a") {
     info.mmaShapes.push_back(MmaShape::warpgroup());
     info.hasTensorCopy = true;

@@ -20,6 +20,8 @@ _LAYOUTS = {
     "sbhd": (1, 2, 0, 3),
     "thd": (1, 0, 2),
 }
+# AttnPrecision of attn.h.
+_PRECISIONS = {"ieee": 0, "tf32": 1}
 _FLOATS = (c.F32, c.F16, c.BF16)
 _BROADCAST = (2, 4, 8, 16)  # ATTN_BROADCAST_BATCH, ... of attn.h
 # Monoids that give what the key gives, and more outputs.
@@ -126,6 +128,7 @@ class _Call:
         cu_seqlens_q=None,
         cu_seqlens_k=None,
         monoid_params=(),
+        precision="ieee",
     ):
         for name, value in (("score_mod", score_mod), ("mask_mod", mask_mod)):
             if value is not None:
@@ -165,6 +168,9 @@ class _Call:
         for i, value in enumerate(monoid_params):
             views["param%d" % i] = number("monoid_params", value, c.F32)
 
+        if not isinstance(precision, str) or precision not in _PRECISIONS:
+            _fail("precision to be one of %s" % ", ".join(_PRECISIONS), repr(precision))
+
         alibi = views.get("alibi_slopes")
         # The members of AttnAttentionDesc in order, from `dtype`.
         self.key = (
@@ -186,6 +192,7 @@ class _Call:
             count,
             None,
             self._expected_sizes(),
+            _PRECISIONS[precision],
         )
 
     def _expected_sizes(self):
@@ -417,7 +424,8 @@ def attention(
     out: Any = None,
     cu_seqlens_q: Any = None,
     cu_seqlens_k: Any = None,
-    monoid_params: Sequence[float] = ()
+    monoid_params: Sequence[float] = (),
+    precision: str = "ieee"
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -460,6 +468,9 @@ def attention(
         out: an array to write the output to, of the output's shape and type.
         cu_seqlens_q, cu_seqlens_k: int32 [sequences + 1], from 0; layout "thd".
         monoid_params: numbers, the run-time parameters of the monoid.
+        precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
+            point where products are faster so, which is on NVIDIA GPUs
+            (torch.backends.cuda.matmul.fp32_precision).
 
     kv_lengths, sinks, alibi_slopes and cu_seqlens may be lists.
 
@@ -497,6 +508,7 @@ def attention(
         cu_seqlens_q,
         cu_seqlens_k,
         monoid_params,
+        precision,
     ).run(out)
 
 

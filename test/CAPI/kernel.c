@@ -123,6 +123,19 @@ int main(void) {
   CHECK(attnKernelExplain(kernel) == attnKernelExplain(again));
   attnKernelDestroy(again);
 
+  // Another precision is another description.
+  desc.precision = ATTN_PRECISION_TF32;
+  ok(attnCompileAttention(context, &desc, &options, &again));
+  CHECK(attnContextNumCached(context) == 2);
+  CHECK(strstr(attnKernelIr(again, "input"), "#attn.precision<tf32>"));
+  attnKernelDestroy(again);
+  desc.precision = (AttnPrecision)2;
+  AttnError *refused = attnCompileAttention(context, &desc, &options, &again);
+  CHECK(refused && strstr(attnErrorMessage(refused),
+                          "expected precision to be 0 or 1, but got 2"));
+  attnErrorDestroy(refused);
+  desc.precision = ATTN_PRECISION_IEEE;
+
   // What it takes.
   CHECK(attnKernelNumEntries(kernel) == 1);
   CHECK(strcmp(attnKernelEntryName(kernel, 0), "attention") == 0);

@@ -294,6 +294,17 @@ def test_threads():
     assert all(np.array_equal(results[0], result) for result in results)
 
 
+def test_precision():
+    # A permission, of which CPUs make no use.
+    q, k, v = qkv(rng)
+    want = attn.attention(q, k, v)
+    for precision in ("ieee", "tf32"):
+        assert np.array_equal(attn.attention(q, k, v, precision=precision), want)
+    kernel = attn.compile(q, k, v, precision="tf32")
+    assert "precision = #attn.precision<tf32>" in kernel.mlir("input")
+    assert np.array_equal(kernel(q, k, v), want)
+
+
 def test_inputs_untouched():
     q, k, v = qkv(rng)
     copies = [x.copy() for x in (q, k, v)]

@@ -45,6 +45,8 @@ bad(ValueError, "(dimensions in the order b, h, s, d)", layout="bshd", k=k[:1])
 # Options.
 bad(ValueError, "causal to be None, 'top_left' or 'bottom_right'", causal=True)
 bad(ValueError, "causal to be", causal="lower")
+bad(ValueError, "precision to be one of ieee, tf32", precision="fp32")
+bad(ValueError, "precision to be", precision=None)
 bad(ValueError, "causal to be", causal=["top_left"])
 bad(TypeError, "window to be a pair", window=5)
 bad(ValueError, "window to be a pair", window=(1, 2, 3))

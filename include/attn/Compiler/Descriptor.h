@@ -39,6 +39,8 @@ struct AttentionDescriptor {
   std::string monoid = "softmax";
   int numOutputs = 1;
   std::string schedule;
+  /// What products may round f32 operands to: ieee (nothing) or tf32.
+  std::string precision = "ieee";
   /// [b, hq, sq, sk] that the schedule is chosen for; 0: unknown.
   std::array<int64_t, 4> expectedSizes = {};
 };

@@ -70,6 +70,8 @@ struct Emulation {
   /// With this set each of the additions is rounded to `dtype` too: sums of
   /// bf16 then stop growing at 256 terms of equal size, so that bar is loose.
   bool roundAccumulators = false;
+  /// The operands of products (q, k, weights, v) are rounded to tf32; with f32.
+  bool tf32 = false;
   /// Which of the `numOrders` evaluations of the same formulas; see SumOrder.
   int order = 0;
   /// Keys of a tile, where the order has tiles.

@@ -58,6 +58,9 @@ double roundToFormat(double x) {
 
 inline double roundToF16(double x) { return roundToFormat<10, -14, 15>(x); }
 inline double roundToBF16(double x) { return roundToFormat<7, -126, 127>(x); }
+/// 10 bits behind the point and the exponents of f32: what GPUs multiply. They
+/// round ties away from zero, this one to even.
+inline double roundToTF32(double x) { return roundToFormat<10, -126, 127>(x); }
 inline double roundToF32(double x) { return static_cast<float>(x); }
 
 inline float f16ToFloat(uint16_t half) {

@@ -50,6 +50,8 @@ struct MmaShape {
   }
   /// mma.sync m16n8k16: one warp.
   static constexpr MmaShape warp() { return {32, 16, 8, 8, 16, false}; }
+  /// mma.sync m16n8k8 of tf32: one warp.
+  static constexpr MmaShape warpTf32() { return {32, 16, 8, 8, 8, false}; }
   /// wgmma m64nNk16: one warpgroup.
   static constexpr MmaShape warpgroup() { return {128, 64, 8, 256, 16, true}; }
 };
@@ -106,6 +108,8 @@ struct TargetInfo {
   bool hasTensorCopy = false;
   bool hasRoleRegisters = false;
   bool hasMatrixStore = false;
+  /// Products of f32 rounded to tf32.
+  bool hasTf32 = false;
   /// A kernel may start before its predecessor has ended.
   bool hasProgrammaticLaunch = false;
 

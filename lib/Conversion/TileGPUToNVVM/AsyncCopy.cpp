@@ -16,8 +16,83 @@ using namespace attn::gpu;
 static constexpr int64_t chunkBytes = 16;
 
 static int64_t elementBytesOf(RingLoadOp op) {
-  Type element = op.getTile().getType().getElementType();
-  return element.getIntOrFloatBitWidth() / 8;
+  return op.getTile().getType().getElementBytes();
+}
+
+/// Where a chunk of a row of a box lies.
+static Value chunkAddress(Emitter &e, const TileForm &form, Value base,
+                          Value row, Value chunk) {
+  Value exchange = form.swizzle == 128  ? e.and_(row, 7)
+                   : form.swizzle == 64 ? e.and_(e.lshr(row, 1), 3)
+                   : form.swizzle == 32 ? e.and_(e.lshr(row, 2), 1)
+                                        : e.c32(0);
+  Value to = e.add(base, e.mul(row, form.rowBytes));
+  if (form.swizzle) {
+    to = e.add(to, e.mul(e.udiv(chunk, form.chunks), form.panelBytes));
+    chunk = e.urem(chunk, form.chunks);
+  }
+  return e.add(to, e.shl(e.xor_(chunk, exchange), 4));
+}
+
+/// Each thread rounds the chunks that it has copied, which are the same for all
+/// copies of a tile: it needs to wait for nobody.
+void KernelLowering::roundCopied(SmemType tile, Value base) {
+  TileForm form(tile);
+  int64_t rowChunks = tile.getRowBytes() / chunkBytes;
+  int64_t total = tile.getBoxRows() * rowChunks;
+  int64_t members = role.warps * TargetInfo::warpThreads;
+  Value self = e.add(e.shl(role.warpInRole, 5), lane);
+  struct Chunk {
+    Value address, inside;
+    Values words;
+  };
+  SmallVector<Chunk> chunks;
+  // Threads that keep their column go down by whole patterns of the swizzle.
+  bool repeats = members % (8 * rowChunks) == 0;
+  for (int64_t box = 0; box < tile.getBoxes(); ++box) {
+    Value first = e.add(base, box * tile.getBoxRows() * tile.getRowBytes());
+    Value steady = chunkAddress(e, form, first, e.udiv(self, rowChunks),
+                                e.urem(self, rowChunks));
+    for (int64_t done = 0; done < total; done += members) {
+      Value index = e.add(self, done), inside;
+      if (done + members > total)
+        inside = e.lt(index, e.c32(total));
+      Value address =
+          repeats ? e.add(steady, done / rowChunks * form.rowBytes)
+                  : chunkAddress(e, form, first, e.udiv(index, rowChunks),
+                                 e.urem(index, rowChunks));
+      chunks.push_back({address, inside, {}});
+    }
+  }
+  // A few at a time are on their way to registers.
+  constexpr size_t abreast = 2;
+  SmallVector<Type> four(4, e.i32);
+  for (size_t begin = 0; begin < chunks.size(); begin += abreast) {
+    auto group = MutableArrayRef<Chunk>(chunks).slice(
+        begin, std::min(abreast, chunks.size() - begin));
+    for (Chunk &chunk : group) {
+      Values inputs = {chunk.address};
+      if (chunk.inside)
+        inputs.push_back(chunk.inside);
+      chunk.words =
+          e.assembly(std::string(chunk.inside ? "@$5 " : "") +
+                         "ld.shared::cta.v4.b32 {$0, $1, $2, $3}, [$4];",
+                     chunk.inside ? "=r,=r,=r,=r,r,b,~{memory}"
+                                  : "=r,=r,=r,=r,r,~{memory}",
+                     inputs, four);
+    }
+    for (Chunk &chunk : group) {
+      Values inputs = {chunk.address};
+      for (Value word : chunk.words)
+        inputs.push_back(e.roundTf32(word));
+      if (chunk.inside)
+        inputs.push_back(chunk.inside);
+      e.assembly(std::string(chunk.inside ? "@$5 " : "") +
+                     "st.shared::cta.v4.b32 [$0], {$1, $2, $3, $4};",
+                 chunk.inside ? "r,r,r,r,r,b,~{memory}" : "r,r,r,r,r,~{memory}",
+                 inputs);
+    }
+  }
 }
 
 /// The address of row 0 of what a copy reads.
@@ -127,16 +202,7 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
   int64_t members = role.warps * TargetInfo::warpThreads;
   Value self = e.add(e.shl(role.warpInRole, 5), lane);
   auto destination = [&](Value row, Value chunk) {
-    Value exchange = form.swizzle == 128  ? e.and_(row, 7)
-                     : form.swizzle == 64 ? e.and_(e.lshr(row, 1), 3)
-                     : form.swizzle == 32 ? e.and_(e.lshr(row, 2), 1)
-                                          : e.c32(0);
-    Value to = e.add(base, e.mul(row, form.rowBytes));
-    if (form.swizzle) {
-      to = e.add(to, e.mul(e.udiv(chunk, form.chunks), form.panelBytes));
-      chunk = e.urem(chunk, form.chunks);
-    }
-    return e.add(to, e.shl(e.xor_(chunk, exchange), 4));
+    return chunkAddress(e, form, base, row, chunk);
   };
 
   Block *fast = e.newBlock(), *join = e.newBlock();

@@ -259,6 +259,10 @@ Value Emitter::unpack(Value packed, int64_t half, Type element) {
   return bitcast(bits, element);
 }
 
+Value Emitter::roundTf32(Value x) {
+  return call("llvm.nvvm.f2tf32.rna", i32, {bitcast(x, f32)});
+}
+
 Value Emitter::widen(Value x) {
   if (x.getType() == f32)
     return x;

@@ -86,6 +86,8 @@ public:
   Value pack(Value low, Value high, Type element);
   /// Half 0 or 1 of a register of two 16-bit floats.
   Value unpack(Value packed, int64_t half, Type element);
+  /// The bits of an f32 rounded to tf32: to nearest, ties away from zero.
+  Value roundTf32(Value x);
   /// 16-bit float to f32.
   Value widen(Value x);
 

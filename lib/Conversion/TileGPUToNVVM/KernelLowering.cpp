@@ -67,7 +67,9 @@ int64_t KernelLowering::registerCount(Type type) {
 
 Type KernelLowering::registerType(Type type) {
   if (auto frag = dyn_cast<FragType>(type))
-    return isPacked(frag) ? e.i32 : frag.getElementType();
+    return isPacked(frag) || frag.getElementType().isTF32()
+               ? e.i32
+               : frag.getElementType();
   if (auto vec = dyn_cast<VecType>(type))
     return vec.getElementType();
   return e.f32; // Tokens own accumulators.

@@ -96,6 +96,25 @@ private:
   std::optional<MatrixAccess> access;
 };
 
+/// Reads operands of mma.m16n8k8 from tiles of tf32, or of f32 that it rounds:
+/// a block of an `a` operand in one step of 8 along K, or blocks of 8 columns
+/// of a `b` operand. Four elements are a row of a matrix of ldmatrix; `b` along
+/// its columns is read one by one. The lane's two elements of K are t and t + 4
+/// for t = lane % 4, or 2 t and 2 t + 1 with `pairs`, as in accumulators.
+class Tf32Loader {
+public:
+  Tf32Loader(Emitter &e, const RoleContext &role, Value lane, tg::SmemType tile,
+             Value base, tg::Layout layout, bool pairs);
+  Values load(int64_t block, int64_t step, int64_t count) const;
+
+private:
+  Emitter &e;
+  bool rounded;
+  /// Of whole matrices, of pairs along a row, or of single elements.
+  std::optional<OperandLoader> matrices;
+  std::optional<MatrixAccess> rows, elements[2];
+};
+
 /// Rewrites functions that have no form here by ones that do.
 LogicalResult expandMath(mlir::func::FuncOp kernel);
 
@@ -187,6 +206,7 @@ private:
   Value planeOf(tg::RingLoadOp op);
   CopySource copySource(tg::RingLoadOp op);
   void prepareCopies(mlir::scf::ForOp loop);
+  void roundCopied(tg::SmemType tile, Value base);
   LogicalResult lowerAsyncLoad(tg::RingLoadOp op);
   LogicalResult lowerExchange(tg::ExchangeOp op);
   LogicalResult lowerBulkStore(tg::BulkStoreOp op);
@@ -256,6 +276,9 @@ private:
   // Products.cpp: matrix products.
   LogicalResult lowerIssue(tg::MmaIssueOp op);
   LogicalResult lowerMmaWait(tg::MmaWaitOp op);
+  struct ProductOperands;
+  ProductOperands operandsOf(tg::MmaSyncOp op);
+  ProductOperands tf32OperandsOf(tg::MmaSyncOp op);
   LogicalResult lowerMmaSync(tg::MmaSyncOp op);
   LogicalResult lowerMultiplyAdd(tg::MmaSyncOp op);
 

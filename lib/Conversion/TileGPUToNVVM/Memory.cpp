@@ -34,8 +34,7 @@ LogicalResult KernelLowering::lowerSlice(SmemSliceOp op) {
         e.add(base, e.mul(e.udiv(row, boxRows), boxRows * tile.getRowBytes()));
     row = e.urem(row, boxRows);
   }
-  int64_t panelCols =
-      swizzle * 8 / tile.getElementType().getIntOrFloatBitWidth();
+  int64_t panelCols = swizzle / tile.getElementBytes();
   base = e.add(base, e.mul(row, swizzle));
   base = e.add(base, e.mul(e.udiv(col, panelCols), tile.getPitch() * swizzle));
   set(op.getResult(), {base});
@@ -229,11 +228,67 @@ Values OperandLoader::load(int64_t block, int64_t step, int64_t count) const {
   return loadMatrices(e, address, count, transposing);
 }
 
+Tf32Loader::Tf32Loader(Emitter &e, const RoleContext &role, Value lane,
+                       SmemType tile, Value base, Layout layout, bool pairs)
+    : e(e), rounded(tile.getElementType().isTF32()) {
+  Value quad = e.lshr(lane, 2), t = e.and_(lane, 3), none = e.c32(0);
+  bool alongK = layout == Layout::A || tile.getTransposed();
+  if (alongK && !pairs) {
+    matrices.emplace(e, role, lane, tile, base, layout, Scope::Warp);
+  } else if (alongK) {
+    rows.emplace(e, tile, e.add(base, e.shl(e.and_(t, 1), 3)), quad, none,
+                 e.lshr(t, 1));
+  } else {
+    Value within = e.add(base, e.shl(e.and_(quad, 3), 2));
+    for (int64_t i : {0, 1})
+      elements[i].emplace(e, tile, within,
+                          pairs ? e.add(e.shl(t, 1), i) : e.add(t, 4 * i), none,
+                          e.lshr(quad, 2));
+  }
+}
+
+Values Tf32Loader::load(int64_t block, int64_t step, int64_t count) const {
+  Values loaded;
+  if (matrices) {
+    loaded = matrices->load(block, step, count);
+  } else {
+    for (int64_t i = 0; i < count; i += 2) {
+      int64_t col = block + i / 2;
+      if (rows) {
+        llvm::append_range(
+            loaded, e.assembly("ld.shared::cta.v2.b32 {$0, $1}, [$2];",
+                               "=r,=r,r,~{memory}",
+                               {rows->address(col, step * 2)}, {e.i32, e.i32}));
+        continue;
+      }
+      for (const std::optional<MatrixAccess> &access : elements)
+        llvm::append_range(
+            loaded, e.assembly("ld.shared::cta.b32 $0, [$1];", "=r,r,~{memory}",
+                               {access->address(step, col * 2)}, e.i32));
+    }
+  }
+  if (!rounded)
+    for (Value &value : loaded)
+      value = e.roundTf32(value);
+  return loaded;
+}
+
 LogicalResult KernelLowering::lowerFragLoad(FragLoadOp op) {
   FragType frag = op.getResult().getType();
   SmemType tile = op.getTile().getType();
   if (tile.getBoxes() != 1)
     return unsupported(op, "a tile of one box; take a slice");
+  if (frag.getElementType().isTF32()) {
+    Tf32Loader loader(e, role, lane, tile, scalar(op.getTile()), Layout::A,
+                      /*pairs=*/false);
+    Values registers;
+    for (int64_t block = 0; block < FragShape(frag).blocks; ++block)
+      for (int64_t step = 0; step < frag.getCols() / MmaShape::warpTf32().k;
+           ++step)
+        llvm::append_range(registers, loader.load(block, step, 4));
+    set(op.getResult(), std::move(registers));
+    return success();
+  }
   OperandLoader loader(e, role, lane, tile, scalar(op.getTile()),
                        frag.getLayout(), frag.getScope());
   Values registers;

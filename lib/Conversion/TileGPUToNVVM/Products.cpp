@@ -121,32 +121,109 @@ LogicalResult KernelLowering::lowerMmaWait(MmaWaitOp op) {
   return success();
 }
 
-LogicalResult KernelLowering::lowerMmaSync(MmaSyncOp op) {
-  for (Type type : {op.getA().getType(), op.getB().getType()}) {
-    auto tile = dyn_cast<SmemType>(type);
-    if ((tile ? tile.getElementType() : cast<FragType>(type).getElementType())
-            .isF32())
-      return lowerMultiplyAdd(op);
-  }
-  FragShape shape(op.getAcc().getType());
-  Values acc = of(op.getAcc());
+/// How the registers of operands come about: `a` of a block of rows and a step
+/// along K, `b` of some blocks of 8 columns and a step.
+struct KernelLowering::ProductOperands {
+  std::function<Values(int64_t block, int64_t step)> a;
+  std::function<Values(int64_t block, int64_t step, int64_t count)> b;
+  int64_t steps = 0;
+  /// Whether `a` is read from shared memory.
+  bool loadsA = false;
+  std::string instruction;
+};
+
+KernelLowering::ProductOperands KernelLowering::operandsOf(MmaSyncOp op) {
   auto aTile = dyn_cast<SmemType>(op.getA().getType());
   auto bTile = dyn_cast<SmemType>(op.getB().getType());
-  int64_t depth =
-      aTile ? aTile.getCols() : cast<FragType>(op.getA().getType()).getCols();
   Type element = aTile ? aTile.getElementType()
                        : cast<FragType>(op.getA().getType()).getElementType();
-  std::string name = element.isBF16() ? "bf16" : "f16";
+  int64_t depth =
+      aTile ? aTile.getCols() : cast<FragType>(op.getA().getType()).getCols();
   int64_t steps = depth / MmaShape::warp().k;
-  std::optional<OperandLoader> a, b;
-  if (aTile)
-    a.emplace(e, role, lane, aTile, scalar(op.getA()), Layout::A, Scope::Warp);
-  if (bTile)
-    b.emplace(e, role, lane, bTile, scalar(op.getB()), Layout::B, Scope::Warp);
-  Values aAll = aTile ? Values() : of(op.getA());
-  Values bAll = bTile ? Values() : of(op.getB());
-  std::string text = "mma.sync.aligned.m16n8k16.row.col.f32." + name + "." +
-                     name +
+  ProductOperands result;
+  result.steps = steps;
+  result.loadsA = static_cast<bool>(aTile);
+  std::string name = element.isBF16() ? "bf16" : "f16";
+  result.instruction = "m16n8k16.row.col.f32." + name + "." + name;
+  if (aTile) {
+    OperandLoader loader(e, role, lane, aTile, scalar(op.getA()), Layout::A,
+                         Scope::Warp);
+    result.a = [=](int64_t block, int64_t step) {
+      return loader.load(block, step, 4);
+    };
+  } else {
+    result.a = [steps, all = of(op.getA())](int64_t block, int64_t step) {
+      auto at = all.begin() + (block * steps + step) * 4;
+      return Values(at, at + 4);
+    };
+  }
+  if (bTile) {
+    OperandLoader loader(e, role, lane, bTile, scalar(op.getB()), Layout::B,
+                         Scope::Warp);
+    result.b = [=](int64_t block, int64_t step, int64_t count) {
+      return loader.load(block, step, count);
+    };
+  } else {
+    result.b = [steps, all = of(op.getB())](int64_t block, int64_t step,
+                                            int64_t count) {
+      Values registers;
+      for (int64_t i = 0; i < count; ++i)
+        registers.push_back(all[((block + i / 2) * steps + step) * 2 + i % 2]);
+      return registers;
+    };
+  }
+  return result;
+}
+
+KernelLowering::ProductOperands KernelLowering::tf32OperandsOf(MmaSyncOp op) {
+  auto bTile = cast<SmemType>(op.getB().getType());
+  ProductOperands result;
+  int64_t steps = bTile.getRows() / MmaShape::warpTf32().k;
+  result.steps = steps;
+  result.instruction = "m16n8k8.row.col.f32.tf32.tf32";
+  bool pairs = false;
+  if (auto aTile = dyn_cast<SmemType>(op.getA().getType())) {
+    result.loadsA = true;
+    Tf32Loader loader(e, role, lane, aTile, scalar(op.getA()), Layout::A,
+                      /*pairs=*/false);
+    result.a = [=](int64_t block, int64_t step) {
+      return loader.load(block, step, 4);
+    };
+  } else {
+    auto frag = cast<FragType>(op.getA().getType());
+    // Elements 2 t and 2 t + 1 of an accumulator stand for t and t + 4.
+    pairs = frag.getLayout() == Layout::Acc;
+    result.a = [this, pairs, steps, all = of(op.getA())](int64_t block,
+                                                         int64_t step) {
+      auto at = all.begin() + (block * steps + step) * 4;
+      if (!pairs)
+        return Values(at, at + 4);
+      Values rounded;
+      for (int64_t i : {0, 2, 1, 3})
+        rounded.push_back(e.roundTf32(at[i]));
+      return rounded;
+    };
+  }
+  Tf32Loader loader(e, role, lane, bTile, scalar(op.getB()), Layout::B, pairs);
+  result.b = [=](int64_t block, int64_t step, int64_t count) {
+    return loader.load(block, step, count);
+  };
+  return result;
+}
+
+LogicalResult KernelLowering::lowerMmaSync(MmaSyncOp op) {
+  auto elementOf = [](Value operand) {
+    auto tile = dyn_cast<SmemType>(operand.getType());
+    return tile ? tile.getElementType()
+                : cast<FragType>(operand.getType()).getElementType();
+  };
+  bool tf32 = elementOf(op.getB()).isTF32();
+  if (!tf32 && (elementOf(op.getA()).isF32() || elementOf(op.getB()).isF32()))
+    return lowerMultiplyAdd(op);
+  ProductOperands operands = tf32 ? tf32OperandsOf(op) : operandsOf(op);
+  FragShape shape(op.getAcc().getType());
+  Values acc = of(op.getAcc());
+  std::string text = "mma.sync.aligned." + operands.instruction +
                      ".f32 {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, "
                      "{$10,$11,$12,$13};";
   SmallVector<Type> types(4, e.f32);
@@ -154,8 +231,8 @@ LogicalResult KernelLowering::lowerMmaSync(MmaSyncOp op) {
   // would load so far ahead that it had to move them about. It does not move
   // loads over a warp's barrier.
   bool fenced = shape.blocks > 1;
-  int64_t ahead = fenced && aTile ? 1 : 0;
-  int64_t pairs = (shape.colBlocks + 1) / 2;
+  int64_t ahead = fenced && operands.loadsA ? 1 : 0;
+  int64_t steps = operands.steps, pairs = (shape.colBlocks + 1) / 2;
   auto widthOf = [&](int64_t pair) {
     return std::min<int64_t>(2, shape.colBlocks - pair * 2);
   };
@@ -163,18 +240,9 @@ LogicalResult KernelLowering::lowerMmaSync(MmaSyncOp op) {
   SmallVector<Values> rights(steps * pairs);
   auto load = [&](int64_t n) {
     int64_t step = n / pairs, pair = n % pairs;
-    for (int64_t block = 0; block < shape.blocks && pair == 0; ++block) {
-      auto at = aAll.begin() + (block * steps + step) * 4;
-      lefts[step].push_back(aTile ? a->load(block, step, 4)
-                                  : Values(at, at + 4));
-    }
-    int64_t count = widthOf(pair) * 2;
-    if (bTile)
-      rights[n] = b->load(pair * 2, step, count);
-    else
-      for (int64_t i = 0; i < count; ++i)
-        rights[n].push_back(
-            bAll[((pair * 2 + i / 2) * steps + step) * 2 + i % 2]);
+    for (int64_t block = 0; block < shape.blocks && pair == 0; ++block)
+      lefts[step].push_back(operands.a(block, step));
+    rights[n] = operands.b(pair * 2, step, widthOf(pair) * 2);
   };
   int64_t loaded = 0;
   for (int64_t n = 0, end = steps * pairs; n < end; ++n) {

@@ -142,8 +142,12 @@ LogicalResult KernelLowering::lowerWait(RingWaitOp op) {
   if (ring->fill == Fill::CpGroup) {
     // This thread's copies, then everybody's.
     e.assembly("cp.async.wait_group 0;", "~{memory}", {});
-    syncRole();
     setTiles(op.getTiles(), *ring, slot);
+    for (Value tile : op.getTiles())
+      if (auto type = cast<SmemType>(tile.getType());
+          type.getElementType().isTF32())
+        roundCopied(type, scalar(tile));
+    syncRole();
     return success();
   }
   waitBarrier(slotAddress(ring->full, 8, slot), phaseOf(*ring, counter));
@@ -256,7 +260,7 @@ LogicalResult KernelLowering::lowerExchange(ExchangeOp op) {
 static int64_t panelColumns(SmemType tile) {
   if (!tile.getSwizzle())
     return tile.getStoredCols();
-  return tile.getSwizzle() * 8 / tile.getElementType().getIntOrFloatBitWidth();
+  return tile.getSwizzle() / tile.getElementBytes();
 }
 
 LogicalResult KernelLowering::lowerRingLoad(RingLoadOp op) {

@@ -56,6 +56,7 @@ static bool describeForAbi(const Kernel &k, AttnAttentionDesc &desc,
   desc.alibi = k.alibiRank;
   desc.monoid = k.monoid->text ? k.monoid->text : k.monoid->name;
   desc.numOutputs = k.numOutputs;
+  desc.precision = k.tf32 ? ATTN_PRECISION_TF32 : ATTN_PRECISION_IEEE;
   if (k.schedule) {
     const Schedule &s = *k.schedule;
     schedule = "#attn.schedule<block_q = " + std::to_string(s.blockQ) +

@@ -464,6 +464,8 @@ support::Result<std::vector<double>> InstanceMaker::emulate(DType dtype,
                                                             int order) {
   reference::Emulation how;
   how.dtype = dtype;
+  // A CPU takes f32 as it is, whatever it may do.
+  how.tf32 = k.tf32 && k.gpu;
   how.order = order;
   if (k.schedule)
     how.tile = k.schedule->blockK;
@@ -473,7 +475,8 @@ support::Result<std::vector<double>> InstanceMaker::emulate(DType dtype,
   std::vector<double> errors;
   for (const Expected &e : to.expected)
     errors.push_back(reference::maxError(
-        e.exact, outputOf(*k.monoid, e.name, problem, *result, params, dtype)));
+        e.exact, outputOf(*k.monoid, e.name, problem, *result, params, dtype,
+                          how.tf32)));
   return errors;
 }
 

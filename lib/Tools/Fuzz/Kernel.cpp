@@ -29,6 +29,8 @@ const char *fuzz::nameOf(Family family) {
     return "packed";
   case Family::Schedules:
     return "schedules";
+  case Family::Precision:
+    return "precision";
   }
   return "";
 }
@@ -122,6 +124,13 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
       {DType::f32, DType::f32, DType::f16, DType::bf16, DType::bf16});
   if (gpu && k.dtype == DType::f32 && random.chance(0.5))
     k.dtype = DType::f16;
+  Family content = k.family;
+  if (k.family == Family::Precision) {
+    k.dtype = DType::f32;
+    k.tf32 = true;
+    content = random.pick({Family::Options, Family::Masks, Family::Scores,
+                           Family::Monoids, Family::Packed, Family::Schedules});
+  }
   k.outDType =
       k.dtype != DType::f32 && random.chance(0.15) ? DType::f32 : k.dtype;
   k.dqk = randomHeadDim(random, gpu);
@@ -131,16 +140,15 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   std::vector<const MonoidInfo *> choices;
   for (const MonoidInfo &info : monoids) {
     bool own = info.text != nullptr;
-    if (k.family == Family::Monoids     ? !own
-        : k.family == Family::Own       ? own
-        : k.family == Family::Schedules ? true
-                                        : !own && info.numValues == 1)
+    if (content == Family::Monoids     ? !own
+        : content == Family::Own       ? own
+        : content == Family::Schedules ? true
+                                       : !own && info.numValues == 1)
       choices.push_back(&info);
   }
   k.monoid = random.pick(choices);
-  bool mostlySoftmax = k.family == Family::Options ||
-                       k.family == Family::Masks ||
-                       k.family == Family::Scores || k.family == Family::Packed;
+  bool mostlySoftmax = content == Family::Options || content == Family::Masks ||
+                       content == Family::Scores || content == Family::Packed;
   if (mostlySoftmax && random.chance(0.75))
     k.monoid = findMonoid("softmax");
   if (k.monoid->exactScores) {
@@ -154,7 +162,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
 
   ExprMaker maker(random, k.captures);
   bool gated = k.monoid->oracle == Monoid::gatedDecay;
-  switch (k.family) {
+  switch (content) {
+  case Family::Precision:
   case Family::Options:
     addCausal(random, k);
     addOptions(random, k, 1.0);
@@ -264,7 +273,7 @@ private:
   std::string captureTypes(bool withNames) const;
   std::string region(const char *name, bool isScore, bool gate);
   std::string valueOperands() const;
-  std::string scheduleText() const;
+  std::string commonAttributes() const;
 
   Kernel &k;
 };
@@ -398,11 +407,15 @@ std::string TextMaker::valueOperands() const {
   return "      values(%v : " + type + ")\n";
 }
 
-std::string TextMaker::scheduleText() const {
+std::string TextMaker::commonAttributes() const {
+  std::string precision = k.tf32 ? "precision = #attn.precision<tf32>" : "";
   if (!k.schedule)
-    return "";
+    return precision;
   const Schedule &s = *k.schedule;
-  return "schedule = #attn.schedule<block_q = " + std::to_string(s.blockQ) +
+  if (k.tf32)
+    precision += ", ";
+  return precision +
+         "schedule = #attn.schedule<block_q = " + std::to_string(s.blockQ) +
          ", rows = " + std::to_string(s.rows) +
          ", block_k = " + std::to_string(s.blockK) +
          ", splits = " + std::to_string(s.splits) + ", loop = " + s.loop + ">";
@@ -455,7 +468,7 @@ std::string TextMaker::attentionOp() {
   clause(Argument::CuK, "cu_seqlens_k", true);
   if (!k.captures.empty())
     op += "      captures(" + captureTypes(true) + ")\n";
-  std::string attrs = scheduleText();
+  std::string attrs = commonAttributes();
   if (k.causal != Causal::none)
     attrs += std::string(attrs.empty() ? "" : ", ") + "causal = #attn.causal<" +
              (k.causal == Causal::topLeft ? "top_left" : "bottom_right") + ">";
@@ -495,7 +508,7 @@ std::string TextMaker::aggregateOp() {
     op += "      lengths(%lengths : tensor<?xi32>)\n";
   if (k.packed)
     op += "      packed(%cu_q, %cu_k : tensor<?xi32>, tensor<?xi32>)\n";
-  std::string attrs = scheduleText();
+  std::string attrs = commonAttributes();
   if (k.partials)
     attrs += std::string(attrs.empty() ? "" : ", ") +
              "splits = " + std::to_string(k.partials) + " : i64";
@@ -599,6 +612,7 @@ std::string fuzz::describe(const Kernel &k) {
       text += std::string(" ") + name;
   };
   flag(k.outDType != k.dtype, "out=f32");
+  flag(k.tf32, "tf32");
   flag(k.aggregate, "aggregate");
   flag(k.partials, "partial");
   flag(k.packed, "packed");

@@ -27,10 +27,19 @@ using support::Causal;
 using support::DType;
 using support::Monoid;
 
-enum class Family { Options, Masks, Scores, Monoids, Own, Packed, Schedules };
+enum class Family {
+  Options,
+  Masks,
+  Scores,
+  Monoids,
+  Own,
+  Packed,
+  Schedules,
+  Precision // of the others, in f32 that may be rounded to tf32
+};
 constexpr Family allFamilies[] = {
-    Family::Options, Family::Masks,  Family::Scores,   Family::Monoids,
-    Family::Own,     Family::Packed, Family::Schedules};
+    Family::Options, Family::Masks,  Family::Scores,    Family::Monoids,
+    Family::Own,     Family::Packed, Family::Schedules, Family::Precision};
 const char *nameOf(Family family);
 
 /// A monoid as the IR names it, and what the oracle knows it by.
@@ -94,6 +103,8 @@ struct Kernel {
   const MonoidInfo *monoid = nullptr;
   int64_t dqk = 64, dv = 64;
   DType dtype = DType::f32, outDType = DType::f32;
+  /// Products may round f32 to tf32, which GPUs do.
+  bool tf32 = false;
   int numOutputs = 1;
 
   /// Rung 1 text with regions, or rung 0 text with options.

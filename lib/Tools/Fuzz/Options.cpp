@@ -36,7 +36,8 @@ static const char *const usage =
     "--clean leaves finite values in slots that no query may see.\n"
     "--tamper spoils what the compiler did, which has to be found: weights,\n"
     "keys, rounding, rerun, guard, input.\n"
-    "Families: options, masks, scores, monoids, own, packed, schedules.\n";
+    "Families: options, masks, scores, monoids, own, packed, schedules,\n"
+    "precision.\n";
 
 std::string attn::fuzz::commandFor(const Options &options, int64_t index) {
   std::string command = "attn-fuzz --seed " + std::to_string(options.seed) +
@@ -116,7 +117,7 @@ Options attn::fuzz::parseOptions(int argc, char **argv) {
           options.family = family;
       if (!options.family)
         fail("expected a family (options, masks, scores, monoids, own, packed, "
-             "schedules), but got '" +
+             "schedules, precision), but got '" +
              name + "'");
     } else if (arg == "--help" || arg == "-h") {
       std::fputs(usage, stdout);

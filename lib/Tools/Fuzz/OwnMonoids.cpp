@@ -29,8 +29,8 @@ struct RowResult {
 } // namespace
 
 static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
-                        const std::vector<double> &params,
-                        support::DType dtype) {
+                        const std::vector<double> &params, support::DType dtype,
+                        bool tf32) {
   auto round = [dtype](double x) { return support::roundTo(dtype, x); };
   auto sum = [dtype](double x) {
     return dtype == support::DType::f64 ? x : support::roundToF32(x);
@@ -72,6 +72,8 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
   }
   for (size_t i = 0; i < n; ++i) {
     double p = round(w[i] / round(total));
+    if (tf32)
+      p = support::roundToTF32(p);
     for (int64_t c = 0; c < dv; ++c)
       result.o[c] = sum(result.o[c] + sum(p * row.values[i][c]));
   }
@@ -84,14 +86,14 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
 static std::vector<double>
 compute(const MonoidInfo &monoid, const std::string &name,
         const AttentionProblem &p, const reference::AttentionResult &kept,
-        const std::vector<double> &params, support::DType dtype) {
+        const std::vector<double> &params, support::DType dtype, bool tf32) {
   int scalar = 0;
   for (size_t i = 1; i < monoid.outputs.size(); ++i)
     if (name == monoid.outputs[i])
       scalar = static_cast<int>(i) - 1;
   std::vector<double> values = support::toDense(p.v);
   for (double &x : values)
-    x = support::roundTo(dtype, x);
+    x = tf32 ? support::roundToTF32(x) : support::roundTo(dtype, x);
   const int64_t hq = p.q.shape[1], hk = p.k.shape[1], rows = p.q.shape[2];
   const int64_t sk = p.k.shape[2], dv = p.v.shape[3];
   std::vector<double> out;
@@ -113,7 +115,7 @@ compute(const MonoidInfo &monoid, const std::string &name,
           row.scores.push_back(scores[j]);
           row.values.push_back(values.data() + at * dv);
         }
-        RowResult result = reduce(monoid.name, row, dv, params, dtype);
+        RowResult result = reduce(monoid.name, row, dv, params, dtype, tf32);
         if (name == "o")
           out.insert(out.end(), result.o.begin(), result.o.end());
         else
@@ -127,9 +129,9 @@ std::vector<double> fuzz::outputOf(const MonoidInfo &monoid,
                                    const AttentionProblem &problem,
                                    const reference::AttentionResult &result,
                                    const std::vector<double> &params,
-                                   support::DType dtype) {
+                                   support::DType dtype, bool tf32) {
   if (monoid.text && std::string(monoid.name) != "share")
-    return compute(monoid, name, problem, result, params, dtype);
+    return compute(monoid, name, problem, result, params, dtype, tf32);
   if (monoid.text && name == "o") {
     // Sigmoid attention divided by its total weight.
     std::vector<double> out = result.out;

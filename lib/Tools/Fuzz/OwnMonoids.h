@@ -15,12 +15,13 @@ namespace attn::fuzz {
 
 /// The output `name` of a monoid, from the oracle's result. For the monoids
 /// that the oracle does not know it is computed from the final scores, by
-/// definition, each operation rounded to `dtype` (f64: not at all).
+/// definition, each operation rounded to `dtype` (f64: not at all), and
+/// operands of the products with values to tf32.
 std::vector<double> outputOf(const MonoidInfo &monoid, const std::string &name,
                              const support::AttentionProblem &problem,
                              const reference::AttentionResult &result,
                              const std::vector<double> &params,
-                             support::DType dtype);
+                             support::DType dtype, bool tf32 = false);
 
 } // namespace attn::fuzz
 

@@ -204,6 +204,8 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.monoid = monoidText.empty() ? spec.monoid.c_str() : monoidText.c_str();
   desc.numOutputs = spec.outputs;
   desc.schedule = schedule.empty() ? nullptr : schedule.c_str();
+  desc.precision =
+      spec.precision == "tf32" ? ATTN_PRECISION_TF32 : ATTN_PRECISION_IEEE;
   if (spec.sequences == 0) {
     const int64_t sizes[] = {spec.b, spec.hq, spec.sq, spec.sk};
     std::copy_n(sizes, 4, desc.expectedSizes);
@@ -393,6 +395,8 @@ attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
   reference::AttentionResult exact, emulated;
   reference::Emulation emulation;
   emulation.dtype = spec.dtype;
+  // GPUs round where they may, CPUs do not.
+  emulation.tf32 = spec.precision == "tf32" && kernel.isOnDevice();
   int64_t batches = problem.q.shape[0], heads = problem.q.shape[1];
   for (int64_t i = 0; i < batches * heads; ++i) {
     progress("reference: head " + std::to_string(i + 1) + " of " +

@@ -27,6 +27,7 @@ what to run
   FILE.mlir                 MLIR text or bytecode, at any phase
   --attention SPEC          attention by named options, "key=value,..."; sizes
                             b hq hk sq sk d dv; dtype=f32|f16|bf16,
+                            precision=ieee|tf32 (what f32 may be rounded to),
                             causal=top_left|bottom_right, window=LEFT:RIGHT,
                             scale=X, softcap=X, bias=11qk, mask=b11k (letters
                             of bhqk, or 1 where it repeats), bias_dtype=f32,
@@ -196,6 +197,7 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
        setChoice("causal", spec.causal, {"none", "top_left", "bottom_right"})},
       {"layout", setChoice("layout", spec.layout, {"bhsd", "bshd", "sbhd"})},
       {"alibi", setChoice("alibi", spec.alibi, {"h", "bh"})},
+      {"precision", setChoice("precision", spec.precision, {"ieee", "tf32"})},
       {"scale", setNumber("scale", spec.scale)},
       {"softcap", setNumber("softcap", spec.softcap)},
       {"bias", setBroadcast("bias", spec.bias)},

@@ -24,7 +24,8 @@ struct AttentionSpec {
   int64_t b = 1, hq = 1, hk = 0, sq = 0, sk = 0, d = 0, dv = 0;
   support::DType dtype = support::DType::f32;
   support::DType biasDType = support::DType::f32;
-  std::string causal = "none", monoid = "softmax", layout = "bhsd";
+  std::string causal = "none", monoid = "softmax", layout = "bhsd",
+              precision = "ieee";
   std::optional<double> scale, softcap;
   std::optional<std::pair<int64_t, int64_t>> window;
   /// Four characters, those of "bhqk" or 1 where the dimension repeats.

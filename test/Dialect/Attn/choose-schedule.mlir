@@ -111,3 +111,67 @@ module attributes {attn.target = "cpu-avx512", attn.expected_sizes = array<i64: 
     return %o : tensor<?x?x?x64xf32>
   }
 }
+
+// -----
+
+// f32 that may be rounded is multiplied by warps, on Hopper too.
+module attributes {attn.target = "sm_90a"} {
+  // CHECK-LABEL: func.func @rounded(
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 32, block_k = 32, loop = peeled>
+  func.func @rounded(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+               %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+    // expected-remark @below {{precision: f32 rounded to tf32, multiplied by warps (mma.sync.m16n8k8)}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+        keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+        {precision = #attn.precision<tf32>} -> tensor<?x?x?x64xf32>
+    return %o : tensor<?x?x?x64xf32>
+  }
+}
+
+// -----
+
+// Wide keys are shared by eight warps of 32 rows.
+module attributes {attn.target = "sm_80"} {
+  // CHECK-LABEL: func.func @rounded_wide(
+  // CHECK:         schedule = #attn.schedule<block_q = 256, rows = 32, block_k = 32, loop = peeled>
+  func.func @rounded_wide(%q: tensor<?x?x?x128xf32>, %k: tensor<?x?x?x128xf32>,
+               %v: tensor<?x?x?x128xf32>) -> tensor<?x?x?x128xf32> {
+    // expected-remark @below {{precision: f32 rounded to tf32, multiplied by warps (mma.sync.m16n8k8)}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xf32>)
+        keys(%k : tensor<?x?x?x128xf32>) values(%v : tensor<?x?x?x128xf32>)
+        {precision = #attn.precision<tf32>} -> tensor<?x?x?x128xf32>
+    return %o : tensor<?x?x?x128xf32>
+  }
+}
+
+// -----
+
+// 16-bit operands are multiplied as they are.
+module attributes {attn.target = "sm_90a"} {
+  // CHECK-LABEL: func.func @narrow(
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled>
+  func.func @narrow(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+               %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+    // expected-remark @below {{precision: tf32 may be used, but products are as with ieee: not all operands are f32}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        {precision = #attn.precision<tf32>} -> tensor<?x?x?x128xbf16>
+    return %o : tensor<?x?x?x128xbf16>
+  }
+}
+
+// -----
+
+// So is f32 on a CPU.
+module attributes {attn.target = "cpu-avx512"} {
+  // CHECK-LABEL: func.func @cpu(
+  // CHECK:         schedule = #attn.schedule<block_q = 384, rows = 48, block_k = 128, loop = peeled>
+  func.func @cpu(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+               %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+    // expected-remark @below {{precision: tf32 may be used, but products are as with ieee: the target has none of tf32}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+        keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+        {precision = #attn.precision<tf32>} -> tensor<?x?x?x64xf32>
+    return %o : tensor<?x?x?x64xf32>
+  }
+}

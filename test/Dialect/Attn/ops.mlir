@@ -85,3 +85,31 @@ func.func @states(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
       : tensor<?x?x?xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?xf32>) -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
+
+// What is the default is not said.
+// CHECK-LABEL: func.func @precision
+func.func @precision(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                     %v: tensor<?x?x?x64xf32>) {
+  // CHECK: attn.attention {{.*}} {precision = #attn.precision<tf32>}
+  %0 = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {precision = #attn.precision<tf32>} -> tensor<?x?x?x64xf32>
+  // CHECK: attn.attention
+  // CHECK-NOT: precision
+  // CHECK: attn.aggregate @softmax {{.*}} {precision = #attn.precision<tf32>}
+  %1 = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {precision = #attn.precision<ieee>} -> tensor<?x?x?x64xf32>
+  %2 = attn.aggregate @softmax
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      {precision = #attn.precision<tf32>} -> tensor<?x?x?x64xf32>
+  // CHECK: attn.aggregate
+  // CHECK-NOT: precision
+  // CHECK: return
+  %3 = attn.aggregate @softmax
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      {precision = #attn.precision<ieee>} -> tensor<?x?x?x64xf32>
+  return
+}

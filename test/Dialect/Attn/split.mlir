@@ -54,3 +54,15 @@ func.func @packed_position(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
       -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// CHECK-LABEL: func.func @precision(
+// CHECK:         attn.partial {{.*}}precision = #attn.precision<tf32>
+func.func @precision(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                     %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {precision = #attn.precision<tf32>,
+       schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, splits = 2>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}

@@ -119,3 +119,13 @@ func.func @packed(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
       {causal = #attn.causal<bottom_right>} -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+
+// CHECK-LABEL: func.func @precision(
+// CHECK:         attn.aggregate @softmax {{.*}}precision = #attn.precision<tf32>
+func.func @precision(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                     %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {precision = #attn.precision<tf32>} -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}

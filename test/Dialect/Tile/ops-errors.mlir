@@ -91,6 +91,14 @@ func.func @dot_c4(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>, %s: !tile.
 
 // -----
 
+func.func @dot_c5(%a: !tile.tile<8x16xbf16>, %b: !tile.tile<16x4xbf16>) {
+  // expected-error@+1 {{expected sides of f32 with tf32, but got '!tile.tile<8x16xbf16>' and '!tile.tile<16x4xbf16>'}}
+  %c = tile.dot %a, %b tf32 : !tile.tile<8x16xbf16>, !tile.tile<16x4xbf16> -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
 func.func @map_c1(%a: !tile.tile<8x16xf32>) {
   // expected-error@+1 {{expected all results to be of the size of the first}}
   %r:2 = tile.map ins(%a : !tile.tile<8x16xf32>) {

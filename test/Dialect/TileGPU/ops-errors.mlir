@@ -676,3 +676,83 @@ func.func @map_in_place_yields(%t: !tile_gpu.smem<64x128xbf16>) {
   } : !tile_gpu.smem<64x128xbf16>
   return
 }
+
+// -----
+
+// expected-error @below {{expected a fragment of f32, bf16 or f16, an acc fragment of i1 or i32, or a warp's a fragment of tf32, but got 'tf32'}}
+func.func private @rounded_group(!tile_gpu.frag<64x64xtf32, a>)
+
+// -----
+
+// expected-error @below {{expected the columns of a warp a fragment to be a multiple of 8, but got 12}}
+func.func private @rounded_columns(!tile_gpu.frag<16x12xtf32, a, warp>)
+
+// -----
+
+func.func @rounded_ring() {
+  // expected-error @below {{expected tiles of tf32 on a cp_group ring, whose warps round what they have copied, but got '!tile_gpu.smem<64x64xtf32 swizzle 128>' on a tma ring}}
+  %r = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @rounded_staging() {
+  // expected-error @below {{expected elements that are stored as they are, but got tf32, which rings round to}}
+  %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xtf32 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @rounded_source(%m: memref<?x?xbf16>, %c: i32) {
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  // expected-error @below {{expected a source of 'f32', but got 'bf16'}}
+  tile_gpu.ring.load %m[%c, %c], %t : memref<?x?xbf16>, !tile_gpu.smem<64x64xtf32 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @rounded_load(%t: !tile_gpu.smem<16x64xtf32 swizzle 64 transposed>) {
+  // expected-error @below {{expected a tile as it is stored for a tf32 fragment}}
+  %r = tile_gpu.frag.load %t : !tile_gpu.smem<16x64xtf32 swizzle 64 transposed> -> !tile_gpu.frag<16x64xtf32, a, warp>
+  return
+}
+
+// -----
+
+func.func @rounded_left(%a: !tile_gpu.frag<16x64xbf16, a, warp>, %b: !tile_gpu.smem<64x64xtf32 swizzle 128>,
+    %c: !tile_gpu.frag<16x64xf32, acc, warp>) {
+  // expected-error @below {{expected operand a of a tf32 product to be a warp's f32 acc fragment, a tf32 a fragment or a tile}}
+  %r = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.frag<16x64xbf16, a, warp>, !tile_gpu.smem<64x64xtf32 swizzle 128> -> !tile_gpu.frag<16x64xf32, acc, warp>
+  return
+}
+
+// -----
+
+func.func @rounded_left_tile(%a: !tile_gpu.smem<16x64xf32 swizzle 64 transposed>, %b: !tile_gpu.smem<64x64xtf32 swizzle 128>,
+    %c: !tile_gpu.frag<16x64xf32, acc, warp>) {
+  // expected-error @below {{expected operand a of a tf32 product to be a tile of f32 or tf32 as it is stored}}
+  %r = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.smem<16x64xf32 swizzle 64 transposed>, !tile_gpu.smem<64x64xtf32 swizzle 128> -> !tile_gpu.frag<16x64xf32, acc, warp>
+  return
+}
+
+// -----
+
+func.func @rounded_left_alone(%a: !tile_gpu.smem<16x64xtf32 swizzle 128>, %b: !tile_gpu.smem<64x64xf32 swizzle 128>,
+    %c: !tile_gpu.frag<16x64xf32, acc, warp>) {
+  // expected-error @below {{expected operand b of a tf32 product to be a tile of tf32, but got '!tile_gpu.smem<64x64xf32 swizzle 128>'}}
+  %r = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.smem<16x64xtf32 swizzle 128>, !tile_gpu.smem<64x64xf32 swizzle 128> -> !tile_gpu.frag<16x64xf32, acc, warp>
+  return
+}
+
+// -----
+
+func.func @rounded_depth(%a: !tile_gpu.smem<16x12xf32>, %b: !tile_gpu.smem<12x64xtf32>,
+    %c: !tile_gpu.frag<16x64xf32, acc, warp>) {
+  // expected-error @below {{expected a depth K of a multiple of 8, but got 12}}
+  %r = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.smem<16x12xf32>, !tile_gpu.smem<12x64xtf32> -> !tile_gpu.frag<16x64xf32, acc, warp>
+  return
+}

@@ -248,3 +248,27 @@ func.func @elements_in_place(%q: !tile_gpu.smem<64x128xbf16 swizzle 128>, %negat
   } : !tile_gpu.smem<64x128xbf16 swizzle 128>
   return
 }
+
+// f32 rounded to tf32: by the warps that copy it, in fragments, by products.
+// CHECK-LABEL: func.func @rounded
+func.func @rounded(%m: memref<?x?xf32>, %p: !tile_gpu.frag<16x64xf32, acc, warp>,
+    %f: !tile_gpu.smem<16x64xf32 swizzle 128>, %i: i32) {
+  // CHECK: tile_gpu.ring.create cp_group producers(4) : <1, 64x64xtf32 swizzle 128>
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%i] : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  // CHECK: tile_gpu.ring.load %{{.*}} : memref<?x?xf32>, <64x64xtf32 swizzle 128>
+  tile_gpu.ring.load %m[%i, %i], %t : memref<?x?xf32>, !tile_gpu.smem<64x64xtf32 swizzle 128>
+  tile_gpu.ring.commit %r[%i] : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  %v = tile_gpu.ring.wait %r[%i] : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  %part = tile_gpu.smem.slice %v[%i, %i] : !tile_gpu.smem<64x64xtf32 swizzle 128>
+      -> !tile_gpu.smem<16x64xtf32 swizzle 128 pitch 64>
+  // CHECK: tile_gpu.frag.load %{{.*}} -> <16x64xtf32, a, warp>
+  %a = tile_gpu.frag.load %part : !tile_gpu.smem<16x64xtf32 swizzle 128 pitch 64> -> !tile_gpu.frag<16x64xtf32, a, warp>
+  // CHECK: tile_gpu.mma.sync %{{.*}} : !tile_gpu.frag<16x64xtf32, a, warp>, !tile_gpu.smem<64x64xtf32 swizzle 128>
+  %x = tile_gpu.mma.sync %a, %v, %p : !tile_gpu.frag<16x64xtf32, a, warp>, !tile_gpu.smem<64x64xtf32 swizzle 128> -> !tile_gpu.frag<16x64xf32, acc, warp>
+  // CHECK: tile_gpu.mma.sync %{{.*}} : !tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.smem<64x64xtf32 swizzle 128>
+  %y = tile_gpu.mma.sync %p, %v, %x : !tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.smem<64x64xtf32 swizzle 128> -> !tile_gpu.frag<16x64xf32, acc, warp>
+  // CHECK: tile_gpu.mma.sync %{{.*}} : !tile_gpu.smem<16x64xf32 swizzle 128>, !tile_gpu.smem<64x64xtf32 swizzle 128>
+  %z = tile_gpu.mma.sync %f, %v, %y : !tile_gpu.smem<16x64xf32 swizzle 128>, !tile_gpu.smem<64x64xtf32 swizzle 128> -> !tile_gpu.frag<16x64xf32, acc, warp>
+  return
+}

@@ -327,6 +327,8 @@ static void printReduction(OpAsmPrinter &p, OpT op,
   SmallVector<StringRef> elided = {"monoid", "operandSegmentSizes"};
   if (op.getSide() == Side::keys)
     elided.push_back("side");
+  if (op.getPrecision() == ProductPrecision::ieee)
+    elided.push_back("precision");
   p.printOptionalAttrDict(op->getAttrs(), elided);
   p.increaseIndent();
   printNamedRegions(p, regionNames, op->getRegions());

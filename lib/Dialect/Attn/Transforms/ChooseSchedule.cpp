@@ -47,6 +47,21 @@ static bool isScaledDot(Region &score) {
          (product && (product.getLhs() == dot || product.getRhs() == dot));
 }
 
+/// Whether the dot is multiplied by what is known at run time only.
+static bool hasRuntimeScale(Region &score) {
+  if (score.empty() || !isScaledDot(score))
+    return false;
+  auto product = score.front()
+                     .getTerminator()
+                     ->getOperand(0)
+                     .getDefiningOp<arith::MulFOp>();
+  auto isConstant = [](Value value) {
+    return static_cast<bool>(value.getDefiningOp<arith::ConstantOp>());
+  };
+  return product && !isConstant(product.getLhs()) &&
+         !isConstant(product.getRhs());
+}
+
 static std::optional<::attn::ScheduleProblem>
 describe(ReductionOpInterface op, MonoidOp monoid,
          const std::array<int64_t, 4> &expected,
@@ -60,9 +75,12 @@ describe(ReductionOpInterface op, MonoidOp monoid,
       sizes.push_back(type.getShape().back());
       Type element = type.getElementType();
       narrow &= target.multiplies(element.isBF16(), element.isF16());
+      problem.tf32 &= element.isF32();
     }
     return llvm::none_of(sizes, ShapedType::isDynamic);
   };
+  problem.tf32 =
+      target.hasTf32 && op.getProductPrecision() == ProductPrecision::tf32;
   bool narrowKeys = false;
   std::vector<int64_t> keyDepths;
   if (!collect(op.getQueryOperands(), problem.depths, problem.narrowDots) ||
@@ -70,6 +88,7 @@ describe(ReductionOpInterface op, MonoidOp monoid,
       !collect(op.getValueOperands(), problem.channels, problem.narrowValues))
     return std::nullopt;
   problem.narrowDots &= narrowKeys;
+  problem.heldQueries = problem.tf32 && hasRuntimeScale(op.getScoreBody());
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = monoid.isGeneral();
   bool hasMask = !op.getMaskBody().empty();
@@ -255,6 +274,15 @@ struct ChooseSchedulePass
       if (!splits.reason.empty())
         parts += "splits: " + std::to_string(splits.splits) + " (" +
                  splits.reason + ")\n";
+      if (problem->tf32)
+        parts += "precision: f32 rounded to tf32, multiplied by warps "
+                 "(mma.sync.m16n8k8)\n";
+      else if (op.getProductPrecision() != ProductPrecision::ieee)
+        parts +=
+            "precision: tf32 may be used, but products are as with ieee: " +
+            std::string(target.hasTf32 ? "not all operands are f32"
+                                       : "the target has none of tf32") +
+            "\n";
       op->emitRemark("schedule ")
           << how << ": " << attr << " for " << target.name << "\n"
           << budget.explain() << "\n"

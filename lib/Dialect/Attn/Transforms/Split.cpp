@@ -57,7 +57,8 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits) {
       b, loc, stateTypes(op, monoid, splits), op.getMonoidAttr(),
       op.getParams(), op.getQueries(), op.getKeys(), op.getValues(),
       op.getCaptures(), op.getLengths(), op.getCuQ(), op.getCuK(),
-      op.getSideAttr(), op.getScheduleAttr(), b.getI64IntegerAttr(splits));
+      op.getSideAttr(), op.getScheduleAttr(), op.getPrecisionAttr(),
+      b.getI64IntegerAttr(splits));
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());
   partial.getInit().takeBody(op.getInit());

@@ -71,6 +71,11 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
   // The element path works in f32.
   if (!monoid.isGeneral())
     narrowValues = narrowType(op.getValueOperands());
+  tf32 = target.hasTf32 && op.getProductPrecision() == ProductPrecision::tf32;
+  for (ValueRange tensors :
+       {op.getQueryOperands(), op.getKeyOperands(), op.getValueOperands()})
+    for (Value tensor : tensors)
+      tf32 &= elementType(tensor).isF32();
 }
 
 //===----------------------------------------------------------------------===//

@@ -376,6 +376,8 @@ private:
 
   /// 16-bit element types of the dots' and the values' products; null: f32.
   Type narrowDots, narrowValues;
+  /// Whether products round f32 to tf32: all operands are f32.
+  bool tf32 = false;
   /// A GPU's warps each run one row block: none of them is skipped alone.
   bool isGpu() const { return !target.isCpu(); }
   /// Whether key tiles are pipelined: the first one is peeled.

@@ -253,7 +253,7 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   for (auto [query, key] : llvm::zip(block.queries, block.keys))
     dots.push_back(tile::DotOp::create(b, loc, scoreTile(), query, key,
                                        /*acc=*/Value(), /*scale=*/Value(),
-                                       /*transpose_rhs=*/true));
+                                       /*transpose_rhs=*/true, tf32));
   switch (monoid.getKind()) {
   case MonoidKind::cocycle:
     return numStats() ? stepCocycle(block, dots) : stepSum(block, dots);
@@ -335,7 +335,7 @@ SmallVector<Value> ReductionKernel::accumulate(RowBlock &block,
     if (monoid.getComponent(i) == Component::value) {
       components[i] = tile::DotOp::create(
           b, loc, old.getType(), weights.narrow[g], block.values[nextValue++],
-          old, factor, /*transpose_rhs=*/false);
+          old, factor, /*transpose_rhs=*/false, tf32);
       continue;
     }
     inputs.push_back(old);

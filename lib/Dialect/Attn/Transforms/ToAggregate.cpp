@@ -427,7 +427,7 @@ LogicalResult Rewriter::run() {
       op.getParams(), ValueRange(op.getQuery()), ValueRange(op.getKey()),
       op.getValue(), captures.getArrayRef(), op.getLengths(), op.getCuQ(),
       op.getCuK(), SideAttr::get(b.getContext(), Side::keys),
-      op.getScheduleAttr());
+      op.getScheduleAttr(), op.getPrecisionAttr());
   buildScore(aggregate.getScore());
   if (hasMask())
     buildMask(aggregate.getMask());

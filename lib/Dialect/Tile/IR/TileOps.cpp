@@ -37,6 +37,8 @@ ParseResult DotOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   if (succeeded(parser.parseOptionalKeyword("transpose_rhs")))
     result.addAttribute("transpose_rhs", parser.getBuilder().getUnitAttr());
+  if (succeeded(parser.parseOptionalKeyword("tf32")))
+    result.addAttribute("tf32", parser.getBuilder().getUnitAttr());
   if (parser.parseOptionalAttrDict(result.attributes) ||
       parser.parseColonType(lhsType) || parser.parseComma() ||
       parser.parseType(rhsType) || parser.parseArrow() ||
@@ -64,8 +66,10 @@ void DotOp::print(OpAsmPrinter &p) {
     p << " scale " << getScale();
   if (getTransposeRhs())
     p << " transpose_rhs";
+  if (getTf32())
+    p << " tf32";
   p.printOptionalAttrDict((*this)->getAttrs(),
-                          {"operandSegmentSizes", "transpose_rhs"});
+                          {"operandSegmentSizes", "transpose_rhs", "tf32"});
   p << " : " << getLhs().getType() << ", " << getRhs().getType() << " -> "
     << getType();
 }

@@ -166,6 +166,10 @@ LogicalResult DotOp::verify() {
            << getScale().getType();
   if (getScale() && !getAcc())
     return emitOpError("expected acc where there is a scale for it");
+  // (C5)
+  if (getTf32() && !lhs.getElementType().isF32())
+    return emitOpError("expected sides of f32 with tf32, but got ")
+           << lhs << " and " << rhs;
   return success();
 }
 

@@ -24,6 +24,9 @@ LogicalResult SmemAllocOp::verify() {
     return emitOpError(
         "expected a whole tile as it is stored; take the transposed "
         "view with smem.transpose");
+  if (tile.getElementType().isTF32())
+    return emitOpError("expected elements that are stored as they are, but got "
+                       "tf32, which rings round to");
   return success();
 }
 
@@ -144,6 +147,10 @@ LogicalResult FragLoadOp::verify() {
     return failure();
   if (frag.getLayout() == Layout::Acc)
     return emitOpError("expected an a or b fragment, but got acc");
+  if (frag.getElementType().isTF32() && getTile().getType().getTransposed())
+    return emitOpError("expected a tile as it is stored for a tf32 fragment, "
+                       "but got ")
+           << getTile().getType();
   return success();
 }
 
@@ -224,198 +231,6 @@ LogicalResult VecLoadOp::verify() {
 LogicalResult VecStoreOp::verify() {
   return verifyLine(*this, getTile().getType(), getValue().getType(),
                     /*widens=*/false);
-}
-
-//===----------------------------------------------------------------------===//
-// Matrix products
-//===----------------------------------------------------------------------===//
-
-ParseResult MmaIssueOp::parse(OpAsmParser &parser, OperationState &result) {
-  OpAsmParser::UnresolvedOperand a, b, acc;
-  bool hasAcc = false;
-  Type aType, bType;
-  TokenType token;
-  if (parser.parseOperand(a) || parser.parseComma() || parser.parseOperand(b))
-    return failure();
-  if (succeeded(parser.parseOptionalKeyword("acc"))) {
-    hasAcc = true;
-    if (parser.parseLParen() || parser.parseOperand(acc) ||
-        parser.parseRParen())
-      return failure();
-  }
-  if (parser.parseOptionalAttrDict(result.attributes) ||
-      parser.parseColonType(aType) || parser.parseComma() ||
-      parser.parseType(bType) || parser.parseArrow() ||
-      parser.parseType(token) ||
-      parser.resolveOperand(a, aType, result.operands) ||
-      parser.resolveOperand(b, bType, result.operands) ||
-      (hasAcc &&
-       parser.resolveOperand(acc, token.getFragType(), result.operands)))
-    return failure();
-  result.addTypes(token);
-  return success();
-}
-
-void MmaIssueOp::print(OpAsmPrinter &p) {
-  p << ' ' << getA() << ", " << getB();
-  if (getAcc())
-    p << " acc(" << getAcc() << ')';
-  p.printOptionalAttrDict((*this)->getAttrs());
-  p << " : " << getA().getType() << ", " << getB().getType() << " -> "
-    << getToken().getType();
-}
-
-/// Checks acc = MxN, a = MxK, b = KxN of 16-bit operands of one type.
-static LogicalResult verifyProduct(Operation *op, ArrayRef<int64_t> a, Type aT,
-                                   ArrayRef<int64_t> b, Type bT,
-                                   ArrayRef<int64_t> c, int64_t kStep) {
-  if (!is16Bit(aT) || aT != bT)
-    return op->emitOpError("expected both operands of bf16 or both of f16, but "
-                           "got ")
-           << aT << " and " << bT;
-  if (a[1] != b[0])
-    return op->emitOpError("expected the columns of a to be the rows of b, but "
-                           "got ")
-           << a[1] << " and " << b[0];
-  if (a[0] != c[0] || b[1] != c[1])
-    return op->emitOpError("expected an accumulator of ")
-           << a[0] << "x" << b[1] << ", but got " << c[0] << "x" << c[1];
-  if (a[1] % kStep)
-    return op->emitOpError("expected a depth K of a multiple of ")
-           << kStep << ", but got " << a[1];
-  return success();
-}
-
-LogicalResult MmaIssueOp::verify() {
-  using ::attn::MmaShape;
-  TokenType token = getToken().getType();
-  SmallVector<int64_t> a;
-  Type aT;
-  if (auto frag = dyn_cast<FragType>(getA().getType())) {
-    if (frag.getLayout() != Layout::A || frag.getScope() != Scope::Warpgroup)
-      return emitOpError("expected a to be an a fragment of a warpgroup, but "
-                         "got ")
-             << frag;
-    a = {frag.getRows(), frag.getCols()};
-    aT = frag.getElementType();
-  } else {
-    auto tile = cast<SmemType>(getA().getType());
-    a = {tile.getRows(), tile.getCols()};
-    aT = tile.getElementType();
-  }
-  for (Value operand : {getA(), Value(getB())})
-    if (auto tile = dyn_cast<SmemType>(operand.getType()))
-      if (tile.getBoxes() != 1)
-        return emitOpError("expected a tile of one box, but got ") << tile;
-  SmemType b = getB().getType();
-  if (failed(verifyProduct(
-          *this, a, aT, {b.getRows(), b.getCols()}, b.getElementType(),
-          {token.getRows(), token.getCols()}, MmaShape::warpgroup().k)))
-    return failure();
-  if (token.getCols() > MmaShape::warpgroup().nMax)
-    return emitOpError("expected at most ")
-           << MmaShape::warpgroup().nMax << " columns, but got "
-           << token.getCols();
-  return success();
-}
-
-LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *,
-                                          std::optional<Location>,
-                                          ValueRange operands, DictionaryAttr,
-                                          OpaqueProperties, RegionRange,
-                                          SmallVectorImpl<Type> &types) {
-  for (Value operand : operands) {
-    auto token = dyn_cast<TokenType>(operand.getType());
-    if (!token)
-      return failure();
-    types.push_back(token.getFragType());
-  }
-  return success();
-}
-
-LogicalResult MmaWaitOp::verify() {
-  if (getTokens().empty())
-    return emitOpError("expected 1 token or more");
-  if (int64_t(getPending()) < 0)
-    return emitOpError("expected a number of pending products, but got ")
-           << int64_t(getPending());
-  return success();
-}
-
-/// A product of f32 multiply-adds: `a` a tile or acc fragment, `b` a tile.
-static LogicalResult verifyMultiplyAdd(MmaSyncOp op) {
-  SmallVector<int64_t> a;
-  if (auto frag = dyn_cast<FragType>(op.getA().getType())) {
-    if (frag.getLayout() != Layout::Acc || frag.getScope() != Scope::Warp ||
-        !frag.getElementType().isF32())
-      return op.emitOpError("expected operand a of an f32 product to be a "
-                            "warp's f32 acc fragment or a tile, but got ")
-             << frag;
-    a = {frag.getRows(), frag.getCols()};
-  } else {
-    auto tile = cast<SmemType>(op.getA().getType());
-    a = {tile.getRows(), tile.getCols()};
-  }
-  auto b = dyn_cast<SmemType>(op.getB().getType());
-  if (!b)
-    return op.emitOpError("expected operand b of an f32 product to be a tile, "
-                          "but got ")
-           << op.getB().getType();
-  for (Type type : {op.getA().getType(), op.getB().getType()})
-    if (auto tile = dyn_cast<SmemType>(type); tile && tile.getBoxes() != 1)
-      return op.emitOpError("expected a tile of one box, but got ") << tile;
-  FragType c = op.getAcc().getType();
-  if (a[1] != b.getRows())
-    return op.emitOpError("expected the columns of a to be the rows of b, but "
-                          "got ")
-           << a[1] << " and " << b.getRows();
-  if (a[0] != c.getRows() || b.getCols() != c.getCols())
-    return op.emitOpError("expected an accumulator of ")
-           << a[0] << "x" << b.getCols() << ", but got " << c.getRows() << "x"
-           << c.getCols();
-  return success();
-}
-
-static bool hasF32Operand(MmaSyncOp op) {
-  for (Type type : {op.getA().getType(), op.getB().getType()}) {
-    auto tile = dyn_cast<SmemType>(type);
-    if ((tile ? tile.getElementType() : cast<FragType>(type).getElementType())
-            .isF32())
-      return true;
-  }
-  return false;
-}
-
-LogicalResult MmaSyncOp::verify() {
-  using ::attn::MmaShape;
-  FragType acc = getAcc().getType();
-  if (acc.getLayout() != Layout::Acc || acc.getScope() != Scope::Warp ||
-      !acc.getElementType().isF32())
-    return emitOpError("expected a warp's f32 acc fragment, but got ") << acc;
-  if (hasF32Operand(*this))
-    return verifyMultiplyAdd(*this);
-  SmallVector<int64_t> shapes[2];
-  Type elements[2];
-  for (auto [index, operand] : llvm::enumerate(ValueRange{getA(), getB()})) {
-    Layout layout = index == 0 ? Layout::A : Layout::B;
-    if (auto frag = dyn_cast<FragType>(operand.getType())) {
-      if (frag.getLayout() != layout || frag.getScope() != Scope::Warp)
-        return emitOpError("expected operand ")
-               << stringifyLayout(layout) << " to be a warp's "
-               << stringifyLayout(layout) << " fragment or a tile, but got "
-               << frag;
-      shapes[index] = {frag.getRows(), frag.getCols()};
-      elements[index] = frag.getElementType();
-      continue;
-    }
-    auto tile = cast<SmemType>(operand.getType());
-    if (tile.getBoxes() != 1)
-      return emitOpError("expected a tile of one box, but got ") << tile;
-    shapes[index] = {tile.getRows(), tile.getCols()};
-    elements[index] = tile.getElementType();
-  }
-  return verifyProduct(*this, shapes[0], elements[0], shapes[1], elements[1],
-                       {acc.getRows(), acc.getCols()}, MmaShape::warp().k);
 }
 
 //===----------------------------------------------------------------------===//

@@ -158,16 +158,22 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows, int64_t cols,
                           "memory";
   bool integer = layout == Layout::Acc && (element.isSignlessInteger(1) ||
                                            element.isSignlessInteger(32));
-  if (!element.isF32() && !is16Bit(element) && !integer)
-    return emitError() << "expected a fragment of f32, bf16 or f16, or an acc "
-                          "fragment of i1 or i32, but got "
+  // mma.m16n8k8: steps of half the depth.
+  bool rounded =
+      element.isTF32() && layout == Layout::A && scope == Scope::Warp;
+  if (!element.isF32() && !is16Bit(element) && !integer && !rounded)
+    return emitError() << "expected a fragment of f32, bf16 or f16, an acc "
+                          "fragment of i1 or i32, or a warp's a fragment of "
+                          "tf32, but got "
                        << element;
-  if (layout != Layout::Acc && !is16Bit(element))
+  if (layout != Layout::Acc && !is16Bit(element) && !rounded)
     return emitError()
            << "expected an operand fragment of bf16 or f16, but got "
            << element;
   int64_t rowStep = layout == Layout::B ? shape.k : shape.m;
   int64_t colStep = layout == Layout::A ? shape.k : shape.nStep;
+  if (rounded)
+    colStep = MmaShape::warpTf32().k;
   if (rows <= 0 || rows % rowStep)
     return emitError() << "expected the rows of a " << stringifyScope(scope)
                        << " " << stringifyLayout(layout)
@@ -285,15 +291,17 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t rows, int64_t cols,
   if (rows <= 0 || cols <= 0)
     return emitError() << "expected positive tile dimensions, but got " << rows
                        << "x" << cols;
-  if (!element.isF32() && !is16Bit(element) && !element.isSignlessInteger(32))
-    return emitError() << "expected a tile of f32, bf16, f16 or i32, but got "
+  if (!element.isF32() && !is16Bit(element) && !element.isTF32() &&
+      !element.isSignlessInteger(32))
+    return emitError() << "expected a tile of f32, tf32, bf16, f16 or i32, but "
+                          "got "
                        << element;
   if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
     return emitError() << "expected a swizzle of 32, 64 or 128 bytes, but got "
                        << swizzle;
   int64_t storedRows = transposed ? cols : rows;
   int64_t storedCols = transposed ? rows : cols;
-  int64_t rowBytes = storedCols * element.getIntOrFloatBitWidth() / 8;
+  int64_t rowBytes = storedCols * (is16Bit(element) ? 2 : 4);
   if (boxes <= 0 || storedRows % boxes)
     return emitError() << "expected the number of boxes to divide "
                        << storedRows << " rows, but got " << boxes;
@@ -317,7 +325,7 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t rows, int64_t cols,
 }
 
 int64_t SmemType::getBytes() const {
-  return getRows() * getCols() * getElementType().getIntOrFloatBitWidth() / 8;
+  return getRows() * getCols() * getElementBytes();
 }
 
 SmemType SmemType::getTransposedView() const {

@@ -205,6 +205,12 @@ LogicalResult RingCreateOp::verify() {
     return emitOpError("expected 1 producing warp or more, but got ") << warps;
   if (int64_t warps = getConsumers().value_or(1); warps <= 0)
     return emitOpError("expected 1 consuming warp or more, but got ") << warps;
+  for (SmemType tile : getRing().getType().getTiles())
+    if (tile.getElementType().isTF32() && getFill() != Fill::CpGroup)
+      return emitOpError(
+                 "expected tiles of tf32 on a cp_group ring, whose warps "
+                 "round what they have copied, but got ")
+             << tile << " on a " << stringifyFill(getFill()) << " ring";
   if (getFill() == Fill::Exchange && getRing().getType().getStages() < 2)
     return emitOpError("expected an exchange ring of 2 slots or more, but got ")
            << getRing().getType().getStages();
@@ -281,9 +287,12 @@ LogicalResult RingLoadOp::verify() {
     return success();
   }
   auto memref = cast<MemRefType>(getSource().getType());
-  if (memref.getElementType() != tile.getElementType())
+  Type element = tile.getElementType();
+  if (element.isTF32())
+    element = Float32Type::get(getContext());
+  if (memref.getElementType() != element)
     return emitOpError("expected a source of ")
-           << tile.getElementType() << ", but got " << memref.getElementType();
+           << element << ", but got " << memref.getElementType();
   if (int64_t(getIndices().size()) != memref.getRank())
     return emitOpError("expected ")
            << memref.getRank() << " indices, but got " << getIndices().size();

@@ -42,7 +42,7 @@ struct Pipeliner {
 private:
   LogicalResult analyseRows();
   LogicalResult analyseLoad(tile::LoadOp load);
-  LogicalResult analyseStep(tile::LoadOp load, bool early);
+  LogicalResult analyseStep(tile::LoadOp load, bool early, bool tf32);
   LogicalResult chooseStages();
   void assignRings();
   void chooseQueryForm();
@@ -61,18 +61,23 @@ private:
 static constexpr int64_t reservedBytes = 2048;
 /// The most rows that a warp takes.
 static constexpr int64_t maxWarpRows = 32;
+/// Registers for addresses of values that are read element by element.
+static constexpr int64_t elementAddresses = 24;
 
 //===----------------------------------------------------------------------===//
 // Analysis
 //===----------------------------------------------------------------------===//
 
 /// The tile in shared memory that a load fills with what memory holds, its
-/// rows in the widest panels that divide them.
-static SmemType stagedType(tile::LoadOp load) {
+/// rows in the widest panels that divide them; rounded where all that read it
+/// may round.
+static SmemType stagedType(tile::LoadOp load, bool tf32) {
   auto type = cast<tile::TileType>(load.getType());
   Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
   int64_t rowBytes = type.getCols() * element.getIntOrFloatBitWidth() / 8;
   int64_t swizzle = std::gcd<int64_t>(rowBytes, 128);
+  if (tf32 && element.isF32())
+    element = FloatTF32Type::get(load.getContext());
   return SmemType::get(load.getContext(), type.getRows(), type.getCols(),
                        element,
                        swizzle < 32 || type.getRows() % 8 ? 0 : swizzle,
@@ -134,7 +139,7 @@ LogicalResult Pipeliner::analyseRows() {
   return success();
 }
 
-LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early) {
+LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early, bool tf32) {
   tile::RowsOp step;
   for (Operation *user : load->getUsers()) {
     auto rows = user->getParentOfType<tile::RowsOp>();
@@ -143,7 +148,7 @@ LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early) {
                               "block");
     step = rows;
   }
-  SmemType tile = stagedType(load);
+  SmemType tile = stagedType(load, tf32);
   // Steps take one place each for tiles of one kind, in their order.
   unsigned place = 0;
   for (Operation &other : *load->getBlock()) {
@@ -184,7 +189,7 @@ void Pipeliner::assignRings() {
 }
 
 LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
-  bool key = false, value = false, query = !load->use_empty();
+  bool key = false, value = false, query = !load->use_empty(), tf32 = true;
   for (OpOperand &use : load->getUses()) {
     auto rows = dyn_cast<tile::RowsOp>(use.getOwner());
     bool input = rows && llvm::is_contained(rows.getInputs(), load.getResult());
@@ -193,18 +198,22 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
     } else {
       // Products alone read it.
       Value argument = rows.getBody().getArgument(use.getOperandNumber() + 1);
-      for (OpOperand &inner : argument.getUses())
-        query &=
-            isa<tile::DotOp>(inner.getOwner()) && inner.getOperandNumber() == 0;
+      for (OpOperand &inner : argument.getUses()) {
+        auto dot = dyn_cast<tile::DotOp>(inner.getOwner());
+        query &= dot && inner.getOperandNumber() == 0;
+        tf32 &= dot && dot.getTf32();
+      }
     }
-    if (auto dot = dyn_cast<tile::DotOp>(use.getOwner());
-        dot && use.getOperandNumber() == 1)
+    auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+    if (dot && use.getOperandNumber() == 1)
       (dot.getTransposeRhs() ? key : value) = true;
+    if (!input)
+      tf32 &= dot && dot.getTf32();
     if (auto fold = dyn_cast<tile::FoldOp>(use.getOwner()))
       value |= llvm::is_contained(fold.getValues(), load.getResult());
   }
   if (key || value)
-    return analyseStep(load, key);
+    return analyseStep(load, key, tf32);
   if (!query || load->getParentOp() != kernel)
     return success(); // Each warp reads its own rows from memory.
   auto type = cast<tile::TileType>(load.getType());
@@ -213,7 +222,9 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
   if (narrow && memory != type.getElementType())
     return load.emitOpError("expected a tile of its source's elements, ")
            << memory << ", but got " << type;
-  plan.queries.push_back({load, stagedType(load), narrow, Value()});
+  SmemType staged = stagedType(load, tf32);
+  bool registers = narrow || staged.getElementType().isTF32();
+  plan.queries.push_back({load, staged, registers, Value()});
   return success();
 }
 
@@ -263,7 +274,7 @@ int64_t Pipeliner::registersBesideQueries() {
     rows.walk([&](tile::DotOp dot) {
       if (dot.getTransposeRhs())
         total += registers(dot.getType(), 32);
-      else
+      else if (!dot.getTf32()) // Rounded in the place of the weights.
         total += registers(dot.getLhs().getType(), 16);
     });
     most = std::max(most, total);
@@ -274,8 +285,11 @@ int64_t Pipeliner::registersBesideQueries() {
 void Pipeliner::chooseQueryForm() {
   int64_t total = target.registerReserve + registersBesideQueries();
   for (const QueryRing &query : plan.queries)
-    total += plan.warpRows * query.tile.getCols() / 2 /
-             ::attn::TargetInfo::warpThreads;
+    total += query.numRegisters(plan.warpRows);
+  if (llvm::any_of(plan.steps, [](const StepTile &step) {
+        return step.tile.getElementType().isTF32();
+      }))
+    total += elementAddresses;
   // The threads of a block share the registers.
   int64_t threads = plan.warps() * ::attn::TargetInfo::warpThreads;
   int64_t limit =

@@ -15,6 +15,7 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -43,6 +44,11 @@ struct QueryRing {
   /// Read into registers once, or by every product.
   bool registers = false;
   Value ring;
+
+  /// Registers of a thread for the rows of one warp.
+  int64_t numRegisters(int64_t warpRows) const {
+    return warpRows * tile.getRowBytes() / 4 / ::attn::TargetInfo::warpThreads;
+  }
 };
 
 /// What the pass has found out about a kernel.
@@ -81,7 +87,8 @@ public:
     return llvm::alignTo<8>(op.getNumResults());
   }
 
-  /// Tiles may have been passed over since all warps met outside a loop.
+  /// Tiles may have been passed over, or a slot read, since all warps met
+  /// outside a loop.
   bool passesOver = false;
 
   /// The number of steps so far, which numbers the uses of all rings.

@@ -315,6 +315,8 @@ void PipelineProgram::startStep() {
     for (unsigned ring = 0; ring < plan.rings.size(); ++ring)
       issue(ring, met, mapping, steps);
     waitFor(0);
+    // With one slot for all tiles no wait comes behind its reads.
+    passesOver |= plan.stages == 1 && plan.rings.size() == 1;
     return;
   }
   waitFor(0);

@@ -64,6 +64,17 @@ def Attn_SideAttr : EnumAttr<Attn_Dialect, Attn_Side, "side"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attn_Precision : I32EnumAttr<"ProductPrecision",
+    "What products may round their f32 operands to", [
+  I32EnumAttrCase<"ieee", 0>, I32EnumAttrCase<"tf32", 1>
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_PrecisionAttr : EnumAttr<Attn_Dialect, Attn_Precision, "precision"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Attn_LoopShape : I32EnumAttr<"LoopShape",
     "How the loop over key tiles treats the mask", [
   I32EnumAttrCase<"peeled", 0,

@@ -53,7 +53,10 @@ def Attn_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
       "::mlir::Region &", "getInitBody", (ins), [{}],
       [{ return $_op.getInit(); }]>,
     InterfaceMethod<"The schedule, or null.", "::mlir::attn::ScheduleAttr",
-      "getScheduleAttribute", (ins), [{}], [{ return $_op.getScheduleAttr(); }]>
+      "getScheduleAttribute", (ins), [{}], [{ return $_op.getScheduleAttr(); }]>,
+    InterfaceMethod<"What products may round f32 operands to.",
+      "::mlir::attn::ProductPrecision", "getProductPrecision", (ins), [{}],
+      [{ return $_op.getPrecision(); }]>
   ];
 }
 

@@ -161,6 +161,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     - `lengths`: i32 [b], keys of each batch.
     - `window`: i32 left, right; inclusive, relative to the aligned diagonal,
       -1 unbounded.
+    - `precision`: `#attn.precision<tf32>` lets products round f32 operands to
+      tf32 (docs/Semantics.md); `ieee` (the default) does not.
     - `score` region (s, b, h, i, j, captures...), `mask` region (b, h, i, j,
       captures...): user functions; indices are i32, unshifted.
 
@@ -190,7 +192,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Variadic<F32>:$params, Variadic<Attn_Capture>:$captures,
     DefaultValuedAttr<Attn_CausalAttr, "Causal::none">:$causal,
     DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">:$monoid,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule
+    OptionalAttr<Attn_ScheduleAttr>:$schedule,
+    DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision
   );
   let results = (outs Variadic<Attn_FloatTensor>:$outputs);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
@@ -233,7 +236,8 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
     Optional<Attn_I32Vec>:$lengths,
     Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
     DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule
+    OptionalAttr<Attn_ScheduleAttr>:$schedule,
+    DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision
   );
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -262,6 +266,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     | `mask`     | `b, h, i, j, captures...`          | i1, true = live   | all live |
     | `init`     | `b, h, i, captures...`             | `c..., v...`      | identity |
     | `finalize` | `c..., v..., b, h, i, captures...` | outputs           | the monoid's |
+
+    `precision = #attn.precision<tf32>` is a permission: dots and sums over
+    values may round f32 operands to tf32.
 
     A score of -inf in every lift score is dead. The left factor `init` enters
     once, before key 0.

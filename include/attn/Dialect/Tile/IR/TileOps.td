@@ -95,7 +95,8 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
     `result = diag(scale) * acc + lhs * rhs`, with `rhs` transposed when
     `transpose_rhs` is set: lhs RxK, rhs KxC (or CxK), acc RxC f32 (absent: 0),
     scale Rx1 f32 (absent: 1). Sums in f32; the order of additions over K is
-    the target's, fixed for a given schedule.
+    the target's, fixed for a given schedule. With `tf32` f32 sides may be
+    rounded to tf32 first, where the target multiplies these.
 
     Example:
 
@@ -114,7 +115,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Tile_TileType:$lhs, Tile_TileType:$rhs,
     Optional<Tile_TileType>:$acc, Optional<Tile_TileType>:$scale,
-    UnitAttr:$transpose_rhs);
+    UnitAttr:$transpose_rhs, UnitAttr:$tf32);
   let results = (outs Tile_TileType:$result);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

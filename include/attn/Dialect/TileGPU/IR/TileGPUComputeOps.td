@@ -178,11 +178,12 @@ def TileGPU_FragFillOp : TileGPU_Op<"frag.fill", [Pure]> {
 }
 
 def TileGPU_FragLoadOp : TileGPU_Op<"frag.load"> {
-  let summary = "Reads a 16-bit operand fragment from a tile (ldmatrix)";
+  let summary = "Reads an operand fragment from a tile (ldmatrix)";
   let description = [{
     The tile has the fragment's rows and columns. Stored along K (rows of `a`,
     a transposed view for `b`) it is a plain ldmatrix, otherwise the transposing
-    form; both are free of bank conflicts on swizzled tiles.
+    form; both are free of bank conflicts on swizzled tiles. A tf32
+    tile must be stored along K.
 
     Example:
 
@@ -401,6 +402,12 @@ def TileGPU_MmaSyncOp : TileGPU_Op<"mma.sync", [
     Where an operand is f32 the product is made of f32 multiply-adds, not on
     the matrix unit: `a` is then a tile or an acc fragment, `b` a tile, and
     16-bit elements are widened. Sums run over K in order.
+
+    Where `b` is a tile of tf32 the product is on the matrix unit: `a` is a tile
+    as it is stored, of tf32 or rounded as it is read, an `a` fragment of tf32,
+    or an f32 `acc` fragment, which is rounded too. That one needs no exchange
+    between lanes: K is taken in the order in which a lane holds it, and `b` is
+    read in that order.
 
     Example:
 

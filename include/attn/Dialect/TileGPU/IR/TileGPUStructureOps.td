@@ -191,7 +191,8 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
       waits for all copies of this ring and others like it, then for all warps
       of the role. So a slot may be acquired again once such a wait, or a
       `tile_gpu.barrier.sync` of these warps, has come after its last reads;
-      nothing is released. `tile-verify-async` checks that;
+      nothing is released. `tile-verify-async` checks that. Tiles of tf32 are
+      filled from f32, which each thread rounds during the wait;
     - `warps`: `tile_gpu.ring.commit` by each of `producers` warps;
     - `exchange`: `tile_gpu.exchange` by each of `producers` warps, which also
       read the whole slot. There is no empty barrier: the order of the

@@ -25,7 +25,8 @@ def TileGPU_FragType : TileGPU_Type<"Frag", "frag"> {
 
     Rows and columns are those of the matrix that the operand stands for: `a`
     is MxK, `b` is KxN, `acc` is MxN. An `acc` fragment may also hold i1 or i32,
-    one register for each element.
+    one register for each element. A warp's `a` fragment may be of tf32, one
+    register for each as well.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols,
                         "::mlir::Type":$elementType,
@@ -67,6 +68,9 @@ def TileGPU_SmemType : TileGPU_Type<"Smem", "smem"> {
     separate boxes (the pages of a paged cache), each with its own panels.
     `pitch 128` says that this is a slice of a tile or box of 128 stored rows,
     so that its panels lie that many rows apart.
+
+    Elements of `tf32` are f32 in memory, rounded to 10 bits behind the point (to
+    nearest, ties away from zero) by those who copy them into a ring.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols,
                         "::mlir::Type":$elementType, "int64_t":$swizzle,
@@ -80,10 +84,13 @@ def TileGPU_SmemType : TileGPU_Type<"Smem", "smem"> {
     int64_t getStoredCols() const { return getTransposed() ? getRows() : getCols(); }
     /// Stored rows of one box.
     int64_t getBoxRows() const { return getStoredRows() / getBoxes(); }
-    /// Bytes of one stored row.
-    int64_t getRowBytes() const {
-      return getStoredCols() * getElementType().getIntOrFloatBitWidth() / 8;
+    /// Bytes of one element.
+    int64_t getElementBytes() const {
+      return getElementType().isTF32()
+                 ? 4 : getElementType().getIntOrFloatBitWidth() / 8;
     }
+    /// Bytes of one stored row.
+    int64_t getRowBytes() const { return getStoredCols() * getElementBytes(); }
     /// Whether the bytes of the tile follow each other.
     bool isContiguous() const {
       return getPitch() == getBoxRows() || getRowBytes() == getSwizzle();
