@@ -346,6 +346,9 @@ void Session::printDeviceTraffic(const char *text) {
   std::printf("memory traffic, predicted: %.4g MB, of it keys and values "
               "%.4g MB by %lld blocks at once\n",
               (rest + keys) * 1e-6, keys * 1e-6, (long long)model.blocks);
+  if (mayLoseStep(spec, model))
+    std::printf("blocks may lose step in so many rounds over so many keys, and "
+                "then read up to twice as much\n");
 }
 
 void Session::printExplanation() {

@@ -117,6 +117,10 @@ public:
     }
     return true;
   }
+  /// Query heads that advance together, and how many read the same keys.
+  int64_t headsAbreast() const { return abreast; }
+  int64_t headsOfKeys() const { return group; }
+  int64_t count() const { return heads * tiles; }
   int64_t keyHeads() const { return (heads + group - 1) / group; }
 
 private:
@@ -172,4 +176,23 @@ double attn::run::predictKeyTraffic(const AttentionSpec &spec,
       ++i;
     }
   return double(missed) * rowBytes;
+}
+
+bool attn::run::mayLoseStep(const AttentionSpec &spec,
+                            const DeviceModel &model) {
+  // Under a mask blocks have different lengths and none walks far.
+  if (isMasked(spec) || model.blocks <= 0)
+    return false;
+  // Blocks move apart by about as much in each round. Measured on 20 shapes
+  // (docs/performance/gpu.md): below 36 rounds for a cache that holds all the
+  // keys that are read at once, the prediction held; from 40 on it did not.
+  constexpr double most = 36;
+  Blocks blocks(spec, model, model.blockK);
+  double rowBytes = double(spec.d + spec.dv) * double(sizeOf(spec.dtype));
+  double keyHeads = std::max<double>(
+      double(blocks.headsAbreast()) / double(blocks.headsOfKeys()), 1);
+  double held = double(model.cacheBytes) / 2 /
+                std::max(rowBytes * double(spec.sk) * keyHeads, 1.0);
+  double rounds = double(blocks.count()) / double(model.blocks);
+  return rounds > most * held;
 }

@@ -32,6 +32,11 @@ struct DeviceModel {
 /// sequences; masks that are no interval of keys count as none.
 double predictKeyTraffic(const AttentionSpec &spec, const DeviceModel &model);
 
+/// Whether blocks that each walk over all keys are likely to lose step: where
+/// the next ones come too late, keys are read again, and how many times differs
+/// from run to run.
+bool mayLoseStep(const AttentionSpec &spec, const DeviceModel &model);
+
 } // namespace attn::run
 
 #endif // ATTN_LIB_TOOLS_RUN_TRAFFIC_H

@@ -426,9 +426,11 @@ LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
   if (step && !last)
     continueStep(loc);
   for (Operation &op : body.without_terminator()) {
-    Operation *clone = b.clone(op, mapping);
-    for (Value result : clone->getResults())
-      result.setType(convert(result.getType()));
+    // Branches hold tiles too.
+    b.clone(op, mapping)->walk([&](Operation *inner) {
+      for (Value result : inner->getResults())
+        result.setType(convert(result.getType()));
+    });
     if (step && last == &op)
       continueStep(loc);
   }
