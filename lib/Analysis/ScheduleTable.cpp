@@ -7,7 +7,9 @@
 
 #include "attn/Analysis/ScheduleTable.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
 #include <vector>
 
 using namespace attn;
@@ -61,11 +63,21 @@ std::string attn::printSizes(const ScheduleProblem &problem) {
 
 std::string attn::printEntry(std::string_view target, std::string_view problem,
                              std::string_view sizes,
-                             const ScheduleSizes &choice) {
+                             const MeasuredSchedule &choice) {
   std::string line(target);
   line.append(" | ").append(problem).append(" | ").append(sizes);
-  return line + " | " + std::to_string(choice.blockQ) + " " +
-         std::to_string(choice.rows) + " " + std::to_string(choice.blockK);
+  line += " | " + std::to_string(choice.sizes.blockQ) + " " +
+          std::to_string(choice.sizes.rows) + " " +
+          std::to_string(choice.sizes.blockK);
+  if (choice.splits > 1)
+    line += " splits=" + std::to_string(choice.splits);
+  if (choice.stages > 0)
+    line += " stages=" + std::to_string(choice.stages);
+  if (!choice.overlap)
+    line += " overlap=false";
+  if (!choice.loop.empty())
+    line += " loop=" + choice.loop;
+  return line;
 }
 
 static std::string_view trim(std::string_view text) {
@@ -75,11 +87,45 @@ static std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-std::optional<ScheduleSizes> attn::findSchedule(std::string_view table,
-                                                const ScheduleProblem &problem,
-                                                const TargetInfo &target) {
+/// "128 64 96 stages=3": nothing where that is no schedule.
+static std::optional<MeasuredSchedule> parseChoice(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  MeasuredSchedule choice;
+  auto &[blockQ, rows, blockK] = choice.sizes;
+  if (!(words >> blockQ >> rows >> blockK) || rows <= 0 || blockQ < rows ||
+      blockQ % rows || blockK <= 0 || blockQ > 4096 || blockK > 4096)
+    return std::nullopt;
+  auto number = [](const std::string &value, int64_t most) -> int64_t {
+    char *end = nullptr;
+    long long result = std::strtoll(value.c_str(), &end, 10);
+    return !value.empty() && !*end && result > 0 && result <= most ? result : 0;
+  };
+  for (std::string word; words >> word;) {
+    size_t equals = std::min(word.find('='), word.size() - 1);
+    std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+    bool known = false;
+    if (key == "splits")
+      known = (choice.splits = number(value, 64));
+    else if (key == "stages")
+      known = (choice.stages = number(value, 16));
+    else if (key == "overlap")
+      known = !(choice.overlap = value != "false");
+    else if (key == "loop" &&
+             (value == "peeled" || value == "masked" || value == "plain")) {
+      choice.loop = value;
+      known = true;
+    }
+    if (!known)
+      return std::nullopt;
+  }
+  return choice;
+}
+
+std::optional<MeasuredSchedule>
+attn::findSchedule(std::string_view table, const ScheduleProblem &problem,
+                   const TargetInfo &target) {
   const std::string name = printProblem(problem), sizes = printSizes(problem);
-  std::optional<ScheduleSizes> anySizes;
+  std::optional<MeasuredSchedule> anySizes;
   while (!table.empty()) {
     size_t end = table.find('\n');
     std::string_view line = table.substr(0, end);
@@ -99,14 +145,9 @@ std::optional<ScheduleSizes> attn::findSchedule(std::string_view table,
     bool isAny = parts[2] == "*";
     if (isAny ? anySizes.has_value() : parts[2] != sizes)
       continue;
-    ScheduleSizes choice;
-    long long blockQ = 0, rows = 0, blockK = 0;
-    if (std::sscanf(std::string(parts[3]).c_str(), "%lld %lld %lld", &blockQ,
-                    &rows, &blockK) != 3 ||
-        rows <= 0 || blockQ < rows || blockQ % rows || blockK <= 0 ||
-        blockQ > 4096 || blockK > 4096)
+    std::optional<MeasuredSchedule> choice = parseChoice(parts[3]);
+    if (!choice)
       continue;
-    choice = {blockQ, rows, blockK};
     if (!isAny)
       return choice;
     anySizes = choice;

@@ -56,10 +56,19 @@ static int64_t findNumber(StringRef text, StringRef key) {
 Status attn::recordSchedule(const CompiledKernel &kernel, double ms) {
   StringRef text = kernel.explanation;
   StringRef problem = findLine(text, "problem: ");
-  ScheduleSizes choice = {findNumber(text, "block_q = "),
-                          findNumber(text, ", rows = "),
-                          findNumber(text, "block_k = ")};
-  if (!kernel.device || problem.empty() || choice.blockQ <= 0 ||
+  // The schedule alone: other lines speak of stages too.
+  StringRef schedule = findLine(text, "#attn.schedule<").split('>').first;
+  MeasuredSchedule choice;
+  choice.sizes = {findNumber(schedule, "block_q = "),
+                  findNumber(schedule, ", rows = "),
+                  findNumber(schedule, "block_k = ")};
+  choice.splits = findNumber(schedule, "splits = ");
+  choice.stages = findNumber(schedule, "stages = ");
+  choice.overlap = !schedule.contains("overlap = false");
+  StringRef loop = findLine(schedule, "loop = ").split(',').first;
+  if (loop != "peeled")
+    choice.loop = loop.str();
+  if (!kernel.device || problem.empty() || choice.sizes.blockQ <= 0 ||
       text.count("problem: ") != 1)
     return Failure{"expected a kernel for a GPU with one attention, but got "
                    "another"};

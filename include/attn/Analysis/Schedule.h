@@ -71,6 +71,16 @@ struct ScheduleSizes {
   int64_t blockQ = 0, rows = 0, blockK = 0;
 };
 
+/// A schedule that was measured: sizes, and what differs from the model's.
+struct MeasuredSchedule {
+  ScheduleSizes sizes;
+  /// 0: as chosen.
+  int64_t splits = 0, stages = 0;
+  bool overlap = true;
+  /// peeled, masked or plain; empty: as chosen.
+  std::string loop;
+};
+
 /// Bytes that a schedule keeps on chip, against the limits.
 struct ScheduleBudget {
   int64_t queryBlock = 0, scores = 0, weights = 0;       // L1

@@ -7,7 +7,9 @@
 //
 // Lines of text, `#` begins a comment:
 //
-//   TARGET | PROBLEM | SIZES | block_q rows block_k
+//   TARGET | PROBLEM | SIZES | block_q rows block_k [KEY=VALUE...]
+//
+// with keys splits, stages, overlap (false) and loop (peeled, masked, plain).
 //
 // PROBLEM and SIZES are what printProblem and printSizes give; SIZES may be `*`
 // for any. A problem's own sizes come before `*`, and the first of equal lines
@@ -37,13 +39,13 @@ std::string printSizes(const ScheduleProblem &problem);
 
 /// One line of a table.
 std::string printEntry(std::string_view target, std::string_view problem,
-                       std::string_view sizes, const ScheduleSizes &choice);
+                       std::string_view sizes, const MeasuredSchedule &choice);
 
 /// The table's choice; nothing where it has none. Lines that are not understood
 /// are passed over: a table is a hint.
-std::optional<ScheduleSizes> findSchedule(std::string_view table,
-                                          const ScheduleProblem &problem,
-                                          const TargetInfo &target);
+std::optional<MeasuredSchedule> findSchedule(std::string_view table,
+                                             const ScheduleProblem &problem,
+                                             const TargetInfo &target);
 
 /// What ships.
 std::string_view shippedSchedules();

@@ -13,6 +13,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -23,14 +25,26 @@ namespace {
 struct Candidate {
   int64_t blockQ, rows, blockK;
   std::string loop;
+  /// 0: as the compiler chooses.
+  int64_t stages = 0, splits = 0;
+  bool overlap = true;
   std::optional<Kernel> kernel;
   std::string refused;
   double ms = INFINITY;
 
   std::string print() const {
-    return "block_q = " + std::to_string(blockQ) +
-           ", rows = " + std::to_string(rows) +
-           ", block_k = " + std::to_string(blockK);
+    std::string text = "block_q = " + std::to_string(blockQ) +
+                       ", rows = " + std::to_string(rows) +
+                       ", block_k = " + std::to_string(blockK);
+    if (splits)
+      text += ", splits = " + std::to_string(splits);
+    if (!loop.empty())
+      text += ", loop = " + loop;
+    if (stages)
+      text += ", stages = " + std::to_string(stages);
+    if (!overlap)
+      text += ", overlap = false";
+    return text;
   }
 };
 } // namespace
@@ -46,13 +60,14 @@ static std::string findField(const std::string &text, const std::string &key) {
 }
 
 /// Tiles of warpgroups, or of warps, as the kernel's own are.
-static std::vector<Candidate> listCandidates(const Kernel &kernel) {
+static std::vector<Candidate> listTiles(const Kernel &kernel) {
   std::string text = attnKernelExplain(kernel.get());
   std::string loop = findField(text, "loop = ");
   bool warpgroups = findField(text, "rows = ") == "64";
   std::vector<Candidate> candidates;
   auto add = [&](int64_t blockQ, int64_t rows, int64_t blockK) {
-    candidates.push_back({blockQ, rows, blockK, loop, {}, "", INFINITY});
+    candidates.push_back(
+        {blockQ, rows, blockK, loop, 0, 0, true, {}, "", INFINITY});
   };
   if (warpgroups) {
     for (int64_t blockQ : {64, 128, 192})
@@ -67,6 +82,32 @@ static std::vector<Candidate> listCandidates(const Kernel &kernel) {
   return candidates;
 }
 
+/// The same tiles with everything else that a schedule says, one at a time.
+static std::vector<Candidate> listVariants(const Candidate &of, bool isMasked,
+                                           bool isShort) {
+  std::vector<Candidate> variants;
+  auto add = [&](auto change) {
+    Candidate variant = of;
+    variant.kernel.reset();
+    variant.ms = INFINITY;
+    change(variant);
+    variants.push_back(std::move(variant));
+  };
+  bool warpgroups = of.rows == 64;
+  for (int64_t stages : {1, 2, 3, 4})
+    if (stages > 1 || !warpgroups)
+      add([&](Candidate &variant) { variant.stages = stages; });
+  if (warpgroups)
+    add([](Candidate &variant) { variant.overlap = false; });
+  for (const char *loop : {"peeled", "masked", "plain"})
+    if (isMasked && of.loop != loop)
+      add([&](Candidate &variant) { variant.loop = loop; });
+  for (int64_t splits : {2, 4, 8})
+    if (isShort)
+      add([&](Candidate &variant) { variant.splits = splits; });
+  return variants;
+}
+
 /// In threads: most of the time an assembler is waited for.
 static void
 compileAll(const Options &options, const AttnCompileOptions &how,
@@ -77,9 +118,7 @@ compileAll(const Options &options, const AttnCompileOptions &how,
     for (size_t i; (i = next++) < candidates.size();) {
       Candidate &candidate = candidates[i];
       Options own = options;
-      own.schedule =
-          "#attn.schedule<" + candidate.print() +
-          (candidate.loop.empty() ? "" : ", loop = " + candidate.loop) + ">";
+      own.schedule = "#attn.schedule<" + candidate.print() + ">";
       auto kernel = compileProgram(own, how);
       if (kernel)
         candidate.kernel = std::move(*kernel);
@@ -123,10 +162,9 @@ attn::run::autotune(const Options &options, AttnCompileOptions how,
                     const Kernel &kernel, const std::vector<HostTensor> &inputs,
                     const std::vector<HostTensor> &outputs, double flops,
                     const std::function<void(const std::string &)> &progress) {
-  std::vector<Candidate> candidates = listCandidates(kernel);
+  std::vector<Candidate> candidates = listTiles(kernel);
   how.noCache = 1;
   how.keepIr = 0;
-  compileAll(options, how, candidates, progress);
 
   auto print = [&](const char *what, const Candidate &candidate) {
     std::printf("autotune: %s%s: ", what, candidate.print().c_str());
@@ -155,29 +193,83 @@ attn::run::autotune(const Options &options, AttnCompileOptions how,
     candidate.ms = std::min(candidate.ms, *ms);
     return success();
   };
-  size_t withoutRoom = 0;
-  for (Candidate &candidate : candidates) {
-    if (!candidate.kernel) {
-      ++withoutRoom;
-      continue;
+  size_t tried = 0, withoutRoom = 0;
+  /// Compiles and times all; the fastest first, without those that do not run.
+  auto measureAll = [&](std::vector<Candidate> &all) {
+    compileAll(options, how, all, progress);
+    for (Candidate &candidate : all) {
+      ++tried;
+      if (!candidate.kernel) {
+        ++withoutRoom;
+        continue;
+      }
+      // What does not start here (for want of shared memory, say) is no choice.
+      if (Status ok = measure(candidate, 50); !ok)
+        candidate.refused = ok.error();
+      print("", candidate);
     }
-    // What does not start here (for want of shared memory, say) is no choice.
-    if (Status ok = measure(candidate, 50); !ok)
-      candidate.refused = ok.error();
-    print("", candidate);
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [](const Candidate &candidate) {
+                               return !candidate.refused.empty();
+                             }),
+              all.end());
+    std::stable_sort(
+        all.begin(), all.end(),
+        [](const Candidate &a, const Candidate &b) { return a.ms < b.ms; });
+  };
+  measureAll(candidates);
+  // The other knobs on the best tiles; then what helped, together.
+  const AttentionSpec &spec = *options.attention;
+  bool isMasked = spec.causal != "none" || spec.window || !spec.mask.empty() ||
+                  !spec.lengths.empty();
+  std::string explained = attnKernelExplain(kernel.get());
+  size_t device = explained.find("device: ");
+  int64_t multiprocessors =
+      device == std::string::npos
+          ? 0
+          : std::strtoll(explained.c_str() + device + 8, nullptr, 10);
+  constexpr size_t fewTiles = 2;
+  for (size_t i = 0, n = std::min(candidates.size(), fewTiles); i < n; ++i) {
+    const Candidate tiles = candidates[i];
+    int64_t blocks =
+        spec.b * spec.hq * ((spec.sq + tiles.blockQ - 1) / tiles.blockQ);
+    std::vector<Candidate> variants =
+        listVariants(tiles, isMasked, blocks < multiprocessors);
+    measureAll(variants);
+    Candidate together = tiles;
+    together.kernel.reset();
+    together.ms = INFINITY;
+    int helped = 0;
+    // From the slowest to the fastest: of each knob the best stays.
+    for (auto it = variants.rbegin(); it != variants.rend(); ++it) {
+      const Candidate &variant = *it;
+      if (variant.ms >= tiles.ms)
+        continue;
+      ++helped;
+      if (variant.stages != tiles.stages)
+        together.stages = variant.stages;
+      if (variant.splits != tiles.splits)
+        together.splits = variant.splits;
+      if (variant.loop != tiles.loop)
+        together.loop = variant.loop;
+      together.overlap &= variant.overlap;
+    }
+    if (helped > 1) {
+      std::vector<Candidate> last;
+      last.push_back(std::move(together));
+      measureAll(last);
+      std::move(last.begin(), last.end(), std::back_inserter(candidates));
+    }
+    std::move(variants.begin(), variants.end(), std::back_inserter(candidates));
   }
-  std::printf("autotune: %zu schedules do not compile, most for want of "
+  std::printf("autotune: %zu of %zu schedules do not compile, most for want of "
               "registers or shared memory\n",
-              withoutRoom);
-  candidates.erase(std::remove_if(candidates.begin(), candidates.end(),
-                                  [](const Candidate &candidate) {
-                                    return !candidate.refused.empty();
-                                  }),
-                   candidates.end());
+              withoutRoom, tried);
   if (candidates.empty())
     return Failure{"expected a schedule that runs, but got none"};
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate &a, const Candidate &b) { return a.ms < b.ms; });
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate &a, const Candidate &b) { return a.ms < b.ms; });
   // The few best once more, in turn: clocks depend on what ran before.
   size_t few = std::min<size_t>(candidates.size(), 4);
   for (int round = 0; round < 2; ++round)

@@ -26,4 +26,17 @@ module attributes {attn.target = "sm_90a"} {
         -> tensor<1x4x1000x128xbf16>
     return %o : tensor<1x4x1000x128xbf16>
   }
+
+  // What else a line says; what it does not say is as the model has it.
+  // CHECK-LABEL: func.func @knobs(
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 96, splits = 2, loop = masked, stages = 3, overlap = false>
+  // NONE-LABEL:  func.func @knobs(
+  // NONE:          schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 128, loop = peeled>
+  func.func @knobs(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
+                   %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+    %o = attn.attention queries(%q : tensor<?x?x?x64xf16>)
+        keys(%k : tensor<?x?x?x64xf16>) values(%v : tensor<?x?x?x64xf16>)
+        -> tensor<?x?x?x64xf16>
+    return %o : tensor<?x?x?x64xf16>
+  }
 }

@@ -50,7 +50,8 @@ void AttnDialect::initialize() {
 //===----------------------------------------------------------------------===//
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
-  int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1;
+  int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0;
+  bool overlap = true;
   LoopShape loop = LoopShape::peeled;
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<StringRef> seen;
@@ -82,16 +83,29 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       loop = *shape;
       return success();
     }
+    if (key == "stages")
+      return parser.parseInteger(stages);
+    if (key == "overlap") {
+      StringRef word;
+      if (parser.parseKeyword(&word))
+        return failure();
+      if (word != "true" && word != "false")
+        return parser.emitError(keyLoc, "expected overlap to be true or false, "
+                                        "but got '")
+               << word << "'";
+      overlap = word == "true";
+      return success();
+    }
     return parser.emitError(keyLoc,
                             "expected one of block_q, rows, block_k, splits, "
-                            "loop, but got '")
+                            "loop, stages, overlap, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
                                      parseField))
     return {};
   return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), blockQ, rows,
-                                         blockK, splits, loop);
+                                         blockK, splits, loop, stages, overlap);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -99,12 +113,18 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
           << ", block_k = " << getBlockK();
   if (getSplits() != 1)
     printer << ", splits = " << getSplits();
-  printer << ", loop = " << stringifyLoopShape(getLoop()) << ">";
+  printer << ", loop = " << stringifyLoopShape(getLoop());
+  if (getStages())
+    printer << ", stages = " << getStages();
+  if (!getOverlap())
+    printer << ", overlap = false";
+  printer << ">";
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
-                                   int64_t splits, LoopShape loop) {
+                                   int64_t splits, LoopShape loop,
+                                   int64_t stages, bool overlap) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;
@@ -117,6 +137,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (failed(positive("block_q", blockQ)) || failed(positive("rows", rows)) ||
       failed(positive("block_k", blockK)) || failed(positive("splits", splits)))
     return failure();
+  constexpr int64_t mostStages = 16;
+  if (stages < 0 || stages > mostStages)
+    return emitError() << "expected stages to be between 0 and " << mostStages
+                       << ", but got " << stages;
   if (blockQ % rows)
     return emitError() << "expected rows to divide block_q, but got rows = "
                        << rows << " and block_q = " << blockQ;

@@ -200,12 +200,12 @@ struct ChooseSchedulePass
   }
 
   /// What was measured, where it was, before what a model says.
-  ::attn::ScheduleSizes choose(const ::attn::ScheduleProblem &problem,
-                               const ::attn::TargetInfo &target,
-                               const char *&how) const {
+  ::attn::MeasuredSchedule choose(const ::attn::ScheduleProblem &problem,
+                                  const ::attn::TargetInfo &target,
+                                  const char *&how) const {
     how = "chosen";
     if (target.isCpu())
-      return ::attn::chooseSizes(problem, target);
+      return {::attn::chooseSizes(problem, target), 0, 0, true, ""};
     how = "from the tuned table";
     if (auto found = ::attn::findSchedule(tuned, problem, target))
       return *found;
@@ -214,7 +214,7 @@ struct ChooseSchedulePass
             ::attn::findSchedule(::attn::shippedSchedules(), problem, target))
       return *found;
     how = "chosen";
-    return ::attn::chooseSizes(problem, target);
+    return {::attn::chooseSizes(problem, target), 0, 0, true, ""};
   }
 
   /// The text of the tuned table.
@@ -238,13 +238,18 @@ struct ChooseSchedulePass
     const char *how = "as given";
     ::attn::SplitChoice splits;
     if (!given) {
-      ::attn::ScheduleSizes sizes = choose(*problem, target, how);
+      ::attn::MeasuredSchedule measured = choose(*problem, target, how);
+      const ::attn::ScheduleSizes &sizes = measured.sizes;
       // A partial has its parts already.
       if (isa<AggregateOp>(op.getOperation()))
         splits = ::attn::chooseSplits(*problem, sizes, target);
+      if (measured.splits && isa<AggregateOp>(op.getOperation()))
+        splits = {measured.splits, "as measured"};
+      LoopShape loop =
+          symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
       attr = ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
-                               sizes.blockK, splits.splits,
-                               loopShape(op, isListed));
+                               sizes.blockK, splits.splits, loop,
+                               measured.stages, measured.overlap);
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {

@@ -356,6 +356,12 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
       listsKeyTiles(op, monoid, target))
     extra.append(makeKeyLists(op, batches, heads, numTiles));
   Kernel kernel = startKernel(op, op->getOperands(), outputs, extra);
+  // What tiles do not show, for the passes that build a GPU's kernels.
+  if (schedule.getStages() && !target.isCpu())
+    kernel.func->setAttr("tile.stages",
+                         b.getI64IntegerAttr(schedule.getStages()));
+  if (!schedule.getOverlap() && !target.isCpu())
+    kernel.func->setAttr("tile.no_overlap", b.getUnitAttr());
   ReductionKernel builder(op, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));

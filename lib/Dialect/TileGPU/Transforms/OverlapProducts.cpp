@@ -477,7 +477,7 @@ struct OverlapProductsPass
     : ::attn::impl::TileOverlapProductsPassBase<OverlapProductsPass> {
   void runOnOperation() final {
     func::FuncOp func = getOperation();
-    if (!func->hasAttr("tile_gpu.kernel"))
+    if (!func->hasAttr("tile_gpu.kernel") || func->hasAttr("tile.no_overlap"))
       return;
     SmallVector<Block *> blocks;
     func.walk([&](Block *block) {

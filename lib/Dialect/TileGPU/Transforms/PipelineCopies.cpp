@@ -345,6 +345,8 @@ LogicalResult Pipeliner::run() {
                                    b.getFunctionType(types, {}));
   func.setPrivate();
   func->setAttr("tile_gpu.kernel", b.getUnitAttr());
+  if (Attribute mark = kernel->getAttr("tile.no_overlap"))
+    func->setAttr("tile.no_overlap", mark);
   Block *entry = func.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping mapping;
@@ -449,7 +451,11 @@ struct PipelineCopiesPass
       return signalPassFailure();
     }
     for (func::FuncOp kernel : kernels) {
-      Pipeliner pipeliner(kernel, *target, stages);
+      int64_t wanted = stages;
+      if (auto attr = kernel->getAttrOfType<IntegerAttr>("tile.stages");
+          attr && !wanted)
+        wanted = attr.getInt();
+      Pipeliner pipeliner(kernel, *target, wanted);
       if (failed(pipeliner.analyse()) || failed(pipeliner.run()))
         return signalPassFailure();
     }

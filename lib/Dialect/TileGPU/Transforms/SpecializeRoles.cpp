@@ -272,6 +272,9 @@ void Specializer::chooseStages() {
 
 LogicalResult Specializer::run() {
   Location loc = kernel.getLoc();
+  if (stages == 1)
+    return kernel.emitOpError("expected 2 stages or more for warpgroups, whose "
+                              "products overlap with copies, but got 1");
   MLIRContext *context = kernel.getContext();
   auto module = kernel->getParentOfType<ModuleOp>();
   SmallVector<tile::LaunchOp> launches;
@@ -302,6 +305,8 @@ LogicalResult Specializer::run() {
                                    b.getFunctionType(types, {}));
   func.setPrivate();
   func->setAttr("tile_gpu.kernel", b.getUnitAttr());
+  if (Attribute mark = kernel->getAttr("tile.no_overlap"))
+    func->setAttr("tile.no_overlap", mark);
   Block *entry = func.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping mapping;
@@ -415,7 +420,11 @@ struct SpecializeRolesPass
       if (func->hasAttr("tile.kernel") && !func.isExternal())
         kernels.push_back(func);
     for (func::FuncOp kernel : kernels) {
-      Specializer specializer(kernel, *target, stages);
+      int64_t wanted = stages;
+      if (auto attr = kernel->getAttrOfType<IntegerAttr>("tile.stages");
+          attr && !wanted)
+        wanted = attr.getInt();
+      Specializer specializer(kernel, *target, wanted);
       if (specializer.analyse() && failed(specializer.run()))
         return signalPassFailure();
     }

@@ -108,14 +108,20 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     - `block_k`: keys of one tile.
     - `splits`: parts that the key axis is reduced in, combined in key order.
     - `loop`: how masks are peeled.
+    - `stages`: slots for tiles of keys and of values on a GPU; 0: as many as
+      shared memory has room for, up to what pays. CPUs have none.
+    - `overlap`: whether the products of a GPU's warpgroups run beside other
+      work. CPUs, and warps, wait for each.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
-    splits = 1, loop = peeled>`
+    splits = 1, loop = peeled, stages = 3, overlap = false>`
   }];
   let parameters = (ins
     "int64_t":$blockQ, "int64_t":$rows, "int64_t":$blockK,
     DefaultValuedParameter<"int64_t", "1">:$splits,
-    DefaultValuedParameter<"LoopShape", "LoopShape::peeled">:$loop
+    DefaultValuedParameter<"LoopShape", "LoopShape::peeled">:$loop,
+    DefaultValuedParameter<"int64_t", "0">:$stages,
+    DefaultValuedParameter<"bool", "true">:$overlap
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;

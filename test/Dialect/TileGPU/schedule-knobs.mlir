@@ -1,0 +1,40 @@
+// What a schedule says of a GPU's kernels beyond their tiles.
+// RUN: attn-opt %s --split-input-file --attn-pipeline="until-after=tile target=sm_90a" | FileCheck %s --check-prefix=TILE
+// RUN: attn-opt %s --split-input-file --attn-pipeline="until-after=gpu target=sm_90a" | FileCheck %s
+
+// Three slots of keys and of values; each product is waited for at once.
+// TILE-LABEL: func.func private @roles_kernel0
+// TILE-SAME: tile.no_overlap
+// TILE-SAME: tile.stages = 3 : i64
+// CHECK-LABEL: func.func private @roles_kernel0
+// CHECK-COUNT-2: tile_gpu.ring.create tma consumers(8) : <3, 64x64xbf16 swizzle 128>
+// CHECK: tile_gpu.role "compute" warpgroups
+// CHECK: %[[S:.*]] = tile_gpu.mma.issue
+// CHECK-NEXT: tile_gpu.mma.wait %[[S]] pending(0)
+// CHECK-NOT: pending(1)
+module attributes {attn.target = "sm_90a"} {
+func.func @roles(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                 %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)
+      keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>)
+      {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, stages = 3, overlap = false>}
+      -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}
+
+// -----
+
+// Four warps have one slot by themselves.
+// CHECK-LABEL: func.func private @warps_kernel0
+// CHECK: tile_gpu.ring.create cp_group producers(4) : <2, 64x64xbf16 swizzle 128, 64x64xbf16 swizzle 128>
+module attributes {attn.target = "sm_80"} {
+func.func @warps(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                 %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)
+      keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>)
+      {schedule = #attn.schedule<block_q = 64, rows = 16, block_k = 64, stages = 2>}
+      -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}
