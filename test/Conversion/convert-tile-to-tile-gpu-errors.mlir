@@ -90,3 +90,76 @@ func.func @cast(%z: f32) attributes {tile_gpu.kernel} {
   }
   return
 }
+
+// -----
+
+func.func @mapped_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xbf16 swizzle 128> to !tile.tile<16x64xbf16>
+    // expected-error @+1 {{expected tiles in registers, but got '!tile_gpu.smem<16x64xbf16 swizzle 128>'}}
+    %m = tile.map ins(%t : !tile.tile<16x64xbf16>) {
+    ^bb0(%i: i32, %j: i32, %x: bf16):
+      tile.yield %x : bf16
+    } -> !tile.tile<16x64xbf16>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @stored_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>, %O: memref<?x64xbf16>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %c0 = arith.constant 0 : index
+    %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xbf16 swizzle 128> to !tile.tile<16x64xbf16>
+    // expected-error @+1 {{expected a tile in registers, but got '!tile_gpu.smem<16x64xbf16 swizzle 128>'}}
+    tile.store %t, %O[%c0, %c0] : !tile.tile<16x64xbf16>, memref<?x64xbf16>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @any_of_memory(%q: !tile_gpu.smem<16x64xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xi32> to !tile.tile<16x64xi1>
+    // expected-error @+1 {{expected a tile in registers, but got '!tile_gpu.smem<16x64xi32>'}}
+    %a = tile.any %t : !tile.tile<16x64xi1>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @rounded_row(%z: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %o = tile.fill %z : f32 -> !tile.tile<16x1xf32>
+    // expected-error @+1 {{expected vectors of f32, i1 or i32, but got '!tile.tile<16x1xbf16>'}}
+    %m = tile.map ins(%o : !tile.tile<16x1xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32):
+      %y = arith.truncf %x : f32 to bf16
+      tile.yield %y : bf16
+    } -> !tile.tile<16x1xbf16>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @another_cast(%z: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %o = tile.fill %z : f32 -> !tile.tile<16x64xf32>
+    // expected-error @+1 {{expected a cast to '!tile_gpu.frag<16x64xf32, acc, warp>', which holds the tile, but got '!tile_gpu.vec<16xf32, row, warp>'}}
+    %c = builtin.unrealized_conversion_cast %o : !tile.tile<16x64xf32> to !tile_gpu.vec<16xf32, row, warp>
+    tile_gpu.yield
+  }
+  return
+}

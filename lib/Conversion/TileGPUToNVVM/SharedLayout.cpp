@@ -70,10 +70,10 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     bool needsOwn = false;
     role.walk([&](Operation *op) {
       auto wait = dyn_cast<RingWaitOp>(op);
-      needsOwn |=
-          isGroup ? isa<SmemClearRowsOp, SmemMapOp, AnyOp>(op)
-                  : isa<MergeStatesOp>(op) ||
-                        (wait && rings[wait.getRing()].fill == Fill::CpGroup);
+      const RingLayout *waited = wait ? ring(wait.getRing()) : nullptr;
+      needsOwn |= isGroup ? isa<SmemClearRowsOp, SmemMapOp, AnyOp>(op)
+                          : isa<MergeStatesOp>(op) ||
+                                (waited && waited->fill == Fill::CpGroup);
     });
     if (!needsOwn)
       continue;

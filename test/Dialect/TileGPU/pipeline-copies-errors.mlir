@@ -52,3 +52,80 @@ func.func private @outside(%K: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: 
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+func.func private @row_blocks(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %o = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %a = tile.rows 16 outs(%o : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %x: !tile.tile<16x64xf32>):
+    tile.yield %x : !tile.tile<16x64xf32>
+  } -> !tile.tile<64x64xf32>
+  // expected-error @+1 {{expected blocks of the same number of rows in one kernel}}
+  %b = tile.rows 32 outs(%a : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %x: !tile.tile<32x64xf32>):
+    tile.yield %x : !tile.tile<32x64xf32>
+  } -> !tile.tile<64x64xf32>
+  tile.store %b, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+func.func private @stored_rows(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %b = tile.fill %z : f32 -> !tile.tile<32x64xf32>
+  tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  // expected-error @+1 {{expected to store tiles of the same number of rows in one kernel}}
+  tile.store %b, %O[%block, %c0] : !tile.tile<32x64xf32>, memref<?x64xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+// expected-error @+1 {{expected at most 512 rows, but got 1024}}
+func.func private @warps(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %a = tile.fill %z : f32 -> !tile.tile<1024x64xf32>
+  tile.store %a, %O[%block, %c0] : !tile.tile<1024x64xf32>, memref<?x64xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+func.func private @steps(%Q: memref<?x64xbf16>, %K: memref<?x64xbf16>, %O: memref<?x64xf32>, %n: index, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %z = arith.constant 0.0 : f32
+  %q = tile.load %Q[%block, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+  %o = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %k = tile.load %K[%c0, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+  %r = tile.rows 16 ins(%q : !tile.tile<64x64xbf16>) outs(%o : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %a: !tile.tile<16x64xbf16>, %x: !tile.tile<16x64xf32>):
+    %s = tile.dot %a, %k acc %x transpose_rhs : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
+    tile.yield %s : !tile.tile<16x64xf32>
+  } -> !tile.tile<64x64xf32>
+  %t = scf.for %j = %c64 to %n step %c64 iter_args(%acc = %r) -> (!tile.tile<64x64xf32>) {
+    // expected-error @+1 {{expected to load 1 tile(s), as other steps do, but got 0}}
+    %u = tile.rows 16 outs(%acc : !tile.tile<64x64xf32>) {
+    ^bb0(%first: index, %x: !tile.tile<16x64xf32>):
+      tile.yield %x : !tile.tile<16x64xf32>
+    } -> !tile.tile<64x64xf32>
+    scf.yield %u : !tile.tile<64x64xf32>
+  }
+  tile.store %t, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  return
+}
+}

@@ -751,3 +751,53 @@ func.func @group_too_far(%m: memref<?x?xbf16>, %n: i32, %far: i32) attributes {t
   }
   return
 }
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+func.func @branch_gives_token(%p: i1, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-error @below {{expected products to be waited for in the branch that issued them}}
+    %t = scf.if %p -> (!t) {
+      %a = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+      scf.yield %a : !t
+    } else {
+      %b = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+      scf.yield %b : !t
+    }
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+
+func.func @fillers(%m: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{warps, but the roles that fill it have}}
+  %r = tile_gpu.ring.create cp_async producers(8) consumers(4) : !ring
+  tile_gpu.role "load" warps(4) {
+  ^bb0(%w: i32):
+    %s = tile_gpu.ring.acquire %r[%c0] : !ring
+    tile_gpu.ring.load %m[%c0, %c0], %s : memref<?x?xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+    tile_gpu.ring.commit %r[%c0] : !ring
+    tile_gpu.yield
+  }
+  tile_gpu.role "read" warps(4) {
+  ^bb0(%w: i32):
+    %s = tile_gpu.ring.wait %r[%c0] : !ring
+    tile_gpu.ring.release %r[%c0] : !ring
+    tile_gpu.yield
+  }
+  return
+}

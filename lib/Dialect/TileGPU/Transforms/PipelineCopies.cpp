@@ -447,7 +447,8 @@ struct PipelineCopiesPass
       return signalPassFailure();
     }
     if (stages < 0) {
-      module.emitError("expected 0 stages or more, but got ") << stages;
+      module.emitError("expected 0 stages or more, but got ")
+          << stages.getValue();
       return signalPassFailure();
     }
     for (func::FuncOp kernel : kernels) {

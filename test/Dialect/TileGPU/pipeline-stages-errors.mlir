@@ -1,0 +1,8 @@
+// RUN: attn-opt %s --tile-pipeline-copies=stages=-1 -verify-diagnostics
+
+// expected-error @+1 {{expected 0 stages or more, but got -1}}
+module attributes {attn.target = "sm_80"} {
+func.func private @kernel(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  return
+}
+}
