@@ -178,13 +178,26 @@ LogicalResult KernelLowering::lowerRelease(RingReleaseOp op) {
     // read the slot: the grid has one dimension, so the block's z is 0, which
     // the assembler cannot know.
     Value all;
+    // The waits of products have ordered what those read: then `after` is about
+    // where the assembler puts the arrival, and a part of it will do.
+    bool isHint = role.scope == Scope::Warpgroup &&
+                  !op->getParentOfType<RoleOp>()
+                       ->walk([](Operation *inner) {
+                         return isa<FragLoadOp, VecLoadOp, MmaSyncOp>(inner)
+                                    ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+                       })
+                       .wasInterrupted();
     for (Value value : op.getAfter()) {
       Values registers = of(value);
       int64_t step = 1;
       if (auto frag = dyn_cast<FragType>(value.getType()))
         if (frag.getLayout() != Layout::B)
           step = frag.getElementType().isF32() ? 4 : 2;
-      for (size_t i = 0; i < registers.size(); i += step) {
+      size_t count = registers.size();
+      if (isHint && step > 1)
+        count = llvm::divideCeil(count, 4);
+      for (size_t i = 0; i < count; i += step) {
         Value bits = registers[i];
         if (bits.getType() == e.i1)
           bits = LLVM::ZExtOp::create(e.b, e.loc, e.i32, bits);

@@ -80,4 +80,35 @@ func.func @softcap(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
       values(%v : tensor<?x?x?x128xf16>) softcap(%c) -> tensor<?x?x?x128xf16>
   return %o : tensor<?x?x?x128xf16>
 }
+
+// Scores between -c and c need no maximum where exp(c) is a number to multiply
+// with: of two kernels one gets blocks. Weights of 16 bits have no room for that
+// in f16.
+// CHECK-NOT: @softcap_kernel1
+// CHECK-LABEL: func.func @capped
+// CHECK: %[[SIZE:.*]] = math.absf %{{.*}} : f32
+// CHECK: %[[SMALL:.*]] = arith.cmpf ole, %[[SIZE]], %{{.*}} : f32
+// CHECK: %[[FIXED:.*]] = arith.select %[[SMALL]], %[[GRID:.*]], %c0
+// CHECK: tile.launch @capped_kernel1 grid(%[[FIXED]])
+// CHECK: %[[OTHER:.*]] = arith.select %[[SMALL]], %c0, %[[GRID]]
+// CHECK: tile.launch @capped_kernel0 grid(%[[OTHER]])
+// CHECK-LABEL: func.func private @capped_kernel0
+// CHECK: scf.for
+// CHECK: tile.reduce
+// CHECK: arith.cmpf ogt
+// CHECK: tile.dot {{.*}} scale
+// CHECK-LABEL: func.func private @capped_kernel1
+// CHECK: scf.for
+// CHECK-NOT: arith.cmpf ogt
+// CHECK: %[[T:.*]] = math.tanh %{{.*}} fastmath<afn>
+// CHECK: %[[E:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: math.exp2 %[[E]] fastmath<afn>
+// CHECK-NOT: arith.cmpf ogt
+// CHECK: tile.dot %{{[^ ]*}}, %{{[^ ]*}} acc %{{[^ ]*}} :
+func.func @capped(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %c: f32) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) softcap(%c) -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
 }

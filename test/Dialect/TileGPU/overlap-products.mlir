@@ -156,3 +156,75 @@ func.func @shared_slot(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_
   }
   return
 }
+
+// Of d = 128: scores that take several operations have their slots given back
+// behind the weights.
+
+!k128 = !tile_gpu.smem<64x128xbf16 swizzle 128>
+!k128T = !tile_gpu.smem<128x64xbf16 swizzle 128 transposed>
+!kv128 = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+!o128 = !tile_gpu.frag<64x128xf32, acc>
+!tok128 = !tile_gpu.token<64x128xf32>
+
+// CHECK-LABEL: func.func @several
+// CHECK: scf.for
+// CHECK: %[[W:.*]] = tile_gpu.map ins(%{{.*}} : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>)
+// CHECK: tile_gpu.ring.release %{{.*}} after(%[[W]] : !tile_gpu.frag<64x64xf32, acc>)
+func.func @several(%q: !k128, %n: i32, %x: f32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %k = tile_gpu.ring.create tma consumers(4) : !kv128
+  %v = tile_gpu.ring.create tma consumers(4) : !kv128
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %init = tile_gpu.frag.fill %zero : f32 -> !o128
+    %k0 = tile_gpu.ring.wait %k[%c0] : !kv128
+    %t0 = tile_gpu.smem.transpose %k0 : !k128
+    %q0 = tile_gpu.mma.issue %q, %t0 : !k128, !k128T -> !tok
+    %s0 = tile_gpu.mma.wait %q0 pending(0) : !tok
+    %p0 = tile_gpu.frag.convert %s0 : !s -> !p
+    %v0 = tile_gpu.ring.wait %v[%c0] : !kv128
+    %pv0 = tile_gpu.mma.issue %p0, %v0 acc(%init) : !p, !k128 -> !tok128
+    %o0 = tile_gpu.mma.wait %pv0 pending(0) : !tok128
+    tile_gpu.ring.release %k[%c0] : !kv128
+    tile_gpu.ring.release %v[%c0] : !kv128
+    %r = scf.for %c = %c1 to %n step %c1 iter_args(%o = %o0) -> (!o128) : i32 {
+      %ks = tile_gpu.ring.wait %k[%c] : !kv128
+      %kT = tile_gpu.smem.transpose %ks : !k128
+      %qk = tile_gpu.mma.issue %q, %kT : !k128, !k128T -> !tok
+      %s = tile_gpu.mma.wait %qk pending(0) : !tok
+      %scores = tile_gpu.map ins(%s : !s) {
+      ^bb0(%i: i32, %j: i32, %e: f32):
+        %f = arith.sitofp %j : i32 to f32
+        %g = arith.mulf %f, %x : f32
+        %h = arith.addf %e, %g : f32
+        tile_gpu.yield %h : f32
+      } -> !s
+      %max = tile_gpu.reduce ins(%scores : !s) identity(%zero : f32) {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maxnumf %a, %b : f32
+        tile_gpu.yield %m : f32
+      } -> !row
+      %w = tile_gpu.map ins(%scores, %max : !s, !row) {
+      ^bb0(%i: i32, %j: i32, %e: f32, %m: f32):
+        %d = arith.subf %e, %m : f32
+        tile_gpu.yield %d : f32
+      } -> !s
+      %p = tile_gpu.frag.convert %w : !s -> !p
+      %vs = tile_gpu.ring.wait %v[%c] : !kv128
+      %pv = tile_gpu.mma.issue %p, %vs acc(%o) : !p, !k128 -> !tok128
+      %on = tile_gpu.mma.wait %pv pending(0) : !tok128
+      tile_gpu.ring.release %k[%c] : !kv128
+      tile_gpu.ring.release %v[%c] : !kv128
+      scf.yield %on : !o128
+    }
+    tile_gpu.global.store %r, %out[%c0, %c0] : !o128, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  return
+}

@@ -16,6 +16,7 @@
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -65,6 +66,9 @@ private:
   };
   Kernel startKernel(Operation *op, ValueRange operands, ValueRange outputs,
                      ValueRange extra);
+  /// A value of the score region of `op` in the plan, from constants and scalar
+  /// captures; null where it takes more.
+  Value inPlan(ReductionOpInterface op, Value value);
 
   Value index(int64_t value, Location loc) {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -274,6 +278,30 @@ PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
   return kernel;
 }
 
+Value PlanBuilder::inPlan(ReductionOpInterface op, Value value) {
+  Region &score = op.getScoreBody();
+  ValueRange captures = op.getCaptureOperands();
+  auto scalars = score.getArguments().take_back(captures.size());
+  RegionCloner cloner(b);
+  for (auto [argument, capture] : llvm::zip_equal(scalars, captures))
+    if (!isa<TensorType>(capture.getType()))
+      cloner.map(argument, mapping.lookup(capture));
+  SmallVector<Value> worklist = {value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    Operation *def = next.getDefiningOp();
+    if (!def) {
+      if (!llvm::is_contained(scalars, next) || isa<TensorType>(next.getType()))
+        return {};
+      continue;
+    }
+    if (def->getNumRegions() || !isMemoryEffectFree(def))
+      return {};
+    llvm::append_range(worklist, def->getOperands());
+  }
+  return cloner.get(value);
+}
+
 LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
@@ -355,6 +383,14 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (schedule.getLoop() == LoopShape::peeled &&
       listsKeyTiles(op, monoid, target))
     extra.append(makeKeyLists(op, batches, heads, numTiles));
+  bool isListed = extra.size() > 1;
+  auto fillIn = [&](ReductionKernel &builder, Kernel &kernel) {
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (isListed)
+      builder.useLists({kernel.extra[1], kernel.extra[2]});
+    return builder.build(kernel.outputs, kernel.extra[0], kernel.block);
+  };
   Kernel kernel = startKernel(op, op->getOperands(), outputs, extra);
   // What tiles do not show, for the passes that build a GPU's kernels.
   if (schedule.getStages() && !target.isCpu())
@@ -363,19 +399,35 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (!schedule.getOverlap() && !target.isCpu())
     kernel.func->setAttr("tile.no_overlap", b.getUnitAttr());
   ReductionKernel builder(op, monoid, target, kernel.func);
-  for (auto [i, operand] : llvm::enumerate(kernel.operands))
-    builder.bind(operand, kernel.func.getArgument(i));
-  if (extra.size() > 1) {
-    builder.useLists({kernel.extra[1], kernel.extra[2]});
+  if (isListed)
     convertLists(op, monoid, batches, heads, extra);
-  }
-  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+  if (failed(fillIn(builder, kernel)))
     return failure();
 
   Value grid = arith::MulIOp::create(b, loc, batches, heads);
   grid = arith::MulIOp::create(b, loc, grid, numTiles);
   if (splits > 1)
     grid = arith::MulIOp::create(b, loc, grid, index(splits, loc));
+  Value bound = builder.boundOfScores();
+  bound = bound ? inPlan(op, bound) : Value();
+  if (bound) {
+    // Of two kernels one has blocks.
+    Kernel fixed = startKernel(op, op->getOperands(), outputs, extra);
+    ReductionKernel second(op, monoid, target, fixed.func);
+    second.fixAnchor();
+    if (failed(fillIn(second, fixed)))
+      return failure();
+    Value limit = arith::ConstantFloatOp::create(
+        b, loc, b.getF32Type(), APFloat(builder.anchorLimit()));
+    Value isSmall =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE,
+                              math::AbsFOp::create(b, loc, bound), limit);
+    Value none = index(0, loc);
+    tile::LaunchOp::create(b, loc, fixed.func.getName(),
+                           arith::SelectOp::create(b, loc, isSmall, grid, none),
+                           fixed.launchArguments);
+    grid = arith::SelectOp::create(b, loc, isSmall, none, grid);
+  }
   tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                          kernel.launchArguments);
   return success();

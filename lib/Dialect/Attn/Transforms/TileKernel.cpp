@@ -632,6 +632,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   analyseForm();
   loadQueries();
   SmallVector<Value> state = walkKeys(initialState());
+  if (fixedAnchor)
+    state[0] = fill(f32(0.0f), cast<tile::TileType>(state[0].getType()));
   if (isPartial)
     storeState(state, outputs);
   else

@@ -210,7 +210,19 @@ public:
   /// Fills in the kernel that makes the lists.
   void buildLists(const KeyLists &into, Value numTiles, Value block);
 
+  /// To be called before `build`: scores are known to be of a size for which
+  /// every row may have the anchor 0, and no maximum is looked for.
+  void fixAnchor() { fixedAnchor = true; }
+  /// Once it is built: the value of the score region that no score exceeds in
+  /// size, where the anchor may be fixed if that is at most `anchorLimit`; else
+  /// null.
+  Value boundOfScores() const { return form.bound; }
+  float anchorLimit() const { return mostExponent / form.base; }
+
 private:
+  /// Weights of 2^-86 to 2^86 leave bf16 and sums in f32 room for 10^12 of
+  /// them, or for values of that size.
+  static constexpr float mostExponent = 86.0f;
   struct KeyTile {
     Value first; // index of its first key
     bool masked;
@@ -338,8 +350,7 @@ private:
   bool rowIntervals = false;
   SmallVector<Value> queryTiles;
 
-  //===--- Named rewrites
-  //---------------------------------------------------===//
+  //===--- Named rewrites (TileForm.cpp) ----------------------------------===//
   struct {
     /// rescale is exp(from - to) (or exp2) on one statistic, the largest score,
     /// and weights are constants: an exp2 of products with a constant k.
@@ -360,6 +371,9 @@ private:
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;
+    /// The factor, where what it multiplies is between -1 and 1 and weights of
+    /// any size f32 has can be multiplied; else null.
+    Value bound;
     /// Scores of -inf need no test.
     bool deadIsNatural = false;
     /// NaN reaches every output through the weights: the maximum may drop it.
@@ -372,7 +386,9 @@ private:
   void analyseForm();
   void analyseFactor(arith::MulFOp product);
   Value withSign(Value x);
+  bool weightsAreOne();
   DenseMap<Value, Value> signedFactors;
+  bool fixedAnchor = false;
 
   /// 16-bit element types of the dots' and the values' products; null: f32.
   Type narrowDots, narrowValues;

@@ -226,6 +226,13 @@ void ReductionKernel::analyseFactor(arith::MulFOp product) {
     form.scaleLog2 = arith::MulFOp::create(b, loc, form.unit, f32(form.base));
     form.sign = math::CopySignOp::create(b, loc, f32(1.0f), scale);
     form.inUnits = x;
+    if (isa_and_nonnull<math::TanhOp>(x.getDefiningOp()) && narrowValues &&
+        narrowValues.isBF16() && target.hasTensorCopy && !isPartial &&
+        reduction.getInitBody().empty() &&
+        llvm::all_of(weightGroups(), [](Value weight) {
+          return matchPattern(weight, m_OneFloat());
+        }))
+      form.bound = factor;
     return;
   }
 }
@@ -505,6 +512,20 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
   } else {
     lifted = lift();
   }
+  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  if (fixedAnchor) {
+    // Weights are exp2(stat * k), none of them too large: nothing is rescaled.
+    Weights weights =
+        mapWeights(lifted, groups, [&](Value, Value, ValueRange x) {
+          Value exponent = arith::MulFOp::create(b, loc, x[0], k);
+          Value power =
+              math::Exp2Op::create(b, loc, exponent, arith::FastMathFlags::afn);
+          return SmallVector<Value>(groups.size(), power);
+        });
+    SmallVector<Value> state(ArrayRef(block.state).take_front(n));
+    state.append(accumulate(block, groups, weights, /*factor=*/Value()));
+    return state;
+  }
   ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
   SmallVector<Value> tileStats = reduceStats(stats);
 
@@ -519,7 +540,6 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
   rowTypes.push_back(rowTile());
   if (form.exponential)
     rowTypes.push_back(rowTile());
-  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
   SmallVector<Value> row =
       map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
         ValueRange old = x.take_front(n);

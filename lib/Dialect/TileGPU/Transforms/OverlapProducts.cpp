@@ -239,23 +239,41 @@ std::optional<Chain> Overlap::findChain(Block &block) {
 // Rewriting
 //===----------------------------------------------------------------------===//
 
-/// What the slots of keys are given back behind, null for nothing. The
-/// assembler keeps the order of arrivals and waits but lets the wait for the
-/// product in flight float up to the last of them, and all other arithmetic
-/// down: without this the product hides nothing. Behind the first reduction (of
-/// the maxima) it has most to hide; a product over by then, of few columns,
-/// even hides behind the last one. Weights that nothing is reduced for hide it
-/// themselves.
+/// Whether the scores that `reduce` looks over take several operations each.
+static bool areComputed(ReduceOp reduce) {
+  auto map = reduce.getInputs().front().getDefiningOp<MapOp>();
+  if (!map)
+    return false;
+  constexpr int64_t several = 3;
+  return llvm::count_if(map.getBody().front(), [](Operation &op) {
+           return op.getNumResults() == 1 &&
+                  op.getResult(0).getType().isF32() &&
+                  !isa<arith::SelectOp, arith::ConstantOp>(op);
+         }) >= several;
+}
+
+/// What the slots of keys are given back behind. The assembler keeps the order
+/// of arrivals and waits but lets the wait for the product in flight float up
+/// to the last of them, and all other arithmetic down: without this the product
+/// hides nothing. Behind the first reduction (of the maxima) it has most to
+/// hide; a product over by then, of few columns, even hides behind the last
+/// one. Where there are no maxima, or scores take several operations, some of
+/// which the assembler would put behind the wait, it is (a part of) the
+/// weights.
 static Value behindSlots(Step &step) {
   constexpr int64_t fewColumns = 64;
   bool isShort = llvm::all_of(step.values, [](ValueProduct &product) {
     return cast<FragType>(product.sumType).getCols() <= fewColumns;
   });
+  Value weights = step.values.back().pack.getValue();
   ReduceOp found;
   for (Operation *op = step.scoreWaits.back(); op; op = op->getNextNode())
     if (auto reduce = dyn_cast<ReduceOp>(op); reduce && (isShort || !found))
       found = reduce;
-  return found ? Value(found.getResult(0)) : step.values.back().pack.getValue();
+  if (!found || (!isShort && (llvm::is_contained(found.getInputs(), weights) ||
+                              areComputed(found))))
+    return weights;
+  return found.getResult(0);
 }
 
 /// Keys are read once their scores are there.

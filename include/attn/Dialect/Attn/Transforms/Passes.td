@@ -347,8 +347,11 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     where all that is made of the weights is rounded to 16 bits, functions of
     the scores are marked approximate (`afn`; positions that become floats
     `tile.approximate`), and a uniform factor of any score is the unit of the
-    maximum. Listed tiles are taken in the order of the list, which is the same
-    in every run; monoids that do not commute are not listed. Deterministic for
+    maximum. Where that factor is of a tanh and weights are bf16, there are two
+    kernels, of which the factor gives one blocks: up to a size of 86 / log2(e)
+    every row has the anchor 0, and no maximum is looked for. Listed tiles are
+    taken in the order of the list, which is the same in every run; monoids that
+    do not commute are not listed. Deterministic for
     a given schedule.
     Fails when: a schedule is absent, a head dimension is dynamic, or the
     function holds tensor operations other than `tensor.dim`,

@@ -369,6 +369,8 @@ def TileGPU_RingReleaseOp : TileGPU_Op<"ring.release"> {
     lets the arrival overtake them. So the release names, in `after`, values
     computed from each such read, and the arrival is made to depend on them;
     the loaded fragment itself will do where nothing is computed from it yet.
+    In a role of warpgroups that reads by products alone, `after` only says what
+    is computed before the arrival, and a quarter of its registers stand for it.
 
     Example:
 

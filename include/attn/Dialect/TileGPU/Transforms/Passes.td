@@ -205,8 +205,9 @@ def TileOverlapProductsPass
     with values of the step before, and wait for the former before the work on
     scores, for the latter after it; the products of the last step follow the
     last loop. Slots of keys are given back behind a reduction of their scores
-    (behind the last one where the products with values are short), which is
-    what keeps the assembler from waiting for those products any earlier.
+    (behind the last one where the products with values are short; behind the
+    weights where there is no maximum, or scores take several operations), which
+    is what keeps the assembler from waiting for those products any earlier.
     Kernels of another form stay as they are.
 
     Example:
