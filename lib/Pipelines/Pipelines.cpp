@@ -80,6 +80,8 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   // Last: it takes the shared memory that the rest has left.
   pm.addPass(createTileStageStoresPass());
   pm.addNestedPass<func::FuncOp>(createTileShareItemsPass());
+  // Of plans, and at the edges of their kernels.
+  pm.addPass(createTileOverlapLaunchesPass());
   pm.addNestedPass<func::FuncOp>(createTileVerifyAsyncPass());
   pm.addPass(createTileVerifyBudgetPass());
 }

@@ -19,7 +19,9 @@ KernelBuilder::Point ReductionKernel::pointOf(RowBlock &block, Value row,
   point.key = add(block.keyBase, col);
   point.safeRow = min(point.row, block.lastRow);
   // A full tile has no key out of range.
-  point.safeKey = block.tile.masked ? min(point.key, block.lastKey) : point.key;
+  point.safeKey = block.tile.masked && block.tile.ragged
+                      ? min(point.key, block.lastKey)
+                      : point.key;
   return point;
 }
 
@@ -87,8 +89,10 @@ Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   }
   PointCloner cloner(*this, mask, 0, /*hasKey=*/true,
                      reduction.getCaptureOperands(), pointOf(block, row, col));
-  return arith::AndIOp::create(b, loc, inside,
-                               cloner.get(getYielded(mask).front()));
+  Value live = cloner.get(getYielded(mask).front());
+  if (!block.tile.ragged)
+    return live;
+  return arith::AndIOp::create(b, loc, inside, live);
 }
 
 Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {

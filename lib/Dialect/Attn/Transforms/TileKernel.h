@@ -200,7 +200,8 @@ public:
   /// Key tiles of each query tile, [batch, head, query tile, ...]
   /// (TileLists.cpp): how many are masked and how many whole, and their
   /// numbers, those of whole tiles in front and of masked ones from the end;
-  /// and of each masked one the words of its keys that are live in some row.
+  /// and of each masked one the words of its keys that are live in some row. A
+  /// ragged tile is the first of the masked ones.
   struct KeyLists {
     Value tiles, words;
     static constexpr int64_t header = 2;
@@ -228,6 +229,8 @@ private:
     bool masked;
     Value live = {};  // 1xC, i1: keys that some row has; null: all of the hull
     Value whole = {}; // i1: every pair is live, although `masked`; may be null
+    /// Some of the tile's keys may not exist.
+    bool ragged = true;
   };
   void locateBlock(Value numTiles, Value block);
   void readMask();
@@ -264,7 +267,8 @@ private:
   SmallVector<Value> listIndices();
   /// Where the number of the n-th tile of either kind is.
   Value listPlace(Value tiles, Value number, bool whole);
-  SmallVector<Value> stepListed(Value number, bool whole, ValueRange state);
+  SmallVector<Value> stepListed(Value number, bool whole, bool ragged,
+                                ValueRange state);
   SmallVector<Value> loopListed(int64_t from, Value to, bool whole,
                                 ValueRange state);
   SmallVector<Value> walkLists(SmallVector<Value> state);
@@ -276,7 +280,7 @@ private:
   Value listWhole(const KeyLists &into, Value tile, Value whole);
   /// `counts`: of masked and of whole tiles, i32.
   SmallVector<Value> listByElements(const KeyLists &into, Value tile,
-                                    ValueRange counts);
+                                    bool ragged, ValueRange counts);
   KeyLists lists;
   Value queryTile;
   SmallVector<Value> toReferencePoint(ValueRange state);

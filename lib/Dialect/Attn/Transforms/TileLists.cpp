@@ -56,12 +56,14 @@ Value ReductionKernel::listPlace(Value tiles, Value number, bool whole) {
 }
 
 SmallVector<Value> ReductionKernel::stepListed(Value number, bool whole,
-                                               ValueRange state) {
+                                               bool ragged, ValueRange state) {
   SmallVector<Value> at = listIndices();
   at.push_back(listPlace(lists.tiles, number, whole));
   Value listed = memref::LoadOp::create(b, loc, lists.tiles, at);
+  bool isPadded = keyCols() != schedule.getBlockK();
   KeyTile tile{mul(toIndex(listed), index(schedule.getBlockK())),
-               /*masked=*/!whole || keyCols() != schedule.getBlockK()};
+               /*masked=*/!whole || isPadded};
+  tile.ragged = ragged || isPadded;
   if (whole)
     return step(tile, state);
   SmallVector<Value> words;
@@ -80,8 +82,9 @@ SmallVector<Value> ReductionKernel::loopListed(int64_t from, Value to,
   auto loop = scf::ForOp::create(b, loc, index(from), to, index(1), initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> next =
-      stepListed(loop.getInductionVar(), whole, loop.getRegionIterArgs());
+  SmallVector<Value> next = stepListed(loop.getInductionVar(), whole,
+                                       /*ragged=*/!whole && from == 0,
+                                       loop.getRegionIterArgs());
   scf::YieldOp::create(b, loc, next);
   return loop.getResults();
 }
@@ -104,7 +107,7 @@ SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
   return stepIf(
       some(masked), state,
       [&] {
-        SmallVector<Value> next = stepListed(zero, /*whole=*/false, state);
+        SmallVector<Value> next = stepListed(zero, /*whole=*/false, /*ragged=*/true, state);
         next = loopListed(1, masked, /*whole=*/false, next);
         return loopListed(0, whole, /*whole=*/true, next);
       },
@@ -112,7 +115,7 @@ SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
         return stepIf(
             some(whole), state,
             [&] {
-              SmallVector<Value> next = stepListed(zero, /*whole=*/true, state);
+              SmallVector<Value> next = stepListed(zero, /*whole=*/true, /*ragged=*/false, state);
               return loopListed(1, whole, /*whole=*/true, next);
             },
             nullptr);
@@ -133,7 +136,6 @@ ReductionKernel::sampleRange(::attn::MaskAnalysis::Sample sample,
   Type type = sample.value.getType();
   Value zero = i32(0);
   Value firstRow = toI32(row0), lastRow = toI32(sub(liveRows, index(1)));
-  Value lastKey = toI32(sub(numKeys, index(1)));
   Value last = toI32(lastTile), first = toI32(firstTile);
   Value read =
       map({}, tileType(rows, cols, b.getI32Type()),
@@ -143,7 +145,7 @@ ReductionKernel::sampleRange(::attn::MaskAnalysis::Sample sample,
               Value tile = min(add(first, r), last);
               Value within = min(c, i32(schedule.getBlockK() - 1));
               Value key = add(mul(tile, i32(schedule.getBlockK())), within);
-              point.key = point.safeKey = min(key, lastKey);
+              point.key = point.safeKey = key;
             } else {
               point.row = point.safeRow = add(firstRow, min(c, lastRow));
             }
@@ -202,12 +204,13 @@ Value ReductionKernel::listWhole(const KeyLists &into, Value tile,
 
 /// Lists a tile as its elements are.
 SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
-                                                   Value tile,
+                                                   Value tile, bool ragged,
                                                    ValueRange counts) {
   Type i1 = b.getI1Type();
   int64_t rows = keyCols();
   KeyTile keyTile{mul(toIndex(tile), index(schedule.getBlockK())),
                   /*masked=*/true};
+  keyTile.ragged = ragged || keyCols() != schedule.getBlockK();
   RowBlock block(keyTile);
   block.firstRow = row0;
   prepare(block);
@@ -301,9 +304,21 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
   Value firstTile = arith::DivUIOp::create(b, loc, bounds.lower, blockK);
   Value endTile = arith::CeilDivUIOp::create(b, loc, upper, blockK);
 
+  // A ragged tile has keys that no mask speaks of. It comes first: later ones
+  // then need no test for the end of the keys.
+  Value endWhole =
+      min(endTile, arith::DivUIOp::create(b, loc, numKeys, blockK));
+  SmallVector<Value> start = {i32(0), i32(0)};
+  start = stepIf(
+      cmp(arith::CmpIPredicate::slt, endWhole, endTile), start,
+      [&] {
+        return listByElements(into, toI32(endWhole), /*ragged=*/true, start);
+      },
+      nullptr);
+
   int64_t rows = keyCols(), numWords = llvm::divideCeil(rows, 32);
-  auto chunks = scf::ForOp::create(b, loc, firstTile, endTile, index(rows),
-                                   ValueRange{i32(0), i32(0)});
+  auto chunks =
+      scf::ForOp::create(b, loc, firstTile, endWhole, index(rows), start);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(chunks.getBody());
@@ -313,11 +328,10 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
     SmallVector<Value> inputs;
     for (auto sample : mask->getSamples()) {
       auto [least, greatest] =
-          sampleRange(sample, first, sub(endTile, index(1)));
+          sampleRange(sample, first, sub(endWhole, index(1)));
       inputs.append({least, greatest});
     }
-    Value firstI32 = toI32(first), end = toI32(endTile);
-    Value keyCount = toI32(numKeys);
+    Value firstI32 = toI32(first), end = toI32(endWhole);
     auto type = tileType(rows, 1, b.getI1Type());
     SmallVector<Value> classes =
         map(inputs, {type, type}, [&](Value row, Value, ValueRange x) {
@@ -325,8 +339,7 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
           Value exists = cmp(arith::CmpIPredicate::slt, tile, end);
           tile = min(tile, sub(end, i32(1)));
           Value key = mul(tile, i32(schedule.getBlockK()));
-          Value beyond = add(key, i32(schedule.getBlockK()));
-          Value last = sub(min(beyond, keyCount), i32(1));
+          Value last = add(key, i32(schedule.getBlockK() - 1));
           auto sample = [&](Value value) {
             for (auto [i, s] : llvm::enumerate(mask->getSamples()))
               if (s.value == value)
@@ -335,11 +348,7 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
           };
           auto found = mask->emitBoxClass(b, loc, maskUniform, sample, row0,
                                           lastRow, key, last);
-          // A ragged tile has keys that no mask speaks of.
-          Value whole = arith::AndIOp::create(
-              b, loc, found.full,
-              cmp(arith::CmpIPredicate::sle, beyond, keyCount));
-          whole = arith::AndIOp::create(b, loc, whole, exists);
+          Value whole = arith::AndIOp::create(b, loc, found.full, exists);
           Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
           Value settled = arith::OrIOp::create(b, loc, whole, found.dead);
           Value open = arith::XOrIOp::create(b, loc, settled, yes);
@@ -373,7 +382,8 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
                       .front();
       counts = forBits(pick(words.drop_front(numWords)), counts,
                        [&](Value place, ValueRange counts) {
-                         return listByElements(into, add(base, place), counts);
+                         return listByElements(into, add(base, place),
+                                               /*ragged=*/false, counts);
                        });
       scf::YieldOp::create(b, loc, counts);
     }

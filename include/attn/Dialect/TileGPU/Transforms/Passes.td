@@ -530,4 +530,82 @@ def TileStageStoresPass : Pass<"tile-stage-stores", "::mlir::ModuleOp"> {
   ];
 }
 
+def TileOverlapLaunchesPass
+    : Pass<"tile-overlap-launches", "::mlir::ModuleOp"> {
+  let summary = "Start a kernel of a plan while the one before it ends";
+  let description = [{
+    Expects: plans that launch `tile_gpu.kernel`s, on a target with dependent
+    launches.
+
+    Produces: for each two launches in a row, a second one that is
+    `programmatic`; the roles of its kernel wait for the first (and so for all
+    that was launched before) before anything else, and those of the first let
+    it start. What the plan does between the two comes before both. Plans in
+    which that touches what the first kernel works on stay as they are.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # func.func private @list(%n: memref<1xi32>) attributes {tile_gpu.kernel} {
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    # func.func private @reduce(%n: memref<1xi32>, %t: memref<1xi32>) attributes {tile_gpu.kernel} {
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    func.func @plan(%grid: index) attributes {tile.plan} {
+      %list = tile.workspace() : memref<1xi32>
+      tile_gpu.launch @list grid(%grid) args(%list : memref<1xi32>)
+      %tickets = tile.workspace() : memref<1xi32>
+      tile_gpu.reset %tickets : memref<1xi32>
+      tile_gpu.launch @reduce grid(%grid) args(%list, %tickets : memref<1xi32>, memref<1xi32>)
+      return
+    }
+    # }
+    ```
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # func.func private @list(%n: memref<1xi32>) attributes {tile_gpu.kernel} {
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     tile_gpu.dependents.launch
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    # func.func private @reduce(%n: memref<1xi32>, %t: memref<1xi32>) attributes {tile_gpu.kernel} {
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     tile_gpu.dependencies.wait
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    func.func @plan(%grid: index) attributes {tile.plan} {
+      %list = tile.workspace() : memref<1xi32>
+      %tickets = tile.workspace() : memref<1xi32>
+      tile_gpu.reset %tickets : memref<1xi32>
+      tile_gpu.launch @list grid(%grid) args(%list : memref<1xi32>)
+      tile_gpu.launch @reduce grid(%grid) args(%list, %tickets : memref<1xi32>, memref<1xi32>) programmatic
+      return
+    }
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::tile_gpu::TileGPUDialect"];
+}
+
 #endif // ATTN_DIALECT_TILEGPU_TRANSFORMS_PASSES_TD

@@ -1,0 +1,104 @@
+//===- OverlapLaunches.cpp - A kernel starts while the one before ends ----===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of two launches in a row, the second waits for all of the first, then for its
+// own start. Here its blocks are there by then: they start as those of the
+// first end, and only their programs wait.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#define DEBUG_TYPE "tile-overlap-launches"
+
+namespace attn {
+#define GEN_PASS_DEF_TILEOVERLAPLAUNCHESPASS
+#include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+/// Whether an operation of the plan may as well come before `launch`.
+static bool isFreeOf(Operation *op, LaunchOp launch) {
+  if (auto reset = dyn_cast<ResetOp>(op))
+    return reset.getMemory().getDefiningOp<tile::WorkspaceOp>() &&
+           !llvm::is_contained(launch.getArguments(), reset.getMemory());
+  return isa<tile::WorkspaceOp>(op) ||
+         (op->getNumRegions() == 0 && isPure(op)) || isa<memref::DimOp>(op);
+}
+
+/// Whether all that a kernel reads and writes is read and written by its roles.
+static bool startsInRoles(func::FuncOp kernel) {
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    if (!isa<RoleOp, RingCreateOp, SmemAllocOp, BarrierCreateOp, SchedulerOp>(
+            op) &&
+        !isPure(&op) && !isa<memref::DimOp>(op))
+      return false;
+  return true;
+}
+
+/// Puts an operation at the start of each role, once.
+template <typename Op> static void insertInRoles(func::FuncOp kernel) {
+  for (auto role : kernel.getOps<RoleOp>()) {
+    Block &body = role.getBody().front();
+    if (isa<Op>(body.front()))
+      continue;
+    auto b = OpBuilder::atBlockBegin(&body);
+    Op::create(b, role.getLoc());
+  }
+}
+
+namespace {
+struct OverlapLaunchesPass
+    : ::attn::impl::TileOverlapLaunchesPassBase<OverlapLaunchesPass> {
+  void runOnOperation() final {
+    ModuleOp module = getOperation();
+    std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
+    if (!target)
+      return signalPassFailure();
+    if (!target->hasProgrammaticLaunch)
+      return;
+    SymbolTable symbols(module);
+    auto kernelOf = [&](LaunchOp launch) -> func::FuncOp {
+      auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+      return kernel && !kernel.isExternal() ? kernel : func::FuncOp();
+    };
+    for (auto plan : module.getOps<func::FuncOp>()) {
+      if (!plan->hasAttr("tile.plan") || plan.isExternal())
+        continue;
+      LaunchOp before;
+      SmallVector<Operation *> between;
+      for (Operation &op : llvm::make_early_inc_range(plan.getBody().front())) {
+        auto launch = dyn_cast<LaunchOp>(op);
+        if (!launch) {
+          between.push_back(&op);
+          continue;
+        }
+        if (before && llvm::all_of(between, [&](Operation *op) {
+              return isFreeOf(op, before);
+            })) {
+          func::FuncOp first = kernelOf(before), second = kernelOf(launch);
+          if (first && second && first != second && startsInRoles(second)) {
+            for (Operation *op : between)
+              op->moveBefore(before);
+            insertInRoles<LaunchDependentsOp>(first);
+            insertInRoles<WaitDependenciesOp>(second);
+            launch.setProgrammatic(true);
+          }
+        }
+        before = launch;
+        between.clear();
+      }
+    }
+  }
+};
+} // namespace

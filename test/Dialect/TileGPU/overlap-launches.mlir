@@ -1,0 +1,119 @@
+// RUN: attn-opt %s --split-input-file --tile-overlap-launches | FileCheck %s
+
+module attributes {attn.target = "sm_90a"} {
+// The first lets the second start, which waits in every role.
+// CHECK-LABEL: func.func private @first
+// CHECK: tile_gpu.role
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.dependents.launch
+func.func private @first(%m: memref<?xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  return
+}
+// CHECK-LABEL: func.func private @second
+// CHECK: tile_gpu.role "load"
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK: tile_gpu.role "compute"
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NOT: tile_gpu.dependents
+func.func private @second(%m: memref<?xi32>, %t: memref<1xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "load" warps(1) registers(24) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) registers(240) {
+  ^bb0(%wg: i32):
+    tile_gpu.yield
+  }
+  return
+}
+// What lies between the two comes before.
+// CHECK-LABEL: func.func @plan
+// CHECK: %[[T:.*]] = tile.workspace() : memref<1xi32>
+// CHECK-NEXT: tile_gpu.reset %[[T]]
+// CHECK-NEXT: tile_gpu.launch @first grid(%{{.*}}) args(%{{.*}} : memref<?xi32>)
+// CHECK-NEXT: tile_gpu.launch @second {{.*}} programmatic
+func.func @plan(%n: index) attributes {tile.plan} {
+  %m = tile.workspace(%n) : memref<?xi32>
+  tile_gpu.launch @first grid(%n) args(%m : memref<?xi32>)
+  %t = tile.workspace() : memref<1xi32>
+  tile_gpu.reset %t : memref<1xi32>
+  tile_gpu.launch @second grid(%n) args(%m, %t : memref<?xi32>, memref<1xi32>)
+  return
+}
+}
+
+// -----
+
+// Not across a reset of what the first kernel works on, nor where the second
+// reads memory outside of its roles.
+module attributes {attn.target = "sm_90a"} {
+func.func private @first(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  return
+}
+func.func private @early(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  %x = memref.load %m[%c0] : memref<1xi32>
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    memref.store %x, %m[%c0] : memref<1xi32>
+    tile_gpu.yield
+  }
+  return
+}
+// CHECK-LABEL: func.func @reset
+// CHECK-NOT: programmatic
+func.func @reset(%n: index) attributes {tile.plan} {
+  %m = tile.workspace() : memref<1xi32>
+  tile_gpu.launch @early grid(%n) args(%m : memref<1xi32>)
+  tile_gpu.reset %m : memref<1xi32>
+  tile_gpu.launch @first grid(%n) args(%m : memref<1xi32>)
+  return
+}
+// CHECK-LABEL: func.func @reads
+// CHECK-NOT: programmatic
+func.func @reads(%n: index) attributes {tile.plan} {
+  %m = tile.workspace() : memref<1xi32>
+  tile_gpu.launch @first grid(%n) args(%m : memref<1xi32>)
+  tile_gpu.launch @early grid(%n) args(%m : memref<1xi32>)
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: func.func private @first
+// CHECK-NOT: tile_gpu.dependents
+func.func private @first(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  return
+}
+func.func private @second(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  return
+}
+// CHECK-LABEL: func.func @plan
+// CHECK-NOT: programmatic
+func.func @plan(%n: index) attributes {tile.plan} {
+  %m = tile.workspace() : memref<1xi32>
+  tile_gpu.launch @first grid(%n) args(%m : memref<1xi32>)
+  tile_gpu.launch @second grid(%n) args(%m : memref<1xi32>)
+  return
+}
+}
