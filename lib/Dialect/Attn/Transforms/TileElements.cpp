@@ -89,6 +89,8 @@ Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   }
   PointCloner cloner(*this, mask, 0, /*hasKey=*/true,
                      reduction.getCaptureOperands(), pointOf(block, row, col));
+  for (auto [sample, element] : llvm::zip_first(block.samples, block.sampled))
+    cloner.map(sample.first, element);
   Value live = cloner.get(getYielded(mask).front());
   if (!block.tile.ragged)
     return live;

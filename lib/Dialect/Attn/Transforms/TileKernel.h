@@ -267,8 +267,9 @@ private:
   SmallVector<Value> listIndices();
   /// Where the number of the n-th tile of either kind is.
   Value listPlace(Value tiles, Value number, bool whole);
-  SmallVector<Value> stepListed(Value number, bool whole, bool ragged,
-                                ValueRange state);
+  Value loadListed(Value number, bool whole);
+  SmallVector<Value> stepListed(Value listed, Value number, bool whole,
+                                bool ragged, ValueRange state);
   SmallVector<Value> loopListed(int64_t from, Value to, bool whole,
                                 ValueRange state);
   SmallVector<Value> walkLists(SmallVector<Value> state);
@@ -293,11 +294,17 @@ private:
     KeyTile tile;
     Value firstRow; // within the sequence, index
     SmallVector<Value> queries, keys, values, state;
+    /// What the mask reads of rows or keys alone, as tiles that are loaded
+    /// before the scores; and within a map their elements.
+    SmallVector<std::pair<Value, Value>> samples; // of the region, tile
+    SmallVector<Value> sampled;
     // Built ahead of the maps that use them, all i32: row and key of element
     // (0, 0), the last of each in range, and keys of the tile below the end.
     Value rowBase, keyBase, lastRow, lastKey, keyCount;
   };
   void prepare(RowBlock &block);
+  void loadSamples(RowBlock &block);
+  bool samplesFit();
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);

@@ -55,11 +55,15 @@ Value ReductionKernel::listPlace(Value tiles, Value number, bool whole) {
   return sub(sub(dim(tiles, 3), index(1)), number);
 }
 
-SmallVector<Value> ReductionKernel::stepListed(Value number, bool whole,
-                                               bool ragged, ValueRange state) {
+Value ReductionKernel::loadListed(Value number, bool whole) {
   SmallVector<Value> at = listIndices();
   at.push_back(listPlace(lists.tiles, number, whole));
-  Value listed = memref::LoadOp::create(b, loc, lists.tiles, at);
+  return memref::LoadOp::create(b, loc, lists.tiles, at);
+}
+
+SmallVector<Value> ReductionKernel::stepListed(Value listed, Value number,
+                                               bool whole, bool ragged,
+                                               ValueRange state) {
   bool isPadded = keyCols() != schedule.getBlockK();
   KeyTile tile{mul(toIndex(listed), index(schedule.getBlockK())),
                /*masked=*/!whole || isPadded};
@@ -78,18 +82,72 @@ SmallVector<Value> ReductionKernel::stepListed(Value number, bool whole,
 }
 
 SmallVector<Value> ReductionKernel::loopListed(int64_t from, Value to,
-                                               bool whole, ValueRange initial) {
-  auto loop = scf::ForOp::create(b, loc, index(from), to, index(1), initial);
+                                               bool whole, ValueRange state) {
+  SmallVector<Value> initial(state);
+  Value last = sub(to, index(1)), first = index(from);
+  // Elements of masked tiles are read from where the tile's number says: it is
+  // loaded one step ahead.
+  bool isAhead = !whole && samplesFit();
+  if (isAhead)
+    initial.push_back(loadListed(max(min(first, last), index(0)), whole));
+  auto loop = scf::ForOp::create(b, loc, first, to, index(1), initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> next = stepListed(loop.getInductionVar(), whole,
-                                       /*ragged=*/!whole && from == 0,
-                                       loop.getRegionIterArgs());
+  Value number = loop.getInductionVar(), listed, following;
+  if (isAhead) {
+    listed = loop.getRegionIterArgs().back();
+    following = loadListed(min(add(number, index(1)), last), whole);
+  } else {
+    listed = loadListed(number, whole);
+  }
+  SmallVector<Value> next =
+      stepListed(listed, number, whole, /*ragged=*/!whole && from == 0,
+                 loop.getRegionIterArgs().take_front(state.size()));
+  if (following)
+    next.push_back(following);
   scf::YieldOp::create(b, loc, next);
-  return loop.getResults();
+  return SmallVector<Value>(loop.getResults().take_front(state.size()));
+}
+
+/// Whether a warpgroup's registers hold what the mask reads of keys beside the
+/// scores of a tile, their weights and the sums.
+bool ReductionKernel::samplesFit() {
+  auto samples = mask->getSamples();
+  int64_t keySamples =
+      llvm::count_if(samples, [](auto &sample) { return sample.onKey; });
+  int64_t registers = target.registerReserve + keyCols() / 2 + keyCols() / 4 +
+                      keySamples * keyCols() / 4;
+  for (Value tensor : reduction.getValueOperands())
+    registers += paddedChannels(tensor) / 2;
+  int64_t members = schedule.getBlockQ() / schedule.getRows();
+  return !samples.empty() && pipelined() &&
+         registers <= target.computeRegisters(members);
+}
+
+/// What the mask reads of the rows or of the keys of a tile, a load for each
+/// of a thread's, is on its way while the scores are computed.
+void ReductionKernel::loadSamples(RowBlock &block) {
+  if (!lists.tiles || !block.tile.masked || !samplesFit())
+    return;
+  for (auto sample : mask->getSamples()) {
+    Type type = sample.value.getType();
+    if (!type.isInteger(32) && !type.isInteger(1))
+      continue;
+    auto held = sample.onKey ? tileType(1, keyCols(), type)
+                             : tileType(schedule.getRows(), 1, type);
+    Value tile =
+        map({}, held, [&](Value row, Value col, ValueRange) {
+          PointCloner cloner(*this, reduction.getMaskBody(), 0,
+                             /*hasKey=*/true, reduction.getCaptureOperands(),
+                             pointOf(block, row, col));
+          return SmallVector<Value>{cloner.get(sample.value)};
+        }).front();
+    block.samples.push_back({sample.value, tile});
+  }
 }
 
 SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
+  readMask();
   keyEnd = hullUpper = numKeys;
   hullLower = index(0);
   auto count = [&](int64_t which) {
@@ -103,11 +161,15 @@ SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
     return loopListed(0, whole, /*whole=*/true, state);
   }
   // A first tile stands alone, of either kind; see walkPipelined.
+  auto first = [&](bool whole) {
+    return stepListed(loadListed(zero, whole), zero, whole, /*ragged=*/!whole,
+                      state);
+  };
   auto some = [&](Value n) { return cmp(arith::CmpIPredicate::sgt, n, zero); };
   return stepIf(
       some(masked), state,
       [&] {
-        SmallVector<Value> next = stepListed(zero, /*whole=*/false, /*ragged=*/true, state);
+        SmallVector<Value> next = first(/*whole=*/false);
         next = loopListed(1, masked, /*whole=*/false, next);
         return loopListed(0, whole, /*whole=*/true, next);
       },
@@ -115,7 +177,7 @@ SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
         return stepIf(
             some(whole), state,
             [&] {
-              SmallVector<Value> next = stepListed(zero, /*whole=*/true, /*ragged=*/false, state);
+              SmallVector<Value> next = first(/*whole=*/true);
               return loopListed(1, whole, /*whole=*/true, next);
             },
             nullptr);
