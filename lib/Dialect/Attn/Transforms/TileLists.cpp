@@ -121,7 +121,7 @@ bool ReductionKernel::samplesFit() {
     registers += paddedChannels(tensor) / 2;
   int64_t members = schedule.getBlockQ() / schedule.getRows();
   return !samples.empty() && pipelined() &&
-         registers <= target.computeRegisters(members);
+         registers < target.computeRegisters(members);
 }
 
 /// What the mask reads of the rows or of the keys of a tile, a load for each
