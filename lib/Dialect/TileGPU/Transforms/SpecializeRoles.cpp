@@ -31,6 +31,8 @@ using namespace mlir::tile_gpu;
 
 namespace {
 
+constexpr int64_t leastStages = 2;
+
 struct Specializer {
   Specializer(func::FuncOp kernel, const ::attn::TargetInfo &target,
               int64_t stages)
@@ -231,7 +233,13 @@ bool Specializer::analyse() {
     if (found != plan.steps.size())
       return false;
   }
-  return true;
+  // One slot of queries and two of keys and values have to fit.
+  int64_t bytes = ::attn::TargetInfo::barrierBytes;
+  for (RolesRing &ring : plan.queries)
+    bytes += ring.tile.getBytes();
+  for (RolesRing &ring : plan.steps)
+    bytes += std::max(stages, leastStages) * ring.tile.getBytes();
+  return bytes <= target.sharedMemoryBytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -254,7 +262,7 @@ void Specializer::chooseStages() {
         type.getElementType().getIntOrFloatBitWidth() == 16)
       results += type.getRows() * type.getCols() * 2;
   });
-  constexpr int64_t leastStages = 2, mostStages = 4;
+  constexpr int64_t mostStages = 4;
   bool isChosen = stages > 0;
   if (!isChosen)
     stages = leastStages;
