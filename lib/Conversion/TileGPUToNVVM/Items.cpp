@@ -294,7 +294,9 @@ LogicalResult KernelLowering::hoistScalars(ForeachOp op) {
     if (!isa<arith::DivUIOp, arith::RemUIOp>(inner))
       return;
     Value divisor = inner->getOperand(1);
+    // Another role may have given values of the schedule's body, too.
     if (!divisor.getType().isInteger(32) || !isOutside(divisor) ||
+        scheduler->isAncestor(divisor.getParentRegion()->getParentOp()) ||
         !values.contains(divisor))
       return;
     Value y = scalar(divisor);

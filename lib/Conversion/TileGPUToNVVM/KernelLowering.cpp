@@ -298,6 +298,7 @@ LogicalResult KernelLowering::dispatchRoles() {
 
 LogicalResult KernelLowering::lowerRole(RoleOp op) {
   role = RoleContext();
+  inverses.clear();
   role.op = op;
   role.scope = op.getScope();
   role.warps = op.getWarps();

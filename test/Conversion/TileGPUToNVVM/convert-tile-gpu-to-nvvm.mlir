@@ -131,3 +131,77 @@ func.func private @together(%K: memref<?x?x64xbf16, strided<[?, ?, 1]>>,
 // CHECK: ld.global.b16
 // CHECK-NOT: mbarrier
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+// Two roles divide by the same number, each by an inverse of its own.
+// CHECK: llvm.func @inverses
+// CHECK-COUNT-2: llvm.nvvm.rcp.approx.ftz.f
+func.func private @inverses(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = arith.constant 0.0 : f32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>) tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    %first = arith.divui %tile, %heads : i32
+    tile_gpu.yield %c0, %c0, %first : i32, i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    %r = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %row: i32, %i: i32):
+      %q = arith.addi %i, %c1 : i32
+      tile_gpu.yield %q : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %r = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %row: i32, %i: i32):
+      %slot = arith.remui %i, %heads : i32
+      %o = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x64xf32, acc>
+      tile_gpu.global.store %o, %out[%row, %slot] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+      %q = arith.addi %i, %c1 : i32
+      tile_gpu.yield %q : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  return
+}
+
+// A divisor of the schedule's body, which both roles evaluate.
+// CHECK: llvm.func @bodies
+// CHECK-COUNT-2: llvm.nvvm.rcp.approx.ftz.f
+func.func private @bodies(%n: i32, %heads: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = arith.constant 0.0 : f32
+  %s = tile_gpu.scheduler static in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    %d = arith.addi %tile, %c1 : i32
+    %h = arith.divui %heads, %d : i32
+    tile_gpu.yield %c0, %h : i32, i32
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      %o = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x64xf32, acc>
+      tile_gpu.global.store %o, %out[%hi, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+      tile_gpu.yield 
+    } 
+    tile_gpu.yield
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield 
+    } 
+    tile_gpu.yield
+  }
+  return
+}
+}

@@ -111,4 +111,21 @@ func.func @capped(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
       values(%v : tensor<?x?x?x128xbf16>) softcap(%c) -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
+
+// 120 keys are padded to 128 columns, of which the last are the next tile's: the
+// first tile keeps its mask.
+// CHECK-LABEL: func.func private @padded_kernel0
+// CHECK: tile.rows 64
+// CHECK: tile.dot
+// CHECK-NEXT: tile.map
+// CHECK: arith.select
+// CHECK: tile.reduce
+func.func @padded(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+    %v: tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%v : tensor<?x?x?x128xf16>)
+      {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 120, loop = peeled>}
+      -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
 }

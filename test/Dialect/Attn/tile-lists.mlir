@@ -144,3 +144,33 @@ func.func @portable(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   return %o : tensor<?x?x?x128xbf16>
 }
 }
+
+// -----
+
+// Both kernels take the rows of a query tile from the same place, although 192
+// is no multiple of 128: the lists are numbered by tiles from the first row on.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func private @short_kernel0
+// CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %c192 : index
+// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[ROW]] : index
+// CHECK-NEXT: arith.minsi %[[LEFT]], %c192 : index
+// CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %[[ROW]], %c0] rows(%[[ROW]] to
+// CHECK-LABEL: func.func private @short_kernel1
+// CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %c192 : index
+// CHECK-NEXT: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[ROW]] : index
+// CHECK-NEXT: arith.minsi %[[LEFT]], %c192 : index
+func.func @short(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+    %v: tensor<?x?x?x64xbf16>, %m: tensor<?x?xi8>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%v : tensor<?x?x?x64xbf16>) captures(%m : tensor<?x?xi8>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xi8>):
+        %zero = arith.constant 0 : i8
+        %ii = arith.index_cast %i : i32 to index
+        %jj = arith.index_cast %j : i32 to index
+        %x = tensor.extract %t[%ii, %jj] : tensor<?x?xi8>
+        %live = arith.cmpi ne, %x, %zero : i8
+        attn.yield %live : i1
+      } -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}

@@ -117,3 +117,36 @@ func.func @plan(%n: index) attributes {tile.plan} {
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @first(%m: memref<?xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  return
+}
+// Arithmetic before the roles, a division too, reads nothing of the first's.
+// CHECK-LABEL: func.func private @divides
+// CHECK: arith.divui
+// CHECK: tile_gpu.dependencies.wait
+func.func private @divides(%m: memref<?xi32>, %n: i32) attributes {tile_gpu.kernel} {
+  %c4 = arith.constant 4 : i32
+  %group = arith.divui %c4, %n : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  return
+}
+// CHECK-LABEL: func.func @plan
+// CHECK: tile_gpu.launch @divides {{.*}} programmatic
+func.func @plan(%n: index, %heads: i32) attributes {tile.plan} {
+  %m = tile.workspace(%n) : memref<?xi32>
+  tile_gpu.launch @first grid(%n) args(%m : memref<?xi32>)
+  tile_gpu.launch @divides grid(%n) args(%m, %heads : memref<?xi32>, i32)
+  return
+}
+}

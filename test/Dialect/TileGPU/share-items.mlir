@@ -152,3 +152,82 @@ func.func @static(%n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
   }
   return
 }
+
+// -----
+
+// A number that comes after the schedule.
+// CHECK-LABEL: func.func @late
+// CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : i32, i32
+// CHECK: tile_gpu.role "compute"
+// CHECK: arith.divui
+func.func @late(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = arith.constant 0.0 : f32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>) tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  %late = arith.addi %heads, %c1 : i32
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield 
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      %row = arith.divui %tile, %late : i32
+      %o = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x64xf32, acc>
+      tile_gpu.global.store %o, %out[%row, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+// What another launch writes is not there before the role has waited for it.
+// CHECK-LABEL: func.func @waits
+// CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : i32, i32
+// CHECK: tile_gpu.role "compute"
+// CHECK: memref.load
+func.func @waits(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>, %out: memref<?x?xf32>)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = arith.constant 0.0 : f32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.dependencies.wait
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      %at = arith.index_cast %tile : i32 to index
+      %row = memref.load %rows[%at] : memref<?xi32>
+      %o = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x64xf32, acc>
+      tile_gpu.global.store %o, %out[%row, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}

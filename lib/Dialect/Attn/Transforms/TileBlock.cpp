@@ -104,10 +104,10 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   queryTile = tileIndex;
   // Which tile takes the rows that do not fill one: where the last rows have
   // the most keys, and rows and keys of tiles do not end together anyway, it
-  // is the first.
-  bool shortFirst =
-      lastFirst && isGpu() && schedule.getBlockQ() % schedule.getBlockK() != 0;
-  if (shortFirst && !packed) {
+  // is the first. Lists of key tiles are made for tiles from the first row on.
+  bool shortFirst = lastFirst && isGpu() && !packed && !lists.tiles &&
+                    schedule.getBlockQ() % schedule.getBlockK() != 0;
+  if (shortFirst) {
     Value end = sub(sq, mul(sub(sub(tiles, index(1)), tileIndex), blockQ));
     row0 = max(sub(end, blockQ), index(0));
     liveRows = sub(end, row0);

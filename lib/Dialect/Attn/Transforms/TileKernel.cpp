@@ -602,8 +602,10 @@ SmallVector<Value> ReductionKernel::walkPipelined(Value start, Value coreStart,
       [&] {
         Value second = add(start, index(schedule.getBlockK()));
         KeyTile first{start, /*masked=*/true};
-        first.whole = cmp(arith::CmpIPredicate::sle, second, coreEnd);
-        if (hasHead)
+        // A padded tile has columns of the next one, which only the mask hides.
+        if (keyCols() == schedule.getBlockK())
+          first.whole = cmp(arith::CmpIPredicate::sle, second, coreEnd);
+        if (first.whole && hasHead)
           first.whole = arith::AndIOp::create(
               b, loc, first.whole,
               cmp(arith::CmpIPredicate::sle, coreStart, start));

@@ -41,7 +41,7 @@ static bool startsInRoles(func::FuncOp kernel) {
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (!isa<RoleOp, RingCreateOp, SmemAllocOp, BarrierCreateOp, SchedulerOp>(
             op) &&
-        !isPure(&op) && !isa<memref::DimOp>(op))
+        !isMemoryEffectFree(&op) && !isa<memref::DimOp>(op))
       return false;
   return true;
 }

@@ -56,6 +56,8 @@ private:
   SmallVector<ForeachOp> loops;
   /// Of each loop, the values that became some of the schedule's body.
   DenseMap<Operation *, IRMapping> moved;
+  /// Whether a role waits for the launch before, which the lead might not do.
+  bool waits = false;
   /// Values of the schedule's body that the loops read from outside of what
   /// moved there.
   llvm::SmallSetVector<Value, 16> cut;
@@ -85,8 +87,11 @@ bool Sharer::findLoops() {
   return hasLead && loops.size() > 1;
 }
 
-/// Whether the kernel only loads elements of this argument.
+/// Whether the kernel only loads elements of this argument, and nobody writes
+/// them until a role says so.
 bool Sharer::isReadOnly(Value memref) {
+  if (waits)
+    return false;
   auto argument = dyn_cast<BlockArgument>(memref);
   return argument && argument.getOwner() == &kernel.getBody().front() &&
          llvm::all_of(argument.getUsers(), [](Operation *user) {
@@ -118,8 +123,12 @@ Sharer::Kind Sharer::kindOf(Operation &op, const Kinds &kinds) {
   getUsedValuesDefinedAbove(op.getRegions(), operands);
   Kind kind = Kind::Fixed;
   for (Value operand : operands) {
-    if (operand.getParentRegion() == &kernel.getBody())
+    if (operand.getParentRegion() == &kernel.getBody()) {
+      Operation *def = operand.getDefiningOp();
+      if (def && !def->isBeforeInBlock(scheduler))
+        return Kind::Other;
       continue;
+    }
     Kind its = kinds.lookup(operand);
     if (its == Kind::Other)
       return Kind::Other;
@@ -256,6 +265,7 @@ void Sharer::rewrite(ForeachOp loop, ArrayRef<Value> given) {
 void Sharer::run() {
   if (!findLoops())
     return;
+  kernel.walk([&](WaitDependenciesOp) { waits = true; });
   for (ForeachOp loop : loops)
     collect(loop);
   // The schedule's own arguments come to the loops as they are.

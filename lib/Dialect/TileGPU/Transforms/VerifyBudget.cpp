@@ -185,7 +185,8 @@ LogicalResult Budget::checkSharedMemory() {
           1 + 4 +
           2 * schedule.getKeys().front().getTerminator()->getNumOperands();
       if (schedule.getKind() == ScheduleKind::Dynamic)
-        barrierMemory += 4 * barrierBytes + 2 * llvm::alignTo(words * 4, 16);
+        barrierMemory +=
+            4 * barrierBytes + 2 * llvm::alignTo(words * 4, 16) + 8;
     }
   });
   sharedBytes = llvm::alignTo(sharedBytes, 16) + barrierMemory;

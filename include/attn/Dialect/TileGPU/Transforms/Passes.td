@@ -419,9 +419,10 @@ def TileHoistReciprocalsPass
     # }
     ```
 
-    Numerics: quotients are within 1.5 ulp of f32 where the reciprocal is
-    finite and normal, before they are rounded to 16 bits; a divisor below
-    2^-126 in magnitude gives an infinity.
+    Numerics: the reciprocal is the unit's own (1 ulp), so that quotients are
+    within 2.5 ulp of f32 before they are rounded to 16 bits, for divisors of
+    magnitudes 2^-126 to 2^126. Below, the reciprocal is an infinity and 0 / x a
+    NaN; above it is 0, and an infinity / x a NaN.
 
     Fails when: never.
   }];
