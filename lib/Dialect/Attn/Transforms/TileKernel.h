@@ -221,9 +221,10 @@ public:
   float anchorLimit() const { return mostExponent / form.base; }
 
 private:
-  /// Weights of 2^-86 to 2^86 leave bf16 and sums in f32 room for 10^12 of
-  /// them, or for values of that size.
-  static constexpr float mostExponent = 86.0f;
+  /// Caps of 50 are in use. Weights of 2^-73 to 2^73 leave f32 room for sums of
+  /// 2^54 of them, or for fewer times values of that size, and for values down
+  /// to 2^-53.
+  static constexpr float mostExponent = 73.0f;
   struct KeyTile {
     Value first; // index of its first key
     bool masked;

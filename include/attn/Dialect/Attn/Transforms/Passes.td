@@ -348,8 +348,10 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     the scores are marked approximate (`afn`; positions that become floats
     `tile.approximate`), and a uniform factor of any score is the unit of the
     maximum. Where that factor is of a tanh and weights are bf16, there are two
-    kernels, of which the factor gives one blocks: up to a size of 86 / log2(e)
-    every row has the anchor 0, and no maximum is looked for. Listed tiles are
+    kernels, of which the factor gives one blocks: up to a size of 73 / log2(e)
+    = 50.6 every row has the anchor 0, and no maximum is looked for; sums are
+    then infinite where the number of keys times the largest value passes 2^54,
+    and lose bits of values below 2^-53. Listed tiles are
     taken in the order of the list, which is the same in every run; monoids that
     do not commute are not listed. Deterministic for
     a given schedule.
