@@ -128,4 +128,32 @@ func.func @padded(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
       -> tensor<?x?x?x128xf16>
   return %o : tensor<?x?x?x128xf16>
 }
+
+// An output that shows the reference point needs the maximum: one kernel. The
+// sums of others do not: dead rows of the second kernel get none back.
+// CHECK-LABEL: func.func @capped_max(
+// CHECK-COUNT-1: tile.launch
+// CHECK-NOT: tile.launch
+// CHECK: return
+// CHECK-LABEL: func.func @capped_lse(
+// CHECK-COUNT-2: tile.launch
+// CHECK-LABEL: func.func private @capped_lse_kernel1
+// CHECK: scf.if
+// CHECK: arith.cmpf oeq, %[[SUM:.*]], %[[ZERO:.*]] : f32
+// CHECK-NEXT: arith.select %{{.*}}, %{{.*}}, %[[ZERO]] : f32
+// CHECK: tile.store
+func.func @capped_max(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %c: f32) -> (tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>) {
+  %o:3 = attn.attention monoid(@softmax_max) queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) softcap(%c)
+      -> tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>
+  return %o#0, %o#1, %o#2 : tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>
+}
+func.func @capped_lse(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %c: f32) -> (tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>) {
+  %o:2 = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) softcap(%c)
+      -> tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>
+  return %o#0, %o#1 : tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>
+}
 }

@@ -634,8 +634,19 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   analyseForm();
   loadQueries();
   SmallVector<Value> state = walkKeys(initialState());
-  if (fixedAnchor)
-    state[0] = fill(f32(0.0f), cast<tile::TileType>(state[0].getType()));
+  if (fixedAnchor) {
+    // Weights are never 0: a row without a sum is dead, and has no anchor.
+    unsigned unit = 0;
+    while (monoid.getComponent(unit) != Component::unit)
+      ++unit;
+    state[0] = map({state[numStats() + unit]}, {state[0].getType()},
+                   [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                     Value none = arith::CmpFOp::create(
+                         b, loc, arith::CmpFPredicate::OEQ, x[0], f32(0.0f));
+                     return {select(none, identityStats()[0], f32(0.0f))};
+                   })
+                   .front();
+  }
   if (isPartial)
     storeState(state, outputs);
   else

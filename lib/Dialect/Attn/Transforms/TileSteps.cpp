@@ -116,6 +116,27 @@ static bool mayDropNaN(Operation *op, MonoidOp monoid,
   });
 }
 
+/// Whether no output that is asked for sees which reference point the state has
+/// (see gaugeInvariant), and dead rows are known by a sum of units.
+static bool anchorIsFree(Operation *op, MonoidOp monoid, unsigned components) {
+  bool hasUnit = false;
+  for (unsigned i = 0; i < components; ++i)
+    hasUnit |= monoid.getComponent(i) == Component::unit;
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  auto regions = finalizers(op);
+  if (!hasUnit || !laws || !regions)
+    return false;
+  auto holds = [](const ::attn::FinalizeReport &report) {
+    return llvm::all_of(report.gaugeInvariant, [](bool b) { return b; });
+  };
+  return llvm::all_of(*regions, [&](Region *region) {
+    if (region->empty())
+      return holds(laws->finalize);
+    auto report = ::attn::checkFinalize(monoid, *region);
+    return succeeded(report) && holds(*report);
+  });
+}
+
 void ReductionKernel::analyseForm() {
   Region &lift = monoid.getLift();
   form.uniformWeight.clear();
@@ -229,9 +250,10 @@ void ReductionKernel::analyseFactor(arith::MulFOp product) {
     if (isa_and_nonnull<math::TanhOp>(x.getDefiningOp()) && narrowValues &&
         narrowValues.isBF16() && target.hasTensorCopy && !isPartial &&
         reduction.getInitBody().empty() &&
-        llvm::all_of(weightGroups(), [](Value weight) {
-          return matchPattern(weight, m_OneFloat());
-        }))
+        llvm::all_of(
+            weightGroups(),
+            [](Value weight) { return matchPattern(weight, m_OneFloat()); }) &&
+        anchorIsFree(op, monoid, numComponents()))
       form.bound = factor;
     return;
   }
