@@ -29,6 +29,8 @@ struct Run {
   CUstream stream;
   /// What went wrong first.
   std::string error;
+  /// Whether this run has launched anything.
+  bool hasLaunched = false;
 
   int32_t fail(Failure failure) {
     if (error.empty())
@@ -113,11 +115,15 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
   config.sharedMemBytes = unsigned(kernel->info->sharedBytes);
   config.hStream = run.stream;
   config.attrs = &attribute;
-  config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC ? 1 : 0;
+  // It waits for the launch before it alone, which must be one of this run: a
+  // launch of no blocks is none.
+  config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC && run.hasLaunched ? 1 : 0;
   CUresult result = run.driver->cuLaunchKernelEx(&config, kernel->function,
                                                  params, /*extra=*/nullptr);
-  if (!result)
+  if (!result) {
+    run.hasLaunched = true;
     return ATTN_RUNTIME_OK;
+  }
   return run.check("launch " + std::to_string(config.gridDimX) +
                        " blocks of '" + kernel->info->name + "'",
                    result);

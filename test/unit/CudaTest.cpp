@@ -184,6 +184,31 @@ TEST_F(CudaTest, RunsInsideCaptures) {
   EXPECT_NE(takeLog().find("programmatic captured"), std::string::npos);
 }
 
+/// A plan whose first launch has no blocks.
+static int32_t chosenPlan(void **, const AttnRuntime *runtime) {
+  void *memory = runtime->allocate(runtime, 4);
+  void *params[] = {&memory};
+  int32_t status = runtime->gpu->launch(runtime, "persistent", 0, 0, params);
+  for (int i = 0; i < 2; ++i)
+    status |= runtime->gpu->launch(runtime, "persistent", 100,
+                                   ATTN_LAUNCH_PROGRAMMATIC, params);
+  runtime->release(runtime, memory);
+  return status;
+}
+
+TEST_F(CudaTest, OverlapsLaunchesOfOneRun) {
+  cuda::Program program(makeCode());
+  auto ok = run(program, chosenPlan, nullptr);
+  ASSERT_TRUE(bool(ok)) << ok.error();
+  std::string log = takeLog();
+  // The first with blocks waits for all before it, the second for the first.
+  size_t first = log.find("launch"), second = log.find("launch", first + 1);
+  ASSERT_NE(second, std::string::npos) << log;
+  EXPECT_EQ(log.find("launch", second + 1), std::string::npos) << log;
+  EXPECT_GT(log.find("programmatic"), second) << log;
+  EXPECT_NE(log.find("programmatic"), std::string::npos) << log;
+}
+
 TEST_F(CudaTest, ChecksTensorMaps) {
   cuda::Program program(makeCode());
   auto buffer = cuda::Buffer::create(1 << 20);
