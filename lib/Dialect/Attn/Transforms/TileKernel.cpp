@@ -635,7 +635,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   loadQueries();
   SmallVector<Value> state = walkKeys(initialState());
   if (fixedAnchor) {
-    // Weights are never 0: a row without a sum is dead, and has no anchor.
+    // Weights are never 0: a row without a sum is dead, and has no anchor. A
+    // bound of scores is given only where there is such a sum.
     unsigned unit = 0;
     while (monoid.getComponent(unit) != Component::unit)
       ++unit;

@@ -486,7 +486,8 @@ def TileShareItemsPass : Pass<"tile-share-items", "::mlir::func::FuncOp"> {
     Numerics: none; integers and loaded values only.
 
     Fails when: never; a schedule that is not dynamic, or whose lead has several
-    warps, is left as it is.
+    warps, is left as it is, and so are loads where a role waits for the launch
+    before. Arguments are taken not to alias.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
