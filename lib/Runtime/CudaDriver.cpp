@@ -44,6 +44,8 @@ static Result<Driver> openDriver() {
   driver.cuTensorMapEncodeTiled =
       reinterpret_cast<decltype(driver.cuTensorMapEncodeTiled)>(
           dlsym(library, "cuTensorMapEncodeTiled"));
+  driver.cuStreamGetId = reinterpret_cast<decltype(driver.cuStreamGetId)>(
+      dlsym(library, "cuStreamGetId"));
   if (CUresult result = driver.cuInit(0))
     return driver.failure("use NVIDIA GPUs", result);
   if (CUresult result = driver.cuDriverGetVersion(&driver.version))

@@ -184,6 +184,7 @@ static_assert(sizeof(CUtensorMap) == 128 && sizeof(CUlaunchAttribute) == 72 &&
   X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode",    \
     (int *))                                                                   \
   X(cuStreamSynchronize, "cuStreamSynchronize", (CUstream))                    \
+  X(cuStreamIsCapturing, "cuStreamIsCapturing", (CUstream, int *))             \
   X(cuEventCreate, "cuEventCreate", (CUevent *, unsigned))                     \
   X(cuEventDestroy, "cuEventDestroy_v2", (CUevent))                            \
   X(cuEventRecord, "cuEventRecord", (CUevent, CUstream))                       \
@@ -200,6 +201,9 @@ struct Driver {
                                      const uint64_t *, const uint64_t *,
                                      const uint32_t *, const uint32_t *, int,
                                      int, int, int);
+  /// A number that no other stream of the process ever has. Null before CUDA
+  /// 12.0.
+  CUresult (*cuStreamGetId)(CUstream, unsigned long long *);
   /// As in 13000 for CUDA 13.0.
   int version;
 

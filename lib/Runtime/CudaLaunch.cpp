@@ -12,6 +12,8 @@
 #include "CudaModule.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 using namespace attn;
 using namespace attn::cuda;
@@ -26,11 +28,14 @@ struct Run {
   const Driver *driver;
   const LoadedModule *module;
   ContextMemory memory;
+  CUcontext context;
   CUstream stream;
   /// What went wrong first.
   std::string error;
   /// Whether this run has launched anything.
   bool hasLaunched = false;
+  /// Counters of this run alone.
+  std::vector<CUdeviceptr> counters;
 
   int32_t fail(Failure failure) {
     if (error.empty())
@@ -139,6 +144,49 @@ static int32_t fillZero(const AttnRuntime *runtime, void *memory,
                                           0, size_t(bytes), run.stream));
 }
 
+/// Bytes of counters that a stream has for all its launches.
+static constexpr size_t streamCounterBytes = 64;
+
+/// The counters of a stream, made in its order by the first run that asks; 0
+/// where it is not known which stream it is, or what is launched now runs some
+/// other time: graphs may run beside each other and beside the stream.
+static CUdeviceptr streamCounters(Run &run) {
+  unsigned long long id = 0;
+  int capturing = 1;
+  if (!run.driver->cuStreamGetId ||
+      run.driver->cuStreamIsCapturing(run.stream, &capturing) || capturing ||
+      run.driver->cuStreamGetId(run.stream, &id))
+    return 0;
+  static std::mutex mutex;
+  static std::map<std::pair<CUcontext, unsigned long long>, CUdeviceptr> all;
+  std::lock_guard<std::mutex> lock(mutex);
+  CUdeviceptr &counters = all[{run.context, id}];
+  if (counters)
+    return counters;
+  CUdeviceptr memory = 0;
+  if (run.driver->cuMemAllocFromPoolAsync(&memory, streamCounterBytes,
+                                          run.memory.pool, run.stream))
+    return 0;
+  if (run.driver->cuMemsetD8Async(memory, 0, streamCounterBytes, run.stream)) {
+    run.driver->cuMemFreeAsync(memory, run.stream);
+    return 0;
+  }
+  return counters = memory;
+}
+
+static void *counters(const AttnRuntime *runtime, int64_t count) {
+  Run &run = Run::of(runtime);
+  size_t bytes = size_t(std::max<int64_t>(count, 1)) * 4;
+  if (bytes <= streamCounterBytes)
+    if (CUdeviceptr shared = streamCounters(run))
+      return reinterpret_cast<void *>(shared);
+  void *memory = allocate(runtime, int64_t(bytes));
+  if (!memory)
+    return nullptr;
+  run.counters.push_back(reinterpret_cast<CUdeviceptr>(memory));
+  return fillZero(runtime, memory, int64_t(bytes)) ? nullptr : memory;
+}
+
 //===----------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------===//
@@ -164,11 +212,19 @@ Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
   if (!memory)
     return memory.takeFailure();
 
-  Run state = {*driver, *module, *memory,
-               static_cast<CUstream>(placement.stream), ""};
-  static const AttnGpu gpu = {encode, launch, fillZero};
+  Run state = {*driver,
+               *module,
+               *memory,
+               *context,
+               static_cast<CUstream>(placement.stream),
+               /*error=*/"",
+               /*hasLaunched=*/false,
+               /*counters=*/{}};
+  static const AttnGpu gpu = {encode, launch, fillZero, counters};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &state, &gpu};
   int32_t status = entry(args, &runtime);
+  for (CUdeviceptr own : state.counters)
+    release(&runtime, reinterpret_cast<void *>(own));
   // Releasing has no status of its own.
   if (!state.error.empty())
     return Failure{state.error};

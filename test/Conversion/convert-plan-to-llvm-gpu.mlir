@@ -40,6 +40,11 @@ func.func @forward(
   %tickets = memref.alloc() : memref<1xi32>
   // CHECK: llvm.call %{{.*}}(%[[RT]], %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64) -> i32
   tile_gpu.reset %tickets : memref<1xi32>
+  // Counters: a pointer from the runtime, null is an error; not released.
+  // CHECK: %[[THREE:.*]] = llvm.mlir.constant(3 : i64)
+  // CHECK: %[[COUNTERS:.*]] = llvm.call %{{.*}}(%[[RT]], %[[THREE]]) : !llvm.ptr, (!llvm.ptr, i64) -> !llvm.ptr
+  // CHECK: llvm.icmp "eq" %[[COUNTERS]], %{{.*}}
+  %counters = tile_gpu.tickets : memref<3xi32>
   // Map; pointer, 2 sizes, 2 strides; pointer, size, stride; i32, f32, i64, i8.
   // CHECK: llvm.zext %{{.*}} : i1 to i8
   // CHECK: llvm.store %[[MAP]], %{{.*}} : !llvm.ptr, !llvm.ptr

@@ -701,6 +701,22 @@ FAKE_EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
   return SUCCESS;
 }
 
+FAKE_EXPORT CUresult cuStreamIsCapturing(void *stream, int *capturing) {
+  ENTER(cuStreamIsCapturing, true)
+  if (!isStream(stream))
+    return INVALID_HANDLE;
+  *capturing = isCapturing(stream);
+  return SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuStreamGetId(void *stream, unsigned long long *id) {
+  ENTER(cuStreamGetId, true)
+  if (!isStream(stream))
+    return INVALID_HANDLE;
+  *id = reinterpret_cast<uintptr_t>(stream);
+  return SUCCESS;
+}
+
 FAKE_EXPORT CUresult cuStreamSynchronize(void *stream) {
   ENTER(cuStreamSynchronize, true)
   if (!isStream(stream))

@@ -209,6 +209,53 @@ TEST_F(CudaTest, OverlapsLaunchesOfOneRun) {
   EXPECT_NE(log.find("programmatic"), std::string::npos) << log;
 }
 
+/// A plan that takes two counters and leaves the addresses of both.
+static int32_t countingPlan(void **args, const AttnRuntime *runtime) {
+  auto **seen = static_cast<int32_t **>(args[0]);
+  seen[0] = static_cast<int32_t *>(runtime->gpu->counters(runtime, 1));
+  seen[1] = static_cast<int32_t *>(runtime->gpu->counters(runtime, 1));
+  if (!seen[0] || !seen[1])
+    return ATTN_RUNTIME_NO_MEMORY;
+  void *params[] = {&seen[0]};
+  return runtime->gpu->launch(runtime, "persistent", 100,
+                              ATTN_LAUNCH_PROGRAMMATIC, params);
+}
+
+TEST_F(CudaTest, CountersStayWithTheirStream) {
+  auto makeStream = lookup<void *(*)()>("attnFakeStream");
+  auto capture = lookup<void (*)(void *, int)>("attnFakeCapture");
+  auto memory = lookup<size_t (*)()>("attnFakeMemory");
+  cuda::Program program(makeCode());
+  void *first = makeStream(), *second = makeStream();
+  int32_t *seen[2], *again[2], *other[2];
+  auto ok = run(program, countingPlan, seen, first);
+  ASSERT_TRUE(bool(ok)) << ok.error();
+  EXPECT_EQ(*seen[0], 0);
+  // Launches that follow each other share them: nothing is allocated, cleared
+  // or started before the one before has ended.
+  takeLog();
+  size_t before = memory();
+  ASSERT_TRUE(bool(run(program, countingPlan, again, first)));
+  std::string log = takeLog();
+  EXPECT_EQ(again[0], seen[0]);
+  EXPECT_EQ(again[1], seen[0]);
+  EXPECT_EQ(log.find("allocate"), std::string::npos) << log;
+  EXPECT_EQ(log.find("clear"), std::string::npos) << log;
+  EXPECT_EQ(log.find("programmatic"), std::string::npos) << log;
+  ASSERT_TRUE(bool(run(program, countingPlan, other, second)));
+  EXPECT_NE(other[0], seen[0]);
+  // A graph has its own, which it clears and frees.
+  before = memory();
+  capture(first, 1);
+  ok = run(program, countingPlan, again, first);
+  capture(first, 0);
+  ASSERT_TRUE(bool(ok)) << ok.error();
+  EXPECT_NE(again[0], seen[0]);
+  EXPECT_NE(again[1], again[0]);
+  EXPECT_NE(takeLog().find("clear 4"), std::string::npos);
+  EXPECT_EQ(memory(), before);
+}
+
 TEST_F(CudaTest, ChecksTensorMaps) {
   cuda::Program program(makeCode());
   auto buffer = cuda::Buffer::create(1 << 20);

@@ -18,17 +18,18 @@ def ConvertPlanToLLVM : Pass<"convert-plan-to-llvm", "::mlir::ModuleOp"> {
     (functions with `tile.kernel`) in scf, vector, memref, arith, math, func,
     x86vector, amx and llvm. A kernel with `tile.scratch_bytes` takes its
     scratch as last argument, after the block index. Plans of GPUs hold
-    `tile_gpu.tensor_map`, `tile_gpu.reset` and `tile_gpu.launch` of kernels
-    that are declared with `tile_gpu.threads` and `tile_gpu.smem_bytes`.
+    `tile_gpu.tensor_map`, `tile_gpu.reset`, `tile_gpu.tickets` and
+    `tile_gpu.launch` of kernels that are declared with `tile_gpu.threads` and
+    `tile_gpu.smem_bytes`.
 
     Produces: for each plan `@f` a function
     `attn_entry_f(args, runtime) -> i32` (include/attn/Runtime/Abi.h) that
     builds its memref descriptors from the argument records; for each launch a
     call of the runtime's `parallel_for` with a body that reads the kernel's
-    arguments from the launching frame. Tensor maps, resets and launches on a
-    GPU become calls of the runtime's `gpu`; the declarations of its kernels go,
-    and their attributes are put on the kernels in the module's `gpu.module`,
-    which is left as it is. Nothing but the entries is visible.
+    arguments from the launching frame. Tensor maps, resets, tickets and
+    launches on a GPU become calls of the runtime's `gpu`; the declarations of
+    its kernels go, and their attributes are put on the kernels in the module's
+    `gpu.module`, which is left as it is. Nothing but the entries is visible.
     Kernels may assume that pointers do not alias: outputs overlap no other
     argument.
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tensor maps, launches and resets become calls of AttnGpu (Runtime/Abi.h). A
-// tensor map is 128 bytes on the plan's stack. A launch lists the addresses of
-// its kernel's parameters, which are flat:
+// Tensor maps, launches, resets and tickets become calls of AttnGpu
+// (Runtime/Abi.h). A tensor map is 128 bytes on the plan's stack. A launch
+// lists the addresses of its kernel's parameters, which are flat:
 //
 //   tensor map           itself, by value
 //   memref of rank r     the data's address, r sizes, r strides, all 64 bits
@@ -173,6 +173,32 @@ struct ResetLowering : GpuPattern<tile_gpu::ResetOp> {
   }
 };
 
+struct TicketsLowering : GpuPattern<tile_gpu::TicketsOp> {
+  using GpuPattern::GpuPattern;
+
+  LogicalResult
+  matchAndRewrite(tile_gpu::TicketsOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    PlanFrame *frame = getFrame(op);
+    if (!frame)
+      return rewriter.notifyMatchFailure(op, "not inside a plan");
+    Location loc = op.getLoc();
+    PlanBuilder b(rewriter, loc);
+    MemRefType type = op.getCounters().getType();
+    Value memory = b.callGpu(frame->runtime, Counters,
+                             b.constant(b.i64, type.getNumElements()), b.ptr)
+                       .getResult();
+    Value isNull =
+        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, memory,
+                             LLVM::ZeroOp::create(rewriter, loc, b.ptr));
+    b.mergeStatus(*frame, LLVM::ZExtOp::create(rewriter, loc, b.i32, isNull));
+    rewriter.replaceOp(op,
+                       Value(MemRefDescriptor::fromStaticShape(
+                           rewriter, loc, *getTypeConverter(), type, memory)));
+    return success();
+  }
+};
+
 struct GpuLaunchLowering : GpuPattern<tile_gpu::LaunchOp> {
   using GpuPattern::GpuPattern;
 
@@ -250,8 +276,8 @@ void mlir::populateGpuPlanPatterns(LLVMTypeConverter &converter,
   converter.addConversion([](tile_gpu::TensorMapType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext());
   });
-  patterns.add<TensorMapLowering, ResetLowering, GpuLaunchLowering,
-               GpuKernelLowering>(converter, state);
+  patterns.add<TensorMapLowering, ResetLowering, TicketsLowering,
+               GpuLaunchLowering, GpuKernelLowering>(converter, state);
 }
 
 LogicalResult mlir::prepareGpuKernels(ModuleOp module) {

@@ -19,7 +19,12 @@ namespace mlir {
 /// Fields of AttnRuntime, in order (include/attn/Runtime/Abi.h).
 enum RuntimeField { ParallelFor = 0, Allocate = 1, Release = 2, Gpu = 4 };
 /// Fields of AttnGpu.
-enum GpuField { EncodeTensorMap = 0, LaunchKernel = 1, FillZero = 2 };
+enum GpuField {
+  EncodeTensorMap = 0,
+  LaunchKernel = 1,
+  FillZero = 2,
+  Counters = 3
+};
 
 /// What the lowering knows of a kernel before its signature changes.
 struct KernelInfo {
@@ -72,9 +77,11 @@ struct PlanBuilder {
                 arguments);
   }
   /// The same for the callbacks of a GPU.
-  LLVM::CallOp callGpu(Value runtime, GpuField field, ValueRange arguments) {
+  LLVM::CallOp callGpu(Value runtime, GpuField field, ValueRange arguments,
+                       Type result = {}) {
     Value gpu = load(ptr, gep(ptr, runtime, Gpu));
-    return call(load(ptr, gep(ptr, gpu, field)), runtime, i32, arguments);
+    return call(load(ptr, gep(ptr, gpu, field)), runtime, result ? result : i32,
+                arguments);
   }
   LLVM::CallOp call(Value callee, Value runtime, Type result,
                     ValueRange arguments) {

@@ -80,14 +80,17 @@ LogicalResult KernelLowering::lowerItem(SchedulerOp op, Value item,
 }
 
 /// Draws the number of the item after the one that is on hand.
-Value KernelLowering::drawItem(SchedulerOp scheduler) {
+Value KernelLowering::drawItem(SchedulerOp scheduler, Value total) {
   // The first items are the blocks' own numbers; tickets count from there.
+  // Every item is followed by one draw: as many as there are items, and the
+  // counter, which the last one finds at total - 1, is zero again.
   Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
   Value drawn =
       e.assembly("{\nmov.b32 $0, 0;\n"
-                 "@$2 atom.relaxed.gpu.global.add.u32 $0, [$1], 1;\n}",
-                 "=r,l,b,~{memory}",
-                 {of(scheduler.getTickets()).front(), lane0}, e.i32)
+                 "@$2 atom.relaxed.gpu.global.inc.u32 $0, [$1], $3;\n}",
+                 "=r,l,b,r,~{memory}",
+                 {of(scheduler.getTickets()).front(), lane0, e.add(total, -1)},
+                 e.i32)
           .front();
   return e.add(e.shuffleIndex(drawn, 0), blocks);
 }
@@ -372,7 +375,7 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   e.loc = op.getLoc();
   Values yielded = {e.add(iteration, 1)};
   if (knowsItem)
-    yielded.push_back(nextItem(op, item));
+    yielded.push_back(nextItem(op, item, total));
   llvm::append_range(yielded, flat(body.getTerminator()->getOperands()));
   e.branch(header, yielded);
   e.startBlock(exit);
@@ -381,17 +384,17 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
 }
 
 /// The item after `item`, for warps that do not learn it from another.
-Value KernelLowering::nextItem(ForeachOp op, Value item) {
+Value KernelLowering::nextItem(ForeachOp op, Value item, Value total) {
   auto scheduler = op.getSchedule().getDefiningOp<SchedulerOp>();
   if (scheduler.getKind() == ScheduleKind::Static)
     return e.add(item, e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {}));
   if (role.warps == 1)
-    return drawItem(scheduler);
+    return drawItem(scheduler, total);
   Block *first = e.newBlock(), *join = e.newBlock(e.i32);
   Block *others = e.newBlock();
   e.branch(e.eq(role.warpInRole, 0), first, others);
   e.startBlock(first);
-  e.branch(join, drawItem(scheduler));
+  e.branch(join, drawItem(scheduler, total));
   e.startBlock(others);
   e.branch(join, item);
   e.startBlock(join);

@@ -168,8 +168,8 @@ private:
   Values readItem(const TicketSlot &slot, int64_t size);
   void appendWords(Value value, Values &words);
   Value fromWords(Type type, llvm::ArrayRef<Value> words);
-  Value drawItem(tg::SchedulerOp scheduler);
-  Value nextItem(tg::ForeachOp op, Value item);
+  Value drawItem(tg::SchedulerOp scheduler, Value total);
+  Value nextItem(tg::ForeachOp op, Value item, Value total);
 
   // Rings.cpp: rings, barriers, copies.
   Value address(int64_t offset) { return e.add(sharedBase, offset); }

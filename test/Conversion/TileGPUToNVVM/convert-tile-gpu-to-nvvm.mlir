@@ -76,7 +76,8 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 // CHECK: mbarrier.arrive.expect_tx
 // CHECK: cp.async.bulk.tensor.4d.shared::cta
 // CHECK: cp.async.bulk.tensor.4d.shared::cta
-// CHECK: atom.relaxed.gpu.global.add.u32
+// The draw that finds total - 1 sets the counter to zero.
+// CHECK: atom.relaxed.gpu.global.inc.u32 $0, [$1], $3;
 // CHECK: st.shared::cta.b32 [$0], $2;
 // CHECK: llvm.nvvm.setmaxnreg.dec
 // CHECK: mbarrier.try_wait.parity

@@ -756,3 +756,11 @@ func.func @rounded_depth(%a: !tile_gpu.smem<16x12xf32>, %b: !tile_gpu.smem<12x64
   %r = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.smem<16x12xf32>, !tile_gpu.smem<12x64xtf32> -> !tile_gpu.frag<16x64xf32, acc, warp>
   return
 }
+
+// -----
+
+func.func @tickets() {
+  // expected-error @below {{expected a static number of counters, but got 'memref<?xi32>'}}
+  %t = tile_gpu.tickets : memref<?xi32>
+  return
+}

@@ -87,8 +87,8 @@ func.func private @kernel(%Q: !in, %K: !in, %V: !in, %O: !in, %lo: index, %hi: i
 }
 // CHECK-LABEL: func.func @f
 // CHECK-COUNT-3: tile_gpu.tensor_map
-// CHECK: %[[T:.*]] = tile.workspace() : memref<1xi32>
-// CHECK: tile_gpu.reset %[[T]]
+// CHECK: %[[T:.*]] = tile_gpu.tickets : memref<1xi32>
+// CHECK-NOT: tile_gpu.reset
 // CHECK: tile_gpu.launch @kernel grid(
 func.func @f(%Q: !in, %K: !in, %V: !in, %O: !in, %n: index) attributes {tile.plan} {
   %c0 = arith.constant 0 : index

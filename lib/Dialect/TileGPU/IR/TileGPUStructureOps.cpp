@@ -390,6 +390,15 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult TicketsOp::verify() {
+  MemRefType type = getCounters().getType();
+  if (!type.hasStaticShape() || !type.getLayout().isIdentity() ||
+      type.getNumElements() == 0)
+    return emitOpError("expected a static number of counters, but got ")
+           << type;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Bulk copies
 //===----------------------------------------------------------------------===//

@@ -32,7 +32,7 @@ static bool isFreeOf(Operation *op, LaunchOp launch) {
   if (auto reset = dyn_cast<ResetOp>(op))
     return reset.getMemory().getDefiningOp<tile::WorkspaceOp>() &&
            !llvm::is_contained(launch.getArguments(), reset.getMemory());
-  return isa<tile::WorkspaceOp>(op) ||
+  return isa<tile::WorkspaceOp, TicketsOp>(op) ||
          (op->getNumRegions() == 0 && isPure(op)) || isa<memref::DimOp>(op);
 }
 

@@ -402,9 +402,8 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
     addMap(ring);
   for (RolesRing &ring : plan.steps)
     addMap(ring);
-  Value tickets = tile::WorkspaceOp::create(
-      b, loc, MemRefType::get({1}, b.getI32Type()), ValueRange());
-  ResetOp::create(b, loc, tickets);
+  Value tickets =
+      TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type()));
   arguments.push_back(tickets);
   arguments.push_back(
       arith::IndexCastOp::create(b, loc, b.getI32Type(), launch.getGrid()));

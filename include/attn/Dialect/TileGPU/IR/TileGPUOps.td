@@ -261,6 +261,30 @@ def TileGPU_ResetOp : TileGPU_Op<"reset"> {
   let assemblyFormat = "$memory attr-dict `:` type($memory)";
 }
 
+def TileGPU_TicketsOp : TileGPU_Op<"tickets"> {
+  let summary = "Plan: counters that are zero before and after each launch";
+  let description = [{
+    What a dynamic schedule draws items from. Launches that follow each other in
+    a stream share the counters: the last draw of a launch sets its counter to
+    zero again, so that nothing has to be cleared in between. A kernel that may
+    start before the one before it has ended draws after
+    `tile_gpu.dependencies.wait` only.
+
+    Example:
+
+    ```mlir
+    # func.func @example() {
+    %tickets = tile_gpu.tickets : memref<1xi32>
+    #   return
+    # }
+    ```
+  }];
+  let results = (outs Res<MemRefRankOf<[I32], [1]>, "counters",
+                          [MemAlloc]>:$counters);
+  let assemblyFormat = "attr-dict `:` type($counters)";
+  let hasVerifier = 1;
+}
+
 def TileGPU_LaunchOp : TileGPU_Op<"launch", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Plan: launches a kernel on a grid of blocks";

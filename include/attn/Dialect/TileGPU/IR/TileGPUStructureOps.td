@@ -74,7 +74,8 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     The work is `tiles` x `heads` x `batch` x `splits` items (`i32` counts;
     absent splits: 1). `grid`: one block for each item. `static`: as many
     blocks as fit, block n takes items n, n + blocks, .... `dynamic`: each
-    block draws its next item from `tickets`, which the plan sets to zero.
+    block draws its next item from `tickets`, which are zero before
+    (`tile_gpu.tickets`); the last draw sets them to zero again.
 
     `longest_first` takes tiles from the last to the first, the order in which
     causal tiles shrink. `section(s)` lets s heads advance together before the
