@@ -136,24 +136,49 @@ compileAll(const Options &options, const AttnCompileOptions &how,
 }
 
 /// Whether two results agree as two orders of summation do.
-static bool agree(const std::vector<HostTensor> &a,
-                  const std::vector<HostTensor> &b) {
-  for (size_t i = 0; i < a.size(); ++i) {
+static bool agree(const HostTensor &a, const HostTensor &b) {
+  struct Part {
     double largest = 0, difference = 0;
-    a[i].forEach([&](int64_t offset) {
-      double x = loadElement(a[i].bytes.data(), a[i].dtype, offset);
-      double y = loadElement(b[i].bytes.data(), b[i].dtype, offset);
+  };
+  auto compare = [&](int64_t first, int64_t last, Part &part) {
+    a.forEach(first, last, [&](int64_t offset) {
+      double x = loadElement(a.bytes.data(), a.dtype, offset);
+      double y = loadElement(b.bytes.data(), b.dtype, offset);
       if (!std::isfinite(x) || !std::isfinite(y)) {
         bool same = x == y || (std::isnan(x) && std::isnan(y));
-        difference = std::max(difference, same ? 0.0 : INFINITY);
+        part.difference = std::max(part.difference, same ? 0.0 : INFINITY);
         return;
       }
-      largest = std::max(largest, std::fabs(x));
-      difference = std::max(difference, std::fabs(x - y));
+      part.largest = std::max(part.largest, std::fabs(x));
+      part.difference = std::max(part.difference, std::fabs(x - y));
     });
-    if (difference > 0.02 * largest)
-      return false;
+  };
+  // Results are large where a search is worth while, and compared often.
+  int64_t size = a.size();
+  std::vector<Part> parts(
+      size < 65536 ? 1 : std::max(std::thread::hardware_concurrency(), 1u));
+  std::vector<std::thread> threads;
+  int64_t count = int64_t(parts.size());
+  for (int64_t i = 1; i < count; ++i)
+    threads.emplace_back([&, i] {
+      compare(size * i / count, size * (i + 1) / count, parts[i]);
+    });
+  compare(0, size / count, parts[0]);
+  Part whole;
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const Part &part : parts) {
+    whole.largest = std::max(whole.largest, part.largest);
+    whole.difference = std::max(whole.difference, part.difference);
   }
+  return whole.difference <= 0.02 * whole.largest;
+}
+
+static bool agree(const std::vector<HostTensor> &a,
+                  const std::vector<HostTensor> &b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!agree(a[i], b[i]))
+      return false;
   return true;
 }
 
@@ -174,11 +199,13 @@ attn::run::autotune(const Options &options, AttnCompileOptions how,
     else
       std::printf("%s\n", candidate.refused.c_str());
   };
+  std::vector<HostTensor> results = outputs;
+  auto placed = DeviceRun::create(kernel, inputs, results);
+  if (!placed)
+    return placed.takeFailure();
   auto measure = [&](Candidate &candidate, int idleMs) -> Status {
-    std::vector<HostTensor> results = outputs;
-    auto placed = DeviceRun::create(*candidate.kernel, inputs, results);
-    if (!placed)
-      return placed.takeFailure();
+    if (Status ok = placed->use(*candidate.kernel); !ok)
+      return ok;
     if (Status ok = placed->launch(); !ok)
       return ok;
     if (Status ok = placed->fetch(results); !ok)

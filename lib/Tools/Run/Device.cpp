@@ -49,6 +49,14 @@ Result<DeviceRun> DeviceRun::create(const Kernel &kernel,
   return run;
 }
 
+Status DeviceRun::use(const Kernel &other) {
+  kernel = &other;
+  for (size_t i = buffers.size() - outputs.size(); i < buffers.size(); ++i)
+    if (Status ok = buffers[i].fill(0xff); !ok)
+      return ok;
+  return success();
+}
+
 Status DeviceRun::launch() const { return kernel->run(inputs, outputs); }
 
 Status DeviceRun::fetch(std::vector<HostTensor> &results) const {

@@ -21,6 +21,9 @@ public:
   static support::Result<DeviceRun>
   create(const Kernel &kernel, const std::vector<HostTensor> &inputs,
          std::vector<HostTensor> &outputs);
+  /// From here on runs another kernel of the same arguments, on outputs filled
+  /// anew.
+  support::Status use(const Kernel &kernel);
   /// Does not wait.
   support::Status launch() const;
   /// Waits, and copies the outputs back.

@@ -12,6 +12,7 @@
 #include "attn/Support/Npy.h"
 #include "attn/Support/Result.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,8 +40,18 @@ struct HostTensor {
   int64_t size() const;
   /// Calls visit(offset) for each element in row-major order.
   template <typename F> void forEach(F visit) const {
+    forEach(0, size(), visit);
+  }
+  /// The same for elements `first` to `last` of all, in row-major order.
+  template <typename F>
+  void forEach(int64_t first, int64_t last, F visit) const {
     std::vector<int64_t> index(shape.size(), 0);
-    for (int64_t i = 0, n = size(); i < n; ++i) {
+    for (int64_t k = int64_t(shape.size()) - 1, rest = first; k >= 0; --k) {
+      int64_t extent = std::max<int64_t>(shape[k], 1);
+      index[k] = rest % extent;
+      rest /= extent;
+    }
+    for (int64_t i = first; i < last; ++i) {
       int64_t offset = 0;
       for (size_t k = 0; k < shape.size(); ++k)
         offset += index[k] * strides[k];
