@@ -79,15 +79,6 @@ LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
     if (value.getType() != axisType)
       return unsupported(op, "statistics of one type");
   auto axis = cast<VecType>(axisType);
-  for (Value value : op.getValues()) {
-    auto vec = dyn_cast<VecType>(value.getType());
-    auto frag = dyn_cast<FragType>(value.getType());
-    if ((vec &&
-         (vec.getAxis() != axis.getAxis() || vec.getSize() != axis.getSize() ||
-          !vec.getElementType().isF32())) ||
-        (frag && !frag.getElementType().isF32()))
-      return unsupported(op, "values of f32 along the statistics");
-  }
   SmallVector<Values> stats[2], values[2];
   for (int64_t copy = 0; copy < copies; ++copy) {
     for (int64_t i = 0; i < numStats; ++i)

@@ -99,7 +99,7 @@ LogicalResult SmemMapOp::verify() {
   Block &body = getBody().front();
   if (body.getArgumentTypes() != TypeRange(element))
     return emitOpError("expected a body with one argument, ") << element;
-  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  auto yield = dyn_cast<YieldOp>(body.back());
   if (!yield || yield->getOperandTypes() != TypeRange(element))
     return emitOpError("expected a body that yields one ") << element;
   return success();
@@ -239,7 +239,9 @@ LogicalResult VecStoreOp::verify() {
 
 static LogicalResult verifyYield(Operation *op, Block &block,
                                  ArrayRef<Type> types) {
-  Operation *yield = block.getTerminator();
+  auto yield = dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return op->emitOpError("expected the body to end with tile_gpu.yield");
   if (yield->getNumOperands() != types.size())
     return op->emitOpError("expected the body to yield ")
            << types.size() << " value(s), but got " << yield->getNumOperands();
@@ -450,10 +452,11 @@ LogicalResult MergeStatesOp::verify() {
     return emitOpError("expected 1 state or more, but got ") << count;
   if ((scope == MergeScope::Warps) != bool(getScratch()))
     return emitOpError("expected scratch(...) with warps only");
-  if (blocks != bool(getWorkspace()) || blocks != bool(getTickets()) ||
-      blocks != bool(getPart()))
-    return emitOpError("expected workspace(...), tickets(...) and part(...) "
-                       "with blocks only");
+  for (Value operand : {Value(getWorkspace()), Value(getTickets()),
+                        Value(getItem()), Value(getPart()), Value(getParts())})
+    if (blocks != bool(operand))
+      return emitOpError("expected workspace(...), tickets(...) and part(...) "
+                         "with blocks only");
   if (blocks != bool(getLast()))
     return emitOpError("expected a last result with blocks only");
   size_t copies = pair ? 2 : 1;
@@ -478,9 +481,25 @@ LogicalResult MergeStatesOp::verify() {
                    TypeRange(getValues().getTypes()).take_front(numValues)))
     return emitOpError("expected both states to have the same types");
   int64_t stateBytes = 0;
-  for (auto [from, to] : llvm::zip_equal(state, getResults().getTypes())) {
+  VecType along = numStats ? cast<VecType>(state.front()) : VecType();
+  for (auto [index, from] : llvm::enumerate(state)) {
     if (scopeOf(from) != scopeOf(state.front()))
       return emitOpError("expected states of one scope");
+    auto vec = dyn_cast<VecType>(from);
+    auto frag = dyn_cast<FragType>(from);
+    if (along && (vec ? vec.getAxis() != along.getAxis() ||
+                            vec.getSize() != along.getSize()
+                      : !alongside(along, frag)))
+      return emitOpError("expected statistics and values along ")
+             << along << ", but got " << from;
+    if (index >= numStats &&
+        (!elementOf(from).isF32() || (frag && frag.getLayout() != Layout::Acc)))
+      return emitOpError(
+                 "expected values in f32 vectors and acc fragments, but "
+                 "got ")
+             << from;
+  }
+  for (auto [from, to] : llvm::zip_equal(state, getResults().getTypes())) {
     if (auto vec = dyn_cast<VecType>(from)) {
       stateBytes += vec.getSize() * 4;
       if (vec.getPartial())
@@ -493,17 +512,17 @@ LogicalResult MergeStatesOp::verify() {
     if (from == to)
       continue;
     auto part = dyn_cast<FragType>(to);
-    if (scope != MergeScope::Warps || !frag || !part ||
-        part.getRows() * count != frag.getRows() ||
+    // Row statistics are those of all rows.
+    bool splits =
+        scope == MergeScope::Warps && along && along.getAxis() == Axis::Col;
+    if (!splits || !frag || !part || part.getRows() * count != frag.getRows() ||
         part != FragType::get(getContext(), part.getRows(), frag.getCols(),
                               frag.getElementType(), frag.getLayout(),
                               frag.getScope()))
       return emitOpError("expected result ")
              << from
-             << (scope == MergeScope::Warps
-                     ? " or, of a fragment, its rows split over the "
-                       "warps"
-                     : "")
+             << (splits ? " or, of a fragment, its rows split over the warps"
+                        : "")
              << ", but got " << to;
   }
   if (getScratch() && getScratch().getType().getBytes() < count * stateBytes)

@@ -368,8 +368,7 @@ LogicalResult RingType::verify(EmitError emitError, int64_t stages,
   if (stages <= 0)
     return emitError() << "expected a ring of 1 slot or more, but got "
                        << stages;
-  if (tiles.empty())
-    return emitError() << "expected a ring slot of 1 tile or more, but got 0";
+  assert(!tiles.empty() && "expected a ring slot of 1 tile or more");
   for (SmemType tile : tiles)
     if (tile.getTransposed() || tile.getPitch() != tile.getBoxRows())
       return emitError() << "expected ring tiles as they are stored; take the "

@@ -103,6 +103,9 @@ LogicalResult MmaIssueOp::verify() {
           *this, a, aT, {b.getRows(), b.getCols()}, b.getElementType(),
           {token.getRows(), token.getCols()}, MmaShape::warpgroup().k)))
     return failure();
+  if (auto acc = getAcc(); acc && acc.getType() != token.getFragType())
+    return emitOpError("expected acc to be ")
+           << token.getFragType() << ", but got " << acc.getType();
   if (token.getCols() > MmaShape::warpgroup().nMax)
     return emitOpError("expected at most ")
            << MmaShape::warpgroup().nMax << " columns, but got "
@@ -169,8 +172,14 @@ static LogicalResult verifyWideProduct(MmaSyncOp op) {
     a = {tile.getRows(), tile.getCols()};
   }
   for (Type type : {op.getA().getType(), op.getB().getType()})
-    if (auto tile = dyn_cast<SmemType>(type); tile && tile.getBoxes() != 1)
-      return op.emitOpError("expected a tile of one box, but got ") << tile;
+    if (auto tile = dyn_cast<SmemType>(type)) {
+      if (tile.getElementType().isInteger())
+        return op.emitOpError("expected operands of f32, tf32, bf16 or f16, "
+                              "but got ")
+               << tile.getElementType();
+      if (tile.getBoxes() != 1)
+        return op.emitOpError("expected a tile of one box, but got ") << tile;
+    }
   FragType c = op.getAcc().getType();
   return verifyShapes(op, a, {b.getRows(), b.getCols()},
                       {c.getRows(), c.getCols()},

@@ -84,7 +84,10 @@ LogicalResult RoleOp::verify() {
       !block.getArgument(0).getType().isSignlessInteger(32))
     return emitOpError("expected one block argument of type i32, the number "
                        "of the warp or warpgroup");
-  if (block.getTerminator()->getNumOperands())
+  auto yield = dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return emitOpError("expected the body to end with tile_gpu.yield");
+  if (yield->getNumOperands())
     return emitOpError("expected the body to yield nothing");
   return success();
 }
@@ -119,7 +122,7 @@ LogicalResult SchedulerOp::verify() {
   if (block.getNumArguments() != 4)
     return emitOpError("expected 4 block arguments, but got ")
            << block.getNumArguments();
-  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  auto yield = dyn_cast<YieldOp>(block.back());
   if (!yield || yield.getNumOperands() < 2 ||
       !llvm::all_of(TypeRange(yield.getOperandTypes()).take_front(2),
                     [](Type t) { return t.isSignlessInteger(32); }))
@@ -164,10 +167,12 @@ LogicalResult ForeachOp::verify() {
            << inits.size() << " for the initial values, but got "
            << given.size();
   TypeRange carried = given.take_back(inits.size());
-  if (auto scheduler = getSchedule().getDefiningOp<SchedulerOp>()) {
+  auto scheduler = getSchedule().getDefiningOp<SchedulerOp>();
+  // A schedule below this loop may not be verified yet.
+  if (scheduler && !scheduler.getKeys().front().empty()) {
     TypeRange more = given.drop_back(inits.size()).drop_front(numTileArguments);
-    Operation *yields = scheduler.getKeys().front().getTerminator();
-    if (TypeRange expected = yields->getOperandTypes();
+    Operation &yields = scheduler.getKeys().front().back();
+    if (TypeRange expected = yields.getOperandTypes();
         expected.size() >= 2 && expected.drop_front(2) != more) {
       InFlightDiagnostic diag = emitOpError("expected ")
                                 << expected.size() - 2
@@ -177,7 +182,9 @@ LogicalResult ForeachOp::verify() {
       return diag;
     }
   }
-  Operation *yield = block.getTerminator();
+  auto yield = dyn_cast<YieldOp>(block.back());
+  if (!yield)
+    return emitOpError("expected the body to end with tile_gpu.yield");
   if (carried != inits || TypeRange(yield->getOperandTypes()) != inits ||
       TypeRange(getResultTypes()) != inits)
     return emitOpError("expected initial values, carried block arguments, "
@@ -245,6 +252,15 @@ LogicalResult RingViewSlotOp::inferReturnTypes(
   return inferTiles(operands, types);
 }
 
+/// A tensor map has rank 2 to 4; which of them, its type does not say.
+static LogicalResult verifyMapIndices(Operation *op, OperandRange indices) {
+  if (indices.size() >= 2 && indices.size() <= 4)
+    return success();
+  return op->emitOpError("expected 2 to 4 indices, as many as the tensor of "
+                         "the map has dimensions, but got ")
+         << indices.size();
+}
+
 /// The operation that made a ring, where it is in sight.
 static RingCreateOp createOf(Value ring) {
   return ring.getDefiningOp<RingCreateOp>();
@@ -281,10 +297,7 @@ LogicalResult RingLoadOp::verify() {
     if (getRows() || getFrom())
       return emitOpError("expected no rows(...) with a tensor map: it bounds "
                          "the rows itself");
-    if (getIndices().size() < 2)
-      return emitOpError("expected 2 indices or more, but got ")
-             << getIndices().size();
-    return success();
+    return verifyMapIndices(*this, getIndices());
   }
   auto memref = cast<MemRefType>(getSource().getType());
   Type element = tile.getElementType();
@@ -417,7 +430,7 @@ LogicalResult BulkStoreOp::verify() {
       tile.getBoxes() != 1)
     return emitOpError("expected a tile of the map's box ")
            << box << ", but got " << tile;
-  return success();
+  return verifyMapIndices(*this, getIndices());
 }
 
 LogicalResult BulkReduceOp::verify() {

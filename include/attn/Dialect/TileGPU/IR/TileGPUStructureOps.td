@@ -68,7 +68,7 @@ def TileGPU_RoleOp : TileGPU_Op<"role", [
 }
 
 def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
-    AttrSizedOperandSegments, RecursiveMemoryEffects]> {
+    AttrSizedOperandSegments, RecursiveMemoryEffects, SingleBlock]> {
   let summary = "Defines which tiles a block works on, and in which order";
   let description = [{
     The work is `tiles` x `heads` x `batch` x `splits` items (`i32` counts;

@@ -1,0 +1,248 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// Rings, their copies and exchanges.
+
+func.func @ring_producers() {
+  // expected-error @below {{expected no producers(...) with tma: its one arrival announces the bytes}}
+  %r = tile_gpu.ring.create tma producers(1) consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @ring_no_producers() {
+  // expected-error @below {{expected producers(warps) with this fill}}
+  %r = tile_gpu.ring.create cp_async consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @exchange_slots() {
+  // expected-error @below {{expected an exchange ring of 2 slots or more, but got 1}}
+  %r = tile_gpu.ring.create exchange producers(8) : !tile_gpu.ring<1, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_not_acquired(%c: i32, %m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.wait %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a tile of ring.acquire: its slot counts the copy}}
+  tile_gpu.ring.load %m[%c, %c], %t : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_box(%c: i32, %m: !tile_gpu.tensor_map<64x128xbf16 swizzle 128>) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a tensor map with boxes of '!tile_gpu.smem<64x64xbf16 swizzle 128>', but got '!tile_gpu.smem<64x128xbf16 swizzle 128>'}}
+  tile_gpu.ring.load %m[%c, %c], %t : !tile_gpu.tensor_map<64x128xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_which_box(%c: i32, %m: !tile_gpu.tensor_map<16x64xbf16 swizzle 128>) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128 boxes 4>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128 boxes 4>
+  // expected-error @below {{expected box(...): this tile has 4 boxes}}
+  tile_gpu.ring.load %m[%c, %c], %t : !tile_gpu.tensor_map<16x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 4>
+  return
+}
+
+// -----
+
+func.func @commit_tma(%c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a ring filled by cp_async or warps, but got tma, which becomes full by its bytes}}
+  tile_gpu.ring.commit %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @release_unconsumed(%c: i32) {
+  %r = tile_gpu.ring.create tma : !tile_gpu.ring<1, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a ring with consumers(warps), whose empty barrier counts the release}}
+  tile_gpu.ring.release %r[%c] : !tile_gpu.ring<1, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @exchange_part(%f: !tile_gpu.frag<64x64xbf16, a>, %c: i32) {
+  %r = tile_gpu.ring.create exchange producers(8) : !tile_gpu.ring<2, 64x96xbf16 swizzle 64>
+  // expected-error @below {{expected parts that divide the tile of 64x96, but got 64x64}}
+  tile_gpu.exchange %f, %r[%c] at(%c, %c) transposed : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.ring<2, 64x96xbf16 swizzle 64>
+  return
+}
+
+// -----
+
+func.func @group_consumers() {
+  // expected-error @below {{expected no consumers(...) on a cp_group ring: the warps that fill it read it, and release nothing}}
+  %r = tile_gpu.ring.create cp_group producers(4) consumers(4) : !tile_gpu.ring<1, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @rounded_ring() {
+  // expected-error @below {{expected tiles of tf32 on a cp_group ring, whose warps round what they have copied, but got '!tile_gpu.smem<64x64xtf32 swizzle 128>' on a tma ring}}
+  %r = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @rounded_source(%m: memref<?x?xbf16>, %c: i32) {
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<1, 64x64xtf32 swizzle 128>
+  // expected-error @below {{expected a source of 'f32', but got 'bf16'}}
+  tile_gpu.ring.load %m[%c, %c], %t : memref<?x?xbf16>, !tile_gpu.smem<64x64xtf32 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @exchange_consumers() {
+  // expected-error @below {{expected no consumers(...) on an exchange ring: it has no empty barrier}}
+  %r = tile_gpu.ring.create exchange producers(8) consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @producing_warps() {
+  // expected-error @below {{expected 1 producing warp or more, but got 0}}
+  %r = tile_gpu.ring.create warps producers(0) consumers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @consuming_warps() {
+  // expected-error @below {{expected 1 consuming warp or more, but got -4}}
+  %r = tile_gpu.ring.create tma consumers(-4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_by_warps(%c: i32, %m: memref<?x?xbf16>) {
+  %r = tile_gpu.ring.create warps producers(1) consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a tma, cp_async or cp_group ring, but got a ring that is filled by warps}}
+  tile_gpu.ring.load %m[%c, %c], %t : memref<?x?xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_one_box(%c: i32, %m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected box(...) with a tile of several boxes only}}
+  tile_gpu.ring.load %m[%c, %c], %t box(%c) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_map_by_threads(%c: i32, %m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
+  %r = tile_gpu.ring.create cp_async producers(4) consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a memref source on a cp_async ring, but got a tensor map}}
+  tile_gpu.ring.load %m[%c, %c], %t : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_map_rows(%c: i32, %m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected no rows(...) with a tensor map: it bounds the rows itself}}
+  tile_gpu.ring.load %m[%c, %c], %t rows(%c) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_map_indices(%c: i32, %m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected 2 to 4 indices, as many as the tensor of the map has dimensions, but got 1}}
+  tile_gpu.ring.load %m[%c], %t : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_map_many_indices(%c: i32, %m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected 2 to 4 indices, as many as the tensor of the map has dimensions, but got 5}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c, %c], %t : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_indices(%c: i32, %m: memref<?x?xbf16>) {
+  %r = tile_gpu.ring.create cp_async producers(4) consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected 2 indices, but got 3}}
+  tile_gpu.ring.load %m[%c, %c, %c], %t : memref<?x?xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_bulk_rows(%c: i32, %m: memref<?x?xbf16>) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a tile of one row and no rows(...): from a memref, a tma ring copies contiguous bytes; use a tensor map for more rows}}
+  tile_gpu.ring.load %m[%c, %c], %t : memref<?x?xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @commit_exchange(%c: i32) {
+  %r = tile_gpu.ring.create exchange producers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a ring filled by cp_async or warps, but got exchange, which tile_gpu.exchange commits}}
+  tile_gpu.ring.commit %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @exchange_fill(%f: !tile_gpu.frag<64x64xbf16, a>, %c: i32) {
+  %r = tile_gpu.ring.create warps producers(8) consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected an exchange ring, but got a ring filled by warps}}
+  tile_gpu.exchange %f, %r[%c] at(%c, %c) : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @exchange_element(%f: !tile_gpu.frag<64x64xf16, a>, %c: i32) {
+  %r = tile_gpu.ring.create exchange producers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a fragment of 'bf16', but got 'f16'}}
+  tile_gpu.exchange %f, %r[%c] at(%c, %c) : !tile_gpu.frag<64x64xf16, a>, !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @exchange_layout(%f: !tile_gpu.frag<64x64xbf16, b, warp>, %c: i32) {
+  %r = tile_gpu.ring.create exchange producers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected an acc or a fragment, but got b}}
+  tile_gpu.exchange %f, %r[%c] at(%c, %c) : !tile_gpu.frag<64x64xbf16, b, warp>, !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
