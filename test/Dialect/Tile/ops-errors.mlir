@@ -276,7 +276,7 @@ func.func @rows_c3(%a: !tile.tile<8x16xf32>) {
 // -----
 
 func.func @workspace_c1(%n: index) {
-  // expected-error@+1 {{expected a ranked memref without layout, but got}}
+  // expected-error@+1 {{expected a memref without layout, but got}}
   %w = tile.workspace(%n) : memref<?x4xf32, strided<[8, 1]>>
   return
 }
@@ -344,5 +344,137 @@ func.func @truths_missing(%a: i32) {
 func.func @truths_of_rows(%a: i32) {
   // expected-error @below {{expected a tile of one row of i1, but got '!tile.tile<32x1xi1>'}}
   %t = tile.truths %a : !tile.tile<32x1xi1>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.kernel on a function}}
+module attributes {tile.kernel} {
+}
+
+// -----
+
+// expected-error@+1 {{expected the last argument of a tile.kernel to be the block index, of type index}}
+func.func private @kernel_block(memref<?xf32>) attributes {tile.kernel}
+
+// -----
+
+// expected-error@+1 {{expected the last argument of a tile.kernel with tile.scratch_bytes to be a memref}}
+func.func private @kernel_scratch(index) attributes {tile.kernel, tile.scratch_bytes = 64 : i64}
+
+// -----
+
+// expected-error@+1 {{expected a tile of 2 dimensions, but got 1}}
+func.func private @tile_rank(!tile.tile<8xf32>)
+
+// -----
+
+// expected-error@+1 {{expected positive tile dimensions, but got 8x0}}
+func.func private @tile_empty(!tile.tile<8x0xf32>)
+
+// -----
+
+// expected-error@+1 {{expected a tile of f32, f16, bf16, i1, i8 or i32, but got 'f64'}}
+func.func private @tile_element(!tile.tile<8x8xf64>)
+
+// -----
+
+func.func @load_c5(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index) {
+  // expected-error@+1 {{expected both bounds of the rows or neither}}
+  %t = "tile.load"(%m, %i, %i, %i) <{operandSegmentSizes = array<i32: 1, 2, 1, 0, 0>}> : (memref<?x?xf32, strided<[?, 1]>>, index, index, index) -> !tile.tile<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c4(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>, %c: !tile.tile<8x8xf32>) {
+  // expected-error@+1 {{expected acc to be of the result's type '!tile.tile<8x4xf32>', but got '!tile.tile<8x8xf32>'}}
+  %d = "tile.dot"(%a, %b, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> : (!tile.tile<8x16xf32>, !tile.tile<16x4xf32>, !tile.tile<8x8xf32>) -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c4(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>, %c: !tile.tile<8x4xf32>, %s: !tile.tile<1x4xf32>) {
+  // expected-error@+1 {{expected scale to be of type '!tile.tile<8x1xf32>', but got '!tile.tile<1x4xf32>'}}
+  %d = "tile.dot"(%a, %b, %c, %s) <{operandSegmentSizes = array<i32: 1, 1, 1, 1>}> : (!tile.tile<8x16xf32>, !tile.tile<16x4xf32>, !tile.tile<8x4xf32>, !tile.tile<1x4xf32>) -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @map_c1() {
+  // expected-error@+1 {{expected one or more results}}
+  "tile.map"() ({
+  ^bb0(%r: i32, %c: i32):
+    tile.yield
+  }) : () -> ()
+  return
+}
+
+// -----
+
+func.func @map_c3(%a: !tile.tile<8x16xf32>) {
+  // expected-error@+1 {{expected its body to end with tile.yield}}
+  %r = tile.map ins(%a : !tile.tile<8x16xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: f32):
+  } -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_c1() {
+  // expected-error@+1 {{expected one or more inputs}}
+  "tile.reduce"() <{operandSegmentSizes = array<i32: 0, 0>}> ({
+    tile.yield
+  }) : () -> ()
+  return
+}
+
+// -----
+
+func.func @any_c1(%a: !tile.tile<8x16xf32>) {
+  // expected-error@+1 {{expected a tile of i1, but got '!tile.tile<8x16xf32>'}}
+  %r = tile.any %a : !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @bits_c1() {
+  // expected-error@+1 {{expected 1 tile or more, but got none}}
+  "tile.bits"() : () -> ()
+  return
+}
+
+// -----
+
+func.func @bits_c1(%a: i32) {
+  // expected-error@+1 {{expected tiles, but got 'i32'}}
+  %w = tile.bits %a : i32
+  return
+}
+
+// -----
+
+func.func @fold_c1(%s: !tile.tile<8x1xf32>) {
+  // expected-error@+1 {{expected one or more scores and states}}
+  %r = "tile.fold"(%s) <{operandSegmentSizes = array<i32: 0, 0, 0, 1>}> ({
+  ^bb0(%i: i32, %j: i32, %x: f32):
+    tile.yield %x : f32
+  }) : (!tile.tile<8x1xf32>) -> !tile.tile<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @rows_c2() {
+  // expected-error@+1 {{expected one or more tiles}}
+  tile.rows 8 {
+  ^bb0(%i: index):
+    tile.yield
+  }
   return
 }

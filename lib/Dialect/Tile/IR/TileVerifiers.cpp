@@ -72,8 +72,6 @@ static LogicalResult verifyAccess(Operation *op, StringRef memory,
                                   MemRefType memref, unsigned numIndices,
                                   bool isVector, TileType tile, bool hasLower,
                                   bool hasUpper) {
-  if (!memref)
-    return op->emitOpError("expected the ") << memory << " to be ranked";
   int64_t leastRank = isVector ? 1 : 2;
   if (memref.getRank() < leastRank || memref.getRank() != int64_t(numIndices))
     return op->emitOpError("expected one index for each dimension of the ")
@@ -103,7 +101,7 @@ static LogicalResult verifyAccess(Operation *op, StringRef memory,
 
 LogicalResult LoadOp::verify() {
   if (failed(verifyAccess(
-          *this, "source", dyn_cast<MemRefType>(getSource().getType()),
+          *this, "source", cast<MemRefType>(getSource().getType()),
           getIndices().size(), getVector(), getType(),
           static_cast<bool>(getLower()), static_cast<bool>(getUpper()))))
     return failure();
@@ -120,7 +118,7 @@ LogicalResult LoadOp::verify() {
 
 LogicalResult StoreOp::verify() {
   return verifyAccess(
-      *this, "destination", dyn_cast<MemRefType>(getDestination().getType()),
+      *this, "destination", cast<MemRefType>(getDestination().getType()),
       getIndices().size(), getVector(), tileOf(getValue()),
       static_cast<bool>(getLower()), static_cast<bool>(getUpper()));
 }
@@ -242,6 +240,7 @@ LogicalResult ReduceOp::verify() {
 }
 
 LogicalResult AnyOp::verify() {
+  // (C1)
   auto type = cast<TileType>(getValue().getType());
   if (!type.getElementType().isInteger(1))
     return emitOpError("expected a tile of i1, but got ") << type;
@@ -249,12 +248,12 @@ LogicalResult AnyOp::verify() {
 }
 
 LogicalResult BitsOp::verify() {
+  // (C1)
   if (getValues().empty())
     return emitOpError("expected 1 tile or more, but got none");
   int64_t words = 0;
   for (Value value : getValues()) {
     TileType type = tileOf(value);
-    // (C1)
     if (!type.getElementType().isInteger(1) || type.getCols() != 1)
       return emitOpError("expected tiles of one column of i1, but got ")
              << type;
@@ -369,6 +368,8 @@ LogicalResult RowsOp::verify() {
   // (C2)
   SmallVector<Value> tiles(getInputs());
   llvm::append_range(tiles, getOuts());
+  if (tiles.empty())
+    return emitOpError("expected one or more tiles");
   for (Value tile : tiles)
     if (tileOf(tile).getRows() != tileOf(tiles[0]).getRows() ||
         tileOf(tile).getRows() % block)
@@ -392,10 +393,9 @@ LogicalResult RowsOp::verify() {
 
 LogicalResult WorkspaceOp::verify() {
   // (C1)
-  auto type = dyn_cast<MemRefType>(getResult().getType());
-  if (!type || !type.getLayout().isIdentity())
-    return emitOpError("expected a ranked memref without layout, but got ")
-           << getResult().getType();
+  auto type = cast<MemRefType>(getResult().getType());
+  if (!type.getLayout().isIdentity())
+    return emitOpError("expected a memref without layout, but got ") << type;
   // (C2)
   if (size_t(type.getNumDynamicDims()) != getSizes().size())
     return emitOpError("expected ")
