@@ -402,3 +402,15 @@ attn.monoid @monoid_c9 general stats(f32) components(value) {
     attn.yield %v, %v : f32, f32
   }
 }
+
+// -----
+
+// expected-error@+1 {{expected kind to be one of cocycle, suffix, prefix, general, but got 'group'}}
+attn.monoid @kind group stats(f32) components(value) {
+}
+
+// -----
+
+// expected-error@+1 {{expected component to be one of value, unit, but got 'values'}}
+attn.monoid @component cocycle stats(f32) components(values) {
+}

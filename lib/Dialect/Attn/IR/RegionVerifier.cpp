@@ -105,6 +105,9 @@ LogicalResult mlir::attn::verifyYield(Operation *op, Region &region,
 
 LogicalResult mlir::attn::verifyYieldsFloats(Operation *op, Region &region,
                                              StringRef name, int64_t count) {
+  if (region.front().empty() || !isa<YieldOp>(region.front().back()))
+    return op->emitOpError("expected region '")
+           << name << "' to end with attn.yield";
   TypeRange yielded = region.front().back().getOperandTypes();
   bool countFits =
       count < 0 ? !yielded.empty() : int64_t(yielded.size()) == count;

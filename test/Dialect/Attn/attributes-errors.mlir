@@ -1,0 +1,44 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected block_q at most once}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, block_q = 32>}
+
+// -----
+
+// expected-error@+1 {{expected loop to be one of peeled, masked, plain, but got 'round'}}
+func.func private @schedule() attributes {s = #attn.schedule<loop = round>}
+
+// -----
+
+// expected-error@+1 {{expected overlap to be true or false, but got 'maybe'}}
+func.func private @schedule() attributes {s = #attn.schedule<overlap = maybe>}
+
+// -----
+
+// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, but got 'tiles'}}
+func.func private @schedule() attributes {s = #attn.schedule<tiles = 3>}
+
+// -----
+
+// expected-error@+1 {{expected block_q to be positive, but got 0}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 0, rows = 16, block_k = 64>}
+
+// -----
+
+// expected-error@+1 {{expected block_k to be positive, but got -64}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 16, block_k = -64>}
+
+// -----
+
+// expected-error@+1 {{expected block_k to be at most 1048576, but got 2097152}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 16, block_k = 2097152>}
+
+// -----
+
+// expected-error@+1 {{expected stages to be between 0 and 16, but got 17}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 16, block_k = 64, stages = 17>}
+
+// -----
+
+// expected-error@+1 {{expected rows to divide block_q, but got rows = 48 and block_q = 64}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 48, block_k = 64>}
