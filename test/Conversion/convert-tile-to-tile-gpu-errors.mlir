@@ -163,3 +163,207 @@ func.func @another_cast(%z: f32) attributes {tile_gpu.kernel} {
   }
   return
 }
+
+// -----
+
+func.func @left_operand(%q: !tile_gpu.frag<16x64xbf16, acc, warp>, %v: !tile_gpu.smem<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %a = builtin.unrealized_conversion_cast %q : !tile_gpu.frag<16x64xbf16, acc, warp> to !tile.tile<16x64xbf16>
+    %b = builtin.unrealized_conversion_cast %v : !tile_gpu.smem<64x64xbf16 swizzle 128> to !tile.tile<64x64xbf16>
+    // expected-error @+1 {{expected a left operand in shared memory, or made by tile.map or tile.load, but got '!tile_gpu.frag<16x64xbf16, acc, warp>'}}
+    %s = tile.dot %a, %b : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @reduced_row(%z: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %t = tile.fill %z : f32 -> !tile.tile<1x64xf32>
+    // expected-error @+1 {{expected tiles of several rows and columns in registers, but got '!tile_gpu.vec<64xf32, col, warp>'}}
+    %r = tile.reduce ins(%t : !tile.tile<1x64xf32>) identity(%z : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    } -> !tile.tile<1x1xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @scanned_memory(%q: !tile_gpu.smem<16x64xf32>, %z: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xf32> to !tile.tile<16x64xf32>
+    // expected-error @+1 {{expected tiles of several rows and columns in registers, but got '!tile_gpu.smem<16x64xf32>'}}
+    %r = tile.scan ins(%t : !tile.tile<16x64xf32>) identity(%z : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    } -> !tile.tile<16x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @fold_on_warpgroups(%s: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %t = tile.fill %s : f32 -> !tile.tile<64x64xf32>
+    %m = tile.fill %s : f32 -> !tile.tile<64x1xf32>
+    // expected-error @+1 {{expected a role of warps}}
+    %r = tile.fold scores(%t : !tile.tile<64x64xf32>) states(%m : !tile.tile<64x1xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32, %y: f32):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    } -> !tile.tile<64x1xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @fold_scores(%q: !tile_gpu.smem<16x64xf32>, %s: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%w: i32):
+    %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xf32> to !tile.tile<16x64xf32>
+    %m = tile.fill %s : f32 -> !tile.tile<16x1xf32>
+    // expected-error @+1 {{expected f32 scores in registers, but got '!tile_gpu.smem<16x64xf32>'}}
+    %r = tile.fold scores(%t : !tile.tile<16x64xf32>) states(%m : !tile.tile<16x1xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32, %y: f32):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    } -> !tile.tile<16x1xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @fold_values(%s: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%w: i32):
+    %t = tile.fill %s : f32 -> !tile.tile<16x64xf32>
+    %v = tile.fill %s : f32 -> !tile.tile<64x64xf32>
+    %m = tile.fill %s : f32 -> !tile.tile<16x64xf32>
+    // expected-error @+1 {{expected f32 values in shared memory, but got '!tile_gpu.frag<64x64xf32, acc, warp>' for elements of 'f32'}}
+    %r = tile.fold scores(%t : !tile.tile<16x64xf32>) values(%v : !tile.tile<64x64xf32>) states(%m : !tile.tile<16x64xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32, %y: f32, %u: f32):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    } -> !tile.tile<16x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @fold_states(%q: !tile_gpu.smem<16x64xf32>, %s: f32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%w: i32):
+    %t = tile.fill %s : f32 -> !tile.tile<16x64xf32>
+    %m = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xf32> to !tile.tile<16x1xf32>
+    // expected-error @+1 {{expected states in registers, but got '!tile_gpu.smem<16x64xf32>'}}
+    %r = tile.fold scores(%t : !tile.tile<16x64xf32>) states(%m : !tile.tile<16x1xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32, %y: f32):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    } -> !tile.tile<16x1xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @load_column(%V: memref<?x64xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    // expected-error @+1 {{expected a vector load of a tile of one column}}
+    %t = tile.load %V[%c0, %c0] : memref<?x64xf32> -> !tile.tile<16x1xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @load_row(%V: memref<?x64xf32>, %n: index) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    // expected-error @+1 {{expected no bounds on a tile of one row}}
+    %t = tile.load %V[%c0, %c0] rows(%c0 to %n) : memref<?x64xf32> -> !tile.tile<1x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @load_lower(%V: memref<?x64xbf16>, %lo: index, %n: index) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    // expected-error @+1 {{expected a 16-bit tile to start at its first row, but got a lower bound beyond}}
+    %t = tile.load %V[%c0, %c0] rows(%lo to %n) : memref<?x64xbf16> -> !tile.tile<16x64xbf16>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @store_column(%O: memref<?x64xf32>, %z: f32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %t = tile.fill %z : f32 -> !tile.tile<16x1xf32>
+    // expected-error @+1 {{expected a vector store of a tile of one column}}
+    tile.store %t, %O[%c0, %c0] : !tile.tile<16x1xf32>, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @store_lower(%O: memref<?x64xf32>, %z: f32, %lo: index, %n: index) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : index
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %t = tile.fill %z : f32 -> !tile.tile<16x64xf32>
+    // expected-error @+1 {{expected the lower bound of the rows to be at most the first row of the tile}}
+    tile.store %t, %O[%c0, %c0] rows(%lo to %n) : !tile.tile<16x64xf32>, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @carried(%q: !tile_gpu.smem<16x64xf32>, %z: f32, %n: i32) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %t = tile.fill %z : f32 -> !tile.tile<16x64xf32>
+    %s = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xf32> to !tile.tile<16x64xf32>
+    %r = scf.for %i = %n to %n step %n iter_args(%x = %t) -> (!tile.tile<16x64xf32>) : i32 {
+      // expected-error @+1 {{expected to yield '!tile_gpu.frag<16x64xf32, acc, warp>', but got '!tile_gpu.smem<16x64xf32>'}}
+      scf.yield %s : !tile.tile<16x64xf32>
+    }
+    tile_gpu.yield
+  }
+  return
+}
