@@ -258,3 +258,35 @@ SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
   return {splits, have + ", fewer than " + std::to_string(wantedBlocks) +
                       "; parts of at least " + least};
 }
+
+namespace {
+/// A kind of attention that turns were measured to make faster by 1 % or more:
+/// the least and the largest gain of its members are in
+/// docs/performance/gpu.md.
+struct MeasuredTurns {
+  int64_t depth;
+  bool ScheduleProblem::*kind;
+  TurnsChoice choice;
+};
+} // namespace
+
+static const MeasuredTurns measuredTurns[] = {
+    {128, &ScheduleProblem::listed, {"products", 1.013}},
+    {128, &ScheduleProblem::packed, {"products", 1.016}},
+    {64, &ScheduleProblem::fixedWeights, {"products", 1.017}},
+};
+
+TurnsChoice attn::chooseTurns(const ScheduleProblem &problem,
+                              const ScheduleSizes &sizes,
+                              const TargetInfo &target) {
+  if (target.isCpu() || !problem.narrowDots || !problem.narrowValues ||
+      sizes.rows != MmaShape::warpgroup().m || sizes.blockQ < 2 * sizes.rows)
+    return {};
+  for (const MeasuredTurns &measured : measuredTurns) {
+    std::vector<int64_t> depth = {measured.depth};
+    if (problem.*measured.kind && problem.depths == depth &&
+        problem.channels == depth)
+      return measured.choice;
+  }
+  return {};
+}

@@ -77,6 +77,8 @@ std::string attn::printEntry(std::string_view target, std::string_view problem,
     line += " overlap=false";
   if (!choice.loop.empty())
     line += " loop=" + choice.loop;
+  if (!choice.turns.empty())
+    line += " turns=" + choice.turns;
   return line;
 }
 
@@ -114,6 +116,10 @@ static std::optional<MeasuredSchedule> parseChoice(std::string_view text) {
              (value == "peeled" || value == "masked" || value == "plain")) {
       choice.loop = value;
       known = true;
+    } else if (key == "turns" &&
+               (value == "none" || value == "products" || value == "softmax")) {
+      choice.turns = value;
+      known = value == "none" || blockQ > rows;
     }
     if (!known)
       return std::nullopt;

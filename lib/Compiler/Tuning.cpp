@@ -68,6 +68,8 @@ Status attn::recordSchedule(const CompiledKernel &kernel, double ms) {
   StringRef loop = findLine(schedule, "loop = ").split(',').first;
   if (loop != "peeled")
     choice.loop = loop.str();
+  if (schedule.contains("turns = "))
+    choice.turns = findLine(schedule, "turns = ").str();
   if (!kernel.device || problem.empty() || choice.sizes.blockQ <= 0 ||
       text.count("problem: ") != 1)
     return Failure{"expected a kernel for a GPU with one attention, but got "

@@ -77,6 +77,8 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   kernels.addPass(createTileDeferReductionsPass());
   kernels.addPass(createTileOverlapProductsPass());
   kernels.addPass(createTileHoistReciprocalsPass());
+  // Around products where they are issued in the end.
+  kernels.addPass(createTileTakeTurnsPass());
   // Last: it takes the shared memory that the rest has left.
   pm.addPass(createTileStageStoresPass());
   pm.addNestedPass<func::FuncOp>(createTileShareItemsPass());

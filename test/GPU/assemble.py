@@ -74,10 +74,15 @@ class Assembler:
     def check(self, kernel):
         """The error or None, and the bytes that are spilled."""
         limit, target, options = kernel
+        options, _, schedule = options.partition(",schedule=")
+        how = []
+        if schedule:
+            fields = (field.replace(":", " = ") for field in schedule.split("/"))
+            how = ["--schedule", "#attn.schedule<%s>" % ", ".join(fields)]
         with tempfile.TemporaryDirectory() as folder:
             prefix = os.path.join(folder, "kernel")
             done = subprocess.run(
-                ["attn-compile", "--attention", options, "--target", target, "-o", prefix],
+                ["attn-compile", "--attention", options, "--target", target, "-o", prefix] + how,
                 capture_output=True,
                 text=True,
                 env=dict(os.environ, ATTN_PTXAS="none"),

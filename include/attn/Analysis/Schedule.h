@@ -60,6 +60,9 @@ struct ScheduleProblem {
   /// Some tiles are tested element by element, or scores are more than a factor
   /// of the dot: elements need registers of their own.
   bool masked = false;
+  /// A kernel before lists the live key tiles; sequences lie packed in one
+  /// tensor; weights have no reference point, such as a maximum.
+  bool listed = false, packed = false, fixedWeights = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
   bool folded = false;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
@@ -79,6 +82,8 @@ struct MeasuredSchedule {
   bool overlap = true;
   /// peeled, masked or plain; empty: as chosen.
   std::string loop;
+  /// none, products or softmax; empty: none.
+  std::string turns;
 };
 
 /// Bytes that a schedule keeps on chip, against the limits.
@@ -128,6 +133,15 @@ ScheduleBudget computeBudget(const ScheduleProblem &problem,
 /// The sizes that fit, or the smallest there are.
 ScheduleSizes chooseSizes(const ScheduleProblem &problem,
                           const TargetInfo &target);
+
+/// What the warpgroups of a block do one at a time, by a table of what was
+/// measured, and the rate that gave, of the rate without turns.
+struct TurnsChoice {
+  const char *turns = "none";
+  double gain = 1;
+};
+TurnsChoice chooseTurns(const ScheduleProblem &problem,
+                        const ScheduleSizes &sizes, const TargetInfo &target);
 
 /// In how many parts the keys are reduced, and why.
 struct SplitChoice {

@@ -9,7 +9,8 @@
 //
 //   TARGET | PROBLEM | SIZES | block_q rows block_k [KEY=VALUE...]
 //
-// with keys splits, stages, overlap (false) and loop (peeled, masked, plain).
+// with keys splits, stages, overlap (false), loop (peeled, masked, plain) and
+// turns (none, products, softmax).
 //
 // PROBLEM and SIZES are what printProblem and printSizes give; SIZES may be `*`
 // for any. A problem's own sizes come before `*`, and the first of equal lines

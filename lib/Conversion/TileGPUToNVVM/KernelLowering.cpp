@@ -314,7 +314,10 @@ LogicalResult KernelLowering::lowerRole(RoleOp op) {
                      : lane0;
   set(op.getBody().getArgument(0), {role.member});
   openTurns(op);
-  return lowerBlock(op.getBody().front());
+  if (failed(lowerBlock(op.getBody().front())))
+    return failure();
+  closeTurns(op);
+  return success();
 }
 
 LogicalResult KernelLowering::lowerBlock(Block &block) {

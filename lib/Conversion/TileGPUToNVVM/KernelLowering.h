@@ -191,6 +191,7 @@ private:
   LogicalResult lowerWait(tg::RingWaitOp op);
   LogicalResult lowerView(tg::RingViewSlotOp op);
   LogicalResult lowerRelease(tg::RingReleaseOp op);
+  Value zeroAfter(mlir::ValueRange values, bool isPart);
   LogicalResult lowerCommit(tg::RingCommitOp op);
   LogicalResult lowerRingLoad(tg::RingLoadOp op);
   LogicalResult lowerTensorLoad(tg::RingLoadOp op);
@@ -213,8 +214,11 @@ private:
   LogicalResult lowerBulkReduce(tg::BulkReduceOp op);
   LogicalResult lowerBulkWait(tg::BulkWaitOp op);
   LogicalResult lowerBarrier(Operation *op, Value barrier, Value member);
-  /// Lets the last member open the first turn of each ping-pong barrier.
+  /// Lets the last member open the first turn of each barrier of turns.
   void openTurns(tg::RoleOp role);
+  /// Lets member 0 take the last turn that was passed: none is left behind.
+  void closeTurns(tg::RoleOp role);
+  void turnAtEdge(tg::RoleOp role, bool isOpening);
 
   // Memory.cpp: views, fragments and vectors in memory.
   LogicalResult lowerSlice(tg::SmemSliceOp op);

@@ -167,6 +167,31 @@ LogicalResult KernelLowering::lowerView(RingViewSlotOp op) {
   return success();
 }
 
+/// A zero that depends on one register of each instruction that computed or
+/// read `values`, or of the first quarter of these: the grid has one dimension,
+/// so the block's z is 0, which the assembler cannot know.
+Value KernelLowering::zeroAfter(ValueRange values, bool isPart) {
+  Value all;
+  for (Value value : values) {
+    Values registers = of(value);
+    int64_t step = 1;
+    if (auto frag = dyn_cast<FragType>(value.getType()))
+      if (frag.getLayout() != Layout::B)
+        step = frag.getElementType().isF32() ? 4 : 2;
+    size_t count = registers.size();
+    if (isPart && step > 1)
+      count = llvm::divideCeil(count, 4);
+    for (size_t i = 0; i < count; i += step) {
+      Value bits = registers[i];
+      if (bits.getType() == e.i1)
+        bits = LLVM::ZExtOp::create(e.b, e.loc, e.i32, bits);
+      bits = e.bitcast(bits, e.i32);
+      all = all ? e.or_(all, bits) : bits;
+    }
+  }
+  return e.and_(all, e.call("llvm.nvvm.read.ptx.sreg.ctaid.z", e.i32, {}));
+}
+
 LogicalResult KernelLowering::lowerRelease(RingReleaseOp op) {
   const RingLayout *ring = layout.ring(op.getRing());
   if (!ring)
@@ -174,10 +199,6 @@ LogicalResult KernelLowering::lowerRelease(RingReleaseOp op) {
   Value slot = slotOf(*ring, scalar(op.getCounter()));
   Value barrier = slotAddress(ring->empty, 8, slot);
   if (!op.getAfter().empty()) {
-    // The address is made to depend on one register of each instruction that
-    // read the slot: the grid has one dimension, so the block's z is 0, which
-    // the assembler cannot know.
-    Value all;
     // The waits of products have ordered what those read: then `after` is about
     // where the assembler puts the arrival, and a part of it will do.
     bool isHint = role.scope == Scope::Warpgroup &&
@@ -188,25 +209,7 @@ LogicalResult KernelLowering::lowerRelease(RingReleaseOp op) {
                                     : WalkResult::advance();
                        })
                        .wasInterrupted();
-    for (Value value : op.getAfter()) {
-      Values registers = of(value);
-      int64_t step = 1;
-      if (auto frag = dyn_cast<FragType>(value.getType()))
-        if (frag.getLayout() != Layout::B)
-          step = frag.getElementType().isF32() ? 4 : 2;
-      size_t count = registers.size();
-      if (isHint && step > 1)
-        count = llvm::divideCeil(count, 4);
-      for (size_t i = 0; i < count; i += step) {
-        Value bits = registers[i];
-        if (bits.getType() == e.i1)
-          bits = LLVM::ZExtOp::create(e.b, e.loc, e.i32, bits);
-        bits = e.bitcast(bits, e.i32);
-        all = all ? e.or_(all, bits) : bits;
-      }
-    }
-    Value zero = e.call("llvm.nvvm.read.ptx.sreg.ctaid.z", e.i32, {});
-    barrier = e.add(barrier, e.and_(all, zero));
+    barrier = e.add(barrier, zeroAfter(op.getAfter(), isHint));
     // One lane arrives for all: the others' reads come before it.
     syncWarp();
   }
@@ -405,6 +408,8 @@ LogicalResult KernelLowering::lowerBarrier(Operation *op, Value barrier,
   if (passes) {
     Value next = e.add(index, 1);
     index = e.select(e.eq(next, info->count), e.c32(0), next);
+    if (auto after = cast<TurnPassOp>(op).getAfter(); !after.empty())
+      index = e.add(index, zeroAfter(after, /*isPart=*/false));
   }
   if (auto sync = dyn_cast<BarrierSyncOp>(op); sync && !sync.getThreadsOnly())
     fenceProxy();
@@ -415,19 +420,23 @@ LogicalResult KernelLowering::lowerBarrier(Operation *op, Value barrier,
   return success();
 }
 
-void KernelLowering::openTurns(RoleOp op) {
+void KernelLowering::turnAtEdge(RoleOp op, bool isOpening) {
   llvm::SmallSetVector<Value, 2> turns;
   op.walk([&](TurnWaitOp wait) { turns.insert(wait.getBarrier()); });
   for (Value barrier : turns) {
     const BarrierLayout *info = layout.barrier(barrier);
     if (!info)
       continue; // Reported where it is used.
-    Block *last = e.newBlock(), *rest = e.newBlock();
-    e.branch(e.eq(role.member, info->count - 1), last, rest);
-    e.startBlock(last);
-    e.call("llvm.nvvm.barrier.cta.arrive.aligned.count",
+    Block *own = e.newBlock(), *rest = e.newBlock();
+    e.branch(e.eq(role.member, isOpening ? info->count - 1 : 0), own, rest);
+    e.startBlock(own);
+    e.call(isOpening ? "llvm.nvvm.barrier.cta.arrive.aligned.count"
+                     : "llvm.nvvm.barrier.cta.sync.aligned.count",
            {e.c32(info->first), e.c32(info->threads)});
     e.branch(rest);
     e.startBlock(rest);
   }
 }
+
+void KernelLowering::openTurns(RoleOp op) { turnAtEdge(op, true); }
+void KernelLowering::closeTurns(RoleOp op) { turnAtEdge(op, false); }

@@ -58,12 +58,7 @@ static bool describeForAbi(const Kernel &k, AttnAttentionDesc &desc,
   desc.numOutputs = k.numOutputs;
   desc.precision = k.tf32 ? ATTN_PRECISION_TF32 : ATTN_PRECISION_IEEE;
   if (k.schedule) {
-    const Schedule &s = *k.schedule;
-    schedule = "#attn.schedule<block_q = " + std::to_string(s.blockQ) +
-               ", rows = " + std::to_string(s.rows) +
-               ", block_k = " + std::to_string(s.blockK) +
-               ", splits = " + std::to_string(s.splits) + ", loop = " + s.loop +
-               ">";
+    schedule = k.schedule->print();
     desc.schedule = schedule.c_str();
   }
   return true;

@@ -113,6 +113,34 @@ static Schedule randomSchedule(Random &random, bool gpu) {
   return s;
 }
 
+/// Whether a GPU's warpgroups overlap their products and take turns: drawn
+/// apart, so that all else is as it was before there was a choice.
+static void drawKnobs(Kernel &k, uint64_t seed, uint64_t index) {
+  Random random(~seed, index);
+  Schedule &s = *k.schedule;
+  // Only tiles of 16 bits are for warpgroups.
+  if (k.dtype != DType::f32 && s.rows == 16 && random.chance(0.5)) {
+    s.rows = 64;
+    s.blockQ = random.pick<int64_t>({128, 128, 192});
+  }
+  if (s.rows != 64)
+    return;
+  s.overlap = random.chance(0.6);
+  if (s.blockQ > s.rows)
+    s.turns = random.pick({"none", "products", "softmax"});
+}
+
+std::string Schedule::print() const {
+  std::string text = "#attn.schedule<block_q = " + std::to_string(blockQ) +
+                     ", rows = " + std::to_string(rows) +
+                     ", block_k = " + std::to_string(blockK) +
+                     ", splits = " + std::to_string(splits) +
+                     ", loop = " + loop;
+  if (!overlap)
+    text += ", overlap = false";
+  return text + ", turns = " + turns + ">";
+}
+
 Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
                         std::optional<Family> wanted, bool gpu) {
   Random random(seed, index);
@@ -228,6 +256,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     k.schedule = randomSchedule(random, gpu);
   if (k.partials && k.schedule)
     k.schedule->splits = 1;
+  if (k.schedule && gpu)
+    drawKnobs(k, seed, index);
   if (!k.packed && random.chance(0.15)) {
     int which = static_cast<int>(random.range(0, 4));
     k.fixed[which] = which == 0   ? random.range(1, 3)
@@ -411,14 +441,9 @@ std::string TextMaker::commonAttributes() const {
   std::string precision = k.tf32 ? "precision = #attn.precision<tf32>" : "";
   if (!k.schedule)
     return precision;
-  const Schedule &s = *k.schedule;
   if (k.tf32)
     precision += ", ";
-  return precision +
-         "schedule = #attn.schedule<block_q = " + std::to_string(s.blockQ) +
-         ", rows = " + std::to_string(s.rows) +
-         ", block_k = " + std::to_string(s.blockK) +
-         ", splits = " + std::to_string(s.splits) + ", loop = " + s.loop + ">";
+  return precision + "schedule = " + k.schedule->print();
 }
 
 std::string TextMaker::attentionOp() {
@@ -628,9 +653,13 @@ std::string fuzz::describe(const Kernel &k) {
   flag(k.maskExpr != nullptr, "mask-region");
   flag(k.scoreExpr != nullptr, "score-region");
   if (k.schedule)
-    text += " schedule=" + std::to_string(k.schedule->blockQ) + "/" +
-            std::to_string(k.schedule->rows) + "/" +
-            std::to_string(k.schedule->blockK) + "x" +
-            std::to_string(k.schedule->splits) + k.schedule->loop;
+    text +=
+        " schedule=" + std::to_string(k.schedule->blockQ) + "/" +
+        std::to_string(k.schedule->rows) + "/" +
+        std::to_string(k.schedule->blockK) + "x" +
+        std::to_string(k.schedule->splits) + k.schedule->loop +
+        (k.schedule->overlap ? "" : "/waits") +
+        (k.schedule->turns[0] == 'n' ? ""
+                                     : std::string("/") + k.schedule->turns);
   return text;
 }

@@ -96,6 +96,11 @@ struct Argument {
 struct Schedule {
   int64_t blockQ, rows, blockK, splits;
   const char *loop;
+  bool overlap = true;
+  const char *turns = "none";
+
+  /// As an attribute.
+  std::string print() const;
 };
 
 struct Kernel {

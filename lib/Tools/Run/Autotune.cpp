@@ -28,6 +28,7 @@ struct Candidate {
   /// 0: as the compiler chooses.
   int64_t stages = 0, splits = 0;
   bool overlap = true;
+  std::string turns = "none";
   std::optional<Kernel> kernel;
   std::string refused;
   double ms = INFINITY;
@@ -44,6 +45,8 @@ struct Candidate {
       text += ", stages = " + std::to_string(stages);
     if (!overlap)
       text += ", overlap = false";
+    if (turns != "none")
+      text += ", turns = " + turns;
     return text;
   }
 };
@@ -67,7 +70,7 @@ static std::vector<Candidate> listTiles(const Kernel &kernel) {
   std::vector<Candidate> candidates;
   auto add = [&](int64_t blockQ, int64_t rows, int64_t blockK) {
     candidates.push_back(
-        {blockQ, rows, blockK, loop, 0, 0, true, {}, "", INFINITY});
+        {blockQ, rows, blockK, loop, 0, 0, true, "none", {}, "", INFINITY});
   };
   if (warpgroups) {
     for (int64_t blockQ : {64, 128, 192})
@@ -99,6 +102,13 @@ static std::vector<Candidate> listVariants(const Candidate &of, bool isMasked,
       add([&](Candidate &variant) { variant.stages = stages; });
   if (warpgroups)
     add([](Candidate &variant) { variant.overlap = false; });
+  for (bool overlap : {true, false})
+    for (const char *turns : {"products", "softmax"})
+      if (warpgroups && of.blockQ > of.rows)
+        add([&](Candidate &variant) {
+          variant.turns = turns;
+          variant.overlap = overlap;
+        });
   for (const char *loop : {"peeled", "masked", "plain"})
     if (isMasked && of.loop != loop)
       add([&](Candidate &variant) { variant.loop = loop; });
@@ -279,7 +289,12 @@ attn::run::autotune(const Options &options, AttnCompileOptions how,
         together.splits = variant.splits;
       if (variant.loop != tiles.loop)
         together.loop = variant.loop;
-      together.overlap &= variant.overlap;
+      // These two go together: what is measured without overlap, with it, is
+      // another loop.
+      if (!variant.overlap || variant.turns != tiles.turns) {
+        together.overlap = variant.overlap;
+        together.turns = variant.turns;
+      }
     }
     if (helped > 1) {
       std::vector<Candidate> last;

@@ -15,7 +15,17 @@ func.func private @schedule() attributes {s = #attn.schedule<overlap = maybe>}
 
 // -----
 
-// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, but got 'tiles'}}
+// expected-error@+1 {{expected turns to be one of none, products, softmax, but got 'maxima'}}
+func.func private @schedule() attributes {s = #attn.schedule<turns = maxima>}
+
+// -----
+
+// expected-error@+1 {{expected two row blocks or more that take turns, but got rows = block_q = 64}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 64, block_k = 64, turns = products>}
+
+// -----
+
+// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, but got 'tiles'}}
 func.func private @schedule() attributes {s = #attn.schedule<tiles = 3>}
 
 // -----

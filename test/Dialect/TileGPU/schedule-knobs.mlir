@@ -38,3 +38,30 @@ func.func @warps(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
   return %o : tensor<?x?x?x64xbf16>
 }
 }
+
+// -----
+
+// Warpgroups that issue products one at a time; those of a softcap have a
+// second kernel, of small caps, which says the same.
+// TILE-LABEL: func.func private @turns_kernel0
+// TILE-SAME: tile.no_overlap
+// TILE-SAME: tile.turns = "products"
+// TILE-LABEL: func.func private @turns_kernel1
+// TILE-SAME: tile.no_overlap
+// TILE-SAME: tile.turns = "products"
+// CHECK-LABEL: func.func private @turns_kernel0
+// CHECK: tile_gpu.barrier.create warps(8) each(2)
+// CHECK: tile_gpu.role "compute" warpgroups(2)
+// CHECK: tile_gpu.turn.wait
+// CHECK-LABEL: func.func private @turns_kernel1
+// CHECK: tile_gpu.turn.wait
+module attributes {attn.target = "sm_90a"} {
+func.func @turns(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                 %v: tensor<?x?x?x64xbf16>, %cap: f32) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)
+      keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>) softcap(%cap)
+      {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, overlap = false, turns = products>}
+      -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}

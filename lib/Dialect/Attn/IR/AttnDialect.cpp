@@ -53,6 +53,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0;
   bool overlap = true;
   LoopShape loop = LoopShape::peeled;
+  Turns turns = Turns::none;
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<StringRef> seen;
   auto parseField = [&]() -> ParseResult {
@@ -96,16 +97,29 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       overlap = word == "true";
       return success();
     }
+    if (key == "turns") {
+      StringRef word;
+      if (parser.parseKeyword(&word))
+        return failure();
+      auto kind = symbolizeTurns(word);
+      if (!kind)
+        return parser.emitError(keyLoc, "expected turns to be one of none, "
+                                        "products, softmax, but got '")
+               << word << "'";
+      turns = *kind;
+      return success();
+    }
     return parser.emitError(keyLoc,
                             "expected one of block_q, rows, block_k, splits, "
-                            "loop, stages, overlap, but got '")
+                            "loop, stages, overlap, turns, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
                                      parseField))
     return {};
   return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), blockQ, rows,
-                                         blockK, splits, loop, stages, overlap);
+                                         blockK, splits, loop, stages, overlap,
+                                         turns);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -118,13 +132,15 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", stages = " << getStages();
   if (!getOverlap())
     printer << ", overlap = false";
+  if (getTurns() != Turns::none)
+    printer << ", turns = " << stringifyTurns(getTurns());
   printer << ">";
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
-                                   int64_t stages, bool overlap) {
+                                   int64_t stages, bool overlap, Turns turns) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;
@@ -144,5 +160,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (blockQ % rows)
     return emitError() << "expected rows to divide block_q, but got rows = "
                        << rows << " and block_q = " << blockQ;
+  if (turns != Turns::none && blockQ == rows)
+    return emitError() << "expected two row blocks or more that take turns, "
+                          "but got rows = block_q = "
+                       << rows;
   return success();
 }

@@ -20,6 +20,7 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <array>
@@ -91,12 +92,12 @@ describe(ReductionOpInterface op, MonoidOp monoid,
   problem.heldQueries = problem.tf32 && hasRuntimeScale(op.getScoreBody());
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = monoid.isGeneral();
+  problem.listed = listsKeyTiles(op, monoid, target);
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask)
     problem.wholeTiles &=
-        ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact() ||
-        listsKeyTiles(op, monoid, target);
+        ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact() || problem.listed;
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.
@@ -109,6 +110,8 @@ describe(ReductionOpInterface op, MonoidOp monoid,
       weights.insert(weight);
   problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
+  problem.packed = static_cast<bool>(op.getPackedQueries());
+  problem.fixedWeights = monoid.getNumStats() == 0;
   // Packed tensors hold many sequences; the length of none is known.
   if (op.getPackedQueries())
     return problem;
@@ -205,7 +208,7 @@ struct ChooseSchedulePass
                                   const char *&how) const {
     how = "chosen";
     if (target.isCpu())
-      return {::attn::chooseSizes(problem, target), 0, 0, true, ""};
+      return {::attn::chooseSizes(problem, target), 0, 0, true, "", ""};
     how = "from the tuned table";
     if (auto found = ::attn::findSchedule(tuned, problem, target))
       return *found;
@@ -214,7 +217,9 @@ struct ChooseSchedulePass
             ::attn::findSchedule(::attn::shippedSchedules(), problem, target))
       return *found;
     how = "chosen";
-    return {::attn::chooseSizes(problem, target), 0, 0, true, ""};
+    ::attn::ScheduleSizes sizes = ::attn::chooseSizes(problem, target);
+    ::attn::TurnsChoice choice = ::attn::chooseTurns(problem, sizes, target);
+    return {sizes, 0, 0, true, "", choice.turns};
   }
 
   /// The text of the tuned table.
@@ -232,7 +237,7 @@ struct ChooseSchedulePass
     if (!problem)
       return op->emitOpError("expected static head dimensions");
 
-    bool isListed = listsKeyTiles(op, monoid, target);
+    bool isListed = problem->listed;
     ScheduleAttr attr = op.getScheduleAttribute();
     bool given = static_cast<bool>(attr);
     const char *how = "as given";
@@ -247,9 +252,10 @@ struct ChooseSchedulePass
         splits = {measured.splits, "as measured"};
       LoopShape loop =
           symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
+      Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
       attr = ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
                                sizes.blockK, splits.splits, loop,
-                               measured.stages, measured.overlap);
+                               measured.stages, measured.overlap, turns);
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {
@@ -276,6 +282,15 @@ struct ChooseSchedulePass
                 std::to_string(target.gpuL2Bytes) +
                 " bytes of cache\nproblem: " + ::attn::printProblem(*problem) +
                 " | " + ::attn::printSizes(*problem) + "\n";
+      if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)
+        parts += llvm::formatv(
+            "turns: {0} (the rate was {1:F3} of that "
+            "without)\n",
+            stringifyTurns(attr.getTurns()),
+            ::attn::chooseTurns(
+                *problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
+                target)
+                .gain);
       if (!splits.reason.empty())
         parts += "splits: " + std::to_string(splits.splits) + " (" +
                  splits.reason + ")\n";

@@ -391,13 +391,22 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
       builder.useLists({kernel.extra[1], kernel.extra[2]});
     return builder.build(kernel.outputs, kernel.extra[0], kernel.block);
   };
-  Kernel kernel = startKernel(op, op->getOperands(), outputs, extra);
   // What tiles do not show, for the passes that build a GPU's kernels.
-  if (schedule.getStages() && !target.isCpu())
-    kernel.func->setAttr("tile.stages",
-                         b.getI64IntegerAttr(schedule.getStages()));
-  if (!schedule.getOverlap() && !target.isCpu())
-    kernel.func->setAttr("tile.no_overlap", b.getUnitAttr());
+  auto start = [&]() {
+    Kernel kernel = startKernel(op, op->getOperands(), outputs, extra);
+    if (target.isCpu())
+      return kernel;
+    if (schedule.getStages())
+      kernel.func->setAttr("tile.stages",
+                           b.getI64IntegerAttr(schedule.getStages()));
+    if (!schedule.getOverlap())
+      kernel.func->setAttr("tile.no_overlap", b.getUnitAttr());
+    if (schedule.getTurns() != Turns::none)
+      kernel.func->setAttr(
+          "tile.turns", b.getStringAttr(stringifyTurns(schedule.getTurns())));
+    return kernel;
+  };
+  Kernel kernel = start();
   ReductionKernel builder(op, monoid, target, kernel.func);
   if (isListed)
     convertLists(op, monoid, batches, heads, extra);
@@ -412,7 +421,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   bound = bound ? inPlan(op, bound) : Value();
   if (bound) {
     // Of two kernels one has blocks.
-    Kernel fixed = startKernel(op, op->getOperands(), outputs, extra);
+    Kernel fixed = start();
     ReductionKernel second(op, monoid, target, fixed.func);
     second.fixAnchor();
     if (failed(fillIn(second, fixed)))

@@ -315,6 +315,8 @@ LogicalResult Specializer::run() {
   func->setAttr("tile_gpu.kernel", b.getUnitAttr());
   if (Attribute mark = kernel->getAttr("tile.no_overlap"))
     func->setAttr("tile.no_overlap", mark);
+  if (Attribute mark = kernel->getAttr("tile.turns"))
+    func->setAttr("tile.turns", mark);
   Block *entry = func.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping mapping;

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "VerifyTurns.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -165,7 +165,8 @@ LogicalResult Verifier::run() {
   }
   for (auto role : func.getOps<RoleOp>()) {
     SmallVector<Source> reads;
-    if (failed(checkGroups(role.getBody().front(), reads)))
+    if (failed(checkGroups(role.getBody().front(), reads)) ||
+        failed(verifyTurns(role)))
       return failure();
   }
   return checkProtocol();

@@ -95,6 +95,15 @@ def Attn_LoopShapeAttr : EnumAttr<Attn_Dialect, Attn_LoopShape, "loop_shape"> {
 // Schedule
 //===----------------------------------------------------------------------===//
 
+def Attn_Turns : I32Enum<"Turns",
+    "what the warpgroups of a block do one at a time", [
+  I32EnumCase<"none", 0, "none">,         // nothing
+  I32EnumCase<"products", 1, "products">, // the issue of products: ping-pong
+  I32EnumCase<"softmax", 2, "softmax">    // from the scores to the weights
+]> {
+  let cppNamespace = "::mlir::attn";
+}
+
 def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "Every decision that lowering a reduction needs";
@@ -112,16 +121,21 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       shared memory has room for, up to what pays. CPUs have none.
     - `overlap`: whether the products of a GPU's warpgroups run beside other
       work. CPUs, and warps, wait for each.
+    - `turns`: what the warpgroups of a block do one at a time (tile-take-turns):
+      `products`, their issue (ping-pong); `softmax`, the work from scores to
+      weights (an exclusive section); `none`. A block has several row blocks
+      then. CPUs, and warps, take none.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
-    splits = 1, loop = peeled, stages = 3, overlap = false>`
+    splits = 1, loop = peeled, stages = 3, overlap = false, turns = products>`
   }];
   let parameters = (ins
     "int64_t":$blockQ, "int64_t":$rows, "int64_t":$blockK,
     DefaultValuedParameter<"int64_t", "1">:$splits,
     DefaultValuedParameter<"LoopShape", "LoopShape::peeled">:$loop,
     DefaultValuedParameter<"int64_t", "0">:$stages,
-    DefaultValuedParameter<"bool", "true">:$overlap
+    DefaultValuedParameter<"bool", "true">:$overlap,
+    DefaultValuedParameter<"Turns", "Turns::none">:$turns
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;

@@ -458,13 +458,6 @@ def TileGPU_BarrierCreateOp : TileGPU_Op<"barrier.create"> {
   let hasVerifier = 1;
 }
 
-class TileGPU_BarrierOp<string mnemonic> : TileGPU_Op<mnemonic> {
-  let arguments = (ins
-    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
-    Optional<I32>:$member);
-  let assemblyFormat = "$barrier (`[` $member^ `]`)? attr-dict";
-}
-
 def TileGPU_BarrierSyncOp : TileGPU_Op<"barrier.sync"> {
   let summary = "Waits until all warps of a barrier have come";
   let description = [{
@@ -489,14 +482,14 @@ def TileGPU_BarrierSyncOp : TileGPU_Op<"barrier.sync"> {
   }];
 }
 
-def TileGPU_TurnWaitOp : TileGPU_BarrierOp<"turn.wait"> {
-  let summary = "Ping-pong: waits for this warpgroup's turn to issue products";
+def TileGPU_TurnWaitOp : TileGPU_Op<"turn.wait"> {
+  let summary = "Waits for this warpgroup's turn";
   let description = [{
-    Warpgroups of a role take turns, member 0 first. Between `turn.wait` and
-    `turn.pass` a warpgroup issues its products; the others do their softmax
-    meanwhile. The barrier is created with `each(warpgroups)` and the warps of
-    two warpgroups. Optional: it pays only without overlap inside the
-    warpgroup.
+    Warpgroups of a role take turns, member 0 first, then 1 and so on, then 0
+    again: what lies between `turn.wait` and `turn.pass` one does at a time. All
+    take as many turns (tile-verify-async). The barrier is created with
+    `each(warpgroups)` and the warps of two warpgroups, of who passes the turn
+    and who takes it. tile-take-turns writes them where a schedule asks for it.
 
     Example:
 
@@ -508,11 +501,37 @@ def TileGPU_TurnWaitOp : TileGPU_BarrierOp<"turn.wait"> {
     # }
     ```
   }];
+  let arguments = (ins
+    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
+    I32:$member);
+  let assemblyFormat = "$barrier `[` $member `]` attr-dict";
 }
 
-def TileGPU_TurnPassOp : TileGPU_BarrierOp<"turn.pass"> {
-  let summary = "Ping-pong: passes the turn to the next warpgroup";
-  let description = "Does not wait. See `tile_gpu.turn.wait`.";
+def TileGPU_TurnPassOp : TileGPU_Op<"turn.pass"> {
+  let summary = "Passes the turn to the next warpgroup";
+  let description = [{
+    Does not wait. The assembler keeps the order of turns and products, but puts
+    arithmetic where it likes: what belongs to the turn is named in `after`, and
+    the arrival is made to depend on it. See `tile_gpu.turn.wait`.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%turns: !tile_gpu.barrier, %wg: i32,
+    #     %p: !tile_gpu.frag<64x64xf32, acc>) {
+    tile_gpu.turn.pass %turns[%wg] after(%p : !tile_gpu.frag<64x64xf32, acc>)
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
+    I32:$member,
+    Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>:$after);
+  let assemblyFormat = [{
+    $barrier `[` $member `]` (`after` `(` $after^ `:` type($after) `)`)?
+    attr-dict
+  }];
 }
 
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD

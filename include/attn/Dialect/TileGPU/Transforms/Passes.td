@@ -35,7 +35,11 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
     - members of an exchange arrive only when the slot can have no reader left;
     - a tile that a bulk copy reads is not written, and the role does not end;
     - arrival counts of rings agree with the roles that arrive, and one loop
-      leads each schedule.
+      leads each schedule;
+    - every `turn.wait` has its `turn.pass` behind it, and all members of a role
+      take as many turns: control flow around them depends on the member only
+      where a loop counts its rounds, and one behind it takes the turns of the
+      rounds left out.
 
     Example: the next iteration's A fragment is computed after the wait.
 
@@ -386,6 +390,78 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
     "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"
   ];
+}
+
+def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::func::FuncOp"> {
+  let summary = "Let warpgroups issue products, or do softmax, one at a time";
+  let description = [{
+    Expects: a `tile_gpu.kernel` whose attribute `tile.turns`, from the schedule,
+    is "products" or "softmax", with a role of two warpgroups or more.
+
+    Produces: in the loops whose body issues scores, turns of the warpgroups.
+    Of "products" (ping-pong): products issued one behind the other without a
+    wait in between are one turn; the softmax of the others runs under them.
+    Of "softmax" (an exclusive section): from the wait for the scores, which
+    nothing computed of them can overtake, to the weights. A loop that only gives back the slots
+    of steps that a member leaves out, because its rows end early, takes the
+    turns of those steps, and all take as many. First steps, ahead of the loops,
+    and the products behind them take none. Kernels of another form, and warps,
+    stay as they are.
+
+    Example:
+
+    ```mlir
+    # !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
+    # !kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    # func.func @example(%q: !q, %n: i32) attributes {tile_gpu.kernel, tile.turns = "products"} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %k = tile_gpu.ring.create tma consumers(8) : !kv
+    #   tile_gpu.role "compute" warpgroups(2) {
+    #   ^bb0(%wg: i32):
+    scf.for %c = %c0 to %n step %c1 : i32 {
+      %ks = tile_gpu.ring.wait %k[%c] : !kv
+      %qk = tile_gpu.mma.issue %q, %ks : !q, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+      %s = tile_gpu.mma.wait %qk pending(0) : !tile_gpu.token<64x64xf32>
+      tile_gpu.ring.release %k[%c] after(%s : !tile_gpu.frag<64x64xf32, acc>) : !kv
+    }
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    becomes
+
+    ```mlir
+    # !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
+    # !kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    # func.func @example(%q: !q, %n: i32) attributes {tile_gpu.kernel, tile.turns = "products"} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %k = tile_gpu.ring.create tma consumers(8) : !kv
+    %turns = tile_gpu.barrier.create warps(8) each(2)
+    #   tile_gpu.role "compute" warpgroups(2) {
+    #   ^bb0(%wg: i32):
+    scf.for %c = %c0 to %n step %c1 : i32 {
+      %ks = tile_gpu.ring.wait %k[%c] : !kv
+      tile_gpu.turn.wait %turns[%wg]
+      %qk = tile_gpu.mma.issue %q, %ks : !q, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+      tile_gpu.turn.pass %turns[%wg]
+      %s = tile_gpu.mma.wait %qk pending(0) : !tile_gpu.token<64x64xf32>
+      tile_gpu.ring.release %k[%c] after(%s : !tile_gpu.frag<64x64xf32, acc>) : !kv
+    }
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: `tile.turns` is anything else.
+  }];
+  let dependentDialects = ["::mlir::tile_gpu::TileGPUDialect"];
 }
 
 def TileHoistReciprocalsPass
