@@ -243,9 +243,10 @@ typedef struct AttnAttentionDesc {
   /// The text of an #attn.schedule<...>; null: chosen for the target.
   const char *schedule;
   /// The sizes [b, hq, sq, sk] that the schedule is chosen for, 0 where not
-  /// known: few rows take smaller tiles, and few blocks of them reduce the keys
-  /// in parts. A run may have any sizes. Each set of numbers is a kernel of its
-  /// own: round them, so that a new length seldom compiles one.
+  /// known: few rows take smaller tiles, few blocks of them reduce the keys in
+  /// parts, and 8192 keys or more may take longer tiles. A run may have any
+  /// sizes. Each set of numbers is a kernel of its own: round them, so that a
+  /// new length seldom compiles one.
   ///
   /// Available since API version 3.
   int64_t expectedSizes[4];

@@ -15,6 +15,10 @@ static int64_t roundUp(int64_t value, int64_t to) {
   return (std::max<int64_t>(value, 1) + to - 1) / to * to;
 }
 
+/// Keys for which warpgroups take longer tiles; python/attn/_attention.py has
+/// kernels of their own for calls with as many.
+static constexpr int64_t manyKeys = 8192;
+
 /// 16-bit elements of a 128-byte panel of shared memory.
 static constexpr int64_t panelElements = 64;
 
@@ -178,6 +182,13 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
         widest > 64 ? ScheduleSizes{128, 64, 128} : ScheduleSizes{192, 64, 128};
   else
     sizes = chooseWarpSizes(problem, widest, target);
+  // Longer tiles leave no room for a second slot of queries and for results:
+  // they pay where an item has many of them (measured: docs/performance).
+  if (ScheduleSizes longer = {128, 64, 192};
+      warpgroups && widest > panelElements && widest <= 2 * panelElements &&
+      !problem.masked && !problem.heldQueries && problem.numKeys >= manyKeys &&
+      computeBudget(problem, longer, target).fits())
+    sizes = longer;
   if (problem.numQueries >= 0)
     sizes.blockQ =
         std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));

@@ -27,6 +27,9 @@ _BROADCAST = (2, 4, 8, 16)  # ATTN_BROADCAST_BATCH, ... of attn.h
 # Monoids that give what the key gives, and more outputs.
 _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 
+# As many keys take longer tiles (lib/Analysis/Schedule.cpp).
+_MANY_KEYS = 8192
+
 _kernels = {}
 
 
@@ -197,16 +200,33 @@ class _Call:
 
     def _expected_sizes(self):
         """[b, hq, sq, sk] for a decode step, rounded: a cache that grows meets a
-        new kernel at each power of two only. Else 0, any."""
+        new kernel at each power of two only. Many keys without a mask, on a GPU,
+        are one more kind. Else 0, any."""
         q, k = self.views["q"].shape, self.views["k"].shape
-        if len(q) != 4 or len(k) != 4 or not 1 <= q[2] <= 16:
+        if len(q) != 4 or len(k) != 4 or q[2] < 1:
             return (0, 0, 0, 0)
+        if q[2] > 16:
+            return (0, 0, 0, _MANY_KEYS if self._has_long_tiles() else 0)
         rows = 1 << (q[2] - 1).bit_length()
         blocks = q[0] * q[1]
         keys = 1 << max(k[2].bit_length() - 1, 0)
         if not 1 <= blocks < 32 or keys < 2048:
             return (0, 0, rows, 0)
         return (1, blocks, rows, keys)
+
+    def _has_long_tiles(self):
+        """Whether the schedule differs by the number of keys, and has many."""
+        q, k, v = (self.views.get(name) for name in ("q", "k", "v"))
+        return (
+            self.device is not None
+            and k.shape[2] >= _MANY_KEYS
+            and self.causal is None
+            and set(self.views) <= {"q", "k", "v", "sinks"}
+            and q.dtype in (c.BF16, c.F16)
+            and v is not None
+            and 64 < max(q.shape[3], v.shape[3]) <= 128
+            and c.device_target(self.device) == "sm_90a"
+        )
 
     @staticmethod
     def _aux_names(return_lse, return_aux):
@@ -275,6 +295,7 @@ class _Call:
     def _set_causal(self, causal, window):
         if not (causal is None or isinstance(causal, str)) or causal not in c.CAUSAL:
             _fail("causal to be None, 'top_left' or 'bottom_right'", repr(causal))
+        self.causal = causal
         try:
             left, right = window
         except TypeError:
@@ -434,7 +455,8 @@ def attention(
     score = scale * q.k, then softcap, then bias and ALiBi, then the masks, then
     the monoid (softmax). A kernel is compiled on the first call of its kind, in
     a fraction of a second; sizes and the values of all operands are free, so
-    that new lengths do not compile again.
+    that new lengths do not compile again, but for few rows of queries and, on
+    sm_90a, for many keys (see attn.compile).
 
     Args:
         q, k, v: float32, float16 or bfloat16 (NumPy: ml_dtypes.bfloat16), the
@@ -523,8 +545,8 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
             **options)
         compiles what attn.attention(q, k, v, **options) would run. Only kinds
         of operands count, no sizes or values but the head dimensions; few rows
-        of queries (16 at most) get a schedule of their own. Its
-        inputs have the order [b, h, s, d].
+        of queries (16 at most) get a schedule of their own, and on sm_90a so do
+        8192 keys or more without a mask. Its inputs have the order [b, h, s, d].
 
     Args:
         target: a target's name, as "cpu-avx2" or "sm_90a", or "cuda" for the best

@@ -317,7 +317,7 @@ def test_inputs_untouched():
 def test_decode():
     # Few rows and many keys: the keys are reduced in parts, and the bits are
     # those of any number of threads.
-    from attn import _attention
+    from attn import _attention, _library
 
     for sq, sk in ((1, 4100), (3, 2048), (16, 5000), (2, 300)):
         q, k, v = qkv(rng, b=1, sq=sq, sk=sk)
@@ -332,6 +332,22 @@ def test_decode():
     call = _attention._Call(*qkv(rng, b=1, sq=1, sk=4100), return_lse=True)
     assert call._expected_sizes() == (1, 4, 1, 4096)
     assert "splits: 4 " in call.kernel().explain()
+    # Many keys without a mask are a kind of their own, where tiles differ by it.
+    _library._targets[0] = "sm_90a"
+    for options, keys, expected in (
+        ({}, 8192, 8192),
+        ({}, 20000, 8192),
+        ({}, 8191, 0),
+        ({"causal": "top_left"}, 8192, 0),
+        ({"kv_lengths": [5]}, 8192, 0),
+        ({"scale": 0.5}, 8192, 0),
+    ):
+        q, k, v = (np.zeros((1, 1, n, 128), np.float16) for n in (17, keys, keys))
+        call = _attention._Call(q, k, v, **options)
+        assert call._expected_sizes() == (0, 0, 0, 0)
+        call.device = 0
+        assert call._expected_sizes() == (0, 0, 0, expected)
+    del _library._targets[0]
     # A cache that grows by one key does not compile.
     count = len(_attention._kernels)
     for sk in (4101, 6000, 8191):

@@ -52,7 +52,8 @@ struct ScheduleProblem {
   bool narrowDots = false, narrowValues = false;
   /// All of them are f32, which the target may round to tf32.
   bool tf32 = false;
-  /// tf32: queries take the sign of a run-time scale, and stay in registers.
+  /// Queries take the sign of a run-time scale; of tf32, they stay in
+  /// registers.
   bool heldQueries = false;
   /// A key tile enters the state as a whole: no scan along the row, no product
   /// key by key, no test that reads memory.

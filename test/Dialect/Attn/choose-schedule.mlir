@@ -114,6 +114,30 @@ module attributes {attn.target = "cpu-avx512", attn.expected_sizes = array<i64: 
 
 // -----
 
+// Many keys take longer tiles where no score is computed and none is masked.
+module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 0, 0, 0, 8192>} {
+  // CHECK-LABEL: func.func @many(
+  // CHECK:         attn.aggregate
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 192, loop = peeled>
+  // CHECK:         attn.aggregate
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled>
+  func.func @many(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                  %v: tensor<?x?x?x128xbf16>)
+      -> (tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>) {
+    // expected-remark @below {{registers: 240 of 240 of a thread}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16>
+    // expected-remark @below {{registers: 192 of 240 of a thread}}
+    %c = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x128xbf16>
+    return %o, %c : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>
+  }
+}
+
+// -----
+
 // f32 that may be rounded is multiplied by warps, on Hopper too.
 module attributes {attn.target = "sm_90a"} {
   // CHECK-LABEL: func.func @rounded(

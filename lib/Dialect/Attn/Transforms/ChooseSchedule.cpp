@@ -89,7 +89,7 @@ describe(ReductionOpInterface op, MonoidOp monoid,
       !collect(op.getValueOperands(), problem.channels, problem.narrowValues))
     return std::nullopt;
   problem.narrowDots &= narrowKeys;
-  problem.heldQueries = problem.tf32 && hasRuntimeScale(op.getScoreBody());
+  problem.heldQueries = hasRuntimeScale(op.getScoreBody());
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = monoid.isGeneral();
   problem.listed = listsKeyTiles(op, monoid, target);

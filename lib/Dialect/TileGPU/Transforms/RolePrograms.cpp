@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeRoles.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -191,10 +192,23 @@ void Consumer::adjustRow(Operation *op, MutableOperandRange indices,
                                 memberRow(loc, b.getIndexType())));
 }
 
+/// Whether rows end where those of the keys and values in memory do.
+bool Consumer::endsWithTensor(Value upper) {
+  auto size = upper.getDefiningOp<memref::DimOp>();
+  return size && llvm::any_of(plan.steps, [&](RolesRing &ring) {
+           auto type = cast<MemRefType>(ring.load.getSource().getType());
+           return size.getSource() == ring.load.getSource() &&
+                  size.getConstantIndex() == type.getRank() - 2;
+         });
+}
+
 /// A value row that no query may see must not reach one, not even times 0.
 /// Tensor copies fill with zeros beyond the tensor only.
 void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
   if (!ring.isValue || (!load.getUpper() && !load.getLive()))
+    return;
+  if (!load.getLive() && matchPattern(load.getLower(), m_Zero()) &&
+      endsWithTensor(load.getUpper()))
     return;
   Location loc = load.getLoc();
   if (load.getLive()) {

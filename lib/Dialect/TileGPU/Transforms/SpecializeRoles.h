@@ -144,6 +144,7 @@ private:
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
   Value memberRow(Location loc, Type type);
   void cloneInPlace(RolesRing &ring);
+  bool endsWithTensor(Value upper);
   void clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile);
   void releaseQueries();
   Value forOwnRows(Value value);

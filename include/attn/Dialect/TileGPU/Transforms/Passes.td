@@ -139,7 +139,8 @@ def TileSpecializeRolesPass
     as many slots as the shared memory holds beside the results. Rows of values
     that lie beyond a load's bounds are cleared, or those whose bit is 0 where
     `tile.truths` says which rows are live: by each warpgroup, so that none has
-    to wait for another. The plan's launch gets tensor maps and a
+    to wait for another. Where the bounds are those of the keys or values in
+    memory, copies have filled the rest with zeros. The plan's launch gets tensor maps and a
     counter of drawn items. Other kernels stay as they are:
     tile-pipeline-copies takes them.
 
