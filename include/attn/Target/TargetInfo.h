@@ -80,6 +80,8 @@ struct TargetInfo {
   int64_t sharedMemoryBytes = 0;
   /// Of it, kept free for barriers, tickets and alignment.
   static constexpr int64_t barrierBytes = 2048;
+  /// Of that, what the numbers a ramp is multiplied by may take.
+  static constexpr int64_t rampBytes = 1280;
   /// What the system takes of it for each block.
   static constexpr int64_t systemSharedBytes = 1024;
   int64_t numRegisters = 0;

@@ -368,6 +368,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       })
       .Case([&](SmemSliceOp o) { return lowerSlice(o); })
       .Case([&](SmemClearRowsOp o) { return lowerClearRows(o); })
+      .Case([&](SmemRampOp o) { return lowerSmemRamp(o); })
       .Case([&](SmemMapOp o) { return lowerSmemMap(o); })
       .Case([&](FragFillOp o) { return lowerFill(o); })
       .Case([&](FragLoadOp o) { return lowerFragLoad(o); })

@@ -223,6 +223,7 @@ private:
   // Memory.cpp: views, fragments and vectors in memory.
   LogicalResult lowerSlice(tg::SmemSliceOp op);
   LogicalResult lowerClearRows(tg::SmemClearRowsOp op);
+  LogicalResult lowerSmemRamp(tg::SmemRampOp op);
   LogicalResult lowerSmemMap(tg::SmemMapOp op);
   LogicalResult lowerFragLoad(tg::FragLoadOp op);
   LogicalResult lowerFragStore(tg::FragStoreOp op);
@@ -279,6 +280,7 @@ private:
 
   // Products.cpp: matrix products.
   LogicalResult lowerIssue(tg::MmaIssueOp op);
+  Value rampParts(Value x);
   LogicalResult lowerMmaWait(tg::MmaWaitOp op);
   struct ProductOperands;
   ProductOperands operandsOf(tg::MmaSyncOp op);

@@ -125,6 +125,25 @@ LogicalResult KernelLowering::lowerClearRows(SmemClearRowsOp op) {
   return success();
 }
 
+/// Written before the barrier behind which roles start.
+LogicalResult KernelLowering::lowerSmemRamp(SmemRampOp op) {
+  Value base = address(*layout.tile(op));
+  set(op.getTile(), {base});
+  int64_t rows = op.getTile().getType().getRows();
+  for (int64_t at = 0; at < rows; at += threads) {
+    Value row = e.add(thread, at);
+    Value bits =
+        e.bitcast(LLVM::SIToFPOp::create(e.b, e.loc, e.f32, row), e.i32);
+    Value high = e.and_(bits, -0x10000), low = e.lshr(bits, 16);
+    e.assembly("@$1 st.shared::cta.v4.b32 [$0], {$2, $3, $4, $4};",
+               "r,b,r,r,r,~{memory}",
+               {e.add(base, e.shl(row, 4)), e.lt(row, e.c32(rows)),
+                e.or_(high, low), low, e.c32(0)});
+  }
+  fenceProxy();
+  return success();
+}
+
 /// Elements are those of the stored bytes: where they lie does not matter.
 LogicalResult KernelLowering::lowerSmemMap(SmemMapOp op) {
   SmemType tile = op.getTile().getType();

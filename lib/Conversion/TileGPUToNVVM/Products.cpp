@@ -32,6 +32,21 @@ static Value descriptorAt(Emitter &e, const MatrixDescriptor &descriptor,
   return e.or_(low, e.c64(descriptor.getBits()));
 }
 
+/// Register 0 (and 1, for rows are alike) of the A fragment of a ramp: the
+/// parts of x in columns 0 to 2, cut off 8 bits at a time.
+Value KernelLowering::rampParts(Value x) {
+  Values parts;
+  for (int64_t i = 0; i < 3; ++i) {
+    Value part = e.and_(e.bitcast(x, e.i32), -0x10000);
+    parts.push_back(part);
+    x = e.fsub(x, e.bitcast(part, e.f32));
+  }
+  Value first = e.or_(e.lshr(parts[0], 16), parts[1]);
+  Value second = e.lshr(parts[2], 16);
+  Value t = e.and_(lane, 3);
+  return e.select(e.eq(t, 0), first, e.select(e.eq(t, 1), second, e.c32(0)));
+}
+
 LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
   TokenType token = op.getToken().getType();
   FragType accType = token.getFragType();
@@ -53,8 +68,9 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
   Values inputs;
   std::string constraints;
   bool startsFromZero = !op.getAcc();
+  bool readsRegisters = !aTile || op.getRamp();
   for (int64_t i = 0; i < numAcc; ++i)
-    constraints += startsFromZero && !aTile ? "=&f," : "=f,";
+    constraints += startsFromZero && readsRegisters ? "=&f," : "=f,";
   std::optional<MatrixDescriptor> left;
   if (aTile) {
     left.emplace(aTile, /*kIsRow=*/false);
@@ -68,6 +84,16 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
   int64_t bOperand = numAcc + inputs.size();
   inputs.push_back(descriptorAt(e, right, scalar(op.getB())));
   constraints += "l";
+  int64_t rampOperand = numAcc + inputs.size();
+  if (op.getRamp()) {
+    inputs.append({rampParts(scalar(op.getRamp())), e.c32(0)});
+    // Without a swizzle; 8 rows of 16 bytes lead to the next 8, and to the
+    // second half of the step.
+    constexpr uint64_t next = 8 * 16 >> 4;
+    Value low = e.zext64(e.lshr(scalar(op.getRampColumns()), 4));
+    inputs.push_back(e.or_(low, e.c64(next << 32 | next << 16)));
+    constraints += ",r,r,l";
+  }
   std::string instruction = "wgmma.mma_async.sync.aligned.m64n" +
                             std::to_string(accType.getCols()) + "k16.f32." +
                             name.str() + "." + name.str();
@@ -94,6 +120,17 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
         text += left->isTransposed() ? ", 1" : ", 0";
       text += right.isTransposed() ? ", 1;\n" : ", 0;\n";
     }
+  // Last, where the sums are rounded to the size of the ramp once.
+  for (int64_t block = 0; op.getRamp() && block < shape.blocks; ++block) {
+    auto input = [&](int64_t i) {
+      return "$" + std::to_string(rampOperand + i);
+    };
+    text += "setp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" +
+            std::to_string(accType.getCols()) + "k16.f32.bf16.bf16 " +
+            registerList(block * perBlock, perBlock) + ", {" + input(0) + "," +
+            input(0) + "," + input(1) + "," + input(1) + "}, " + input(2) +
+            ", p, 1, 1, 0;\n";
+  }
   text += "wgmma.commit_group.sync.aligned;\n}";
   if (op.getAcc()) {
     llvm::append_range(inputs, of(op.getAcc()));

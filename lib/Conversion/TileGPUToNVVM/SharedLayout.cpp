@@ -52,8 +52,8 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
                rings[key].offsets[i] = offset;
              }});
       }
-    } else if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
-      SmemType type = alloc.getTile().getType();
+    } else if (isa<SmemAllocOp, SmemRampOp>(op)) {
+      auto type = cast<SmemType>(op->getResult(0).getType());
       regions.push_back({alignmentOf(type), type.getBytes(),
                          [this, op](int64_t offset) { tiles[op] = offset; }});
     } else if (auto create = dyn_cast<BarrierCreateOp>(op)) {

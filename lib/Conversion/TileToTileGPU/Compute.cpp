@@ -65,6 +65,15 @@ FailureOr<Value> ComputeLowering::operandA(Value value, Operation *op) {
       .getResult();
 }
 
+Value ComputeLowering::rampColumns(int64_t cols, Location loc) {
+  SmemType type = rampType(b.getContext(), cols);
+  for (auto ramp : role->getBlock()->getOps<SmemRampOp>())
+    if (ramp.getTile().getType() == type)
+      return ramp.getTile();
+  OpBuilder outer(role);
+  return SmemRampOp::create(outer, loc, type);
+}
+
 LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
   Location loc = op.getLoc();
   Value rhs = get(op.getRhs());
@@ -98,7 +107,12 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
            << tile.getElementType();
   auto token = TokenType::get(b.getContext(), type.getRows(), type.getCols(),
                               b.getF32Type());
-  Value issued = MmaIssueOp::create(b, loc, token, *lhs, rhs, acc).getToken();
+  Value columns;
+  if (op.getRamp())
+    columns = rampColumns(type.getCols(), loc);
+  Value issued =
+      MmaIssueOp::create(b, loc, token, *lhs, rhs, acc, op.getRamp(), columns)
+          .getToken();
   set(op.getResult(),
       MmaWaitOp::create(b, loc, TypeRange(held), ValueRange(issued),
                         b.getI64IntegerAttr(0))

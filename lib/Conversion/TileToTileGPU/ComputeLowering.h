@@ -77,6 +77,9 @@ private:
   Value scratch(unsigned n, tile::TileType type, Location loc);
   Value asNumber(Value live, Location loc);
 
+  /// What a product of so many columns adds a ramp by.
+  Value rampColumns(int64_t cols, Location loc);
+
   /// diag(scale) * acc.
   Value scaled(Value acc, Value scale, Location loc);
 

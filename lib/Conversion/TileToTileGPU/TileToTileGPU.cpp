@@ -185,9 +185,13 @@ struct TileToTileGPU
     func::FuncOp kernel = getOperation();
     if (!kernel->hasAttr("tile_gpu.kernel"))
       return;
-    for (RoleOp role : kernel.getOps<RoleOp>())
+    for (RoleOp role : kernel.getOps<RoleOp>()) {
+      // A warpgroup's products take ramps in.
+      if (role.getScope() == Scope::Warp)
+        role.walk([](tile::DotOp dot) { tile::expandRamp(dot); });
       if (failed(ComputeLowering(role).run()))
         return signalPassFailure();
+    }
     // What lies outside of roles runs on every thread alike.
     WalkResult left = kernel.walk([](Operation *op) {
       if (!isa<tile::TileDialect>(op->getDialect()))

@@ -578,9 +578,11 @@ struct ConvertTileToVector
       return signalPassFailure();
     for (auto kernel : module.getOps<func::FuncOp>())
       if (kernel->hasAttr("tile.kernel") &&
-          !kernel->hasAttr("tile.scratch_bytes"))
+          !kernel->hasAttr("tile.scratch_bytes")) {
+        kernel.walk([](DotOp dot) { expandRamp(dot); });
         if (failed(KernelLowering(kernel, *info).run()))
           return signalPassFailure();
+      }
   }
 };
 } // namespace

@@ -484,7 +484,7 @@ ExprPtr ExprMaker::mask(int depth) {
 ExprPtr ExprMaker::score(int depth, bool outermost) {
   ExprPtr s = depth == 0 ? scoreValue() : score(depth - 1, false);
   ExprPtr i = position('i'), j = position('j'), h = position('h');
-  switch (random.range(0, outermost ? 9 : 8)) {
+  switch (random.range(0, outermost ? 10 : 9)) {
   case 0: // a bias for each head
     return addReal(s, realCapture('h', -2, 2));
   case 1: // a bias for each key
@@ -520,6 +520,20 @@ ExprPtr ExprMaker::score(int depth, bool outermost) {
                             mulReal(toReal(add(i, j)), realConstant(0.1)),
                             [](double x) { return std::sin(x); }),
                    realConstant(1.5)));
+  case 9: { // the size of a distance, rising or falling
+    ExprPtr step = random.chance(0.2) ? mul(j, constant(2)) : j;
+    ExprPtr distance = sub(add(i, number(-40, 40)), step);
+    if (random.chance(0.3))
+      distance = sub(constant(0), distance);
+    ExprPtr size = make(Kind::Int, "math.absi %0 : i32", {distance},
+                        [](const Point &, const Value *x) {
+                          Value r;
+                          r.integer = wrap(std::abs(x[0].integer));
+                          return r;
+                        });
+    double most = random.pick({0.05, 0.1, 0.3});
+    return addReal(s, mulReal(toReal(size), realCapture('h', -most, most / 4)));
+  }
   default: // kill far keys by score, not by mask
     return select(Kind::Float, lessOrEqual(sub(i, j), number(0, 80)), s,
                   make(Kind::Float, "arith.constant 0xFF800000 : f32", {},

@@ -275,7 +275,8 @@ void InstanceMaker::makeInputs() {
         sizes.insert(sizes.begin(), sequences);
       Tensor slopes = makeTensor(r, DType::f32, sizes, Filling::Poison, false);
       slopes.forEach([&](int64_t at, int64_t) {
-        double slope = static_cast<float>(r.uniform(-0.05, 0.3));
+        double most = r.pick({0.0, 1e-4, 0.3, 0.3, 0.3, 5.0});
+        double slope = static_cast<float>(r.uniform(-most / 6, most));
         slopes.set(at, slope);
         problem.alibiSlopes.push_back(slope);
       });

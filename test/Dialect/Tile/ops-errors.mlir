@@ -390,7 +390,7 @@ func.func @load_c5(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index) {
 
 func.func @dot_c4(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>, %c: !tile.tile<8x8xf32>) {
   // expected-error@+1 {{expected acc to be of the result's type '!tile.tile<8x4xf32>', but got '!tile.tile<8x8xf32>'}}
-  %d = "tile.dot"(%a, %b, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> : (!tile.tile<8x16xf32>, !tile.tile<16x4xf32>, !tile.tile<8x8xf32>) -> !tile.tile<8x4xf32>
+  %d = "tile.dot"(%a, %b, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (!tile.tile<8x16xf32>, !tile.tile<16x4xf32>, !tile.tile<8x8xf32>) -> !tile.tile<8x4xf32>
   return
 }
 
@@ -398,7 +398,7 @@ func.func @dot_c4(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>, %c: !tile.
 
 func.func @dot_c4(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>, %c: !tile.tile<8x4xf32>, %s: !tile.tile<1x4xf32>) {
   // expected-error@+1 {{expected scale to be of type '!tile.tile<8x1xf32>', but got '!tile.tile<1x4xf32>'}}
-  %d = "tile.dot"(%a, %b, %c, %s) <{operandSegmentSizes = array<i32: 1, 1, 1, 1>}> : (!tile.tile<8x16xf32>, !tile.tile<16x4xf32>, !tile.tile<8x4xf32>, !tile.tile<1x4xf32>) -> !tile.tile<8x4xf32>
+  %d = "tile.dot"(%a, %b, %c, %s) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> : (!tile.tile<8x16xf32>, !tile.tile<16x4xf32>, !tile.tile<8x4xf32>, !tile.tile<1x4xf32>) -> !tile.tile<8x4xf32>
   return
 }
 

@@ -28,6 +28,8 @@ func.func @kernel(%Q: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
     ^bb0(%row: index, %qr: !tile.tile<32x64xf32>, %mr: !tile.tile<32x1xf32>, %lr: !tile.tile<32x1xf32>, %ar: !tile.tile<32x64xf32>):
       // CHECK: tile.dot %{{.*}}, %{{.*}} transpose_rhs :
       %s = tile.dot %qr, %k transpose_rhs : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
+      // CHECK: tile.dot %{{.*}}, %{{.*}} ramp %{{.*}} transpose_rhs :
+      %ramp = tile.dot %qr, %k ramp %zero transpose_rhs : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
       %mt = tile.reduce ins(%s : !tile.tile<32x128xf32>) identity(%ninf : f32) {
       ^bb0(%x: f32, %y: f32):
         %z = arith.maximumf %x, %y : f32

@@ -219,6 +219,21 @@ func.func @live_keys(%mine: !tile_gpu.vec<64xi32, col, warp>,
   return %some : i1
 }
 
+// A product that adds a ramp.
+// CHECK-LABEL: func.func @ramp
+func.func @ramp(%q: !tile_gpu.smem<64x64xbf16 swizzle 128>,
+    %kT: !tile_gpu.smem<64x128xbf16 swizzle 128 transposed>, %x: f32)
+    -> !tile_gpu.frag<64x128xf32, acc> {
+  // CHECK: %[[C:.*]] = tile_gpu.smem.ramp : <136x8xbf16>
+  %c = tile_gpu.smem.ramp : !tile_gpu.smem<136x8xbf16>
+  // CHECK: tile_gpu.mma.issue %{{.*}}, %{{.*}} ramp(%{{.*}}, %[[C]]) : !tile_gpu.smem<64x64xbf16 swizzle 128>
+  %t = tile_gpu.mma.issue %q, %kT ramp(%x, %c)
+      : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x128xbf16 swizzle 128 transposed>
+     -> !tile_gpu.token<64x128xf32>
+  %s = tile_gpu.mma.wait %t pending(0) : !tile_gpu.token<64x128xf32>
+  return %s : !tile_gpu.frag<64x128xf32, acc>
+}
+
 // f32 on multiply-add units: queries from shared memory, weights from registers.
 // CHECK-LABEL: func.func @multiply_add
 func.func @multiply_add(%q: !tile_gpu.smem<16x64xf32 swizzle 128 pitch 64>,

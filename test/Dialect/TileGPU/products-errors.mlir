@@ -50,6 +50,61 @@ func.func @issue_fragment(%a: !tile_gpu.frag<64x64xbf16, acc>, %b: !tile_gpu.sme
 
 // -----
 
+func.func @issue_ramp(%a: !tile_gpu.smem<64x64xbf16 swizzle 128>, %x: f32) {
+  %c = tile_gpu.smem.ramp : !tile_gpu.smem<136x8xbf16>
+  // expected-note @above {{prior use here}}
+  // expected-error @below {{use of value '%c' expects different type than prior uses: '!tile_gpu.smem<72x8xbf16>' vs '!tile_gpu.smem<136x8xbf16>'}}
+  %t = tile_gpu.mma.issue %a, %a ramp(%x, %c) : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @issue_ramp_alone(%a: !tile_gpu.smem<64x64xbf16 swizzle 128>, %x: f32) {
+  // expected-error @below {{expected a ramp with its columns}}
+  %t = "tile_gpu.mma.issue"(%a, %a, %x) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 0>}> : (!tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>, f32) -> !tile_gpu.token<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @issue_ramp_type(%a: !tile_gpu.smem<64x64xbf16 swizzle 128>, %x: f32) {
+  %c = tile_gpu.smem.ramp : !tile_gpu.smem<136x8xbf16>
+  // expected-error @below {{expected columns of a ramp of type '!tile_gpu.smem<72x8xbf16>', but got '!tile_gpu.smem<136x8xbf16>'}}
+  %t = "tile_gpu.mma.issue"(%a, %a, %x, %c) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1>}> : (!tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>, f32, !tile_gpu.smem<136x8xbf16>) -> !tile_gpu.token<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @ramp_type() {
+  // expected-error @below {{expected a tile of type '!tile_gpu.smem<128x8xbf16>', but got '!tile_gpu.smem<128x8xf16>'}}
+  %c = tile_gpu.smem.ramp : !tile_gpu.smem<128x8xf16>
+  return
+}
+
+// -----
+
+func.func @ramp_rows() {
+  // expected-error @below {{expected 8 rows more than the columns of a product, a multiple of 8 up to 256, but got 272}}
+  %c = tile_gpu.smem.ramp : !tile_gpu.smem<272x8xbf16>
+  return
+}
+
+// -----
+
+func.func @ramp_in_role() attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-error @below {{expected to stand outside of roles}}
+    %c = tile_gpu.smem.ramp : !tile_gpu.smem<136x8xbf16>
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
 func.func @sync_operand(%a: !tile_gpu.frag<64x64xbf16, a>, %b: !tile_gpu.frag<64x8xbf16, b, warp>, %c: !tile_gpu.frag<64x8xf32, acc, warp>) {
   // expected-error @below {{expected operand a to be a warp's a fragment or a tile, but got '!tile_gpu.frag<64x64xbf16, a>'}}
   %t = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.frag<64x8xbf16, b, warp> -> !tile_gpu.frag<64x8xf32, acc, warp>
@@ -114,7 +169,7 @@ func.func @issue_boxes(%a: !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2>, %b: !
 func.func @issue_accumulator(%a: !tile_gpu.smem<64x64xbf16 swizzle 128>, %b: !tile_gpu.smem<64x64xbf16 swizzle 128>,
     %c: !tile_gpu.frag<64x128xf32, acc>) {
   // expected-error @below {{expected acc to be '!tile_gpu.frag<64x64xf32, acc>', but got '!tile_gpu.frag<64x128xf32, acc>'}}
-  %t = "tile_gpu.mma.issue"(%a, %b, %c) : (!tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.frag<64x128xf32, acc>) -> !tile_gpu.token<64x64xf32>
+  %t = "tile_gpu.mma.issue"(%a, %b, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (!tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.frag<64x128xf32, acc>) -> !tile_gpu.token<64x64xf32>
   return
 }
 

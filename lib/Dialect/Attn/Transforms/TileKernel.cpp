@@ -402,6 +402,8 @@ SmallVector<Value> ReductionKernel::loop(Value from, Value to, Tiles tiles,
   b.setInsertionPointToStart(forOp.getBody());
   ValueRange state = forOp.getRegionIterArgs();
   Value first = forOp.getInductionVar();
+  if (linear.order && tiles != Tiles::Linear)
+    first = linear.order(first);
   bool padded = keyCols() != schedule.getBlockK();
   auto full = [&] { return step({first, /*masked=*/padded}, state); };
   auto masked = [&]() -> SmallVector<Value> {
@@ -418,6 +420,9 @@ SmallVector<Value> ReductionKernel::loop(Value from, Value to, Tiles tiles,
   switch (tiles) {
   case Tiles::Full:
     next = full();
+    break;
+  case Tiles::Linear:
+    next = step(linearTile(first), state);
     break;
   case Tiles::AllMasked:
     next = masked();
@@ -450,8 +455,19 @@ SmallVector<Value> ReductionKernel::loop(Value from, Value to, Tiles tiles,
   return forOp.getResults();
 }
 
-SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
+Value ReductionKernel::wholeTiles(Value x, bool up) {
+  if (!split && matchPattern(x, m_Zero()))
+    return x;
   Value blockK = index(schedule.getBlockK());
+  Value offset = split ? sub(max(x, allStart), allStart) : x;
+  Value tiles =
+      up ? arith::CeilDivUIOp::create(b, loc, offset, blockK).getResult()
+         : arith::DivUIOp::create(b, loc, offset, blockK).getResult();
+  Value keys = mul(tiles, blockK);
+  return split ? add(allStart, keys) : keys;
+}
+
+SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   Value zero = index(0);
   using Predicate = arith::CmpIPredicate;
   // Keys beyond [lower, upper) are dead; those in [coreLower, coreUpper) are
@@ -465,7 +481,7 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     readMask();
     Value firstRow = row0, lastRow = sub(add(row0, liveRows), index(1));
     if (pipelined() && schedule.getLoop() == LoopShape::peeled &&
-        schedule.getBlockQ() > schedule.getBlockK()) {
+        schedule.getBlockQ() > schedule.getBlockK() && !linear.hasSides) {
       // A warpgroup of the block may be done some tiles before the others.
       auto range = tile::RowRangeOp::create(
           b, loc, b.getIndexType(), b.getIndexType(), firstRow, lastRow);
@@ -480,7 +496,7 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     coreLower = bounds.coreLower;
     coreUpper = bounds.coreUpper;
   }
-  Value allStart = zero;
+  allStart = zero;
   keyEnd = numKeys;
   if (split) {
     // Parts have the same number of keys, whatever the schedule; the tiles of
@@ -491,16 +507,6 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     lower = max(lower, allStart);
     upper = min(upper, keyEnd);
   }
-  auto wholeTiles = [&](Value x, bool up) -> Value {
-    if (!split && matchPattern(x, m_Zero()))
-      return x;
-    Value offset = split ? sub(max(x, allStart), allStart) : x;
-    Value tiles =
-        up ? arith::CeilDivUIOp::create(b, loc, offset, blockK).getResult()
-           : arith::DivUIOp::create(b, loc, offset, blockK).getResult();
-    Value keys = mul(tiles, blockK);
-    return split ? add(allStart, keys) : keys;
-  };
   auto alignDown = [&](Value x) { return wholeTiles(x, /*up=*/false); };
   auto alignUp = [&](Value x) { return wholeTiles(x, /*up=*/true); };
   if (mask || split)
@@ -601,7 +607,10 @@ SmallVector<Value> ReductionKernel::walkPipelined(Value start, Value coreStart,
       some, state,
       [&] {
         Value second = add(start, index(schedule.getBlockK()));
-        KeyTile first{start, /*masked=*/true};
+        if (linear.applies)
+          orderLinear(coreStart, coreEnd, hasHead);
+        KeyTile first{linear.order ? linear.order(start) : start,
+                      /*masked=*/true};
         // A padded tile has columns of the next one, which only the mask hides.
         if (keyCols() == schedule.getBlockK())
           first.whole = cmp(arith::CmpIPredicate::sle, second, coreEnd);
@@ -612,8 +621,12 @@ SmallVector<Value> ReductionKernel::walkPipelined(Value start, Value coreStart,
         SmallVector<Value> next = step(first, state);
         if (hasHead)
           next = loop(second, coreStart, Tiles::Masked, next);
-        next = loop(max(coreStart, second), coreEnd, Tiles::Full, next);
-        return loop(max(coreEnd, second), upper, Tiles::Masked, next);
+        Tiles core = linear.applies ? Tiles::Linear : Tiles::Full;
+        Value end = linear.applies ? linear.end : coreEnd;
+        next = loop(max(coreStart, second), end, core, next);
+        next = loop(max(end, second), upper, Tiles::Masked, next);
+        linear.order = nullptr;
+        return next;
       },
       nullptr);
 }

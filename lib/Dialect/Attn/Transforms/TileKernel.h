@@ -232,6 +232,9 @@ private:
     Value whole = {}; // i1: every pair is live, although `masked`; may be null
     /// Some of the tile's keys may not exist.
     bool ragged = true;
+    /// Scores are linear in the tile; what the product adds from key to key.
+    bool linear = false;
+    Value ramp = {};
   };
   void locateBlock(Value numTiles, Value block);
   void readMask();
@@ -244,6 +247,7 @@ private:
   /// How a loop over key tiles treats them.
   enum class Tiles {
     Full,     // every element is live
+    Linear,   // the same, and scores are linear
     Masked,   // masked; tiles without a live element are skipped where that can
               // be seen
     Tested,   // each tile is classified: skipped, full or masked
@@ -354,6 +358,9 @@ private:
   Value keyHead, numKeys;
   /// Where the keys of the part end.
   Value keyEnd;
+  /// Where they start, and what lies before or behind `x` of its tiles.
+  Value allStart;
+  Value wholeTiles(Value x, bool up);
   /// The mask region, read; and keys outside of which nothing is live.
   std::optional<::attn::MaskAnalysis> mask;
   ::attn::MaskAnalysis::UniformFn maskUniform;
@@ -395,6 +402,30 @@ private:
     /// For each component, whether its weight is the same for every score.
     SmallVector<bool> uniformWeight;
   } form;
+  /// Scores that grow evenly from key to key (LinearScores.cpp).
+  struct {
+    bool applies = false;
+    /// The dot's factor, times the base of `exponential`.
+    Value scaleLog2;
+    /// Ramps of tiles left and right of the distance's zero, null for 0.
+    Value left, right;
+    /// Run-time values allow it.
+    Value fits;
+    /// The size of a distance is taken; it is positive for the first keys.
+    bool hasSides = false, positiveFirst = false;
+    std::unique_ptr<Region> region; // distance >= 0
+    std::optional<::attn::MaskAnalysis> distance;
+    /// The key at a position of the walk, if that is another; how far it is
+    /// from a linear tile's position, and whether that is on the left; and
+    /// where they end.
+    std::function<Value(Value)> order, offset, isLeft;
+    Value end;
+  } linear;
+  void analyseLinear();
+  std::pair<Value, Value> linearBounds(Value coreStart, Value coreEnd);
+  void orderLinear(Value coreStart, Value coreEnd, bool hasHead);
+  KeyTile linearTile(Value position);
+
   void analyseForm();
   void analyseFactor(arith::MulFOp product);
   Value withSign(Value x);

@@ -196,7 +196,7 @@ void ReductionKernel::analyseForm() {
   // factor goes into the queries.
   auto product = getYielded(score).front().getDefiningOp<arith::MulFOp>();
   if (!product)
-    return;
+    return analyseLinear();
   for (auto [dot, factor] : {std::pair(product.getLhs(), product.getRhs()),
                              std::pair(product.getRhs(), product.getLhs())}) {
     if (dot != score.getArgument(0))
@@ -283,7 +283,8 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   for (auto [query, key] : llvm::zip(block.queries, block.keys))
     dots.push_back(tile::DotOp::create(b, loc, scoreTile(), query, key,
                                        /*acc=*/Value(), /*scale=*/Value(),
-                                       /*transpose_rhs=*/true, tf32));
+                                       block.tile.ramp, /*transpose_rhs=*/true,
+                                       tf32));
   switch (monoid.getKind()) {
   case MonoidKind::cocycle:
     return numStats() ? stepCocycle(block, dots) : stepSum(block, dots);
@@ -365,7 +366,7 @@ SmallVector<Value> ReductionKernel::accumulate(RowBlock &block,
     if (monoid.getComponent(i) == Component::value) {
       components[i] = tile::DotOp::create(
           b, loc, old.getType(), weights.narrow[g], block.values[nextValue++],
-          old, factor, /*transpose_rhs=*/false, tf32);
+          old, factor, /*ramp=*/Value(), /*transpose_rhs=*/false, tf32);
       continue;
     }
     inputs.push_back(old);
@@ -524,7 +525,7 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     early.push_back(!form.uniformWeight[i]);
   }
   auto lift = [&]() -> SmallVector<Value> {
-    if (form.dotIsStat && !block.tile.masked)
+    if ((form.dotIsStat && !block.tile.masked) || block.tile.linear)
       return {dots[0]};
     SmallVector<Value> lifted = mapLift(block, dots, groups, early);
     markApproximate(lifted);
@@ -573,9 +574,16 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
   if (form.exponential)
     rowTypes.push_back(rowTile());
   SmallVector<Value> row =
-      map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
+      map(rowInputs, rowTypes, [&](Value row, Value, ValueRange x) {
         ValueRange old = x.take_front(n);
-        SmallVector<Value> results = combineStats(old, x.drop_front(n));
+        SmallVector<Value> added(x.drop_front(n));
+        // The row's part of the scores, that of the first key.
+        Value rest;
+        if (block.tile.linear) {
+          rest = scores(block, row, i32(0), f32(0.0f)).front();
+          added = scores(block, row, i32(0), added.front());
+        }
+        SmallVector<Value> results = combineStats(old, added);
         if (form.exponential) {
           // No key yet: any finite anchor makes every weight 0.
           Value c = results[0];
@@ -594,6 +602,8 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
           Value before = arith::MulFOp::create(b, loc, old[0], k);
           results.push_back(math::Exp2Op::create(
               b, loc, arith::AddFOp::create(b, loc, before, offset)));
+          if (rest)
+            offset = math::FmaOp::create(b, loc, rest, k, offset);
           results.push_back(offset);
           return results;
         }
@@ -618,7 +628,9 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     ValueRange to = x.drop_front(lifted.size());
     Value rescale, dead;
     if (form.exponential) {
-      rescale = exponential(from[0], to[0], k, /*isWeight=*/true);
+      rescale =
+          exponential(from[0], to[0], block.tile.linear ? linear.scaleLog2 : k,
+                      /*isWeight=*/true);
     } else {
       SmallVector<Value> both(from);
       llvm::append_range(both, to);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -19,8 +20,8 @@ using namespace mlir::tile;
 //===----------------------------------------------------------------------===//
 
 ParseResult DotOp::parse(OpAsmParser &parser, OperationState &result) {
-  OpAsmParser::UnresolvedOperand lhs, rhs, acc, scale;
-  bool hasAcc = false, hasScale = false;
+  OpAsmParser::UnresolvedOperand lhs, rhs, acc, scale, ramp;
+  bool hasAcc = false, hasScale = false, hasRamp = false;
   TileType lhsType, rhsType, resultType;
   if (parser.parseOperand(lhs) || parser.parseComma() ||
       parser.parseOperand(rhs))
@@ -33,6 +34,11 @@ ParseResult DotOp::parse(OpAsmParser &parser, OperationState &result) {
   if (succeeded(parser.parseOptionalKeyword("scale"))) {
     hasScale = true;
     if (parser.parseOperand(scale))
+      return failure();
+  }
+  if (succeeded(parser.parseOptionalKeyword("ramp"))) {
+    hasRamp = true;
+    if (parser.parseOperand(ramp))
       return failure();
   }
   if (succeeded(parser.parseOptionalKeyword("transpose_rhs")))
@@ -49,13 +55,35 @@ ParseResult DotOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parser.resolveOperand(lhs, lhsType, result.operands) ||
       parser.resolveOperand(rhs, rhsType, result.operands) ||
       (hasAcc && parser.resolveOperand(acc, resultType, result.operands)) ||
-      (hasScale && parser.resolveOperand(scale, scaleType, result.operands)))
+      (hasScale && parser.resolveOperand(scale, scaleType, result.operands)) ||
+      (hasRamp && parser.resolveOperand(ramp, parser.getBuilder().getF32Type(),
+                                        result.operands)))
     return failure();
   result.addAttribute("operandSegmentSizes",
                       parser.getBuilder().getDenseI32ArrayAttr(
-                          {1, 1, hasAcc ? 1 : 0, hasScale ? 1 : 0}));
+                          {1, 1, hasAcc, hasScale, hasRamp}));
   result.addTypes(resultType);
   return success();
+}
+
+void tile::expandRamp(DotOp dot) {
+  Value ramp = dot.getRamp();
+  if (!ramp)
+    return;
+  dot.getRampMutable().clear();
+  Location loc = dot.getLoc();
+  OpBuilder b(dot->getContext());
+  b.setInsertionPointAfter(dot);
+  auto map = MapOp::create(b, loc, dot.getType(), ValueRange(dot.getResult()));
+  dot.getResult().replaceAllUsesExcept(map.getResult(0), map);
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  Block *body =
+      b.createBlock(&map.getBody(), {}, {i32, i32, f32}, {loc, loc, loc});
+  Value column = arith::SIToFPOp::create(b, loc, f32, body->getArgument(1));
+  Value added = arith::MulFOp::create(b, loc, ramp, column);
+  YieldOp::create(
+      b, loc,
+      Value(arith::AddFOp::create(b, loc, body->getArgument(2), added)));
 }
 
 void DotOp::print(OpAsmPrinter &p) {
@@ -64,6 +92,8 @@ void DotOp::print(OpAsmPrinter &p) {
     p << " acc " << getAcc();
   if (getScale())
     p << " scale " << getScale();
+  if (getRamp())
+    p << " ramp " << getRamp();
   if (getTransposeRhs())
     p << " transpose_rhs";
   if (getTf32())

@@ -11,12 +11,23 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
+using ::attn::MmaShape;
+
+/// Half a step along K; the other half of the rows' step lies 8 rows on.
+static constexpr int64_t rampCols = 8;
+
+SmemType tile_gpu::rampType(MLIRContext *context, int64_t cols) {
+  int64_t rows = cols + 8;
+  return SmemType::get(context, rows, rampCols, BFloat16Type::get(context),
+                       /*swizzle=*/0, /*boxes=*/1, /*pitch=*/rows,
+                       /*transposed=*/false);
+}
 
 static bool is16Bit(Type type) { return type.isBF16() || type.isF16(); }
 
 ParseResult MmaIssueOp::parse(OpAsmParser &parser, OperationState &result) {
-  OpAsmParser::UnresolvedOperand a, b, acc;
-  bool hasAcc = false;
+  OpAsmParser::UnresolvedOperand a, b, acc, ramp, columns;
+  bool hasAcc = false, hasRamp = false;
   Type aType, bType;
   TokenType token;
   if (parser.parseOperand(a) || parser.parseComma() || parser.parseOperand(b))
@@ -24,6 +35,13 @@ ParseResult MmaIssueOp::parse(OpAsmParser &parser, OperationState &result) {
   if (succeeded(parser.parseOptionalKeyword("acc"))) {
     hasAcc = true;
     if (parser.parseLParen() || parser.parseOperand(acc) ||
+        parser.parseRParen())
+      return failure();
+  }
+  if (succeeded(parser.parseOptionalKeyword("ramp"))) {
+    hasRamp = true;
+    if (parser.parseLParen() || parser.parseOperand(ramp) ||
+        parser.parseComma() || parser.parseOperand(columns) ||
         parser.parseRParen())
       return failure();
   }
@@ -36,6 +54,15 @@ ParseResult MmaIssueOp::parse(OpAsmParser &parser, OperationState &result) {
       (hasAcc &&
        parser.resolveOperand(acc, token.getFragType(), result.operands)))
     return failure();
+  if (hasRamp && (parser.resolveOperand(ramp, parser.getBuilder().getF32Type(),
+                                        result.operands) ||
+                  parser.resolveOperand(
+                      columns, rampType(parser.getContext(), token.getCols()),
+                      result.operands)))
+    return failure();
+  result.addAttribute("operandSegmentSizes",
+                      parser.getBuilder().getDenseI32ArrayAttr(
+                          {1, 1, hasAcc, hasRamp, hasRamp}));
   result.addTypes(token);
   return success();
 }
@@ -44,7 +71,9 @@ void MmaIssueOp::print(OpAsmPrinter &p) {
   p << ' ' << getA() << ", " << getB();
   if (getAcc())
     p << " acc(" << getAcc() << ')';
-  p.printOptionalAttrDict((*this)->getAttrs());
+  if (getRamp())
+    p << " ramp(" << getRamp() << ", " << getRampColumns() << ')';
+  p.printOptionalAttrDict((*this)->getAttrs(), {"operandSegmentSizes"});
   p << " : " << getA().getType() << ", " << getB().getType() << " -> "
     << getToken().getType();
 }
@@ -78,7 +107,6 @@ static LogicalResult verifyProduct(Operation *op, ArrayRef<int64_t> a, Type aT,
 }
 
 LogicalResult MmaIssueOp::verify() {
-  using ::attn::MmaShape;
   TokenType token = getToken().getType();
   SmallVector<int64_t> a;
   Type aT;
@@ -110,6 +138,27 @@ LogicalResult MmaIssueOp::verify() {
     return emitOpError("expected at most ")
            << MmaShape::warpgroup().nMax << " columns, but got "
            << token.getCols();
+  if (!getRamp() != !getRampColumns())
+    return emitOpError("expected a ramp with its columns");
+  SmemType ramp = rampType(getContext(), token.getCols());
+  if (getRamp() && getRampColumns().getType() != ramp)
+    return emitOpError("expected columns of a ramp of type ")
+           << ramp << ", but got " << getRampColumns().getType();
+  return success();
+}
+
+LogicalResult SmemRampOp::verify() {
+  int64_t cols = getTile().getType().getRows() - 8;
+  SmemType expected = rampType(getContext(), cols);
+  if (getTile().getType() != expected)
+    return emitOpError("expected a tile of type ")
+           << expected << ", but got " << getTile().getType();
+  if (cols < 8 || cols % 8 || cols > MmaShape::warpgroup().nMax)
+    return emitOpError("expected 8 rows more than the columns of a product, a "
+                       "multiple of 8 up to ")
+           << MmaShape::warpgroup().nMax << ", but got " << cols + 8;
+  if ((*this)->getParentOfType<RoleOp>())
+    return emitOpError("expected to stand outside of roles");
   return success();
 }
 
@@ -198,7 +247,6 @@ static bool hasWideOperand(MmaSyncOp op) {
 }
 
 LogicalResult MmaSyncOp::verify() {
-  using ::attn::MmaShape;
   FragType acc = getAcc().getType();
   if (acc.getLayout() != Layout::Acc || acc.getScope() != Scope::Warp ||
       !acc.getElementType().isF32())

@@ -46,6 +46,7 @@ struct Specializer {
 private:
   bool analyseLoad(tile::LoadOp load);
   void rewriteLaunch(tile::LaunchOp launch);
+  int64_t makeRoomForRamps(int64_t room);
   void chooseStages();
 
   func::FuncOp kernel;
@@ -246,6 +247,25 @@ bool Specializer::analyse() {
 // The kernel and its launches
 //===----------------------------------------------------------------------===//
 
+/// Where the numbers that a ramp is multiplied by find no room beside two slots
+/// of keys and values, it is added to the product instead.
+int64_t Specializer::makeRoomForRamps(int64_t room) {
+  int64_t bytes = 0;
+  SmallVector<tile::DotOp> ramps;
+  kernel.walk([&](tile::DotOp dot) {
+    if (!dot.getRamp())
+      return;
+    ramps.push_back(dot);
+    bytes = rampType(b.getContext(), dot.getType().getCols()).getBytes();
+  });
+  bytes = std::max<int64_t>(bytes - ::attn::TargetInfo::rampBytes, 0);
+  if (bytes <= room)
+    return bytes;
+  for (tile::DotOp dot : ramps)
+    tile::expandRamp(dot);
+  return 0;
+}
+
 /// Results are staged where there is room; what is left gives the queries two
 /// slots, so that an item's are there when the one before ends, and then keys
 /// and values up to four.
@@ -268,6 +288,7 @@ void Specializer::chooseStages() {
     stages = leastStages;
   int64_t room = target.sharedMemoryBytes - ::attn::TargetInfo::barrierBytes -
                  queries - stages * step;
+  room -= makeRoomForRamps(room);
   if (results <= room)
     room -= results;
   if (queries <= room) {

@@ -88,6 +88,10 @@ int64_t Stager::sharedBytes() {
           type.getStages() * (llvm::alignTo(type.getSlotBytes(), 1024) + 16);
     } else if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
       bytes += llvm::alignTo(alloc.getTile().getType().getBytes(), 1024);
+    } else if (auto ramp = dyn_cast<SmemRampOp>(op)) {
+      bytes += std::max<int64_t>(ramp.getTile().getType().getBytes() -
+                                     ::attn::TargetInfo::rampBytes,
+                                 0);
     }
   });
   return bytes;

@@ -175,8 +175,8 @@ LogicalResult Budget::checkSharedMemory() {
         for (SmemType tile : type.getTiles())
           add(tile);
       barrierMemory += 2 * barrierBytes * type.getStages();
-    } else if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
-      add(alloc.getTile().getType());
+    } else if (isa<SmemAllocOp, SmemRampOp>(op)) {
+      add(cast<SmemType>(op->getResult(0).getType()));
     } else if (auto barrier = dyn_cast<BarrierCreateOp>(op)) {
       barriers += barrier.getEach();
     } else if (auto schedule = dyn_cast<SchedulerOp>(op)) {

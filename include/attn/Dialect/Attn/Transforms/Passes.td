@@ -305,6 +305,15 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     row, whose values are cleared. Lists are as long as there are pairs of
     tiles: 4 bytes for each, and a bit for each key of one.
 
+    Where a maximum is reduced, products are those of warpgroups, and the score
+    is k * dot + rest with k and what the rest grows by from key to key the same
+    for all rows, whole tiles are linear: the product adds what the rest grows
+    by (`ramp`), and the rest at the tile's first key is the row's. k and the
+    growth are read off the score region by the rules of sums and products. The
+    size of a distance (`math.absi`, `math.absf`) grows or falls by the
+    distance's sign: tiles on either side of its zero are linear, and where the
+    combine commutes, as a maximum does, come before those it lies in.
+
     Example:
 
     ```mlir
@@ -351,7 +360,10 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     kernels, of which the factor gives one blocks: up to a size of 73 / log2(e)
     = 50.6 every row has the anchor 0, and no maximum is looked for; sums are
     then infinite where the number of keys times the largest value passes 2^54,
-    and lose bits of values below 2^-53. Listed tiles are
+    and lose bits of values below 2^-53. In linear tiles dots and ramps add up
+    in units of the dot, and the rest is rounded once a row, not once a score;
+    ramps of more than 2^16 a key in these units, and where k is not positive,
+    all tiles take the form of the others. Listed tiles are
     taken in the order of the list, which is the same in every run; monoids that
     do not commute are not listed. Deterministic for
     a given schedule.

@@ -23,4 +23,9 @@
 #define GET_OP_CLASSES
 #include "attn/Dialect/Tile/IR/TileOps.h.inc"
 
+namespace mlir::tile {
+/// Adds the ramp of a product in a map behind it.
+void expandRamp(DotOp dot);
+} // namespace mlir::tile
+
 #endif // ATTN_DIALECT_TILE_IR_TILE_H

@@ -98,14 +98,20 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
     the target's, fixed for a given schedule. With `tf32` f32 sides may be
     rounded to tf32 first, where the target multiplies these.
 
+    With `ramp`, a scalar f32, column c of the result gets `ramp * c` added: what
+    grows evenly from key to key needs no pass over the scores where the target
+    takes it into the product.
+
     Example:
 
     ```mlir
     # func.func @example(
     #     %q: !tile.tile<32x64xf32>, %k: !tile.tile<128x64xf32>,
     #     %p: !tile.tile<32x128xf32>, %v: !tile.tile<128x64xf32>,
-    #     %acc: !tile.tile<32x64xf32>, %rho: !tile.tile<32x1xf32>) {
+    #     %acc: !tile.tile<32x64xf32>, %rho: !tile.tile<32x1xf32>, %x: f32) {
     %s = tile.dot %q, %k transpose_rhs
+        : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
+    %t = tile.dot %q, %k ramp %x transpose_rhs
         : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
     %o = tile.dot %p, %v acc %acc scale %rho
         : !tile.tile<32x128xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x64xf32>
@@ -115,7 +121,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Tile_TileType:$lhs, Tile_TileType:$rhs,
     Optional<Tile_TileType>:$acc, Optional<Tile_TileType>:$scale,
-    UnitAttr:$transpose_rhs, UnitAttr:$tf32);
+    Optional<F32>:$ramp, UnitAttr:$transpose_rhs, UnitAttr:$tf32);
   let results = (outs Tile_TileType:$result);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -27,4 +27,9 @@
 #define GET_OP_CLASSES
 #include "attn/Dialect/TileGPU/IR/TileGPUOps.h.inc"
 
+namespace mlir::tile_gpu {
+/// The type of the `smem.ramp` of products of so many columns.
+SmemType rampType(MLIRContext *context, int64_t cols);
+} // namespace mlir::tile_gpu
+
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPU_H

@@ -38,6 +38,32 @@ def TileGPU_SmemAllocOp : TileGPU_Op<"smem.alloc"> {
   let hasVerifier = 1;
 }
 
+def TileGPU_SmemRampOp : TileGPU_Op<"smem.ramp", [Pure]> {
+  let summary = "A tile of shared memory that holds its row numbers";
+  let description = [{
+    Row c is c, c, c, 0, ..., in bf16, which holds whole numbers up to 256 as
+    they are: the right operand, transposed, of the `ramp` of a
+    `tile_gpu.mma.issue`, which has 8 columns less than this has rows. It stands
+    outside of roles; the block's threads write it when the kernel starts, and
+    nothing may change it.
+
+    A product's step is 16 along K. Its second half meets zeros, so it may as
+    well be the rows 8 on: half the memory, and 8 rows more.
+
+    Example:
+
+    ```mlir
+    # func.func @example() {
+    %c = tile_gpu.smem.ramp : !tile_gpu.smem<136x8xbf16>
+    #   return
+    # }
+    ```
+  }];
+  let results = (outs TileGPU_SmemType:$tile);
+  let assemblyFormat = "attr-dict `:` type($tile)";
+  let hasVerifier = 1;
+}
+
 def TileGPU_SmemTransposeOp : TileGPU_Infer<"smem.transpose", [Pure]> {
   let summary = "The transposed view of a tile";
   let description = [{
@@ -324,12 +350,17 @@ def TileGPU_VecStoreOp : TileGPU_Op<"vec.store"> {
 //===----------------------------------------------------------------------===//
 
 def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
-    MemoryEffects<[MemRead, MemWrite]>]> {
+    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Starts a product on the warpgroup's matrix unit";
   let description = [{
     acc + a b, one group: fence, all steps over K, commit. `a` (MxK) is a
     fragment or a tile, `b` (KxN) a tile; views say how each is stored. Without
     `acc` the product starts from zero.
+
+    With `ramp(%x, %c)` one more step adds x * c in column c, `%c` being a
+    `tile_gpu.smem.ramp`: the left operand's three columns are the
+    parts of x in bf16, which add up to x, so that all products are exact. An x
+    below 2^-100 may lose its last part.
 
     The token owns the accumulator, and `a` where it is a fragment, until
     `tile_gpu.mma.wait`: no operation may use the accumulator again (the wait
@@ -344,8 +375,13 @@ def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
     #     %kT: !tile_gpu.smem<128x128xbf16 swizzle 128 transposed>,
     #     %p: !tile_gpu.frag<64x128xbf16, a>,
     #     %v: !tile_gpu.smem<128x128xbf16 swizzle 128>,
-    #     %o: !tile_gpu.frag<64x128xf32, acc>) {
+    #     %o: !tile_gpu.frag<64x128xf32, acc>,
+    #     %x: f32, %c: !tile_gpu.smem<136x8xbf16>) {
     %qk = tile_gpu.mma.issue %q, %kT
+        : !tile_gpu.smem<64x128xbf16 swizzle 128>,
+          !tile_gpu.smem<128x128xbf16 swizzle 128 transposed>
+       -> !tile_gpu.token<64x128xf32>
+    %qkx = tile_gpu.mma.issue %q, %kT ramp(%x, %c)
         : !tile_gpu.smem<64x128xbf16 swizzle 128>,
           !tile_gpu.smem<128x128xbf16 swizzle 128 transposed>
        -> !tile_gpu.token<64x128xf32>
@@ -357,7 +393,13 @@ def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
     ```
   }];
   let arguments = (ins AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$a,
-    TileGPU_SmemType:$b, Optional<TileGPU_FragType>:$acc);
+    TileGPU_SmemType:$b, Optional<TileGPU_FragType>:$acc,
+    Optional<F32>:$ramp, Optional<TileGPU_SmemType>:$ramp_columns);
+  let builders = [OpBuilder<(ins "::mlir::Type":$token, "::mlir::Value":$a,
+      "::mlir::Value":$b, "::mlir::Value":$acc), [{
+    build($_builder, $_state, token, a, b, acc, ::mlir::Value(),
+          ::mlir::Value());
+  }]>];
   let results = (outs TileGPU_TokenType:$token);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

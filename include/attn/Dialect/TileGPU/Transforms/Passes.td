@@ -136,7 +136,8 @@ def TileSpecializeRolesPass
     rest, as tile operations on that row block. A warpgroup ends the last loop
     where its own rows see no further key (`tile.row_range`), and one without
     live rows stays out of all loops; it still gives back every slot. Queries, keys and values get
-    as many slots as the shared memory holds beside the results. Rows of values
+    as many slots as the shared memory holds beside the results. Where it does not
+    hold the numbers that ramps are multiplied by, these become maps. Rows of values
     that lie beyond a load's bounds are cleared, or those whose bit is 0 where
     `tile.truths` says which rows are live: by each warpgroup, so that none has
     to wait for another. Where the bounds are those of the keys or values in

@@ -1,0 +1,349 @@
+//===- LinearScores.cpp - Scores that grow evenly from key to key ---------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Where a score is k * dot + rest, and from key to key of a tile the rest grows
+// by a, the same for all rows, the score of the tile's column c is
+//
+//   k * (dot + c * a / k) + rest at the first key
+//
+// so the tile's product takes c * a / k in (tile.dot's ramp), and the rest
+// belongs to the row: a maximum commutes with adding it, and the exponent's
+// offset takes it. Nothing is left to do for each score.
+//
+// k and a are slopes: the derivatives of the score region by the dot and by the
+// key, found by the rules for sums and products with uniform values. The size
+// |d| of a number d that grows evenly has the slope of d or its negative, by
+// the sign of d: tiles on either side of where that changes are linear, those
+// it changes in are not. Where it changes, the analysis of the mask d >= 0
+// tells.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+//===----------------------------------------------------------------------===//
+// Slopes
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Reads slopes off a score region. A slope is a uniform f32, null for 0.
+class SlopeReader {
+public:
+  SlopeReader(OpBuilder &b, Location loc, Value key,
+              const llvm::DenseSet<Value> &varies,
+              llvm::function_ref<Value(Value)> uniform)
+      : b(b), loc(loc), key(key), varies(varies), uniform(uniform) {}
+
+  /// The slope of `value` by `variable`, where distances are not negative, or
+  /// with `negative` are.
+  FailureOr<Value> slope(Value value, Value variable, bool negative);
+
+  /// The distance: the one integer that becomes a float and depends on the
+  /// key. What it grows by from key to key, and whether its size is taken.
+  Value distance;
+  int64_t step = 0;
+  bool hasSize = false;
+
+private:
+  FailureOr<Value> slopeOfDistance(Value value, bool isSize, bool negative);
+  std::optional<int64_t> stepOf(Value value);
+  Value constant(float value) {
+    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+                                          APFloat(value));
+  }
+
+  OpBuilder &b;
+  Location loc;
+  Value key;
+  const llvm::DenseSet<Value> &varies;
+  llvm::function_ref<Value(Value)> uniform;
+};
+
+} // namespace
+
+/// What an integer grows by from key to key, if that is a constant.
+std::optional<int64_t> SlopeReader::stepOf(Value value) {
+  if (value == key)
+    return 1;
+  if (!dependsOn(value, key))
+    return 0;
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op) ||
+      !value.getType().isInteger(32))
+    return std::nullopt;
+  auto x = stepOf(op->getOperand(0)), y = stepOf(op->getOperand(1));
+  // Larger steps than this would reach beyond 32 bits within a tile.
+  constexpr int64_t most = 1 << 20;
+  if (!x || !y || std::abs(*x) > most || std::abs(*y) > most)
+    return std::nullopt;
+  if (isa<arith::AddIOp>(op))
+    return *x + *y;
+  if (isa<arith::SubIOp>(op))
+    return *x - *y;
+  APInt factor;
+  for (auto [step, other] :
+       {std::pair(*x, op->getOperand(1)), std::pair(*y, op->getOperand(0))})
+    if (matchPattern(other, m_ConstantInt(&factor)) &&
+        std::abs(factor.getSExtValue()) <= most)
+      return step * factor.getSExtValue();
+  return std::nullopt;
+}
+
+FailureOr<Value> SlopeReader::slopeOfDistance(Value value, bool isSize,
+                                              bool negative) {
+  if (auto size = value.getDefiningOp<math::AbsIOp>()) {
+    value = size.getOperand();
+    isSize = true;
+  }
+  std::optional<int64_t> grows = stepOf(value);
+  if (!grows || !*grows || (distance && distance != value))
+    return failure();
+  distance = value;
+  step = *grows;
+  hasSize |= isSize;
+  return constant(isSize && negative ? -step : step);
+}
+
+FailureOr<Value> SlopeReader::slope(Value value, Value variable,
+                                    bool negative) {
+  if (!dependsOn(value, variable))
+    return Value();
+  if (value == variable)
+    return constant(1.0f);
+  Operation *op = value.getDefiningOp();
+  if (!value.getType().isF32())
+    return failure();
+  auto of = [&](Value x) { return slope(x, variable, negative); };
+  auto negated = [&](FailureOr<Value> x) -> FailureOr<Value> {
+    if (failed(x) || !*x)
+      return x;
+    return Value(arith::NegFOp::create(b, loc, *x));
+  };
+  auto sum = [&](FailureOr<Value> x, FailureOr<Value> y) -> FailureOr<Value> {
+    if (failed(x) || failed(y))
+      return failure();
+    if (!*x || !*y)
+      return *x ? x : y;
+    return Value(arith::AddFOp::create(b, loc, *x, *y));
+  };
+  auto product = [&](Value x, Value y) -> FailureOr<Value> {
+    if (varies.contains(y))
+      std::swap(x, y);
+    FailureOr<Value> slope = of(x);
+    if (varies.contains(y) || failed(slope))
+      return failure();
+    return *slope ? Value(arith::MulFOp::create(b, loc, *slope, uniform(y)))
+                  : Value();
+  };
+  return TypeSwitch<Operation *, FailureOr<Value>>(op)
+      .Case([&](arith::SIToFPOp o) {
+        return slopeOfDistance(o.getIn(), /*isSize=*/false, negative);
+      })
+      .Case([&](math::AbsFOp o) -> FailureOr<Value> {
+        if (auto from = o.getOperand().getDefiningOp<arith::SIToFPOp>())
+          return slopeOfDistance(from.getIn(), /*isSize=*/true, negative);
+        return failure();
+      })
+      .Case([&](arith::NegFOp o) { return negated(of(o.getOperand())); })
+      .Case(
+          [&](arith::AddFOp o) { return sum(of(o.getLhs()), of(o.getRhs())); })
+      .Case([&](arith::SubFOp o) {
+        return sum(of(o.getLhs()), negated(of(o.getRhs())));
+      })
+      .Case([&](arith::MulFOp o) { return product(o.getLhs(), o.getRhs()); })
+      .Case([&](math::FmaOp o) {
+        return sum(product(o.getA(), o.getB()), of(o.getC()));
+      })
+      .Case([&](arith::DivFOp o) -> FailureOr<Value> {
+        FailureOr<Value> slope = of(o.getLhs());
+        if (varies.contains(o.getRhs()) || failed(slope))
+          return failure();
+        return *slope ? Value(arith::DivFOp::create(b, loc, *slope,
+                                                    uniform(o.getRhs())))
+                      : Value();
+      })
+      .Default([](Operation *) { return failure(); });
+}
+
+//===----------------------------------------------------------------------===//
+// The form of a reduction
+//===----------------------------------------------------------------------===//
+
+void ReductionKernel::analyseLinear() {
+  Region &score = reduction.getScoreBody();
+  // Matrix units of warpgroups take ramps in; whole tiles have to be peeled.
+  constexpr int64_t mostColumns = 256;
+  if (!form.exponential || !form.fused || score.empty() || !narrowDots ||
+      !isGpu() || !target.hasTensorCopy || lists.tiles ||
+      reduction.getQueryOperands().size() != 1 ||
+      schedule.getRows() != target.mmaShapes.back().m ||
+      schedule.getLoop() != LoopShape::peeled ||
+      keyCols() != schedule.getBlockK() || keyCols() > mostColumns)
+    return;
+  Value root = getYielded(score).front();
+  Value dot = score.getArgument(0), key = score.getArgument(4);
+  auto toUniform = [&](Value value) {
+    return uniform(score, value, 1, reduction.getCaptureOperands());
+  };
+  SlopeReader reader(b, loc, key, varying(score, 1, /*hasKey=*/true),
+                     toUniform);
+  FailureOr<Value> k = reader.slope(root, dot, false);
+  FailureOr<Value> ahead = reader.slope(root, key, false);
+  FailureOr<Value> behind = reader.slope(root, key, true);
+  if (failed(k) || !*k || failed(ahead) || failed(behind))
+    return;
+
+  linear.applies = true;
+  linear.scaleLog2 = arith::MulFOp::create(b, loc, *k, f32(form.base));
+  using Predicate = arith::CmpFPredicate;
+  auto both = [&](Value x, Value y) {
+    return arith::AndIOp::create(b, loc, x, y);
+  };
+  // Much steeper ramps leave nothing of the dots.
+  constexpr float steepest = 65536.0f;
+  linear.fits =
+      both(arith::CmpFOp::create(b, loc, Predicate::OGE, *k, f32(1e-30f)),
+           arith::CmpFOp::create(b, loc, Predicate::OLE, *k, f32(1e30f)));
+  auto rampOf = [&](Value slope) -> Value {
+    if (!slope)
+      return {};
+    Value ramp = arith::DivFOp::create(b, loc, slope, *k);
+    Value size = math::AbsFOp::create(b, loc, ramp);
+    linear.fits =
+        both(linear.fits, arith::CmpFOp::create(b, loc, Predicate::OLE, size,
+                                                f32(steepest)));
+    return ramp;
+  };
+  Value ramps[] = {rampOf(*ahead), reader.hasSize ? rampOf(*behind) : Value()};
+  linear.left = ramps[0];
+  if (!reader.distance)
+    return;
+
+  // The mask distance >= 0: where distances are negative, and whether any of
+  // the region's integers wraps.
+  linear.region = std::make_unique<Region>();
+  Block *block = new Block();
+  linear.region->push_back(block);
+  block->addArguments(TypeRange(score.getArgumentTypes()).drop_front(),
+                      SmallVector<Location>(score.getNumArguments() - 1, loc));
+  OpBuilder inner(b.getContext());
+  inner.setInsertionPointToEnd(block);
+  RegionCloner cloner(inner);
+  cloner.map(score.getArguments().drop_front(), block->getArguments());
+  Value distance = cloner.get(reader.distance);
+  Value zero = arith::ConstantIntOp::create(inner, loc, b.getI32Type(), 0);
+  Value positive = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge,
+                                         distance, zero);
+  YieldOp::create(inner, loc, positive);
+  linear.distance.emplace(*linear.region);
+  if (!reader.hasSize)
+    return;
+  linear.hasSides = true;
+  linear.positiveFirst = reader.step < 0;
+  linear.left = ramps[linear.positiveFirst ? 0 : 1];
+  linear.right = ramps[linear.positiveFirst ? 1 : 0];
+}
+
+//===----------------------------------------------------------------------===//
+// The order of key tiles
+//===----------------------------------------------------------------------===//
+
+/// Tiles of the core [coreStart, coreEnd) are linear up to `leftEnd` and from
+/// `rightStart` on.
+std::pair<Value, Value> ReductionKernel::linearBounds(Value coreStart,
+                                                      Value coreEnd) {
+  Value leftEnd = coreEnd, rightStart = coreEnd, fits = linear.fits;
+  if (linear.distance) {
+    Region &region = *linear.region;
+    auto toUniform = [this, &region](Value value) {
+      return uniform(region, value, 0, reduction.getCaptureOperands());
+    };
+    Value lastRow = sub(add(row0, liveRows), index(1));
+    auto bounds =
+        linear.distance->emitBounds(b, loc, toUniform, row0, lastRow, numKeys);
+    fits = arith::AndIOp::create(b, loc, fits, bounds.valid);
+    if (linear.hasSides) {
+      // Distances grow evenly: on one side of a key all have its sign.
+      auto unlessEmpty = [&](Value lower, Value upper, Value edge, Value none) {
+        return select(cmp(arith::CmpIPredicate::slt, lower, upper), edge, none);
+      };
+      Value zero = index(0);
+      if (linear.positiveFirst) {
+        leftEnd = unlessEmpty(bounds.coreLower, bounds.coreUpper,
+                              bounds.coreUpper, zero);
+        rightStart =
+            unlessEmpty(bounds.lower, bounds.upper, bounds.upper, zero);
+      } else {
+        leftEnd =
+            unlessEmpty(bounds.lower, bounds.upper, bounds.lower, numKeys);
+        rightStart = unlessEmpty(bounds.coreLower, bounds.coreUpper,
+                                 bounds.coreLower, numKeys);
+      }
+      leftEnd = min(max(wholeTiles(leftEnd, /*up=*/false), coreStart), coreEnd);
+      rightStart =
+          min(max(wholeTiles(rightStart, /*up=*/true), leftEnd), coreEnd);
+    }
+  }
+  return {select(fits, leftEnd, coreStart), select(fits, rightStart, coreEnd)};
+}
+
+/// Linear tiles left and right, then the others of the core; without a head one
+/// of the others comes first, where a tile stands alone. Positions are those of
+/// the core's tiles.
+void ReductionKernel::orderLinear(Value coreStart, Value coreEnd,
+                                  bool hasHead) {
+  Value leftEnd, rightStart;
+  std::tie(leftEnd, rightStart) = linearBounds(coreStart, coreEnd);
+  linear.end = leftEnd;
+  if (!linear.hasSides)
+    return;
+  Value between = sub(rightStart, leftEnd), right = sub(coreEnd, rightStart);
+  Value shift = index(0);
+  if (!hasHead)
+    shift = min(between, index(schedule.getBlockK()));
+  Value end = add(add(leftEnd, right), shift);
+  linear.end = end;
+  Value leftPositions = add(leftEnd, shift);
+  Value rightOffset = sub(between, shift), leftOffset = sub(index(0), shift);
+  linear.isLeft = [=](Value position) {
+    return cmp(arith::CmpIPredicate::slt, position, leftPositions);
+  };
+  linear.offset = [=](Value position) {
+    return select(linear.isLeft(position), leftOffset, rightOffset);
+  };
+  Value first = add(coreStart, shift);
+  linear.order = [=](Value position) {
+    using Predicate = arith::CmpIPredicate;
+    // The other tiles of the core, and what comes behind it.
+    Value key = select(cmp(Predicate::slt, position, coreEnd),
+                       sub(position, right), position);
+    key = select(cmp(Predicate::slt, position, end),
+                 add(position, linear.offset(position)), key);
+    // What comes before them.
+    return select(cmp(Predicate::slt, position, first),
+                  hasHead ? position : leftEnd, key);
+  };
+}
+
+ReductionKernel::KeyTile ReductionKernel::linearTile(Value position) {
+  KeyTile tile{position, /*masked=*/false};
+  tile.linear = true;
+  tile.ramp = linear.left;
+  if (!linear.hasSides)
+    return tile;
+  tile.first = add(position, linear.offset(position));
+  if (linear.left && linear.right)
+    tile.ramp = select(linear.isLeft(position), linear.left, linear.right);
+  return tile;
+}

@@ -1,0 +1,119 @@
+// RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-tile --canonicalize --cse --split-input-file | FileCheck %s
+
+// Scores that grow evenly from key to key: the product adds what they grow by,
+// the row the rest.
+
+!q = tensor<?x?x?x128xbf16>
+
+module attributes {attn.target = "sm_90a"} {
+
+// ALiBi: tiles left of the diagonal, then those right of it, the signs apart;
+// the first tile, and those on the diagonal, in the form that is right for any.
+// CHECK-LABEL: func.func private @alibi_kernel0
+// CHECK: %[[SLOPE:.*]] = memref.load
+// CHECK: %[[DOWN:.*]] = arith.negf %[[SLOPE]]
+// CHECK: %[[LEFT:.*]] = arith.divf {{.*}}, %[[K:.*]] : f32
+// CHECK: scf.if
+// CHECK: tile.dot %{{.*}}, %{{.*}} transpose_rhs
+// CHECK: scf.for %[[AT:[a-z0-9]+]] =
+// CHECK: %[[IS:.*]] = arith.cmpi slt, %[[AT]]
+// CHECK: %[[X:.*]] = arith.select %[[IS]], %{{.*}}, %{{.*}} : f32
+// CHECK: %[[S:.*]] = tile.dot %{{.*}}, %{{.*}} ramp %[[X]] transpose_rhs
+// CHECK-NEXT: %[[M:.*]] = tile.reduce ins(%[[S]] :
+// CHECK: tile.map ins(%{{.*}}, %[[M]] :
+// CHECK: math.absi
+// CHECK: %[[REST:.*]] = arith.subf %cst
+// CHECK: math.exp2
+// CHECK: math.fma %[[REST]]
+// CHECK: tile.map ins(%[[S]], %{{.*}} :
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: math.fma
+// CHECK-NEXT: math.exp2
+// CHECK: scf.for
+// CHECK: tile.dot %{{.*}}, %{{.*}} transpose_rhs
+// CHECK: math.absi
+func.func @alibi(%q: !q, %k: !q, %v: !q, %a: tensor<?xf32>) -> !q {
+  %o = attn.attention queries(%q : !q) keys(%k : !q) values(%v : !q)
+      alibi(%a : tensor<?xf32>) -> !q
+  return %o : !q
+}
+
+// No side to tell: one ramp, and keys in their order.
+// CHECK-LABEL: func.func private @forward_kernel0
+// CHECK: scf.for %[[AT:[a-z0-9]+]] =
+// CHECK-NEXT: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %[[AT]], %{{.*}}] :
+// CHECK: tile.dot %{{.*}}, %{{.*}} ramp %{{.*}} transpose_rhs
+func.func @forward(%q: !q, %k: !q, %v: !q, %a: tensor<?xf32>) -> !q {
+  %o = attn.attention queries(%q : !q) keys(%k : !q) values(%v : !q)
+      captures(%a : tensor<?xf32>) score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>):
+        %hh = arith.index_cast %h : i32 to index
+        %m = tensor.extract %t[%hh] : tensor<?xf32>
+        %d = arith.subi %j, %i : i32
+        %f = arith.sitofp %d : i32 to f32
+        %p = arith.mulf %f, %m : f32
+        %y = arith.addf %s, %p : f32
+        attn.yield %y : f32
+      } -> !q
+  return %o : !q
+}
+
+// What depends on the row alone needs no ramp.
+// CHECK-LABEL: func.func private @rows_kernel0
+// CHECK: scf.for
+// CHECK: %[[S:.*]] = tile.dot %{{.*}}, %{{.*}} transpose_rhs
+// CHECK-NEXT: tile.reduce ins(%[[S]] :
+func.func @rows(%q: !q, %k: !q, %v: !q, %a: tensor<?xf32>) -> !q {
+  %o = attn.attention queries(%q : !q) keys(%k : !q) values(%v : !q)
+      captures(%a : tensor<?xf32>) score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>):
+        %ii = arith.index_cast %i : i32 to index
+        %m = tensor.extract %t[%ii] : tensor<?xf32>
+        %y = arith.addf %s, %m : f32
+        attn.yield %y : f32
+      } -> !q
+  return %o : !q
+}
+
+// A slope that differs by row, and a distance that grows by leaps: each score.
+// CHECK-LABEL: func.func private @steep_kernel0
+// CHECK-NOT: ramp
+func.func @steep(%q: !q, %k: !q, %v: !q, %n: i32) -> !q {
+  %o = attn.attention queries(%q : !q) keys(%k : !q) values(%v : !q) score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+        %x = arith.sitofp %i : i32 to f32
+        %f = arith.sitofp %j : i32 to f32
+        %p = arith.mulf %f, %x : f32
+        %y = arith.addf %s, %p : f32
+        attn.yield %y : f32
+      } -> !q
+  return %o : !q
+}
+// CHECK-LABEL: func.func private @leaps_kernel0
+// CHECK-NOT: ramp
+func.func @leaps(%q: !q, %k: !q, %v: !q, %n: i32) -> !q {
+  %o = attn.attention queries(%q : !q) keys(%k : !q) values(%v : !q)
+      captures(%n : i32) score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32):
+        %d = arith.muli %j, %m : i32
+        %f = arith.sitofp %d : i32 to f32
+        %y = arith.addf %s, %f : f32
+        attn.yield %y : f32
+      } -> !q
+  return %o : !q
+}
+}
+
+// -----
+
+// Elsewhere products take no ramp.
+// CHECK-LABEL: func.func private @portable_kernel0
+// CHECK-NOT: ramp
+module attributes {attn.target = "sm_80"} {
+func.func @portable(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %a: tensor<?xf32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) alibi(%a : tensor<?xf32>) -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
