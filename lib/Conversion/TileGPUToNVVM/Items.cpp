@@ -102,8 +102,8 @@ Value KernelLowering::drawItem(SchedulerOp scheduler, Value total) {
 /// The slot that turn `iteration` uses, and its barriers.
 KernelLowering::TicketSlot KernelLowering::ticketSlot(SchedulerOp scheduler,
                                                       Value iteration) {
-  constexpr int64_t numSlots = SharedLayout::numTicketSlots;
   const TicketLayout &tickets = *layout.tickets(scheduler);
+  int64_t numSlots = tickets.numSlots;
   Value slot = e.urem(iteration, numSlots);
   return {tickets, slotAddress(tickets.slots, tickets.slotBytes, slot),
           slotAddress(tickets.full, 8, slot),
@@ -355,6 +355,7 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   Block *header = e.newBlock(types);
   e.branch(header, initial);
   Block *exit = e.newBlock();
+  passOver = draws && role.warps == 1 ? e.newBlock() : nullptr;
   e.startBlock(header);
   ValueRange turn = header->getArguments();
   Value iteration = turn[0], item = knowsItem ? turn[1] : Value();
@@ -374,12 +375,38 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
     return failure();
   e.loc = op.getLoc();
   Values yielded = {e.add(iteration, 1)};
+  if (isShared && draws && layout.tickets(scheduler)->numSlots == 1) {
+    // Nothing else keeps this warp from running ahead: what is drawn long
+    // before it is worked on is missing where another block runs out of items.
+    TicketSlot slot = ticketSlot(scheduler, yielded[0]);
+    waitBarrier(slot.empty, e.xor_(slot.phase, e.c32(1)));
+  }
   if (knowsItem)
     yielded.push_back(nextItem(op, item, total));
   llvm::append_range(yielded, flat(body.getTerminator()->getOperands()));
   e.branch(header, yielded);
+  if (passOver) {
+    e.startBlock(passOver);
+    Values again = {iteration, drawItem(scheduler, total)};
+    llvm::append_range(again, turn);
+    e.branch(header, again);
+    passOver = nullptr;
+  }
   e.startBlock(exit);
   setAll(op.getResults(), turn);
+  return success();
+}
+
+/// Goes on with the next item where this one has nothing to do.
+LogicalResult KernelLowering::lowerSkip(SkipOp op) {
+  if (isa<ForeachOp>(op->getParentOp()))
+    return success();
+  if (!passOver)
+    return op.emitOpError("expected the schedule's items to be drawn by a role "
+                          "of one warp");
+  Block *rest = e.newBlock();
+  e.branch(scalar(op.getCondition()), passOver, rest);
+  e.startBlock(rest);
   return success();
 }
 

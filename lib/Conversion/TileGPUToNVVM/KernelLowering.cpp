@@ -333,6 +333,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](scf::ForOp o) { return lowerFor(o); })
       .Case([&](scf::IfOp o) { return lowerIf(o); })
       .Case([&](ForeachOp o) { return lowerForeach(o); })
+      .Case([&](SkipOp o) { return lowerSkip(o); })
       // Known where they are used.
       .Case<SchedulerOp, RingCreateOp, BarrierCreateOp>(
           [&](Operation *) { return success(); })

@@ -159,10 +159,13 @@ private:
     Value words, full, empty, phase;
   };
   LogicalResult lowerForeach(tg::ForeachOp op);
+  LogicalResult lowerSkip(tg::SkipOp op);
   LogicalResult lowerItem(tg::SchedulerOp scheduler, Value item,
                           ValueRange arguments);
   LogicalResult shareItem(tg::ForeachOp op, Value drawn, Value iteration,
                           Value total, mlir::Block *exit);
+  /// Where the warp that draws goes on with the next item; null elsewhere.
+  mlir::Block *passOver = nullptr;
   TicketSlot ticketSlot(tg::SchedulerOp scheduler, Value iteration);
   void giveItem(const TicketSlot &slot, const Values &words);
   Values readItem(const TicketSlot &slot, int64_t size);

@@ -133,6 +133,9 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
         return user->emitOpError(
             "expected one lead loop over a dynamic schedule, but got two");
       hasLead |= foreach.getLead();
+      if (foreach.getLead() &&
+          foreach.getBody().front().without_terminator().empty())
+        tickets.numSlots = 1;
       tickets.readers += role.getWarps();
       if (!foreach.getLead() || role.getWarps() > 1)
         for (BlockArgument argument : foreach.getItemArgs())
@@ -145,13 +148,13 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     // The warp that draws needs no hand-over.
     if (--tickets.readers <= 0)
       continue;
-    tickets.full = place(numTicketSlots, 1);
-    tickets.empty = place(numTicketSlots, tickets.readers);
+    tickets.full = place(tickets.numSlots, 1);
+    tickets.empty = place(tickets.numSlots, tickets.readers);
     tickets.values = read.takeVector();
     tickets.slotBytes = llvm::alignTo(words * 4, ticketAlignment);
     bytes = llvm::alignTo(bytes, ticketAlignment);
     tickets.slots = bytes;
-    bytes += numTicketSlots * tickets.slotBytes;
+    bytes += tickets.numSlots * tickets.slotBytes;
   }
   return success();
 }

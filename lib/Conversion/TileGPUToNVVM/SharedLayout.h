@@ -33,9 +33,11 @@ struct BarrierLayout {
   int64_t first = 0, count = 0, threads = 0;
 };
 
-/// Hand-over of drawn items: two slots, each of an item's number and of what
-/// others than the warp that draws read of it.
+/// Hand-over of drawn items: slots, each of an item's number and of what others
+/// than the warp that draws read of it. A warp that does nothing but draw would
+/// run ahead by both of two.
 struct TicketLayout {
+  int64_t numSlots = 2;
   int64_t slots = -1, full = -1, empty = -1;
   /// Bytes of a slot; the arguments of the loops that it holds, in order.
   int64_t slotBytes = 0;
@@ -46,8 +48,6 @@ struct TicketLayout {
 
 class SharedLayout {
 public:
-  static constexpr int64_t numTicketSlots = 2;
-
   /// Words of 32 bits that a scalar takes in a slot of tickets.
   static int64_t wordsOf(mlir::Type type);
 

@@ -89,6 +89,61 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 
 // -----
 
+module attributes {attn.target = "sm_90a"} {
+// A warp that only draws: one slot, whose readers it waits for before it draws.
+// It gives no number of an item that it passes over, but draws behind each.
+// CHECK: func.func private @pass({{.*}}tile_gpu.smem_bytes = 32 : i64
+// CHECK: llvm.func @pass
+// CHECK-COUNT-2: mbarrier.init.shared::cta.b64
+// CHECK-NOT: mbarrier.init
+// CHECK: ^[[HEADER:bb[0-9]*]](%[[TURN:.*]]: i32, %[[ITEM:.*]]: i32):
+// CHECK: llvm.cond_br %{{.*}}, ^[[FIRST:bb[0-9]*]], ^
+// CHECK: llvm.return
+// CHECK-NEXT: ^[[OVER:bb[0-9]*]]:
+// CHECK: atom.relaxed.gpu.global.inc.u32
+// CHECK: llvm.br ^[[HEADER]](%[[TURN]],
+// CHECK-NEXT: ^[[FIRST]]:
+// CHECK-NEXT: %[[NONE:.*]] = llvm.icmp "slt" %[[ITEM]],
+// CHECK-NEXT: llvm.cond_br %[[NONE]], ^[[OVER]], ^
+// CHECK: st.shared::cta.v2.b32
+// CHECK: mbarrier.try_wait.parity
+// CHECK: atom.relaxed.gpu.global.inc.u32
+// CHECK: llvm.br ^[[HEADER]](
+func.func private @pass(%tickets: memref<1xi32>, %n: i32, %least: i32,
+    %out: memref<?xi32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    %none = arith.cmpi slt, %tile, %least : i32
+    tile_gpu.skip %none
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "write" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      %at = arith.index_cast %tile : i32 to index
+      memref.store %tile, %out[%at] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
 !ring = !tile_gpu.ring<1, 16x64xbf16 swizzle 128>
 !tile = !tile_gpu.smem<16x64xbf16 swizzle 128>
 !a = !tile_gpu.frag<16x64xbf16, a, warp>

@@ -210,3 +210,29 @@ func.func private @k(%b: !tile_gpu.barrier) attributes {tile_gpu.kernel} {
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @k(%tickets: memref<1xi32>, %n: i32, %none: i1)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    // expected-error@+1 {{expected the schedule's items to be drawn by a role of one warp}}
+    tile_gpu.skip %none
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}

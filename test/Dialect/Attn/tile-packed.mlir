@@ -25,6 +25,11 @@
 // CHECK:         %[[HIGH:.*]] = arith.maxsi %[[LAST]], %[[START]]
 // CHECK:         %[[END:.*]] = arith.minsi %[[HIGH]], %[[TOTAL]]
 // CHECK:         arith.subi %[[END]], %[[START]]
+// A tile without rows has nothing to do.
+// CHECK:         %[[MOST:.*]] = arith.minsi %{{.*}}, %c128 : index
+// CHECK-NEXT:    %[[ROWS:.*]] = arith.maxsi %[[MOST]], %[[ZERO]] : index
+// CHECK-NEXT:    %[[NONE:.*]] = arith.cmpi sle, %[[ROWS]], %[[ZERO]] : index
+// CHECK-NEXT:    tile.skip %[[NONE]]
 module attributes {attn.target = "sm_80"} {
 func.func @packed(%q: tensor<?x?x64xbf16>, %k: tensor<?x?x64xbf16>,
                   %v: tensor<?x?x64xbf16>, %cu_q: tensor<?xi32>,

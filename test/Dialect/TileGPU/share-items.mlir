@@ -83,6 +83,72 @@ func.func @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: i32,
 
 // -----
 
+// An item that has nothing to do is passed over as soon as that is known, and
+// the loops need not know. The loop that leads has no other use.
+!acc = !tile_gpu.frag<64x64xf32, acc>
+
+// CHECK-LABEL: func.func @skips
+// CHECK: tile_gpu.scheduler dynamic
+// CHECK: ^bb0(%[[TILE:[^:]*]]: i32,
+// CHECK: %[[COUNT:.*]] = memref.load
+// CHECK-NEXT: %[[NONE:.*]] = arith.cmpi sle, %[[COUNT]], %{{.*}} : i32
+// CHECK-NEXT: tile_gpu.skip %[[NONE]]
+// CHECK-NEXT: %[[ROW:.*]] = arith.divui %[[TILE]], %{{.*}} : i32
+// CHECK-NEXT: tile_gpu.yield %{{.*}}, %{{.*}}, %[[COUNT]], %[[ROW]] : i32, i32, i32, i32
+// CHECK: tile_gpu.role "draw"
+// CHECK: tile_gpu.foreach %{{.*}} lead
+// CHECK-NOT: tile_gpu.skip
+// CHECK: return
+func.func @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
+    %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = arith.constant 0.0 : f32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      %at = arith.index_cast %tile : i32 to index
+      %count = memref.load %rows[%at] : memref<?xi32>
+      %none = arith.cmpi sle, %count, %c0 : i32
+      tile_gpu.skip %none
+      %row = arith.divui %tile, %n : i32
+      %o = tile_gpu.frag.fill %x : f32 -> !acc
+      tile_gpu.global.store %o, %out[%row, %c0] rows(%count) : !acc, memref<?x?xf32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "count" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      %at = arith.index_cast %tile : i32 to index
+      %count = memref.load %rows[%at] : memref<?xi32>
+      %none = arith.cmpi sle, %count, %c0 : i32
+      tile_gpu.skip %none
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
 // Left alone: what depends on the member, or on memory that the kernel writes;
 // a schedule without tickets.
 !acc = !tile_gpu.frag<64x64xf32, acc>

@@ -182,6 +182,38 @@ func.func private @ends(%Q: !in, %K: !in, %O: !in, %block: index) attributes {ti
   return
 }
 
+// A warp of its own draws the items; that some blocks have nothing to do is said
+// in the others' loops, which find out.
+// CHECK-LABEL: func.func private @draws
+// CHECK: tile_gpu.role "draw" warps(1) registers(24)
+// CHECK: tile_gpu.foreach %{{.*}} lead {
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.yield
+// CHECK: tile_gpu.role "load" warps(1) registers(24)
+// CHECK: tile_gpu.foreach %{{.*}} iter_args
+// CHECK: %[[NONE:.*]] = arith.cmpi sle
+// CHECK: tile_gpu.skip %[[NONE]]
+// CHECK: tile_gpu.role "compute" warpgroups(1)
+// CHECK: tile_gpu.foreach %{{.*}} iter_args
+// CHECK: tile_gpu.skip
+func.func private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %block: index)
+    attributes {tile.kernel, tile.draw_ahead} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %none = arith.cmpi sle, %n, %block : index
+  tile.skip %none
+  %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
+  %q = tile.load %Q[%c0, %block, %c0] : !in -> !tile.tile<64x64xf16>
+  %k = tile.load %K[%c0, %c0, %c0] : !in -> !tile.tile<64x64xf16>
+  %o = tile.rows 64 ins(%q : !tile.tile<64x64xf16>) outs(%init : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+    %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+    tile.yield %s : !tile.tile<64x64xf32>
+  } -> !tile.tile<64x64xf32>
+  tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
+  return
+}
+
 // Rows of no warpgroup's product: left for another pass.
 // CHECK-LABEL: func.func private @narrow
 // CHECK-SAME: tile.kernel

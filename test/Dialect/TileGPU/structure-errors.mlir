@@ -50,6 +50,18 @@ func.func @scheduler_tickets(%n: i32) attributes {tile_gpu.kernel} {
 
 // -----
 
+func.func @skip_grid(%n: i32, %none: i1) attributes {tile_gpu.kernel} {
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    // expected-error @below {{expected a dynamic schedule, whose items one warp draws for others}}
+    tile_gpu.skip %none
+    tile_gpu.yield %n, %n : i32, i32
+  }
+  return
+}
+
+// -----
+
 func.func @scheduler_keys(%n: i32) attributes {tile_gpu.kernel} {
   // expected-error @below {{expected the body to yield the first key and the end of keys, both i32}}
   %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {

@@ -404,6 +404,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     if (schedule.getTurns() != Turns::none)
       kernel.func->setAttr(
           "tile.turns", b.getStringAttr(stringifyTurns(schedule.getTurns())));
+    // A block's sequence takes long to find, and blocks take about as long as
+    // each other: it does no harm to draw them early.
+    if (packed && op.getMaskBody().empty())
+      kernel.func->setAttr("tile.draw_ahead", b.getUnitAttr());
     return kernel;
   };
   Kernel kernel = start();

@@ -117,6 +117,9 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   }
   if (packed) // A short sequence has no rows in the last tiles of the grid.
     liveRows = max(liveRows, index(0));
+  if (found)
+    tile::SkipOp::create(b, loc,
+                         cmp(arith::CmpIPredicate::sle, liveRows, index(0)));
 }
 
 /// The sequence of packed tensors that tile t of a grid belongs to, and the

@@ -154,6 +154,15 @@ std::optional<ResultRange> ForeachOp::getLoopResults() {
   return (*this)->getResults();
 }
 
+/// The loop that leads draws for the others, whatever it does itself.
+void ForeachOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  if (getLead()) {
+    effects.emplace_back(MemoryEffects::Read::get());
+    effects.emplace_back(MemoryEffects::Write::get());
+  }
+}
+
 LogicalResult ForeachOp::verify() {
   Block &block = getBody().front();
   if (failed(verifyI32Arguments(
@@ -189,6 +198,14 @@ LogicalResult ForeachOp::verify() {
       TypeRange(getResultTypes()) != inits)
     return emitOpError("expected initial values, carried block arguments, "
                        "yielded values and results of the same types");
+  return success();
+}
+
+LogicalResult SkipOp::verify() {
+  auto scheduler = dyn_cast<SchedulerOp>((*this)->getParentOp());
+  if (scheduler && scheduler.getKind() != ScheduleKind::Dynamic)
+    return emitOpError("expected a dynamic schedule, whose items one warp "
+                       "draws for others");
   return success();
 }
 

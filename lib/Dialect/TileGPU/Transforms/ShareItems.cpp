@@ -170,7 +170,14 @@ void Sharer::collect(ForeachOp loop) {
     kinds[own] = Kind::OfItem;
     mapping.map(own, given);
   }
-  for (Operation &op : body) {
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (auto skip = dyn_cast<SkipOp>(op)) {
+      b.setInsertionPoint(keys.getTerminator());
+      if (kinds.lookup(skip.getCondition()) == Kind::OfItem)
+        unique(b.clone(op, mapping));
+      op.erase();
+      continue; // What it says is for the warp that draws.
+    }
     Kind kind = kindOf(op, kinds);
     if (kind == Kind::Other)
       continue;

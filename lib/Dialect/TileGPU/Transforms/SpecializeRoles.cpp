@@ -159,6 +159,7 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
 bool Specializer::analyse() {
   const ::attn::MmaShape &unit = target.mmaShapes.back();
   bool able = target.hasTensorCopy && unit.asynchronous;
+  plan.drawsApart = kernel->hasAttr("tile.draw_ahead");
   SmallVector<tile::RowsOp> steps;
   kernel.walk([&](Operation *op) {
     if (auto rows = dyn_cast<tile::RowsOp>(op)) {
@@ -374,15 +375,15 @@ LogicalResult Specializer::run() {
   }
 
   auto buildRole = [&](StringRef name, Scope scope, int64_t count,
-                       int64_t registers, bool lead) {
+                       int64_t registers, bool isProducer) {
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, name, scope, count,
                                b.getI64IntegerAttr(registers));
     Block *body = b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
     Value member = body->getArgument(0);
-    auto loop =
-        ForeachOp::create(b, loc, TypeRange{b.getI32Type(), b.getI32Type()},
-                          scheduler, ValueRange{zero, zero}, lead);
+    auto loop = ForeachOp::create(
+        b, loc, TypeRange{b.getI32Type(), b.getI32Type()}, scheduler,
+        ValueRange{zero, zero}, isProducer && !plan.drawsApart);
     YieldOp::create(b, loc, ValueRange());
     SmallVector<Type> eight(8, b.getI32Type());
     Block *item = b.createBlock(&loop.getBody(), {}, eight,
@@ -392,7 +393,7 @@ LogicalResult Specializer::run() {
                                              item->getArgument(0));
     own.map(kernel.getArgument(numOld), block);
     std::unique_ptr<RoleBuilder> program;
-    if (lead)
+    if (isProducer)
       program = std::make_unique<Producer>(plan, b, std::move(own));
     else
       program = std::make_unique<Consumer>(plan, b, std::move(own), member);
@@ -402,9 +403,24 @@ LogicalResult Specializer::run() {
     Value nextItem = arith::AddIOp::create(b, loc, program->items, one);
     YieldOp::create(b, loc, ValueRange{nextItem, program->steps});
   };
-  buildRole("load", Scope::Warp, 1, target.minRoleRegisters, /*lead=*/true);
+  if (plan.drawsApart) {
+    // The search for an item's sequence is a chain of loads, twice as long
+    // behind one without rows: too long for a warp that has copies to start.
+    OpBuilder::InsertionGuard guard(b);
+    auto role = RoleOp::create(b, loc, "draw", Scope::Warp, 1,
+                               b.getI64IntegerAttr(target.minRoleRegisters));
+    b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
+    auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),
+                                  /*lead=*/true);
+    YieldOp::create(b, loc, ValueRange());
+    SmallVector<Type> six(6, b.getI32Type());
+    b.createBlock(&loop.getBody(), {}, six, SmallVector<Location>(6, loc));
+    YieldOp::create(b, loc, ValueRange());
+  }
+  buildRole("load", Scope::Warp, 1, target.minRoleRegisters,
+            /*isProducer=*/true);
   buildRole("compute", Scope::Warpgroup, plan.members(),
-            target.computeRegisters(plan.members()), /*lead=*/false);
+            target.computeRegisters(plan.members()), /*isProducer=*/false);
   func::ReturnOp::create(b, loc);
   kernel.erase();
   return success();

@@ -51,6 +51,10 @@ struct RolesPlan {
   /// The first load of keys, where it comes once an item, after the queries'.
   Operation *firstKeys = nullptr;
 
+  /// Whether a warp of its own draws the items, each while the others work on
+  /// the one before.
+  bool drawsApart = false;
+
   int64_t members() const { return blockQ / rows; }
 };
 

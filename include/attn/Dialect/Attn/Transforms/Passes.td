@@ -314,6 +314,12 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     distance's sign: tiles on either side of its zero are linear, and where the
     combine commutes, as a maximum does, come before those it lies in.
 
+    The host cannot read offsets of packed sequences in a GPU's memory: the grid
+    has a tile of rows more for each sequence than it may need, and a block
+    finds its sequence by itself. One that has no rows says so (`tile.skip`);
+    without a mask the kernel asks for items drawn ahead (`tile.draw_ahead`, see
+    tile-specialize-roles).
+
     Example:
 
     ```mlir

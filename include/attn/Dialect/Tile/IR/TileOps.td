@@ -288,6 +288,27 @@ def Tile_RowRangeOp : Tile_Op<"row_range", [Pure]> {
   let assemblyFormat = "$firstRow `to` $lastRow attr-dict";
 }
 
+def Tile_SkipOp : Tile_Op<"skip"> {
+  let summary = "Says when a block has nothing to do";
+  let description = [{
+    Where the condition holds, nothing that the block stores lies within the
+    bounds of its stores. What hands blocks out may pass over such a one; what
+    does not, runs it, to no effect.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%rows: index, %zero: index) {
+    %none = arith.cmpi sle, %rows, %zero : index
+    tile.skip %none
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let assemblyFormat = "$condition attr-dict";
+}
+
 def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {
   let summary = "Exclusive scan along the columns of each row";
   let description = [{

@@ -122,6 +122,7 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
 
 def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
     RecursiveMemoryEffects, SingleBlock,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<LoopLikeOpInterface, [
       "getInitsMutable", "getRegionIterArgs", "getYieldedValuesMutable",
       "getLoopResults"]>]> {
@@ -134,7 +135,8 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
 
     Every role that loops over one schedule sees the same sequence. In one of
     them the loop is marked `lead`: with a dynamic schedule that role draws the
-    items and hands them to the others.
+    items and hands them to the others. Where its body is empty, it draws an
+    item when the others have all begun with the one before.
 
     Example:
 
@@ -164,6 +166,42 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
     $schedule (`lead` $lead^)? (`iter_args` `(` $initial^ `:` type($initial) `)`)?
     attr-dict-with-keyword $body (`->` type($results)^)?
   }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_SkipOp : TileGPU_Op<"skip", [
+    ParentOneOf<["SchedulerOp", "ForeachOp"]>]> {
+  let summary = "Passes over an item that has nothing to do";
+  let description = [{
+    In the body of a dynamic schedule that one warp draws for others: where the
+    condition holds, that warp draws the next item at once, and no loop over
+    the schedule sees this one. Nothing after it is evaluated then.
+
+    In a loop over a schedule it says that the item has no effect where the
+    condition holds, and is no code: `tile-share-items` takes it from there to
+    the schedule.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %counter: memref<1xi32>, %n: i32, %one: i32, %zero: i32,
+    #     %rows: memref<?xi32>) {
+    %s = tile_gpu.scheduler dynamic in_order
+        tickets(%counter : memref<1xi32>) tiles(%n) heads(%one) batch(%one) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %at = arith.index_cast %tile : i32 to index
+      %count = memref.load %rows[%at] : memref<?xi32>
+      %none = arith.cmpi sle, %count, %zero : i32
+      tile_gpu.skip %none
+      tile_gpu.yield %zero, %count : i32, i32
+    }
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let assemblyFormat = "$condition attr-dict";
   let hasVerifier = 1;
 }
 

@@ -145,6 +145,13 @@ def TileSpecializeRolesPass
     counter of drawn items. Other kernels stay as they are:
     tile-pipeline-copies takes them.
 
+    The producer draws the items. In a kernel with the attribute
+    `tile.draw_ahead` (attn-tile sets it for packed sequences without a mask) a
+    third role of one warp does so, `draw`, an item ahead of the warpgroups: what
+    it takes to find the next one is not in the way of copies. Where blocks take
+    different times, those drawn ahead wait for long ones, and it does not pay.
+    A `tile.skip` becomes a `tile_gpu.skip` of each role's loop.
+
     Example:
 
     ```mlir
@@ -520,7 +527,8 @@ def TileShareItemsPass : Pass<"tile-share-items", "::mlir::func::FuncOp"> {
     narrower one, is computed where it is read. What is the same for all items
     goes before the schedule. The lead runs ahead of the other roles, which read
     the results from shared memory: their way to the first product of an item
-    has no divisions, and no search for its sequence.
+    has no divisions, and no search for its sequence. A `tile_gpu.skip` of an
+    item goes to the schedule as well, as early as its condition is known.
 
     Example:
 
