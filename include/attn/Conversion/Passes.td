@@ -104,8 +104,10 @@ def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
     order unless `ordered`. bf16 x bf16 products are exact before the sum;
     AVX512-BF16 and AMX flush denormal inputs.
 
-    Fails when: a tile has a column count other than 1 or a multiple of 16, or
-    a body holds an operation that has no vector form.
+    Fails when: a tile has a column count other than 1 or a multiple of 16, a
+    right operand of a product is not a `tile.load`, tiles are used outside of
+    tile ops, `scf.for` and `scf.if`, or a body holds an operation that has no
+    vector form.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
@@ -255,7 +257,8 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
     below 2^24, within one ulp beyond. Row reductions add four interleaved
     chains in each thread, then the threads of a row.
 
-    Fails when: an operation has no form on the GPU.
+    Fails when: an operation has no form on the GPU, or is not in a role whose
+    members are what holds its registers.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",

@@ -127,8 +127,6 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
       !memory.isSignlessInteger(1))
     return unsupported(op, "memory of f32, bf16, f16, i32 or i1, but got '" +
                                llvm::formatv("{0}", memory).str() + "'");
-  if (reduce && !memory.isF32())
-    return unsupported(op, "memory of f32 to add to");
 
   // One predicated instruction.
   auto write = [&](Value address, int64_t offset, ArrayRef<Value> words,
@@ -333,10 +331,6 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
   GlobalAccess access(e, parts, memref, at, bound, transposed, bool(vec));
   bool isShort = memory.isBF16() || memory.isF16();
   Type element = vec ? vec.getElementType() : frag.getElementType();
-  if (!isShort && memory != element)
-    return unsupported(op, "memory of the elements' type or of 16-bit floats, "
-                           "but got '" +
-                               llvm::formatv("{0}", memory).str() + "'");
   /// One element, or zero where it is out of bounds.
   auto read = [&](Value address, int64_t offset, Value predicate) -> Value {
     int64_t bits = access.elementBytes * 8;

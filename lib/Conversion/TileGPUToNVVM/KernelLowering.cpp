@@ -327,8 +327,46 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
   return success();
 }
 
+/// Instructions of a role know their threads by their places in it; registers
+/// are spread over what its members are.
+LogicalResult KernelLowering::checkPlace(Operation *op) {
+  if (!role.op) {
+    bool isPlaceless =
+        isa<SchedulerOp, RingCreateOp, BarrierCreateOp, SmemAllocOp,
+            SmemTransposeOp, SmemSliceOp, FragFillOp, LaunchDependentsOp,
+            WaitDependenciesOp>(op);
+    if (isPlaceless ||
+        !isa<TileGPUDialect, memref::MemRefDialect>(op->getDialect()) ||
+        isa<memref::LoadOp, memref::DimOp>(op))
+      return success();
+    return unsupported(op, "to be in a tile_gpu.role");
+  }
+  auto check = [&](Type type) -> LogicalResult {
+    Scope scope = role.scope;
+    if (auto frag = dyn_cast<FragType>(type))
+      scope = frag.getScope();
+    else if (auto vec = dyn_cast<VecType>(type))
+      scope = vec.getScope();
+    else if (isa<TokenType>(type))
+      scope = Scope::Warpgroup;
+    if (scope == role.scope)
+      return success();
+    return op->emitOpError("expected registers of a ")
+           << stringifyScope(role.scope) << " in a role of "
+           << stringifyScope(role.scope) << "s, but got " << type;
+  };
+  for (TypeRange types :
+       {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      if (failed(check(type)))
+        return failure();
+  return success();
+}
+
 LogicalResult KernelLowering::lowerOp(Operation *op) {
   e.loc = op->getLoc();
+  if (failed(checkPlace(op)))
+    return failure();
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](scf::ForOp o) { return lowerFor(o); })
       .Case([&](scf::IfOp o) { return lowerIf(o); })

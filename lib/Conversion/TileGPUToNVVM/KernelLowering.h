@@ -138,6 +138,7 @@ private:
   LogicalResult lowerBlock(mlir::Block &block);
   LogicalResult lowerOp(Operation *op);
   LogicalResult unsupported(Operation *op, const llvm::Twine &expected);
+  LogicalResult checkPlace(Operation *op);
 
   // Values.
   Values &of(Value value);

@@ -482,8 +482,6 @@ LogicalResult KernelLowering::lowerVecLoad(VecLoadOp op) {
     return success();
   }
   Type element = vec.getElementType();
-  if (element.isSignlessInteger(1))
-    return unsupported(op, "a vector of f32 or i32, but got i1");
   std::string out = element.isF32() ? "=f," : "=r,";
   auto load = [&](Value address, int64_t count) {
     std::string constraints;
@@ -496,8 +494,7 @@ LogicalResult KernelLowering::lowerVecLoad(VecLoadOp op) {
                           ", [$" + Twine(count) + "];",
                       constraints + "r,~{memory}", {address}, types);
   };
-  if (tile.getSwizzle())
-    return unsupported(op, "a tile without swizzle");
+  assert(!tile.getSwizzle() && "a swizzled tile has 8 rows or more");
   Values registers;
   if (vec.getAxis() == Axis::Row) {
     Value mine = e.add(base, e.shl(role.row, 2));
@@ -524,9 +521,6 @@ LogicalResult KernelLowering::lowerVecLoad(VecLoadOp op) {
 LogicalResult KernelLowering::lowerVecStore(VecStoreOp op) {
   VecType vec = op.getValue().getType();
   SmemType tile = op.getTile().getType();
-  Type element = vec.getElementType();
-  if (!element.isF32() && !element.isSignlessInteger(32))
-    return unsupported(op, "a vector of f32 or i32");
   TileElements elements(e, tile, scalar(op.getTile()), lane);
   Value index = scalar(op.getIndex());
   Values registers = of(op.getValue());

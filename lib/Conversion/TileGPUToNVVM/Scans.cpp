@@ -131,9 +131,6 @@ LogicalResult KernelLowering::lowerOrderedReduce(ReduceOp op) {
   State identity;
   for (auto [input, neutral] :
        llvm::zip_equal(op.getInputs(), op.getIdentities())) {
-    if (cast<FragType>(input.getType()).getElementType().isF16() ||
-        cast<FragType>(input.getType()).getElementType().isBF16())
-      return unsupported(op, "fragments of elements of 32 bits");
     inputs.push_back(of(input));
     identity.push_back(scalar(neutral));
   }

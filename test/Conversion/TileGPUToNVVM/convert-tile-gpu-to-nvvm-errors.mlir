@@ -83,3 +83,167 @@ func.func private @k(%t: memref<1xi32>, %n: i32) attributes {tile_gpu.kernel} {
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @schedule_argument(%s: !tile_gpu.schedule) attributes {tile_gpu.kernel} {
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected a schedule made in this kernel by tile_gpu.scheduler}}
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @nested_draw(%t: memref<1xi32>, %n: i32, %c: i1) attributes {tile_gpu.kernel} {
+  %s = tile_gpu.scheduler dynamic in_order
+      tickets(%t : memref<1xi32>) tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    tile_gpu.yield %n, %n : i32, i32
+  }
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    scf.if %c {
+    // expected-error@+1 {{expected a dynamic schedule to be looped over directly in a role}}
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @two_loops(%t: memref<1xi32>, %n: i32) attributes {tile_gpu.kernel} {
+  %s = tile_gpu.scheduler dynamic in_order
+      tickets(%t : memref<1xi32>) tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    tile_gpu.yield %n, %n : i32, i32
+  }
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected one loop over a dynamic schedule in each role}}
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @load_outside() attributes {tile_gpu.kernel} {
+  %t = tile_gpu.smem.alloc : !tile_gpu.smem<1x64xf32>
+  // expected-error@+1 {{expected to be in a tile_gpu.role}}
+  %v = tile_gpu.vec.load %t : !tile_gpu.smem<1x64xf32> -> !tile_gpu.vec<64xf32, col, warp>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @store_outside(%m: memref<?xi32>, %c: index) attributes {tile_gpu.kernel} {
+  %i = arith.constant 0 : i32
+  // expected-error@+1 {{expected to be in a tile_gpu.role}}
+  memref.store %i, %m[%c] : memref<?xi32>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @foreach_outside(%n: i32) attributes {tile_gpu.kernel} {
+  %s = tile_gpu.scheduler static in_order
+      tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    tile_gpu.yield %n, %n : i32, i32
+  }
+  // expected-error@+1 {{expected to be in a tile_gpu.role}}
+  tile_gpu.foreach %s lead {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @group_in_warps() attributes {tile_gpu.kernel} {
+  %z = arith.constant 0.0 : f32
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected registers of a warp in a role of warps, but got '!tile_gpu.frag<64x64xf32, acc>'}}
+    %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<64x64xf32, acc>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @warp_in_group() attributes {tile_gpu.kernel} {
+  %z = arith.constant 0.0 : f32
+  tile_gpu.role "r" warpgroups(1) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected registers of a warpgroup in a role of warpgroups, but got '!tile_gpu.vec<64xf32, col, warp>'}}
+    %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.vec<64xf32, col, warp>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @product_in_warps() attributes {tile_gpu.kernel} {
+  %a = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16 swizzle 128>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected registers of a warp in a role of warps, but got '!tile_gpu.token<64x64xf32>'}}
+    %t = tile_gpu.mma.issue %a, %a : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+    tile_gpu.yield
+  }
+  return
+}
+}

@@ -236,3 +236,262 @@ func.func private @k(%tickets: memref<1xi32>, %n: i32, %none: i1)
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @load_boxes() attributes {tile_gpu.kernel} {
+  %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected a tile of one box; take a slice}}
+    %f = tile_gpu.frag.load %t : !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2> -> !tile_gpu.frag<64x64xbf16, a, warp>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @store_boxes() attributes {tile_gpu.kernel} {
+  %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %c = arith.constant 0.0 : bf16
+    %f = tile_gpu.frag.fill %c : bf16 -> !tile_gpu.frag<64x64xbf16, acc, warp>
+    // expected-error@+1 {{expected a tile of one box; take a slice}}
+    tile_gpu.frag.store %f, %t : !tile_gpu.frag<64x64xbf16, acc, warp>, !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @write_right_operand(%m: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+  %i = arith.constant 0 : i32
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %c = arith.constant 0.0 : bf16
+    %f = tile_gpu.frag.fill %c : bf16 -> !tile_gpu.frag<16x8xbf16, b, warp>
+    // expected-error@+1 {{expected an acc or a fragment, but got b}}
+    tile_gpu.global.store %f, %m[%i, %i] : !tile_gpu.frag<16x8xbf16, b, warp>, memref<?x?xbf16>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @write_rounded(%m: memref<?x?xtf32>) attributes {tile_gpu.kernel} {
+  %i = arith.constant 0 : i32
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<1, 16x64xtf32 swizzle 128>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %t = tile_gpu.ring.view %r[%i] : !tile_gpu.ring<1, 16x64xtf32 swizzle 128>
+    %f = tile_gpu.frag.load %t : !tile_gpu.smem<16x64xtf32 swizzle 128> -> !tile_gpu.frag<16x64xtf32, a, warp>
+    // expected-error@+1 {{expected memory of f32, bf16, f16, i32 or i1, but got 'tf32'}}
+    tile_gpu.global.store %f, %m[%i, %i] : !tile_gpu.frag<16x64xtf32, a, warp>, memref<?x?xtf32>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @merge_cluster() attributes {tile_gpu.kernel} {
+  %z = arith.constant 0.0 : f32
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %v = tile_gpu.frag.fill %z : f32 -> !tile_gpu.vec<64xf32, col, warp>
+    %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<16x64xf32, acc, warp>
+    // expected-error@+1 {{expected states of a pair or of warps, but got 'cluster'}}
+    %r:2 = tile_gpu.merge_states cluster stats(%v : !tile_gpu.vec<64xf32, col, warp>) values(%f : !tile_gpu.frag<16x64xf32, acc, warp>) count(2) {
+    ^bb0(%a: f32, %b: f32):
+      tile_gpu.yield %a, %z, %z : f32, f32, f32
+    } -> !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @merge_without_statistics() attributes {tile_gpu.kernel} {
+  %z = arith.constant 0.0 : f32
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<16x64xf32, acc, warp>
+    // expected-error@+1 {{expected 1 statistic or more, but got 0}}
+    %r = "tile_gpu.merge_states"(%f, %f) <{scope = 0 : i32, operandSegmentSizes = array<i32: 0, 2, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+      tile_gpu.yield %z, %z : f32, f32
+    }) : (!tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.frag<16x64xf32, acc, warp>) -> !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @merge_types() attributes {tile_gpu.kernel} {
+  %i = arith.constant 0 : i32
+  %z = arith.constant 0.0 : f32
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %v = tile_gpu.frag.fill %z : f32 -> !tile_gpu.vec<64xf32, col, warp>
+    %u = tile_gpu.frag.fill %i : i32 -> !tile_gpu.vec<64xi32, col, warp>
+    %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<16x64xf32, acc, warp>
+    // expected-error@+1 {{expected statistics of one type}}
+    %r:3 = tile_gpu.merge_states pair stats(%v, %u, %v, %u : !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.vec<64xi32, col, warp>, !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.vec<64xi32, col, warp>) values(%f, %f : !tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.frag<16x64xf32, acc, warp>) {
+    ^bb0(%a: f32, %c: i32, %b: f32, %d: i32):
+      tile_gpu.yield %a, %c, %z, %z : f32, i32, f32, f32
+    } -> !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.vec<64xi32, col, warp>, !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @merge_role() attributes {tile_gpu.kernel} {
+  %z = arith.constant 0.0 : f32
+  %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x256xf32>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %v = tile_gpu.frag.fill %z : f32 -> !tile_gpu.vec<64xf32, col, warp>
+    %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<16x64xf32, acc, warp>
+    // expected-error@+1 {{expected a role of 8 warps, but got one of 4}}
+    %r:2 = tile_gpu.merge_states warps stats(%v : !tile_gpu.vec<64xf32, col, warp>) values(%f : !tile_gpu.frag<16x64xf32, acc, warp>) scratch(%t : !tile_gpu.smem<64x256xf32>) count(8) {
+    ^bb0(%a: f32, %b: f32):
+      tile_gpu.yield %a, %z, %z : f32, f32, f32
+    } -> !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @reduce_columns() attributes {tile_gpu.kernel} {
+  %z = arith.constant 0.0 : f32
+  tile_gpu.role "r" warpgroups(1) {
+  ^bb0(%w: i32):
+    %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<64x64xf32, acc>
+    // expected-error@+1 {{expected a row vector, a partial vector or the scope of a warp; the rows of a column lie in four warps}}
+    %v = tile_gpu.reduce ins(%f : !tile_gpu.frag<64x64xf32, acc>) identity(%z : f32) {
+    ^bb0(%a: f32, %b: f32):
+      tile_gpu.yield %a : f32
+    } -> !tile_gpu.vec<64xf32, col>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @exchange_plain() attributes {tile_gpu.kernel} {
+  %i = arith.constant 0 : i32
+  %r = tile_gpu.ring.create exchange producers(4) : !tile_gpu.ring<2, 64x64xbf16>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %c = arith.constant 0.0 : bf16
+    %f = tile_gpu.frag.fill %c : bf16 -> !tile_gpu.frag<16x64xbf16, acc, warp>
+    // expected-error@+1 {{expected a swizzled tile, but got '!tile_gpu.smem<64x64xbf16>'}}
+    tile_gpu.exchange %f, %r[%i] at(%i, %i) : !tile_gpu.frag<16x64xbf16, acc, warp>, !tile_gpu.ring<2, 64x64xbf16>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @exchange_panels() attributes {tile_gpu.kernel} {
+  %i = arith.constant 0 : i32
+  %r = tile_gpu.ring.create exchange producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    %c = arith.constant 0.0 : bf16
+    %f = tile_gpu.frag.fill %c : bf16 -> !tile_gpu.frag<16x32xbf16, acc, warp>
+    // expected-error@+1 {{expected parts of whole panels of 64 columns, but got 32}}
+    tile_gpu.exchange %f, %r[%i] at(%i, %i) : !tile_gpu.frag<16x32xbf16, acc, warp>, !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @load_complex(%m: memref<?xcomplex<f32>>, %c: index) attributes {tile_gpu.kernel} {
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected an element of an integer or float type}}
+    %d = memref.load %m[%c] : memref<?xcomplex<f32>>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @which_dimension(%m: memref<?xf32>, %c: index) attributes {tile_gpu.kernel} {
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected a constant dimension of a ranked memref}}
+    %d = memref.dim %m, %c : memref<?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @store_wide(%m: memref<?xi64>, %c: index, %d: i64) attributes {tile_gpu.kernel} {
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected to store an i32}}
+    memref.store %d, %m[%c] : memref<?xi64>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @wide_function(%d: f64) attributes {tile_gpu.kernel} {
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error@+1 {{expected a function that has a form on the GPU, but got 'math.exp'}}
+    %e = math.exp %d : f64
+    tile_gpu.yield
+  }
+  return
+}
+}

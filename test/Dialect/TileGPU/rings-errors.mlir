@@ -246,3 +246,12 @@ func.func @exchange_layout(%f: !tile_gpu.frag<64x64xbf16, b, warp>, %c: i32) {
   tile_gpu.exchange %f, %r[%c] at(%c, %c) : !tile_gpu.frag<64x64xbf16, b, warp>, !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   return
 }
+
+// -----
+
+func.func @exchange_wide(%f: !tile_gpu.frag<64x64xf32, acc>, %c: i32) {
+  %r = tile_gpu.ring.create exchange producers(8) : !tile_gpu.ring<2, 64x64xf32 swizzle 128>
+  // expected-error @below {{expected 16-bit elements, but got 'f32'}}
+  tile_gpu.exchange %f, %r[%c] at(%c, %c) : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.ring<2, 64x64xf32 swizzle 128>
+  return
+}

@@ -365,6 +365,9 @@ LogicalResult ExchangeOp::verify() {
   if (value.getElementType() != tile.getElementType())
     return emitOpError("expected a fragment of ")
            << tile.getElementType() << ", but got " << value.getElementType();
+  if (!value.getElementType().isBF16() && !value.getElementType().isF16())
+    return emitOpError("expected 16-bit elements, but got ")
+           << value.getElementType();
   if (value.getLayout() == Layout::B)
     return emitOpError("expected an acc or a fragment, but got b");
   if (tile.getRows() % rows || tile.getCols() % cols)
