@@ -129,3 +129,82 @@ func.func private @steps(%Q: memref<?x64xbf16>, %K: memref<?x64xbf16>, %O: memre
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+func.func private @words(%V: memref<?xi1, strided<[?]>>, %O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  %live = tile.load vector %V[%block] : memref<?xi1, strided<[?]>> -> !tile.tile<32x1xi1>
+  // expected-error @+1 {{expected tiles of the number of rows that the kernel stores}}
+  %w = tile.bits %live : !tile.tile<32x1xi1>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+func.func private @rounded_queries(%Q: memref<?x64xf32>, %K: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  // expected-error @+1 {{expected a tile of its source's elements, 'f32', but got '!tile.tile<64x64xbf16>'}}
+  %q = tile.load %Q[%block, %c0] : memref<?x64xf32> -> !tile.tile<64x64xbf16>
+  %k = tile.load %K[%c0, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+  %o = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %r = tile.rows 16 ins(%q : !tile.tile<64x64xbf16>) outs(%o : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %a: !tile.tile<16x64xbf16>, %x: !tile.tile<16x64xf32>):
+    %s = tile.dot %a, %k acc %x transpose_rhs : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
+    tile.yield %s : !tile.tile<16x64xf32>
+  } -> !tile.tile<64x64xf32>
+  tile.store %r, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+func.func private @sum_of_rows(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  // expected-error @+1 {{expected one i1 in a reduction over the rows of all warps}}
+  %r = tile.reduce rows ins(%a : !tile.tile<64x64xf32>) identity(%z : f32) {
+  ^bb0(%x: f32, %y: f32):
+    %s = arith.addf %x, %y : f32
+    tile.yield %s : f32
+  } -> !tile.tile<1x64xf32>
+  tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+func.func private @widths(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %no = arith.constant false
+  %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %b = tile.fill %no : i1 -> !tile.tile<64x32xi1>
+  %c = tile.fill %no : i1 -> !tile.tile<64x64xi1>
+  // expected-error @+1 {{expected reductions over rows of one width, 64, but got 32}}
+  %r = tile.reduce rows ins(%b : !tile.tile<64x32xi1>) identity(%no : i1) {
+  ^bb0(%x: i1, %y: i1):
+    %s = arith.ori %x, %y : i1
+    tile.yield %s : i1
+  } -> !tile.tile<1x32xi1>
+  %t = tile.reduce rows ins(%c : !tile.tile<64x64xi1>) identity(%no : i1) {
+  ^bb0(%x: i1, %y: i1):
+    %s = arith.ori %x, %y : i1
+    tile.yield %s : i1
+  } -> !tile.tile<1x64xi1>
+  tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  return
+}
+}

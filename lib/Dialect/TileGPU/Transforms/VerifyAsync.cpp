@@ -226,9 +226,8 @@ LogicalResult Verifier::walkOp(Operation &op, State &state, Operation *loop) {
     State own;
     if (failed(walkBlock(role.getBody().front(), own, nullptr)))
       return failure();
-    for (Product &product : own.products)
-      return product.issue->emitOpError(
-          "expected the product to be waited for before the role ends");
+    // checkToken: the one use of a token is in its block, or met before.
+    assert(own.products.empty() && "a product that is never waited for");
     // Shared memory goes with the block.
     for (Copy &copy : own.copies)
       return copy.op->emitOpError(
@@ -322,10 +321,7 @@ LogicalResult Verifier::walkLoop(LoopLikeOpInterface loop, State &state) {
     auto *use = llvm::find_if(*yields, [&](OpOperand &operand) {
       return operand.get() == product.token;
     });
-    if (use == yields->end())
-      return product.issue->emitOpError("is still in flight at the end of the "
-                                        "loop body; expected an mma.wait "
-                                        "or a token carried by the loop");
+    assert(use != yields->end() && "a product that is never waited for");
     product.token = (*results)[use - yields->begin()];
     for (Source &read : product.reads)
       read.counter = Value();
@@ -351,11 +347,9 @@ LogicalResult Verifier::walkIf(scf::IfOp ifOp, State &state, Operation *loop) {
       product.outer = true;
     if (!region.empty() && failed(walkBlock(region.front(), branch, loop)))
       return failure();
-    for (Product &product : branch.products)
-      if (!product.outer)
-        return product.issue->emitOpError(
-            "expected the product to be waited for in the branch that issued "
-            "it");
+    assert(llvm::all_of(branch.products,
+                        [](const Product &p) { return p.outer; }) &&
+           "a branch gives no token");
     for (Copy &copy : branch.copies)
       copies.push_back(copy);
     for (auto &[value, op] : branch.taken)
@@ -420,10 +414,6 @@ LogicalResult Verifier::issue(MmaIssueOp op, State &state, Operation *loop) {
       return op.emitOpError(
           "takes an accumulator from outside the loop in every iteration; "
           "expected the loop to carry it");
-    for (const Product &product : state.products)
-      if (llvm::is_contained(product.a, acc))
-        return op.emitOpError("accumulates into a fragment that a product "
-                              "reads");
     state.taken[acc] = op;
   }
   Product product{op.getToken(), op, {}, {}};
