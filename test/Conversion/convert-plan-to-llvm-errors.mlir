@@ -58,3 +58,35 @@ func.func private @gpu_kernel(%n: index) attributes {tile_gpu.kernel} {
 
 // expected-error @+1 {{expected the declaration of a kernel to have 'tile_gpu.threads' and 'tile_gpu.smem_bytes'}}
 func.func private @gpu_kernel(index) attributes {tile_gpu.kernel}
+
+// -----
+
+func.func private @kernel(%o: memref<?xf32>, %block: index, %scratch: memref<?xi8>) attributes {tile.kernel, tile.scratch_bytes = 64 : i64} {
+  return
+}
+func.func @scratch(%o: memref<?xf32>) attributes {tile.plan} {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{expected a kernel with 'tile.scratch_bytes' to end in a static memref}}
+  tile.launch @kernel grid(%c1) args(%o : memref<?xf32>)
+  return
+}
+
+// -----
+
+func.func private @kernel(%o: memref<?xf32>, %n: index, %block: index) attributes {tile.kernel} {
+  return
+}
+func.func @few_arguments(%o: memref<?xf32>) attributes {tile.plan} {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{expected arguments and a block index of types ('memref<?xf32>', 'index', 'index'), but got ('memref<?xf32>', 'index')}}
+  tile.launch @kernel grid(%c1) args(%o : memref<?xf32>)
+  return
+}
+
+// -----
+
+llvm.func @attn_entry_named()
+// expected-error @+1 {{expected no symbol '@attn_entry_named' in the module; it is the name of this plan's entry}}
+func.func @named(%o: memref<?xf32>) attributes {tile.plan} {
+  return
+}

@@ -62,6 +62,8 @@ using namespace mlir;
 // The plan
 //===----------------------------------------------------------------------===//
 
+static constexpr StringRef entryPrefix = "attn_entry_";
+
 namespace {
 /// func.func with `tile.plan`: the entry reads its arguments from the records.
 struct PlanFuncLowering : PlanPattern<func::FuncOp> {
@@ -75,7 +77,7 @@ struct PlanFuncLowering : PlanPattern<func::FuncOp> {
     Location loc = op.getLoc();
     PlanBuilder b(rewriter, loc);
     auto entry = LLVM::LLVMFuncOp::create(
-        rewriter, loc, ("attn_entry_" + op.getName()).str(),
+        rewriter, loc, (entryPrefix + op.getName()).str(),
         LLVM::LLVMFunctionType::get(b.i32, {b.ptr, b.ptr}));
     rewriter.inlineRegionBefore(op.getBody(), entry.getBody(),
                                 entry.getBody().end());
@@ -400,6 +402,11 @@ private:
       if (plan.getNumResults() != 0)
         return plan.emitError("expected a plan to return nothing, but got ")
                << plan.getNumResults() << " results; outputs are arguments";
+      std::string entry = (entryPrefix + plan.getName()).str();
+      if (module.lookupSymbol(entry))
+        return plan.emitError("expected no symbol '@")
+               << entry << "' in the module; it is the name of this plan's "
+               << "entry";
       for (Type type : plan.getArgumentTypes())
         if (auto memref = dyn_cast<MemRefType>(type)) {
           int64_t offset;

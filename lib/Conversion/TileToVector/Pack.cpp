@@ -424,9 +424,10 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
   int64_t size = memrefType.getShape().back();
   Value column = indices.back();
   APInt constantColumn;
-  if (ShapedType::isDynamic(size) ||
-      !matchPattern(column, m_ConstantInt(&constantColumn)))
+  if (ShapedType::isDynamic(size))
     return op.emitOpError("expected the columns of the tensor to be static");
+  if (!matchPattern(column, m_ConstantInt(&constantColumn)))
+    return op.emitOpError("expected a constant first column");
   for (int64_t col = 0; col < type.getCols(); col += width) {
     Value value = convert(loadVector(from, {r, index(col)}, width));
     indices.back() =

@@ -319,6 +319,13 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
             llvm::any_of(other->getResults(), isTile))
           return other->emitOpError("expected tiles to be used by tile ops, "
                                     "scf.for and scf.if only");
+        WalkResult nested = other->walk([](Operation *inner) {
+          return isa<TileDialect>(inner->getDialect()) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+        });
+        if (nested.wasInterrupted())
+          return other->emitOpError("expected tile ops in scf.for and scf.if "
+                                    "only");
         return success();
       });
 }
@@ -510,13 +517,19 @@ LogicalResult KernelLowering::run() {
   Location loc = kernel.getLoc();
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitOpError("expected a tile kernel of one block");
-  for (Operation &op : kernel.front())
-    for (Type type : op.getResultTypes())
+  WalkResult columns = kernel.walk([](Operation *op) {
+    for (Type type : op->getResultTypes())
       if (auto tileType = dyn_cast<TileType>(type))
-        if (!tileType.isRowVector() && tileType.getCols() % 16)
-          return op.emitOpError("expected tiles of 1 column or a multiple of "
-                                "16 columns on the CPU, but got ")
-                 << tileType.getCols();
+        if (!tileType.isRowVector() && tileType.getCols() % 16) {
+          op->emitOpError("expected tiles of 1 column or a multiple of 16 "
+                          "columns on the CPU, but got ")
+              << tileType.getCols();
+          return WalkResult::interrupt();
+        }
+    return WalkResult::advance();
+  });
+  if (columns.wasInterrupted())
+    return failure();
   // The size is known last: the argument's type is set at the end.
   auto scratchType =
       MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
