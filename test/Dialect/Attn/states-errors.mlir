@@ -318,3 +318,41 @@ func.func @finalize_c3(%a: tensor<?x?x?x64xf32>) {
   } -> tensor<?x?x?x64xf32>
   return
 }
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+
+func.func @finalize_c2(%a: tensor<?x?x?x?xf32>) {
+  // expected-error@+1 {{expected the channels of state 0 to be static, but got 'tensor<?x?x?x?xf32>'}}
+  %o = attn.finalize @sum(%a : tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+
+func.func @finalize_c4(%a: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected the channels of result 0 to be static, but got 'tensor<?x?x?x?xf32>'}}
+  %o = attn.finalize @sum(%a : tensor<?x?x?x64xf32>) -> tensor<?x?x?x?xf32>
+  return
+}

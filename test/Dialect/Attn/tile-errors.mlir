@@ -50,3 +50,85 @@ func.func @returns_twice(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
   // expected-error @below {{expected each value to be returned once, but got operand 1 again}}
   return %o, %o : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>
 }
+
+// -----
+
+// expected-error @below {{expected a single block, but got 2}}
+func.func @blocks(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  cf.br ^bb1
+^bb1:
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// -----
+
+// expected-error @below {{expected a body that ends with func.return}}
+func.func @no_return(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  llvm.unreachable
+}
+
+// -----
+
+// expected-error @below {{expected results to be ranked tensors, but got 'f32'}}
+func.func @scalar_result(%q: tensor<?x?x?x64xf32>, %s: f32) -> (tensor<?x?x?x64xf32>, f32) {
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o, %s : tensor<?x?x?x64xf32>, f32
+}
+
+// -----
+
+func.func private @called(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+func.func @caller(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no use of '@called', which becomes a plan of kernel launches; inline it}}
+  %o = func.call @called(%q) : (tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// -----
+
+func.func @branch(%q: tensor<?x?x?x64xf32>, %p: i1) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no operation with regions beside those of attn}}
+  %n = scf.if %p -> index {
+    %c = arith.constant 0 : index
+    scf.yield %c : index
+  } else {
+    %c = arith.constant 1 : index
+    scf.yield %c : index
+  }
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// -----
+
+func.func private @elsewhere()
+func.func @calls(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected '@elsewhere' to have a body; a plan calls nothing outside of its module}}
+  func.call @elsewhere() : () -> ()
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}

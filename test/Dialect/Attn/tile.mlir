@@ -146,3 +146,20 @@ func.func @split(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
+
+// The module has a function of the first kernel's name.
+// CHECK-LABEL: func.func @taken(
+// CHECK: tile.launch @taken_kernel1
+// CHECK: func.func private @taken_kernel1
+// CHECK: func.func private @taken_kernel0()
+func.func @taken(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+func.func private @taken_kernel0() {
+  return
+}

@@ -275,8 +275,9 @@ LogicalResult mlir::attn::verifyRowTensor(Operation *op, StringRef what,
   for (unsigned i = 0; fits && i < shape.size(); ++i)
     fits = !contradict(shape[i], tensor.getDimSize(i));
   // Channels are static everywhere.
-  if (fits && perChannel)
-    fits = !tensor.isDynamicDim(tensor.getRank() - 1);
+  if (fits && perChannel && tensor.isDynamicDim(tensor.getRank() - 1))
+    return op->emitOpError("expected the channels of ")
+           << what << " " << index << " to be static, but got " << type;
   if (!fits)
     return op->emitOpError("expected ")
            << what << " " << index << " to be a tensor like "

@@ -63,10 +63,10 @@ static bool hasRuntimeScale(Region &score) {
          !isConstant(product.getRhs());
 }
 
-static std::optional<::attn::ScheduleProblem>
-describe(ReductionOpInterface op, MonoidOp monoid,
-         const std::array<int64_t, 4> &expected,
-         const ::attn::TargetInfo &target) {
+static ::attn::ScheduleProblem describe(ReductionOpInterface op,
+                                        MonoidOp monoid,
+                                        const std::array<int64_t, 4> &expected,
+                                        const ::attn::TargetInfo &target) {
   ::attn::ScheduleProblem problem;
   auto collect = [&](ValueRange tensors, std::vector<int64_t> &sizes,
                      bool &narrow) {
@@ -78,16 +78,14 @@ describe(ReductionOpInterface op, MonoidOp monoid,
       narrow &= target.multiplies(element.isBF16(), element.isF16());
       problem.tf32 &= element.isF32();
     }
-    return llvm::none_of(sizes, ShapedType::isDynamic);
   };
   problem.tf32 =
       target.hasTf32 && op.getProductPrecision() == ProductPrecision::tf32;
   bool narrowKeys = false;
   std::vector<int64_t> keyDepths;
-  if (!collect(op.getQueryOperands(), problem.depths, problem.narrowDots) ||
-      !collect(op.getKeyOperands(), keyDepths, narrowKeys) ||
-      !collect(op.getValueOperands(), problem.channels, problem.narrowValues))
-    return std::nullopt;
+  collect(op.getQueryOperands(), problem.depths, problem.narrowDots);
+  collect(op.getKeyOperands(), keyDepths, narrowKeys);
+  collect(op.getValueOperands(), problem.channels, problem.narrowValues);
   problem.narrowDots &= narrowKeys;
   problem.heldQueries = hasRuntimeScale(op.getScoreBody());
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
@@ -234,20 +232,18 @@ struct ChooseSchedulePass
              << op.getMonoidRef().getValue()
              << "' to be an attn.monoid of this module";
     auto problem = describe(op, monoid, expected, target);
-    if (!problem)
-      return op->emitOpError("expected static head dimensions");
 
-    bool isListed = problem->listed;
+    bool isListed = problem.listed;
     ScheduleAttr attr = op.getScheduleAttribute();
     bool given = static_cast<bool>(attr);
     const char *how = "as given";
     ::attn::SplitChoice splits;
     if (!given) {
-      ::attn::MeasuredSchedule measured = choose(*problem, target, how);
+      ::attn::MeasuredSchedule measured = choose(problem, target, how);
       const ::attn::ScheduleSizes &sizes = measured.sizes;
       // A partial has its parts already.
       if (isa<AggregateOp>(op.getOperation()))
-        splits = ::attn::chooseSplits(*problem, sizes, target);
+        splits = ::attn::chooseSplits(problem, sizes, target);
       if (measured.splits && isa<AggregateOp>(op.getOperation()))
         splits = {measured.splits, "as measured"};
       LoopShape loop =
@@ -262,7 +258,7 @@ struct ChooseSchedulePass
       ++numGiven;
     }
     ::attn::ScheduleBudget budget = ::attn::computeBudget(
-        *problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target);
+        problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target);
     int64_t scratch = budget.scratchBytes();
     if (scratch > ::attn::maxScratchBytes || scratch < 0)
       return op->emitOpError("expected a schedule that keeps at most ")
@@ -280,21 +276,21 @@ struct ChooseSchedulePass
                 std::to_string(target.headsAbreast) +
                 ", as many as whose keys fit in " +
                 std::to_string(target.gpuL2Bytes) +
-                " bytes of cache\nproblem: " + ::attn::printProblem(*problem) +
-                " | " + ::attn::printSizes(*problem) + "\n";
+                " bytes of cache\nproblem: " + ::attn::printProblem(problem) +
+                " | " + ::attn::printSizes(problem) + "\n";
       if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)
         parts += llvm::formatv(
             "turns: {0} (the rate was {1:F3} of that "
             "without)\n",
             stringifyTurns(attr.getTurns()),
             ::attn::chooseTurns(
-                *problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
+                problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
                 target)
                 .gain);
       if (!splits.reason.empty())
         parts += "splits: " + std::to_string(splits.splits) + " (" +
                  splits.reason + ")\n";
-      if (problem->tf32)
+      if (problem.tf32)
         parts += "precision: f32 rounded to tf32, multiplied by warps "
                  "(mma.sync.m16n8k8)\n";
       else if (op.getProductPrecision() != ProductPrecision::ieee)

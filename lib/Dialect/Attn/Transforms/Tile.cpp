@@ -53,8 +53,8 @@ private:
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
-  LogicalResult makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
-                            SmallVectorImpl<Value> &outputs);
+  void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
+                   SmallVectorImpl<Value> &outputs);
   /// Starts a kernel whose arguments are the operands of `op`, `outputs`,
   /// `extra` and the block.
   struct Kernel {
@@ -107,6 +107,17 @@ LogicalResult PlanBuilder::run() {
   if (!llvm::hasSingleElement(func.getBody()))
     return func.emitOpError("expected a single block, but got ")
            << func.getBody().getBlocks().size();
+  auto returnOp = dyn_cast<func::ReturnOp>(func.front().getTerminator());
+  if (!returnOp)
+    return func.emitOpError("expected a body that ends with func.return");
+  auto module = func->getParentOfType<ModuleOp>();
+  // Its results become arguments.
+  if (auto uses = SymbolTable::getSymbolUses(func, module);
+      uses && !uses->empty())
+    return uses->begin()->getUser()->emitOpError("expected no use of '@")
+           << func.getName()
+           << "', which becomes a plan of kernel launches; inline it, or let "
+              "the caller of the plan do the rest";
   SmallVector<Type> types;
   for (Type type : func.getArgumentTypes())
     types.push_back(convert(type));
@@ -132,7 +143,6 @@ LogicalResult PlanBuilder::run() {
     if (ArrayAttr attrs = func.getArgAttrsAttr())
       plan.setArgAttrs(i, cast<DictionaryAttr>(attrs[i]));
   }
-  auto returnOp = cast<func::ReturnOp>(func.front().getTerminator());
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     Operation *def = value.getDefiningOp();
     if (!def || !isa<AggregateOp, PartialOp, CombineOp, FinalizeOp>(def))
@@ -199,17 +209,27 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
   if (auto finalize = dyn_cast<FinalizeOp>(op))
     return convertStates(op, finalize.getMonoidAttr());
   auto isTensor = [](Type type) { return isa<TensorType>(type); };
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        op, call.getCalleeAttr());
+    if (!callee || callee.isExternal())
+      return op->emitOpError("expected '@")
+             << call.getCallee() << "' to have a body; a plan calls nothing "
+             << "outside of its module";
+  }
+  if (op->getNumRegions())
+    return op->emitOpError("expected no operation with regions beside those of "
+                           "attn");
   if (llvm::any_of(op->getOperandTypes(), isTensor) ||
-      llvm::any_of(op->getResultTypes(), isTensor) || op->getNumRegions())
+      llvm::any_of(op->getResultTypes(), isTensor))
     return op->emitOpError("expected no operation on tensors beside those of "
                            "attn, tensor.dim and tensor.extract");
   b.clone(*op, mapping);
   return success();
 }
 
-LogicalResult PlanBuilder::makeOutputs(Operation *op, ArrayRef<Value> sizes,
-                                       bool storeAll,
-                                       SmallVectorImpl<Value> &outputs) {
+void PlanBuilder::makeOutputs(Operation *op, ArrayRef<Value> sizes,
+                              bool storeAll, SmallVectorImpl<Value> &outputs) {
   for (OpResult result : op->getResults()) {
     auto type = cast<RankedTensorType>(result.getType());
     if (Value argument = returned.lookup(result)) {
@@ -221,20 +241,14 @@ LogicalResult PlanBuilder::makeOutputs(Operation *op, ArrayRef<Value> sizes,
       // Dense memory; `sizes` are the row dimensions, channels are static.
       SmallVector<Value> dynamic;
       for (int64_t d = 0; d < type.getRank(); ++d)
-        if (type.isDynamicDim(d)) {
-          if (d >= int64_t(sizes.size()))
-            return op->emitOpError("expected a static number of channels, but "
-                                   "got ")
-                   << type;
+        if (type.isDynamicDim(d))
           dynamic.push_back(sizes[d]);
-        }
       outputs.push_back(tile::WorkspaceOp::create(
           b, op->getLoc(),
           MemRefType::get(type.getShape(), type.getElementType()), dynamic));
     }
     mapping.map(result, outputs.back());
   }
-  return success();
 }
 
 PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
@@ -260,8 +274,10 @@ PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
 
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointAfter(lastFunc);
-  std::string name =
-      (plan.getName() + "_kernel" + llvm::Twine(numKernels++)).str();
+  std::string name;
+  do // The module may have functions of such names.
+    name = (plan.getName() + "_kernel" + llvm::Twine(numKernels++)).str();
+  while (SymbolTable::lookupSymbolIn(plan->getParentOp(), name));
   kernel.func =
       func::FuncOp::create(b, op->getLoc(), name, b.getFunctionType(types, {}));
   lastFunc = kernel.func;
@@ -367,9 +383,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   sizes.push_back(packed ? dim(query, 1) : rows);
 
   SmallVector<Value> outputs;
-  if (failed(
-          makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs)))
-    return failure();
+  makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
   Value blockQ = index(schedule.getBlockQ(), loc), numTiles;
   if (packed && !target.isCpu()) {
     Value whole = arith::DivUIOp::create(b, loc, rows, blockQ);
@@ -527,8 +541,7 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
     sizes.push_back(memref::DimOp::create(b, loc, first, d + parts));
 
   SmallVector<Value> outputs;
-  if (failed(makeOutputs(op, sizes, /*storeAll=*/false, outputs)))
-    return failure();
+  makeOutputs(op, sizes, /*storeAll=*/false, outputs);
   Value numTiles = arith::CeilDivUIOp::create(
       b, loc, sizes.back(), index(StatesKernel::blockRows, loc));
   Kernel kernel = startKernel(op, operands, outputs, numTiles);

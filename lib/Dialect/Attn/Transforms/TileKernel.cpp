@@ -633,13 +633,6 @@ SmallVector<Value> ReductionKernel::walkPipelined(Value start, Value coreStart,
 
 LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
                                      Value block) {
-  for (Value tensor :
-       llvm::concat<Value>(llvm::to_vector(reduction.getQueryOperands()),
-                           llvm::to_vector(reduction.getKeyOperands()),
-                           llvm::to_vector(reduction.getValueOperands())))
-    if (ShapedType::isDynamic(channels(tensor)))
-      return op->emitOpError("expected a static head dimension, but got ")
-             << tensor.getType();
   b.setInsertionPointToStart(&kernel.getBody().front());
   locateBlock(numTiles, block);
   // Uniform values of the regions are built before this constant.

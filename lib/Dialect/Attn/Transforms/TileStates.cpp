@@ -152,12 +152,6 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
       combineOp ? combineOp.getStates() : cast<FinalizeOp>(op).getStates();
   bool parts = static_cast<bool>(combineOp);
   bool packed = rowRank(states, monoid, parts) == 2;
-  for (auto [i, state] : llvm::enumerate(states))
-    if (hasChannels(monoid, i) &&
-        ShapedType::isDynamic(
-            cast<ShapedType>(state.getType()).getShape().back()))
-      return op->emitOpError("expected a static number of channels, but got ")
-             << state.getType();
 
   Value first = arg(states.front());
   Value numHeads = dim(first, parts + (packed ? 0 : 1));

@@ -105,18 +105,10 @@ private:
 } // namespace
 
 LogicalResult Rewriter::collectCaptures() {
-  auto queryType = cast<RankedTensorType>(op.getQuery().getType());
   packed = static_cast<bool>(op.getCuQ());
-  if (packed != static_cast<bool>(op.getCuK()))
-    return op.emitOpError("expected cu_seqlens_q and cu_seqlens_k together, "
-                          "but got one of them");
   for (Value value : op.getCaptures())
     captures.insert(value);
   capture(op.getScale());
-  if (!op.getScale() && queryType.isDynamicDim(queryType.getRank() - 1))
-    return op.emitOpError("expected a static head dimension to derive the "
-                          "scale from, but got ")
-           << queryType << "; pass a scale";
   capture(op.getSoftcap());
   for (Value value : std::initializer_list<Value>{
            op.getBias(), op.getMaskTensor(), op.getAlibi(), op.getSinks(),
@@ -383,30 +375,6 @@ void Rewriter::buildFinalize(Region &region, ArrayRef<unsigned> used) {
 }
 
 LogicalResult Rewriter::run() {
-  unsigned numOutputs = getYielded(monoid.getFinalize()).size();
-  if (op.getNumResults() > numOutputs)
-    return op.emitOpError("expected at most ")
-           << numOutputs << " results, the outputs of @" << monoid.getSymName()
-           << ", but got " << op.getNumResults();
-  if (monoid.getNumScores() != 1)
-    return op.emitOpError("expected a monoid whose lift takes one score, but @")
-           << monoid.getSymName() << " takes " << monoid.getNumScores()
-           << "; write attn.aggregate with several dot pairs";
-  if (monoid.getNumValues() != op.getValue().size())
-    return op.emitOpError("expected ")
-           << monoid.getNumValues()
-           << " value operands, one for each value component of @"
-           << monoid.getSymName() << ", but got " << op.getValue().size();
-  if (monoid.getNumParams() != op.getParams().size())
-    return op.emitOpError("expected ")
-           << monoid.getNumParams() << " parameters of @" << monoid.getSymName()
-           << ", but got " << op.getParams().size();
-  if (op.getSinks() &&
-      (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() != 1))
-    return op.emitOpError("expected sinks with a cocycle monoid of one "
-                          "statistic, but @")
-           << monoid.getSymName() << " is another";
-
   SmallVector<unsigned> used;
   SmallVector<Type> types;
   for (OpResult result : op->getResults()) {

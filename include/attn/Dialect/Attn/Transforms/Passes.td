@@ -35,8 +35,8 @@ def AttnImportPreludePass : Pass<"attn-import-prelude", "::mlir::ModuleOp"> {
 
     Numerics: no effect.
 
-    Fails when: a definition of the prelude does not verify (a defect of the
-    compiler).
+    Fails when: a use of a monoid that it copied does not fit it, by the number
+    or the shape of what it takes and gives.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
@@ -117,9 +117,7 @@ def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
     ```
 
     Numerics: exact; no operation is reordered.
-    Fails when: the monoid's symbol is absent, its lift takes other than one
-    score, sinks meet a monoid without exactly one statistic, or a head
-    dimension that the default scale needs is not static.
+    Fails when: the monoid's symbol is absent.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",
@@ -178,7 +176,7 @@ def AttnChooseSchedulePass
     loop = peeled>}` to the aggregate.
 
     Numerics: none here; the sizes decide how later passes reassociate.
-    Fails when: a head dimension is dynamic, the target is unknown, or a given
+    Fails when: the monoid's symbol is absent, the target is unknown, or a given
     schedule keeps more on chip than any scratch allows.
   }];
   let options = [
@@ -373,9 +371,10 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     taken in the order of the list, which is the same in every run; monoids that
     do not commute are not listed. Deterministic for
     a given schedule.
-    Fails when: a schedule is absent, a head dimension is dynamic, or the
-    function holds tensor operations other than `tensor.dim`,
-    `tensor.extract` and those of `attn`.
+    Fails when: a schedule is absent, or the function has several blocks, gives other results than those of reductions,
+    is called by others, calls what has no body, or holds operations with
+    regions or on tensors other than `tensor.dim`, `tensor.extract` and those
+    of `attn`.
   }];
   let dependentDialects = ["::mlir::tile::TileDialect",
                            "::mlir::arith::ArithDialect",
