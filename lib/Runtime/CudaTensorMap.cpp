@@ -113,30 +113,34 @@ Status attn::cuda::encodeTensorMap(const Driver &driver, void *map,
     if (isEmpty && i == 0)
       size = std::clamp<int64_t>(sizes[dim], 1, zeroBytes / element->bytes);
     if (size < 0 || size > maxSize)
-      return fail("to have sizes of at most 4294967296",
+      return fail("to have sizes from 0 to 4294967296",
                   std::to_string(size) + " in dimension " +
                       std::to_string(dim));
     dims[i] = uint64_t(size);
     steps[i] = 1;
     box[i] = i == 0 ? uint32_t(boxCols) : i == 1 ? uint32_t(boxRows) : 1;
     if (i == 0) {
-      if (size > 1 && strides[dim] != 1)
+      if (!isEmpty && size > 1 && strides[dim] != 1)
         return fail("to have stride 1 in its last dimension",
                     "stride " + std::to_string(strides[dim]) + "; copy it");
       continue;
     }
     // A dimension of one element has no stride to speak of; what it was given
     // need not keep the rules.
-    int64_t bytes = strides[dim] * element->bytes;
-    if (size == 1)
-      bytes = align;
-    if (bytes < 0 || bytes >= maxStride || bytes % align)
-      return fail("to have strides of multiples of " +
-                      std::to_string(align / element->bytes) +
-                      " elements (16 bytes) for tensor copies",
-                  "stride " + std::to_string(strides[dim]) + " in dimension " +
-                      std::to_string(dim) +
-                      "; copy it to memory with padded rows");
+    int64_t stride = size == 1 ? align / element->bytes : strides[dim];
+    bool inRange = stride >= 0 && stride < maxStride / element->bytes;
+    int64_t bytes = inRange ? stride * element->bytes : 0;
+    if (!inRange || bytes % align)
+      return fail(
+          "to have strides " +
+              (inRange ? std::string("of multiples of ") +
+                             std::to_string(align / element->bytes) +
+                             " elements (16 bytes)"
+                       : std::string("from 0 to below 2^40 bytes")) +
+              " for tensor copies",
+          "stride " + std::to_string(stride) + " in dimension " +
+              std::to_string(dim) +
+              (inRange ? "; copy it to memory with padded rows" : "; copy it"));
     byteStrides[i - 1] = uint64_t(bytes);
   }
   return driver.check("describe " + what + " for tensor copies",

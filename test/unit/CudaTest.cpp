@@ -11,9 +11,11 @@
 #include "attn/Runtime/Cuda.h"
 #include "gtest/gtest.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -299,6 +301,114 @@ TEST_F(CudaTest, ChecksTensorMaps) {
   map = good;
   map.rows = 300;
   EXPECT_NE(error(map).find("a box of at most 256 x 256"), std::string::npos);
+}
+
+TEST_F(CudaTest, RefusesTensorMaps) {
+  cuda::Program program(makeCode());
+  auto buffer = cuda::Buffer::create(1 << 20);
+  ASSERT_TRUE(bool(buffer));
+  const MapCase good = {buffer->data(), {2, 3, 100, 64}, {19200, 6400, 64, 1}};
+  auto error = [&](const std::function<void(MapCase &)> &change) {
+    MapCase copy = good;
+    change(copy);
+    auto ok = run(program, plan, &copy);
+    return ok ? std::string() : ok.error();
+  };
+  // Sizes; 2^32 itself is one that the driver takes.
+  EXPECT_EQ(error([](MapCase &map) { map.sizes[0] = -1; }),
+            "expected 'q' to have sizes from 0 to 4294967296, but got -1 in "
+            "dimension 0");
+  EXPECT_EQ(error([](MapCase &map) {
+              map.sizes[1] = (int64_t(1) << 32) + 1;
+              map.strides[1] = 0;
+            }),
+            "expected 'q' to have sizes from 0 to 4294967296, but got "
+            "4294967297 in dimension 1");
+  EXPECT_EQ(error([](MapCase &map) {
+              map.sizes[1] = int64_t(1) << 32;
+              map.strides[1] = 0;
+            }),
+            "");
+  EXPECT_NE(error([](MapCase &map) {
+              map.sizes[3] = INT64_MAX;
+            }).find("9223372036854775807 in dimension 3"),
+            std::string::npos);
+  // Strides: the rule in bytes is one of elements to the user.
+  EXPECT_EQ(error([](MapCase &map) {
+              map.element = ATTN_ELEMENT_F32;
+              map.cols = 32;
+              map.strides[2] = 66;
+            }),
+            "expected 'q' to have strides of multiples of 4 elements (16 "
+            "bytes) for tensor copies, but got stride 66 in dimension 2; copy "
+            "it to memory with padded rows");
+  EXPECT_NE(error([](MapCase &map) {
+              map.element = ATTN_ELEMENT_U8;
+              map.strides[1] = 6404;
+            }).find("multiples of 16 elements (16 bytes)"),
+            std::string::npos);
+  EXPECT_EQ(error([](MapCase &map) { map.strides[1] = -8; }),
+            "expected 'q' to have strides from 0 to below 2^40 bytes for "
+            "tensor copies, but got stride -8 in dimension 1; copy it");
+  EXPECT_NE(error([](MapCase &map) {
+              map.strides[0] = int64_t(1) << 39;
+            }).find("from 0 to below 2^40 bytes"),
+            std::string::npos);
+  // In bytes this one is 0 in 64 bits.
+  EXPECT_NE(error([](MapCase &map) {
+              map.strides[0] = INT64_MIN;
+            }).find("from 0 to below 2^40 bytes"),
+            std::string::npos);
+  EXPECT_NE(error([](MapCase &map) {
+              map.strides[0] = int64_t(1) << 62;
+            }).find("from 0 to below 2^40 bytes"),
+            std::string::npos);
+  EXPECT_NE(error([](MapCase &map) {
+              map.strides[3] = 0;
+            }).find("stride 1 in its last dimension, but got stride 0"),
+            std::string::npos);
+  // One column, or none, has no stride to speak of.
+  EXPECT_EQ(error([](MapCase &map) {
+              map.sizes[3] = 1;
+              map.strides[3] = 5;
+            }),
+            "");
+  EXPECT_EQ(error([](MapCase &map) {
+              map.sizes[1] = 0;
+              map.strides[3] = 5;
+              map.strides[2] = 3;
+            }),
+            "");
+  // Memory.
+  EXPECT_NE(error([](MapCase &map) {
+              map.data = static_cast<char *>(map.data) + 8;
+            }).find("8 bytes past one"),
+            std::string::npos);
+  // Boxes, swizzles and elements are the compiler's.
+  for (auto [rows, cols] :
+       {std::pair{0, 64}, {257, 64}, {64, 0}, {64, 264}, {64, 4}, {64, 128}})
+    EXPECT_NE(error([rows = rows, cols = cols](MapCase &map) {
+                map.rows = rows;
+                map.cols = cols;
+              })
+                  .find("a box of at most 256 x 256 elements and of rows of 16 "
+                        "bytes or more that fit the swizzle, but got " +
+                        std::to_string(rows) + " x " + std::to_string(cols)),
+              std::string::npos)
+        << rows << " x " << cols;
+  EXPECT_EQ(error([](MapCase &map) {
+              map.swizzle = 0;
+              map.cols = 128;
+            }),
+            "");
+  EXPECT_NE(error([](MapCase &map) { map.swizzle = 16; })
+                .find("but got element " + std::to_string(ATTN_ELEMENT_BF16) +
+                      ", rank 4 and swizzle 16"),
+            std::string::npos);
+  EXPECT_NE(error([](MapCase &map) {
+              map.element = 99;
+            }).find("but got element 99, rank 4 and swizzle 128"),
+            std::string::npos);
 }
 
 TEST_F(CudaTest, NamesErrors) {

@@ -218,6 +218,126 @@ TEST_F(Interpreter, NamesWhatItCannotEvaluate) {
       << message;
 }
 
+TEST_F(Interpreter, NamesRegionsThatItCannotCompile) {
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(&context,
+                                        [&](mlir::Diagnostic &diagnostic) {
+                                          message = diagnostic.str();
+                                          return mlir::success();
+                                        });
+  auto expectError = [&](mlir::Region &region, const char *words) {
+    message.clear();
+    EXPECT_TRUE(failed(RegionProgram::compile(region)));
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  auto bodyOf = [](mlir::ModuleOp module) -> mlir::Region & {
+    return (*module.getOps<mlir::func::FuncOp>().begin()).getBody();
+  };
+  auto blocks = parse("func.func @f() {\n cf.br ^end\n^end:\n return }");
+  expectError(bodyOf(*blocks), "expected a region of one block to evaluate");
+  std::string many = "func.func @f(%a: f32) {\n";
+  for (int i = 0; i < 60001; ++i)
+    many += "%r" + std::to_string(i) + " = arith.negf %a : f32\n";
+  auto large = parse(many + "return }");
+  expectError(bodyOf(*large), "expected a region of at most 60000 operations");
+  auto wide = parse("func.func @f(%a: vector<4xf32>) {\n"
+                    "%r = arith.negf %a : vector<4xf32>\n return }");
+  expectError(bodyOf(*wide), "has a result of a type that cannot be evaluated");
+  auto quad = parse("func.func @f(%a: f128) {\n"
+                    "%r = arith.truncf %a : f128 to f32\n return }");
+  expectError(bodyOf(*quad), "has an operand of a type that cannot be");
+  auto nested = parse("func.func @f(%a: f32, %p: i1) {\n scf.if %p {\n"
+                      "%r = arith.negf %a : f32\n }\n return }");
+  expectError(bodyOf(*nested).front().front().getRegion(0),
+              "reads a value from outside of the region");
+}
+
+TEST_F(Interpreter, NamesWhatDoesNotFit) {
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(&context,
+                                        [&](mlir::Diagnostic &diagnostic) {
+                                          message = diagnostic.str();
+                                          return mlir::success();
+                                        });
+  auto filled = [](std::vector<int64_t> shape) {
+    ReferenceValue value;
+    value.shape = std::move(shape);
+    value.data.assign(value.size(), 0.0);
+    return value;
+  };
+  auto expectError = [&](const std::string &text,
+                         std::vector<ReferenceValue> arguments,
+                         const char *words, bool imports = true) {
+    auto module = imports ? parseWithPrelude(text) : parse(text);
+    message.clear();
+    auto function = module->lookupSymbol<mlir::func::FuncOp>("f");
+    EXPECT_TRUE(failed(evaluateReference(function, arguments)));
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  const std::string vec = "func.func @f(%a: tensor<?x2xf32>) -> index {\n"
+                          "%c = arith.constant 7 : index\n"
+                          "%d = tensor.dim %a, %c : tensor<?x2xf32>\n"
+                          "return %d : index }";
+  expectError(vec, {}, "expected 1 arguments, but got 0");
+  expectError(vec, {filled({2, 3})},
+              "expected argument 0 to be of type 'tensor<?x2xf32>', but got "
+              "other sizes");
+  expectError(vec, {filled({2})}, "but got other sizes");
+  expectError(vec, {filled({3, 2})}, "expected a dimension of the tensor");
+  expectError("func.func @f() {\n cf.br ^end\n^end:\n return }", {},
+              "expected a function of one block to evaluate");
+  expectError("func.func private @g(f32) -> f32\n"
+              "func.func @f(%a: f32) -> f32 {\n"
+              "%r = func.call @g(%a) : (f32) -> f32\n return %r : f32 }",
+              {filled({})}, "cannot be evaluated between reductions");
+
+  const std::string type = "tensor<?x?x?x2xf32>";
+  const std::string attention =
+      "func.func @f(%q: " + type + ", %k: " + type + ", %v: " + type + ") -> " +
+      type + " {\n%o = attn.attention queries(%q : " + type +
+      ") keys(%k : " + type + ") values(%v : " + type + ") -> " + type +
+      "\nreturn %o : " + type + " }";
+  auto one = filled({1, 1, 1, 2});
+  expectError(attention, {one, one, one},
+              "expected '@softmax' to be an attn.monoid of this module; "
+              "attn-import-prelude adds those that ship",
+              /*imports=*/false);
+  const char *fit = "expected queries, keys and values whose batches, heads "
+                    "and rows fit together";
+  expectError(attention, {one, filled({2, 1, 1, 2}), filled({2, 1, 1, 2})},
+              fit);
+  expectError(attention, {one, filled({1, 2, 1, 2}), filled({1, 2, 1, 2})},
+              fit);
+  expectError(attention, {one, one, filled({1, 1, 2, 2})}, fit);
+
+  const std::string flat = "tensor<?x?x2xf32>", cu = "tensor<?xi32>";
+  const std::string packed =
+      "func.func @f(%q: " + flat + ", %n: " + cu + ") -> " + flat +
+      " {\n%o = attn.attention queries(%q : " + flat + ") keys(%q : " + flat +
+      ") values(%q : " + flat + ") cu_seqlens_q(%n : " + cu +
+      ") cu_seqlens_k(%n : " + cu + ") -> " + flat + "\nreturn %o : " + flat +
+      " }";
+  for (std::vector<double> offsets :
+       {std::vector<double>{0, 5}, {0, 3, 2}, {-1, 2}, {}}) {
+    ReferenceValue value = filled({int64_t(offsets.size())});
+    value.data = offsets;
+    expectError(packed, {filled({1, 4, 2}), value},
+                "expected row offsets that ascend from 0 to at most the number "
+                "of rows");
+  }
+
+  const std::string stat = "tensor<2x?x?x?xf32>",
+                    state = "tensor<2x?x?x?x2xf32>";
+  expectError("func.func @f(%m: " + stat + ", %a: " + state +
+                  ") -> tensor<?x?x?xf32> {\n%r:3 = attn.combine @softmax(%m, "
+                  "%a, %m : " +
+                  stat + ", " + state + ", " + stat +
+                  ") -> tensor<?x?x?xf32>, tensor<?x?x?x2xf32>, "
+                  "tensor<?x?x?xf32>\nreturn %r#0 : tensor<?x?x?xf32> }",
+              {filled({2, 1, 1, 3}), filled({2, 1, 1, 4, 2})},
+              "expected states over the same rows");
+}
+
 //===----------------------------------------------------------------------===//
 // Whole attentions
 //===----------------------------------------------------------------------===//
