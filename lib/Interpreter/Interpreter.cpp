@@ -156,8 +156,7 @@ LogicalResult RegionProgram::Compiler::addOperation(Operation &op) {
     *slots[i] = it->second;
   }
   if (isExtract) {
-    if (!isa<BlockArgument>(op.getOperand(0)))
-      return reject(op, "reads a tensor that is not a capture");
+    assert(isa<BlockArgument>(op.getOperand(0)) && "no result is a tensor");
     instruction.b = op.getNumOperands() - 1;
     instruction.extra = program.indexRegisters.size() - instruction.b;
   } else {

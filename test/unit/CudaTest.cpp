@@ -411,6 +411,30 @@ TEST_F(CudaTest, RefusesTensorMaps) {
             std::string::npos);
 }
 
+/// What a plan asks for that no plan may.
+static int32_t absentKernel(void **, const AttnRuntime *runtime) {
+  return runtime->gpu->launch(runtime, "absent", 1, 0, nullptr);
+}
+static int32_t largeGrid(void **args, const AttnRuntime *runtime) {
+  return runtime->gpu->launch(runtime, "plain", int64_t(1) << 31, 0, args);
+}
+static int32_t hostKernel(void **, const AttnRuntime *runtime) {
+  auto body = [](void *, int64_t, void *) {};
+  return runtime->parallel_for(runtime, body, nullptr, 1, 0);
+}
+
+TEST_F(CudaTest, RefusesPlans) {
+  cuda::Program program(makeCode());
+  EXPECT_EQ(run(program, absentKernel, nullptr).error(),
+            "expected a kernel 'absent' in the module, but it has none");
+  EXPECT_EQ(run(program, largeGrid, nullptr).error(),
+            "expected at most 2147483647 blocks of 'plain', but got "
+            "2147483648");
+  EXPECT_EQ(run(program, hostKernel, nullptr).error(),
+            "expected kernels of the GPU in the plan of a GPU, but got one of "
+            "the CPU");
+}
+
 TEST_F(CudaTest, NamesErrors) {
   auto buffer = cuda::Buffer::create(1 << 20);
   ASSERT_TRUE(bool(buffer));

@@ -243,6 +243,9 @@ TEST_F(Interpreter, NamesRegionsThatItCannotCompile) {
   auto wide = parse("func.func @f(%a: vector<4xf32>) {\n"
                     "%r = arith.negf %a : vector<4xf32>\n return }");
   expectError(bodyOf(*wide), "has a result of a type that cannot be evaluated");
+  auto dense = parse("func.func @f() {\n%r = arith.constant dense<0.0> : "
+                     "vector<4xf32>\n return }");
+  expectError(bodyOf(*dense), "is not a scalar");
   auto quad = parse("func.func @f(%a: f128) {\n"
                     "%r = arith.truncf %a : f128 to f32\n return }");
   expectError(bodyOf(*quad), "has an operand of a type that cannot be");

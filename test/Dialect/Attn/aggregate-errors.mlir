@@ -544,3 +544,31 @@ func.func @aggregate_c12(%q: tensor<?x?x?x64xf32>) {
   "attn.aggregate"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
   return
 }
+
+// -----
+
+func.func @aggregate_c6(%q: tensor<?x?x?x64xf32>) {
+  %o = attn.aggregate @softmax scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+        %c0 = arith.constant 0 : index
+        // expected-error@+1 {{in region 'score': expected a tensor that the region takes as argument}}
+        %x = tensor.extract %t[%c0] : tensor<1xf32>
+        %t = arith.constant dense<1.0> : tensor<1xf32>
+        attn.yield %x : f32
+      } -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @aggregate_c6(%q: tensor<?x?x?x64xf32>, %w: tensor<4xf32>) {
+  %o = attn.aggregate @softmax scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>) captures(%w : tensor<4xf32>)
+      score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4xf32>):
+        // expected-error@+1 {{in region 'score': expected scalar operands, but got 'tensor<4xf32>'}}
+        %x = arith.negf %t : tensor<4xf32>
+        attn.yield %s : f32
+      } -> tensor<?x?x?x64xf32>
+  return
+}

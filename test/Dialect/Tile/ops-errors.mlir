@@ -478,3 +478,8 @@ func.func @rows_c2() {
   }
   return
 }
+
+// -----
+
+// expected-error @+1 {{expected tile dimensions of at most 1048576, but got 4611686018427387904x16}}
+func.func private @tile_large(!tile.tile<4611686018427387904x16xf32>)

@@ -199,3 +199,14 @@ func.func @merge_split_rows(%m: !tile_gpu.vec<32xf32, row, warp>, %o: !tile_gpu.
   } -> !tile_gpu.vec<32xf32, row, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
   return
 }
+
+// -----
+
+func.func @merge_many(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>) {
+  // expected-error @below {{expected at most 1048576 states, but got 4611686018427387904}}
+  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) count(4611686018427387904) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %a, %a, %b : f32, f32, f32
+  } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
+  return
+}

@@ -255,3 +255,11 @@ func.func @exchange_wide(%f: !tile_gpu.frag<64x64xf32, acc>, %c: i32) {
   tile_gpu.exchange %f, %r[%c] at(%c, %c) : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.ring<2, 64x64xf32 swizzle 128>
   return
 }
+
+// -----
+
+func.func @many_warps() {
+  // expected-error @below {{expected at most 1048576 producing and consuming warps, but got 4611686018427387904}}
+  %r = tile_gpu.ring.create tma consumers(4611686018427387904) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}

@@ -308,3 +308,22 @@ func.func @tickets_none() {
   %t = tile_gpu.tickets : memref<0xi32>
   return
 }
+
+// -----
+
+func.func @role_large() attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected at most 1048576 warps or warpgroups, but got 4611686018427387904}}
+  tile_gpu.role "a" warpgroups(4611686018427387904) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @barrier_large() attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected at most 1048576 warps and barriers, but got 4 and 4611686018427387904}}
+  %b = tile_gpu.barrier.create warps(4) each(4611686018427387904)
+  return
+}

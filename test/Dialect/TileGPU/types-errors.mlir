@@ -146,3 +146,23 @@ func.func private @map_boxes(!tile_gpu.tensor_map<64x64xbf16 swizzle 128 boxes 2
 
 // expected-error @below {{expected the columns of a warpgroup acc fragment to be a multiple of 8, but got 12}}
 func.func private @token_columns(!tile_gpu.token<64x12xf32>)
+
+// -----
+
+// expected-error @below {{expected a fragment of at most 1048576 elements, but got 16384x8192}}
+func.func private @frag_large(!tile_gpu.frag<16384x8192xf32, acc>)
+
+// -----
+
+// expected-error @below {{expected a vector of at most 1048576 elements, but got 2097152}}
+func.func private @vec_large(!tile_gpu.vec<2097152xf32, col>)
+
+// -----
+
+// expected-error @below {{expected tile dimensions and a pitch of at most 1048576, but got 4611686018427387904x4 and 4611686018427387904}}
+func.func private @smem_large(!tile_gpu.smem<4611686018427387904x4xf32>)
+
+// -----
+
+// expected-error @below {{expected a ring of at most 1048576 slots, but got 2097152}}
+func.func private @ring_large(!tile_gpu.ring<2097152, 64x64xbf16>)

@@ -84,6 +84,10 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (rows <= 0 || cols <= 0)
     return emitError() << "expected positive tile dimensions, but got " << rows
                        << "x" << cols;
+  // Far above what any target holds, and products of two stay exact.
+  if (constexpr int64_t most = 1 << 20; rows > most || cols > most)
+    return emitError() << "expected tile dimensions of at most " << most
+                       << ", but got " << rows << "x" << cols;
   if (!elementType.isF32() && !elementType.isF16() && !elementType.isBF16() &&
       !elementType.isSignlessInteger(1) && !elementType.isSignlessInteger(8) &&
       !elementType.isSignlessInteger(32))

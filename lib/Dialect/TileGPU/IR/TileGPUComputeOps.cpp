@@ -450,6 +450,9 @@ LogicalResult MergeStatesOp::verify() {
   int64_t count = getCount().value_or(1);
   if (count <= 0)
     return emitOpError("expected 1 state or more, but got ") << count;
+  if (constexpr int64_t most = 1 << 20; count > most)
+    return emitOpError("expected at most ")
+           << most << " states, but got " << count;
   if ((scope == MergeScope::Warps) != bool(getScratch()))
     return emitOpError("expected scratch(...) with warps only");
   for (Value operand : {Value(getWorkspace()), Value(getTickets()),

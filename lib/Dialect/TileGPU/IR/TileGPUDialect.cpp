@@ -106,6 +106,9 @@ static void printTile(AsmPrinter &p, SmemType type) {
 
 static bool is16Bit(Type type) { return type.isBF16() || type.isF16(); }
 
+/// Far above what any target holds, and products of two stay exact.
+static constexpr int64_t most = 1 << 20;
+
 //===----------------------------------------------------------------------===//
 // FragType
 //===----------------------------------------------------------------------===//
@@ -184,6 +187,9 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows, int64_t cols,
                        << " " << stringifyLayout(layout)
                        << " fragment to be a multiple of " << colStep
                        << ", but got " << cols;
+  if (rows > most / cols)
+    return emitError() << "expected a fragment of at most " << most
+                       << " elements, but got " << rows << "x" << cols;
   return success();
 }
 
@@ -259,6 +265,9 @@ LogicalResult VecType::verify(EmitError emitError, int64_t size, Type element,
                        << " " << stringifyAxis(axis)
                        << " vector to be a multiple of " << step << ", but got "
                        << size;
+  if (size > most)
+    return emitError() << "expected a vector of at most " << most
+                       << " elements, but got " << size;
   if (!element.isF32() && !element.isSignlessInteger(1) &&
       !element.isSignlessInteger(32))
     return emitError() << "expected a vector of f32, i1 or i32, but got "
@@ -291,6 +300,10 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t rows, int64_t cols,
   if (rows <= 0 || cols <= 0)
     return emitError() << "expected positive tile dimensions, but got " << rows
                        << "x" << cols;
+  if (rows > most || cols > most || pitch > most)
+    return emitError() << "expected tile dimensions and a pitch of at most "
+                       << most << ", but got " << rows << "x" << cols << " and "
+                       << pitch;
   if (!element.isF32() && !is16Bit(element) && !element.isTF32() &&
       !element.isSignlessInteger(32))
     return emitError() << "expected a tile of f32, tf32, bf16, f16 or i32, but "
@@ -368,6 +381,9 @@ LogicalResult RingType::verify(EmitError emitError, int64_t stages,
   if (stages <= 0)
     return emitError() << "expected a ring of 1 slot or more, but got "
                        << stages;
+  if (stages > most)
+    return emitError() << "expected a ring of at most " << most
+                       << " slots, but got " << stages;
   assert(!tiles.empty() && "expected a ring slot of 1 tile or more");
   for (SmemType tile : tiles)
     if (tile.getTransposed() || tile.getPitch() != tile.getBoxRows())

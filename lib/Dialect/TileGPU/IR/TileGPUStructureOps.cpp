@@ -63,6 +63,9 @@ void RoleOp::print(OpAsmPrinter &p) {
   p.printRegion(getBody());
 }
 
+/// Far above what any target holds, and products of two stay exact.
+static constexpr int64_t most = 1 << 20;
+
 LogicalResult RoleOp::verify() {
   using ::attn::TargetInfo;
   auto func = cast<func::FuncOp>((*this)->getParentOp());
@@ -72,6 +75,9 @@ LogicalResult RoleOp::verify() {
   if (int64_t(getCount()) <= 0)
     return emitOpError("expected 1 warp or warpgroup or more, but got ")
            << int64_t(getCount());
+  if (int64_t(getCount()) > most)
+    return emitOpError("expected at most ")
+           << most << " warps or warpgroups, but got " << int64_t(getCount());
   if (std::optional<uint64_t> registers = getRegisters())
     if (int64_t(*registers) < TargetInfo::minRoleRegisters ||
         *registers % TargetInfo::registerStep)
@@ -229,6 +235,11 @@ LogicalResult RingCreateOp::verify() {
     return emitOpError("expected 1 producing warp or more, but got ") << warps;
   if (int64_t warps = getConsumers().value_or(1); warps <= 0)
     return emitOpError("expected 1 consuming warp or more, but got ") << warps;
+  int64_t warps =
+      std::max<int64_t>(getProducers().value_or(1), getConsumers().value_or(1));
+  if (warps > most)
+    return emitOpError("expected at most ")
+           << most << " producing and consuming warps, but got " << warps;
   for (SmemType tile : getRing().getType().getTiles())
     if (tile.getElementType().isTF32() && getFill() != Fill::CpGroup)
       return emitOpError(
@@ -386,6 +397,10 @@ LogicalResult BarrierCreateOp::verify() {
   if (warps <= 0 || each <= 0)
     return emitOpError("expected 1 warp and 1 barrier or more, but got ")
            << warps << " and " << each;
+  if (warps > most || each > most)
+    return emitOpError("expected at most ")
+           << most << " warps and barriers, but got " << warps << " and "
+           << each;
   return success();
 }
 
