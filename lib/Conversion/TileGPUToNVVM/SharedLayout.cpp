@@ -52,8 +52,14 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
                rings[key].offsets[i] = offset;
              }});
       }
-    } else if (isa<SmemAllocOp, SmemRampOp>(op)) {
-      auto type = cast<SmemType>(op->getResult(0).getType());
+    } else if (auto ramp = dyn_cast<SmemRampOp>(op)) {
+      // First of all, and barriers next: tools that check addresses take the
+      // rows for twice as far apart as they are.
+      bytes = llvm::alignTo(bytes, alignmentOf(ramp.getTile().getType()));
+      tiles[op] = bytes;
+      bytes += ramp.getTile().getType().getBytes();
+    } else if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
+      SmemType type = alloc.getTile().getType();
       regions.push_back({alignmentOf(type), type.getBytes(),
                          [this, op](int64_t offset) { tiles[op] = offset; }});
     } else if (auto create = dyn_cast<BarrierCreateOp>(op)) {
@@ -88,11 +94,16 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
   std::stable_sort(
       regions.begin(), regions.end(),
       [](const Piece &x, const Piece &y) { return x.align > y.align; });
-  for (Piece &region : regions) {
-    bytes = llvm::alignTo(bytes, region.align);
-    region.place(bytes);
-    bytes += region.size;
-  }
+  auto placeRegions = [&] {
+    for (Piece &region : regions) {
+      bytes = llvm::alignTo(bytes, region.align);
+      region.place(bytes);
+      bytes += region.size;
+    }
+  };
+  bool barriersFirst = bytes > 0;
+  if (!barriersFirst)
+    placeRegions();
   bytes = llvm::alignTo(bytes, barrierBytes);
   auto place = [&](int64_t count, int64_t arrivalCount) {
     int64_t offset = bytes;
@@ -156,6 +167,8 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     tickets.slots = bytes;
     bytes += tickets.numSlots * tickets.slotBytes;
   }
+  if (barriersFirst)
+    placeRegions();
   return success();
 }
 
