@@ -332,7 +332,7 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
 LogicalResult KernelLowering::checkPlace(Operation *op) {
   if (!role.op) {
     bool isPlaceless =
-        isa<SchedulerOp, RingCreateOp, BarrierCreateOp, SmemAllocOp,
+        isa<SchedulerOp, RingCreateOp, BarrierCreateOp, SmemAllocOp, SmemRampOp,
             SmemTransposeOp, SmemSliceOp, FragFillOp, LaunchDependentsOp,
             WaitDependenciesOp>(op);
     if (isPlaceless ||
