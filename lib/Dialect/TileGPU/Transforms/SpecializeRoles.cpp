@@ -465,6 +465,13 @@ struct SpecializeRolesPass
     for (auto func : module.getOps<func::FuncOp>())
       if (func->hasAttr("tile.kernel") && !func.isExternal())
         kernels.push_back(func);
+    if (kernels.empty())
+      return;
+    if (target->isCpu()) {
+      module.emitError("expected attn.target to name a GPU, but got ")
+          << target->name;
+      return signalPassFailure();
+    }
     for (func::FuncOp kernel : kernels) {
       int64_t wanted = stages;
       if (auto attr = kernel->getAttrOfType<IntegerAttr>("tile.stages");
