@@ -209,8 +209,9 @@ bool Consumer::endsWithTensor(Value upper) {
 void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
   if (!ring.isValue || (!load.getUpper() && !load.getLive()))
     return;
-  // Up to 64 columns they are cleared all the same: beside that code ptxas
-  // keeps the loop over whole tiles in an order that runs 4 % faster.
+  // Up to 64 columns they are cleared all the same: without that code ptxas
+  // gave the loop over whole tiles another order, and d = 64 was slower
+  // (docs/performance/gpu.md).
   if (!load.getLive() && load.getType().getCols() > 64 &&
       matchPattern(load.getLower(), m_Zero()) &&
       endsWithTensor(load.getUpper()))
