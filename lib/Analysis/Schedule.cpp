@@ -172,8 +172,8 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     widest = std::max(widest, paddedChannels(d, target));
     copies &= d % 8 == 0;
   }
-  const MmaShape &unit = target.mmaShapes.back();
-  bool warpgroups = unit.asynchronous && problem.narrowDots &&
+  const MmaShape &unit = target.productShape();
+  bool warpgroups = target.hasRoles() && problem.narrowDots &&
                     problem.narrowValues && problem.wholeTiles && copies &&
                     widest <= unit.nMax;
   ScheduleSizes sizes;

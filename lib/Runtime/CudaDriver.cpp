@@ -144,6 +144,8 @@ std::string DeviceInfo::target() const {
   // one, through PTX.
   if (major == 9)
     return "sm_90a";
+  if (major == 10 && minor == 0)
+    return "sm_100a";
   if (major > 9 || (major == 8 && minor >= 9))
     return "sm_89";
   if (major == 8)

@@ -64,8 +64,13 @@ static TargetInfo makeGpu(std::string_view name, int64_t sharedMemory,
   info.namedBarriers = 16;
   info.headsAbreast = 4;
   info.hasTf32 = true;
-  if (name == "sm_90a") {
+  if (name == "sm_90a")
     info.mmaShapes.push_back(MmaShape::warpgroup());
+  if (name == "sm_100a") {
+    info.mmaShapes.push_back(MmaShape::tensorMemory());
+    info.tensorMemoryBytes = 256 << 10;
+  }
+  if (name == "sm_90a" || name == "sm_100a") {
     info.hasTensorCopy = true;
     info.hasRoleRegisters = true;
     info.hasMatrixStore = true;
@@ -88,6 +93,7 @@ static const std::vector<TargetInfo> &table() {
       makeGpu("sm_86", 99 << 10, 84, int64_t(6) << 20),
       makeGpu("sm_89", 99 << 10, 142, int64_t(72) << 20),
       makeGpu("sm_90a", 227 << 10, 132, int64_t(50) << 20),
+      makeGpu("sm_100a", 227 << 10, 148, int64_t(126) << 20),
   };
   return targets;
 }

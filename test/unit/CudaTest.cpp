@@ -118,8 +118,13 @@ TEST_F(CudaTest, DescribesDevices) {
   older.major = 8;
   older.minor = 7;
   EXPECT_EQ(older.target(), "sm_86");
-  older.major = 12;
-  EXPECT_EQ(older.target(), "sm_89");
+  cuda::DeviceInfo newer;
+  newer.major = 10;
+  EXPECT_EQ(newer.target(), "sm_100a");
+  newer.minor = 3;
+  EXPECT_EQ(newer.target(), "sm_89");
+  newer.major = 12;
+  EXPECT_EQ(newer.target(), "sm_89");
 }
 
 TEST_F(CudaTest, TellsMemoryApart) {

@@ -8,6 +8,7 @@
 #include "attn/Target/TargetInfo.h"
 #include "gtest/gtest.h"
 
+using attn::MmaShape;
 using attn::TargetInfo;
 
 TEST(TargetInfo, EveryNameIsKnown) {
@@ -31,6 +32,20 @@ TEST(TargetInfo, InstructionSetsAreNested) {
     EXPECT_TRUE(target.vectorBits == 512 || !target.hasBf16Dot) << name;
     EXPECT_GE(target.l2Bytes, target.l1Bytes) << name;
   }
+}
+
+TEST(TargetInfo, KernelsAreMadeOfShapesThatHaveALowering) {
+  for (const std::string &name : TargetInfo::names()) {
+    TargetInfo target = *TargetInfo::get(name);
+    if (target.isCpu())
+      continue;
+    EXPECT_FALSE(target.productShape().inTensorMemory) << name;
+    EXPECT_EQ(target.hasRoles(), name == "sm_90a") << name;
+  }
+  TargetInfo blackwell = *TargetInfo::get("sm_100a");
+  EXPECT_EQ(blackwell.mmaShapes.back(), MmaShape::tensorMemory());
+  EXPECT_EQ(blackwell.productShape(), MmaShape::warp());
+  EXPECT_EQ(blackwell.tensorMemoryBytes, 128 * 512 * 4);
 }
 
 TEST(TargetInfo, HostIsOneOfTheTable) {

@@ -14,7 +14,7 @@
 //   cpu-avx512-bf16   with AVX512-BF16 dot products
 //   cpu-amx           with AMX-BF16 tiles as well
 //   host              the best of these that this machine runs
-//   sm_80, sm_86, sm_89, sm_90a   NVIDIA GPUs
+//   sm_80, sm_86, sm_89, sm_90a, sm_100a   NVIDIA GPUs
 //
 // This header includes no MLIR.
 //===----------------------------------------------------------------------===//
@@ -43,10 +43,14 @@ struct MmaShape {
   int64_t k;
   /// Runs beside other instructions until waited for, B from shared memory.
   bool asynchronous;
+  /// Sums are in tensor memory, of which a thread reads its lane, and not in
+  /// registers.
+  bool inTensorMemory = false;
 
   constexpr bool operator==(const MmaShape &o) const {
     return threads == o.threads && m == o.m && nStep == o.nStep &&
-           nMax == o.nMax && k == o.k && asynchronous == o.asynchronous;
+           nMax == o.nMax && k == o.k && asynchronous == o.asynchronous &&
+           inTensorMemory == o.inTensorMemory;
   }
   /// mma.sync m16n8k16: one warp.
   static constexpr MmaShape warp() { return {32, 16, 8, 8, 16, false}; }
@@ -54,6 +58,11 @@ struct MmaShape {
   static constexpr MmaShape warpTf32() { return {32, 16, 8, 8, 8, false}; }
   /// wgmma m64nNk16: one warpgroup.
   static constexpr MmaShape warpgroup() { return {128, 64, 8, 256, 16, true}; }
+  /// tcgen05.mma m128nNk16 of one multiprocessor (PTX ISA 9.7.16.2.1): one
+  /// thread issues it, four warps read the 128 lanes.
+  static constexpr MmaShape tensorMemory() {
+    return {128, 128, 16, 256, 16, true, true};
+  }
 };
 
 struct TargetInfo {
@@ -87,7 +96,11 @@ struct TargetInfo {
   int64_t numRegisters = 0;
   int64_t numMultiprocessors = 0;
   int64_t gpuL2Bytes = 0;
+  /// What the multiprocessor has, from the smallest to the largest.
   std::vector<MmaShape> mmaShapes;
+  /// Tensor memory of a multiprocessor: 128 lanes of 512 columns of 32 bits
+  /// (PTX ISA 9.7.16.1).
+  int64_t tensorMemoryBytes = 0;
   /// Heads whose query tiles advance together, at most. Measured on sm_90a:
   /// four of 16k keys of 128 channels (34 MB) are 3 % faster than two.
   int64_t headsAbreast = 1;
@@ -136,6 +149,15 @@ struct TargetInfo {
     return blocks * (blockBytes + systemSharedBytes) <=
            sharedMemoryBytes + systemSharedBytes;
   }
+  /// The largest shape that kernels are made of. There is no lowering yet to
+  /// products in tensor memory.
+  const MmaShape &productShape() const {
+    return *std::find_if(mmaShapes.rbegin(), mmaShapes.rend(),
+                         [](const MmaShape &s) { return !s.inTensorMemory; });
+  }
+  /// Whether warps can have roles: tensor copies feed products that run beside
+  /// other instructions.
+  bool hasRoles() const { return hasTensorCopy && productShape().asynchronous; }
   /// f32 lanes of one vector register.
   int64_t lanes() const { return vectorBits / 32; }
 

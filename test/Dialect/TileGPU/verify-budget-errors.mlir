@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-verify-budget --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected attn.target on the module to name a GPU (sm_80, sm_86, sm_89, sm_90a), but got none}}
+// expected-error @below {{expected attn.target on the module to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got none}}
 module {
 func.func @k() attributes {tile_gpu.kernel} {
   tile_gpu.role "all" warps(8) {
@@ -13,7 +13,7 @@ func.func @k() attributes {tile_gpu.kernel} {
 
 // -----
 
-// expected-error @below {{expected attn.target on the module to name a GPU (sm_80, sm_86, sm_89, sm_90a), but got "cpu-avx2"}}
+// expected-error @below {{expected attn.target on the module to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got "cpu-avx2"}}
 module attributes {attn.target = "cpu-avx2"} {
 func.func @k() attributes {tile_gpu.kernel} {
   tile_gpu.role "all" warps(8) {
@@ -160,6 +160,16 @@ func.func @k() attributes {tile_gpu.kernel} {
 module attributes {attn.target = "sm_89"} {
 func.func @k(%s: !tile_gpu.smem<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
   // expected-error @below {{needs products of a warpgroup, which sm_89 lacks; expected mma.sync}}
+  %t = tile_gpu.mma.issue %s, %s : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_100a"} {
+func.func @k(%s: !tile_gpu.smem<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+  // expected-error @below {{needs products of a warpgroup, which sm_100a lacks; expected mma.sync}}
   %t = tile_gpu.mma.issue %s, %s : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
   return
 }

@@ -185,9 +185,9 @@ void ReductionKernel::analyseLinear() {
   // Matrix units of warpgroups take ramps in; whole tiles have to be peeled.
   constexpr int64_t mostColumns = 256;
   if (!form.exponential || !form.fused || score.empty() || !narrowDots ||
-      !isGpu() || !target.hasTensorCopy || lists.tiles ||
+      !isGpu() || !target.hasRoles() || lists.tiles ||
       reduction.getQueryOperands().size() != 1 ||
-      schedule.getRows() != target.mmaShapes.back().m ||
+      schedule.getRows() != target.productShape().m ||
       schedule.getLoop() != LoopShape::peeled ||
       keyCols() != schedule.getBlockK() || keyCols() > mostColumns)
     return;

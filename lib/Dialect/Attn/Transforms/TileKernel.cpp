@@ -589,9 +589,9 @@ bool ReductionKernel::maskIsAlwaysValid() {
 }
 
 bool ReductionKernel::pipelined() const {
-  return isGpu() && target.hasTensorCopy &&
+  return isGpu() && target.hasRoles() &&
          (lists.tiles || !mask || mask->hullIsExact()) &&
-         schedule.getRows() == target.mmaShapes.back().m;
+         schedule.getRows() == target.productShape().m;
 }
 
 /// The loops of the peeled form behind a first tile that stands alone: its

@@ -29,8 +29,7 @@ using namespace mlir::attn;
 
 bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
                                const ::attn::TargetInfo &target) {
-  if (target.isCpu() || !target.hasTensorCopy ||
-      !target.mmaShapes.back().asynchronous ||
+  if (target.isCpu() || !target.hasRoles() ||
       !isa<AggregateOp>(op.getOperation()) || op.getPackedQueries() ||
       op.getMaskBody().empty() || monoid.getKind() != MonoidKind::cocycle ||
       ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact())

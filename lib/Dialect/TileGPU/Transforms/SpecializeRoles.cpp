@@ -157,8 +157,8 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
 }
 
 bool Specializer::analyse() {
-  const ::attn::MmaShape &unit = target.mmaShapes.back();
-  bool able = target.hasTensorCopy && unit.asynchronous;
+  const ::attn::MmaShape &unit = target.productShape();
+  bool able = target.hasRoles();
   plan.drawsApart = kernel->hasAttr("tile.draw_ahead");
   SmallVector<tile::RowsOp> steps;
   kernel.walk([&](Operation *op) {
