@@ -264,7 +264,11 @@ private:
     if (!target.isCpu())
       if (std::string error = generateDeviceCode(); !error.empty())
         return error;
-    return generateCode();
+    if (std::string error = generateCode(); !error.empty())
+      return error;
+    if (std::string error = finishAssembly(); !error.empty())
+      return error;
+    return load();
   }
 
   std::string parse(std::string_view source) {
@@ -400,8 +404,8 @@ private:
     return code ? ("cannot write '" + path + "': " + code.message()).str() : "";
   }
 
-  /// Takes the kernels out of the module and makes PTX, and machine code where
-  /// there is an assembler. The plan stays.
+  /// Takes the kernels out of the module, makes PTX, and starts the assembler
+  /// where there is one. The plan stays.
   std::string generateDeviceCode() {
     auto device = std::make_shared<cuda::DeviceCode>();
     device->target = target.name;
@@ -441,16 +445,28 @@ private:
     if (options.keepIr)
       kernel->phases.push_back({"ptx", device->ptx});
     if (std::string ptxas = findPtxas(); !ptxas.empty()) {
-      PtxasResult assembled;
-      std::string error =
-          assemblePtx(ptxas, device->ptx, target.name, assembled);
+      std::string error = assembly.start(ptxas, device->ptx, target.name);
       if (!error.empty())
         return error;
-      device->cubin = std::move(assembled.cubin);
-      messages.explanation += describeAssembly(assembled.log);
-      lap("ptxas");
+      assemblyStart = last;
     }
-    kernel->device = std::move(device);
+    deviceCode = std::move(device);
+    kernel->device = deviceCode;
+    return "";
+  }
+
+  /// Waits for the assembler. Its time is that of its process, beside which the
+  /// plan was compiled.
+  std::string finishAssembly() {
+    if (!assembly.isRunning())
+      return "";
+    PtxasResult assembled;
+    if (std::string error = assembly.finish(assembled); !error.empty())
+      return error;
+    deviceCode->cubin = std::move(assembled.cubin);
+    messages.explanation += describeAssembly(assembled.log);
+    last = assemblyStart;
+    lap("ptxas");
     return "";
   }
 
@@ -486,11 +502,15 @@ private:
     if (options.keepIr)
       kernel->phases.push_back({"llvm-ir", std::move(emitted.llvmIr)});
     kernel->object = std::move(emitted.object);
-    last = std::chrono::steady_clock::now();
 
     if (kernel->entries.empty())
       return "expected a public function with an operation of attn, but got "
              "none";
+    return "";
+  }
+
+  /// Makes the kernel ready to be run, unless only its code is wanted.
+  std::string load() {
     if (options.objectOnly) {
       kernel->code.resize(kernel->entries.size());
       return "";
@@ -500,7 +520,8 @@ private:
       return "expected a target that this machine runs, but got '" +
              target.name + "'; this machine is '" + TargetInfo::host().name +
              "'";
-    error = link(*kernel);
+    last = std::chrono::steady_clock::now();
+    std::string error = link(*kernel);
     lap("load");
     return error;
   }
@@ -529,6 +550,10 @@ private:
   Messages messages;
   OwningOpRef<ModuleOp> module;
   TargetInfo target;
+  Assembly assembly;
+  std::chrono::steady_clock::time_point assemblyStart;
+  /// What becomes the kernel's, while it is made.
+  std::shared_ptr<cuda::DeviceCode> deviceCode;
   std::shared_ptr<CompiledKernel> kernel;
 };
 } // namespace
