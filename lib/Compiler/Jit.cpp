@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Jit.h"
+#include "Codegen.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/AliasAnalysis.h"
@@ -16,7 +17,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -31,28 +31,11 @@
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
 using namespace attn;
 using namespace llvm;
-
-namespace {
-/// Milliseconds since the last call.
-class Stopwatch {
-public:
-  double lap() {
-    auto now = std::chrono::steady_clock::now();
-    double ms = std::chrono::duration<double, std::milli>(now - last).count();
-    last = now;
-    return ms;
-  }
-
-private:
-  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
-};
-} // namespace
 
 static void initializeTargets() {
   static const bool once = [] {
@@ -92,17 +75,6 @@ createTargetMachine(const TargetInfo &target, std::string &error) {
 /// dissolves descriptors, shares address arithmetic and moves what is
 /// invariant out of loops.
 static void optimize(Module &module, TargetMachine &machine) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager graphs;
-  ModuleAnalysisManager modules;
-  PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-
   FunctionPassManager passes;
   passes.addPass(SROAPass(SROAOptions::PreserveCFG));
   passes.addPass(EarlyCSEPass());
@@ -119,7 +91,7 @@ static void optimize(Module &module, TargetMachine &machine) {
   pipeline.addPass(AlwaysInlinerPass(/*InsertLifetimeIntrinsics=*/false));
   pipeline.addPass(GlobalDCEPass());
   pipeline.addPass(createModuleToFunctionPassAdaptor(std::move(passes)));
-  pipeline.run(module, modules);
+  attn::runPasses(module, machine, std::move(pipeline));
 }
 
 std::string attn::emitObject(mlir::ModuleOp module, const TargetInfo &target,

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Ptx.h"
+#include "Codegen.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -25,7 +26,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
@@ -33,26 +33,8 @@
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
-#include <chrono>
-
 using namespace attn;
 using namespace llvm;
-
-namespace {
-/// Milliseconds since the last call.
-class Stopwatch {
-public:
-  double lap() {
-    auto now = std::chrono::steady_clock::now();
-    double ms = std::chrono::duration<double, std::milli>(now - last).count();
-    last = now;
-    return ms;
-  }
-
-private:
-  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
-};
-} // namespace
 
 static std::unique_ptr<TargetMachine>
 createMachine(const attn::TargetInfo &target, std::string &error) {
@@ -130,17 +112,6 @@ static std::string findIllegal(Module &module) {
 }
 
 static void optimize(Module &module, TargetMachine &machine) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager graphs;
-  ModuleAnalysisManager modules;
-  PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-
   FunctionPassManager passes;
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
@@ -150,7 +121,7 @@ static void optimize(Module &module, TargetMachine &machine) {
 
   ModulePassManager pipeline;
   pipeline.addPass(createModuleToFunctionPassAdaptor(std::move(passes)));
-  pipeline.run(module, modules);
+  attn::runPasses(module, machine, std::move(pipeline));
 }
 
 attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,

@@ -1,0 +1,45 @@
+//===- Codegen.h - What both of LLVM's back ends are run with --*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to Jit.cpp (CPUs and plans) and Ptx.cpp (kernels for GPUs).
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_COMPILER_CODEGEN_H
+#define ATTN_LIB_COMPILER_CODEGEN_H
+
+#include "llvm/IR/PassManager.h"
+
+#include <chrono>
+
+namespace llvm {
+class TargetMachine;
+} // namespace llvm
+
+namespace attn {
+
+/// Milliseconds since the last call.
+class Stopwatch {
+public:
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    double ms = std::chrono::duration<double, std::milli>(now - last).count();
+    last = now;
+    return ms;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+/// Runs passes over a module, with all the analyses that LLVM has for
+/// `machine`.
+void runPasses(llvm::Module &module, llvm::TargetMachine &machine,
+               llvm::ModulePassManager passes);
+
+} // namespace attn
+
+#endif // ATTN_LIB_COMPILER_CODEGEN_H
