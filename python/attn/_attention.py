@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import ctypes
 import math
 import re
+import threading
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
@@ -31,6 +32,7 @@ _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 _MANY_KEYS = 8192
 
 _kernels = {}
+_asked = {}  # locks of kernels that are being compiled
 
 
 def _fail(expected, got, error=ValueError):
@@ -349,10 +351,13 @@ class _Call:
         key = (self.key, c.device_target(self.device))
         kernel = _kernels.get(key)
         if kernel is None:
-            with _kernel.compiling:  # once, however many threads ask
+            # Once, however many threads ask for the same; a fork finds no thread
+            # between the two locks.
+            with _kernel.compiling(), _asked.setdefault(key, threading.Lock()):
                 kernel = _kernels.get(key)
                 if kernel is None:
                     kernel = _kernels[key] = self.compile()
+            _asked.pop(key, None)
         return kernel
 
     def run(self, out):

@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import ctypes
 import os
 import threading
+import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arrays as arrays
@@ -16,13 +17,46 @@ PHASES = ("input", "aggregate", "schedule", "tile")
 PHASES += ("vector", "llvm", "gpu", "nvvm", "ptx", "llvm-ir")
 
 
-# Held while the compiler runs, and by a fork: the child must not find the
-# compiler's own locks taken by a thread that it does not have.
-compiling = threading.RLock()
+class _Compiling:
+    """Any number of threads compile at once, each under a lock of its own. A fork
+    takes the locks of all of them: the child must not find the compiler's own
+    locks taken by a thread that it does not have.
+    """
+
+    def __init__(self):
+        self._own = threading.local()
+        self._registry = threading.Lock()
+        self._locks = weakref.WeakSet()
+        self._held = []
+
+    def __call__(self):
+        """The calling thread's lock, for `with`; it may be taken again."""
+        lock = getattr(self._own, "lock", None)
+        if lock is None:
+            lock = threading.RLock()
+            with self._registry:  # waits for a fork that has begun
+                self._locks.add(lock)
+            self._own.lock = lock
+        return lock
+
+    def stop(self):
+        self._registry.acquire()
+        self._held = list(self._locks)
+        for lock in self._held:
+            lock.acquire()
+
+    def go_on(self):
+        held, self._held = self._held, []
+        for lock in held:
+            lock.release()
+        self._registry.release()
+
+
+compiling = _Compiling()
 os.register_at_fork(
-    before=compiling.acquire,
-    after_in_parent=compiling.release,
-    after_in_child=compiling.release,
+    before=compiling.stop,
+    after_in_parent=compiling.go_on,
+    after_in_child=compiling.go_on,
 )
 
 
@@ -307,7 +341,7 @@ def compile_text(
         target, until_after, dump_phases_to, source_name, keep_ir, no_cache
     )
     handle = ctypes.c_void_p()
-    with compiling:
+    with compiling():
         error = c.lib.attnCompile(
             c.context, data, len(data), ctypes.byref(options), ctypes.byref(handle)
         )
@@ -326,7 +360,7 @@ def compile_desc(
 ):
     options = _options(target, until_after, dump_phases_to, None, keep_ir, no_cache)
     handle = ctypes.c_void_p()
-    with compiling:
+    with compiling():
         error = c.lib.attnCompileAttention(
             c.context,
             ctypes.byref(desc),

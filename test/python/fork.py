@@ -41,7 +41,7 @@ def forked(depth):
 assert forked(1), "the child failed"
 assert np.array_equal(attn.attention(q, k, v), want)
 
-# Forked while other threads run kernels, and one compiles.
+# Forked while other threads run kernels, and some compile: two the same ones.
 stop = threading.Event()
 failures = []
 
@@ -52,8 +52,8 @@ def work():
             failures.append("a thread got another result")
 
 
-def compile_on():
-    dim = 1
+def compile_on(first):
+    dim = first
     while not stop.is_set():
         x = np.ones((1, 1, 3, dim), np.float32)
         if not np.allclose(attn.attention(x, x, x), x):
@@ -62,7 +62,7 @@ def compile_on():
 
 
 threads = [threading.Thread(target=work) for _ in range(2)]
-threads.append(threading.Thread(target=compile_on))
+threads += [threading.Thread(target=compile_on, args=(n,)) for n in (1, 1, 100)]
 for thread in threads:
     thread.start()
 try:
