@@ -27,6 +27,15 @@ std::optional<attn::TargetInfo> attn::getTarget(ModuleOp module) {
   return target;
 }
 
+/// "sm_80, sm_86": the targets that are CPUs, or GPUs.
+static std::string namesOf(bool cpu) {
+  std::string names;
+  for (const std::string &name : attn::TargetInfo::names())
+    if (auto info = attn::TargetInfo::get(name); info && info->isCpu() == cpu)
+      names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 std::optional<attn::TargetInfo> attn::getCpuTarget(ModuleOp module,
                                                    StringRef name) {
   std::optional<TargetInfo> target =
@@ -35,11 +44,22 @@ std::optional<attn::TargetInfo> attn::getCpuTarget(ModuleOp module,
     return std::nullopt;
   if (target && target->isCpu())
     return target;
-  std::string known;
-  for (const std::string &other : TargetInfo::names())
-    if (auto info = TargetInfo::get(other); info && info->isCpu())
-      known += (known.empty() ? "" : ", ") + other;
   module.emitError("expected target to be one of ")
-      << known << ", but got '" << (target ? target->name : name.str()) << "'";
+      << namesOf(/*cpu=*/true) << ", but got '"
+      << (target ? target->name : name.str()) << "'";
+  return std::nullopt;
+}
+
+std::optional<attn::TargetInfo> attn::getGpuTarget(ModuleOp module) {
+  std::optional<TargetInfo> target = getTarget(module);
+  if (!target || !target->isCpu())
+    return target;
+  InFlightDiagnostic diagnostic =
+      module.emitError("expected attn.target to name a GPU (")
+      << namesOf(/*cpu=*/false) << "), but got ";
+  if (Attribute given = module->getAttr("attn.target"))
+    diagnostic << given;
+  else
+    diagnostic << "none";
   return std::nullopt;
 }

@@ -137,8 +137,9 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
       llvm::cl::init("")};
   Option<std::string> target{
       *this, "target",
-      llvm::cl::desc("Target of the last phases (default host)"),
-      llvm::cl::init("host")};
+      llvm::cl::desc("Target to compile for, which a module with attn.target "
+                     "must agree with (default host)"),
+      llvm::cl::init("")};
 };
 } // namespace
 
@@ -147,8 +148,10 @@ void attn::registerAttnPipelines() {
       "attn-pipeline", "Compile attention through the named phases",
       [](OpPassManager &pm, const PipelineOptions &options) {
         std::optional<Phase> from = parsePhase(options.from.getValue());
-        std::optional<TargetInfo> target =
-            TargetInfo::get(options.target.getValue());
+        std::string name = options.target.getValue();
+        bool isGiven = !name.empty();
+        name = isGiven ? name : "host";
+        std::optional<TargetInfo> target = TargetInfo::get(name);
         std::optional<Phase> last = parsePhase(options.untilAfter.getValue());
         if (options.untilAfter.getValue().empty())
           last = target && !target->isCpu() ? Phase::Nvvm : Phase::LLVM;
@@ -158,7 +161,14 @@ void attn::registerAttnPipelines() {
               (from ? options.untilAfter : options.from).getValue() + "'");
         if (!target)
           llvm::reportFatalUsageError(Twine("expected a target, but got '") +
-                                      options.target.getValue() + "'");
+                                      name + "'");
+        // Phases up to tiles ask the module alone, and it may name any target
+        // where the pipeline names none.
+        if (isGiven || *last > Phase::Tile) {
+          AttnSetTargetPassOptions setTarget;
+          setTarget.target = name;
+          pm.addPass(createAttnSetTargetPass(setTarget));
+        }
         for (Phase phase : allPhases)
           if (phase > *from && phase <= *last &&
               isPhaseOf(phase, target->isCpu()))

@@ -20,6 +20,10 @@ std::optional<TargetInfo> getTarget(mlir::ModuleOp module);
 /// after reporting what would be one.
 std::optional<TargetInfo> getCpuTarget(mlir::ModuleOp module,
                                        llvm::StringRef name);
+
+/// The module's target where it is a GPU; nothing after reporting what would be
+/// one.
+std::optional<TargetInfo> getGpuTarget(mlir::ModuleOp module);
 } // namespace attn
 
 #endif // ATTN_ANALYSIS_TARGETATTR_H

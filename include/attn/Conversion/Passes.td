@@ -248,7 +248,9 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
 
     Numerics: products of fragments accumulate in f32 in the order of the
     matrix instructions. A product of scalars that one sum alone reads is fused
-    with it. `math.exp2` is `ex2.approx.ftz` (2 ulp; results below 2^-126 are
+    with it, unless the sum compares it with another product that has a factor
+    in common or that others read: `x * c - y * c` is zero where `x` is `y`.
+    `math.exp2` is `ex2.approx.ftz` (2 ulp; results below 2^-126 are
     zero), `math.log2` is `lg2.approx`; `arith.divf` is exact unless it is
     marked `afn` or `arcp` (2 ulp, then). `math.tanh` marked `afn` is
     `tanh.approx` (2^-11 of its size), `math.exp` is `ex2.approx` of one

@@ -164,12 +164,12 @@ Values KernelLowering::readItem(const TicketSlot &slot, int64_t size) {
                                   {e.add(slot.words, at * 4)}, types));
     at += count;
   }
-  // The assembler knows then that all lanes have the same; and all have read
-  // before the slot is given back.
+  // The assembler knows then that all lanes have the same.
   for (Value &word : words)
     word = e.shuffleIndex(word, 0);
-  syncWarp();
-  arrive(slot.empty, lane0);
+  // Each lane for itself: what it has read comes before the next item's words
+  // in its own order, whatever the warp's barrier becomes.
+  arrive(slot.empty);
   return words;
 }
 

@@ -182,7 +182,8 @@ private:
   Value slotOf(const RingLayout &ring, Value counter);
   Value phaseOf(const RingLayout &ring, Value counter);
   void waitBarrier(Value barrier, Value phase);
-  void arrive(Value barrier, Value predicate);
+  /// Where `predicate` is true; without one, in each lane.
+  void arrive(Value barrier, Value predicate = Value());
   void fenceProxy();
   void syncWarp();
   void syncMember();

@@ -46,11 +46,15 @@ void KernelLowering::waitBarrier(Value barrier, Value phase) {
 
 void KernelLowering::arrive(Value barrier, Value predicate) {
   // Before sm_90 the result cannot be dropped.
-  e.assembly(target.hasTensorCopy
-                 ? "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];"
-                 : "{\n.reg .b64 s;\n"
-                   "@$1 mbarrier.arrive.shared::cta.b64 s, [$0];\n}",
-             "r,b,~{memory}", {barrier, predicate});
+  std::string text = predicate ? "@$1 " : "";
+  text += target.hasTensorCopy ? "mbarrier.arrive.shared::cta.b64 _, [$0];"
+                               : "mbarrier.arrive.shared::cta.b64 s, [$0];\n}";
+  if (!target.hasTensorCopy)
+    text = "{\n.reg .b64 s;\n" + text;
+  if (predicate)
+    e.assembly(text, "r,b,~{memory}", {barrier, predicate});
+  else
+    e.assembly(text, "r,~{memory}", {barrier});
 }
 
 /// Orders this thread's accesses to shared memory before later copies and

@@ -160,7 +160,9 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     if (--tickets.readers <= 0)
       continue;
     tickets.full = place(tickets.numSlots, 1);
-    tickets.empty = place(tickets.numSlots, tickets.readers);
+    // Each lane arrives: see readItem.
+    tickets.empty = place(tickets.numSlots,
+                          tickets.readers * ::attn::TargetInfo::warpThreads);
     tickets.values = read.takeVector();
     tickets.slotBytes = llvm::alignTo(words * 4, ticketAlignment);
     bytes = llvm::alignTo(bytes, ticketAlignment);

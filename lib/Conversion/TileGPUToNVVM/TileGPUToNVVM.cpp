@@ -38,14 +38,9 @@ struct ConvertTileGPUToNVVM
         kernels.push_back(func);
     if (kernels.empty())
       return;
-    std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
+    std::optional<::attn::TargetInfo> target = ::attn::getGpuTarget(module);
     if (!target)
       return signalPassFailure();
-    if (target->isCpu()) {
-      module.emitError("expected attn.target to be a GPU, but got '")
-          << target->name << "'";
-      return signalPassFailure();
-    }
     auto gpuModule = module.lookupSymbol<gpu::GPUModuleOp>(kernelModuleName);
     if (!gpuModule) {
       OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());

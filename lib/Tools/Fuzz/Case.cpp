@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 using namespace attn;
@@ -200,9 +201,15 @@ static std::string compareOutput(const Instance &instance, size_t index,
   std::string shape;
   for (int64_t size : output.sizes)
     shape += (shape.empty() ? "[" : ", ") + std::to_string(size);
+  char size[96];
+  int end = std::snprintf(size, sizeof(size), "; scores up to %.4g",
+                          instance.largestScore());
+  if (c.maxError > bound && bound > 0)
+    std::snprintf(size + end, sizeof(size) - end, "; %.3g times the bound",
+                  c.maxError / bound);
   return e.name + " " + shape + "]: " + c.message + " (" +
          std::to_string(wrong) + " of " + std::to_string(got.size()) +
-         " entries wrong)";
+         " entries wrong" + size + ")";
 }
 
 /// Keys one row off: a view of the same memory that starts a row later, the

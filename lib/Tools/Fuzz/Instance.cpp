@@ -25,6 +25,7 @@ public:
       : k(k), random(seed ^ 0xA77E47104ull, index), to(to) {}
   std::string run(bool poison);
   support::Result<std::vector<double>> emulateAll();
+  double largestScore() const;
 
 private:
   void chooseSizes();
@@ -496,6 +497,17 @@ support::Result<std::vector<double>> InstanceMaker::emulateAll() {
   return worst;
 }
 
+double InstanceMaker::largestScore() const {
+  reference::OracleOptions options;
+  options.keepPairs = true;
+  double largest = 0.0;
+  if (auto pairs = reference::attention(problem, options))
+    for (double score : pairs->scores)
+      if (std::isfinite(score))
+        largest = std::max(largest, std::fabs(score));
+  return largest;
+}
+
 /// Keys that no query of their head sees, whatever the scores are, may hold
 /// anything. For V this holds beyond the keys that some query sees: between
 /// them a tile is multiplied as a whole.
@@ -624,5 +636,6 @@ std::string fuzz::makeInstance(const Kernel &kernel, uint64_t seed,
   // It refers to the instance, which holds it.
   auto maker = std::make_shared<InstanceMaker>(kernel, seed, index, instance);
   instance.emulatedErrors = [maker] { return maker->emulateAll(); };
+  instance.largestScore = [maker] { return maker->largestScore(); };
   return maker->run(poison);
 }

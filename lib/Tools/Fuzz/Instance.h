@@ -42,6 +42,8 @@ struct Instance {
   /// The largest error of the outputs in all emulations, for each output: see
   /// reference::SumOrder. Takes a while.
   std::function<support::Result<std::vector<double>>()> emulatedErrors;
+  /// The size of the largest finite score, which says how far rounding goes.
+  std::function<double()> largestScore;
   /// Scores x100.
   bool hot = false;
   /// Rows begin at multiples of 16 bytes, as tensor copies of GPUs want them.

@@ -62,8 +62,15 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: i64, %{{[^:]*}}: i64, %{{[^:]*}}: i64, %{{[^:]*}}: i64,
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: i64, %{{[^:]*}}: i64, %{{[^:]*}}: i32, %{{[^:]*}}: i8, %{{[^:]*}}: i64)
 // CHECK-SAME: nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 256>
-// Barriers: 1 arrival makes a slot full, 4 warps make it empty.
-// CHECK-COUNT-8: mbarrier.init.shared::cta.b64
+// Barriers: 1 arrival makes a slot full, 4 warps make it empty, and the
+// tickets' slots all their lanes.
+// CHECK-DAG: %[[LANES:.*]] = llvm.mlir.constant(128 : i32)
+// CHECK-DAG: %[[WARPS:.*]] = llvm.mlir.constant(4 : i32)
+// CHECK-DAG: %[[ONE:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK-COUNT-2: mbarrier.init.shared::cta.b64 {{.*}}, %[[ONE]] :
+// CHECK-COUNT-2: mbarrier.init.shared::cta.b64 {{.*}}, %[[WARPS]] :
+// CHECK-COUNT-2: mbarrier.init.shared::cta.b64 {{.*}}, %[[ONE]] :
+// CHECK-COUNT-2: mbarrier.init.shared::cta.b64 {{.*}}, %[[LANES]] :
 // CHECK: fence.mbarrier_init.release.cluster
 // CHECK: llvm.nvvm.barrier.cta.sync.aligned.all
 // CHECK: llvm.nvvm.setmaxnreg.dec
@@ -84,7 +91,10 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 // CHECK: ld.shared::cta.v4.b32 {$0, $1, $2, $3}, [$4];
 // CHECK: ld.shared::cta.b32 $0, [$1];
 // CHECK-COUNT-5: llvm.nvvm.shfl.sync.idx.i32
-// CHECK: mbarrier.arrive.shared::cta.b64
+// Every lane says that it has read: nothing else orders its loads before what
+// is written next.
+// CHECK-NOT: bar.warp.sync
+// CHECK: "mbarrier.arrive.shared::cta.b64 _, [$0];"
 }
 
 // -----
@@ -94,7 +104,9 @@ module attributes {attn.target = "sm_90a"} {
 // It gives no number of an item that it passes over, but draws behind each.
 // CHECK: func.func private @pass({{.*}}tile_gpu.smem_bytes = 32 : i64
 // CHECK: llvm.func @pass
-// CHECK-COUNT-2: mbarrier.init.shared::cta.b64
+// CHECK: %[[LANES:.*]] = llvm.mlir.constant(32 : i32)
+// CHECK: mbarrier.init.shared::cta.b64
+// CHECK: mbarrier.init.shared::cta.b64 {{.*}}, %[[LANES]] :
 // CHECK-NOT: mbarrier.init
 // CHECK: ^[[HEADER:bb[0-9]*]](%[[TURN:.*]]: i32, %[[ITEM:.*]]: i32):
 // CHECK: llvm.cond_br %{{.*}}, ^[[FIRST:bb[0-9]*]], ^

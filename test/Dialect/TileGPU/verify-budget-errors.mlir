@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-verify-budget --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected attn.target on the module to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got none}}
+// expected-error @below {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got none}}
 module {
 func.func @k() attributes {tile_gpu.kernel} {
   tile_gpu.role "all" warps(8) {
@@ -13,7 +13,7 @@ func.func @k() attributes {tile_gpu.kernel} {
 
 // -----
 
-// expected-error @below {{expected attn.target on the module to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got "cpu-avx2"}}
+// expected-error @below {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got "cpu-avx2"}}
 module attributes {attn.target = "cpu-avx2"} {
 func.func @k() attributes {tile_gpu.kernel} {
   tile_gpu.role "all" warps(8) {

@@ -458,20 +458,15 @@ struct SpecializeRolesPass
 
   void runOnOperation() final {
     ModuleOp module = getOperation();
-    std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
-    if (!target)
-      return signalPassFailure();
     SmallVector<func::FuncOp> kernels;
     for (auto func : module.getOps<func::FuncOp>())
       if (func->hasAttr("tile.kernel") && !func.isExternal())
         kernels.push_back(func);
     if (kernels.empty())
       return;
-    if (target->isCpu()) {
-      module.emitError("expected attn.target to name a GPU, but got ")
-          << target->name;
+    std::optional<::attn::TargetInfo> target = ::attn::getGpuTarget(module);
+    if (!target)
       return signalPassFailure();
-    }
     for (func::FuncOp kernel : kernels) {
       int64_t wanted = stages;
       if (auto attr = kernel->getAttrOfType<IntegerAttr>("tile.stages");

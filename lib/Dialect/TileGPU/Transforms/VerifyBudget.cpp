@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
-#include "attn/Target/TargetInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -298,26 +298,9 @@ struct VerifyBudget
         }));
     if (kernels.empty())
       return;
-    auto name = module->getAttrOfType<StringAttr>("attn.target");
-    std::optional<TargetInfo> target;
-    if (name)
-      target = TargetInfo::get(name.getValue().str());
-    if (!target || target->isCpu()) {
-      InFlightDiagnostic diag = module.emitError(
-          "expected attn.target on the module to name a GPU (");
-      bool comma = false;
-      for (const std::string &known : TargetInfo::names())
-        if (auto info = TargetInfo::get(known); info && !info->isCpu()) {
-          diag << (comma ? ", " : "") << known;
-          comma = true;
-        }
-      diag << "), but got ";
-      if (name)
-        diag << name;
-      else
-        diag << "none";
+    std::optional<::attn::TargetInfo> target = ::attn::getGpuTarget(module);
+    if (!target)
       return signalPassFailure();
-    }
     for (func::FuncOp kernel : kernels)
       if (failed(Budget(kernel, *target, report).run()))
         return signalPassFailure();

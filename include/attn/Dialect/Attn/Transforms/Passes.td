@@ -46,6 +46,38 @@ def AttnImportPreludePass : Pass<"attn-import-prelude", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttnSetTargetPass : Pass<"attn-set-target", "::mlir::ModuleOp"> {
+  let summary = "Say what a module is compiled for";
+  let description = [{
+    Expects: any module.
+
+    Produces: the module with the attribute `attn.target`, which is left as it
+    is where the module has it. `host` sets none: a module without one is for
+    the machine that compiles it.
+
+    Example, before:
+
+    ```mlir
+    // attn-opt --attn-set-target=target=sm_90a
+    module {
+    }
+    ```
+
+    after:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: there is no target of that name, or the module names another.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"host\"",
+                        "Target to compile for">];
+}
+
 def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
   let summary = "Write named attention as a monoid aggregate";
   let description = [{

@@ -1,0 +1,129 @@
+// RUN: attn-opt %s --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --emit-ptx | FileCheck %s --check-prefix=PTX
+
+// Which products are fused with the sum that reads them.
+
+!row = !tile_gpu.vec<64xf32, row>
+
+module attributes {attn.target = "sm_90a"} {
+
+// The exponent of the old sums' factor, 0 where a maximum stays: fused, it were
+// what one of the products loses by rounding, in each key tile. Weights ask for
+// their fma.
+// CHECK-LABEL: llvm.func @rescale
+// CHECK: %[[NEW:.*]] = llvm.fmul %{{[^ ]*}}, %{{[^ ]*}} : f32
+// CHECK: %[[OFFSET:.*]] = llvm.fneg %[[NEW]] : f32
+// CHECK: %[[OLD:.*]] = llvm.fmul %{{[^ ]*}}, %{{[^ ]*}} : f32
+// CHECK: llvm.fadd %[[OLD]], %[[OFFSET]]
+// CHECK: llvm.intr.fma
+// PTX-LABEL: .entry rescale
+// PTX-COUNT-2: mul.rn.f32
+// PTX: add.f32 %[[EXPONENT:r[0-9]+]]
+// PTX: ex2.approx.ftz.f32 %{{r[0-9]+}}, %[[EXPONENT]]
+// PTX: fma.rn.f32
+func.func private @rescale(%m: memref<?xf32>, %w: memref<?xf32>, %k: f32,
+    %old: f32, %new: f32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %0 = tile_gpu.frag.fill %old : f32 -> !row
+    %1 = tile_gpu.frag.fill %new : f32 -> !row
+    %f:2 = tile_gpu.map ins(%0, %1 : !row, !row) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %scaled = arith.mulf %y, %k : f32
+      %offset = arith.negf %scaled : f32
+      %before = arith.mulf %x, %k : f32
+      %d = arith.addf %before, %offset : f32
+      %e = math.exp2 %d : f32
+      tile_gpu.yield %e, %offset : f32, f32
+    } -> !row, !row
+    %g = tile_gpu.map ins(%0, %f#1 : !row, !row) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %d = math.fma %x, %k, %y : f32
+      tile_gpu.yield %d : f32
+    } -> !row
+    tile_gpu.global.store %f#0, %m[%c0] : !row, memref<?xf32>
+    tile_gpu.global.store %g, %w[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// The same as a user may write it.
+// PTX-LABEL: .entry difference
+// PTX-NOT: fma
+// PTX: ex2.approx
+func.func private @difference(%m: memref<?xf32>, %k: f32, %old: f32, %new: f32)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %0 = tile_gpu.frag.fill %old : f32 -> !row
+    %1 = tile_gpu.frag.fill %new : f32 -> !row
+    %f = tile_gpu.map ins(%0, %1 : !row, !row) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %a = arith.mulf %x, %k : f32
+      %b = arith.mulf %k, %y : f32
+      %d = arith.subf %a, %b : f32
+      %e = math.exp2 %d : f32
+      tile_gpu.yield %e : f32
+    } -> !row
+    tile_gpu.global.store %f, %m[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// A product beside one whose rounding is known, as where sums move to another
+// reference point.
+// PTX-LABEL: .entry residue
+// PTX-NOT: fma
+// PTX: sub.f32
+// PTX: fma.rn.f32
+func.func private @residue(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
+    %new: f32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %0 = tile_gpu.frag.fill %old : f32 -> !row
+    %1 = tile_gpu.frag.fill %new : f32 -> !row
+    %f = tile_gpu.map ins(%0, %1 : !row, !row) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %a = arith.mulf %x, %k : f32
+      %b = arith.mulf %y, %l : f32
+      %d = arith.subf %a, %b : f32
+      %negative = arith.negf %b : f32
+      %low = math.fma %y, %l, %negative : f32
+      %s = arith.subf %d, %low : f32
+      tile_gpu.yield %s : f32
+    } -> !row
+    tile_gpu.global.store %f, %m[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+
+// Products that have nothing to do with each other: one is fused.
+// PTX-LABEL: .entry scores
+// PTX: mul.f32
+// PTX: fma.rn.f32
+func.func private @scores(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
+    %new: f32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %0 = tile_gpu.frag.fill %old : f32 -> !row
+    %1 = tile_gpu.frag.fill %new : f32 -> !row
+    %f = tile_gpu.map ins(%0, %1 : !row, !row) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %a = arith.mulf %x, %k : f32
+      %b = arith.mulf %y, %l : f32
+      %d = arith.subf %a, %b : f32
+      tile_gpu.yield %d : f32
+    } -> !row
+    tile_gpu.global.store %f, %m[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  return
+}
+}
