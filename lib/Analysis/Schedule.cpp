@@ -270,11 +270,14 @@ PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
   };
   ScheduleProblem packed = packHeads(problem);
   int64_t some = blocks(packed), all = blocks(problem);
-  std::string text = std::to_string(some) + " blocks in the place of " +
-                     std::to_string(all);
+  std::string text =
+      std::to_string(some) + " blocks in the place of " + std::to_string(all);
+  // A block waits for its keys: few rows take about as long as one, so fewer
+  // blocks are no loss. Of more rows, cores have to stay as busy as they were.
+  constexpr int64_t fewRows = 16;
   if (target.isCpu())
-    // Cores stay as busy as they were.
-    return {some >= std::min(all, wantedBlocks), text};
+    return {packed.numQueries <= fewRows || some >= std::min(all, wantedBlocks),
+            text};
   // Blocks that run at once read the keys of a head about once, however many
   // there are: what is saved is rounds.
   auto rounds = [&](int64_t blocks) {

@@ -88,11 +88,11 @@ void InstanceMaker::chooseSizes() {
   if (packsHeads()) {
     group = random.pick<int64_t>({2, 3, 4, 7, 8});
     bool few = random.chance(0.8);
-    to.sq = random.chance(0.2)
-                ? 1
-                : random.range(1, few ? std::min<int64_t>(
-                                            70, k.schedule->blockQ - 1)
-                                      : 70);
+    to.sq =
+        random.chance(0.2)
+            ? 1
+            : random.range(
+                  1, few ? std::min<int64_t>(70, k.schedule->blockQ - 1) : 70);
   }
   // The oracle takes its time: a bound on multiplications.
   const int64_t limit = 9000000;
@@ -372,11 +372,10 @@ void InstanceMaker::makeInputs() {
 void InstanceMaker::makeOutputs() {
   for (int i = 0; i < k.numOutputs; ++i) {
     bool channels = k.perChannel(i);
-    to.outputs.push_back(makeTensor(random, channels ? k.outDType : DType::f32,
-                                    shapeOf(to.hq, to.sq, channels ? k.dv : -1),
-                                    Filling::Canary, false,
-                                    packsHeads() && random.chance(0.8),
-                                    to.aligned));
+    to.outputs.push_back(
+        makeTensor(random, channels ? k.outDType : DType::f32,
+                   shapeOf(to.hq, to.sq, channels ? k.dv : -1), Filling::Canary,
+                   false, packsHeads() && random.chance(0.8), to.aligned));
   }
 }
 

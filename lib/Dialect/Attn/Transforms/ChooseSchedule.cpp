@@ -262,10 +262,10 @@ struct ChooseSchedulePass
       LoopShape loop =
           symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
       Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
-      attr = ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
-                               sizes.blockK, splits.splits, loop,
-                               measured.stages, measured.overlap, turns,
-                               pack.packs);
+      attr =
+          ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
+                            sizes.blockK, splits.splits, loop, measured.stages,
+                            measured.overlap, turns, pack.packs);
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {
@@ -303,7 +303,8 @@ struct ChooseSchedulePass
                 .gain);
       if (pack.packs || (!given && problem.group > 1))
         parts += std::string("heads: ") +
-                 (pack.packs ? "packed (" : "not packed (") + pack.reason + ")" +
+                 (pack.packs ? "packed (" : "not packed (") + pack.reason +
+                 ")" +
                  (pack.packs ? ", where heads have less than block_q rows and "
                                "their strides are those of rows behind each "
                                "other; else a kernel of one head each runs"

@@ -23,8 +23,7 @@ using namespace mlir::attn;
 std::string mlir::attn::whyNotPacked(ReductionOpInterface op) {
   if (op.getPackedQueries())
     return "packed sequences";
-  if (!op.getMaskBody().empty() &&
-      !op.getMaskBody().getArgument(1).use_empty())
+  if (!op.getMaskBody().empty() && !op.getMaskBody().getArgument(1).use_empty())
     return "a mask that reads the head";
   return "";
 }
@@ -36,7 +35,8 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc,
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
-  auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
+  auto compare = [&](arith::CmpIPredicate predicate, Value x,
+                     Value y) -> Value {
     return arith::CmpIOp::create(b, loc, predicate, x, y);
   };
   auto both = [&](Value x, Value y) -> Value {
@@ -59,8 +59,8 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc,
   // Heads to pack, and less than a tile of rows in each.
   packed.fits = both(compare(Predicate::ugt, group, one),
                      compare(Predicate::ult, rows, index(blockQ)));
-  packed.fits = both(packed.fits, compare(Predicate::eq,
-                                          multiply(group, keyHeads), heads));
+  packed.fits = both(packed.fits,
+                     compare(Predicate::eq, multiply(group, keyHeads), heads));
   auto view = [&](Value tensor, int64_t leading) -> Value {
     auto type = cast<MemRefType>(tensor.getType());
     auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tensor);
@@ -72,8 +72,7 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc,
     if (channel) {
       // One row of each head: any stride of heads leads from row to row.
       isDense = arith::OrIOp::create(b, loc, isDense, isOne);
-      rowStride =
-          arith::SelectOp::create(b, loc, isOne, headStride, rowStride);
+      rowStride = arith::SelectOp::create(b, loc, isOne, headStride, rowStride);
     }
     packed.fits = both(packed.fits, isDense);
     SmallVector<OpFoldResult> sizes, steps;

@@ -463,8 +463,8 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   Kernel kernel = start();
   ReductionKernel builder(op, monoid, target, kernel.func);
   if (isListed)
-    convertLists(op, monoid, batches, heads, ArrayRef(extra).take_front(firstView),
-                 packedQueries);
+    convertLists(op, monoid, batches, heads,
+                 ArrayRef(extra).take_front(firstView), packedQueries);
   if (failed(fillIn(builder, kernel)))
     return failure();
 
@@ -472,8 +472,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   grid = arith::MulIOp::create(b, loc, grid, numTiles);
   if (auto partial = dyn_cast<PartialOp>(op.getOperation());
       partial && partial.getSplits() > 1)
-    grid = arith::MulIOp::create(b, loc, grid,
-                                 index(partial.getSplits(), loc));
+    grid = arith::MulIOp::create(b, loc, grid, index(partial.getSplits(), loc));
   Value bound = packedQueries.empty() ? builder.boundOfScores() : Value();
   bound = bound ? inPlan(op, bound) : Value();
   if (bound) {

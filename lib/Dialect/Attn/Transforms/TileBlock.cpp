@@ -139,7 +139,8 @@ void ReductionKernel::locatePacked(Value group) {
   firstPacked.rows = rows;
   firstPacked.position = sub(first, mul(heads, rows));
   firstPacked.head = add(mul(toI32(keyHead), groupI32), heads);
-  firstPacked.lastHead = sub(mul(toI32(add(keyHead, index(1))), groupI32), i32(1));
+  firstPacked.lastHead =
+      sub(mul(toI32(add(keyHead, index(1))), groupI32), i32(1));
   firstPacked.reciprocal =
       arith::DivUIOp::create(b, loc, add(rows, most), rows);
 }

@@ -128,9 +128,9 @@ SmallVector<Value> ReductionKernel::initialState() {
       continue;
     }
     state.push_back(map({}, types[i], [&](Value row, Value, ValueRange) {
-                      PointCloner cloner(*this, init, 0, /*hasKey=*/false,
-                                         captures,
-                                         rowPoint(rowBase(row0), row, lastRow()));
+                      PointCloner cloner(
+                          *this, init, 0, /*hasKey=*/false, captures,
+                          rowPoint(rowBase(row0), row, lastRow()));
                       return SmallVector<Value>{convert(cloner.get(value))};
                     }).front());
   }

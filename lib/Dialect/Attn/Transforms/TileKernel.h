@@ -140,8 +140,8 @@ protected:
   /// is in the tensors of queries and results that the kernel is given.
   bool packsHeads = false;
   /// Then, all i32: the position and the head of the tile's first row, the last
-  /// head of the group, sq, and 2^packedShift / sq, rounded up. With it rows of a
-  /// tile are divided by sq, exactly: a row of a tile and a position are less
+  /// head of the group, sq, and 2^packedShift / sq, rounded up. With it rows of
+  /// a tile are divided by sq, exactly: a row of a tile and a position are less
   /// than 2^11 together, and that times the error less than 2^packedShift.
   struct {
     Value position, head, lastHead, rows, reciprocal;
