@@ -560,8 +560,9 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
             **options)
         compiles what attn.attention(q, k, v, **options) would run. Only kinds
         of operands count, no sizes or values but the head dimensions; few rows
-        of queries (16 at most) get a schedule of their own, and on sm_90a so do
-        8192 keys or more without a mask. Its inputs have the order [b, h, s, d].
+        of queries (16 at most, 32 where query heads share key heads) get a
+        schedule of their own, and on sm_90a so do 8192 keys or more without a
+        mask. Its inputs have the order [b, h, s, d].
 
     Args:
         target: a target's name, as "cpu-avx2" or "sm_90a", or "cuda" for the best

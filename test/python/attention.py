@@ -332,6 +332,19 @@ def test_decode():
     call = _attention._Call(*qkv(rng, b=1, sq=1, sk=4100), return_lse=True)
     assert call._expected_sizes() == (2, (1, 4, 1, 4096))
     assert "splits: 4 " in call.kernel().explain()
+    assert "heads: packed" in call.kernel().explain()
+    # Heads that lie behind each other share tiles, as long as rows are few.
+    for sq, b, expected in (
+        (32, 1, (2, (1, 4, 32, 4096))),
+        (33, 1, (0, (0, 0, 0, 0))),
+        (3, 20, (32, (1, 64, 4, 0))),
+    ):
+        call = _attention._Call(*qkv(rng, b=b, sq=sq, sk=4100))
+        assert call._expected_sizes() == expected, call._expected_sizes()
+    q, k, v = qkv(rng, b=1, sq=3, sk=2100)
+    apart = np.ascontiguousarray(q.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
+    assert _attention._Call(apart, k, v)._expected_sizes() == (0, (1, 4, 4, 2048))
+    compare("decode, heads apart", apart, k, v)
     # Many keys without a mask are a kind of their own, where tiles differ by it.
     _library._targets[0] = "sm_90a"
     for options, keys, expected in (
