@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 4
+#define ATTN_API_VERSION 5
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -255,6 +255,11 @@ typedef struct AttnAttentionDesc {
   ///
   /// Available since API version 4.
   AttnPrecision precision;
+  /// The key heads hk that go with `expectedSizes`, 0 where not known: few rows
+  /// of the query heads of a key head may share tiles.
+  ///
+  /// Available since API version 5.
+  int64_t expectedKeyHeads;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

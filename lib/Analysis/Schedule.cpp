@@ -19,6 +19,9 @@ static int64_t roundUp(int64_t value, int64_t to) {
 /// kernels of their own for calls with as many.
 static constexpr int64_t manyKeys = 8192;
 
+/// Work items that keep the cores of a large machine busy.
+static constexpr int64_t wantedBlocks = 32;
+
 /// 16-bit elements of a 128-byte panel of shared memory.
 static constexpr int64_t panelElements = 64;
 
@@ -242,11 +245,51 @@ ScheduleSizes attn::chooseSizes(const ScheduleProblem &problem,
   return sizes;
 }
 
+ScheduleProblem attn::packHeads(ScheduleProblem problem) {
+  if (problem.group > 1 && problem.numQueries >= 0)
+    problem.numQueries *= problem.group;
+  if (problem.group > 1 && problem.numHeads >= 0)
+    problem.numHeads /= problem.group;
+  return problem;
+}
+
+PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
+                                 const TargetInfo &target) {
+  // More rows fill tiles of their own.
+  constexpr int64_t mostRows = 32;
+  if (problem.group < 0 || problem.numQueries < 0 || problem.numHeads < 0)
+    return {false, "the numbers of heads and rows are not all known"};
+  if (problem.group <= 1)
+    return {false, "each has keys of its own"};
+  if (problem.numQueries > mostRows)
+    return {false, "more than " + std::to_string(mostRows) + " rows of each"};
+  auto blocks = [&](const ScheduleProblem &of) {
+    ScheduleSizes sizes = chooseSizes(of, target);
+    int64_t tiles = (of.numQueries + sizes.blockQ - 1) / sizes.blockQ;
+    return of.numHeads * tiles * chooseSplits(of, sizes, target).splits;
+  };
+  ScheduleProblem packed = packHeads(problem);
+  int64_t some = blocks(packed), all = blocks(problem);
+  std::string text =
+      std::to_string(some) + " blocks in the place of " + std::to_string(all);
+  // A block waits for its keys: few rows take about as long as one, so fewer
+  // blocks are no loss. Of more rows, cores have to stay as busy as they were.
+  constexpr int64_t fewRows = 16;
+  if (target.isCpu())
+    return {packed.numQueries <= fewRows || some >= std::min(all, wantedBlocks),
+            text};
+  // Blocks that run at once read the keys of a head about once, however many
+  // there are: what is saved is rounds.
+  auto rounds = [&](int64_t blocks) {
+    int64_t atOnce = std::max<int64_t>(target.numMultiprocessors, 1);
+    return (blocks + atOnce - 1) / atOnce;
+  };
+  return {rounds(some) < rounds(all), text};
+}
+
 SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
                                const ScheduleSizes &sizes,
                                const TargetInfo &target) {
-  // Work items that keep the cores of a large machine busy.
-  constexpr int64_t wantedBlocks = 32;
   // Parts as long as this cost less than 2 % more for their states: a state is
   // written once and read once, in f32.
   int64_t rows =

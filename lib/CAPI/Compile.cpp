@@ -226,16 +226,18 @@ AttnError *attnCompileAttention(AttnContext *context,
   if (d.schedule)
     full.schedule = d.schedule;
   std::copy_n(d.expectedSizes, 4, full.expectedSizes.begin());
+  full.expectedSizes[4] = d.expectedKeyHeads;
   full.precision = precisions[d.precision];
 
   std::string key = "attention|";
   for (int64_t field :
-       {int64_t(d.dtype), d.headDim, d.valueDim, int64_t(d.causal),
-        int64_t(full.scale), int64_t(full.softcap), int64_t(full.window),
-        int64_t(full.sinks), int64_t(full.lengths), int64_t(full.packed),
-        int64_t(d.bias), int64_t(d.mask), int64_t(d.biasDType),
-        int64_t(d.alibi), int64_t(full.numOutputs), d.expectedSizes[0],
-        d.expectedSizes[1], d.expectedSizes[2], d.expectedSizes[3]})
+       {int64_t(d.dtype),     d.headDim,           d.valueDim,
+        int64_t(d.causal),    int64_t(full.scale), int64_t(full.softcap),
+        int64_t(full.window), int64_t(full.sinks), int64_t(full.lengths),
+        int64_t(full.packed), int64_t(d.bias),     int64_t(d.mask),
+        int64_t(d.biasDType), int64_t(d.alibi),    int64_t(full.numOutputs),
+        d.expectedSizes[0],   d.expectedSizes[1],  d.expectedSizes[2],
+        d.expectedSizes[3],   d.expectedKeyHeads})
     key += std::to_string(field) + ",";
   key += full.precision + "|" + full.monoid + "|" + full.schedule;
   return compileCached(

@@ -218,13 +218,14 @@ private:
             .str();
     if (llvm::all_of(d.expectedSizes, [](int64_t size) { return size == 0; }))
       return function;
+    ArrayRef<int64_t> sizes = d.expectedSizes;
     return formatv("module attributes {{attn.expected_sizes = array<i64: {0}>} "
                    "{{\n{1}}\n",
-                   llvm::join(llvm::map_range(d.expectedSizes,
-                                              [](int64_t size) {
-                                                return std::to_string(size);
-                                              }),
-                              ", "),
+                   llvm::join(
+                       llvm::map_range(
+                           sizes.back() ? sizes : sizes.drop_back(),
+                           [](int64_t size) { return std::to_string(size); }),
+                       ", "),
                    function)
         .str();
   }

@@ -69,7 +69,7 @@ Status attn::recordSchedule(const CompiledKernel &kernel, double ms) {
   if (loop != "peeled")
     choice.loop = loop.str();
   if (schedule.contains("turns = "))
-    choice.turns = findLine(schedule, "turns = ").str();
+    choice.turns = findLine(schedule, "turns = ").split(',').first.str();
   if (!kernel.device || problem.empty() || choice.sizes.blockQ <= 0 ||
       text.count("problem: ") != 1)
     return Failure{"expected a kernel for a GPU with one attention, but got "

@@ -177,6 +177,7 @@ class _Call:
             _fail("precision to be one of %s" % ", ".join(_PRECISIONS), repr(precision))
 
         alibi = views.get("alibi_slopes")
+        key_heads, sizes = self._expected_sizes()
         # The members of AttnAttentionDesc in order, from `dtype`.
         self.key = (
             views["q"].dtype,
@@ -196,25 +197,39 @@ class _Call:
             name.encode(),
             count,
             None,
-            self._expected_sizes(),
+            sizes,
             _PRECISIONS[precision],
+            key_heads,
         )
 
     def _expected_sizes(self):
-        """[b, hq, sq, sk] for a decode step, rounded: a cache that grows meets a
-        new kernel at each power of two only. Many keys without a mask, on a GPU,
-        are one more kind. Else 0, any."""
+        """hk, 0 where heads have tiles of their own, and [b, hq, sq, sk] for a
+        decode step, rounded: a cache that grows meets a new kernel at each power
+        of two only. Many keys without a mask, on a GPU, are one more kind. Else
+        0, any."""
         q, k = self.views["q"].shape, self.views["k"].shape
         if len(q) != 4 or len(k) != 4 or q[2] < 1:
-            return (0, 0, 0, 0)
-        if q[2] > 16:
-            return (0, 0, 0, _MANY_KEYS if self._has_long_tiles() else 0)
+            return 0, (0, 0, 0, 0)
+        group = self._group()
+        if q[2] > (16 if group == 1 else 32):
+            return 0, (0, 0, 0, _MANY_KEYS if self._has_long_tiles() else 0)
         rows = 1 << (q[2] - 1).bit_length()
-        blocks = q[0] * q[1]
+        blocks = q[0] * q[1] // group
         keys = 1 << max(k[2].bit_length() - 1, 0)
         if not 1 <= blocks < 32 or keys < 2048:
-            return (0, 0, rows, 0)
-        return (1, blocks, rows, keys)
+            if group == 1 or not blocks:
+                return 0, (0, 0, rows, 0)
+            blocks, keys = min(1 << (blocks.bit_length() - 1), 256), 0
+        return (blocks if group > 1 else 0), (1, blocks * group, rows, keys)
+
+    def _group(self):
+        """Query heads of a key head whose rows lie behind each other."""
+        q, k = self.views["q"], self.views["k"]
+        hq, sq = q.shape[1:3]
+        hk = k.shape[1]
+        if not 0 < hk < hq or hq % hk or (sq > 1 and q.strides[1] != sq * q.strides[2]):
+            return 1
+        return hq // hk
 
     def _has_long_tiles(self):
         """Whether the schedule differs by the number of keys, and has many."""
@@ -550,8 +565,9 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
             **options)
         compiles what attn.attention(q, k, v, **options) would run. Only kinds
         of operands count, no sizes or values but the head dimensions; few rows
-        of queries (16 at most) get a schedule of their own, and on sm_90a so do
-        8192 keys or more without a mask. Its inputs have the order [b, h, s, d].
+        of queries (16 at most, 32 where query heads share key heads) get a
+        schedule of their own, and on sm_90a so do 8192 keys or more without a
+        mask. Its inputs have the order [b, h, s, d].
 
     Args:
         target: a target's name, as "cpu-avx2" or "sm_90a", or "cuda" for the best

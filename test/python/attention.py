@@ -330,8 +330,21 @@ def test_decode():
         attn.set_num_threads(0)
         assert all(np.array_equal(outs[0], out) for out in outs[1:])
     call = _attention._Call(*qkv(rng, b=1, sq=1, sk=4100), return_lse=True)
-    assert call._expected_sizes() == (1, 4, 1, 4096)
+    assert call._expected_sizes() == (2, (1, 4, 1, 4096))
     assert "splits: 4 " in call.kernel().explain()
+    assert "heads: packed" in call.kernel().explain()
+    # Heads that lie behind each other share tiles, as long as rows are few.
+    for sq, b, expected in (
+        (32, 1, (2, (1, 4, 32, 4096))),
+        (33, 1, (0, (0, 0, 0, 0))),
+        (3, 20, (32, (1, 64, 4, 0))),
+    ):
+        call = _attention._Call(*qkv(rng, b=b, sq=sq, sk=4100))
+        assert call._expected_sizes() == expected, call._expected_sizes()
+    q, k, v = qkv(rng, b=1, sq=3, sk=2100)
+    apart = np.ascontiguousarray(q.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
+    assert _attention._Call(apart, k, v)._expected_sizes() == (0, (1, 4, 4, 2048))
+    compare("decode, heads apart", apart, k, v)
     # Many keys without a mask are a kind of their own, where tiles differ by it.
     _library._targets[0] = "sm_90a"
     for options, keys, expected in (
@@ -344,9 +357,9 @@ def test_decode():
     ):
         q, k, v = (np.zeros((1, 1, n, 128), np.float16) for n in (17, keys, keys))
         call = _attention._Call(q, k, v, **options)
-        assert call._expected_sizes() == (0, 0, 0, 0)
+        assert call._expected_sizes() == (0, (0, 0, 0, 0))
         call.device = 0
-        assert call._expected_sizes() == (0, 0, 0, expected)
+        assert call._expected_sizes() == (0, (0, 0, 0, expected))
     del _library._targets[0]
     # A cache that grows by one key does not compile.
     count = len(_attention._kernels)

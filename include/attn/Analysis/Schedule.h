@@ -67,8 +67,8 @@ struct ScheduleProblem {
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
   bool folded = false;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
-  /// of all batches.
-  int64_t numQueries = -1, numKeys = -1, numHeads = -1;
+  /// of all batches; group: those of one key head.
+  int64_t numQueries = -1, numKeys = -1, numHeads = -1, group = -1;
 };
 
 struct ScheduleSizes {
@@ -143,6 +143,18 @@ struct TurnsChoice {
 };
 TurnsChoice chooseTurns(const ScheduleProblem &problem,
                         const ScheduleSizes &sizes, const TargetInfo &target);
+
+/// Whether the query heads of a key head are rows of one tile, and why.
+struct PackChoice {
+  bool packs = false;
+  std::string reason;
+};
+PackChoice choosePackHeads(const ScheduleProblem &problem,
+                           const TargetInfo &target);
+
+/// The problem with key heads for heads, which have the rows of all their query
+/// heads.
+ScheduleProblem packHeads(ScheduleProblem problem);
 
 /// In how many parts the keys are reduced, and why.
 struct SplitChoice {

@@ -41,8 +41,8 @@ struct AttentionDescriptor {
   std::string schedule;
   /// What products may round f32 operands to: ieee (nothing) or tf32.
   std::string precision = "ieee";
-  /// [b, hq, sq, sk] that the schedule is chosen for; 0: unknown.
-  std::array<int64_t, 4> expectedSizes = {};
+  /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.
+  std::array<int64_t, 5> expectedSizes = {};
 };
 
 /// A module with the one function @attention that does what is described.

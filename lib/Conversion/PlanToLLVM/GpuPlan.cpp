@@ -22,6 +22,7 @@
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
@@ -82,6 +83,8 @@ int32_t getElementCode(Type type) {
 
 /// What the user calls a tensor: the name of the plan's argument.
 std::string getTensorName(Value tensor) {
+  while (auto view = tensor.getDefiningOp<memref::ReinterpretCastOp>())
+    tensor = view.getSource();
   auto argument = dyn_cast<BlockArgument>(tensor);
   auto function =
       argument

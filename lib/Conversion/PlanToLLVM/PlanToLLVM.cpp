@@ -348,8 +348,7 @@ static bool needsPreparation(Operation *op, bool expandBF16) {
           vector::ScanOp, vector::InterleaveOp, vector::DeinterleaveOp,
           vector::InsertStridedSliceOp, vector::ExtractStridedSliceOp,
           vector::OuterProductOp, memref::SubViewOp, memref::CollapseShapeOp,
-          memref::ExpandShapeOp, memref::ExtractStridedMetadataOp,
-          memref::ReinterpretCastOp>(op))
+          memref::ExpandShapeOp>(op))
     return true;
   return expandBF16 && isa<arith::TruncFOp>(op) &&
          getElementTypeOrSelf(op->getResult(0).getType()).isBF16();

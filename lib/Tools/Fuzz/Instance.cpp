@@ -28,6 +28,7 @@ public:
   double largestScore() const;
 
 private:
+  bool packsHeads() const { return k.schedule && k.schedule->packHeads; }
   void chooseSizes();
   void choosePackedSizes();
   void makeInputs();
@@ -83,6 +84,16 @@ void InstanceMaker::chooseSizes() {
   if (random.chance(0.05)) {
     to.sk = random.range(301, 5000);
     to.sq = random.chance(0.5) ? 1 : random.range(1, 12);
+  }
+  // Several heads of a key head, mostly with less than a tile of rows.
+  if (packsHeads()) {
+    group = random.pick<int64_t>({2, 3, 4, 7, 8});
+    bool few = random.chance(0.8);
+    to.sq =
+        random.chance(0.2)
+            ? 1
+            : random.range(
+                  1, few ? std::min<int64_t>(70, k.schedule->blockQ - 1) : 70);
   }
   // The oracle takes its time: a bound on multiplications.
   const int64_t limit = 9000000;
@@ -179,9 +190,9 @@ void InstanceMaker::fillNormal(const Tensor &tensor, double factor) {
 
 Tensor InstanceMaker::makeOperand(int64_t heads, int64_t rows,
                                   int64_t channels) {
+  bool plain = packsHeads() && random.chance(0.6);
   return makeTensor(random, k.dtype, shapeOf(heads, rows, channels),
-                    Filling::Poison, /*mayRepeat=*/true, /*plain=*/false,
-                    to.aligned);
+                    Filling::Poison, /*mayRepeat=*/!plain, plain, to.aligned);
 }
 
 Tensor InstanceMaker::makeScalar(DType dtype, double value) {
@@ -362,10 +373,10 @@ void InstanceMaker::makeInputs() {
 void InstanceMaker::makeOutputs() {
   for (int i = 0; i < k.numOutputs; ++i) {
     bool channels = k.perChannel(i);
-    to.outputs.push_back(makeTensor(random, channels ? k.outDType : DType::f32,
-                                    shapeOf(to.hq, to.sq, channels ? k.dv : -1),
-                                    Filling::Canary, false, /*plain=*/false,
-                                    to.aligned));
+    to.outputs.push_back(
+        makeTensor(random, channels ? k.outDType : DType::f32,
+                   shapeOf(to.hq, to.sq, channels ? k.dv : -1), Filling::Canary,
+                   false, packsHeads() && random.chance(0.8), to.aligned));
   }
 }
 

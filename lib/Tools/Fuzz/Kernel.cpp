@@ -130,6 +130,24 @@ static void drawKnobs(Kernel &k, uint64_t seed, uint64_t index) {
     s.turns = random.pick({"none", "products", "softmax"});
 }
 
+static bool readsHead(const Kernel &k, const Expr &expr) {
+  if (expr.name == "%h" ||
+      (expr.capture >= 0 && k.captures[expr.capture].indexedBy == 'h'))
+    return true;
+  return std::any_of(
+      expr.operands.begin(), expr.operands.end(),
+      [&](const ExprPtr &operand) { return readsHead(k, *operand); });
+}
+
+/// Whether the query heads of a key head share tiles: drawn apart, as above.
+static void drawPackHeads(Kernel &k, uint64_t seed, uint64_t index) {
+  Random random(~seed ^ 0x9EAD5, index);
+  bool byHead = k.mask.rank >= 3 && !k.mask.one[k.mask.rank - 3];
+  byHead |= k.maskExpr && readsHead(k, *k.maskExpr);
+  double share = k.family == Family::Schedules ? 0.5 : 0.3;
+  k.schedule->packHeads = random.chance(share) && !k.packed && !byHead;
+}
+
 std::string Schedule::print() const {
   std::string text = "#attn.schedule<block_q = " + std::to_string(blockQ) +
                      ", rows = " + std::to_string(rows) +
@@ -138,7 +156,8 @@ std::string Schedule::print() const {
                      ", loop = " + loop;
   if (!overlap)
     text += ", overlap = false";
-  return text + ", turns = " + turns + ">";
+  text += std::string(", turns = ") + turns;
+  return text + (packHeads ? ", pack_heads = true>" : ">");
 }
 
 Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
@@ -258,6 +277,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     k.schedule->splits = 1;
   if (k.schedule && gpu)
     drawKnobs(k, seed, index);
+  if (k.schedule)
+    drawPackHeads(k, seed, index);
   if (!k.packed && random.chance(0.15)) {
     int which = static_cast<int>(random.range(0, 4));
     k.fixed[which] = which == 0   ? random.range(1, 3)
@@ -660,6 +681,7 @@ std::string fuzz::describe(const Kernel &k) {
         std::to_string(k.schedule->splits) + k.schedule->loop +
         (k.schedule->overlap ? "" : "/waits") +
         (k.schedule->turns[0] == 'n' ? ""
-                                     : std::string("/") + k.schedule->turns);
+                                     : std::string("/") + k.schedule->turns) +
+        (k.schedule->packHeads ? "/packs-heads" : "");
   return text;
 }

@@ -98,6 +98,7 @@ struct Schedule {
   const char *loop;
   bool overlap = true;
   const char *turns = "none";
+  bool packHeads = false;
 
   /// As an attribute.
   std::string print() const;

@@ -209,6 +209,8 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   if (spec.sequences == 0) {
     const int64_t sizes[] = {spec.b, spec.hq, spec.sq, spec.sk};
     std::copy_n(sizes, 4, desc.expectedSizes);
+    if (spec.hk < spec.hq)
+      desc.expectedKeyHeads = spec.hk;
   }
   return desc;
 }

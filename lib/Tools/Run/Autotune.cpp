@@ -29,6 +29,8 @@ struct Candidate {
   int64_t stages = 0, splits = 0;
   bool overlap = true;
   std::string turns = "none";
+  /// As the kernel's own schedule has it.
+  bool packHeads = false;
   std::optional<Kernel> kernel;
   std::string refused;
   double ms = INFINITY;
@@ -47,6 +49,8 @@ struct Candidate {
       text += ", overlap = false";
     if (turns != "none")
       text += ", turns = " + turns;
+    if (packHeads)
+      text += ", pack_heads = true";
     return text;
   }
 };
@@ -67,10 +71,21 @@ static std::vector<Candidate> listTiles(const Kernel &kernel) {
   std::string text = attnKernelExplain(kernel.get());
   std::string loop = findField(text, "loop = ");
   bool warpgroups = findField(text, "rows = ") == "64";
+  bool packs = findField(text, "pack_heads = ") == "true";
   std::vector<Candidate> candidates;
   auto add = [&](int64_t blockQ, int64_t rows, int64_t blockK) {
-    candidates.push_back(
-        {blockQ, rows, blockK, loop, 0, 0, true, "none", {}, "", INFINITY});
+    candidates.push_back({blockQ,
+                          rows,
+                          blockK,
+                          loop,
+                          0,
+                          0,
+                          true,
+                          "none",
+                          packs,
+                          {},
+                          "",
+                          INFINITY});
   };
   if (warpgroups) {
     for (int64_t blockQ : {64, 128, 192})

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a), but got "cpu-avx2"}}
+// expected-error@+1 {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got "cpu-avx2"}}
 module attributes {attn.target = "cpu-avx2"} {
 func.func private @k() attributes {tile_gpu.kernel} {
   tile_gpu.role "r" warps(4) {

@@ -15,6 +15,16 @@ func.func private @schedule() attributes {s = #attn.schedule<overlap = maybe>}
 
 // -----
 
+// expected-error@+1 {{expected pack_heads to be true or false, but got 'heads'}}
+func.func private @schedule() attributes {s = #attn.schedule<pack_heads = heads>}
+
+// -----
+
+// expected-error@+1 {{expected block_q to be at most 1024 where heads are packed, but got 2048}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 2048, rows = 64, block_k = 64, pack_heads = true>}
+
+// -----
+
 // expected-error@+1 {{expected turns to be one of none, products, softmax, but got 'maxima'}}
 func.func private @schedule() attributes {s = #attn.schedule<turns = maxima>}
 
@@ -25,7 +35,7 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // -----
 
-// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, but got 'tiles'}}
+// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, but got 'tiles'}}
 func.func private @schedule() attributes {s = #attn.schedule<tiles = 3>}
 
 // -----

@@ -24,12 +24,12 @@ module attributes {attn.target = 5 : i32} {
 
 // -----
 
-// expected-error @+1 {{expected attn.expected_sizes to be array<i64: b, hq, sq, sk> of sizes, 0 where unknown, but got array<i64: 1, 2, 3>}}
+// expected-error @+1 {{expected attn.expected_sizes to be array<i64: b, hq, sq, sk> of sizes, 0 where unknown, and hk as the fifth or not, but got array<i64: 1, 2, 3>}}
 module attributes {attn.expected_sizes = array<i64: 1, 2, 3>} {
 }
 
 // -----
 
-// expected-error @+1 {{0 where unknown, but got array<i64: 1, 2, -3, 4>}}
+// expected-error @+1 {{0 where unknown, and hk as the fifth or not, but got array<i64: 1, 2, -3, 4>}}
 module attributes {attn.expected_sizes = array<i64: 1, 2, -3, 4>} {
 }

@@ -39,10 +39,10 @@ module attributes {attn.target = "cpu-avx512"} {
 
   // A decode step has fewer blocks of rows than a machine has cores.
   // CHECK-LABEL: func.func @decode(
-  // CHECK:         schedule = #attn.schedule<block_q = 1, rows = 1, block_k = 128, splits = 4, loop = peeled>
+  // CHECK:         schedule = #attn.schedule<block_q = 4, rows = 4, block_k = 128, splits = 8, loop = peeled, pack_heads = true>
   func.func @decode(%q: tensor<1x8x1x64xf32>, %k: tensor<1x2x8192x64xf32>,
                     %v: tensor<1x2x8192x64xf32>) -> tensor<1x8x1x64xf32> {
-    // expected-remark @below {{splits: 4 (8 blocks of rows, fewer than 32; parts of at least 1024 keys)}}
+    // expected-remark @below {{splits: 8 (2 blocks of rows, fewer than 32; parts of at least 1024 keys)}}
     %o = attn.attention queries(%q : tensor<1x8x1x64xf32>)
         keys(%k : tensor<1x2x8192x64xf32>) values(%v : tensor<1x2x8192x64xf32>)
         -> tensor<1x8x1x64xf32>
@@ -197,5 +197,57 @@ module attributes {attn.target = "cpu-avx512"} {
         keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
         {precision = #attn.precision<tf32>} -> tensor<?x?x?x64xf32>
     return %o : tensor<?x?x?x64xf32>
+  }
+}
+
+// -----
+
+// Few rows of the query heads of a key head share tiles, where that takes fewer
+// rounds of blocks.
+module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 16, 32, 4, 8192, 8>} {
+  // CHECK-LABEL: func.func @grouped(
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 192, loop = peeled, pack_heads = true>
+  func.func @grouped(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                     %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+    // expected-remark @below {{heads: packed (128 blocks in the place of 512), where heads have less than block_q rows}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16>
+    return %o : tensor<?x?x?x128xbf16>
+  }
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 1, 32, 4, 8192, 8>} {
+  // CHECK-LABEL: func.func @one_round(
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 192, loop = peeled>
+  func.func @one_round(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                       %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+    // expected-remark @below {{heads: not packed (8 blocks in the place of 32)}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16>
+    return %o : tensor<?x?x?x128xbf16>
+  }
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx512"} {
+  // CHECK-LABEL: func.func @parts(
+  // CHECK:         schedule = #attn.schedule<block_q = 4, rows = 4, block_k = 128, splits = 4, loop = peeled, pack_heads = true>
+  // CHECK:         schedule = #attn.schedule<block_q = 1, rows = 1, block_k = 128, loop = peeled>
+  func.func @parts(%q: tensor<1x32x1x64xf32>, %k: tensor<1x8x8192x64xf32>,
+                   %mask: tensor<1x32x1x8192xi1>) -> (tensor<1x32x1x64xf32>, tensor<1x32x1x64xf32>) {
+    // expected-remark @below {{heads: packed (32 blocks in the place of 32)}}
+    %o = attn.attention queries(%q : tensor<1x32x1x64xf32>)
+        keys(%k : tensor<1x8x8192x64xf32>) values(%k : tensor<1x8x8192x64xf32>)
+        -> tensor<1x32x1x64xf32>
+    // expected-remark @below {{heads: not packed (a mask that reads the head)}}
+    %p = attn.attention queries(%q : tensor<1x32x1x64xf32>)
+        keys(%k : tensor<1x8x8192x64xf32>) values(%k : tensor<1x8x8192x64xf32>)
+        mask_tensor(%mask : tensor<1x32x1x8192xi1>) -> tensor<1x32x1x64xf32>
+    return %o, %p : tensor<1x32x1x64xf32>, tensor<1x32x1x64xf32>
   }
 }

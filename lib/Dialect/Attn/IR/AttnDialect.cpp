@@ -51,7 +51,7 @@ void AttnDialect::initialize() {
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0;
-  bool overlap = true;
+  bool overlap = true, packHeads = false;
   LoopShape loop = LoopShape::peeled;
   Turns turns = Turns::none;
   SMLoc loc = parser.getCurrentLocation();
@@ -86,15 +86,14 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     }
     if (key == "stages")
       return parser.parseInteger(stages);
-    if (key == "overlap") {
+    if (key == "overlap" || key == "pack_heads") {
       StringRef word;
       if (parser.parseKeyword(&word))
         return failure();
       if (word != "true" && word != "false")
-        return parser.emitError(keyLoc, "expected overlap to be true or false, "
-                                        "but got '")
-               << word << "'";
-      overlap = word == "true";
+        return parser.emitError(keyLoc, "expected ")
+               << key << " to be true or false, but got '" << word << "'";
+      (key == "overlap" ? overlap : packHeads) = word == "true";
       return success();
     }
     if (key == "turns") {
@@ -111,7 +110,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     }
     return parser.emitError(keyLoc,
                             "expected one of block_q, rows, block_k, splits, "
-                            "loop, stages, overlap, turns, but got '")
+                            "loop, stages, overlap, turns, pack_heads, but got "
+                            "'")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
@@ -119,7 +119,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), blockQ, rows,
                                          blockK, splits, loop, stages, overlap,
-                                         turns);
+                                         turns, packHeads);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -134,13 +134,16 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", overlap = false";
   if (getTurns() != Turns::none)
     printer << ", turns = " << stringifyTurns(getTurns());
+  if (getPackHeads())
+    printer << ", pack_heads = true";
   printer << ">";
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
-                                   int64_t stages, bool overlap, Turns turns) {
+                                   int64_t stages, bool overlap, Turns turns,
+                                   bool packHeads) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;
@@ -164,5 +167,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected two row blocks or more that take turns, "
                           "but got rows = block_q = "
                        << rows;
+  // Rows of a tile are divided by 32-bit products (TileBlock.cpp).
+  if (packHeads && blockQ > mostPackedRows)
+    return emitError() << "expected block_q to be at most " << mostPackedRows
+                       << " where heads are packed, but got " << blockQ;
   return success();
 }

@@ -65,7 +65,7 @@ static bool hasRuntimeScale(Region &score) {
 
 static ::attn::ScheduleProblem describe(ReductionOpInterface op,
                                         MonoidOp monoid,
-                                        const std::array<int64_t, 4> &expected,
+                                        const std::array<int64_t, 5> &expected,
                                         const ::attn::TargetInfo &target) {
   ::attn::ScheduleProblem problem;
   auto collect = [&](ValueRange tensors, std::vector<int64_t> &sizes,
@@ -125,23 +125,27 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   if (batches < 0 || heads < 0 ||
       llvm::MulOverflow(batches, heads, problem.numHeads))
     problem.numHeads = -1;
+  int64_t keyHeads = known(op.getKeyOperands().front(), 1, expected[4]);
+  if (heads > 0 && keyHeads > 0 && heads % keyHeads == 0)
+    problem.group = heads / keyHeads;
   problem.numQueries = known(query, 2, expected[2]);
   problem.numKeys = known(op.getKeyOperands().front(), 2, expected[3]);
   return problem;
 }
 
-/// The sizes [b, hq, sq, sk] that the module's runs are expected to have, 0
-/// where nothing is: a hint, right or wrong.
-static FailureOr<std::array<int64_t, 4>> expectedSizes(ModuleOp module) {
-  std::array<int64_t, 4> sizes = {};
+/// The sizes [b, hq, sq, sk, hk] that the module's runs are expected to have, 0
+/// where nothing is: a hint, right or wrong. The last one may be missing.
+static FailureOr<std::array<int64_t, 5>> expectedSizes(ModuleOp module) {
+  std::array<int64_t, 5> sizes = {};
   Attribute attr = module->getAttr("attn.expected_sizes");
   if (!attr)
     return sizes;
   auto array = dyn_cast<DenseI64ArrayAttr>(attr);
-  if (!array || array.size() != 4 ||
+  if (!array || array.size() < 4 || array.size() > 5 ||
       llvm::any_of(array.asArrayRef(), [](int64_t size) { return size < 0; }))
     return module.emitError("expected attn.expected_sizes to be array<i64: b, "
-                            "hq, sq, sk> of sizes, 0 where unknown, but got ")
+                            "hq, sq, sk> of sizes, 0 where unknown, and hk as "
+                            "the fifth or not, but got ")
            << attr;
   llvm::copy(array.asArrayRef(), sizes.begin());
   return sizes;
@@ -224,7 +228,7 @@ struct ChooseSchedulePass
   std::string tuned;
 
   LogicalResult schedule(ReductionOpInterface op,
-                         const std::array<int64_t, 4> &expected,
+                         const std::array<int64_t, 5> &expected,
                          const ::attn::TargetInfo &target) {
     MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
     if (!monoid)
@@ -236,6 +240,15 @@ struct ChooseSchedulePass
     bool isListed = problem.listed;
     ScheduleAttr attr = op.getScheduleAttribute();
     bool given = static_cast<bool>(attr);
+    ::attn::PackChoice pack;
+    if (given)
+      pack = {attr.getPackHeads(), "as given"};
+    else if (std::string why = whyNotPacked(op); !why.empty())
+      pack.reason = why;
+    else
+      pack = ::attn::choosePackHeads(problem, target);
+    if (pack.packs)
+      problem = ::attn::packHeads(problem);
     const char *how = "as given";
     ::attn::SplitChoice splits;
     if (!given) {
@@ -249,9 +262,10 @@ struct ChooseSchedulePass
       LoopShape loop =
           symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
       Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
-      attr = ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
-                               sizes.blockK, splits.splits, loop,
-                               measured.stages, measured.overlap, turns);
+      attr =
+          ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
+                            sizes.blockK, splits.splits, loop, measured.stages,
+                            measured.overlap, turns, pack.packs);
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {
@@ -287,6 +301,15 @@ struct ChooseSchedulePass
                 problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
                 target)
                 .gain);
+      if (pack.packs || (!given && problem.group > 1))
+        parts += std::string("heads: ") +
+                 (pack.packs ? "packed (" : "not packed (") + pack.reason +
+                 ")" +
+                 (pack.packs ? ", where heads have less than block_q rows and "
+                               "their strides are those of rows behind each "
+                               "other; else a kernel of one head each runs"
+                             : "") +
+                 "\n";
       if (!splits.reason.empty())
         parts += "splits: " + std::to_string(splits.splits) + " (" +
                  splits.reason + ")\n";

@@ -175,6 +175,27 @@ void KernelBuilder::storeRows(Value tile, Value memref, ValueRange leading) {
 // Regions of the op
 //===----------------------------------------------------------------------===//
 
+Value KernelBuilder::rowBase(Value firstRow) {
+  if (!packsHeads)
+    return toI32(firstRow);
+  return add(firstPacked.position, toI32(sub(firstRow, row0)));
+}
+
+KernelBuilder::Point KernelBuilder::rowPoint(Value base, Value row,
+                                             Value lastRow) {
+  Point point;
+  point.row = add(base, row);
+  if (!packsHeads) {
+    point.safeRow = min(point.row, lastRow);
+    return point;
+  }
+  Value heads = arith::ShRUIOp::create(
+      b, loc, mul(point.row, firstPacked.reciprocal), i32(packedShift));
+  point.head = min(add(firstPacked.head, heads), firstPacked.lastHead);
+  point.row = point.safeRow = sub(point.row, mul(heads, firstPacked.rows));
+  return point;
+}
+
 const llvm::DenseSet<Value> &
 KernelBuilder::varying(Region &region, unsigned firstPosition, bool hasKey) {
   auto [entry, inserted] = varyingValues.try_emplace(&region);
@@ -184,6 +205,8 @@ KernelBuilder::varying(Region &region, unsigned firstPosition, bool hasKey) {
   // Scores or states come before the positions b, h, i, j.
   for (unsigned i = 0; i < firstPosition; ++i)
     values.insert(region.getArgument(i));
+  if (packsHeads)
+    values.insert(region.getArgument(firstPosition + 1));
   values.insert(region.getArgument(firstPosition + 2));
   if (hasKey)
     values.insert(region.getArgument(firstPosition + 3));
@@ -209,12 +232,13 @@ Value mlir::attn::loadElement(OpBuilder &b, Location loc, Value memref,
 /// `safeKey`) is an index as it is: what runs the entry has compared the
 /// capture's size. Any other index, and where these are null (sequences of
 /// packed rows have sizes of their own) all, are clamped, so that no
-/// region can read outside of its captures.
+/// region can read outside of its captures. `headOfRow`, unless null, is the
+/// head where rows of a tile differ in it.
 static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
                               tensor::ExtractOp extract, Region &region,
                               unsigned firstPosition, bool hasKey, Value batch,
-                              Value head, Value safeRow, Value safeKey,
-                              RegionCloner &cloner) {
+                              Value head, Value headOfRow, Value safeRow,
+                              Value safeKey, RegionCloner &cloner) {
   Location loc = extract.getLoc();
   Value memref = cloner.get(extract.getTensor());
   SmallVector<Value> indices;
@@ -230,7 +254,7 @@ static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
       return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
     };
     if (which == 1) {
-      indices.push_back(head);
+      indices.push_back(headOfRow ? toIndex(headOfRow) : head);
     } else if (which == 0 && safeRow) {
       indices.push_back(batch);
     } else if (which == 2 && safeRow) {
@@ -268,7 +292,7 @@ Value KernelBuilder::uniform(Region &region, Value value,
     if (auto extract = dyn_cast<tensor::ExtractOp>(inner))
       return buildCaptureLoad(outer, uniformPoint, extract, region,
                               firstPosition, /*hasKey=*/false, batch, head,
-                              Value(), Value(), cloner);
+                              Value(), Value(), Value(), cloner);
     return {};
   };
   RegionCloner cloner(outer, hook);
@@ -290,7 +314,8 @@ KernelBuilder::PointCloner::PointCloner(KernelBuilder &kernel, Region &region,
       }),
       cloner(kernel.b, hook) {
   cloner.map(region.getArgument(firstPosition), kernel.batchI32);
-  cloner.map(region.getArgument(firstPosition + 1), kernel.headI32);
+  cloner.map(region.getArgument(firstPosition + 1),
+             point.head ? point.head : kernel.headI32);
   cloner.map(region.getArgument(firstPosition + 2), point.row);
   if (hasKey)
     cloner.map(region.getArgument(firstPosition + 3), point.key);
@@ -307,7 +332,8 @@ Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
     return buildCaptureLoad(
         kernel.b, kernel.uniformPoint, extract, region, firstPosition, hasKey,
-        kernel.batch, kernel.head, kernel.queryOffset ? Value() : point.safeRow,
+        kernel.batch, kernel.head, point.head,
+        kernel.queryOffset ? Value() : point.safeRow,
         kernel.queryOffset ? Value() : point.safeKey, inner);
   return {};
 }

@@ -269,9 +269,9 @@ std::pair<Value, Value> ReductionKernel::linearBounds(Value coreStart,
     auto toUniform = [this, &region](Value value) {
       return uniform(region, value, 0, reduction.getCaptureOperands());
     };
-    Value lastRow = sub(add(row0, liveRows), index(1));
-    auto bounds =
-        linear.distance->emitBounds(b, loc, toUniform, row0, lastRow, numKeys);
+    auto [firstRow, lastRow] = tilePositions();
+    auto bounds = linear.distance->emitBounds(b, loc, toUniform, firstRow,
+                                              lastRow, numKeys);
     fits = arith::AndIOp::create(b, loc, fits, bounds.valid);
     if (linear.hasSides) {
       // Distances grow evenly: on one side of a key all have its sign.

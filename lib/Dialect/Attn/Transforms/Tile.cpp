@@ -46,10 +46,16 @@ private:
   LogicalResult convertReturn(func::ReturnOp op);
   LogicalResult convertOp(Operation *op);
   LogicalResult convertReduction(ReductionOpInterface op);
+  /// Kernels for query tiles of `heads` heads and their launches; heads are
+  /// packed where there are views of the queries and outputs for that.
+  LogicalResult convertRows(ReductionOpInterface op, MonoidOp monoid,
+                            Value batches, Value heads, Value numTiles,
+                            ValueRange outputs, ValueRange packedQueries = {});
   SmallVector<Value> makeKeyLists(ReductionOpInterface op, Value batches,
                                   Value heads, Value numTiles);
   void convertLists(ReductionOpInterface op, MonoidOp monoid, Value batches,
-                    Value heads, ArrayRef<Value> extra);
+                    Value heads, ArrayRef<Value> extra,
+                    ValueRange packedQueries);
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
@@ -332,10 +338,6 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   // Every pipeline comes through here: tiles stand on the laws.
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
-  int64_t splits = 1;
-  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
-    splits = partial.getSplits();
-
   Value query = mapping.lookup(op.getQueryOperands().front());
   bool packed = static_cast<bool>(op.getPackedQueries());
   auto dim = [&](Value memref, int64_t d) -> Value {
@@ -343,8 +345,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   };
   Value batches, heads = dim(query, packed ? 0 : 1), rows;
   SmallVector<Value> sizes;
-  if (splits > 1 || isa<PartialOp>(op.getOperation()))
-    sizes.push_back(index(splits, loc));
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    sizes.push_back(index(partial.getSplits(), loc));
   if (packed) {
     Value offsets = mapping.lookup(op.getPackedQueries());
     Value one = index(1, loc);
@@ -393,16 +395,50 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   } else {
     numTiles = arith::CeilDivUIOp::create(b, loc, rows, blockQ);
   }
+  PackedHeads views;
+  if (schedule.getPackHeads()) {
+    if (std::string why = whyNotPacked(op); !why.empty())
+      return op->emitOpError("expected heads that can be packed, as pack_heads "
+                             "of the schedule says, but got ")
+             << why;
+    auto queries = llvm::map_to_vector(
+        op.getQueryOperands(), [&](Value q) { return mapping.lookup(q); });
+    views = packHeads(b, loc, queries,
+                      mapping.lookup(op.getKeyOperands().front()), outputs,
+                      isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
+    // One of two kernels has blocks.
+    Value none = index(0, loc);
+    Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows, blockQ);
+    tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
+    numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
+    Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()), 1);
+    if (failed(convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
+                           views.queries)))
+      return failure();
+  }
+  return convertRows(op, monoid, batches, heads, numTiles, outputs);
+}
+
+LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
+                                       Value batches, Value heads,
+                                       Value numTiles, ValueRange outputs,
+                                       ValueRange packedQueries) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttribute();
   SmallVector<Value> extra = {numTiles};
   if (schedule.getLoop() == LoopShape::peeled &&
       listsKeyTiles(op, monoid, target))
     extra.append(makeKeyLists(op, batches, heads, numTiles));
   bool isListed = extra.size() > 1;
+  size_t firstView = extra.size();
+  llvm::append_range(extra, packedQueries);
   auto fillIn = [&](ReductionKernel &builder, Kernel &kernel) {
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     if (isListed)
       builder.useLists({kernel.extra[1], kernel.extra[2]});
+    if (!packedQueries.empty())
+      builder.packHeads(ArrayRef(kernel.extra).drop_front(firstView));
     return builder.build(kernel.outputs, kernel.extra[0], kernel.block);
   };
   // What tiles do not show, for the passes that build a GPU's kernels.
@@ -420,22 +456,24 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
           "tile.turns", b.getStringAttr(stringifyTurns(schedule.getTurns())));
     // A block's sequence takes long to find, and blocks take about as long as
     // each other: it does no harm to draw them early.
-    if (packed && op.getMaskBody().empty())
+    if (op.getPackedQueries() && op.getMaskBody().empty())
       kernel.func->setAttr("tile.draw_ahead", b.getUnitAttr());
     return kernel;
   };
   Kernel kernel = start();
   ReductionKernel builder(op, monoid, target, kernel.func);
   if (isListed)
-    convertLists(op, monoid, batches, heads, extra);
+    convertLists(op, monoid, batches, heads,
+                 ArrayRef(extra).take_front(firstView), packedQueries);
   if (failed(fillIn(builder, kernel)))
     return failure();
 
   Value grid = arith::MulIOp::create(b, loc, batches, heads);
   grid = arith::MulIOp::create(b, loc, grid, numTiles);
-  if (splits > 1)
-    grid = arith::MulIOp::create(b, loc, grid, index(splits, loc));
-  Value bound = builder.boundOfScores();
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation());
+      partial && partial.getSplits() > 1)
+    grid = arith::MulIOp::create(b, loc, grid, index(partial.getSplits(), loc));
+  Value bound = packedQueries.empty() ? builder.boundOfScores() : Value();
   bound = bound ? inPlan(op, bound) : Value();
   if (bound) {
     // Of two kernels one has blocks.
@@ -492,12 +530,15 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
 /// The kernel that makes the lists, and its launch.
 void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
                                Value batches, Value heads,
-                               ArrayRef<Value> extra) {
+                               ArrayRef<Value> extra,
+                               ValueRange packedQueries) {
   Location loc = op.getLoc();
   Kernel kernel = startKernel(op, op->getOperands(), {}, extra);
   ReductionKernel builder(op, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
+  if (!packedQueries.empty())
+    builder.packHeads({});
   builder.buildLists({kernel.extra[1], kernel.extra[2]}, kernel.extra[0],
                      kernel.block);
   Value grid = extra[0]; // query tiles

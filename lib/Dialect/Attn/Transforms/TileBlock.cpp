@@ -35,6 +35,11 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   };
   Value group =
       max(split2(numHeads, max(numKeyHeads, index(1))).first, index(1));
+  Value packedGroup = group;
+  if (packsHeads) {
+    numHeads = numKeyHeads;
+    group = index(1);
+  }
   Value rest = block, tileIndex;
   if (splits > 1)
     std::tie(rest, split) = split2(rest, index(splits));
@@ -102,6 +107,8 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
                          sub(sub(tiles, index(1)), found), found);
   }
   queryTile = tileIndex;
+  if (packsHeads)
+    return locatePacked(packedGroup);
   // Which tile takes the rows that do not fill one: where the last rows have
   // the most keys, and rows and keys of tiles do not end together anyway, it
   // is the first. Lists of key tiles are made for tiles from the first row on.
@@ -120,6 +127,29 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   if (found)
     tile::SkipOp::create(b, loc,
                          cmp(arith::CmpIPredicate::sle, liveRows, index(0)));
+}
+
+void ReductionKernel::locatePacked(Value group) {
+  Value blockQ = index(schedule.getBlockQ());
+  row0 = mul(queryTile, blockQ);
+  liveRows = min(blockQ, sub(mul(group, sq), row0));
+  Value first = toI32(row0), groupI32 = toI32(group);
+  Value rows = max(toI32(sq), i32(1)), most = i32((1 << packedShift) - 1);
+  Value heads = arith::DivUIOp::create(b, loc, first, rows);
+  firstPacked.rows = rows;
+  firstPacked.position = sub(first, mul(heads, rows));
+  firstPacked.head = add(mul(toI32(keyHead), groupI32), heads);
+  firstPacked.lastHead =
+      sub(mul(toI32(add(keyHead, index(1))), groupI32), i32(1));
+  firstPacked.reciprocal =
+      arith::DivUIOp::create(b, loc, add(rows, most), rows);
+}
+
+/// Rows of packed heads are fewer than a tile has: all positions are in it.
+std::pair<Value, Value> ReductionKernel::tilePositions() {
+  if (packsHeads)
+    return {index(0), sub(sq, index(1))};
+  return {row0, sub(add(row0, liveRows), index(1))};
 }
 
 /// The sequence of packed tensors that tile t of a grid belongs to, and the
@@ -159,11 +189,11 @@ std::pair<Value, Value> ReductionKernel::findSequence(Value tileIndex) {
 void ReductionKernel::loadQueries() {
   Value lower = queryOffset ? add(queryOffset, row0) : row0;
   Value upper = add(lower, liveRows);
-  for (Value tensor : reduction.getQueryOperands()) {
+  for (auto [i, tensor] : llvm::enumerate(reduction.getQueryOperands())) {
     Type type = narrowDots ? narrowDots : b.getF32Type();
     auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);
     Value loaded = tile::LoadOp::create(
-        b, loc, tile, arg(tensor),
+        b, loc, tile, packsHeads ? packedQueries[i] : arg(tensor),
         at(head, row0, queryOffset, /*channel=*/true), lower, upper,
         /*live=*/Value(), /*vector=*/false);
     if (form.negate)

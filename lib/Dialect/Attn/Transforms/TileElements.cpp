@@ -14,10 +14,8 @@ using namespace mlir::attn;
 
 KernelBuilder::Point ReductionKernel::pointOf(RowBlock &block, Value row,
                                               Value col) {
-  Point point;
-  point.row = add(block.rowBase, row);
+  Point point = rowPoint(block.rowBase, row, block.lastRow);
   point.key = add(block.keyBase, col);
-  point.safeRow = min(point.row, block.lastRow);
   // A full tile has no key out of range.
   point.safeKey = block.tile.masked && block.tile.ragged
                       ? min(point.key, block.lastKey)
@@ -69,8 +67,9 @@ Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   if (mask.empty())
     return inside;
   if (rowIntervals) {
-    auto [lower, upper] = this->mask->emitRow(b, loc, maskUniform,
-                                              add(block.rowBase, row), numKeys);
+    Value position = rowPoint(block.rowBase, row, block.lastRow).row;
+    auto [lower, upper] =
+        this->mask->emitRow(b, loc, maskUniform, position, numKeys);
     // As columns of the tile.
     Type i64 = b.getI64Type();
     Value first = arith::ExtSIOp::create(b, loc, i64, block.keyBase);

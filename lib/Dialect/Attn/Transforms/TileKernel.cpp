@@ -128,11 +128,9 @@ SmallVector<Value> ReductionKernel::initialState() {
       continue;
     }
     state.push_back(map({}, types[i], [&](Value row, Value, ValueRange) {
-                      Point point;
-                      point.row = add(toI32(row0), row);
-                      point.safeRow = min(point.row, toI32(sub(sq, index(1))));
-                      PointCloner cloner(*this, init, 0, /*hasKey=*/false,
-                                         captures, point);
+                      PointCloner cloner(
+                          *this, init, 0, /*hasKey=*/false, captures,
+                          rowPoint(rowBase(row0), row, lastRow()));
                       return SmallVector<Value>{convert(cloner.get(value))};
                     }).front());
   }
@@ -246,11 +244,8 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
                        params());
             return SmallVector<Value>{cloner.get(root)};
           }
-          Point point;
-          point.row = add(toI32(row0), row);
-          point.safeRow = min(point.row, toI32(sub(sq, index(1))));
           PointCloner cloner(*this, region, state.size(), /*hasKey=*/false,
-                             captures, point);
+                             captures, rowPoint(rowBase(row0), row, lastRow()));
           for (auto [argument, value] : llvm::zip(inputArguments, values))
             cloner.map(argument, value);
           return SmallVector<Value>{cloner.get(root)};
@@ -316,7 +311,7 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   rowBlock.firstRow = add(row0, first);
   SmallVector<Value> next;
   if (mask && tile.masked && schedule.getLoop() != LoopShape::plain &&
-      !isGpu() && schedule.getRows() < schedule.getBlockQ()) {
+      !isGpu() && !packsHeads && schedule.getRows() < schedule.getBlockQ()) {
     // A tile on the diagonal is dead for many of its row blocks.
     Value lastRow = sub(add(row0, liveRows), index(1));
     lastRow =
@@ -334,7 +329,8 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
 }
 
 ::attn::MaskAnalysis::Class ReductionKernel::classOf(Value first) {
-  return classOf(row0, sub(add(row0, liveRows), index(1)), first);
+  auto [firstRow, lastRow] = tilePositions();
+  return classOf(firstRow, lastRow, first);
 }
 
 ::attn::MaskAnalysis::Class
@@ -479,8 +475,8 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
     return walkLists(std::move(state));
   if (!reduction.getMaskBody().empty()) {
     readMask();
-    Value firstRow = row0, lastRow = sub(add(row0, liveRows), index(1));
-    if (pipelined() && schedule.getLoop() == LoopShape::peeled &&
+    auto [firstRow, lastRow] = tilePositions();
+    if (pipelined() && !packsHeads && schedule.getLoop() == LoopShape::peeled &&
         schedule.getBlockQ() > schedule.getBlockK() && !linear.hasSides) {
       // A warpgroup of the block may be done some tiles before the others.
       auto range = tile::RowRangeOp::create(

@@ -135,6 +135,18 @@ protected:
   Value batch, head, batchI32, headI32;
   /// First row of the query tile; rows of the sequence; live rows of the tile.
   Value row0, sq, liveRows;
+  /// Where heads are packed (`pack_heads`), rows of tiles are those of all
+  /// query heads of a key head, head by head, and `head` is the key head, as it
+  /// is in the tensors of queries and results that the kernel is given.
+  bool packsHeads = false;
+  /// Then, all i32: the position and the head of the tile's first row, the last
+  /// head of the group, sq, and 2^packedShift / sq, rounded up. With it rows of
+  /// a tile are divided by sq, exactly: a row of a tile and a position are less
+  /// than 2^11 together, and that times the error less than 2^packedShift.
+  struct {
+    Value position, head, lastHead, rows, reciprocal;
+  } firstPacked;
+  static constexpr int64_t packedShift = 21;
   /// First row of the sequence in packed tensors, or null.
   Value queryOffset, keyOffset;
   /// Where uniform values are built: before this op.
@@ -153,10 +165,16 @@ protected:
 
   //===--- Regions of the op ----------------------------------------------===//
   /// Where a region is evaluated: the row and key of the element, both i32;
-  /// `safeRow` and `safeKey` are theirs in range, to index captures with.
+  /// `safeRow` and `safeKey` are theirs in range, to index captures with. And
+  /// the head, in range, where heads are packed.
   struct Point {
-    Value row, key, safeRow, safeKey;
+    Value row, key, safeRow, safeKey, head;
   };
+  /// Of the rows from `firstRow` on, row `row` is at
+  /// `rowPoint(rowBase(firstRow), row, lastRow())`. All i32 but `firstRow`.
+  Value rowBase(Value firstRow);
+  Value lastRow() { return toI32(sub(sq, index(1))); }
+  Point rowPoint(Value base, Value row, Value lastRow);
   /// Prepares copying `region`, whose position arguments (b, h, i, j) start
   /// at `firstPosition`; captures follow. `hasKey`: j is among them.
   class PointCloner {
@@ -192,6 +210,14 @@ class ReductionKernel : public KernelBuilder {
 public:
   ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
                   const ::attn::TargetInfo &target, func::FuncOp kernel);
+
+  /// Packs the heads of a key head. `queries` are arguments of the kernel for
+  /// the queries, and outputs are likewise, with the key heads for the heads
+  /// and as rows those of all their query heads.
+  void packHeads(ValueRange queries) {
+    packsHeads = true;
+    packedQueries.assign(queries.begin(), queries.end());
+  }
 
   /// Fills the kernel in. `outputs` are its arguments for the results (null
   /// for a result without uses), `numTiles` the number of query tiles.
@@ -237,6 +263,10 @@ private:
     Value ramp = {};
   };
   void locateBlock(Value numTiles, Value block);
+  /// The rows of a tile of packed heads, of `group` heads.
+  void locatePacked(Value group);
+  /// The first and the last position of the rows of the tile.
+  std::pair<Value, Value> tilePositions();
   void readMask();
   /// Bytes of one key and its values.
   int64_t keyRowBytes();
@@ -367,7 +397,7 @@ private:
   Value maskValid, hullLower, hullUpper;
   /// Masked elements are told by the interval of their row, not by the region.
   bool rowIntervals = false;
-  SmallVector<Value> queryTiles;
+  SmallVector<Value> queryTiles, packedQueries;
 
   //===--- Named rewrites (TileForm.cpp) ----------------------------------===//
   struct {
@@ -452,6 +482,22 @@ private:
 /// the keys do not say which those are.
 bool listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
                    const ::attn::TargetInfo &target);
+/// What keeps the heads of a reduction from being packed, or nothing
+/// (PackHeads.cpp).
+std::string whyNotPacked(ReductionOpInterface op);
+
+/// Queries and outputs of a plan with all heads of a key head as rows of one;
+/// an output may be null.
+struct PackedHeads {
+  SmallVector<Value> queries, outputs;
+  /// Rows of a key head; and whether heads are to be packed in this run, i1.
+  Value rows, fits;
+};
+/// Views of the memrefs, whose outputs have `leading` dimensions before those
+/// of the queries, for tiles of `blockQ` rows.
+PackedHeads packHeads(OpBuilder &b, Location loc, ValueRange queries, Value key,
+                      ValueRange outputs, int64_t leading, int64_t blockQ);
+
 /// What the lists of a reduction differ by.
 inline bool listsDifferByBatch(ReductionOpInterface op) {
   return !op.getMaskBody().getArgument(0).use_empty() || op.getKeyLengths();

@@ -196,19 +196,19 @@ ReductionKernel::sampleRange(::attn::MaskAnalysis::Sample sample,
   int64_t cols = sample.onKey ? rows : schedule.getBlockQ();
   Type type = sample.value.getType();
   Value zero = i32(0);
-  Value firstRow = toI32(row0), lastRow = toI32(sub(liveRows, index(1)));
-  Value last = toI32(lastTile), first = toI32(firstTile);
+  Value firstRow = rowBase(row0), last = toI32(lastTile);
+  Value first = toI32(firstTile), lastLive = toI32(sub(liveRows, index(1)));
   Value read =
       map({}, tileType(rows, cols, b.getI32Type()),
           [&](Value r, Value c, ValueRange) {
-            Point point{firstRow, zero, firstRow, zero};
+            Value row = sample.onKey ? zero : min(c, lastLive);
+            Point point = rowPoint(firstRow, row, lastRow());
+            point.key = point.safeKey = zero;
             if (sample.onKey) {
               Value tile = min(add(first, r), last);
               Value within = min(c, i32(schedule.getBlockK() - 1));
               Value key = add(mul(tile, i32(schedule.getBlockK())), within);
               point.key = point.safeKey = key;
-            } else {
-              point.row = point.safeRow = add(firstRow, min(c, lastRow));
             }
             PointCloner cloner(*this, reduction.getMaskBody(), 0,
                                /*hasKey=*/true, reduction.getCaptureOperands(),
@@ -353,12 +353,22 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
   keyEnd = numKeys;
   Value blockQ = index(schedule.getBlockQ());
   Value blockK = index(schedule.getBlockK());
-  row0 = mul(queryTile, blockQ);
-  liveRows = min(blockQ, sub(sq, row0));
+  if (packsHeads) {
+    // Of any key head: the mask reads no head.
+    Value numHeads = dim(arg(reduction.getQueryOperands().front()), 1);
+    Value numKeyHeads = dim(arg(reduction.getKeyOperands().front()), 1);
+    keyHead = index(0);
+    locatePacked(divide(numHeads, max(numKeyHeads, index(1))).first);
+  } else {
+    row0 = mul(queryTile, blockQ);
+    liveRows = min(blockQ, sub(sq, row0));
+  }
   uniformPoint = index(0).getDefiningOp();
   readMask();
-  Value lastRow = sub(add(row0, liveRows), index(1));
-  auto bounds = mask->emitBounds(b, loc, maskUniform, row0, lastRow, numKeys);
+  std::pair<Value, Value> positions = tilePositions();
+  Value firstRow = positions.first, lastRow = positions.second;
+  auto bounds =
+      mask->emitBounds(b, loc, maskUniform, firstRow, lastRow, numKeys);
   Value upper = min(bounds.upper, numKeys), zero = index(0);
   upper =
       select(cmp(arith::CmpIPredicate::slt, bounds.lower, upper), upper, zero);
@@ -407,7 +417,7 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
                 return std::pair(x[2 * i], x[2 * i + 1]);
             llvm_unreachable("a sample that was not noted");
           };
-          auto found = mask->emitBoxClass(b, loc, maskUniform, sample, row0,
+          auto found = mask->emitBoxClass(b, loc, maskUniform, sample, firstRow,
                                           lastRow, key, last);
           Value whole = arith::AndIOp::create(b, loc, found.full, exists);
           Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);

@@ -264,9 +264,9 @@ void ReductionKernel::analyseFactor(arith::MulFOp product) {
 //===----------------------------------------------------------------------===//
 
 void ReductionKernel::prepare(RowBlock &block) {
-  block.rowBase = toI32(block.firstRow);
+  block.rowBase = rowBase(block.firstRow);
   block.keyBase = toI32(block.tile.first);
-  block.lastRow = toI32(sub(sq, index(1)));
+  block.lastRow = lastRow();
   if (block.tile.masked) {
     Value count = sub(keyEnd, block.tile.first);
     if (keyCols() != schedule.getBlockK())

@@ -28,6 +28,9 @@
 #include "attn/Dialect/Attn/IR/AttnOps.h.inc"
 
 namespace mlir::attn {
+/// Rows of a tile of packed heads, at most (`pack_heads` of a schedule).
+constexpr int64_t mostPackedRows = 1024;
+
 /// The monoid that `op` refers to, or null when the symbol does not resolve.
 MonoidOp lookupMonoid(Operation *op, FlatSymbolRefAttr ref);
 

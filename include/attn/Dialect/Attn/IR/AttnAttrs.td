@@ -125,6 +125,10 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       `products`, their issue (ping-pong); `softmax`, the work from scores to
       weights (an exclusive section); `none`. A block has several row blocks
       then. CPUs, and warps, take none.
+    - `pack_heads`: whether the rows of a tile are those of all query heads of
+      one key head, which then reads its keys once. Of less than `block_q` rows,
+      where heads follow each other as rows do; else heads have tiles of their
+      own, by a second kernel of the plan.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
     splits = 1, loop = peeled, stages = 3, overlap = false, turns = products>`
@@ -135,7 +139,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     DefaultValuedParameter<"LoopShape", "LoopShape::peeled">:$loop,
     DefaultValuedParameter<"int64_t", "0">:$stages,
     DefaultValuedParameter<"bool", "true">:$overlap,
-    DefaultValuedParameter<"Turns", "Turns::none">:$turns
+    DefaultValuedParameter<"Turns", "Turns::none">:$turns,
+    DefaultValuedParameter<"bool", "false">:$packHeads
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;

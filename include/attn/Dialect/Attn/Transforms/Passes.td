@@ -166,7 +166,9 @@ def AttnChooseSchedulePass
     op, the sizes known and the target's caches only; the arithmetic is in
     Analysis/Schedule.h and is printed by `explain`. Sizes that the types leave
     open may be expected: `attn.expected_sizes = array<i64: b, hq, sq, sk>` on
-    the module, 0 where unknown; runs of any other sizes give as right results.
+    the module, and hk as a fifth, 0 where unknown; runs of any other sizes give
+    as right results. Few rows of several query heads of a key head are packed in
+    one tile (`pack_heads`) where that takes fewer rounds of blocks.
     An aggregate of fewer than 32 blocks of rows, such as a decode step, gets
     `splits`: its keys are reduced in parts. The number of threads is no input,
     so results do not depend on it. On a GPU, schedules that were measured

@@ -1,0 +1,111 @@
+//===- PackHeads.cpp - Query heads of a key head as rows of one tile ------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Row r of a key head is row r mod sq of its query head r / sq: a view of the
+// queries and of the results, [b, hq, sq, d] as [b, hk, group * sq, d], where
+// one stride leads from row to row and from the last row of a head to the first
+// one of the next. Whether it does is known when the plan runs, as are the
+// sizes: the plan gives the blocks to a kernel of packed heads or to the one of
+// heads for themselves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+std::string mlir::attn::whyNotPacked(ReductionOpInterface op) {
+  if (op.getPackedQueries())
+    return "packed sequences";
+  if (!op.getMaskBody().empty() && !op.getMaskBody().getArgument(1).use_empty())
+    return "a mask that reads the head";
+  return "";
+}
+
+PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc,
+                                  ValueRange queries, Value key,
+                                  ValueRange outputs, int64_t leading,
+                                  int64_t blockQ) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value x,
+                     Value y) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  };
+  auto both = [&](Value x, Value y) -> Value {
+    return arith::AndIOp::create(b, loc, x, y);
+  };
+  auto multiply = [&](Value x, Value y) -> Value {
+    return arith::MulIOp::create(b, loc, x, y);
+  };
+  using Predicate = arith::CmpIPredicate;
+  Value one = index(1);
+  Value heads = memref::DimOp::create(b, loc, queries.front(), 1);
+  Value rows = memref::DimOp::create(b, loc, queries.front(), 2);
+  Value keyHeads = memref::DimOp::create(b, loc, key, 1);
+  Value group = arith::DivUIOp::create(
+      b, loc, heads, arith::MaxSIOp::create(b, loc, keyHeads, one));
+  Value isOne = compare(Predicate::eq, rows, one);
+
+  PackedHeads packed;
+  packed.rows = multiply(group, rows);
+  // Heads to pack, and less than a tile of rows in each.
+  packed.fits = both(compare(Predicate::ugt, group, one),
+                     compare(Predicate::ult, rows, index(blockQ)));
+  packed.fits = both(packed.fits,
+                     compare(Predicate::eq, multiply(group, keyHeads), heads));
+  auto view = [&](Value tensor, int64_t leading) -> Value {
+    auto type = cast<MemRefType>(tensor.getType());
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tensor);
+    ValueRange strides = metadata.getStrides();
+    bool channel = type.getRank() > leading + 3;
+    Value headStride = strides[leading + 1], rowStride = strides[leading + 2];
+    Value isDense =
+        compare(Predicate::eq, headStride, multiply(rows, rowStride));
+    if (channel) {
+      // One row of each head: any stride of heads leads from row to row.
+      isDense = arith::OrIOp::create(b, loc, isDense, isOne);
+      rowStride = arith::SelectOp::create(b, loc, isOne, headStride, rowStride);
+    }
+    packed.fits = both(packed.fits, isDense);
+    SmallVector<OpFoldResult> sizes, steps;
+    SmallVector<int64_t> shape(type.getShape());
+    for (int64_t d = 0, rank = type.getRank(); d < rank; ++d) {
+      if (d == leading + 1 || d == leading + 2) {
+        shape[d] = ShapedType::kDynamic;
+        sizes.push_back(d == leading + 1 ? keyHeads : packed.rows);
+      } else if (type.isDynamicDim(d)) {
+        sizes.push_back(metadata.getSizes()[d]);
+      } else {
+        sizes.push_back(b.getIndexAttr(shape[d]));
+      }
+      if (d == rank - 1)
+        steps.push_back(b.getIndexAttr(1));
+      else if (d == leading + 1)
+        steps.push_back(multiply(group, headStride));
+      else if (d == leading + 2)
+        steps.push_back(rowStride);
+      else
+        steps.push_back(strides[d]);
+    }
+    SmallVector<int64_t> layout(type.getRank(), ShapedType::kDynamic);
+    layout.back() = 1;
+    auto result = MemRefType::get(
+        shape, type.getElementType(),
+        StridedLayoutAttr::get(b.getContext(), /*offset=*/0, layout));
+    return memref::ReinterpretCastOp::create(
+        b, loc, result, tensor, OpFoldResult(b.getIndexAttr(0)), sizes, steps);
+  };
+  for (Value query : queries)
+    packed.queries.push_back(view(query, 0));
+  for (Value output : outputs)
+    packed.outputs.push_back(output ? view(output, leading) : Value());
+  return packed;
+}
