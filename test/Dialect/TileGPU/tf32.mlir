@@ -10,7 +10,8 @@ module attributes {attn.target = "sm_80"} {
 // TILE: tile.dot %{{.*}}, %{{.*}} transpose_rhs tf32
 // The factor of old sums is 1 where the maximum stays: by choice, not by the
 // difference of two rounded products, which takes a register more.
-// TILE: %[[STAYS:.*]] = arith.cmpf oeq, %[[OLD:.*]], %{{.*}} : f32
+// TILE: arith.negf
+// TILE-NEXT: %[[STAYS:.*]] = arith.cmpf oeq, %[[OLD:.*]], %{{.*}} : f32
 // TILE-NEXT: %[[CHANGE:.*]] = math.fma %[[OLD]],
 // TILE-NEXT: %[[EXPONENT:.*]] = arith.select %[[STAYS]], %{{.*}}, %[[CHANGE]] : f32
 // TILE-NEXT: math.exp2 %[[EXPONENT]]
