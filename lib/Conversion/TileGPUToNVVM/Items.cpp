@@ -168,7 +168,9 @@ Values KernelLowering::readItem(const TicketSlot &slot, int64_t size) {
   for (Value &word : words)
     word = e.shuffleIndex(word, 0);
   // Each lane for itself: what it has read comes before the next item's words
-  // in its own order, whatever the warp's barrier becomes.
+  // in its own order. The warp's barrier is for the assembler alone, which
+  // leaves nothing of it, but spills heads of 256 without.
+  syncWarp();
   arrive(slot.empty);
   return words;
 }

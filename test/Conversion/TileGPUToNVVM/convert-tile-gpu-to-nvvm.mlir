@@ -93,7 +93,6 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 // CHECK-COUNT-5: llvm.nvvm.shfl.sync.idx.i32
 // Every lane says that it has read: nothing else orders its loads before what
 // is written next.
-// CHECK-NOT: bar.warp.sync
 // CHECK: "mbarrier.arrive.shared::cta.b64 _, [$0];"
 }
 

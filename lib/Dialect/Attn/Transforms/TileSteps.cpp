@@ -599,9 +599,19 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
           Value offset = arith::NegFOp::create(b, loc, scaled);
           // Not an fma: the old offset was rounded too. A row whose maximum
           // stays has the factor 1, however many tiles come.
-          Value before = arith::MulFOp::create(b, loc, old[0], k);
-          results.push_back(math::Exp2Op::create(
-              b, loc, arith::AddFOp::create(b, loc, before, offset)));
+          Value exponent;
+          if (!tf32) {
+            Value before = arith::MulFOp::create(b, loc, old[0], k);
+            exponent = arith::AddFOp::create(b, loc, before, offset);
+          } else {
+            // These kernels have no register for one more product.
+            Value stays = arith::CmpFOp::create(
+                b, loc, arith::CmpFPredicate::OEQ, old[0], anchor);
+            exponent = select(
+                stays, f32(0.0f),
+                math::FmaOp::create(b, loc, old[0], k, offset).getResult());
+          }
+          results.push_back(math::Exp2Op::create(b, loc, exponent));
           if (rest)
             offset = math::FmaOp::create(b, loc, rest, k, offset);
           results.push_back(offset);
