@@ -216,7 +216,8 @@ class _Call:
         rows = 1 << (q[2] - 1).bit_length()
         blocks = q[0] * q[1] // group
         keys = 1 << max(k[2].bit_length() - 1, 0)
-        if not 1 <= blocks < 32 or keys < 2048:
+        on_gpu = group > 1 and self.device is not None  # takes no parts of keys
+        if not 1 <= blocks < 32 or keys < 2048 or on_gpu:
             if group == 1 or not blocks:
                 return 0, (0, 0, rows, 0)
             blocks, keys = min(1 << (blocks.bit_length() - 1), 256), 0

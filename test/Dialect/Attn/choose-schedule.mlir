@@ -207,13 +207,19 @@ module attributes {attn.target = "cpu-avx512"} {
 module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 16, 32, 4, 8192, 8>} {
   // CHECK-LABEL: func.func @grouped(
   // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 192, loop = peeled, pack_heads = true>
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, loop = peeled>
   func.func @grouped(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
-                     %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+                     %v: tensor<?x?x?x128xbf16>, %mask: tensor<?x1x1x?xi1>)
+      -> (tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>) {
     // expected-remark @below {{heads: packed (128 blocks in the place of 512), where heads have less than block_q rows}}
     %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
         keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
         -> tensor<?x?x?x128xbf16>
-    return %o : tensor<?x?x?x128xbf16>
+    // expected-remark @below {{heads: not packed (key tiles that a kernel before lists)}}
+    %p = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        mask_tensor(%mask : tensor<?x1x1x?xi1>) -> tensor<?x?x?x128xbf16>
+    return %o, %p : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>
   }
 }
 

@@ -245,6 +245,8 @@ struct ChooseSchedulePass
       pack = {attr.getPackHeads(), "as given"};
     else if (std::string why = whyNotPacked(op); !why.empty())
       pack.reason = why;
+    else if (isListed)
+      pack.reason = "key tiles that a kernel before lists";
     else
       pack = ::attn::choosePackHeads(problem, target);
     if (pack.packs)
