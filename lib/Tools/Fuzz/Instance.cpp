@@ -40,7 +40,8 @@ private:
   void plantLiveNaN();
   std::string ask();
   reference::OracleOptions oracleOptions() const;
-  support::Result<std::vector<double>> emulate(DType dtype, int order);
+  support::Result<std::vector<double>> emulate(DType dtype, int order,
+                                               bool wideSums = false);
   void poisonDeadKeys();
   void spoil(const Tensor &t, int64_t batch, int64_t head, int64_t j,
              double poison) const;
@@ -472,9 +473,10 @@ reference::OracleOptions InstanceMaker::oracleOptions() const {
   return options;
 }
 
-/// The error of each output in one emulation.
-support::Result<std::vector<double>> InstanceMaker::emulate(DType dtype,
-                                                            int order) {
+/// The error of each output in one emulation. `wideSums`: sums are of weights
+/// before these are rounded for the products, as compiled code has them.
+support::Result<std::vector<double>>
+InstanceMaker::emulate(DType dtype, int order, bool wideSums) {
   reference::Emulation how;
   how.dtype = dtype;
   // A CPU takes f32 as it is, whatever it may do.
@@ -485,6 +487,14 @@ support::Result<std::vector<double>> InstanceMaker::emulate(DType dtype,
   auto result = reference::emulatedAttention(problem, how, oracleOptions());
   if (!result)
     return result.takeFailure();
+  if (wideSums) {
+    how.dtype = DType::f32;
+    auto wide = reference::emulatedAttention(problem, how, oracleOptions());
+    if (!wide)
+      return wide.takeFailure();
+    result->weightSum = std::move(wide->weightSum);
+    dtype = DType::f32; // of the quotient
+  }
   std::vector<double> errors;
   for (const Expected &e : to.expected)
     errors.push_back(reference::maxError(
@@ -494,7 +504,12 @@ support::Result<std::vector<double>> InstanceMaker::emulate(DType dtype,
 }
 
 support::Result<std::vector<double>> InstanceMaker::emulateAll() {
-  std::vector<double> worst(to.expected.size(), 0.0);
+  // A row of one key has its value as a quotient, if both are of the same
+  // rounded weight, and what the weight lost, if not.
+  auto errors = emulate(k.dtype, 0, /*wideSums=*/true);
+  if (!errors)
+    return errors;
+  std::vector<double> worst = std::move(*errors);
   // In f16 an emulation may overflow where the f32 of the accumulators does
   // not, and then says nothing.
   for (DType dtype : {k.dtype, DType::f32})
