@@ -615,16 +615,17 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
           // 0, and the factor 1, for a row whose maximum stays, however many
           // tiles come. An fma leaves what the product lost.
           Value exponent;
-          if (!tf32 && !keepsRegisters()) {
-            Value before = arith::MulFOp::create(b, loc, old[0], k);
-            exponent = arith::AddFOp::create(b, loc, before, offset);
-          } else {
-            exponent = math::FmaOp::create(b, loc, old[0], k, offset);
-          }
-          if (tf32) {
+          if (tf32) { // no register for one more product
             Value stays = arith::CmpFOp::create(
                 b, loc, arith::CmpFPredicate::OEQ, old[0], anchor);
-            exponent = select(stays, f32(0.0f), exponent);
+            exponent = select(
+                stays, f32(0.0f),
+                math::FmaOp::create(b, loc, old[0], k, offset).getResult());
+          } else if (keepsRegisters()) {
+            exponent = math::FmaOp::create(b, loc, old[0], k, offset);
+          } else {
+            Value before = arith::MulFOp::create(b, loc, old[0], k);
+            exponent = arith::AddFOp::create(b, loc, before, offset);
           }
           results.push_back(math::Exp2Op::create(b, loc, exponent));
           if (rest)

@@ -1,0 +1,33 @@
+// RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | FileCheck %s
+
+// The factor of old sums is 1 where the maximum stays: the difference of two
+// rounded products.
+// CHECK-LABEL: func.func private @narrow_kernel0
+// CHECK: tile.dot %{{.*}} transpose_rhs
+// CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[K:.*]] : f32
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.negf %[[SCALED]]
+// CHECK-NEXT: %[[BEFORE:.*]] = arith.mulf %{{.*}}, %[[K]] : f32
+// CHECK-NEXT: %[[CHANGE:.*]] = arith.addf %[[BEFORE]], %[[OFFSET]]
+// CHECK-NEXT: math.exp2 %[[CHANGE]]
+func.func @narrow(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                  %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+// Wide heads of 16 bits have no register for the second.
+// CHECK-LABEL: func.func private @wide_kernel0
+// CHECK: tile.dot %{{.*}} transpose_rhs
+// CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[K:.*]] : f32
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.negf %[[SCALED]]
+// CHECK-NEXT: %[[CHANGE:.*]] = math.fma %{{.*}}, %[[K]], %[[OFFSET]]
+// CHECK-NEXT: math.exp2 %[[CHANGE]]
+func.func @wide(%q: tensor<?x?x?x192xbf16>, %k: tensor<?x?x?x192xbf16>,
+                %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x192xbf16>)
+      keys(%k : tensor<?x?x?x192xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
