@@ -4,7 +4,8 @@
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-    test/GPU/assemble.py [--jobs N] [--cache FOLDER] [--only TEXT] [--verbose]
+    test/GPU/assemble.py [--jobs N] [--cache FOLDER] [--only TEXT] [--part I/N]
+        [--verbose]
     test/GPU/assemble.py --count
 
 A kernel fails where it does not compile or assemble, where ptxas warns that it
@@ -97,15 +98,25 @@ class Assembler:
         return result.error, spills
 
 
+def part(text):
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError("expected I/N with I from 1 to N, but got '%s'" % text)
+    return int(number), int(of)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cache")
     parser.add_argument("--only", default="", help="kernels whose target or options hold this")
+    parser.add_argument("--part", type=part, default=(1, 1), help="I/N: the I-th of N parts")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
     kernels = [k for k in dict.fromkeys(read_table(TABLE)) if options.only in "%s %s" % k[1:]]
+    number, of = options.part
+    kernels = kernels[number - 1 :: of]
     if options.count:
         print(len(kernels))
         return 0
