@@ -159,9 +159,6 @@ void attn::registerAttnPipelines() {
           llvm::reportFatalUsageError(
               Twine("expected a phase (") + phaseNames() + "), but got '" +
               (from ? options.untilAfter : options.from).getValue() + "'");
-        if (!target)
-          llvm::reportFatalUsageError(Twine("expected a target, but got '") +
-                                      name + "'");
         // Phases up to tiles ask the module alone, and it may name any target
         // where the pipeline names none.
         if (isGiven || *last > Phase::Tile) {
@@ -169,6 +166,8 @@ void attn::registerAttnPipelines() {
           setTarget.target = name;
           pm.addPass(createAttnSetTargetPass(setTarget));
         }
+        if (!target) // The pass says which there are.
+          return;
         for (Phase phase : allPhases)
           if (phase > *from && phase <= *last &&
               isPhaseOf(phase, target->isCpu()))
