@@ -19,6 +19,9 @@ static int64_t roundUp(int64_t value, int64_t to) {
 /// kernels of their own for calls with as many.
 static constexpr int64_t manyKeys = 8192;
 
+/// Rows and keys from which blocks share copies of keys and values; as above.
+static constexpr int64_t manyShared = 4096;
+
 /// Work items that keep the cores of a large machine busy.
 static constexpr int64_t wantedBlocks = 32;
 
@@ -243,6 +246,32 @@ ScheduleSizes attn::chooseSizes(const ScheduleProblem &problem,
     sizes.blockQ = std::max(roundUp(sizes.blockQ / 2, sizes.rows), sizes.rows);
   sizes.blockQ = roundUp(sizes.blockQ, sizes.rows);
   return sizes;
+}
+
+int64_t attn::chooseCluster(const ScheduleProblem &problem,
+                            const ScheduleSizes &sizes,
+                            const TargetInfo &target) {
+  constexpr int64_t pair = 2;
+  if (target.maxCluster < pair || !target.hasRoles() ||
+      sizes.rows != MmaShape::warpgroup().m || !problem.narrowDots ||
+      !problem.narrowValues || !problem.wholeTiles || problem.masked ||
+      problem.listed || problem.packed || problem.heldQueries)
+    return 1;
+  // Each block copies as many panels. Narrower heads are bound by their
+  // exponentials, not by power, and lose by waiting for each other; so do few
+  // rows (measured: docs/performance).
+  auto isEven = [](int64_t width) {
+    return width % (pair * panelElements) == 0;
+  };
+  if (!std::all_of(problem.depths.begin(), problem.depths.end(), isEven) ||
+      !std::all_of(problem.channels.begin(), problem.channels.end(), isEven) ||
+      problem.depths != problem.channels ||
+      std::min(problem.numQueries, problem.numKeys) < manyShared)
+    return 1;
+  // A tile without a partner has an empty one.
+  constexpr int64_t mostWaste = 64;
+  int64_t tiles = (problem.numQueries + sizes.blockQ - 1) / sizes.blockQ;
+  return tiles % pair == 0 || tiles >= mostWaste ? pair : 1;
 }
 
 ScheduleProblem attn::packHeads(ScheduleProblem problem) {

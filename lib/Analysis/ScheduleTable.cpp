@@ -79,6 +79,8 @@ std::string attn::printEntry(std::string_view target, std::string_view problem,
     line += " loop=" + choice.loop;
   if (!choice.turns.empty())
     line += " turns=" + choice.turns;
+  if (choice.cluster > 1)
+    line += " cluster=" + std::to_string(choice.cluster);
   return line;
 }
 
@@ -120,6 +122,9 @@ static std::optional<MeasuredSchedule> parseChoice(std::string_view text) {
                (value == "none" || value == "products" || value == "softmax")) {
       choice.turns = value;
       known = value == "none" || blockQ > rows;
+    } else if (key == "cluster") {
+      choice.cluster = number(value, 8);
+      known = choice.cluster == 2 || choice.cluster == 4 || choice.cluster == 8;
     }
     if (!known)
       return std::nullopt;

@@ -81,6 +81,8 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   kernels.addPass(createTileTakeTurnsPass());
   // Last: it takes the shared memory that the rest has left.
   pm.addPass(createTileStageStoresPass());
+  // Before items are shared: it follows them from their numbers.
+  pm.addNestedPass<func::FuncOp>(createTileShareCopiesPass());
   pm.addNestedPass<func::FuncOp>(createTileShareItemsPass());
   // Of plans, and at the edges of their kernels.
   pm.addPass(createTileOverlapLaunchesPass());

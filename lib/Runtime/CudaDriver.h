@@ -53,7 +53,8 @@ enum {
 enum {
   CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
   CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
-  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH = 11
 };
 /// CUjit_option.
 enum {
@@ -163,6 +164,8 @@ static_assert(sizeof(CUtensorMap) == 128 && sizeof(CUlaunchAttribute) == 72 &&
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor,                               \
     "cuOccupancyMaxActiveBlocksPerMultiprocessor",                             \
     (int *, CUfunction, int, size_t))                                          \
+  X(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters",              \
+    (int *, CUfunction, const CUlaunchConfig *))                               \
   X(cuLaunchKernelEx, "cuLaunchKernelEx",                                      \
     (const CUlaunchConfig *, CUfunction, void **, void **))                    \
   X(cuMemAlloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                      \

@@ -173,6 +173,28 @@ static Result<LoadedKernel> prepare(const Driver &driver, CUmodule module,
   if (result)
     return driver.failure("count the multiprocessors", result);
   kernel.maxBlocks = int64_t(perMultiprocessor) * multiprocessors;
+  int cluster = 1;
+  if (CUresult result = driver.cuFuncGetAttribute(
+          &cluster, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, kernel.function))
+    return driver.failure("ask for the clusters of '" + info.name + "'",
+                          result);
+  if (cluster > 1) {
+    // Blocks of a cluster lie close to each other, and not every multiprocessor
+    // may find a partner.
+    CUlaunchConfig config = {};
+    config.gridDimX = unsigned(cluster);
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = unsigned(info.threads);
+    config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = unsigned(info.sharedBytes);
+    int clusters = 0;
+    if (CUresult result = driver.cuOccupancyMaxActiveClusters(
+            &clusters, kernel.function, &config))
+      return driver.failure(
+          "ask how many clusters of '" + info.name + "' run at once", result);
+    kernel.maxBlocks =
+        std::min(kernel.maxBlocks / cluster, int64_t(clusters)) * cluster;
+  }
   if (kernel.maxBlocks < 1)
     return Failure{"expected a device that runs a block of " +
                    std::to_string(info.threads) + " threads with " + bytes +

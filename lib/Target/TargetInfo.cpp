@@ -75,6 +75,7 @@ static TargetInfo makeGpu(std::string_view name, int64_t sharedMemory,
     info.hasRoleRegisters = true;
     info.hasMatrixStore = true;
     info.hasProgrammaticLaunch = true;
+    info.maxCluster = 8;
   }
   return info;
 }

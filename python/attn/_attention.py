@@ -30,6 +30,9 @@ _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 
 # As many keys take longer tiles (lib/Analysis/Schedule.cpp).
 _MANY_KEYS = 8192
+# From as many rows and keys on blocks share copies (the same file).
+_MANY_SHARED = 4096
+_BLOCK_ROWS = 128
 
 _kernels = {}
 _asked = {}  # locks of kernels that are being compiled
@@ -205,14 +208,14 @@ class _Call:
     def _expected_sizes(self):
         """hk, 0 where heads have tiles of their own, and [b, hq, sq, sk] for a
         decode step, rounded: a cache that grows meets a new kernel at each power
-        of two only. Many keys without a mask, on a GPU, are one more kind. Else
-        0, any."""
+        of two only. Many keys without a mask, on a GPU, are one more kind, and so
+        are many rows with them. Else 0, any."""
         q, k = self.views["q"].shape, self.views["k"].shape
         if len(q) != 4 or len(k) != 4 or q[2] < 1:
             return 0, (0, 0, 0, 0)
         group = self._group()
         if q[2] > (16 if group == 1 else 32):
-            return 0, (0, 0, 0, _MANY_KEYS if self._has_long_tiles() else 0)
+            return 0, (0, 0, *self._many())
         rows = 1 << (q[2] - 1).bit_length()
         blocks = q[0] * q[1] // group
         keys = 1 << max(k[2].bit_length() - 1, 0)
@@ -232,18 +235,32 @@ class _Call:
             return 1
         return hq // hk
 
-    def _has_long_tiles(self):
-        """Whether the schedule differs by the number of keys, and has many."""
+    def _many(self):
+        """Rows and keys from which on a GPU's schedule differs, or 0."""
         q, k, v = (self.views.get(name) for name in ("q", "k", "v"))
-        return (
+        if not (
             self.device is not None
-            and k.shape[2] >= _MANY_KEYS
             and self.causal is None
             and set(self.views) <= {"q", "k", "v", "sinks"}
             and q.dtype in (c.BF16, c.F16)
             and v is not None
-            and 64 < max(q.shape[3], v.shape[3]) <= 128
+            and k.shape[2] >= _MANY_SHARED
             and c.device_target(self.device) == "sm_90a"
+        ):
+            return 0, 0
+        rows, keys, depth, channels = q.shape[2], k.shape[2], q.shape[3], v.shape[3]
+        # A tile without a partner costs its time.
+        tiles = -(-rows // _BLOCK_ROWS)
+        shares = (
+            depth == channels
+            and depth % 128 == 0
+            and rows >= _MANY_SHARED
+            and (tiles % 2 == 0 or tiles >= 64)
+        )
+        longer = keys >= _MANY_KEYS and 64 < max(depth, channels) <= 128
+        return (
+            _MANY_SHARED if shares else 0,
+            _MANY_KEYS if longer else _MANY_SHARED if shares else 0,
         )
 
     @staticmethod
@@ -567,8 +584,8 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
         compiles what attn.attention(q, k, v, **options) would run. Only kinds
         of operands count, no sizes or values but the head dimensions; few rows
         of queries (16 at most, 32 where query heads share key heads) get a
-        schedule of their own, and on sm_90a so do 8192 keys or more without a
-        mask. Its inputs have the order [b, h, s, d].
+        schedule of their own, and on sm_90a so do 8192 keys or more, and 4096
+        rows with as many keys, without a mask. Its inputs have the order [b, h, s, d].
 
     Args:
         target: a target's name, as "cpu-avx2" or "sm_90a", or "cuda" for the best

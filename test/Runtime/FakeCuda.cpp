@@ -648,6 +648,14 @@ struct LaunchConfig {
 };
 } // namespace
 
+/// There are no clusters here: a kernel's width is 0.
+FAKE_EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, Kernel *kernel,
+                                                  const LaunchConfig *) {
+  ENTER(cuOccupancyMaxActiveClusters, true)
+  *clusters = 0;
+  return state().kernels.count(kernel) ? SUCCESS : INVALID_HANDLE;
+}
+
 FAKE_EXPORT CUresult cuLaunchKernelEx(const LaunchConfig *config,
                                       Kernel *kernel, void **parameters,
                                       void **extra) {

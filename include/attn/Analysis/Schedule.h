@@ -85,6 +85,7 @@ struct MeasuredSchedule {
   std::string loop;
   /// none, products or softmax; empty: none.
   std::string turns;
+  int64_t cluster = 1;
 };
 
 /// Bytes that a schedule keeps on chip, against the limits.
@@ -143,6 +144,11 @@ struct TurnsChoice {
 };
 TurnsChoice chooseTurns(const ScheduleProblem &problem,
                         const ScheduleSizes &sizes, const TargetInfo &target);
+
+/// Blocks of a cluster that share copies of keys and values (`cluster` of a
+/// schedule): 2 where that was measured to be faster, else 1.
+int64_t chooseCluster(const ScheduleProblem &problem,
+                      const ScheduleSizes &sizes, const TargetInfo &target);
 
 /// Whether the query heads of a key head are rows of one tile, and why.
 struct PackChoice {

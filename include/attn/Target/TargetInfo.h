@@ -117,6 +117,9 @@ struct TargetInfo {
   /// beside the live fragments. Measured on sm_90a: of 240 registers, 208 of
   /// fragments fit and 224 do not; of 160, 128 fit.
   int64_t registerReserve = 0;
+  /// Blocks of a cluster, which see each other's shared memory, at most (CUDA
+  /// programming guide, thread block clusters: what every such GPU takes).
+  int64_t maxCluster = 1;
   /// Hardware barriers of a block; barrier 0 is the whole block's.
   int64_t namedBarriers = 0;
   /// Tensor copies (TMA), setmaxnreg and stmatrix.

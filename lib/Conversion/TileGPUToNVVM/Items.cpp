@@ -384,7 +384,7 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
     waitBarrier(slot.empty, e.xor_(slot.phase, e.c32(1)));
   }
   if (knowsItem)
-    yielded.push_back(nextItem(op, item, total));
+    yielded.push_back(nextItem(op, item, total, iteration));
   llvm::append_range(yielded, flat(body.getTerminator()->getOperands()));
   e.branch(header, yielded);
   if (passOver) {
@@ -413,8 +413,11 @@ LogicalResult KernelLowering::lowerSkip(SkipOp op) {
 }
 
 /// The item after `item`, for warps that do not learn it from another.
-Value KernelLowering::nextItem(ForeachOp op, Value item, Value total) {
+Value KernelLowering::nextItem(ForeachOp op, Value item, Value total,
+                               Value iteration) {
   auto scheduler = op.getSchedule().getDefiningOp<SchedulerOp>();
+  if (scheduler.getCluster())
+    return drawForCluster(scheduler, total, iteration);
   if (scheduler.getKind() == ScheduleKind::Static)
     return e.add(item, e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {}));
   if (role.warps == 1)

@@ -131,6 +131,9 @@ LLVM::LLVMFuncOp KernelLowering::createFunction() {
   function->setAttr("gpu.kernel", b.getUnitAttr());
   function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({int32_t(threads)}));
   function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
+  if (cluster > 1)
+    function->setAttr("nvvm.cluster_dim",
+                      b.getDenseI32ArrayAttr({int32_t(cluster), 1, 1}));
   for (auto [index, map] : maps) {
     constexpr int64_t mapBytes = 128, mapAlignment = 64;
     function.setArgAttr(
@@ -191,7 +194,7 @@ LogicalResult KernelLowering::run() {
     persistent |= scheduler.getKind() != ScheduleKind::Grid;
   if (threads == 0)
     return kernel.emitOpError("expected 1 role or more, but got none");
-  if (failed(layout.compute(kernel)))
+  if (failed(checkCluster()) || failed(layout.compute(kernel)))
     return failure();
   if (layout.getBytes() > target.sharedMemoryBytes)
     return kernel.emitOpError("expected at most ")
@@ -240,6 +243,9 @@ void KernelLowering::initializeBarriers() {
     e.assembly("fence.mbarrier_init.release.cluster;", "~{memory}", {});
   e.branch(rest);
   e.startBlock(rest);
+  // Other blocks arrive at these barriers, too.
+  if (cluster > 1)
+    return syncCluster();
   e.call("llvm.nvvm.barrier.cta.sync.aligned.all", {e.c32(0)});
 }
 
@@ -283,6 +289,9 @@ LogicalResult KernelLowering::dispatchRoles() {
       }
       if (failed(lowerRole(roles[i])))
         return failure();
+      // A block's shared memory outlives what others have to say to it.
+      if (cluster > 1)
+        syncCluster();
       LLVM::ReturnOp::create(e.b, e.loc, ValueRange());
       if (next)
         e.startBlock(next);

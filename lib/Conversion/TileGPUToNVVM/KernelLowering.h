@@ -118,6 +118,8 @@ private:
 /// Rewrites functions that have no form here by ones that do.
 LogicalResult expandMath(mlir::func::FuncOp kernel);
 
+class MatrixDescriptor;
+
 class KernelLowering {
 public:
   KernelLowering(mlir::func::FuncOp kernel, const TargetInfo &target,
@@ -173,7 +175,19 @@ private:
   void appendWords(Value value, Values &words);
   Value fromWords(Type type, llvm::ArrayRef<Value> words);
   Value drawItem(tg::SchedulerOp scheduler, Value total);
-  Value nextItem(tg::ForeachOp op, Value item, Value total);
+  Value nextItem(tg::ForeachOp op, Value item, Value total, Value iteration);
+
+  // Clusters.cpp: blocks that share rings and draw together.
+  LogicalResult checkCluster();
+  Value blockInCluster();
+  /// `address` of this block as lane n of a warp finds it in block n.
+  Value inBlock(Value address, Value block);
+  /// `publishes`: what this thread has written before is seen by whom the
+  /// arrival reaches.
+  void arriveInBlock(Value barrier, Value predicate, bool publishes = false);
+  void arriveInCluster(Value barrier);
+  void syncCluster();
+  Value drawForCluster(tg::SchedulerOp scheduler, Value total, Value iteration);
 
   // Rings.cpp: rings, barriers, copies.
   Value address(int64_t offset) { return e.add(sharedBase, offset); }
@@ -284,6 +298,8 @@ private:
   int64_t registerCount(Type type);
 
   // Products.cpp: matrix products.
+  Value descriptorAddress(Value address);
+  Value descriptorAt(const MatrixDescriptor &descriptor, Value address);
   LogicalResult lowerIssue(tg::MmaIssueOp op);
   Value rampParts(Value x);
   LogicalResult lowerMmaWait(tg::MmaWaitOp op);
@@ -311,7 +327,7 @@ private:
   llvm::DenseMap<Operation *, int64_t> roleStart; // First warp.
   RoleContext role;
   Value sharedBase, thread, warp, lane, lane0;
-  int64_t threads = 0;
+  int64_t threads = 0, cluster = 1;
   bool persistent = false;
 };
 

@@ -25,11 +25,19 @@ static std::string registerList(int64_t first, int64_t count) {
   return text + "}";
 }
 
+/// An address / 16 as descriptors hold it. Within a cluster the bits above
+/// those of a block's shared memory are the block's number, which is for no
+/// descriptor.
+Value KernelLowering::descriptorAddress(Value address) {
+  if (cluster > 1)
+    address = e.and_(address, 0x3ffff);
+  return e.zext64(e.lshr(address, 4));
+}
+
 /// The descriptor of a tile at a run-time address.
-static Value descriptorAt(Emitter &e, const MatrixDescriptor &descriptor,
-                          Value address) {
-  Value low = e.zext64(e.lshr(address, 4));
-  return e.or_(low, e.c64(descriptor.getBits()));
+Value KernelLowering::descriptorAt(const MatrixDescriptor &descriptor,
+                                   Value address) {
+  return e.or_(descriptorAddress(address), e.c64(descriptor.getBits()));
 }
 
 /// Register 0 (and 1, for rows are alike) of the A fragment of a ramp: the
@@ -74,7 +82,7 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
   std::optional<MatrixDescriptor> left;
   if (aTile) {
     left.emplace(aTile, /*kIsRow=*/false);
-    inputs.push_back(descriptorAt(e, *left, scalar(op.getA())));
+    inputs.push_back(descriptorAt(*left, scalar(op.getA())));
     constraints += "l,";
   } else {
     inputs = of(op.getA());
@@ -82,7 +90,7 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
       constraints += "r,";
   }
   int64_t bOperand = numAcc + inputs.size();
-  inputs.push_back(descriptorAt(e, right, scalar(op.getB())));
+  inputs.push_back(descriptorAt(right, scalar(op.getB())));
   constraints += "l";
   int64_t rampOperand = numAcc + inputs.size();
   if (op.getRamp()) {
@@ -90,7 +98,7 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
     // Without a swizzle; 8 rows of 16 bytes lead to the next 8, and to the
     // second half of the step.
     constexpr uint64_t next = 8 * 16 >> 4;
-    Value low = e.zext64(e.lshr(scalar(op.getRampColumns()), 4));
+    Value low = descriptorAddress(scalar(op.getRampColumns()));
     inputs.push_back(e.or_(low, e.c64(next << 32 | next << 16)));
     constraints += ",r,r,l";
   }

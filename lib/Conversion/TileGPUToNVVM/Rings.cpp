@@ -217,7 +217,10 @@ LogicalResult KernelLowering::lowerRelease(RingReleaseOp op) {
     // One lane arrives for all: the others' reads come before it.
     syncWarp();
   }
-  arrive(barrier, lane0);
+  if (ring->cluster > 1)
+    arriveInCluster(barrier);
+  else
+    arrive(barrier, lane0);
   return success();
 }
 
@@ -322,14 +325,25 @@ LogicalResult KernelLowering::lowerTensorLoad(RingLoadOp op) {
   int64_t columns = panelColumns(tile);
   int64_t panels = tile.getStoredCols() / columns;
   Values indices = flat(op.getIndices());
+  auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
+  int64_t blocks = layout.ring(acquire.getRing())->cluster;
+  Value block = blocks > 1 ? blockInCluster() : Value();
   for (int64_t panel = 0; panel < panels; ++panel) {
+    bool isShared = blocks > 1;
     std::string text = "@$0 cp.async.bulk.tensor." + std::to_string(rank) +
-                       "d.shared::cta.global.tile.mbarrier::complete_tx::bytes";
+                       (isShared ? "d.shared::cluster" : "d.shared::cta") +
+                       ".global.tile.mbarrier::complete_tx::bytes";
+    if (isShared)
+      text += ".multicast::cluster";
     if (op.getEvictFirst())
       text += ".L2::cache_hint";
     text += " [$1], [$2, {";
     std::string constraints = "b,r,l,r";
-    Values inputs = {role.elected,
+    // One panel comes from one of the blocks, for all of them.
+    Value predicate = role.elected;
+    if (isShared)
+      predicate = e.and_(predicate, e.eq(block, panel % blocks));
+    Values inputs = {predicate,
                      e.add(base, panel * boxRows * tile.getSwizzle()),
                      scalar(op.getSource()), slotBarriers[op.getTile()]};
     // Innermost first.
@@ -342,6 +356,11 @@ LogicalResult KernelLowering::lowerTensorLoad(RingLoadOp op) {
       inputs.push_back(index);
     }
     text += "}], [$3]";
+    if (isShared) {
+      text += ", $" + std::to_string(inputs.size());
+      constraints += ",h";
+      inputs.push_back(e.constant(e.i16, (int64_t(1) << blocks) - 1));
+    }
     if (op.getEvictFirst()) {
       text += ", $" + std::to_string(inputs.size());
       constraints += ",l";

@@ -42,6 +42,7 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
       ring.fill = create.getFill();
       ring.producers = create.getProducers().value_or(0);
       ring.consumers = create.getConsumers().value_or(0);
+      ring.cluster = create.getCluster().value_or(1);
       ring.offsets.resize(ring.type.getTiles().size());
       for (auto [index, tile] : llvm::enumerate(ring.type.getTiles())) {
         int64_t align = alignmentOf(tile);
@@ -121,7 +122,7 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
       fullArrivals = ring.producers;
     ring.full = place(ring.type.getStages(), fullArrivals);
     if (ring.consumers)
-      ring.empty = place(ring.type.getStages(), ring.consumers);
+      ring.empty = place(ring.type.getStages(), ring.consumers * ring.cluster);
   }
   for (auto scheduler : kernel.getOps<SchedulerOp>()) {
     if (scheduler.getKind() != ScheduleKind::Dynamic)
@@ -156,6 +157,12 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     if (tickets.readers && !hasLead)
       return scheduler.emitOpError(
           "expected one lead loop over a dynamic schedule, but got none");
+    if (int64_t blocks = scheduler.getCluster().value_or(1); blocks > 1) {
+      tickets.drawnFull = place(1, 1);
+      tickets.drawnEmpty = place(1, blocks);
+      tickets.drawn = bytes;
+      bytes += barrierBytes;
+    }
     // The warp that draws needs no hand-over.
     if (--tickets.readers <= 0)
       continue;

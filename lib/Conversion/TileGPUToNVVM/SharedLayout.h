@@ -22,6 +22,8 @@ struct RingLayout {
   mlir::tile_gpu::RingType type;
   mlir::tile_gpu::Fill fill;
   int64_t producers = 0, consumers = 0;
+  /// Blocks whose slots are filled together.
+  int64_t cluster = 1;
   /// Offset of each tile in slot 0, and the bytes from slot to slot.
   llvm::SmallVector<int64_t> offsets, strides;
   /// Offset of the barriers of slot 0, 8 bytes apart; -1 where there is none.
@@ -44,6 +46,9 @@ struct TicketLayout {
   llvm::SmallVector<unsigned> values;
   /// Warps that read what one warp draws.
   int64_t readers = 0;
+  /// Where blocks draw as a cluster: the word that block 0 writes to each, and
+  /// its barriers.
+  int64_t drawn = -1, drawnFull = -1, drawnEmpty = -1;
 };
 
 class SharedLayout {

@@ -148,6 +148,16 @@ static void drawPackHeads(Kernel &k, uint64_t seed, uint64_t index) {
   k.schedule->packHeads = random.chance(share) && !k.packed && !byHead;
 }
 
+/// Whether blocks form clusters, masks and other copies of their own included:
+/// drawn apart, as above.
+static void drawCluster(Kernel &k, uint64_t seed, uint64_t index) {
+  Random random(~seed ^ 0xC1057, index);
+  if (k.schedule->packHeads || k.packed || k.schedule->splits > 1)
+    return;
+  if (random.chance(k.family == Family::Schedules ? 0.5 : 0.3))
+    k.schedule->cluster = random.pick<int64_t>({2, 2, 2, 4});
+}
+
 std::string Schedule::print() const {
   std::string text = "#attn.schedule<block_q = " + std::to_string(blockQ) +
                      ", rows = " + std::to_string(rows) +
@@ -157,6 +167,8 @@ std::string Schedule::print() const {
   if (!overlap)
     text += ", overlap = false";
   text += std::string(", turns = ") + turns;
+  if (cluster > 1)
+    text += ", cluster = " + std::to_string(cluster);
   return text + (packHeads ? ", pack_heads = true>" : ">");
 }
 
@@ -279,6 +291,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     drawKnobs(k, seed, index);
   if (k.schedule)
     drawPackHeads(k, seed, index);
+  if (k.schedule && gpu)
+    drawCluster(k, seed, index);
   if (!k.packed && random.chance(0.15)) {
     int which = static_cast<int>(random.range(0, 4));
     k.fixed[which] = which == 0   ? random.range(1, 3)
@@ -682,6 +696,9 @@ std::string fuzz::describe(const Kernel &k) {
         (k.schedule->overlap ? "" : "/waits") +
         (k.schedule->turns[0] == 'n' ? ""
                                      : std::string("/") + k.schedule->turns) +
-        (k.schedule->packHeads ? "/packs-heads" : "");
+        (k.schedule->packHeads ? "/packs-heads" : "") +
+        (k.schedule->cluster > 1
+             ? "/cluster-" + std::to_string(k.schedule->cluster)
+             : "");
   return text;
 }

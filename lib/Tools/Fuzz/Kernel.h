@@ -99,6 +99,7 @@ struct Schedule {
   bool overlap = true;
   const char *turns = "none";
   bool packHeads = false;
+  int64_t cluster = 1;
 
   /// As an attribute.
   std::string print() const;

@@ -31,6 +31,7 @@ struct Candidate {
   std::string turns = "none";
   /// As the kernel's own schedule has it.
   bool packHeads = false;
+  int64_t cluster = 1;
   std::optional<Kernel> kernel;
   std::string refused;
   double ms = INFINITY;
@@ -51,6 +52,8 @@ struct Candidate {
       text += ", turns = " + turns;
     if (packHeads)
       text += ", pack_heads = true";
+    if (cluster > 1)
+      text += ", cluster = " + std::to_string(cluster);
     return text;
   }
 };
@@ -83,6 +86,7 @@ static std::vector<Candidate> listTiles(const Kernel &kernel) {
                           true,
                           "none",
                           packs,
+                          1,
                           {},
                           "",
                           INFINITY});
@@ -124,6 +128,9 @@ static std::vector<Candidate> listVariants(const Candidate &of, bool isMasked,
           variant.turns = turns;
           variant.overlap = overlap;
         });
+  // Under a mask rows differ in the keys they read.
+  if (warpgroups && !isMasked && !of.packHeads)
+    add([](Candidate &variant) { variant.cluster = 2; });
   for (const char *loop : {"peeled", "masked", "plain"})
     if (isMasked && of.loop != loop)
       add([&](Candidate &variant) { variant.loop = loop; });
@@ -304,6 +311,8 @@ attn::run::autotune(const Options &options, AttnCompileOptions how,
         together.splits = variant.splits;
       if (variant.loop != tiles.loop)
         together.loop = variant.loop;
+      if (variant.cluster != tiles.cluster)
+        together.cluster = variant.cluster;
       // These two go together: what is measured without overlap, with it, is
       // another loop.
       if (!variant.overlap || variant.turns != tiles.turns) {

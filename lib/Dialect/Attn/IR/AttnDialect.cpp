@@ -50,7 +50,7 @@ void AttnDialect::initialize() {
 //===----------------------------------------------------------------------===//
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
-  int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0;
+  int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0, cluster = 1;
   bool overlap = true, packHeads = false;
   LoopShape loop = LoopShape::peeled;
   Turns turns = Turns::none;
@@ -108,10 +108,12 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       turns = *kind;
       return success();
     }
+    if (key == "cluster")
+      return parser.parseInteger(cluster);
     return parser.emitError(keyLoc,
                             "expected one of block_q, rows, block_k, splits, "
-                            "loop, stages, overlap, turns, pack_heads, but got "
-                            "'")
+                            "loop, stages, overlap, turns, pack_heads, "
+                            "cluster, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
@@ -119,7 +121,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), blockQ, rows,
                                          blockK, splits, loop, stages, overlap,
-                                         turns, packHeads);
+                                         turns, packHeads, cluster);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -136,6 +138,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", turns = " << stringifyTurns(getTurns());
   if (getPackHeads())
     printer << ", pack_heads = true";
+  if (getCluster() != 1)
+    printer << ", cluster = " << getCluster();
   printer << ">";
 }
 
@@ -143,7 +147,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
                                    int64_t stages, bool overlap, Turns turns,
-                                   bool packHeads) {
+                                   bool packHeads, int64_t cluster) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;
@@ -171,5 +175,14 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (packHeads && blockQ > mostPackedRows)
     return emitError() << "expected block_q to be at most " << mostPackedRows
                        << " where heads are packed, but got " << blockQ;
+  // Portable sizes (CUDA programming guide, thread block clusters).
+  if (cluster != 1 && cluster != 2 && cluster != 4 && cluster != 8)
+    return emitError() << "expected cluster to be 1, 2, 4 or 8, but got "
+                       << cluster;
+  if (cluster != 1 && (packHeads || splits != 1))
+    return emitError() << "expected "
+                       << (packHeads ? "heads of their own" : "splits = 1")
+                       << " where blocks form clusters, but got cluster = "
+                       << cluster;
   return success();
 }

@@ -210,7 +210,7 @@ struct ChooseSchedulePass
                                   const char *&how) const {
     how = "chosen";
     if (target.isCpu())
-      return {::attn::chooseSizes(problem, target), 0, 0, true, "", ""};
+      return {::attn::chooseSizes(problem, target), 0, 0, true, "", "", 1};
     how = "from the tuned table";
     if (auto found = ::attn::findSchedule(tuned, problem, target))
       return *found;
@@ -221,7 +221,13 @@ struct ChooseSchedulePass
     how = "chosen";
     ::attn::ScheduleSizes sizes = ::attn::chooseSizes(problem, target);
     ::attn::TurnsChoice choice = ::attn::chooseTurns(problem, sizes, target);
-    return {sizes, 0, 0, true, "", choice.turns};
+    return {sizes,
+            0,
+            0,
+            true,
+            "",
+            choice.turns,
+            ::attn::chooseCluster(problem, sizes, target)};
   }
 
   /// The text of the tuned table.
@@ -264,10 +270,11 @@ struct ChooseSchedulePass
       LoopShape loop =
           symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
       Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
+      int64_t cluster = pack.packs || splits.splits > 1 ? 1 : measured.cluster;
       attr =
           ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
                             sizes.blockK, splits.splits, loop, measured.stages,
-                            measured.overlap, turns, pack.packs);
+                            measured.overlap, turns, pack.packs, cluster);
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {
@@ -303,6 +310,10 @@ struct ChooseSchedulePass
                 problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
                 target)
                 .gain);
+      if (!target.isCpu() && attr.getCluster() > 1)
+        parts += llvm::formatv("clusters: {0} blocks share copies of keys and "
+                               "values, where they read the same\n",
+                               attr.getCluster());
       if (pack.packs || (!given && problem.group > 1))
         parts += std::string("heads: ") +
                  (pack.packs ? "packed (" : "not packed (") + pack.reason +

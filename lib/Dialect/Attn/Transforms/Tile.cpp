@@ -353,6 +353,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     Value entries = arith::MaxSIOp::create(b, loc, dim(offsets, 0), one);
     batches = arith::SubIOp::create(b, loc, entries, one);
   }
+  if (packed && schedule.getCluster() > 1)
+    return op->emitOpError("expected cluster = 1 with packed sequences, whose "
+                           "tiles blocks find one by one, but got ")
+           << schedule.getCluster();
   if (packed && !target.isCpu()) {
     // The host cannot read offsets in a GPU's memory: blocks find the sequence
     // of theirs, which has at most one tile too many.
@@ -393,7 +397,12 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     // Without sequences there are no blocks.
     batches = arith::MinSIOp::create(b, loc, batches, index(1, loc));
   } else {
-    numTiles = arith::CeilDivUIOp::create(b, loc, rows, blockQ);
+    // A cluster's tiles are of one head.
+    int64_t cluster = target.isCpu() ? 1 : schedule.getCluster();
+    numTiles = arith::CeilDivUIOp::create(
+        b, loc, rows, index(schedule.getBlockQ() * cluster, loc));
+    if (cluster > 1)
+      numTiles = arith::MulIOp::create(b, loc, numTiles, index(cluster, loc));
   }
   PackedHeads views;
   if (schedule.getPackHeads()) {
@@ -454,6 +463,9 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     if (schedule.getTurns() != Turns::none)
       kernel.func->setAttr(
           "tile.turns", b.getStringAttr(stringifyTurns(schedule.getTurns())));
+    if (schedule.getCluster() > 1)
+      kernel.func->setAttr("tile.cluster",
+                           b.getI64IntegerAttr(schedule.getCluster()));
     // A block's sequence takes long to find, and blocks take about as long as
     // each other: it does no harm to draw them early.
     if (op.getPackedQueries() && op.getMaskBody().empty())

@@ -43,6 +43,14 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   Value rest = block, tileIndex;
   if (splits > 1)
     std::tie(rest, split) = split2(rest, index(splits));
+  // Blocks side by side take neighbouring tiles of one head: what they derive
+  // from the number of their cluster, the quotient, is the same for them.
+  int64_t cluster = isGpu() ? schedule.getCluster() : 1;
+  Value inCluster, groups = numTiles;
+  if (cluster > 1) {
+    std::tie(rest, inCluster) = split2(rest, index(cluster));
+    groups = split2(numTiles, index(cluster)).first;
+  }
   if (target.headsAbreast > 1) {
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.
@@ -56,14 +64,16 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
                       .first;
       abreast = min(mul(max(fit, index(1)), group), abreast);
     }
-    std::tie(section, rest) = split2(rest, mul(numTiles, abreast));
+    std::tie(section, rest) = split2(rest, mul(groups, abreast));
     first = mul(section, abreast);
     Value width = min(abreast, sub(mul(batches, numHeads), first)), within;
     std::tie(tileIndex, within) = split2(rest, width);
     rest = add(first, within);
   } else {
-    std::tie(rest, tileIndex) = split2(rest, numTiles);
+    std::tie(rest, tileIndex) = split2(rest, groups);
   }
+  if (inCluster)
+    tileIndex = add(mul(tileIndex, index(cluster)), inCluster);
   std::tie(batch, head) = split2(rest, numHeads);
   Value found;
   if (packed && isGpu())
@@ -122,7 +132,9 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     row0 = mul(tileIndex, blockQ);
     liveRows = min(blockQ, sub(sq, row0));
   }
-  if (packed) // A short sequence has no rows in the last tiles of the grid.
+  // A short sequence has no rows in the last tiles of the grid, and a head
+  // none in those that fill up a cluster.
+  if (packed || cluster > 1)
     liveRows = max(liveRows, index(0));
   if (found)
     tile::SkipOp::create(b, loc,

@@ -112,6 +112,16 @@ static LogicalResult verifyI32Arguments(Operation *op, Block &block,
   return op->emitOpError("expected i32 block arguments (") << names << ")";
 }
 
+static LogicalResult verifyCluster(Operation *op,
+                                   std::optional<uint64_t> cluster) {
+  // The sizes that every GPU with clusters takes.
+  constexpr uint64_t least = 2, most = 8;
+  if (!cluster || (*cluster >= least && *cluster <= most))
+    return success();
+  return op->emitOpError("expected clusters of ")
+         << least << " to " << most << " blocks, but got " << *cluster;
+}
+
 LogicalResult SchedulerOp::verify() {
   bool dynamic = getKind() == ScheduleKind::Dynamic;
   if (dynamic != bool(getTickets()))
@@ -122,6 +132,10 @@ LogicalResult SchedulerOp::verify() {
   if (int64_t section = getSection().value_or(1); section <= 0)
     return emitOpError("expected a section of 1 head or more, but got ")
            << section;
+  if (failed(verifyCluster(*this, getCluster())))
+    return failure();
+  if (getCluster() && !dynamic)
+    return emitOpError("expected cluster(...) with a dynamic schedule only");
   Block &block = getKeys().front();
   if (failed(verifyI32Arguments(*this, block, 4, "tile, head, batch, split")))
     return failure();
@@ -246,6 +260,13 @@ LogicalResult RingCreateOp::verify() {
                  "expected tiles of tf32 on a cp_group ring, whose warps "
                  "round what they have copied, but got ")
              << tile << " on a " << stringifyFill(getFill()) << " ring";
+  if (failed(verifyCluster(*this, getCluster())))
+    return failure();
+  if (getCluster() && (getFill() != Fill::Tma || !getConsumers()))
+    return emitOpError("expected cluster(...) on a tma ring with consumers "
+                       "only, but got ")
+           << stringifyFill(getFill())
+           << (getConsumers() ? "" : " without consumers");
   if (getFill() == Fill::Exchange && getRing().getType().getStages() < 2)
     return emitOpError("expected an exchange ring of 2 slots or more, but got ")
            << getRing().getType().getStages();

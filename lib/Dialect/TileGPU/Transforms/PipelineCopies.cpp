@@ -357,7 +357,8 @@ LogicalResult Pipeliner::run() {
   auto createRing = [&](ArrayRef<SmemType> tiles, int64_t stages) -> Value {
     return RingCreateOp::create(b, loc, RingType::get(context, stages, tiles),
                                 Fill::CpGroup, b.getI64IntegerAttr(warps),
-                                /*consumers=*/IntegerAttr());
+                                /*consumers=*/IntegerAttr(),
+                                /*cluster=*/IntegerAttr());
   };
   for (QueryRing &query : plan.queries)
     query.ring = createRing(query.tile, 1);
@@ -376,7 +377,8 @@ LogicalResult Pipeliner::run() {
   auto scheduler = SchedulerOp::create(
       b, loc, ScheduleType::get(context), ScheduleKind::Grid,
       ScheduleOrder::InOrder, /*tickets=*/Value(), entry->getArgument(count),
-      one, one, /*splits=*/Value(), /*section=*/IntegerAttr());
+      one, one, /*splits=*/Value(), /*section=*/IntegerAttr(),
+      /*cluster=*/IntegerAttr());
   {
     OpBuilder::InsertionGuard guard(b);
     SmallVector<Type> four(4, b.getI32Type());

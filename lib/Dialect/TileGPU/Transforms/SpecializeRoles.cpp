@@ -335,10 +335,9 @@ LogicalResult Specializer::run() {
                                    b.getFunctionType(types, {}));
   func.setPrivate();
   func->setAttr("tile_gpu.kernel", b.getUnitAttr());
-  if (Attribute mark = kernel->getAttr("tile.no_overlap"))
-    func->setAttr("tile.no_overlap", mark);
-  if (Attribute mark = kernel->getAttr("tile.turns"))
-    func->setAttr("tile.turns", mark);
+  for (StringRef name : {"tile.no_overlap", "tile.turns", "tile.cluster"})
+    if (Attribute mark = kernel->getAttr(name))
+      func->setAttr(name, mark);
   Block *entry = func.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping mapping;
@@ -355,7 +354,8 @@ LogicalResult Specializer::run() {
         RingType::get(context, query ? queryStages : stages, {ring->tile});
     ring->ring = RingCreateOp::create(b, loc, type, Fill::Tma,
                                       /*producers=*/IntegerAttr(),
-                                      b.getI64IntegerAttr(warps));
+                                      b.getI64IntegerAttr(warps),
+                                      /*cluster=*/IntegerAttr());
   }
   Value tickets = entry->getArgument(next++);
   Value count = entry->getArgument(next++);
@@ -365,7 +365,7 @@ LogicalResult Specializer::run() {
   auto scheduler = SchedulerOp::create(
       b, loc, ScheduleType::get(context), ScheduleKind::Dynamic,
       ScheduleOrder::InOrder, tickets, count, one, one, /*splits=*/Value(),
-      /*section=*/IntegerAttr());
+      /*section=*/IntegerAttr(), /*cluster=*/IntegerAttr());
   {
     OpBuilder::InsertionGuard guard(b);
     SmallVector<Type> four(4, b.getI32Type());

@@ -129,6 +129,10 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       one key head, which then reads its keys once. Of less than `block_q` rows,
       where heads follow each other as rows do; else heads have tiles of their
       own, by a second kernel of the plan.
+    - `cluster`: blocks of a GPU that work side by side on neighbouring tiles of
+      one head, and share the copies of keys and values that all of them read
+      (tile-share-copies): 1, 2, 4 or 8. Others load for themselves, as do GPUs
+      without clusters; CPUs have none.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
     splits = 1, loop = peeled, stages = 3, overlap = false, turns = products>`
@@ -140,7 +144,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$stages,
     DefaultValuedParameter<"bool", "true">:$overlap,
     DefaultValuedParameter<"Turns", "Turns::none">:$turns,
-    DefaultValuedParameter<"bool", "false">:$packHeads
+    DefaultValuedParameter<"bool", "false">:$packHeads,
+    DefaultValuedParameter<"int64_t", "1">:$cluster
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;

@@ -81,6 +81,10 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     causal tiles shrink. `section(s)` lets s heads advance together before the
     next s heads start, so that their keys stay in the L2 cache.
 
+    `cluster(c)`: blocks come in clusters of c, one of which draws for all; block
+    r of them takes item c n + r where n is drawn, so that tiles x heads x batch
+    x splits is a multiple of c. Dynamic schedules alone.
+
     The body maps (tile, head, batch, split) to the range of keys [lo, hi) that
     the item reduces over; the empty range is legal. What it yields beyond that,
     scalars of 1, 32 or 64 bits, comes to every loop over the schedule as well.
@@ -108,12 +112,12 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     Arg<Optional<MemRefRankOf<[I32], [1]>>, "counter of drawn items",
         [MemRead, MemWrite]>:$tickets,
     I32:$tiles, I32:$heads, I32:$batch, Optional<I32>:$splits,
-    OptionalAttr<I64Attr>:$section);
+    OptionalAttr<I64Attr>:$section, OptionalAttr<I64Attr>:$cluster);
   let results = (outs TileGPU_ScheduleType:$result);
   let regions = (region SizedRegion<1>:$keys);
   let assemblyFormat = [{
     $kind $order (`tickets` `(` $tickets^ `:` type($tickets) `)`)?
-    (`section` `(` $section^ `)`)?
+    (`section` `(` $section^ `)`)? (`cluster` `(` $cluster^ `)`)?
     `tiles` `(` $tiles `)` `heads` `(` $heads `)` `batch` `(` $batch `)`
     (`splits` `(` $splits^ `)`)? attr-dict-with-keyword $keys
   }];
@@ -238,6 +242,11 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
       exchanging program keeps slots apart (see `tile_gpu.exchange`).
     `consumers` is the number of warps that release a slot.
 
+    `cluster(c)`: the slots of c blocks, which form a cluster, are filled
+    together. The blocks acquire the same slots and load the same tiles in the
+    same order; each copies a part of a tile to all of them, and a slot is empty
+    once the consumers of all have released it. `tma` rings alone.
+
     Example:
 
     ```mlir
@@ -251,11 +260,12 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     ```
   }];
   let arguments = (ins TileGPU_Fill:$fill,
-    OptionalAttr<I64Attr>:$producers, OptionalAttr<I64Attr>:$consumers);
+    OptionalAttr<I64Attr>:$producers, OptionalAttr<I64Attr>:$consumers,
+    OptionalAttr<I64Attr>:$cluster);
   let results = (outs Res<TileGPU_RingType, "", [MemAlloc]>:$ring);
   let assemblyFormat = [{
     $fill (`producers` `(` $producers^ `)`)? (`consumers` `(` $consumers^ `)`)?
-    attr-dict `:` type($ring)
+    (`cluster` `(` $cluster^ `)`)? attr-dict `:` type($ring)
   }];
   let hasVerifier = 1;
 }

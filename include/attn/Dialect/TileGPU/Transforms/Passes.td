@@ -514,6 +514,76 @@ def TileHoistReciprocalsPass
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileShareCopiesPass : Pass<"tile-share-copies", "::mlir::func::FuncOp"> {
+  let summary = "Let the blocks of a cluster fill rings for each other";
+  let description = [{
+    Expects: a `tile_gpu.kernel` with `tile.cluster = c` (the schedule's
+    `cluster`), whose roles loop over one dynamic schedule, the lead a role of
+    one warp that fills rings by tensor copies.
+
+    Produces: the mark is gone. Blocks of a cluster take items c n to c n + c - 1,
+    so what the lead derives from the item's number divided by a multiple of c
+    is the same for all of them. Rings that are acquired and loaded under such
+    values alone get `cluster(c)`, as does the schedule where there is one:
+    each of the c blocks copies a part of every tile to all of them, and the
+    last-level cache is read once for the cluster.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # func.func @example(%tickets: memref<1xi32>, %n: i32,
+    #     %keys: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>)
+    #     attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %c2 = arith.constant 2 : i32
+    #   %k = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    #   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+    #       tiles(%n) heads(%c1) batch(%c1) {
+    #   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    #     tile_gpu.yield %c0, %c0 : i32, i32
+    #   }
+    tile_gpu.role "load" warps(1) {
+    ^bb0(%w: i32):
+      %end = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32,
+           %i: i32):
+        %pair = arith.divui %tile, %c2 : i32
+        %slot = tile_gpu.ring.acquire %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+        tile_gpu.ring.load %keys[%c0, %pair, %c0, %c0], %slot
+            : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+        %next = arith.addi %i, %c1 : i32
+        tile_gpu.yield %next : i32
+      } -> i32
+      tile_gpu.yield
+    }
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    #     %end = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    #     ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32,
+    #          %i: i32):
+    #       %full = tile_gpu.ring.wait %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    #       tile_gpu.ring.release %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    #       %next = arith.addi %i, %c1 : i32
+    #       tile_gpu.yield %next : i32
+    #     } -> i32
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    # }
+    ```
+
+    The ring and the schedule have `cluster(2)` afterwards.
+
+    Numerics: none.
+
+    Fails when: never; kernels whose blocks have no copies in common, and GPUs
+    without clusters, keep their own copies.
+  }];
+}
+
 def TileShareItemsPass : Pass<"tile-share-items", "::mlir::func::FuncOp"> {
   let summary = "Let the warp that draws an item find its bounds for all roles";
   let description = [{

@@ -1,0 +1,135 @@
+//===- Clusters.cpp - Blocks that share rings and draw together -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The blocks of a cluster see each other's shared memory (PTX ISA 5.1.7,
+// `.shared::cluster`). A slot of a ring with `cluster(n)` is filled in all of
+// them at once: each copies some panels of a tile to every block, at the same
+// offset, where the copy counts towards that block's full barrier. Consumers
+// release a slot at the empty barriers of all blocks.
+//
+// Block 0 draws for its cluster, and writes what it draws to a word of each
+// block. A word is written again once all blocks have said that they read it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace attn;
+using namespace attn::gpu;
+
+/// The size of the kernel's clusters, which all that has one agrees on.
+LogicalResult KernelLowering::checkCluster() {
+  Operation *first = nullptr;
+  auto note = [&](Operation *op, std::optional<uint64_t> size) {
+    if (!size || int64_t(*size) == cluster)
+      return success();
+    if (first)
+      return LogicalResult(op->emitOpError("expected clusters of ")
+                           << cluster << " blocks, as others of this kernel "
+                           << "have, but got " << *size);
+    if (int64_t(*size) > target.maxCluster)
+      return LogicalResult(op->emitOpError("expected clusters of at most ")
+                           << target.maxCluster << " blocks on " << target.name
+                           << ", but got " << *size);
+    first = op;
+    cluster = *size;
+    return success();
+  };
+  bool draws = false;
+  for (Operation &op : kernel.getBody().front()) {
+    if (auto scheduler = dyn_cast<SchedulerOp>(op)) {
+      draws |= scheduler.getCluster().has_value();
+      if (failed(note(&op, scheduler.getCluster())))
+        return failure();
+    } else if (auto ring = dyn_cast<RingCreateOp>(op)) {
+      if (failed(note(&op, ring.getCluster())))
+        return failure();
+    }
+  }
+  if (first && !draws)
+    return first->emitOpError("expected a schedule whose items are drawn for "
+                              "clusters of ")
+           << cluster << " blocks, but got none";
+  return success();
+}
+
+Value KernelLowering::blockInCluster() {
+  return e.call("llvm.nvvm.read.ptx.sreg.cluster.ctarank", e.i32, {});
+}
+
+Value KernelLowering::inBlock(Value address, Value block) {
+  return e
+      .assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
+                {address, block}, e.i32, /*isVolatile=*/false)
+      .front();
+}
+
+void KernelLowering::arriveInBlock(Value barrier, Value predicate,
+                                   bool publishes) {
+  // Of the whole cluster's memory, with a fence of many cycles; reads that have
+  // ended need none.
+  StringRef order = publishes ? ".release.cluster" : "";
+  e.assembly("@$1 mbarrier.arrive" + order + ".shared::cluster.b64 _, [$0];",
+             "r,b,~{memory}", {barrier, predicate});
+}
+
+/// Lane n arrives in block n.
+void KernelLowering::arriveInCluster(Value barrier) {
+  arriveInBlock(inBlock(barrier, lane), e.lt(lane, e.c32(cluster)));
+}
+
+void KernelLowering::syncCluster() {
+  e.call("llvm.nvvm.barrier.cluster.arrive", {});
+  e.call("llvm.nvvm.barrier.cluster.wait", {});
+}
+
+/// Draws the number of the item after the one that is on hand, in turn
+/// `iteration` of the warp that draws in each block.
+Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
+                                     Value iteration) {
+  const TicketLayout &tickets = *layout.tickets(scheduler);
+  Value word = address(tickets.drawn), full = address(tickets.drawnFull);
+  Value empty = address(tickets.drawnEmpty);
+  Value phase = e.and_(iteration, 1), block = blockInCluster();
+  Block *first = e.newBlock(), *all = e.newBlock();
+  e.branch(e.eq(block, 0), first, all);
+  e.startBlock(first);
+  waitBarrier(empty, e.xor_(phase, e.c32(1)));
+  Value clusters = e.udiv(total, cluster);
+  Value drawn =
+      e.assembly(
+           "{\nmov.b32 $0, 0;\n"
+           "@$2 atom.relaxed.gpu.global.inc.u32 $0, [$1], $3;\n}",
+           "=r,l,b,r,~{memory}",
+           {of(scheduler.getTickets()).front(), lane0, e.add(clusters, -1)},
+           e.i32)
+          .front();
+  drawn = e.shuffleIndex(drawn, 0);
+  Value mine = e.lt(lane, e.c32(cluster));
+  e.assembly("@$2 st.shared::cluster.b32 [$0], $1;", "r,r,b,~{memory}",
+             {inBlock(word, lane), drawn, mine});
+  arriveInBlock(inBlock(full, lane), mine, /*publishes=*/true);
+  e.branch(all);
+  e.startBlock(all);
+  // What another block wrote is seen by whom its arrival has reached.
+  e.assembly("{\n.reg .pred P1;\nLAB_WAIT:\n"
+             "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P1, "
+             "[$0], $1, 0x989680;\n@P1 bra.uni DONE;\nbra.uni LAB_WAIT;\n"
+             "DONE:\n}",
+             "r,r,~{memory}", {full, phase});
+  Value number = e.assembly("ld.shared::cta.b32 $0, [$1];", "=r,r,~{memory}",
+                            {word}, e.i32)
+                     .front();
+  number = e.shuffleIndex(number, 0);
+  syncWarp();
+  arriveInBlock(inBlock(empty, e.c32(0)), lane0);
+  // The first items are the blocks' own numbers; tickets count from there.
+  Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
+  return e.add(e.add(e.mul(number, cluster), blocks), block);
+}

@@ -1,0 +1,261 @@
+//===- ShareCopies.cpp - Blocks of a cluster copy for each other ----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Neighbouring query tiles of a head read the same keys and values. Where the
+// blocks of a cluster of n take items c n, c n + 1, ..., what a block derives
+// from the quotient by n is the same in all of them. A ring whose slots are
+// acquired, and its tiles loaded, under such values alone is filled by one copy
+// for all: the cache is read once for the cluster.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+#define DEBUG_TYPE "tile-share-copies"
+
+namespace attn {
+#define GEN_PASS_DEF_TILESHARECOPIESPASS
+#include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+namespace {
+/// Finds what differs between the blocks of a cluster in one loop over items.
+class ClusterValues {
+public:
+  ClusterValues(func::FuncOp kernel, ForeachOp loop, int64_t cluster)
+      : kernel(kernel), loop(loop), cluster(cluster) {}
+  void compute();
+  bool isSame(Value value) const { return !differing.contains(value); }
+  /// Whether the blocks reach `op` equally often.
+  bool isReachedAlike(Operation *op) const;
+
+private:
+  bool visit(Operation *op);
+  bool mark(ValueRange values);
+  bool markWhere(ValueRange values, ValueRange sources);
+  bool differs(ValueRange values) const {
+    return llvm::any_of(values, [&](Value v) { return !isSame(v); });
+  }
+  bool isClusterNumber(Operation *op);
+  bool isFixedLoad(memref::LoadOp load);
+
+  func::FuncOp kernel;
+  ForeachOp loop;
+  int64_t cluster;
+  DenseSet<Value> differing;
+};
+} // namespace
+
+bool ClusterValues::mark(ValueRange values) {
+  bool changed = false;
+  for (Value value : values)
+    changed |= differing.insert(value).second;
+  return changed;
+}
+
+/// Marks each of `values` whose source differs.
+bool ClusterValues::markWhere(ValueRange values, ValueRange sources) {
+  bool changed = false;
+  for (auto [value, source] : llvm::zip_equal(values, sources))
+    if (!isSame(source))
+      changed |= differing.insert(value).second;
+  return changed;
+}
+
+/// Whether `op` divides the item's number by a multiple of the cluster's size.
+bool ClusterValues::isClusterNumber(Operation *op) {
+  APInt divisor;
+  if (!isa<arith::DivUIOp>(op) ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) ||
+      divisor.isZero() || divisor.urem(cluster) != 0)
+    return false;
+  Value number = op->getOperand(0);
+  while (auto cast = number.getDefiningOp<arith::IndexCastOp>())
+    number = cast.getIn();
+  return number == loop.getItemArgs().front();
+}
+
+/// A load of what nobody writes while the kernel runs.
+bool ClusterValues::isFixedLoad(memref::LoadOp load) {
+  auto argument = dyn_cast<BlockArgument>(load.getMemRef());
+  return argument && argument.getOwner() == &kernel.getBody().front() &&
+         llvm::all_of(argument.getUsers(), [](Operation *user) {
+           return isa<memref::LoadOp, memref::DimOp, RingLoadOp>(user);
+         });
+}
+
+/// Marks the results of `op` that differ; true where that is new.
+bool ClusterValues::visit(Operation *op) {
+  if (auto inner = dyn_cast<scf::ForOp>(op)) {
+    auto yielded =
+        cast<scf::YieldOp>(inner.getBody()->getTerminator()).getOperands();
+    bool changed = false;
+    if (differs(
+            {inner.getLowerBound(), inner.getUpperBound(), inner.getStep()})) {
+      changed |= mark(inner.getBody()->getArguments());
+      return mark(inner.getResults()) || changed;
+    }
+    for (ValueRange sources :
+         {ValueRange(inner.getInitArgs()), ValueRange(yielded)}) {
+      changed |= markWhere(inner.getRegionIterArgs(), sources);
+      changed |= markWhere(inner.getResults(), sources);
+    }
+    return changed;
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    if (differs(branch.getCondition()))
+      return mark(branch.getResults());
+    bool changed = false;
+    if (branch.getNumResults())
+      for (Block *block : {branch.thenBlock(), branch.elseBlock()})
+        changed |= markWhere(branch.getResults(),
+                             block->getTerminator()->getOperands());
+    return changed;
+  }
+  if (isClusterNumber(op))
+    return false;
+  auto load = dyn_cast<memref::LoadOp>(op);
+  bool isKnown =
+      isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+      isa<arith::ArithDialect, memref::MemRefDialect>(op->getDialect());
+  isKnown |= load && isFixedLoad(load);
+  if (isKnown && !differs(op->getOperands()))
+    return false;
+  return mark(op->getResults());
+}
+
+void ClusterValues::compute() {
+  // Ring counters, which the loop carries, start alike.
+  mark(loop.getItemArgs());
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    loop.getBody().walk([&](Operation *op) { changed |= visit(op); });
+    changed |= markWhere(loop.getRegionIterArgs(),
+                         loop.getBody().front().getTerminator()->getOperands());
+  }
+}
+
+bool ClusterValues::isReachedAlike(Operation *op) const {
+  for (Operation *at = op->getParentOp(); at != loop; at = at->getParentOp()) {
+    if (auto inner = dyn_cast<scf::ForOp>(at)) {
+      if (differs(
+              {inner.getLowerBound(), inner.getUpperBound(), inner.getStep()}))
+        return false;
+    } else if (auto branch = dyn_cast<scf::IfOp>(at)) {
+      if (differs(branch.getCondition()))
+        return false;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+struct ShareCopiesPass
+    : ::attn::impl::TileShareCopiesPassBase<ShareCopiesPass> {
+  void runOnOperation() final;
+};
+} // namespace
+
+/// The one loop over `scheduler` that draws, in a role of one warp, where the
+/// schedule's items are numbered in a row; null otherwise.
+static ForeachOp findLead(SchedulerOp scheduler) {
+  auto isOne = [](Value value) {
+    return !value || matchPattern(value, m_One());
+  };
+  if (scheduler.getKind() != ScheduleKind::Dynamic || scheduler.getCluster() ||
+      scheduler.getOrder() != ScheduleOrder::InOrder ||
+      !isOne(scheduler.getHeads()) || !isOne(scheduler.getBatch()) ||
+      !isOne(scheduler.getSplits()))
+    return nullptr;
+  ForeachOp lead;
+  for (Operation *user : scheduler.getResult().getUsers()) {
+    auto loop = dyn_cast<ForeachOp>(user);
+    auto role = dyn_cast<RoleOp>(user->getParentOp());
+    if (!loop || !role)
+      return nullptr;
+    // Every item has one draw.
+    if (loop.walk([](SkipOp) { return WalkResult::interrupt(); })
+            .wasInterrupted())
+      return nullptr;
+    if (loop.getLead() && role.getWarps() == 1)
+      lead = loop;
+  }
+  return lead;
+}
+
+/// Whether all that fills the slots of `ring` is the same in the blocks of a
+/// cluster.
+static bool isFilledAlike(RingCreateOp ring, ForeachOp lead,
+                          const ClusterValues &values) {
+  if (ring.getFill() != Fill::Tma || !ring.getConsumers() || ring.getCluster())
+    return false;
+  bool isLoaded = false;
+  for (Operation *user : ring.getRing().getUsers()) {
+    auto acquire = dyn_cast<RingAcquireOp>(user);
+    if (!acquire)
+      continue;
+    if (!lead->isProperAncestor(acquire) || !values.isReachedAlike(acquire) ||
+        !values.isSame(acquire.getCounter()))
+      return false;
+    for (Value tile : acquire.getTiles())
+      for (Operation *inner : tile.getUsers()) {
+        auto load = dyn_cast<RingLoadOp>(inner);
+        if (!load || !isa<TensorMapType>(load.getSource().getType()) ||
+            !values.isReachedAlike(load) ||
+            !llvm::all_of(load.getOperands().drop_front(), [&](Value v) {
+              return v == tile || values.isSame(v);
+            }))
+          return false;
+        isLoaded = true;
+      }
+  }
+  return isLoaded;
+}
+
+void ShareCopiesPass::runOnOperation() {
+  func::FuncOp kernel = getOperation();
+  if (!kernel->hasAttr("tile_gpu.kernel") || kernel.isExternal())
+    return;
+  auto mark = dyn_cast_or_null<IntegerAttr>(kernel->removeAttr("tile.cluster"));
+  if (!mark)
+    return;
+  int64_t cluster = mark.getInt();
+  std::optional<::attn::TargetInfo> target =
+      ::attn::getGpuTarget(kernel->getParentOfType<ModuleOp>());
+  if (!target)
+    return signalPassFailure();
+  if (cluster < 2 || cluster > target->maxCluster)
+    return;
+  SmallVector<SchedulerOp> schedulers(kernel.getOps<SchedulerOp>());
+  ForeachOp lead =
+      schedulers.size() == 1 ? findLead(schedulers.front()) : ForeachOp();
+  if (!lead)
+    return;
+  ClusterValues values(kernel, lead, cluster);
+  values.compute();
+  auto size = Builder(&getContext()).getI64IntegerAttr(cluster);
+  bool isShared = false;
+  for (RingCreateOp ring : kernel.getOps<RingCreateOp>())
+    if (isFilledAlike(ring, lead, values)) {
+      ring.setClusterAttr(size);
+      isShared = true;
+    }
+  if (isShared)
+    schedulers.front().setClusterAttr(size);
+}

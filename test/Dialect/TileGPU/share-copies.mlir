@@ -1,0 +1,142 @@
+// RUN: attn-opt %s --tile-share-copies --split-input-file | FileCheck %s
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!map = !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+
+// Queries are found by the item's number, and keys and values by that of the
+// pair, the loops over key tiles included: they are shared, queries are not.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func @pairs
+// CHECK-SAME: attributes {tile_gpu.kernel}
+// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) :
+// CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(4) cluster(2) :
+// CHECK: %[[V:.*]] = tile_gpu.ring.create tma consumers(4) cluster(2) :
+// CHECK: tile_gpu.scheduler dynamic in_order tickets(%{{.*}}) cluster(2) tiles
+func.func @pairs(%tickets: memref<1xi32>, %n: i32, %heads: i32, %keys: i32,
+    %lengths: memref<?xindex>, %mq: !map, %mk: !map, %mv: !map)
+    attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %i0 = arith.constant 0 : index
+  %i64 = arith.constant 64 : index
+  %q = tile_gpu.ring.create tma consumers(4) : !ring
+  %k = tile_gpu.ring.create tma consumers(4) : !ring
+  %v = tile_gpu.ring.create tma consumers(4) : !ring
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    %e:2 = tile_gpu.foreach %s lead iter_args(%c0, %c0 : i32, i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %a: i32, %b: i32):
+      %item = arith.index_cast %tile : i32 to index
+      %number = arith.index_cast %item : index to i32
+      %pair = arith.divui %number, %c2 : i32
+      %h = arith.remui %pair, %heads : i32
+      %at = arith.index_cast %h : i32 to index
+      %end = memref.load %lengths[%at] : memref<?xindex>
+      %some = arith.cmpi sgt, %end, %i0 : index
+      %tq = tile_gpu.ring.acquire %q[%a] : !ring
+      tile_gpu.ring.load %mq[%h, %tile], %tq : !map, !tile
+      %next = scf.if %some -> i32 {
+        %last = scf.for %j = %i0 to %end step %i64 iter_args(%c = %b) -> i32 {
+          %row = arith.index_cast %j : index to i32
+          %tk = tile_gpu.ring.acquire %k[%c] : !ring
+          tile_gpu.ring.load %mk[%h, %row], %tk : !map, !tile
+          %tv = tile_gpu.ring.acquire %v[%c] : !ring
+          tile_gpu.ring.load %mv[%h, %row], %tv : !map, !tile
+          %d = arith.addi %c, %c1 : i32
+          scf.yield %d : i32
+        }
+        scf.yield %last : i32
+      } else {
+        scf.yield %b : i32
+      }
+      %after = arith.addi %a, %c1 : i32
+      tile_gpu.yield %after, %next : i32, i32
+    } -> i32, i32
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!map = !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+
+// How many tiles of keys there are depends on the row: nothing is shared, and
+// neither is what is acquired after them, whose slots would differ.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT: cluster
+func.func @rows(%tickets: memref<1xi32>, %n: i32, %mk: !map, %mv: !map)
+    attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %i0 = arith.constant 0 : index
+  %i64 = arith.constant 64 : index
+  %k = tile_gpu.ring.create tma consumers(4) : !ring
+  %v = tile_gpu.ring.create tma consumers(4) : !ring
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    %e = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %b: i32):
+      %pair = arith.divui %tile, %c2 : i32
+      %end = arith.index_cast %tile : i32 to index
+      %last = scf.for %j = %i0 to %end step %i64 iter_args(%c = %b) -> i32 {
+        %tk = tile_gpu.ring.acquire %k[%c] : !ring
+        tile_gpu.ring.load %mk[%pair, %c0], %tk : !map, !tile
+        %d = arith.addi %c, %c1 : i32
+        scf.yield %d : i32
+      }
+      %tv = tile_gpu.ring.acquire %v[%last] : !ring
+      tile_gpu.ring.load %mv[%pair, %c0], %tv : !map, !tile
+      tile_gpu.yield %last : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  return
+}
+
+// Items 3 n to 3 n + 2 have no pair in common.
+// CHECK-LABEL: func.func @thirds
+// CHECK-NOT: cluster
+func.func @thirds(%tickets: memref<1xi32>, %n: i32, %mk: !map)
+    attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %k = tile_gpu.ring.create tma consumers(4) : !ring
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    %e = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+      %group = arith.divui %tile, %c3 : i32
+      %tk = tile_gpu.ring.acquire %k[%c] : !ring
+      tile_gpu.ring.load %mk[%group, %c0], %tk : !map, !tile
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  return
+}
+}
