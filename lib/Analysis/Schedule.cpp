@@ -257,15 +257,19 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
       !problem.narrowValues || !problem.wholeTiles || problem.masked ||
       problem.listed || problem.packed || problem.heldQueries)
     return 1;
-  // Each block copies as many panels. Narrower heads are bound by their
-  // exponentials, not by power, and lose by waiting for each other; so do few
-  // rows (measured: docs/performance).
+  // Each block copies as many panels. What is saved is power, with which clocks
+  // rise; what is lost is time, for blocks wait for each other, the less the
+  // longer a tile of keys takes (measured: docs/performance).
+  constexpr int64_t leastElements = 128 * 128;
   auto isEven = [](int64_t width) {
     return width % (pair * panelElements) == 0;
   };
-  if (!std::all_of(problem.depths.begin(), problem.depths.end(), isEven) ||
-      !std::all_of(problem.channels.begin(), problem.channels.end(), isEven) ||
-      problem.depths != problem.channels ||
+  auto isLong = [&](int64_t width) {
+    return sizes.blockK * width > leastElements;
+  };
+  if (problem.depths != problem.channels ||
+      !std::all_of(problem.depths.begin(), problem.depths.end(), isEven) ||
+      !std::all_of(problem.depths.begin(), problem.depths.end(), isLong) ||
       std::min(problem.numQueries, problem.numKeys) < manyShared)
     return 1;
   // A tile without a partner has an empty one.

@@ -251,13 +251,14 @@ class _Call:
         rows, keys, depth, channels = q.shape[2], k.shape[2], q.shape[3], v.shape[3]
         # A tile without a partner costs its time.
         tiles = -(-rows // _BLOCK_ROWS)
+        longer = keys >= _MANY_KEYS and 64 < max(depth, channels) <= 128
         shares = (
             depth == channels
             and depth % 128 == 0
+            and (longer or depth > 128)
             and rows >= _MANY_SHARED
             and (tiles % 2 == 0 or tiles >= 64)
         )
-        longer = keys >= _MANY_KEYS and 64 < max(depth, channels) <= 128
         return (
             _MANY_SHARED if shares else 0,
             _MANY_KEYS if longer else _MANY_SHARED if shares else 0,
@@ -584,8 +585,8 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
         compiles what attn.attention(q, k, v, **options) would run. Only kinds
         of operands count, no sizes or values but the head dimensions; few rows
         of queries (16 at most, 32 where query heads share key heads) get a
-        schedule of their own, and on sm_90a so do 8192 keys or more, and 4096
-        rows with as many keys, without a mask. Its inputs have the order [b, h, s, d].
+        schedule of their own, and on sm_90a so do many keys (8192; 4096 with
+        d = 256) with few or many rows (4096), without a mask. Its inputs have the order [b, h, s, d].
 
     Args:
         target: a target's name, as "cpu-avx2" or "sm_90a", or "cuda" for the best

@@ -123,12 +123,13 @@ Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
              "[$0], $1, 0x989680;\n@P1 bra.uni DONE;\nbra.uni LAB_WAIT;\n"
              "DONE:\n}",
              "r,r,~{memory}", {full, phase});
-  Value number = e.assembly("ld.shared::cta.b32 $0, [$1];", "=r,r,~{memory}",
-                            {word}, e.i32)
-                     .front();
+  // By the lane that says so.
+  Value number =
+      e.assembly("{\nmov.b32 $0, 0;\n@$2 ld.shared::cta.b32 $0, [$1];\n}",
+                 "=r,r,b,~{memory}", {word, lane0}, e.i32)
+          .front();
   number = e.shuffleIndex(number, 0);
-  syncWarp();
-  arriveInBlock(inBlock(empty, e.c32(0)), lane0);
+  arriveInBlock(inBlock(empty, e.c32(0)), lane0, /*publishes=*/true);
   // The first items are the blocks' own numbers; tickets count from there.
   Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
   return e.add(e.add(e.mul(number, cluster), blocks), block);

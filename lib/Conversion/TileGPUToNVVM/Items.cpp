@@ -357,7 +357,8 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   Block *header = e.newBlock(types);
   e.branch(header, initial);
   Block *exit = e.newBlock();
-  passOver = draws && role.warps == 1 ? e.newBlock() : nullptr;
+  passOver = draws && role.warps == 1 && !scheduler.getCluster() ? e.newBlock()
+                                                                 : nullptr;
   e.startBlock(header);
   ValueRange turn = header->getArguments();
   Value iteration = turn[0], item = knowsItem ? turn[1] : Value();

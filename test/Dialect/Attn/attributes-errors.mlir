@@ -25,6 +25,21 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 2048, row
 
 // -----
 
+// expected-error@+1 {{expected cluster to be 1, 2, 4 or 8, but got 3}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 64, block_k = 64, cluster = 3>}
+
+// -----
+
+// expected-error@+1 {{expected heads of their own where blocks form clusters, but got cluster = 2}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 64, block_k = 64, pack_heads = true, cluster = 2>}
+
+// -----
+
+// expected-error@+1 {{expected splits = 1 where blocks form clusters, but got cluster = 4}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 64, block_k = 64, splits = 2, cluster = 4>}
+
+// -----
+
 // expected-error@+1 {{expected turns to be one of none, products, softmax, but got 'maxima'}}
 func.func private @schedule() attributes {s = #attn.schedule<turns = maxima>}
 
@@ -35,7 +50,7 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // -----
 
-// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, but got 'tiles'}}
+// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, but got 'tiles'}}
 func.func private @schedule() attributes {s = #attn.schedule<tiles = 3>}
 
 // -----

@@ -225,6 +225,51 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 16, 
 
 // -----
 
+// Many rows whose tiles of keys take long share copies, in pairs of blocks. A
+// mask makes rows differ, and scores of more than a factor bind by other things
+// than power.
+module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 0, 0, 8192, 8192>} {
+  // CHECK-LABEL: func.func @clusters(
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2>
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled>
+  func.func @clusters(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                      %v: tensor<?x?x?x128xbf16>)
+      -> (tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>) {
+    // expected-remark @below {{clusters: 2 blocks share copies of keys and values, where they read the same}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16>
+    // expected-remark @below {{schedule chosen}}
+    %p = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x128xbf16>
+    return %o, %p : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>
+  }
+}
+
+// -----
+
+// 33 tiles would be 17 pairs, one of them half empty; 65 are few enough more.
+module attributes {attn.target = "sm_90a"} {
+  // CHECK-LABEL: func.func @odd(
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 80, loop = peeled>
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 80, loop = peeled, cluster = 2>
+  func.func @odd(%q: tensor<1x2x4224x256xbf16>, %r: tensor<1x2x8320x256xbf16>, %k: tensor<1x2x8192x256xbf16>)
+      -> (tensor<1x2x4224x256xbf16>, tensor<1x2x8320x256xbf16>) {
+    // expected-remark @below {{schedule chosen}}
+    %o = attn.attention queries(%q : tensor<1x2x4224x256xbf16>)
+        keys(%k : tensor<1x2x8192x256xbf16>) values(%k : tensor<1x2x8192x256xbf16>)
+        -> tensor<1x2x4224x256xbf16>
+    // expected-remark @below {{schedule chosen}}
+    %p = attn.attention queries(%r : tensor<1x2x8320x256xbf16>)
+        keys(%k : tensor<1x2x8192x256xbf16>) values(%k : tensor<1x2x8192x256xbf16>)
+        -> tensor<1x2x8320x256xbf16>
+    return %o, %p : tensor<1x2x4224x256xbf16>, tensor<1x2x8320x256xbf16>
+  }
+}
+
+// -----
+
 module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 1, 32, 4, 8192, 8>} {
   // CHECK-LABEL: func.func @one_round(
   // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 192, loop = peeled>

@@ -2,6 +2,30 @@
 
 // Rings, their copies and exchanges.
 
+func.func @ring_cluster() {
+  // expected-error @below {{expected clusters of 2 to 8 blocks, but got 1}}
+  %r = tile_gpu.ring.create tma consumers(8) cluster(1) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @ring_cluster_fill() {
+  // expected-error @below {{expected cluster(...) on a tma ring with consumers only, but got cp_async}}
+  %r = tile_gpu.ring.create cp_async producers(1) consumers(8) cluster(2) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @ring_cluster_consumers() {
+  // expected-error @below {{expected cluster(...) on a tma ring with consumers only, but got tma without consumers}}
+  %r = tile_gpu.ring.create tma cluster(2) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
 func.func @ring_producers() {
   // expected-error @below {{expected no producers(...) with tma: its one arrival announces the bytes}}
   %r = tile_gpu.ring.create tma producers(1) consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>

@@ -219,6 +219,28 @@ func.func @scheduler_grid_tickets(%n: i32, %t: memref<1xi32>) attributes {tile_g
 
 // -----
 
+func.func @scheduler_cluster(%n: i32, %t: memref<1xi32>) attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected clusters of 2 to 8 blocks, but got 16}}
+  %s = tile_gpu.scheduler dynamic in_order tickets(%t : memref<1xi32>) cluster(16) tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %n, %n : i32, i32
+  }
+  return
+}
+
+// -----
+
+func.func @scheduler_grid_cluster(%n: i32) attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected cluster(...) with a dynamic schedule only}}
+  %s = tile_gpu.scheduler grid in_order cluster(2) tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %n, %n : i32, i32
+  }
+  return
+}
+
+// -----
+
 func.func @scheduler_section(%n: i32) attributes {tile_gpu.kernel} {
   // expected-error @below {{expected a section of 1 head or more, but got 0}}
   %s = tile_gpu.scheduler grid in_order section(0) tiles(%n) heads(%n) batch(%n) {

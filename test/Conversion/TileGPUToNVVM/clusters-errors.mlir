@@ -1,0 +1,53 @@
+// RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file --verify-diagnostics
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @sizes(%tickets: memref<1xi32>, %n: i32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %k = tile_gpu.ring.create tma consumers(4) cluster(4) : !ring
+  // expected-error @below {{expected clusters of 4 blocks, as others of this kernel have, but got 2}}
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @draws() attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected a schedule whose items are drawn for clusters of 2 blocks, but got none}}
+  %k = tile_gpu.ring.create tma consumers(4) cluster(2) : !ring
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+
+module attributes {attn.target = "sm_80"} {
+func.func private @target() attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected clusters of at most 1 blocks on sm_80, but got 2}}
+  %k = tile_gpu.ring.create tma consumers(4) cluster(2) : !ring
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  return
+}
+}

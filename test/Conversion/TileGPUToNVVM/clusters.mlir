@@ -1,0 +1,82 @@
+// RUN: attn-opt %s --convert-tile-gpu-to-nvvm | FileCheck %s
+
+!ring = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
+!map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
+
+// A ring of two blocks: 16 arrivals empty a slot, 8 of each block; block 0
+// copies the first panel of 64 columns to both, block 1 the second one; one lane
+// of a warp arrives in each block. The ring beside it is the block's own. Block 0
+// draws, and writes the number into both blocks. The kernel begins and ends with
+// a barrier of the cluster.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @clusters
+// CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
+// CHECK-DAG: %[[FOUR:.*]] = llvm.mlir.constant(4 : i32)
+// CHECK-DAG: %[[EIGHT:.*]] = llvm.mlir.constant(8 : i32)
+// CHECK-DAG: %[[TWO:.*]] = llvm.mlir.constant(2 : i32)
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[FOUR]]
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[EIGHT]]
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[TWO]]
+// CHECK: llvm.nvvm.barrier.cluster.arrive
+// CHECK: llvm.nvvm.barrier.cluster.wait
+// CHECK: cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes [
+// CHECK: %[[RANK:.*]] = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.cluster.ctarank"
+// CHECK: %[[FIRST:.*]] = llvm.icmp "eq" %[[RANK]], %{{.*}} : i32
+// CHECK: %[[COPIES:.*]] = llvm.and %{{.*}}, %[[FIRST]] : i1
+// CHECK: cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster{{.*}} %[[COPIES]],
+// CHECK: %[[SECOND:.*]] = llvm.icmp "eq" %[[RANK]], %{{.*}} : i32
+// CHECK: %[[COPIES2:.*]] = llvm.and %{{.*}}, %[[SECOND]] : i1
+// CHECK: cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster{{.*}} %[[COPIES2]],
+// CHECK: atom.relaxed.gpu.global.inc.u32
+// CHECK: mapa.shared::cluster.u32
+// CHECK: st.shared::cluster.b32
+// CHECK: mbarrier.arrive.release.cluster.shared::cluster.b64
+// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+// CHECK: llvm.nvvm.barrier.cluster.arrive
+// CHECK: llvm.nvvm.barrier.cluster.wait
+// CHECK: llvm.return
+// CHECK: mbarrier.arrive.shared::cta.b64 _,
+// CHECK: mapa.shared::cluster.u32
+// CHECK: mbarrier.arrive.shared::cluster.b64 _,
+// CHECK-NOT: llvm.return
+func.func private @clusters(%tickets: memref<1xi32>, %n: i32, %mq: !map,
+    %mk: !map) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %q = tile_gpu.ring.create tma consumers(4) : !ring
+  %k = tile_gpu.ring.create tma consumers(4) cluster(2) : !ring
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    %e = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+      %tq = tile_gpu.ring.acquire %q[%c] : !ring
+      tile_gpu.ring.load %mq[%c0, %c0, %tile, %c0], %tq : !map, !tile
+      %tk = tile_gpu.ring.acquire %k[%c] : !ring
+      tile_gpu.ring.load %mk[%c0, %c0, %c0, %c0], %tk : !map, !tile
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
+      %tq = tile_gpu.ring.wait %q[%c] : !ring
+      tile_gpu.ring.release %q[%c] : !ring
+      %tk = tile_gpu.ring.wait %k[%c] : !ring
+      tile_gpu.ring.release %k[%c] : !ring
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  return
+}
+}

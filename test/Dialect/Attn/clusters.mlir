@@ -1,0 +1,35 @@
+// RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --attn-choose-schedule --attn-tile --canonicalize --cse | FileCheck %s
+
+// Blocks 2 n and 2 n + 1 take neighbouring tiles of one head, for which there is
+// an even number of tiles: head and batch come from n alone. A tile that fills up
+// the last pair has no rows.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func @pairs
+// CHECK: %[[PAIRS:.*]] = arith.ceildivui %{{.*}}, %{{.*}} : index
+// CHECK: arith.muli %[[PAIRS]], %{{.*}} : index
+// CHECK: tile.launch @pairs_kernel0
+// CHECK-LABEL: func.func private @pairs_kernel0
+// CHECK-SAME: tile.cluster = 2 : i64
+// CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : i32
+// CHECK-DAG: %[[TWOX:.*]] = arith.constant 2 : index
+// CHECK-DAG: %[[ROWS:.*]] = arith.constant 128 : index
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK: %[[PAIR:.*]] = arith.divui %[[BLOCK:.*]], %[[TWO]] : i32
+// CHECK: %[[WHICH:.*]] = arith.remui %[[BLOCK]], %[[TWO]] : i32
+// CHECK: %[[W:.*]] = arith.index_cast %[[WHICH]] : i32 to index
+// CHECK: arith.divui %[[PAIR]], %{{.*}} : i32
+// CHECK: arith.remui %[[PAIR]], %{{.*}} : i32
+// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %[[TWOX]] : index
+// CHECK: %[[TILE:.*]] = arith.addi %[[FIRST]], %[[W]] : index
+// CHECK: %[[ROW:.*]] = arith.muli %[[TILE]], %[[ROWS]] : index
+// CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[ROW]] : index
+// CHECK: %[[LIVE:.*]] = arith.minsi %[[LEFT]], %[[ROWS]] : index
+// CHECK: arith.maxsi %[[LIVE]], %[[ZERO]] : index
+func.func @pairs(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>)
+      {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
