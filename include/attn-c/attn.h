@@ -323,7 +323,8 @@ ATTN_EXPORT const void *attnKernelCubin(const AttnKernel *kernel, size_t *size);
 typedef struct AttnDeviceKernel {
   const char *name;
   int32_t threads;     /* of a block */
-  int32_t persistent;  /* nonzero: no more blocks than run at once */
+  int32_t persistent;  /* nonzero: no more blocks than run at once, in whole
+                          clusters where the code has them */
   int64_t sharedBytes; /* dynamic shared memory of a block */
 } AttnDeviceKernel;
 

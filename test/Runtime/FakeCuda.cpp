@@ -49,11 +49,14 @@ enum {
   INVALID_HANDLE = 400,
   NOT_FOUND = 500,
   LAUNCH_OUT_OF_RESOURCES = 701,
-  STREAM_CAPTURE_UNSUPPORTED = 900
+  STREAM_CAPTURE_UNSUPPORTED = 900,
+  INVALID_CLUSTER_SIZE = 912
 };
 
 static constexpr int64_t kShared = 227 << 10;
 static constexpr int kMultiprocessors = 132;
+/// Multiprocessors that have no neighbour for a cluster.
+static constexpr int kAlone = 4;
 
 namespace {
 struct Kernel {
@@ -61,6 +64,8 @@ struct Kernel {
   /// Bytes of each parameter.
   std::vector<size_t> parameters;
   int shared = 48 << 10;
+  /// Blocks of a cluster, as the PTX requires; 0: it says nothing.
+  int cluster = 0;
 };
 struct Module {
   std::map<std::string, Kernel> kernels;
@@ -361,6 +366,11 @@ static void parsePtx(const std::string &ptx, Module &module) {
       kernel.parameters.push_back(bytes);
       p += 6;
     }
+    // What stands between the parameters and the body.
+    std::string directives = ptx.substr(close, ptx.find('{', close) - close);
+    const std::string required = ".reqnctapercluster ";
+    if (size_t at = directives.find(required); at != std::string::npos)
+      kernel.cluster = std::atoi(directives.c_str() + at + required.size());
     module.kernels[kernel.name] = kernel;
   }
 }
@@ -427,10 +437,14 @@ FAKE_EXPORT CUresult cuModuleGetFunction(Kernel **kernel, Module *module,
   return SUCCESS;
 }
 
-FAKE_EXPORT CUresult cuFuncGetAttribute(int *value, int, Kernel *kernel) {
+FAKE_EXPORT CUresult cuFuncGetAttribute(int *value, int attribute,
+                                        Kernel *kernel) {
   ENTER(cuFuncGetAttribute, true)
-  *value = 0;
-  return state().kernels.count(kernel) ? SUCCESS : INVALID_HANDLE;
+  if (!state().kernels.count(kernel))
+    return INVALID_HANDLE;
+  // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
+  *value = attribute == 11 ? kernel->cluster : 0;
+  return SUCCESS;
 }
 
 FAKE_EXPORT CUresult cuFuncSetAttribute(Kernel *kernel, int attribute,
@@ -648,12 +662,16 @@ struct LaunchConfig {
 };
 } // namespace
 
-/// There are no clusters here: a kernel's width is 0.
 FAKE_EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, Kernel *kernel,
-                                                  const LaunchConfig *) {
+                                                  const LaunchConfig *config) {
   ENTER(cuOccupancyMaxActiveClusters, true)
-  *clusters = 0;
-  return state().kernels.count(kernel) ? SUCCESS : INVALID_HANDLE;
+  if (!state().kernels.count(kernel))
+    return INVALID_HANDLE;
+  if (!kernel->cluster || config->grid[0] % unsigned(kernel->cluster) ||
+      int64_t(config->shared) > kernel->shared)
+    return INVALID_VALUE;
+  *clusters = (kMultiprocessors - kAlone) / kernel->cluster;
+  return SUCCESS;
 }
 
 FAKE_EXPORT CUresult cuLaunchKernelEx(const LaunchConfig *config,
@@ -665,6 +683,8 @@ FAKE_EXPORT CUresult cuLaunchKernelEx(const LaunchConfig *config,
   if (extra || !config->grid[0] || config->grid[1] != 1 ||
       config->grid[2] != 1 || !config->block[0] || config->block[0] > 1024)
     return INVALID_VALUE;
+  if (kernel->cluster && config->grid[0] % unsigned(kernel->cluster))
+    return INVALID_CLUSTER_SIZE;
   if (int64_t(config->shared) > kernel->shared)
     return LAUNCH_OUT_OF_RESOURCES;
   for (unsigned i = 0; i < config->numAttributes; ++i)
