@@ -31,6 +31,21 @@ LogicalResult KernelLowering::lowerFill(FragFillOp op) {
   return success();
 }
 
+LogicalResult KernelLowering::lowerPad(FragPadOp op) {
+  FragShape from(op.getValue().getType()), to(op.getResult().getType());
+  Values held = of(op.getValue()), padded;
+  int64_t each = from.colBlocks * 4, wide = to.colBlocks * 4;
+  int64_t before = op.getFirst() / 8 * 4;
+  for (int64_t block = 0; block < from.blocks; ++block) {
+    padded.append(before, e.cf(0.0f));
+    padded.append(held.begin() + block * each,
+                  held.begin() + (block + 1) * each);
+    padded.append(wide - before - each, e.cf(0.0f));
+  }
+  set(op.getResult(), std::move(padded));
+  return success();
+}
+
 LogicalResult KernelLowering::lowerConvert(FragConvertOp op) {
   Values from = of(op.getValue());
   FragType type = op.getResult().getType();
