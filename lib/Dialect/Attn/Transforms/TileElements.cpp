@@ -157,7 +157,8 @@ Value ColumnBounds::narrow(Value key) {
 }
 
 Value ColumnBounds::of(Value key, bool isEnd) {
-  // No tile starts ahead of the first key, and where keys end one may, too.
+  // The first key is no column behind a tile's first; the end of all keys is
+  // that of the tile's.
   if (matchPattern(key, m_Zero()))
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), 0);
   Operation *def = key.getDefiningOp();
