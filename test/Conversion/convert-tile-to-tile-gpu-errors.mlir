@@ -367,3 +367,16 @@ func.func @carried(%q: !tile_gpu.smem<16x64xf32>, %z: f32, %n: i32) attributes {
   }
   return
 }
+
+// -----
+
+func.func @pad(%z: f16) attributes {tile_gpu.kernel} {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %p = tile.fill %z : f16 -> !tile.tile<64x64xf16>
+    // expected-error@+1 {{expected tiles of f32 in registers, but got '!tile_gpu.frag<64x64xf16, acc>'}}
+    %w = tile.pad %p first 64 : !tile.tile<64x64xf16> -> !tile.tile<64x128xf16>
+    tile_gpu.yield
+  }
+  return
+}

@@ -147,7 +147,8 @@ void KernelLowering::giveItem(const TicketSlot &slot, const Values &words) {
   arrive(slot.full, lane0);
 }
 
-Values KernelLowering::readItem(const TicketSlot &slot, int64_t size) {
+Values KernelLowering::readItem(const TicketSlot &slot, int64_t size,
+                                bool isTaken) {
   waitBarrier(slot.full, slot.phase);
   Values words;
   for (int64_t at = 0; at < size;) {
@@ -171,7 +172,8 @@ Values KernelLowering::readItem(const TicketSlot &slot, int64_t size) {
   // in its own order. The warp's barrier is for the assembler alone, which
   // leaves nothing of it, but spills heads of 256 without.
   syncWarp();
-  arrive(slot.empty);
+  if (isTaken)
+    arrive(slot.empty);
   return words;
 }
 
@@ -212,8 +214,11 @@ LogicalResult KernelLowering::shareItem(ForeachOp op, Value drawn,
   for (unsigned number : given)
     size += SharedLayout::wordsOf(arguments[number].getType());
   // Goes on with the item that others drew, if there is one.
+  bool isTaken = true;
+  op.getBody().walk([&](DrawNextOp) { isTaken = false; });
+  taken = isTaken ? Value() : slot.empty;
   auto follow = [&]() -> Values {
-    Values words = readItem(slot, size);
+    Values words = readItem(slot, size, isTaken);
     Block *start = e.newBlock();
     e.branch(e.lt(words[0], total), start, exit);
     e.startBlock(start);
@@ -410,6 +415,13 @@ LogicalResult KernelLowering::lowerSkip(SkipOp op) {
   Block *rest = e.newBlock();
   e.branch(scalar(op.getCondition()), passOver, rest);
   e.startBlock(rest);
+  return success();
+}
+
+/// All lanes have read what the slot holds.
+LogicalResult KernelLowering::lowerDrawNext(DrawNextOp op) {
+  if (taken)
+    arrive(taken);
   return success();
 }
 

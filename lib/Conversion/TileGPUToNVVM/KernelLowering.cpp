@@ -381,6 +381,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](scf::IfOp o) { return lowerIf(o); })
       .Case([&](ForeachOp o) { return lowerForeach(o); })
       .Case([&](SkipOp o) { return lowerSkip(o); })
+      .Case([&](DrawNextOp o) { return lowerDrawNext(o); })
       // Known where they are used.
       .Case<SchedulerOp, RingCreateOp, BarrierCreateOp>(
           [&](Operation *) { return success(); })
@@ -424,6 +425,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         return seenByWarp([&] { return lowerFragStore(o); });
       })
       .Case([&](FragConvertOp o) { return lowerConvert(o); })
+      .Case([&](FragPadOp o) { return lowerPad(o); })
       .Case([&](VecLoadOp o) { return lowerVecLoad(o); })
       .Case([&](VecStoreOp o) {
         return seenByWarp([&] { return lowerVecStore(o); });

@@ -163,15 +163,19 @@ private:
   };
   LogicalResult lowerForeach(tg::ForeachOp op);
   LogicalResult lowerSkip(tg::SkipOp op);
+  LogicalResult lowerDrawNext(tg::DrawNextOp op);
   LogicalResult lowerItem(tg::SchedulerOp scheduler, Value item,
                           ValueRange arguments);
   LogicalResult shareItem(tg::ForeachOp op, Value drawn, Value iteration,
                           Value total, mlir::Block *exit);
   /// Where the warp that draws goes on with the next item; null elsewhere.
   mlir::Block *passOver = nullptr;
+  /// The barrier at which a role gives an item's slot back, where it does so in
+  /// the loop's body (tile_gpu.draw_next).
+  Value taken;
   TicketSlot ticketSlot(tg::SchedulerOp scheduler, Value iteration);
   void giveItem(const TicketSlot &slot, const Values &words);
-  Values readItem(const TicketSlot &slot, int64_t size);
+  Values readItem(const TicketSlot &slot, int64_t size, bool isTaken);
   void appendWords(Value value, Values &words);
   Value fromWords(Type type, llvm::ArrayRef<Value> words);
   Value drawItem(tg::SchedulerOp scheduler, Value total);
@@ -270,6 +274,7 @@ private:
   LogicalResult lowerReduce(tg::ReduceOp op);
   LogicalResult lowerFill(tg::FragFillOp op);
   LogicalResult lowerConvert(tg::FragConvertOp op);
+  LogicalResult lowerPad(tg::FragPadOp op);
   LogicalResult lowerMerge(tg::MergeStatesOp op);
   /// Merges a second state into a first one.
   LogicalResult mergeInto(tg::MergeStatesOp op,

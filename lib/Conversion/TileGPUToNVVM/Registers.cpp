@@ -31,6 +31,21 @@ LogicalResult KernelLowering::lowerFill(FragFillOp op) {
   return success();
 }
 
+LogicalResult KernelLowering::lowerPad(FragPadOp op) {
+  FragShape from(op.getValue().getType()), to(op.getResult().getType());
+  Values held = of(op.getValue()), padded;
+  int64_t each = from.colBlocks * 4, wide = to.colBlocks * 4;
+  int64_t before = op.getFirst() / 8 * 4;
+  for (int64_t block = 0; block < from.blocks; ++block) {
+    padded.append(before, e.cf(0.0f));
+    padded.append(held.begin() + block * each,
+                  held.begin() + (block + 1) * each);
+    padded.append(wide - before - each, e.cf(0.0f));
+  }
+  set(op.getResult(), std::move(padded));
+  return success();
+}
+
 LogicalResult KernelLowering::lowerConvert(FragConvertOp op) {
   Values from = of(op.getValue());
   FragType type = op.getResult().getType();
@@ -274,25 +289,26 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
         auto cmp = cast<arith::CmpIOp>(inner);
         using Predicate = arith::CmpIPredicate;
         Predicate predicate = cmp.getPredicate();
-        Value bound =
-            LLVM::SSubSat::create(e.b, e.loc, scalar(cmp.getRhs()), role.col);
-        if (predicate == Predicate::sle || predicate == Predicate::sgt)
-          bound = LLVM::SAddSat::create(e.b, e.loc, bound, e.c32(1));
+        bool isBelow =
+            predicate == Predicate::slt || predicate == Predicate::sle;
+        bool isStrict =
+            predicate == Predicate::slt || predicate == Predicate::sge;
+        // As many even columns are below the bound as an eighth of the distance
+        // to it, rounded up, and as many odd ones as that of one less.
+        Value bound = LLVM::SMaxOp::create(e.b, e.loc, scalar(cmp.getRhs()),
+                                           e.c32(isStrict ? 0 : -1));
+        Value even = e.add(bound, e.sub(e.c32(isStrict ? 7 : 8), role.col));
+        Value count = e.add(e.lshr(even, 3), e.lshr(e.add(even, -1), 3));
         for (int64_t w = 0; w < numWords; ++w) {
-          Value end = bound;
+          Value below = count;
           if (w)
-            end = LLVM::SSubSat::create(e.b, e.loc, bound, e.c32(128 * w));
-          end = LLVM::SMaxOp::create(e.b, e.loc, end, e.c32(0));
-          Value all = e.icmp(LLVM::ICmpPredicate::sgt, end, e.c32(121));
-          Value count =
-              e.add(e.shl(e.lshr(end, 3), 1),
-                    LLVM::SMinOp::create(e.b, e.loc, e.and_(end, 7), e.c32(2)));
-          Value word = e.add(
-              LLVM::ShlOp::create(e.b, e.loc, e.c32(1), e.and_(count, 31)), -1);
-          word = e.select(all, e.c32(-1), word);
-          bool isBelow =
-              predicate == Predicate::slt || predicate == Predicate::sle;
-          result.push_back(isBelow ? word : e.xor_(word, e.c32(-1)));
+            below = LLVM::SMaxOp::create(e.b, e.loc, e.add(count, -32 * w),
+                                         e.c32(0));
+          // More than 31 places leave nothing, in PTX.
+          Value word = e.assembly("shl.b32 $0, -1, $1;", "=r,r", {below}, e.i32,
+                                  /*isVolatile=*/false)
+                           .front();
+          result.push_back(isBelow ? e.xor_(word, e.c32(-1)) : word);
         }
         return words[key] = result;
       };

@@ -261,6 +261,20 @@ LogicalResult ComputeLowering::lowerAny(tile::AnyOp op) {
   return success();
 }
 
+LogicalResult ComputeLowering::lowerPad(tile::PadOp op) {
+  Value held = get(op.getValue());
+  Type wide = registerType(op.getType(), op);
+  if (!wide)
+    return failure();
+  auto type = dyn_cast<FragType>(held.getType());
+  if (!type || !type.getElementType().isF32() || !isa<FragType>(wide))
+    return op.emitOpError("expected tiles of f32 in registers, but got ")
+           << held.getType();
+  set(op.getResult(),
+      FragPadOp::create(b, op.getLoc(), wide, held, op.getFirst()));
+  return success();
+}
+
 /// Each thread picks the words of its own columns.
 LogicalResult ComputeLowering::lowerTruths(tile::TruthsOp op) {
   Location loc = op.getLoc();

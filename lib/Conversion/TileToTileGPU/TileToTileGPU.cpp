@@ -74,6 +74,7 @@ LogicalResult ComputeLowering::lowerOp(Operation *op) {
           .Case([&](tile::FoldOp fold) { return lowerFold(fold); })
           .Case([&](tile::AnyOp any) { return lowerAny(any); })
           .Case([&](tile::TruthsOp truths) { return lowerTruths(truths); })
+          .Case([&](tile::PadOp pad) { return lowerPad(pad); })
           .Case([&](scf::ForOp loop) { return lowerFor(loop); })
           .Case([&](scf::IfOp branch) { return lowerIf(branch); })
           .Case([&](ForeachOp loop) { return lowerForeach(loop); })

@@ -155,6 +155,52 @@ func.func private @pass(%tickets: memref<1xi32>, %n: i32, %least: i32,
 
 // -----
 
+module attributes {attn.target = "sm_90a"} {
+// The slot of an item is given back where its role lets the next one be drawn.
+// CHECK-LABEL: llvm.func @late
+// CHECK: ld.shared::cta
+// CHECK-NOT: mbarrier.arrive
+// CHECK: st.global
+// CHECK: mbarrier.arrive
+// CHECK-NOT: mbarrier.arrive
+// CHECK: st.global
+// CHECK-NOT: mbarrier.arrive
+// CHECK: llvm.return
+func.func private @late(%tickets: memref<1xi32>, %n: i32, %c: i1,
+    %out: memref<?xi32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "write" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      %at = arith.index_cast %tile : i32 to index
+      memref.store %tile, %out[%at] : memref<?xi32>
+      tile_gpu.draw_next
+      memref.store %c1, %out[%at] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
 !ring = !tile_gpu.ring<1, 16x64xbf16 swizzle 128>
 !tile = !tile_gpu.smem<16x64xbf16 swizzle 128>
 !a = !tile_gpu.frag<16x64xbf16, a, warp>

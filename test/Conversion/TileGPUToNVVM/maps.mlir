@@ -10,10 +10,11 @@ module attributes {attn.target = "sm_90a"} {
 // A comparison of the column with a bound of the row, and what is made of two
 // such, becomes bits for the columns of a thread; an element tests one.
 // CHECK-LABEL: llvm.func @columns
-// CHECK: llvm.intr.ssub.sat
-// CHECK: %[[BELOW:.*]] = llvm.select
-// CHECK: llvm.intr.ssub.sat
-// CHECK: %[[FROM:.*]] = llvm.xor
+// CHECK: llvm.intr.smax
+// CHECK: %[[END:.*]] = llvm.inline_asm {{.*}}shl.b32 $0, -1, $1;
+// CHECK: %[[BELOW:.*]] = llvm.xor %[[END]]
+// CHECK: llvm.intr.smax
+// CHECK: %[[FROM:.*]] = llvm.inline_asm {{.*}}shl.b32 $0, -1, $1;
 // CHECK: %[[BOTH:.*]] = llvm.and %[[BELOW]], %[[FROM]]
 // CHECK: %[[BIT:.*]] = llvm.and %[[BOTH]]
 // CHECK: %[[LIVE:.*]] = llvm.icmp "ne" %[[BIT]]

@@ -137,3 +137,27 @@ func.func private @words(%in: memref<8xi32>, %out: memref<4xi32>) attributes {ti
   return
 }
 }
+
+// -----
+
+// Columns of zeros in front of 16: the first and last of the four blocks of 8
+// columns that the result has are constants.
+!f = !tile_gpu.frag<16x16xf32, acc, warp>
+!w = !tile_gpu.frag<16x32xf32, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @pad
+// CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0.000000e+00 : f32)
+// CHECK: st.global.v2.b32 [$0+0], {$1, $2};", "l,f,f" %{{.*}}, %[[ZERO]], %[[ZERO]] :
+// CHECK: st.global.v2.b32 [$0+96], {$1, $2};", "l,f,f" %{{.*}}, %[[ZERO]], %[[ZERO]] :
+func.func private @pad(%in: memref<16x16xf32>, %out: memref<16x32xf32>) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %f = tile_gpu.global.load %in[%c0, %c0] : memref<16x16xf32> -> !f
+    %w = tile_gpu.frag.pad %f first 8 : !f -> !w
+    tile_gpu.global.store %w, %out[%c0, %c0] : !w, memref<16x32xf32>
+    tile_gpu.yield
+  }
+  return
+}
+}

@@ -483,3 +483,19 @@ func.func @rows_c2() {
 
 // expected-error @+1 {{expected tile dimensions of at most 1048576, but got 4611686018427387904x16}}
 func.func private @tile_large(!tile.tile<4611686018427387904x16xf32>)
+
+// -----
+
+func.func @pad_elements(%p: !tile.tile<64x64xf32>) {
+  // expected-error @below {{expected the rows and elements of '!tile.tile<64x64xf32>', but got '!tile.tile<64x128xbf16>'}}
+  %w = tile.pad %p first 64 : !tile.tile<64x64xf32> -> !tile.tile<64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @pad_first(%p: !tile.tile<64x64xf32>) {
+  // expected-error @below {{expected 64 columns to lie within 128, but they start at 65}}
+  %w = tile.pad %p first 65 : !tile.tile<64x64xf32> -> !tile.tile<64x128xf32>
+  return
+}

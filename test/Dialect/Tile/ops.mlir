@@ -97,3 +97,10 @@ func.func @words(%a: !tile.tile<48x1xi1>, %b: !tile.tile<48x1xi1>) {
   %t = tile.truths %w#0, %w#1 : !tile.tile<1x48xi1>
   return
 }
+
+// CHECK-LABEL: func.func @pad
+func.func @pad(%p: !tile.tile<64x64xf32>) -> !tile.tile<64x128xf32> {
+  // CHECK: tile.pad %{{.*}} first 64 : <64x64xf32> -> <64x128xf32>
+  %w = tile.pad %p first 64 : !tile.tile<64x64xf32> -> !tile.tile<64x128xf32>
+  return %w : !tile.tile<64x128xf32>
+}

@@ -610,3 +610,27 @@ func.func @global_load_element(%m: memref<?x?xf32>, %c: i32) {
   %f = tile_gpu.global.load %m[%c, %c] : memref<?x?xf32> -> !tile_gpu.frag<64x64xbf16, a>
   return
 }
+
+// -----
+
+func.func @pad_layout(%f: !tile_gpu.frag<64x64xbf16, a>) {
+  // expected-error @below {{expected an f32 acc fragment, but got '!tile_gpu.frag<64x64xbf16, a>'}}
+  %g = tile_gpu.frag.pad %f first 64 : !tile_gpu.frag<64x64xbf16, a> -> !tile_gpu.frag<64x128xbf16, a>
+  return
+}
+
+// -----
+
+func.func @pad_rows(%f: !tile_gpu.frag<64x64xf32, acc>) {
+  // expected-error @below {{expected rows, elements and layout of '!tile_gpu.frag<64x64xf32, acc>', but got '!tile_gpu.frag<128x128xf32, acc>'}}
+  %g = tile_gpu.frag.pad %f first 64 : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<128x128xf32, acc>
+  return
+}
+
+// -----
+
+func.func @pad_first(%f: !tile_gpu.frag<64x64xf32, acc>) {
+  // expected-error @below {{expected 64 columns at a multiple of 8 within 128, but they start at 60}}
+  %g = tile_gpu.frag.pad %f first 60 : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x128xf32, acc>
+  return
+}

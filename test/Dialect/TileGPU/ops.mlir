@@ -287,3 +287,10 @@ func.func @rounded(%m: memref<?x?xf32>, %p: !tile_gpu.frag<16x64xf32, acc, warp>
   %z = tile_gpu.mma.sync %f, %v, %y : !tile_gpu.smem<16x64xf32 swizzle 128>, !tile_gpu.smem<64x64xtf32 swizzle 128> -> !tile_gpu.frag<16x64xf32, acc, warp>
   return
 }
+
+// CHECK-LABEL: func.func @pad
+func.func @pad(%f: !tile_gpu.frag<64x64xf32, acc>) {
+  // CHECK: tile_gpu.frag.pad %{{.*}} first 64 : <64x64xf32, acc> -> <64x128xf32, acc>
+  %g = tile_gpu.frag.pad %f first 64 : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x128xf32, acc>
+  return
+}

@@ -62,6 +62,46 @@ func.func @skip_grid(%n: i32, %none: i1) attributes {tile_gpu.kernel} {
 
 // -----
 
+func.func @draw_paths(%s: !tile_gpu.schedule, %c: i1) attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected tile_gpu.draw_next once on every path through the body, or nowhere}}
+  tile_gpu.foreach %s {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+    scf.if %c {
+      tile_gpu.draw_next
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @draw_often(%s: !tile_gpu.schedule, %n: i32) attributes {tile_gpu.kernel} {
+  // expected-error @below {{expected tile_gpu.draw_next once on every path through the body, or nowhere}}
+  tile_gpu.foreach %s {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+    scf.for %i = %lo to %hi step %n : i32 {
+      tile_gpu.draw_next
+    }
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+func.func @draw_lead(%s: !tile_gpu.schedule) attributes {tile_gpu.kernel} {
+  tile_gpu.foreach %s lead {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+    // expected-error @below {{expected to be in a loop over a schedule whose items another role draws}}
+    tile_gpu.draw_next
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
 func.func @scheduler_keys(%n: i32) attributes {tile_gpu.kernel} {
   // expected-error @below {{expected the body to yield the first key and the end of keys, both i32}}
   %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {

@@ -470,6 +470,9 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     // each other: it does no harm to draw them early.
     if (op.getPackedQueries() && op.getMaskBody().empty())
       kernel.func->setAttr("tile.draw_ahead", b.getUnitAttr());
+    // With lists, or ends of keys, they do not.
+    if (isListed || (op.getPackedQueries() && !op.getMaskBody().empty()))
+      kernel.func->setAttr("tile.draw_late", b.getUnitAttr());
     return kernel;
   };
   Kernel kernel = start();

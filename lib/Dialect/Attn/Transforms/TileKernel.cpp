@@ -463,8 +463,34 @@ Value ReductionKernel::wholeTiles(Value x, bool up) {
   return split ? add(allStart, keys) : keys;
 }
 
+/// Whether a bound is the first key, whatever the block.
+static bool isFirstKey(Value bound) {
+  if (matchPattern(bound, m_Zero()))
+    return true;
+  Operation *def = bound.getDefiningOp();
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(def))
+    return isFirstKey(select.getTrueValue()) &&
+           isFirstKey(select.getFalseValue());
+  return isa_and_nonnull<arith::IndexCastOp, arith::MinSIOp, arith::MaxSIOp>(
+             def) &&
+         llvm::all_of(def->getOperands(), isFirstKey);
+}
+
+/// Whether a bound of a mask that reads as `valid` is not the same for all rows
+/// of `range`.
+static bool differsByRows(Value bound, Value valid, tile::RowRangeOp range) {
+  if (auto cast = bound.getDefiningOp<arith::IndexCastOp>())
+    bound = cast.getIn();
+  auto select = bound.getDefiningOp<arith::SelectOp>();
+  if (select && select.getCondition() == valid)
+    bound = select.getTrueValue();
+  return dependsOn(bound, range.getFirst()) ||
+         dependsOn(bound, range.getLast());
+}
+
 SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   Value zero = index(0);
+  bool isWindow = false;
   using Predicate = arith::CmpIPredicate;
   // Keys beyond [lower, upper) are dead; those in [coreLower, coreUpper) are
   // live for every row.
@@ -476,11 +502,12 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   if (!reduction.getMaskBody().empty()) {
     readMask();
     auto [firstRow, lastRow] = tilePositions();
+    tile::RowRangeOp range;
     if (pipelined() && !packsHeads && schedule.getLoop() == LoopShape::peeled &&
-        schedule.getBlockQ() > schedule.getBlockK() && !linear.hasSides) {
+        schedule.getBlockQ() > schedule.getRows() && !linear.hasSides) {
       // A warpgroup of the block may be done some tiles before the others.
-      auto range = tile::RowRangeOp::create(
-          b, loc, b.getIndexType(), b.getIndexType(), firstRow, lastRow);
+      range = tile::RowRangeOp::create(b, loc, b.getIndexType(),
+                                       b.getIndexType(), firstRow, lastRow);
       firstRow = range.getFirst();
       lastRow = range.getLast();
     }
@@ -488,6 +515,17 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
         mask->emitBounds(b, loc, maskUniform, firstRow, lastRow, numKeys);
     maskValid = bounds.valid;
     lower = bounds.lower;
+    isWindow = !isFirstKey(lower);
+    bool parts = range && isWindow && differsByRows(lower, maskValid, range) &&
+                 differsByRows(bounds.upper, maskValid, range);
+    // With a tile as long as the block they part by half of one at most. That
+    // pays at both ends of the keys: at one of them the warpgroups of a block
+    // wait for the one that has the whole tile.
+    if (range && !parts && schedule.getBlockQ() <= schedule.getBlockK()) {
+      range.getFirst().replaceAllUsesWith(range.getFirstRow());
+      range.getLast().replaceAllUsesWith(range.getLastRow());
+      range.erase();
+    }
     upper = min(upper, bounds.upper);
     coreLower = bounds.coreLower;
     coreUpper = bounds.coreUpper;
@@ -526,6 +564,9 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   bool hasHead = !matchPattern(coreLower, m_Zero());
   coreStart = hasHead ? select(some, coreStart, start) : start;
   if (pipelined()) {
+    // Both ends of the keys take long to find.
+    if (isWindow)
+      kernel->setAttr("tile.draw_late", b.getUnitAttr());
     auto walk = [&] {
       return walkPipelined(start, coreStart, coreEnd, upper, hasHead, state);
     };

@@ -339,6 +339,7 @@ private:
   };
   void prepare(RowBlock &block);
   void loadSamples(RowBlock &block);
+  SmallVector<Value> keysOfRow(RowBlock &block, Value row);
   bool samplesFit();
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);

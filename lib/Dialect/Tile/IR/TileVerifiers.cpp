@@ -291,6 +291,20 @@ void BitsOp::print(OpAsmPrinter &printer) {
   printer << " : " << getValues().getTypes();
 }
 
+LogicalResult PadOp::verify() {
+  TileType from = getValue().getType(), to = getResult().getType();
+  if (from.getRows() != to.getRows() ||
+      from.getElementType() != to.getElementType())
+    return emitOpError("expected the rows and elements of ")
+           << from << ", but got " << to;
+  int64_t most = to.getCols() - from.getCols(), first = getFirst();
+  if (first < 0 || first > most)
+    return emitOpError("expected ")
+           << from.getCols() << " columns to lie within " << to.getCols()
+           << ", but they start at " << first;
+  return success();
+}
+
 LogicalResult TruthsOp::verify() {
   TileType type = tileOf(getResult());
   // (C1)

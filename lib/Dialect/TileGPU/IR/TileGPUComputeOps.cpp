@@ -185,6 +185,23 @@ LogicalResult FragConvertOp::verify() {
   return success();
 }
 
+LogicalResult FragPadOp::verify() {
+  FragType from = getValue().getType(), to = getResult().getType();
+  if (from.getLayout() != Layout::Acc || !from.getElementType().isF32())
+    return emitOpError("expected an f32 acc fragment, but got ") << from;
+  if (to != FragType::get(getContext(), from.getRows(), to.getCols(),
+                          from.getElementType(), from.getLayout(),
+                          from.getScope()))
+    return emitOpError("expected rows, elements and layout of ")
+           << from << ", but got " << to;
+  int64_t most = to.getCols() - from.getCols(), first = getFirst();
+  if (first < 0 || first > most || first % 8)
+    return emitOpError("expected ")
+           << from.getCols() << " columns at a multiple of 8 within "
+           << to.getCols() << ", but they start at " << first;
+  return success();
+}
+
 /// A row or column of a tile as a vector: (C1) sizes, (C2) elements.
 static LogicalResult verifyLine(Operation *op, SmemType tile, VecType vec,
                                 bool widens) {

@@ -183,6 +183,29 @@ void ForeachOp::getEffects(
   }
 }
 
+/// How often `block` says that the next item may be drawn; -1 where that
+/// depends on the path, or on how often a loop runs.
+static int countDraws(Block &block) {
+  int count = 0;
+  for (Operation &op : block) {
+    if (isa<DrawNextOp>(op)) {
+      ++count;
+      continue;
+    }
+    std::optional<int> inner;
+    for (Region &region : op.getRegions()) {
+      int here = region.empty() ? 0 : countDraws(region.front());
+      if (here < 0 || (inner && *inner != here))
+        return -1;
+      inner = here;
+    }
+    if (inner && *inner && !isa<scf::IfOp>(op))
+      return -1;
+    count += inner.value_or(0);
+  }
+  return count;
+}
+
 LogicalResult ForeachOp::verify() {
   Block &block = getBody().front();
   if (failed(verifyI32Arguments(
@@ -218,6 +241,17 @@ LogicalResult ForeachOp::verify() {
       TypeRange(getResultTypes()) != inits)
     return emitOpError("expected initial values, carried block arguments, "
                        "yielded values and results of the same types");
+  if (int draws = countDraws(block); draws < 0 || draws > 1)
+    return emitOpError("expected tile_gpu.draw_next once on every path through "
+                       "the body, or nowhere");
+  return success();
+}
+
+LogicalResult DrawNextOp::verify() {
+  auto loop = (*this)->getParentOfType<ForeachOp>();
+  if (!loop || loop.getLead())
+    return emitOpError("expected to be in a loop over a schedule whose items "
+                       "another role draws");
   return success();
 }
 

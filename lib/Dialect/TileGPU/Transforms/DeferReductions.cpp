@@ -44,6 +44,9 @@ struct SumChain {
   OpOperand *initial = nullptr;
   SmallVector<Update> updates;
   SmallVector<std::pair<scf::ForOp, unsigned>> loops;
+  /// The result of a conditional behind the last loop that may add one more
+  /// share; or null.
+  OpResult tail;
 };
 } // namespace
 
@@ -83,11 +86,17 @@ static BlockArgument argumentOf(MapOp map, Value value) {
   return found;
 }
 
-/// The update of `old`, a carried vector, by the only map that reads it.
-static std::optional<Update> findUpdate(Value old) {
-  if (!old.hasOneUse())
-    return std::nullopt;
-  auto map = dyn_cast<MapOp>(*old.user_begin());
+/// The update of `old`, a carried vector, by the only map that reads it, but
+/// for `other`.
+static std::optional<Update> findUpdate(Value old, Operation *other = nullptr) {
+  MapOp map;
+  for (Operation *user : old.getUsers()) {
+    if (user == other)
+      continue;
+    if (map || !isa<MapOp>(user))
+      return std::nullopt;
+    map = cast<MapOp>(user);
+  }
   if (!map)
     return std::nullopt;
   BlockArgument carried = argumentOf(map, old);
@@ -132,6 +141,27 @@ static std::optional<Update> findUpdate(Value old) {
   return Update{reduce, map, use.getOperandNumber()};
 }
 
+/// A conditional that updates `sum` in one branch and passes it on in the
+/// other.
+static void findTail(Value sum, SumChain &chain) {
+  for (OpOperand &use : sum.getUses()) {
+    auto branch = dyn_cast<scf::IfOp>(use.getOwner()->getParentOp());
+    if (!branch || branch.elseBlock() != use.getOwner()->getBlock() ||
+        use.getOwner() != branch.elseYield())
+      continue;
+    auto update = findUpdate(sum, use.getOwner());
+    if (!update || update->map->getBlock() != branch.thenBlock())
+      return;
+    Value next = update->map.getResult(update->result);
+    if (branch.thenYield().getOperand(use.getOperandNumber()) != next ||
+        !next.hasOneUse())
+      return;
+    chain.updates.push_back(*update);
+    chain.tail = cast<OpResult>(branch.getResult(use.getOperandNumber()));
+    return;
+  }
+}
+
 /// Follows the sum that `initial` starts.
 static std::optional<SumChain> findChain(OpOperand &initial) {
   SumChain chain;
@@ -153,6 +183,7 @@ static std::optional<SumChain> findChain(OpOperand &initial) {
     chain.updates.push_back(*update);
     chain.loops.push_back({loop, argument.getArgNumber() - 1});
     value = loop.getResult(argument.getArgNumber() - 1);
+    findTail(value, chain);
     if (!value.hasOneUse())
       break;
     Operation *user = *value.user_begin();
@@ -192,7 +223,11 @@ static void deferChain(SumChain &chain) {
     last = loop.getResult(position);
     last.setType(partial);
   }
-  b.setInsertionPointAfter(chain.loops.back().first);
+  if (chain.tail) {
+    last = chain.tail;
+    last.setType(partial);
+  }
+  b.setInsertionPointAfter(last.getDefiningOp());
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   auto complete = ReduceOp::create(b, loc, TypeRange{start.getType()},
                                    ValueRange{last}, ValueRange{zero});

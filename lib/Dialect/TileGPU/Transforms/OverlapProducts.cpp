@@ -21,6 +21,10 @@
 //             wait for O; O = O * a
 //   end:      O += P V
 //
+// The last loop may be followed by a conditional that holds one more step, of
+// other tiles (half as many keys). Its branch is the body of a loop without a
+// next iteration, the other one the end.
+//
 // Weights are packed only after the wait, for the product in flight owns the
 // old ones until then.
 //===----------------------------------------------------------------------===//
@@ -65,6 +69,8 @@ struct ValueProduct {
 struct Step {
   SmallVector<MmaIssueOp> scores;
   SmallVector<MmaWaitOp> scoreWaits;
+  /// What holds the scores in its branches, one set in each; or null.
+  scf::IfOp forms;
   SmallVector<ValueProduct> values;
 };
 
@@ -78,6 +84,11 @@ struct Chain {
     SmallVector<unsigned> carried;
   };
   SmallVector<Loop, 4> loops;
+  /// What may follow, null if it does not: the numbers of its results that are
+  /// the sums.
+  scf::IfOp tail;
+  Step tailStep;
+  SmallVector<unsigned> tailResults;
 };
 
 class Overlap {
@@ -88,15 +99,20 @@ public:
   void run(Block &block);
 
 private:
-  std::optional<Step> findStep(Block &block);
+  enum class Kind { First, Loop, Tail };
+  std::optional<Step> findStep(Block &block, Kind kind);
   std::optional<Chain> findChain(Block &block);
+  bool findTail(ArrayRef<Value> sums, Chain &chain);
   SmallVector<Value> strip(Step &step, SmallVectorImpl<Value> &deferred);
   void rewriteLoop(Chain::Loop &loop, SmallVectorImpl<Value> &deferred);
   SmallVector<Value> issueDeferred(Step &step, ValueRange accumulators,
                                    ValueRange deferred);
   void finishDeferred(Step &step, ValueRange tokens, ValueRange deferred,
                       SmallVectorImpl<Value> &sums);
-  void releaseScores(Step &step);
+  void issueScores(Step &step);
+  void releaseScores(Step &step, bool isTail = false);
+  void rewriteTail(Chain &chain, ValueRange deferred,
+                   ArrayRef<RingReleaseOp> others);
 
   IRRewriter rewriter;
 };
@@ -107,16 +123,18 @@ private:
 // Finding chains
 //===----------------------------------------------------------------------===//
 
-static RingWaitOp ringOf(Value tile) {
-  while (Operation *def = tile.getDefiningOp()) {
-    if (auto transpose = dyn_cast<SmemTransposeOp>(def))
-      tile = transpose.getTile();
-    else if (auto slice = dyn_cast<SmemSliceOp>(def))
-      tile = slice.getTile();
-    else
-      return dyn_cast<RingWaitOp>(def);
+/// The tile that `view` is a view of.
+static Value viewed(Value view) {
+  while (Operation *def = view.getDefiningOp()) {
+    if (!isa<SmemTransposeOp, SmemSliceOp>(def))
+      break;
+    view = def->getOperand(0);
   }
-  return {};
+  return view;
+}
+
+static RingWaitOp ringOf(Value tile) {
+  return viewed(tile).getDefiningOp<RingWaitOp>();
 }
 
 /// The release in `block` of the slot that `wait` gave.
@@ -138,15 +156,51 @@ static MmaWaitOp onlyWait(MmaIssueOp issue) {
   return wait;
 }
 
-std::optional<Step> Overlap::findStep(Block &block) {
+/// The forms of a step's scores in the branches of `branch`; false where there
+/// is anything else to be waited for.
+static bool findForms(scf::IfOp branch, Step &step) {
+  bool isKnown = !step.forms;
+  size_t before = step.scores.size();
+  branch->walk([&](Operation *op) {
+    if (isa<RingWaitOp, RingReleaseOp, scf::ForOp>(op))
+      isKnown = false;
+    auto issue = dyn_cast<MmaIssueOp>(op);
+    if (!issue)
+      return;
+    MmaWaitOp wait = onlyWait(issue);
+    isKnown &= wait && !issue.getAcc() && isa<SmemType>(issue.getA().getType());
+    step.scores.push_back(issue);
+    step.scoreWaits.push_back(wait);
+  });
+  if (step.scores.size() == before)
+    return true;
+  step.forms = branch;
+  return isKnown;
+}
+
+/// A step whose products with values can be put off; one of a tail is not, and
+/// may read parts of slots.
+std::optional<Step> Overlap::findStep(Block &block, Kind kind) {
   Step step;
   DenseSet<Value> scoreRings, valueRings;
+  if (kind == Kind::First)
+    for (Operation &op : block) {
+      if (isa<scf::ForOp>(op))
+        break;
+      if (auto branch = dyn_cast<scf::IfOp>(op);
+          branch && !findForms(branch, step))
+        return std::nullopt;
+    }
+  for (MmaIssueOp issue : step.scores)
+    if (RingWaitOp ring = ringOf(issue.getB());
+        ring && ring->getBlock() == &block)
+      scoreRings.insert(ring.getRing());
   for (auto issue : block.getOps<MmaIssueOp>()) {
     MmaWaitOp wait = onlyWait(issue);
     if (!wait)
       return std::nullopt;
     if (!issue.getAcc()) {
-      if (!isa<SmemType>(issue.getA().getType()))
+      if (step.forms || !isa<SmemType>(issue.getA().getType()))
         return std::nullopt;
       step.scores.push_back(issue);
       step.scoreWaits.push_back(wait);
@@ -155,8 +209,9 @@ std::optional<Step> Overlap::findStep(Block &block) {
         scoreRings.insert(ring.getRing());
       continue;
     }
-    auto values = issue.getB().getDefiningOp<RingWaitOp>();
-    if (!values || values->getBlock() != &block)
+    RingWaitOp values = ringOf(issue.getB());
+    if (!values || values->getBlock() != &block ||
+        (kind != Kind::Tail && issue.getB().getDefiningOp() != values))
       return std::nullopt;
     ValueProduct product{issue,
                          wait,
@@ -167,7 +222,7 @@ std::optional<Step> Overlap::findStep(Block &block) {
                          issue.getLoc(),
                          values.getRing(),
                          llvm::to_vector<2>(values->getResultTypes()),
-                         cast<OpResult>(issue.getB()).getResultNumber(),
+                         cast<OpResult>(viewed(issue.getB())).getResultNumber(),
                          issue.getToken().getType(),
                          wait.getResult(0).getType()};
     if (product.scale &&
@@ -189,7 +244,7 @@ std::optional<Step> Overlap::findStep(Block &block) {
 }
 
 std::optional<Chain> Overlap::findChain(Block &block) {
-  auto first = findStep(block);
+  auto first = findStep(block, Kind::First);
   if (!first)
     return std::nullopt;
   Chain chain;
@@ -205,9 +260,10 @@ std::optional<Chain> Overlap::findChain(Block &block) {
       break;
     Chain::Loop loop;
     loop.op = op;
-    auto step = findStep(*op.getBody());
+    auto step = findStep(*op.getBody(), Kind::Loop);
     if (!step || step->values.size() != sums.size() ||
-        step->scores.size() != chain.first.scores.size())
+        (!chain.first.forms &&
+         step->scores.size() != chain.first.scores.size()))
       return std::nullopt;
     for (auto [sum, product, initial] :
          llvm::zip(sums, step->values, chain.first.values)) {
@@ -230,9 +286,45 @@ std::optional<Chain> Overlap::findChain(Block &block) {
     loop.step = std::move(*step);
     chain.loops.push_back(std::move(loop));
   }
-  if (chain.loops.empty())
+  if (chain.loops.empty() || !findTail(sums, chain))
     return std::nullopt;
   return chain;
+}
+
+/// Finds a conditional that all sums go through; false where one reads sums in
+/// another way.
+bool Overlap::findTail(ArrayRef<Value> sums, Chain &chain) {
+  Block *block = chain.loops.front().op->getBlock();
+  for (Operation *user : sums.front().getUsers())
+    if (auto branch = dyn_cast<scf::IfOp>(block->findAncestorOpInBlock(*user));
+        branch && user->getBlock() == branch.elseBlock())
+      chain.tail = branch;
+  if (!chain.tail)
+    return true;
+  auto step = findStep(*chain.tail.thenBlock(), Kind::Tail);
+  Operation *other = &chain.tail.elseBlock()->front();
+  if (!step || step->values.size() != sums.size() ||
+      step->scores.size() != chain.loops.back().step.scores.size() ||
+      other != chain.tail.elseYield())
+    return false;
+  for (auto [sum, product] : llvm::zip(sums, step->values)) {
+    Value result = product.wait.getResult(0);
+    auto yielded = llvm::find(other->getOperands(), sum);
+    if (yielded == other->operand_end() || !result.hasOneUse())
+      return false;
+    unsigned number = yielded.getIndex();
+    if (chain.tail.thenYield().getOperand(number) != result)
+      return false;
+    Operation *reader = product.scale ? product.scale.getOperation()
+                                      : product.issue.getOperation();
+    if (!llvm::all_of(sum.getUsers(), [&](Operation *user) {
+          return user == reader || user == other;
+        }))
+      return false;
+    chain.tailResults.push_back(number);
+  }
+  chain.tailStep = std::move(*step);
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -277,20 +369,35 @@ static Value behindSlots(Step &step) {
 }
 
 /// Keys are read once their scores are there.
-void Overlap::releaseScores(Step &step) {
+void Overlap::releaseScores(Step &step, bool isTail) {
   Operation *last = step.scoreWaits.back();
+  Block *block = (step.forms ? step.forms.getOperation() : last)->getBlock();
   SmallVector<RingReleaseOp> releases;
   for (MmaIssueOp score : step.scores) {
     RingWaitOp ring = ringOf(score.getB());
-    if (!ring || ring->getBlock() != score->getBlock())
+    if (!ring || ring->getBlock() != block)
       continue;
-    RingReleaseOp release = releaseOf(ring, *score->getBlock());
+    RingReleaseOp release = releaseOf(ring, *block);
     if (release && !llvm::is_contained(releases, release))
       releases.push_back(release);
   }
-  Value behind = isa<scf::ForOp>(step.scores[0]->getParentOp())
-                     ? behindSlots(step)
-                     : Value();
+  if (step.forms) {
+    // Behind the last scores of each form.
+    llvm::MapVector<Block *, Operation *> waits;
+    for (MmaWaitOp wait : step.scoreWaits)
+      waits[wait->getBlock()] = wait;
+    for (auto [form, wait] : waits) {
+      rewriter.setInsertionPointAfter(wait);
+      for (RingReleaseOp release : releases)
+        rewriter.clone(*release);
+    }
+    for (RingReleaseOp release : releases)
+      rewriter.eraseOp(release);
+    return;
+  }
+  Operation *parent = step.scores[0]->getParentOp();
+  Value behind =
+      isa<scf::ForOp>(parent) || isTail ? behindSlots(step) : Value();
   if (behind)
     last = behind.getDefiningOp();
   for (RingReleaseOp release : llvm::reverse(releases)) {
@@ -380,6 +487,26 @@ static void eraseProducts(IRRewriter &rewriter, Step &step, Operation *end) {
   }
 }
 
+/// Issues all scores of a step before any is waited for.
+void Overlap::issueScores(Step &step) {
+  Block *body = step.scores.front()->getBlock();
+  for (auto [i, issue] : llvm::enumerate(step.scores)) {
+    if (i == 0)
+      continue;
+    // What a later score reads is views of shared memory.
+    SmallVector<Operation *> views;
+    for (Value operand : issue->getOperands())
+      for (Operation *def = operand.getDefiningOp();
+           def && def->getBlock() == body &&
+           !def->isBeforeInBlock(step.scoreWaits[0]);
+           def = def->getOperand(0).getDefiningOp())
+        views.push_back(def);
+    for (Operation *view : llvm::reverse(views))
+      view->moveBefore(step.scoreWaits[0]);
+    issue->moveBefore(step.scoreWaits[0]);
+  }
+}
+
 void Overlap::rewriteLoop(Chain::Loop &loop, SmallVectorImpl<Value> &deferred) {
   // Carry the deferred products' weights and slots. Accumulators keep their
   // places: what is carried there is now scaled, and not yet added to.
@@ -401,21 +528,7 @@ void Overlap::rewriteLoop(Chain::Loop &loop, SmallVectorImpl<Value> &deferred) {
 
   // Scores first, all of them, then the products of the step before.
   Step &step = loop.step;
-  for (auto [i, issue] : llvm::enumerate(step.scores)) {
-    if (i == 0)
-      continue;
-    // What a later score reads is views of shared memory.
-    SmallVector<Operation *> views;
-    for (Value operand : issue->getOperands())
-      for (Operation *def = operand.getDefiningOp();
-           def && def->getBlock() == body &&
-           !def->isBeforeInBlock(step.scoreWaits[0]);
-           def = def->getOperand(0).getDefiningOp())
-        views.push_back(def);
-    for (Operation *view : llvm::reverse(views))
-      view->moveBefore(step.scoreWaits[0]);
-    issue->moveBefore(step.scoreWaits[0]);
-  }
+  issueScores(step);
   rewriter.setInsertionPoint(step.scoreWaits[0]);
   SmallVector<Value> tokens = issueDeferred(step, accumulators, carried);
   for (auto [i, wait] : llvm::enumerate(step.scoreWaits))
@@ -475,6 +588,8 @@ void Overlap::run(Block &block) {
         release && !read.contains(release.getRing()) &&
         !definedAfter(release.getCounter(), last.op))
       others.push_back(release);
+  if (chain.tail)
+    return rewriteTail(chain, deferred, others);
   rewriter.setInsertionPointAfter(last.op);
   for (RingReleaseOp release : others) {
     release->moveBefore(last.op->getNextNode());
@@ -488,6 +603,64 @@ void Overlap::run(Block &block) {
   finishDeferred(last.step, tokens, deferred, sums);
   for (auto [accumulator, sum, token] : llvm::zip(accumulators, sums, tokens))
     rewriter.replaceAllUsesExcept(accumulator, sum, token.getDefiningOp());
+}
+
+/// The step of a tail runs beside the products of the last loop, then its own;
+/// without it those are what is left. `others`: slots that no product with
+/// values reads.
+void Overlap::rewriteTail(Chain &chain, ValueRange deferred,
+                          ArrayRef<RingReleaseOp> others) {
+  Chain::Loop &last = chain.loops.back();
+  Step &step = chain.tailStep;
+  SmallVector<Value> accumulators;
+  for (unsigned position : last.carried)
+    accumulators.push_back(last.op.getResult(position));
+
+  Operation *end = chain.tail.elseYield();
+  rewriter.setInsertionPoint(end);
+  for (RingReleaseOp release : others)
+    rewriter.clone(*release);
+  SmallVector<Value> tokens = issueDeferred(last.step, accumulators, deferred);
+  SmallVector<Value> sums;
+  finishDeferred(last.step, tokens, deferred, sums);
+  for (auto [number, sum] : llvm::zip(chain.tailResults, sums))
+    end->setOperand(number, sum);
+
+  end = chain.tail.thenYield();
+  issueScores(step);
+  rewriter.setInsertionPoint(step.scoreWaits[0]);
+  tokens = issueDeferred(last.step, accumulators, deferred);
+  for (auto [i, wait] : llvm::enumerate(step.scoreWaits))
+    wait.setPending(step.values.size() + step.scores.size() - 1 - i);
+  // Its own products and what they take come behind those.
+  DenseSet<Operation *> own;
+  for (ValueProduct &product : step.values) {
+    own.insert_range(ArrayRef<Operation *>{product.issue, product.wait,
+                                           product.values, product.release,
+                                           product.pack});
+    if (product.scale)
+      own.insert(product.scale);
+    for (Operation *user : product.values->getUsers())
+      own.insert(end->getBlock()->findAncestorOpInBlock(*user));
+  }
+  rewriter.setInsertionPoint(end);
+  for (RingReleaseOp release : others)
+    rewriter.clone(*release);
+  finishDeferred(last.step, tokens, deferred, sums);
+  for (auto [accumulator, sum, product] :
+       llvm::zip(accumulators, sums, step.values))
+    (product.scale ? product.scale.getOperation()
+                   : product.issue.getOperation())
+        ->replaceUsesOfWith(accumulator, sum);
+  SmallVector<Operation *> moved;
+  for (Operation &op : *end->getBlock())
+    if (own.contains(&op))
+      moved.push_back(&op);
+  for (Operation *op : moved)
+    op->moveBefore(end);
+  releaseScores(step, /*isTail=*/true);
+  for (RingReleaseOp release : others)
+    rewriter.eraseOp(release);
 }
 
 namespace {

@@ -45,6 +45,8 @@ void RoleBuilder::cloneBlock(Block &block) {
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       cloneFor(loop);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      if (branch == plan.branch)
+        startSteps();
       cloneIf(branch);
     } else if (auto range = dyn_cast<tile::RowRangeOp>(op)) {
       mapping.map(range.getFirst(), mapping.lookup(range.getFirstRow()));
@@ -65,9 +67,15 @@ void RoleBuilder::cloneFor(scf::ForOp op) {
   for (Value value : op.getInitArgs())
     if (convert(value.getType()))
       initial.push_back(mapping.lookup(value));
-  auto loop =
-      scf::ForOp::create(b, op.getLoc(), mapping.lookup(op.getLowerBound()),
-                         upperBound(op), mapping.lookup(op.getStep()), initial);
+  Value upper = upperBound(op);
+  finishLoop(op,
+             cloneLoop(op, mapping.lookup(op.getLowerBound()), upper, initial));
+}
+
+scf::ForOp RoleBuilder::cloneLoop(scf::ForOp op, Value lower, Value upper,
+                                  ValueRange initial) {
+  auto loop = scf::ForOp::create(b, op.getLoc(), lower, upper,
+                                 mapping.lookup(op.getStep()), initial);
   mapping.map(op.getInductionVar(), loop.getInductionVar());
   steps = loop.getRegionIterArg(0);
   unsigned next = 1;
@@ -89,7 +97,15 @@ void RoleBuilder::cloneFor(scf::ForOp op) {
   for (Value result : op.getResults())
     if (convert(result.getType()))
       mapping.map(result, loop.getResult(next++));
-  finishLoop(op, loop);
+  return loop;
+}
+
+/// A block whose arguments are known would be cloned without them.
+void RoleBuilder::forget(Operation *op) {
+  op->walk([&](Block *block) {
+    for (Value argument : block->getArguments())
+      mapping.erase(argument);
+  });
 }
 
 void RoleBuilder::cloneIf(scf::IfOp op) {
@@ -105,6 +121,7 @@ void RoleBuilder::cloneIf(scf::IfOp op) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&to.front());
     steps = before;
+    startRegion(from);
     SmallVector<Value> yielded;
     if (op == plan.branch && &from == &op.getElseRegion())
       skipSteps();
@@ -159,6 +176,71 @@ void Producer::cloneLoad(tile::LoadOp load) {
   copy(plan.steps[it->second], load, steps);
   if (load == plan.firstKeys)
     copyWaiting();
+}
+
+static bool hasSteps(Operation &op) {
+  return op.walk([](tile::RowsOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// Finds where in `region` the next item is drawn: once on every path.
+void Producer::planDraw(Region &region) {
+  SmallVector<Operation *> loops, branches;
+  if (!region.empty())
+    for (Operation &op : region.front())
+      if (hasSteps(op) && isa<scf::ForOp>(op))
+        loops.push_back(&op);
+      else if (hasSteps(op) && isa<scf::IfOp>(op))
+        branches.push_back(&op);
+  // Whole tiles come before those that are masked at their end, of which there
+  // are few.
+  if (!loops.empty()) {
+    split.insert(loops.size() > 1 ? loops[loops.size() - 2] : loops.back());
+  } else if (branches.size() == 1) {
+    for (Region &inner : branches.front()->getRegions())
+      planDraw(inner);
+  } else {
+    drawn.insert(&region);
+  }
+}
+
+void Producer::drawLate(Region &item) {
+  planDraw(item);
+  startRegion(item);
+}
+
+void Producer::startRegion(Region &region) {
+  if (drawn.contains(&region))
+    DrawNextOp::create(b, region.getLoc());
+}
+
+/// The next item is drawn ahead of the last step of this loop.
+void Producer::cloneFor(scf::ForOp op) {
+  if (!split.contains(op))
+    return RoleBuilder::cloneFor(op);
+  Location loc = op.getLoc();
+  Value lower = mapping.lookup(op.getLowerBound());
+  Value upper = mapping.lookup(op.getUpperBound());
+  Value step = mapping.lookup(op.getStep());
+  auto number = [&](int64_t n) -> Value {
+    return arith::ConstantOp::create(b, loc,
+                                     b.getIntegerAttr(step.getType(), n));
+  };
+  Value length = arith::SubIOp::create(b, loc, upper, lower);
+  length = arith::MaxSIOp::create(b, loc, length, number(0));
+  Value count = arith::CeilDivUIOp::create(b, loc, length, step);
+  count = arith::SubIOp::create(b, loc, count, number(1));
+  count = arith::MaxSIOp::create(b, loc, count, number(0));
+  Value middle = arith::AddIOp::create(
+      b, loc, lower, arith::MulIOp::create(b, loc, count, step));
+  SmallVector<Value> initial = {steps};
+  for (Value value : op.getInitArgs())
+    if (convert(value.getType()))
+      initial.push_back(mapping.lookup(value));
+  auto first = cloneLoop(op, lower, middle, initial);
+  DrawNextOp::create(b, loc);
+  forget(op);
+  cloneLoop(op, middle, upper, first.getResults());
 }
 
 void Producer::copyWaiting() {
@@ -292,7 +374,8 @@ void Consumer::cloneLoad(tile::LoadOp load) {
   Value tile =
       RingWaitOp::create(b, loc, ring.tile, ring.ring, steps).getResult(0);
   clearDeadRows(ring, load, tile);
-  mapping.map(load.getResult(), asTile(loc, tile, load.getType()));
+  mapping.map(load.getResult(), half ? halfOf(*half, load, tile)
+                                     : asTile(loc, tile, load.getType()));
 }
 
 void Consumer::cloneRows(tile::RowsOp rows) {
@@ -303,8 +386,13 @@ void Consumer::cloneRows(tile::RowsOp rows) {
   for (auto [argument, operand] :
        llvm::zip(body.getArguments().drop_front(), operands))
     mapping.map(argument, mapping.lookup(operand));
-  for (Operation &op : body.without_terminator())
-    b.clone(op, mapping);
+  if (!half && startsHalf && !isa<scf::ForOp>(rows->getParentOp()))
+    return cloneHalves(rows);
+  for (Operation &op : body.without_terminator()) {
+    Operation *clone = b.clone(op, mapping);
+    if (half)
+      half->convert(&op, clone);
+  }
   for (auto [result, value] :
        llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
     mapping.map(result, mapping.lookup(value));
@@ -358,9 +446,15 @@ Value Consumer::forOwnRows(Value value) {
 Value Consumer::upperBound(scf::ForOp op) {
   Value whole = mapping.lookup(op.getUpperBound());
   auto rows = onlyStep(op);
+  Location loc = op.getLoc();
+  if (endsHalf && op == plan.lastUse) {
+    lastStart = lastStep(loc, mapping.lookup(op.getLowerBound()), whole,
+                         mapping.lookup(op.getStep()))
+                    .first;
+    return arith::SelectOp::create(b, loc, endsHalf, lastStart, whole);
+  }
   if (!plan.stepsAreCounted || !rows)
     return whole;
-  Location loc = op.getLoc();
   if (!allSteps)
     allSteps = steps;
   Value lower = mapping.lookup(op.getLowerBound());
@@ -391,6 +485,8 @@ Value Consumer::tripCount(Location loc, Value lower, Value upper, Value step) {
 /// The steps that the member leaves out: the others need their tiles, and every
 /// slot counts the arrivals of all.
 void Consumer::finishLoop(scf::ForOp op, scf::ForOp loop) {
+  if (endsHalf && op == plan.lastUse)
+    return addHalfStep(op, loop);
   if (op != plan.lastUse || !allSteps)
     return;
   Location loc = op.getLoc();

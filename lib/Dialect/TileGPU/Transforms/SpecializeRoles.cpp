@@ -160,6 +160,13 @@ bool Specializer::analyse() {
   const ::attn::MmaShape &unit = target.productShape();
   bool able = target.hasRoles();
   plan.drawsApart = kernel->hasAttr("tile.draw_ahead");
+  plan.drawsLate = !plan.drawsApart && kernel->hasAttr("tile.draw_late");
+  plan.drawsApart |= plan.drawsLate;
+  // Warpgroups that take turns have as many steps.
+  bool differ =
+      kernel.walk([](tile::RowRangeOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  plan.halves = differ && !kernel->hasAttr("tile.turns");
   SmallVector<tile::RowsOp> steps;
   kernel.walk([&](Operation *op) {
     if (auto rows = dyn_cast<tile::RowsOp>(op)) {
@@ -393,12 +400,16 @@ LogicalResult Specializer::run() {
                                              item->getArgument(0));
     own.map(kernel.getArgument(numOld), block);
     std::unique_ptr<RoleBuilder> program;
+    Producer *producer = nullptr;
     if (isProducer)
-      program = std::make_unique<Producer>(plan, b, std::move(own));
+      program = std::unique_ptr<RoleBuilder>(
+          producer = new Producer(plan, b, std::move(own)));
     else
       program = std::make_unique<Consumer>(plan, b, std::move(own), member);
     program->items = item->getArgument(6);
     program->steps = item->getArgument(7);
+    if (producer && plan.drawsLate)
+      producer->drawLate(kernel.getBody());
     program->cloneBlock(kernel.getBody().front());
     Value nextItem = arith::AddIOp::create(b, loc, program->items, one);
     YieldOp::create(b, loc, ValueRange{nextItem, program->steps});

@@ -51,9 +51,13 @@ struct RolesPlan {
   /// The first load of keys, where it comes once an item, after the queries'.
   Operation *firstKeys = nullptr;
 
+  /// Whether a member's first and last step may be on half of a tile.
+  bool halves = false;
   /// Whether a warp of its own draws the items, each while the others work on
   /// the one before.
   bool drawsApart = false;
+  /// Whether it does so towards the end of the item before.
+  bool drawsLate = false;
 
   int64_t members() const { return blockQ / rows; }
 };
@@ -79,6 +83,10 @@ protected:
   virtual void finish(Operation *) {}
   /// In the region of an item without steps.
   virtual void skipSteps() {}
+  /// At the start of each region of a conditional.
+  virtual void startRegion(Region &) {}
+  /// Ahead of the conditional that holds all steps.
+  virtual void startSteps() {}
   /// Where a loop ends for this role, and what follows if that is early.
   virtual Value upperBound(scf::ForOp op) {
     return mapping.lookup(op.getUpperBound());
@@ -87,8 +95,11 @@ protected:
   /// Null for values that this role does not carry.
   virtual Type convert(Type type) = 0;
 
-  void cloneFor(scf::ForOp op);
+  virtual void cloneFor(scf::ForOp op);
+  scf::ForOp cloneLoop(scf::ForOp op, Value lower, Value upper,
+                       ValueRange initial);
   void cloneIf(scf::IfOp op);
+  void forget(Operation *op);
   Value i32(int64_t value, Location loc) {
     return arith::ConstantIntOp::create(b, loc, value, 32);
   }
@@ -110,6 +121,8 @@ protected:
 class Producer : public RoleBuilder {
 public:
   using RoleBuilder::RoleBuilder;
+  /// Lets the next item be drawn towards the end of this one.
+  void drawLate(Region &item);
 
 protected:
   void cloneLoad(tile::LoadOp load) override;
@@ -123,9 +136,40 @@ private:
   void copy(RolesRing &ring, tile::LoadOp load, Value counter);
   void copyWaiting();
   void skipSteps() override { copyWaiting(); }
+  void startRegion(Region &region) override;
+  void cloneFor(scf::ForOp op) override;
+  void planDraw(Region &region);
 
   /// Queries that come after the first keys.
   SmallVector<RolesRing *> waiting;
+  /// Loops ahead of whose last steps the next item is drawn, and regions
+  /// without such loops.
+  llvm::SmallPtrSet<Operation *, 4> split;
+  llvm::SmallPtrSet<Region *, 4> drawn;
+};
+
+/// A step on part of the keys of its tiles.
+class HalfStep {
+public:
+  /// Of the first half of the tiles of `rows`; nothing where that is no step of
+  /// its own: for columns that are no keys, or more than products and element
+  /// by element operations.
+  static std::optional<HalfStep> get(tile::RowsOp rows, const RolesPlan &plan);
+
+  int64_t keys() const { return count; }
+  /// The first key of the tile that the step takes.
+  int64_t firstKey = 0;
+  /// The type of `value`, of which one dimension is the keys, in this step.
+  Type convert(Value value) const;
+  /// Makes `clone` of `op` an operation of this step.
+  void convert(Operation *op, Operation *clone) const;
+  bool isWide(Value value) const { return wide.contains(value); }
+
+private:
+  bool add(Block &block);
+  int64_t count = 0;
+  /// Values whose columns are the keys of the tile.
+  DenseSet<Value> wide;
 };
 
 class Consumer : public RoleBuilder {
@@ -153,6 +197,13 @@ private:
   void releaseQueries();
   Value forOwnRows(Value value);
   Value tripCount(Location loc, Value lower, Value upper, Value step);
+  void startSteps() override;
+  std::pair<Value, Value> lastStep(Location loc, Value from, Value to,
+                                   Value by);
+  Value forRowsOf(int64_t number, Value value);
+  Value halfOf(const HalfStep &step, tile::LoadOp load, Value tile);
+  void cloneHalves(tile::RowsOp rows);
+  void addHalfStep(scf::ForOp op, scf::ForOp loop);
   Value asTile(Location loc, Value smem, Type type) {
     return UnrealizedConversionCastOp::create(b, loc, type, smem).getResult(0);
   }
@@ -163,6 +214,14 @@ private:
   /// The number of the step behind the block's, where that may differ from
   /// `steps`, which counts the member's own.
   Value allSteps;
+  /// What forRowsOf has built, for each member and, at last, the whole block.
+  SmallVector<DenseMap<Value, Value>> memberRows;
+  /// Whether the member's first step takes the second half of its tile alone,
+  /// and the last one the first half of its own, which is at `lastStart`; null
+  /// where no step does.
+  Value startsHalf, endsHalf, lastStart;
+  /// The step at hand, where it takes the first half of its tiles alone.
+  std::optional<HalfStep> half;
 };
 
 /// The step of a loop that has one in each iteration, or null.

@@ -350,7 +350,9 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     has a tile of rows more for each sequence than it may need, and a block
     finds its sequence by itself. One that has no rows says so (`tile.skip`);
     without a mask the kernel asks for items drawn ahead (`tile.draw_ahead`, see
-    tile-specialize-roles).
+    tile-specialize-roles). With a mask, one that bounds the keys at both ends, as
+    a window, or lists of tiles, it asks for items drawn late (`tile.draw_late`):
+    what an item needs takes long to find, but items differ in length.
 
     Example:
 

@@ -197,6 +197,31 @@ def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_PadOp : Tile_Op<"pad", [Pure]> {
+  let summary = "A tile with further columns of zeros";
+  let description = [{
+    The columns of `value` from column `first` on, and zeros: weights of a step
+    that has taken some keys of its tile of values. In a role of a GPU alone.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %p: !tile.tile<64x64xf32>) -> !tile.tile<64x128xf32> {
+    %wide = tile.pad %p first 64
+        : !tile.tile<64x64xf32> -> !tile.tile<64x128xf32>
+    #   return %wide : !tile.tile<64x128xf32>
+    # }
+    ```
+  }];
+  let arguments = (ins Tile_TileType:$value, I64Attr:$first);
+  let results = (outs Tile_TileType:$result);
+  let assemblyFormat = [{
+    $value `first` $first attr-dict `:` type($value) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_AnyOp : Tile_Op<"any", [Pure]> {
   let summary = "Whether any element of a tile is true";
   let description = [{

@@ -283,6 +283,31 @@ def TileGPU_FragConvertOp : TileGPU_Op<"frag.convert", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TileGPU_FragPadOp : TileGPU_Op<"frag.pad", [Pure]> {
+  let summary = "A fragment with further columns of zeros";
+  let description = [{
+    The columns of an f32 `acc` fragment from column `first` on, a multiple of 8,
+    and zeros. Threads hold what they held: an accumulator's columns are spread
+    over them 8 at a time.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%p: !tile_gpu.frag<64x64xf32, acc>) {
+    %wide = tile_gpu.frag.pad %p first 64 : !tile_gpu.frag<64x64xf32, acc>
+       -> !tile_gpu.frag<64x128xf32, acc>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_FragType:$value, I64Attr:$first);
+  let results = (outs TileGPU_FragType:$result);
+  let assemblyFormat = [{
+    $value `first` $first attr-dict `:` type($value) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def TileGPU_VecLoadOp : TileGPU_Op<"vec.load"> {
   let summary = "Reads a row or column vector from a tile";
   let description = [{

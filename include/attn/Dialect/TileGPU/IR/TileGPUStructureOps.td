@@ -209,6 +209,34 @@ def TileGPU_SkipOp : TileGPU_Op<"skip", [
   let hasVerifier = 1;
 }
 
+def TileGPU_DrawNextOp : TileGPU_Op<"draw_next", []> {
+  let summary = "Lets the warp that draws the items draw the next one";
+  let description = [{
+    In a loop over a schedule, on every path through its body once. A role that
+    does nothing but draw the items takes the next one when the others have all
+    begun with this one; with this operation, when the role that holds it has
+    come this far as well. An item drawn long before it is worked on waits for
+    the one before, while another block may have nothing left to do; one drawn
+    late is waited for. Where a role draws the items as it works on them, or
+    there are none to draw, it is no code.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%schedule: !tile_gpu.schedule) {
+    tile_gpu.foreach %schedule {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.draw_next
+      tile_gpu.yield
+    }
+    #   return
+    # }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
 def TileGPU_YieldOp : TileGPU_Op<"yield", [
     Pure, Terminator, ReturnLike, ParentOneOf<["SmemMapOp", 
       "RoleOp", "SchedulerOp", "ForeachOp", "MapOp", "ReduceOp",

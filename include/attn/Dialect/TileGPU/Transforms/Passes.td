@@ -135,7 +135,13 @@ def TileSpecializeRolesPass
     rings; the other role has a warpgroup for each row block and keeps the
     rest, as tile operations on that row block. A warpgroup ends the last loop
     where its own rows see no further key (`tile.row_range`), and one without
-    live rows stays out of all loops; it still gives back every slot. Queries, keys and values get
+    live rows stays out of all loops; it still gives back every slot. Where both
+    ends of the keys are bounds of the rows, as those of a window are, a
+    warpgroup that sees the second half of its first tile alone, or the first
+    half of its last one, takes a step on that half: products of half as many
+    keys, and half the scores to mask and to exponentiate. The first step has
+    two forms for that, up to the weights, those of a half filled up with zeros
+    (`tile.pad`); the last one comes behind the last loop. Queries, keys and values get
     as many slots as the shared memory holds beside the results. Where it does not
     hold the numbers that ramps are multiplied by, these become maps. Rows of values
     that lie beyond a load's bounds are cleared, or those whose bit is 0 where
@@ -150,6 +156,10 @@ def TileSpecializeRolesPass
     third role of one warp does so, `draw`, an item ahead of the warpgroups: what
     it takes to find the next one is not in the way of copies. Where blocks take
     different times, those drawn ahead wait for long ones, and it does not pay.
+    With `tile.draw_late` (for windows, lists of tiles, and packed sequences with
+    a mask) that role draws the next item when the producer has come to the last
+    whole tile of this one (`tile_gpu.draw_next`): the loop over whole tiles, the
+    last one but for those that are masked at their end, is split there.
     A `tile.skip` becomes a `tile_gpu.skip` of each role's loop.
 
     Example:
@@ -212,12 +222,16 @@ def TileOverlapProductsPass
     Expects: a `tile_gpu.kernel` in which each product is waited for right
     after its issue: a first step and loops that take its accumulators from one
     another, each a score product from zero, work on it, and products of packed
-    weights with values.
+    weights with values. The first step may have its scores in the branches of a
+    conditional, one form of them in each; a last one, on other tiles, may lie in
+    a conditional behind the loops that else passes the accumulators on.
 
     Produces: loops that issue the scores of their step and then the products
     with values of the step before, and wait for the former before the work on
     scores, for the latter after it; the products of the last step follow the
-    last loop. Slots of keys are given back behind a reduction of their scores
+    last loop. A step in a conditional behind it has those beside its own scores
+    and waits for its own products at once; in the other branch they follow the
+    loop. Slots of keys are given back behind a reduction of their scores
     (behind the last one where the products with values are short; behind the
     weights where there is no maximum, or scores take several operations), which
     is what keeps the assembler from waiting for those products any earlier.
@@ -283,7 +297,8 @@ def TileDeferReductionsPass
     `next = factor * old + sum of a row`.
 
     Produces: loops that carry each thread's share of such a vector, and one
-    reduction after them. The vector that the first loop starts from is shared
+    reduction after them, and after a conditional behind them that may add one
+    more share. The vector that the first loop starts from is shared
     out in equal parts.
 
     Example:
