@@ -111,18 +111,45 @@ static std::string findIllegal(Module &module) {
   return "";
 }
 
+/// The code generator shares common subexpressions once more.
 static void optimize(Module &module, TargetMachine &machine) {
   FunctionPassManager passes;
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
   passes.addPass(InstCombinePass(InstCombineOptions().setMaxIterations(1)));
-  passes.addPass(EarlyCSEPass());
   passes.addPass(ADCEPass());
 
   ModulePassManager pipeline;
   pipeline.addPass(createModuleToFunctionPassAdaptor(std::move(passes)));
   attn::runPasses(module, machine, std::move(pipeline));
 }
+
+namespace {
+/// LLVM's code generator without its search for arithmetic on addresses that
+/// may be had cheaper from its neighbours, and without the sharing of common
+/// subexpressions after each search: a seventh of the time that PTX took, for
+/// kernels that have few addresses, and those in few forms. The target has no
+/// switch for them, and pass configurations can only replace passes of the
+/// machine, so that they are told by name.
+class CodegenPasses : public legacy::PassManager {
+public:
+  void add(Pass *pass) override {
+    StringRef name = pass->getPassName();
+    // Loops leave expressions to share.
+    hasReducedLoops |= name == "Loop Strength Reduction";
+    if (name == "Straight line strength reduction" ||
+        name == "Nary reassociation" ||
+        (name == "Early CSE" && !hasReducedLoops)) {
+      delete pass;
+      return;
+    }
+    legacy::PassManager::add(pass);
+  }
+
+private:
+  bool hasReducedLoops = false;
+};
+} // namespace
 
 attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
                                                  const TargetInfo &target,
@@ -176,7 +203,7 @@ attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
 
   SmallVector<char, 0> buffer;
   raw_svector_ostream stream(buffer);
-  legacy::PassManager codegen;
+  CodegenPasses codegen;
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    CodeGenFileType::AssemblyFile))
     return Failure{"the LLVM back end for '" + target.name +
