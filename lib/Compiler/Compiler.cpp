@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Compiler.h"
+#include "Codegen.h"
 #include "DiskCache.h"
 #include "Interface.h"
 #include "Ptxas.h"
@@ -73,11 +74,15 @@ namespace {
 /// remarks for the explanation.
 class Messages {
 public:
-  explicit Messages(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
-          take(diagnostic);
-          return success();
-        }) {}
+  explicit Messages(MLIRContext *context) {
+    handler.emplace(context, [this](Diagnostic &diagnostic) {
+      take(diagnostic);
+      return success();
+    });
+  }
+
+  /// Lets go of the context; what was said stays.
+  void detach() { handler.reset(); }
 
   /// The error, or `otherwise` where nobody gave a reason.
   Failure failure(StringRef otherwise) const {
@@ -115,7 +120,7 @@ private:
   }
 
   std::string error;
-  ScopedDiagnosticHandler handler;
+  std::optional<ScopedDiagnosticHandler> handler;
 };
 } // namespace
 
@@ -203,10 +208,10 @@ namespace {
 class Compilation {
 public:
   Compilation(const CompileOptions &options)
-      : options(options),
-        context(getRegistry(), MLIRContext::Threading::DISABLED),
-        messages(&context), kernel(std::make_shared<CompiledKernel>()) {
-    context.printOpOnDiagnostic(false);
+      : options(options), context(std::make_unique<MLIRContext>(
+                              getRegistry(), MLIRContext::Threading::DISABLED)),
+        messages(context.get()), kernel(std::make_shared<CompiledKernel>()) {
+    context->printOpOnDiagnostic(false);
   }
 
   Result<std::shared_ptr<const CompiledKernel>> run(std::string_view source) {
@@ -262,12 +267,14 @@ private:
     if (options.untilAfter)
       return "";
     if (!target.isCpu())
-      if (std::string error = generateDeviceCode(); !error.empty())
+      if (std::string error = startDeviceCode(); !error.empty())
         return error;
     if (std::string error = generateCode(); !error.empty())
       return error;
-    if (std::string error = finishAssembly(); !error.empty())
-      return error;
+    dropIr();
+    if (!target.isCpu())
+      if (std::string error = finishDeviceCode(); !error.empty())
+        return error;
     return load();
   }
 
@@ -279,7 +286,7 @@ private:
     manager.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(
                                    text.getBuffer(), options.sourceName),
                                SMLoc());
-    ParserConfig config(&context);
+    ParserConfig config(context.get());
     Block block;
     AsmParserState state;
     bool isText = !isBytecode(text);
@@ -295,7 +302,7 @@ private:
       module = cast<ModuleOp>(block.front());
       module.get()->remove();
     } else {
-      module = ModuleOp::create(UnknownLoc::get(&context));
+      module = ModuleOp::create(UnknownLoc::get(context.get()));
       module->getBody()->getOperations().splice(module->getBody()->begin(),
                                                 block.getOperations());
     }
@@ -328,12 +335,13 @@ private:
     target = *found;
     kernel->target = target.name;
     if (name != "host")
-      module.get()->setAttr("attn.target", StringAttr::get(&context, name));
+      module.get()->setAttr("attn.target",
+                            StringAttr::get(context.get(), name));
     return "";
   }
 
   std::string runPhase(Phase phase) {
-    PassManager manager(&context, ModuleOp::getOperationName());
+    PassManager manager(context.get(), ModuleOp::getOperationName());
     // Once after the phase is enough; each pass has tests of its own.
     manager.enableVerifier(false);
     populatePhasePipeline(phase, manager, target, /*explain=*/true,
@@ -404,13 +412,13 @@ private:
     return code ? ("cannot write '" + path + "': " + code.message()).str() : "";
   }
 
-  /// Takes the kernels out of the module, makes PTX, and starts the assembler
-  /// where there is one. The plan stays.
-  std::string generateDeviceCode() {
+  /// Takes the kernels out of the module, and has PTX made of them beside the
+  /// plan, which stays.
+  std::string startDeviceCode() {
     auto device = std::make_shared<cuda::DeviceCode>();
     device->target = target.name;
     for (auto gpuModule :
-         llvm::make_early_inc_range(module.get().getOps<gpu::GPUModuleOp>())) {
+         llvm::make_early_inc_range(module->getOps<gpu::GPUModuleOp>())) {
       for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {
         if (!function->hasAttr("nvvm.kernel"))
           continue;
@@ -425,47 +433,58 @@ private:
         info.persistent = function->hasAttr("tile_gpu.persistent");
         device->kernels.push_back(std::move(info));
       }
-      if (!device->ptx.empty())
+      if (kernelCode)
         return "expected one gpu.module, but got more";
-      PtxTimings timings;
-      auto ptx = emitPtx(gpuModule, target, &timings);
-      if (!ptx)
-        return messages.failure(ptx.error()).message;
-      device->ptx = std::move(*ptx);
-      kernel->times.push_back({"ptx-translate", timings.translateMs});
-      kernel->times.push_back({"ptx-optimize", timings.optimizeMs});
-      kernel->times.push_back({"ptx-codegen", timings.codegenMs});
+      auto code = KernelCode::translate(gpuModule, target);
+      if (!code)
+        return messages.failure(code.error()).message;
+      kernelCode.emplace(std::move(*code));
       gpuModule.erase();
     }
-    last = std::chrono::steady_clock::now();
-    if (device->ptx.empty())
+    if (!kernelCode)
       return "expected kernels for '" + target.name + "', but got none";
-    if (std::string error = dump("ptx", "ptx", 6, device->ptx); !error.empty())
-      return error;
-    if (options.keepIr)
-      kernel->phases.push_back({"ptx", device->ptx});
-    if (std::string ptxas = findPtxas(); !ptxas.empty()) {
-      std::string error = assembly.start(ptxas, device->ptx, target.name);
-      if (!error.empty())
-        return error;
-      assemblyStart = last;
+    deviceCode = device;
+    kernel->device = std::move(device);
+    auto makePtx = [this] { ptx.emplace(kernelCode->emitPtx()); };
+    // Texts are kept in the order of the phases.
+    if (wantsText()) {
+      makePtx();
+      return recordPtx();
     }
-    deviceCode = std::move(device);
-    kernel->device = deviceCode;
+    background.start(makePtx);
     return "";
   }
 
-  /// Waits for the assembler. Its time is that of its process, beside which the
-  /// plan was compiled.
-  std::string finishAssembly() {
-    if (!assembly.isRunning())
+  /// Keeps and dumps PTX, where somebody wants it.
+  std::string recordPtx() {
+    if (!*ptx)
+      return ptx->error();
+    if (options.keepIr)
+      kernel->phases.push_back({"ptx", **ptx});
+    return dump("ptx", "ptx", 6, **ptx);
+  }
+
+  /// Waits for PTX, and assembles it where there is an assembler.
+  std::string finishDeviceCode() {
+    background.finish();
+    const PtxTimings &timings = kernelCode->timings;
+    kernel->times.push_back({"ptx-translate", timings.translateMs});
+    kernel->times.push_back({"ptx-optimize", timings.optimizeMs});
+    kernel->times.push_back({"ptx-codegen", timings.codegenMs});
+    if (!*ptx)
+      return ptx->error();
+    deviceCode->ptx = std::move(**ptx);
+    std::string ptxas = findPtxas();
+    if (ptxas.empty())
       return "";
+    last = std::chrono::steady_clock::now();
     PtxasResult assembled;
-    if (std::string error = assembly.finish(assembled); !error.empty())
+    std::string error =
+        assemble(ptxas, deviceCode->ptx, target.name, assembled);
+    if (!error.empty())
       return error;
     deviceCode->cubin = std::move(assembled.cubin);
     messages.explanation += describeAssembly(assembled.log);
-    last = assemblyStart;
     lap("ptxas");
     return "";
   }
@@ -483,12 +502,15 @@ private:
     return text;
   }
 
+  bool wantsText() const {
+    return options.keepIr || !options.dumpPhasesTo.empty();
+  }
+
   std::string generateCode() {
-    bool wantText = options.keepIr || !options.dumpPhasesTo.empty();
     EmitResult emitted;
     // The plan of a GPU runs on the host.
     const TargetInfo &codeTarget = target.isCpu() ? target : TargetInfo::host();
-    std::string error = emitObject(*module, codeTarget, emitted, wantText);
+    std::string error = emitObject(*module, codeTarget, emitted, wantsText());
     if (!error.empty())
       return messages.failure(error).message;
     kernel->times.push_back({"llvm-translate", emitted.translateMs});
@@ -507,6 +529,14 @@ private:
       return "expected a public function with an operation of attn, but got "
              "none";
     return "";
+  }
+
+  /// IR is of no more use; letting it go takes a while, which is spent beside
+  /// the kernels of a GPU.
+  void dropIr() {
+    module = nullptr;
+    messages.detach();
+    context.reset();
   }
 
   /// Makes the kernel ready to be run, unless only its code is wanted.
@@ -546,15 +576,17 @@ private:
 
   const CompileOptions &options;
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
-  MLIRContext context;
+  std::unique_ptr<MLIRContext> context;
   Messages messages;
   OwningOpRef<ModuleOp> module;
   TargetInfo target;
-  Assembly assembly;
-  std::chrono::steady_clock::time_point assemblyStart;
   /// What becomes the kernel's, while it is made.
   std::shared_ptr<cuda::DeviceCode> deviceCode;
   std::shared_ptr<CompiledKernel> kernel;
+  std::optional<KernelCode> kernelCode;
+  std::optional<Result<std::string>> ptx;
+  /// Last, to end before what it works on.
+  Background background;
 };
 } // namespace
 

@@ -26,7 +26,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
@@ -38,14 +37,6 @@ using namespace llvm;
 
 static std::unique_ptr<TargetMachine>
 createMachine(const attn::TargetInfo &target, std::string &error) {
-  static const bool once = [] {
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-    return true;
-  }();
-  (void)once;
   Triple triple("nvptx64-nvidia-cuda");
   const Target *backend = TargetRegistry::lookupTarget(triple, error);
   if (!backend)
@@ -151,9 +142,12 @@ private:
 };
 } // namespace
 
-attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
-                                                 const TargetInfo &target,
-                                                 PtxTimings *timings) {
+KernelCode::KernelCode() = default;
+KernelCode::~KernelCode() = default;
+KernelCode::KernelCode(KernelCode &&) = default;
+
+attn::support::Result<KernelCode>
+KernelCode::translate(mlir::Operation *module, const TargetInfo &target) {
   using attn::support::Failure;
   Stopwatch watch;
   if (auto whole = dyn_cast<mlir::ModuleOp>(module)) {
@@ -174,16 +168,25 @@ attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
   if (illegal)
     return Failure{"expected a gpu.module in the LLVM dialect; run "
                    "convert-tile-gpu-to-nvvm first"};
+  initializeTargets();
+  KernelCode result;
+  result.target = target;
+  result.context = std::make_unique<LLVMContext>();
+  result.code = mlir::translateModuleToLLVMIR(module, *result.context, "attn");
+  if (!result.code)
+    return Failure{"expected a module in the LLVM dialect, but its translation "
+                   "failed"};
+  result.timings.translateMs = watch.lap();
+  return result;
+}
+
+attn::support::Result<std::string> KernelCode::emitPtx() {
+  using attn::support::Failure;
+  Stopwatch watch;
   std::string error;
   std::unique_ptr<TargetMachine> machine = createMachine(target, error);
   if (!machine)
     return Failure{error};
-  LLVMContext context;
-  std::unique_ptr<Module> code =
-      mlir::translateModuleToLLVMIR(module, context, "attn");
-  if (!code)
-    return Failure{"expected a module in the LLVM dialect, but its translation "
-                   "failed"};
   code->setDataLayout(machine->createDataLayout());
   code->setTargetTriple(machine->getTargetTriple());
   // MLIR cannot say so: all threads of a warp run each piece of assembly
@@ -193,13 +196,11 @@ attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
       if (auto *call = dyn_cast<CallInst>(&instruction))
         if (call->isInlineAsm())
           call->setConvergent();
-  PtxTimings times;
-  times.translateMs = watch.lap();
   optimize(*code, *machine);
   error = findIllegal(*code);
   if (!error.empty())
     return Failure{error};
-  times.optimizeMs = watch.lap();
+  timings.optimizeMs = watch.lap();
 
   SmallVector<char, 0> buffer;
   raw_svector_ostream stream(buffer);
@@ -209,8 +210,6 @@ attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
     return Failure{"the LLVM back end for '" + target.name +
                    "' cannot write PTX"};
   codegen.run(*code);
-  times.codegenMs = watch.lap();
-  if (timings)
-    *timings = times;
+  timings.codegenMs = watch.lap();
   return std::string(buffer.begin(), buffer.end());
 }
