@@ -267,7 +267,7 @@ private:
     if (options.untilAfter)
       return "";
     if (!target.isCpu())
-      if (std::string error = startDeviceCode(); !error.empty())
+      if (std::string error = startDeviceCode(first < last); !error.empty())
         return error;
     if (std::string error = generateCode(); !error.empty())
       return error;
@@ -413,8 +413,8 @@ private:
   }
 
   /// Takes the kernels out of the module, and has PTX made of them beside the
-  /// plan, which stays.
-  std::string startDeviceCode() {
+  /// plan, which stays. `isOurs`: a phase has made them, not the user.
+  std::string startDeviceCode(bool isOurs) {
     auto device = std::make_shared<cuda::DeviceCode>();
     device->target = target.name;
     for (auto gpuModule :
@@ -435,7 +435,7 @@ private:
       }
       if (kernelCode)
         return "expected one gpu.module, but got more";
-      auto code = KernelCode::translate(gpuModule, target);
+      auto code = KernelCode::translate(gpuModule, target, isOurs);
       if (!code)
         return messages.failure(code.error()).message;
       kernelCode.emplace(std::move(*code));

@@ -147,7 +147,8 @@ KernelCode::~KernelCode() = default;
 KernelCode::KernelCode(KernelCode &&) = default;
 
 attn::support::Result<KernelCode>
-KernelCode::translate(mlir::Operation *module, const TargetInfo &target) {
+KernelCode::translate(mlir::Operation *module, const TargetInfo &target,
+                      bool isOurs) {
   using attn::support::Failure;
   Stopwatch watch;
   if (auto whole = dyn_cast<mlir::ModuleOp>(module)) {
@@ -172,7 +173,8 @@ KernelCode::translate(mlir::Operation *module, const TargetInfo &target) {
   KernelCode result;
   result.target = target;
   result.context = std::make_unique<LLVMContext>();
-  result.code = mlir::translateModuleToLLVMIR(module, *result.context, "attn");
+  result.code = mlir::translateModuleToLLVMIR(module, *result.context, "attn",
+                                              /*disableVerification=*/isOurs);
   if (!result.code)
     return Failure{"expected a module in the LLVM dialect, but its translation "
                    "failed"};

@@ -38,9 +38,11 @@ public:
   ~KernelCode();
 
   /// Takes a `gpu.module` in the LLVM dialect, as convert-tile-gpu-to-nvvm
-  /// makes it, or the only one in a module.
+  /// makes it, or the only one in a module. `isOurs`: that pass has just made
+  /// it, so that LLVM need not verify what comes of it.
   static support::Result<KernelCode> translate(mlir::Operation *module,
-                                               const TargetInfo &target);
+                                               const TargetInfo &target,
+                                               bool isOurs = false);
 
   /// The PTX of the kernels, for the driver or ptxas. Once.
   support::Result<std::string> emitPtx();
