@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to Jit.cpp (CPUs and plans), Ptx.cpp (kernels for GPUs) and who has
-// them work at the same time.
+// Private to Jit.cpp (CPUs and plans), Ptx.cpp (kernels for GPUs) and
+// Compiler.cpp, which has both work at the same time.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_COMPILER_CODEGEN_H

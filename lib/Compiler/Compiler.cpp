@@ -267,13 +267,12 @@ private:
     if (options.untilAfter)
       return "";
     if (!target.isCpu())
-      if (std::string error = startDeviceCode(first < last); !error.empty())
+      if (std::string error = takeKernels(first < last); !error.empty())
         return error;
     if (std::string error = generateCode(); !error.empty())
       return error;
-    dropIr();
     if (!target.isCpu())
-      if (std::string error = finishDeviceCode(); !error.empty())
+      if (std::string error = assembleKernels(); !error.empty())
         return error;
     return load();
   }
@@ -412,9 +411,9 @@ private:
     return code ? ("cannot write '" + path + "': " + code.message()).str() : "";
   }
 
-  /// Takes the kernels out of the module, and has PTX made of them beside the
-  /// plan, which stays. `isOurs`: a phase has made them, not the user.
-  std::string startDeviceCode(bool isOurs) {
+  /// Takes the kernels out of the module; the plan stays. `isOurs`: a phase has
+  /// made them, not the user.
+  std::string takeKernels(bool isOurs) {
     auto device = std::make_shared<cuda::DeviceCode>();
     device->target = target.name;
     for (auto gpuModule :
@@ -445,35 +444,25 @@ private:
       return "expected kernels for '" + target.name + "', but got none";
     deviceCode = device;
     kernel->device = std::move(device);
-    auto makePtx = [this] { ptx.emplace(kernelCode->emitPtx()); };
-    // Texts are kept in the order of the phases.
-    if (wantsText()) {
-      makePtx();
-      return recordPtx();
-    }
-    background.start(makePtx);
     return "";
   }
 
-  /// Keeps and dumps PTX, where somebody wants it.
-  std::string recordPtx() {
-    if (!*ptx)
-      return ptx->error();
-    if (options.keepIr)
-      kernel->phases.push_back({"ptx", **ptx});
-    return dump("ptx", "ptx", 6, **ptx);
-  }
-
-  /// Waits for PTX, and assembles it where there is an assembler.
-  std::string finishDeviceCode() {
-    background.finish();
+  std::string generatePtx() {
+    auto ptx = kernelCode->emitPtx();
+    if (!ptx)
+      return ptx.error();
     const PtxTimings &timings = kernelCode->timings;
     kernel->times.push_back({"ptx-translate", timings.translateMs});
     kernel->times.push_back({"ptx-optimize", timings.optimizeMs});
     kernel->times.push_back({"ptx-codegen", timings.codegenMs});
-    if (!*ptx)
-      return ptx->error();
-    deviceCode->ptx = std::move(**ptx);
+    deviceCode->ptx = std::move(*ptx);
+    if (options.keepIr)
+      kernel->phases.push_back({"ptx", deviceCode->ptx});
+    return dump("ptx", "ptx", 6, deviceCode->ptx);
+  }
+
+  /// Assembles PTX where there is an assembler.
+  std::string assembleKernels() {
     std::string ptxas = findPtxas();
     if (ptxas.empty())
       return "";
@@ -502,17 +491,34 @@ private:
     return text;
   }
 
-  bool wantsText() const {
-    return options.keepIr || !options.dumpPhasesTo.empty();
-  }
-
   std::string generateCode() {
-    EmitResult emitted;
+    bool wantsText = options.keepIr || !options.dumpPhasesTo.empty();
     // The plan of a GPU runs on the host.
     const TargetInfo &codeTarget = target.isCpu() ? target : TargetInfo::host();
-    std::string error = emitObject(*module, codeTarget, emitted, wantsText());
+    std::string error = hostCode.translate(*module, codeTarget);
     if (!error.empty())
       return messages.failure(error).message;
+    if (target.isCpu()) {
+      error = hostCode.emitObject(wantsText);
+    } else {
+      // Kernels take longer than their plan. IR is of no more use to either,
+      // and letting it go takes a while as well.
+      messages.detach();
+      std::string planError;
+      Background background;
+      background.start([&] {
+        planError = hostCode.emitObject(wantsText);
+        module = nullptr;
+        context.reset();
+      });
+      error = generatePtx();
+      background.finish();
+      if (error.empty())
+        error = planError;
+    }
+    if (!error.empty())
+      return error;
+    EmitResult &emitted = hostCode.result;
     kernel->times.push_back({"llvm-translate", emitted.translateMs});
     kernel->times.push_back({"llvm-optimize", emitted.optimizeMs});
     kernel->times.push_back({"codegen", emitted.codegenMs});
@@ -529,14 +535,6 @@ private:
       return "expected a public function with an operation of attn, but got "
              "none";
     return "";
-  }
-
-  /// IR is of no more use; letting it go takes a while, which is spent beside
-  /// the kernels of a GPU.
-  void dropIr() {
-    module = nullptr;
-    messages.detach();
-    context.reset();
   }
 
   /// Makes the kernel ready to be run, unless only its code is wanted.
@@ -584,9 +582,7 @@ private:
   std::shared_ptr<cuda::DeviceCode> deviceCode;
   std::shared_ptr<CompiledKernel> kernel;
   std::optional<KernelCode> kernelCode;
-  std::optional<Result<std::string>> ptx;
-  /// Last, to end before what it works on.
-  Background background;
+  HostCode hostCode;
 };
 } // namespace
 
