@@ -438,7 +438,8 @@ private:
       if (!code)
         return messages.failure(code.error()).message;
       kernelCode.emplace(std::move(*code));
-      gpuModule.erase();
+      gpuModule->remove();
+      kernels = gpuModule;
     }
     if (!kernelCode)
       return "expected kernels for '" + target.name + "', but got none";
@@ -508,6 +509,7 @@ private:
       Background background;
       background.start([&] {
         planError = hostCode.emitObject(wantsText);
+        kernels = nullptr;
         module = nullptr;
         context.reset();
       });
@@ -577,6 +579,8 @@ private:
   std::unique_ptr<MLIRContext> context;
   Messages messages;
   OwningOpRef<ModuleOp> module;
+  /// Of a GPU, taken out of the module.
+  OwningOpRef<gpu::GPUModuleOp> kernels;
   TargetInfo target;
   /// What becomes the kernel's, while it is made.
   std::shared_ptr<cuda::DeviceCode> deviceCode;
