@@ -118,19 +118,23 @@ static void optimize(Module &module, TargetMachine &machine) {
 namespace {
 /// LLVM's code generator without its search for arithmetic on addresses that
 /// may be had cheaper from its neighbours, and without the sharing of common
-/// subexpressions after each search: a seventh of the time that PTX took, for
-/// kernels that have few addresses, and those in few forms. The target has no
-/// switch for them, and pass configurations can only replace passes of the
-/// machine, so that they are told by name.
+/// subexpressions after each search: a tenth of a compilation, for kernels that
+/// have few addresses, and those in few forms. The portable path's have more:
+/// some spill more without. The target has no switch for them, and pass
+/// configurations can only replace passes of the machine, so that they are told
+/// by name.
 class CodegenPasses : public legacy::PassManager {
 public:
+  explicit CodegenPasses(const attn::TargetInfo &target)
+      : isLean(target.hasTensorCopy) {}
+
   void add(Pass *pass) override {
     StringRef name = pass->getPassName();
     // Loops leave expressions to share.
-    hasReducedLoops |= name == "Loop Strength Reduction";
-    if (name == "Straight line strength reduction" ||
-        name == "Nary reassociation" ||
-        (name == "Early CSE" && !hasReducedLoops)) {
+    if (name == "Loop Strength Reduction")
+      isLean = false;
+    if (isLean && (name == "Straight line strength reduction" ||
+                   name == "Nary reassociation" || name == "Early CSE")) {
       delete pass;
       return;
     }
@@ -138,7 +142,7 @@ public:
   }
 
 private:
-  bool hasReducedLoops = false;
+  bool isLean;
 };
 } // namespace
 
@@ -206,7 +210,7 @@ attn::support::Result<std::string> KernelCode::emitPtx() {
 
   SmallVector<char, 0> buffer;
   raw_svector_ostream stream(buffer);
-  CodegenPasses codegen;
+  CodegenPasses codegen(target);
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    CodeGenFileType::AssemblyFile))
     return Failure{"the LLVM back end for '" + target.name +

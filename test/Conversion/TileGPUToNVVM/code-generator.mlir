@@ -1,15 +1,21 @@
 // RUN: attn-opt %s --emit-ptx | FileCheck %s
+// RUN: sed s/sm_90a/sm_80/ %s | attn-opt --emit-ptx | FileCheck %s --check-prefix=PORTABLE
 
-// What is left out of LLVM's code generator, by what it would make of this.
+// What is left out of LLVM's code generator, by what it makes of this where it
+// is not.
 
 module attributes {attn.target = "sm_90a"} {
 gpu.module @attn_kernels {
 
-// Straight-line strength reduction would make the second product of the first,
-// and the third of the second, by comparing each to those before.
+// Straight-line strength reduction makes the second product of the first, and
+// the third of the second, by comparing each to those before.
 // CHECK-LABEL: .entry products
 // CHECK-COUNT-3: mul.lo.s32
 // CHECK: ret
+// PORTABLE-LABEL: .entry products
+// PORTABLE: mul.lo.s32
+// PORTABLE-NOT: mul.lo.s32
+// PORTABLE: ret
 llvm.func @products(%out: !llvm.ptr<1>, %b: i32, %s: i32)
     attributes {nvvm.kernel} {
   %5 = llvm.mlir.constant(5 : i32) : i32
