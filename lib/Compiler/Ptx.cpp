@@ -115,18 +115,25 @@ static void optimize(Module &module, TargetMachine &machine) {
   attn::runPasses(module, machine, std::move(pipeline));
 }
 
+/// Whether a kernel has no more addresses than its tiles take: masks, biases
+/// and ids are loaded one by one, hundreds of them.
+static bool hasFewAddresses(const Module &module) {
+  unsigned count = 0;
+  for (const Function &function : module)
+    for (const Instruction &instruction : instructions(function))
+      count += isa<GetElementPtrInst>(instruction);
+  return count < 64;
+}
+
 namespace {
-/// LLVM's code generator without its search for arithmetic on addresses that
-/// may be had cheaper from its neighbours, and without the sharing of common
-/// subexpressions after each search: a tenth of a compilation, for kernels that
-/// have few addresses, and those in few forms. The portable path's have more:
-/// some spill more without. The target has no switch for them, and pass
-/// configurations can only replace passes of the machine, so that they are told
-/// by name.
+/// LLVM's code generator. `isLean`: without its search for arithmetic on
+/// addresses that may be had cheaper from its neighbours, and without the
+/// sharing of common subexpressions after each search: a tenth of a
+/// compilation. The target has no switch for them, and pass configurations can
+/// only replace passes of the machine, so that they are told by name.
 class CodegenPasses : public legacy::PassManager {
 public:
-  explicit CodegenPasses(const attn::TargetInfo &target)
-      : isLean(target.hasTensorCopy) {}
+  explicit CodegenPasses(bool isLean) : isLean(isLean) {}
 
   void add(Pass *pass) override {
     StringRef name = pass->getPassName();
@@ -210,7 +217,9 @@ attn::support::Result<std::string> KernelCode::emitPtx() {
 
   SmallVector<char, 0> buffer;
   raw_svector_ostream stream(buffer);
-  CodegenPasses codegen(target);
+  // The portable path has more addresses in any case, and some of its kernels
+  // spill more without.
+  CodegenPasses codegen(target.hasTensorCopy && hasFewAddresses(*code));
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    CodeGenFileType::AssemblyFile))
     return Failure{"the LLVM back end for '" + target.name +
