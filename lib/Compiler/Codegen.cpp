@@ -9,9 +9,63 @@
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <csignal>
+
 using namespace llvm;
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+/// Enough for LLVM, whose recursion follows the code: what programs start with.
+static constexpr size_t kStackBytes = 8 << 20;
+
+void attn::Background::start(std::function<void()> given) {
+  finish();
+  work = std::move(given);
+  auto run = [](void *self) -> void * {
+    static_cast<Background *>(self)->work();
+    return nullptr;
+  };
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  // The host's signals are for the host's threads.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  isRunning = pthread_create(&thread, &attributes, run, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (!isRunning)
+    work();
+}
+
+void attn::Background::finish() {
+  if (isRunning)
+    pthread_join(thread, nullptr);
+  isRunning = false;
+}
+
+//===----------------------------------------------------------------------===//
+// LLVM
+//===----------------------------------------------------------------------===//
+
+void attn::initializeTargets() {
+  static const bool once = [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    return true;
+  }();
+  (void)once;
+}
 
 void attn::runPasses(Module &module, TargetMachine &machine,
                      ModulePassManager passes) {

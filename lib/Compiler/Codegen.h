@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to Jit.cpp (CPUs and plans) and Ptx.cpp (kernels for GPUs).
+// Private to Jit.cpp (CPUs and plans), Ptx.cpp (kernels for GPUs) and
+// Compiler.cpp, which has both work at the same time.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_COMPILER_CODEGEN_H
@@ -14,6 +15,8 @@
 #include "llvm/IR/PassManager.h"
 
 #include <chrono>
+#include <functional>
+#include <pthread.h>
 
 namespace llvm {
 class TargetMachine;
@@ -34,6 +37,27 @@ public:
 private:
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
 };
+
+/// Work on a thread of its own, where there is one to be had; in the caller's
+/// otherwise.
+class Background {
+public:
+  Background() = default;
+  Background(const Background &) = delete;
+  ~Background() { finish(); }
+  void start(std::function<void()> work);
+  /// Waits for the end of what was started.
+  void finish();
+
+private:
+  std::function<void()> work;
+  pthread_t thread;
+  bool isRunning = false;
+};
+
+/// Makes LLVM's back ends known: all of them, since the list of them is no
+/// thread's own.
+void initializeTargets();
 
 /// Runs passes over a module, with all the analyses that LLVM has for
 /// `machine`.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Compiler.h"
+#include "Codegen.h"
 #include "DiskCache.h"
 #include "Interface.h"
 #include "Ptxas.h"
@@ -73,11 +74,15 @@ namespace {
 /// remarks for the explanation.
 class Messages {
 public:
-  explicit Messages(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
-          take(diagnostic);
-          return success();
-        }) {}
+  explicit Messages(MLIRContext *context) {
+    handler.emplace(context, [this](Diagnostic &diagnostic) {
+      take(diagnostic);
+      return success();
+    });
+  }
+
+  /// Lets go of the context; what was said stays.
+  void detach() { handler.reset(); }
 
   /// The error, or `otherwise` where nobody gave a reason.
   Failure failure(StringRef otherwise) const {
@@ -115,7 +120,7 @@ private:
   }
 
   std::string error;
-  ScopedDiagnosticHandler handler;
+  std::optional<ScopedDiagnosticHandler> handler;
 };
 } // namespace
 
@@ -203,10 +208,10 @@ namespace {
 class Compilation {
 public:
   Compilation(const CompileOptions &options)
-      : options(options),
-        context(getRegistry(), MLIRContext::Threading::DISABLED),
-        messages(&context), kernel(std::make_shared<CompiledKernel>()) {
-    context.printOpOnDiagnostic(false);
+      : options(options), context(std::make_unique<MLIRContext>(
+                              getRegistry(), MLIRContext::Threading::DISABLED)),
+        messages(context.get()), kernel(std::make_shared<CompiledKernel>()) {
+    context->printOpOnDiagnostic(false);
   }
 
   Result<std::shared_ptr<const CompiledKernel>> run(std::string_view source) {
@@ -262,12 +267,13 @@ private:
     if (options.untilAfter)
       return "";
     if (!target.isCpu())
-      if (std::string error = generateDeviceCode(); !error.empty())
+      if (std::string error = takeKernels(first < last); !error.empty())
         return error;
     if (std::string error = generateCode(); !error.empty())
       return error;
-    if (std::string error = finishAssembly(); !error.empty())
-      return error;
+    if (!target.isCpu())
+      if (std::string error = assembleKernels(); !error.empty())
+        return error;
     return load();
   }
 
@@ -279,7 +285,7 @@ private:
     manager.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(
                                    text.getBuffer(), options.sourceName),
                                SMLoc());
-    ParserConfig config(&context);
+    ParserConfig config(context.get());
     Block block;
     AsmParserState state;
     bool isText = !isBytecode(text);
@@ -295,7 +301,7 @@ private:
       module = cast<ModuleOp>(block.front());
       module.get()->remove();
     } else {
-      module = ModuleOp::create(UnknownLoc::get(&context));
+      module = ModuleOp::create(UnknownLoc::get(context.get()));
       module->getBody()->getOperations().splice(module->getBody()->begin(),
                                                 block.getOperations());
     }
@@ -328,12 +334,13 @@ private:
     target = *found;
     kernel->target = target.name;
     if (name != "host")
-      module.get()->setAttr("attn.target", StringAttr::get(&context, name));
+      module.get()->setAttr("attn.target",
+                            StringAttr::get(context.get(), name));
     return "";
   }
 
   std::string runPhase(Phase phase) {
-    PassManager manager(&context, ModuleOp::getOperationName());
+    PassManager manager(context.get(), ModuleOp::getOperationName());
     // Once after the phase is enough; each pass has tests of its own.
     manager.enableVerifier(false);
     populatePhasePipeline(phase, manager, target, /*explain=*/true,
@@ -404,13 +411,13 @@ private:
     return code ? ("cannot write '" + path + "': " + code.message()).str() : "";
   }
 
-  /// Takes the kernels out of the module, makes PTX, and starts the assembler
-  /// where there is one. The plan stays.
-  std::string generateDeviceCode() {
+  /// Takes the kernels out of the module; the plan stays. `isOurs`: a phase has
+  /// made them, not the user.
+  std::string takeKernels(bool isOurs) {
     auto device = std::make_shared<cuda::DeviceCode>();
     device->target = target.name;
     for (auto gpuModule :
-         llvm::make_early_inc_range(module.get().getOps<gpu::GPUModuleOp>())) {
+         llvm::make_early_inc_range(module->getOps<gpu::GPUModuleOp>())) {
       for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {
         if (!function->hasAttr("nvvm.kernel"))
           continue;
@@ -425,47 +432,49 @@ private:
         info.persistent = function->hasAttr("tile_gpu.persistent");
         device->kernels.push_back(std::move(info));
       }
-      if (!device->ptx.empty())
+      if (kernelCode)
         return "expected one gpu.module, but got more";
-      PtxTimings timings;
-      auto ptx = emitPtx(gpuModule, target, &timings);
-      if (!ptx)
-        return messages.failure(ptx.error()).message;
-      device->ptx = std::move(*ptx);
-      kernel->times.push_back({"ptx-translate", timings.translateMs});
-      kernel->times.push_back({"ptx-optimize", timings.optimizeMs});
-      kernel->times.push_back({"ptx-codegen", timings.codegenMs});
-      gpuModule.erase();
+      auto code = KernelCode::translate(gpuModule, target, isOurs);
+      if (!code)
+        return messages.failure(code.error()).message;
+      kernelCode.emplace(std::move(*code));
+      gpuModule->remove();
+      kernels = gpuModule;
     }
-    last = std::chrono::steady_clock::now();
-    if (device->ptx.empty())
+    if (!kernelCode)
       return "expected kernels for '" + target.name + "', but got none";
-    if (std::string error = dump("ptx", "ptx", 6, device->ptx); !error.empty())
-      return error;
-    if (options.keepIr)
-      kernel->phases.push_back({"ptx", device->ptx});
-    if (std::string ptxas = findPtxas(); !ptxas.empty()) {
-      std::string error = assembly.start(ptxas, device->ptx, target.name);
-      if (!error.empty())
-        return error;
-      assemblyStart = last;
-    }
-    deviceCode = std::move(device);
-    kernel->device = deviceCode;
+    deviceCode = device;
+    kernel->device = std::move(device);
     return "";
   }
 
-  /// Waits for the assembler. Its time is that of its process, beside which the
-  /// plan was compiled.
-  std::string finishAssembly() {
-    if (!assembly.isRunning())
+  std::string generatePtx() {
+    auto ptx = kernelCode->emitPtx();
+    if (!ptx)
+      return ptx.error();
+    const PtxTimings &timings = kernelCode->timings;
+    kernel->times.push_back({"ptx-translate", timings.translateMs});
+    kernel->times.push_back({"ptx-optimize", timings.optimizeMs});
+    kernel->times.push_back({"ptx-codegen", timings.codegenMs});
+    deviceCode->ptx = std::move(*ptx);
+    if (options.keepIr)
+      kernel->phases.push_back({"ptx", deviceCode->ptx});
+    return dump("ptx", "ptx", 6, deviceCode->ptx);
+  }
+
+  /// Assembles PTX where there is an assembler.
+  std::string assembleKernels() {
+    std::string ptxas = findPtxas();
+    if (ptxas.empty())
       return "";
+    last = std::chrono::steady_clock::now();
     PtxasResult assembled;
-    if (std::string error = assembly.finish(assembled); !error.empty())
+    std::string error =
+        assemble(ptxas, deviceCode->ptx, target.name, assembled);
+    if (!error.empty())
       return error;
     deviceCode->cubin = std::move(assembled.cubin);
     messages.explanation += describeAssembly(assembled.log);
-    last = assemblyStart;
     lap("ptxas");
     return "";
   }
@@ -484,13 +493,34 @@ private:
   }
 
   std::string generateCode() {
-    bool wantText = options.keepIr || !options.dumpPhasesTo.empty();
-    EmitResult emitted;
+    bool wantsText = options.keepIr || !options.dumpPhasesTo.empty();
     // The plan of a GPU runs on the host.
     const TargetInfo &codeTarget = target.isCpu() ? target : TargetInfo::host();
-    std::string error = emitObject(*module, codeTarget, emitted, wantText);
+    std::string error = hostCode.translate(*module, codeTarget);
     if (!error.empty())
       return messages.failure(error).message;
+    if (target.isCpu()) {
+      error = hostCode.emitObject(wantsText);
+    } else {
+      // Kernels take longer than their plan. IR is of no more use to either,
+      // and letting it go takes a while as well.
+      messages.detach();
+      std::string planError;
+      Background background;
+      background.start([&] {
+        planError = hostCode.emitObject(wantsText);
+        kernels = nullptr;
+        module = nullptr;
+        context.reset();
+      });
+      error = generatePtx();
+      background.finish();
+      if (error.empty())
+        error = planError;
+    }
+    if (!error.empty())
+      return error;
+    EmitResult &emitted = hostCode.result;
     kernel->times.push_back({"llvm-translate", emitted.translateMs});
     kernel->times.push_back({"llvm-optimize", emitted.optimizeMs});
     kernel->times.push_back({"codegen", emitted.codegenMs});
@@ -546,15 +576,17 @@ private:
 
   const CompileOptions &options;
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
-  MLIRContext context;
+  std::unique_ptr<MLIRContext> context;
   Messages messages;
   OwningOpRef<ModuleOp> module;
+  /// Of a GPU, taken out of the module.
+  OwningOpRef<gpu::GPUModuleOp> kernels;
   TargetInfo target;
-  Assembly assembly;
-  std::chrono::steady_clock::time_point assemblyStart;
   /// What becomes the kernel's, while it is made.
   std::shared_ptr<cuda::DeviceCode> deviceCode;
   std::shared_ptr<CompiledKernel> kernel;
+  std::optional<KernelCode> kernelCode;
+  HostCode hostCode;
 };
 } // namespace
 

@@ -17,7 +17,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
@@ -37,15 +36,6 @@
 using namespace attn;
 using namespace llvm;
 
-static void initializeTargets() {
-  static const bool once = [] {
-    InitializeNativeTarget();
-    InitializeNativeTargetAsmPrinter();
-    return true;
-  }();
-  (void)once;
-}
-
 static std::string toOneLine(Error error) {
   std::string text = toString(std::move(error));
   for (char &c : text)
@@ -56,7 +46,6 @@ static std::string toOneLine(Error error) {
 
 static std::unique_ptr<TargetMachine>
 createTargetMachine(const TargetInfo &target, std::string &error) {
-  initializeTargets();
   Triple triple(sys::getDefaultTargetTriple());
   const Target *backend = TargetRegistry::lookupTarget(triple, error);
   if (!backend)
@@ -94,18 +83,28 @@ static void optimize(Module &module, TargetMachine &machine) {
   attn::runPasses(module, machine, std::move(pipeline));
 }
 
-std::string attn::emitObject(mlir::ModuleOp module, const TargetInfo &target,
-                             EmitResult &result, bool wantLlvmIr) {
+HostCode::HostCode() = default;
+HostCode::~HostCode() = default;
+
+std::string HostCode::translate(mlir::ModuleOp module,
+                                const TargetInfo &given) {
+  Stopwatch watch;
+  initializeTargets();
+  target = given;
+  context = std::make_unique<LLVMContext>();
+  code = mlir::translateModuleToLLVMIR(module, *context, "attn");
+  result.translateMs = watch.lap();
+  if (!code)
+    return "expected a module in the LLVM dialect, but its translation failed";
+  return "";
+}
+
+std::string HostCode::emitObject(bool wantLlvmIr) {
   Stopwatch watch;
   std::string error;
   std::unique_ptr<TargetMachine> machine = createTargetMachine(target, error);
   if (!machine)
     return error;
-  LLVMContext context;
-  std::unique_ptr<Module> code =
-      mlir::translateModuleToLLVMIR(module, context, "attn");
-  if (!code)
-    return "expected a module in the LLVM dialect, but its translation failed";
   code->setDataLayout(machine->createDataLayout());
   code->setTargetTriple(machine->getTargetTriple());
   for (Function &function : *code) {
@@ -115,8 +114,6 @@ std::string attn::emitObject(mlir::ModuleOp module, const TargetInfo &target,
     if (function.isDeclaration() && !function.isIntrinsic())
       function.setMemoryEffects(MemoryEffects::none());
   }
-  result.translateMs = watch.lap();
-
   optimize(*code, *machine);
   result.optimizeMs = watch.lap();
   if (wantLlvmIr) {

@@ -26,7 +26,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
@@ -38,14 +37,6 @@ using namespace llvm;
 
 static std::unique_ptr<TargetMachine>
 createMachine(const attn::TargetInfo &target, std::string &error) {
-  static const bool once = [] {
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-    return true;
-  }();
-  (void)once;
   Triple triple("nvptx64-nvidia-cuda");
   const Target *backend = TargetRegistry::lookupTarget(triple, error);
   if (!backend)
@@ -111,12 +102,12 @@ static std::string findIllegal(Module &module) {
   return "";
 }
 
+/// The code generator shares common subexpressions once more.
 static void optimize(Module &module, TargetMachine &machine) {
   FunctionPassManager passes;
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
   passes.addPass(InstCombinePass(InstCombineOptions().setMaxIterations(1)));
-  passes.addPass(EarlyCSEPass());
   passes.addPass(ADCEPass());
 
   ModulePassManager pipeline;
@@ -124,9 +115,51 @@ static void optimize(Module &module, TargetMachine &machine) {
   attn::runPasses(module, machine, std::move(pipeline));
 }
 
-attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
-                                                 const TargetInfo &target,
-                                                 PtxTimings *timings) {
+/// Whether a kernel has no more addresses than its tiles take: masks, biases
+/// and ids are loaded one by one, hundreds of them.
+static bool hasFewAddresses(const Module &module) {
+  unsigned count = 0;
+  for (const Function &function : module)
+    for (const Instruction &instruction : instructions(function))
+      count += isa<GetElementPtrInst>(instruction);
+  return count < 64;
+}
+
+namespace {
+/// LLVM's code generator. `isLean`: without its search for arithmetic on
+/// addresses that may be had cheaper from its neighbours, and without the
+/// sharing of common subexpressions after each search: a tenth of a
+/// compilation. The target has no switch for them, and pass configurations can
+/// only replace passes of the machine, so that they are told by name.
+class CodegenPasses : public legacy::PassManager {
+public:
+  explicit CodegenPasses(bool isLean) : isLean(isLean) {}
+
+  void add(Pass *pass) override {
+    StringRef name = pass->getPassName();
+    // Loops leave expressions to share.
+    if (name == "Loop Strength Reduction")
+      isLean = false;
+    if (isLean && (name == "Straight line strength reduction" ||
+                   name == "Nary reassociation" || name == "Early CSE")) {
+      delete pass;
+      return;
+    }
+    legacy::PassManager::add(pass);
+  }
+
+private:
+  bool isLean;
+};
+} // namespace
+
+KernelCode::KernelCode() = default;
+KernelCode::~KernelCode() = default;
+KernelCode::KernelCode(KernelCode &&) = default;
+
+attn::support::Result<KernelCode>
+KernelCode::translate(mlir::Operation *module, const TargetInfo &target,
+                      bool isOurs) {
   using attn::support::Failure;
   Stopwatch watch;
   if (auto whole = dyn_cast<mlir::ModuleOp>(module)) {
@@ -147,16 +180,26 @@ attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
   if (illegal)
     return Failure{"expected a gpu.module in the LLVM dialect; run "
                    "convert-tile-gpu-to-nvvm first"};
+  initializeTargets();
+  KernelCode result;
+  result.target = target;
+  result.context = std::make_unique<LLVMContext>();
+  result.code = mlir::translateModuleToLLVMIR(module, *result.context, "attn",
+                                              /*disableVerification=*/isOurs);
+  if (!result.code)
+    return Failure{"expected a module in the LLVM dialect, but its translation "
+                   "failed"};
+  result.timings.translateMs = watch.lap();
+  return result;
+}
+
+attn::support::Result<std::string> KernelCode::emitPtx() {
+  using attn::support::Failure;
+  Stopwatch watch;
   std::string error;
   std::unique_ptr<TargetMachine> machine = createMachine(target, error);
   if (!machine)
     return Failure{error};
-  LLVMContext context;
-  std::unique_ptr<Module> code =
-      mlir::translateModuleToLLVMIR(module, context, "attn");
-  if (!code)
-    return Failure{"expected a module in the LLVM dialect, but its translation "
-                   "failed"};
   code->setDataLayout(machine->createDataLayout());
   code->setTargetTriple(machine->getTargetTriple());
   // MLIR cannot say so: all threads of a warp run each piece of assembly
@@ -166,24 +209,22 @@ attn::support::Result<std::string> attn::emitPtx(mlir::Operation *module,
       if (auto *call = dyn_cast<CallInst>(&instruction))
         if (call->isInlineAsm())
           call->setConvergent();
-  PtxTimings times;
-  times.translateMs = watch.lap();
   optimize(*code, *machine);
   error = findIllegal(*code);
   if (!error.empty())
     return Failure{error};
-  times.optimizeMs = watch.lap();
+  timings.optimizeMs = watch.lap();
 
   SmallVector<char, 0> buffer;
   raw_svector_ostream stream(buffer);
-  legacy::PassManager codegen;
+  // The portable path has more addresses in any case, and some of its kernels
+  // spill more without.
+  CodegenPasses codegen(target.hasTensorCopy && hasFewAddresses(*code));
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    CodeGenFileType::AssemblyFile))
     return Failure{"the LLVM back end for '" + target.name +
                    "' cannot write PTX"};
   codegen.run(*code);
-  times.codegenMs = watch.lap();
-  if (timings)
-    *timings = times;
+  timings.codegenMs = watch.lap();
   return std::string(buffer.begin(), buffer.end());
 }

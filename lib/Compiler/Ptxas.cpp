@@ -69,38 +69,13 @@ static std::string readFile(const std::string &path) {
   return buffer ? (*buffer)->getBuffer().str() : "";
 }
 
-struct attn::Assembly::Run {
-  std::string ptxas, target;
+std::string attn::assemble(const std::string &ptxas, const std::string &ptx,
+                           const std::string &target, PtxasResult &result) {
   Scratch scratch;
-  sys::ProcessInfo process;
-  /// Returns the exit status; `message` says why it is not 0, where that is
-  /// known.
-  int wait(std::string &message) {
-    // No time limit: it would be an alarm of the whole process.
-    return sys::Wait(process, std::nullopt, &message).ReturnCode;
-  }
-};
-
-attn::Assembly::Assembly() = default;
-
-attn::Assembly::~Assembly() {
-  std::string message;
-  if (run)
-    run->wait(message);
-}
-
-std::string attn::Assembly::start(const std::string &ptxas,
-                                  const std::string &ptx,
-                                  const std::string &target) {
-  auto next = std::make_unique<Run>();
-  next->ptxas = ptxas;
-  next->target = target;
-  if (next->scratch.error)
-    return "cannot make a folder for the assembler: " +
-           next->scratch.error.message();
-  std::string input = next->scratch.file("kernel.ptx"),
-              output = next->scratch.file("kernel.cubin"),
-              log = next->scratch.file("log");
+  if (scratch.error)
+    return "cannot make a folder for the assembler: " + scratch.error.message();
+  std::string input = scratch.file("kernel.ptx"),
+              output = scratch.file("kernel.cubin"), log = scratch.file("log");
   {
     std::error_code code;
     raw_fd_ostream file(input, code);
@@ -120,19 +95,13 @@ std::string attn::Assembly::start(const std::string &ptxas,
                                           StringRef(log)};
   std::string message;
   bool failed = false;
-  next->process = sys::ExecuteNoWait(ptxas, arguments, std::nullopt, redirects,
-                                     /*MemoryLimit=*/0, &message, &failed);
+  // No time limit: it would be an alarm of the whole process.
+  int status = sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects,
+                                   /*SecondsToWait=*/0, /*MemoryLimit=*/0,
+                                   &message, &failed);
   if (failed)
     return "cannot start '" + ptxas + "': " + message;
-  run = std::move(next);
-  return "";
-}
-
-std::string attn::Assembly::finish(PtxasResult &result) {
-  std::unique_ptr<Run> done = std::move(run);
-  std::string message;
-  int status = done->wait(message);
-  result.log = readFile(done->scratch.file("log"));
+  result.log = readFile(log);
   if (status != 0) {
     StringRef reason = StringRef(result.log).trim();
     for (StringRef line : split(result.log, '\n'))
@@ -143,12 +112,12 @@ std::string attn::Assembly::finish(PtxasResult &result) {
     reason = reason.take_until([](char c) { return c == '\n'; });
     if (reason.empty())
       reason = message;
-    return "'" + done->ptxas + "' does not assemble the code for " +
-           done->target + ": " + reason.str();
+    return "'" + ptxas + "' does not assemble the code for " + target + ": " +
+           reason.str();
   }
-  result.cubin = readFile(done->scratch.file("kernel.cubin"));
+  result.cubin = readFile(output);
   if (result.cubin.empty())
-    return "'" + done->ptxas + "' left no code";
+    return "'" + ptxas + "' left no code";
   std::string complaint = cuda::findAssemblerComplaint(result.log);
   if (!complaint.empty())
     return "expected code that ptxas assembles as it stands, but it says: " +

@@ -13,7 +13,6 @@
 #ifndef ATTN_LIB_COMPILER_PTXAS_H
 #define ATTN_LIB_COMPILER_PTXAS_H
 
-#include <memory>
 #include <string>
 
 namespace attn {
@@ -27,24 +26,10 @@ struct PtxasResult {
   std::string log;
 };
 
-/// One run of the assembler, which takes longer than all else: the caller goes
-/// on while it works. Errors are one line each, and empty where there is none.
-class Assembly {
-public:
-  Assembly();
-  /// Waits for a run that nobody has finished.
-  ~Assembly();
-  /// Starts to assemble `ptx` for `target` ("sm_90a").
-  std::string start(const std::string &ptxas, const std::string &ptx,
-                    const std::string &target);
-  bool isRunning() const { return run != nullptr; }
-  /// Waits for the end.
-  std::string finish(PtxasResult &result);
-
-private:
-  struct Run;
-  std::unique_ptr<Run> run;
-};
+/// Assembles `ptx` for `target` ("sm_90a"). Returns an empty string or what
+/// went wrong, in one line.
+std::string assemble(const std::string &ptxas, const std::string &ptx,
+                     const std::string &target, PtxasResult &result);
 
 } // namespace attn
 

@@ -67,13 +67,14 @@ int attn::emitPtxMain(int argc, char **argv) {
   double lowerMs = std::chrono::duration<double, std::milli>(
                        std::chrono::steady_clock::now() - start)
                        .count();
-  PtxTimings timings;
-  auto ptx = emitPtx(*module, *target, &timings);
+  auto code = KernelCode::translate(*module, *target);
+  auto ptx = code ? code->emitPtx() : code.takeFailure();
   if (!ptx) {
     llvm::errs() << "error: " << ptx.error() << "\n";
     return 1;
   }
   llvm::outs() << *ptx;
+  const PtxTimings &timings = code->timings;
   if (time)
     llvm::errs() << llvm::format(
         "lower %.1f ms, translate %.1f, optimize %.1f, select %.1f\n", lowerMs,

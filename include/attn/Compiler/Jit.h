@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two steps with an object file between them: emitObject ends where ahead of
-// time compilation ends, and LoadedCode links an object into this process.
+// Two steps with an object file between them: HostCode ends where ahead of time
+// compilation ends, and LoadedCode links an object into this process.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_COMPILER_JIT_H
@@ -16,24 +16,46 @@
 #include <memory>
 #include <string>
 
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
 namespace mlir {
 class ModuleOp;
 } // namespace mlir
 
 namespace attn {
 
-/// What emitObject leaves besides the object: text on request, and how long
-/// each step took.
+/// What HostCode leaves besides the object: text on request, and how long each
+/// step took.
 struct EmitResult {
   std::string object;
   std::string llvmIr;
   double translateMs = 0, optimizeMs = 0, codegenMs = 0;
 };
 
-/// Compiles a module in the LLVM dialect to a relocatable object for `target`.
-/// Returns an empty string or what went wrong, in one line.
-std::string emitObject(mlir::ModuleOp module, const TargetInfo &target,
-                       EmitResult &result, bool wantLlvmIr = false);
+/// Code for a CPU as LLVM has it: what was translated is not looked at again,
+/// so that another thread can make the object. Errors are one line, and empty
+/// where there is none.
+class HostCode {
+public:
+  HostCode();
+  ~HostCode();
+
+  /// Takes a module in the LLVM dialect.
+  std::string translate(mlir::ModuleOp module, const TargetInfo &target);
+
+  /// Compiles it to a relocatable object. Once.
+  std::string emitObject(bool wantLlvmIr = false);
+
+  EmitResult result;
+
+private:
+  TargetInfo target;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> code;
+};
 
 /// Code linked into this process; unloaded with its last owner.
 class LoadedCode {

@@ -11,7 +11,13 @@
 #include "attn/Support/Result.h"
 #include "attn/Target/TargetInfo.h"
 
+#include <memory>
 #include <string>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
 
 namespace mlir {
 class Operation;
@@ -19,16 +25,37 @@ class Operation;
 
 namespace attn {
 
-/// Where the time of `emitPtx` went, in milliseconds.
+/// Where the time of PTX went, in milliseconds.
 struct PtxTimings {
   double translateMs = 0, optimizeMs = 0, codegenMs = 0;
 };
 
-/// The PTX of a `gpu.module` in the LLVM dialect, as convert-tile-gpu-to-nvvm
-/// makes it, or of the only one in a module; for the driver or ptxas.
-support::Result<std::string> emitPtx(mlir::Operation *module,
-                                     const TargetInfo &target,
-                                     PtxTimings *timings = nullptr);
+/// Kernels as LLVM has them: what was translated is not looked at again, so
+/// that another thread can make PTX.
+class KernelCode {
+public:
+  KernelCode(KernelCode &&);
+  ~KernelCode();
+
+  /// Takes a `gpu.module` in the LLVM dialect, as convert-tile-gpu-to-nvvm
+  /// makes it, or the only one in a module. `isOurs`: that pass has just made
+  /// it, so that LLVM need not verify what comes of it.
+  static support::Result<KernelCode> translate(mlir::Operation *module,
+                                               const TargetInfo &target,
+                                               bool isOurs = false);
+
+  /// The PTX of the kernels, for the driver or ptxas. Once.
+  support::Result<std::string> emitPtx();
+
+  PtxTimings timings;
+
+private:
+  KernelCode();
+
+  TargetInfo target;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> code;
+};
 
 } // namespace attn
 
