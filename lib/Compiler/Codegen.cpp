@@ -6,13 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Codegen.h"
+#include "attn/Support/Signals.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
-
-#include <csignal>
 
 using namespace llvm;
 
@@ -33,12 +32,10 @@ void attn::Background::start(std::function<void()> given) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
-  // The host's signals are for the host's threads.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  isRunning = pthread_create(&thread, &attributes, run, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  {
+    support::BlockedSignals blocked;
+    isRunning = pthread_create(&thread, &attributes, run, this) == 0;
+  }
   pthread_attr_destroy(&attributes);
   if (!isRunning)
     work();

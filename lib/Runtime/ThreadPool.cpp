@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Runtime/ThreadPool.h"
+#include "attn/Support/Signals.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <condition_variable>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -159,10 +159,7 @@ public:
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    // The host's signals are for the host's threads.
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    attn::support::BlockedSignals blocked;
     std::lock_guard<std::mutex> lock(mutex);
     for (int i = 0; i < size; ++i) {
       pthread_t thread;
@@ -174,7 +171,6 @@ public:
         break;
       ++numWorkers;
     }
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
     pthread_attr_destroy(&attributes);
   }
 
