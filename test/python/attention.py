@@ -360,6 +360,28 @@ def test_decode():
         assert call._expected_sizes() == (0, (0, 0, 0, 0))
         call.device = 0
         assert call._expected_sizes() == (0, (0, 0, 0, expected))
+    # So are many rows with them, where blocks share copies of long tiles: not
+    # with a tile of 128 rows that has no partner, unless it is one of many.
+    for rows, keys, depth, channels, expected in (
+        (4096, 8192, 128, 128, (4096, 8192)),
+        (4096, 8191, 128, 128, (0, 0)),
+        (4095, 8192, 128, 128, (0, 8192)),
+        (4200, 8192, 128, 128, (0, 8192)),
+        (8200, 8192, 128, 128, (4096, 8192)),
+        (4096, 4096, 256, 256, (4096, 4096)),
+        (4096, 4095, 256, 256, (0, 0)),
+        (4096, 8192, 192, 128, (0, 0)),
+        (4096, 8192, 96, 96, (0, 8192)),
+        (4096, 8192, 64, 64, (0, 0)),
+    ):
+        call = _attention._Call(
+            *(
+                np.zeros((1, 1, n, d), np.float16)
+                for n, d in ((rows, depth), (keys, depth), (keys, channels))
+            )
+        )
+        call.device = 0
+        assert call._expected_sizes() == (0, (0, 0, *expected)), (rows, keys, depth)
     del _library._targets[0]
     # A cache that grows by one key does not compile.
     count = len(_attention._kernels)
