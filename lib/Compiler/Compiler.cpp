@@ -255,6 +255,8 @@ private:
       return messages.failure("unsupported argument type").message;
     lap("parse");
 
+    // Only what our own phases have made needs no look from LLVM.
+    bool isOurs = first < last && module->getOps<gpu::GPUModuleOp>().empty();
     for (Phase phase : allPhases) {
       if (phase < first || phase > last || !isPhaseOf(phase, target.isCpu()))
         continue;
@@ -267,7 +269,7 @@ private:
     if (options.untilAfter)
       return "";
     if (!target.isCpu())
-      if (std::string error = takeKernels(first < last); !error.empty())
+      if (std::string error = takeKernels(isOurs); !error.empty())
         return error;
     if (std::string error = generateCode(); !error.empty())
       return error;

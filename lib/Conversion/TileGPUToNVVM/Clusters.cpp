@@ -41,11 +41,23 @@ LogicalResult KernelLowering::checkCluster() {
     cluster = *size;
     return success();
   };
+  auto checkLead = [&](SchedulerOp scheduler) -> LogicalResult {
+    for (Operation *user : scheduler.getResult().getUsers()) {
+      auto loop = dyn_cast<ForeachOp>(user);
+      auto role = dyn_cast<RoleOp>(user->getParentOp());
+      if (loop && loop.getLead() && role && role.getWarps() != 1)
+        return loop.emitOpError("expected the items of clusters to be drawn by "
+                                "a role of one warp, but got ")
+               << role.getWarps();
+    }
+    return success();
+  };
   bool draws = false;
   for (Operation &op : kernel.getBody().front()) {
     if (auto scheduler = dyn_cast<SchedulerOp>(op)) {
       draws |= scheduler.getCluster().has_value();
-      if (failed(note(&op, scheduler.getCluster())))
+      if (failed(note(&op, scheduler.getCluster())) ||
+          (scheduler.getCluster() && failed(checkLead(scheduler))))
         return failure();
     } else if (auto ring = dyn_cast<RingCreateOp>(op)) {
       if (failed(note(&op, ring.getCluster())))

@@ -325,6 +325,7 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   if (!scheduler)
     return op.emitOpError("expected a schedule made in this kernel by "
                           "tile_gpu.scheduler");
+  taken = {};
   Block &body = op.getBody().front();
   ValueRange arguments = op.getItemArgs();
   ValueRange carried = op.getRegionIterArgs();
@@ -409,6 +410,9 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
 LogicalResult KernelLowering::lowerSkip(SkipOp op) {
   if (isa<ForeachOp>(op->getParentOp()))
     return success();
+  if (!passOver && cluster > 1)
+    return op.emitOpError("expected a schedule without clusters, which draw "
+                          "each item once");
   if (!passOver)
     return op.emitOpError("expected the schedule's items to be drawn by a role "
                           "of one warp");

@@ -51,3 +51,58 @@ func.func private @target() attributes {tile_gpu.kernel} {
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @lead(%tickets: memref<1xi32>, %n: i32) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(4) {
+  ^bb0(%w: i32):
+    // expected-error @below {{expected the items of clusters to be drawn by a role of one warp, but got 4}}
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @skips(%tickets: memref<1xi32>, %n: i32, %none: i1) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    // expected-error @below {{expected a schedule without clusters, which draw each item once}}
+    tile_gpu.skip %none
+    tile_gpu.yield %c0, %c0 : i32, i32
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --attn-choose-schedule --attn-tile --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --attn-choose-schedule --attn-tile --canonicalize --cse | FileCheck %s
 
 // Blocks 2 n and 2 n + 1 take neighbouring tiles of one head, for which there is
 // an even number of tiles: head and batch come from n alone. A tile that fills up
@@ -30,6 +30,48 @@ func.func @pairs(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>)
       {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// Rows of a mask that is read for an empty tile stand for row 0.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func private @read_kernel0
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: %[[ROW0:.*]] = arith.maxsi %{{.*}}, %[[ZERO]] : index
+// CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[ROW0]] : index
+// CHECK: %[[LIVE:.*]] = arith.maxsi %[[LEFT]], %[[ZERO]] : index
+// CHECK: %[[LAST:.*]] = arith.subi %[[LIVE]], %[[ONE]] : index
+// CHECK: %[[AT:.*]] = arith.maxsi %[[LAST]], %[[ZERO]] : index
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[AT]] : index to i32
+// CHECK: tile.map
+// CHECK: arith.minsi %{{.*}}, %[[ROW]] : i32
+func.func @read(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                %m: tensor<?x1x?x?xi1>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%k : tensor<?x?x?x64xbf16>) mask_tensor(%m : tensor<?x1x?x?xi1>)
+      {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 96, loop = masked, cluster = 2>} -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}
+
+// -----
+
+// Neither kernels of warps nor CPUs have clusters, nor tiles to fill them up.
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: func.func @alone
+// CHECK-NOT: cluster
+// CHECK: tile.launch
+// CHECK-NOT: tile.cluster
+// CHECK: func.func private @alone_kernel0
+// CHECK-NOT: tile.cluster
+func.func @alone(%q: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%q : tensor<?x?x?x128xbf16>)
+      values(%q : tensor<?x?x?x128xbf16>)
+      {schedule = #attn.schedule<block_q = 128, rows = 16, block_k = 64, cluster = 2>} -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
 }

@@ -168,6 +168,7 @@ func.func @packs_sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
 
 // -----
 
+module attributes {attn.target = "sm_90a"} {
 func.func @clusters_of_sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
                                  %cu: tensor<?xi32>) -> tensor<?x?x64xf32> {
   // expected-error @below {{expected cluster = 1 with packed sequences, whose tiles blocks find one by one, but got 2}}
@@ -177,4 +178,5 @@ func.func @clusters_of_sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
       {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, cluster = 2>}
       -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
+}
 }

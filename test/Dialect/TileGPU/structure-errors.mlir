@@ -102,6 +102,22 @@ func.func @draw_lead(%s: !tile_gpu.schedule) attributes {tile_gpu.kernel} {
 
 // -----
 
+func.func @draw_static(%n: i32) attributes {tile_gpu.kernel} {
+  %s = tile_gpu.scheduler static in_order tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%t: i32, %h: i32, %b: i32, %x: i32):
+    tile_gpu.yield %n, %n : i32, i32
+  }
+  tile_gpu.foreach %s {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+    // expected-error @below {{expected a dynamic schedule, whose items are drawn, but got a static one}}
+    tile_gpu.draw_next
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
 func.func @scheduler_keys(%n: i32) attributes {tile_gpu.kernel} {
   // expected-error @below {{expected the body to yield the first key and the end of keys, both i32}}
   %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {

@@ -270,7 +270,9 @@ struct ChooseSchedulePass
       LoopShape loop =
           symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
       Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
-      int64_t cluster = pack.packs || splits.splits > 1 ? 1 : measured.cluster;
+      int64_t cluster = pack.packs || problem.packed || splits.splits > 1
+                            ? 1
+                            : measured.cluster;
       attr =
           ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
                             sizes.blockK, splits.splits, loop, measured.stages,
@@ -310,7 +312,7 @@ struct ChooseSchedulePass
                 problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
                 target)
                 .gain);
-      if (!target.isCpu() && attr.getCluster() > 1)
+      if (target.hasRoles() && attr.getCluster() > 1)
         parts += llvm::formatv("clusters: {0} blocks share copies of keys and "
                                "values, where they read the same\n",
                                attr.getCluster());

@@ -353,7 +353,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     Value entries = arith::MaxSIOp::create(b, loc, dim(offsets, 0), one);
     batches = arith::SubIOp::create(b, loc, entries, one);
   }
-  if (packed && schedule.getCluster() > 1)
+  if (packed && clusterOf(schedule, target) > 1)
     return op->emitOpError("expected cluster = 1 with packed sequences, whose "
                            "tiles blocks find one by one, but got ")
            << schedule.getCluster();
@@ -398,7 +398,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     batches = arith::MinSIOp::create(b, loc, batches, index(1, loc));
   } else {
     // A cluster's tiles are of one head.
-    int64_t cluster = target.isCpu() ? 1 : schedule.getCluster();
+    int64_t cluster = clusterOf(schedule, target);
     numTiles = arith::CeilDivUIOp::create(
         b, loc, rows, index(schedule.getBlockQ() * cluster, loc));
     if (cluster > 1)
@@ -463,9 +463,8 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     if (schedule.getTurns() != Turns::none)
       kernel.func->setAttr(
           "tile.turns", b.getStringAttr(stringifyTurns(schedule.getTurns())));
-    if (schedule.getCluster() > 1)
-      kernel.func->setAttr("tile.cluster",
-                           b.getI64IntegerAttr(schedule.getCluster()));
+    if (int64_t cluster = clusterOf(schedule, target); cluster > 1)
+      kernel.func->setAttr("tile.cluster", b.getI64IntegerAttr(cluster));
     // A block's sequence takes long to find, and blocks take about as long as
     // each other: it does no harm to draw them early.
     if (op.getPackedQueries() && op.getMaskBody().empty())

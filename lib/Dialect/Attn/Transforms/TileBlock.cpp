@@ -45,7 +45,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     std::tie(rest, split) = split2(rest, index(splits));
   // Blocks side by side take neighbouring tiles of one head: what they derive
   // from the number of their cluster, the quotient, is the same for them.
-  int64_t cluster = isGpu() ? schedule.getCluster() : 1;
+  int64_t cluster = clusterOf(schedule, target);
   Value inCluster, groups = numTiles;
   if (cluster > 1) {
     std::tie(rest, inCluster) = split2(rest, index(cluster));

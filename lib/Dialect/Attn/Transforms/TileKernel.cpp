@@ -351,7 +351,11 @@ Value ReductionKernel::liveKeys(const KeyTile &tile) {
   RowBlock block(tile);
   block.firstRow = row0;
   prepare(block);
-  Value lastRow = toI32(sub(liveRows, index(1)));
+  Value last = sub(liveRows, index(1));
+  // A tile that fills up a cluster has no rows; what is read for it is there.
+  if (clusterOf(schedule, target) > 1)
+    last = max(last, index(0));
+  Value lastRow = toI32(last);
   Value elements =
       map({}, type, [&](Value row, Value col, ValueRange) {
         // Rows beyond the last stand for it.

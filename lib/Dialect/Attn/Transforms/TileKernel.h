@@ -36,6 +36,12 @@ namespace mlir::attn {
 Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
                   Type type);
 
+/// Blocks of a cluster, where the target's kernels have them.
+inline int64_t clusterOf(ScheduleAttr schedule,
+                         const ::attn::TargetInfo &target) {
+  return target.hasRoles() ? schedule.getCluster() : 1;
+}
+
 /// Common to all kernels: arguments, helpers that build tile ops, and copies
 /// of the monoid's and the op's regions.
 class KernelBuilder {

@@ -119,7 +119,7 @@ static LogicalResult verifyCluster(Operation *op,
   if (!cluster || (*cluster >= least && *cluster <= most))
     return success();
   return op->emitOpError("expected clusters of ")
-         << least << " to " << most << " blocks, but got " << *cluster;
+         << least << " to " << most << " blocks, but got " << int64_t(*cluster);
 }
 
 LogicalResult SchedulerOp::verify() {
@@ -252,6 +252,12 @@ LogicalResult DrawNextOp::verify() {
   if (!loop || loop.getLead())
     return emitOpError("expected to be in a loop over a schedule whose items "
                        "another role draws");
+  auto scheduler = loop.getSchedule().getDefiningOp<SchedulerOp>();
+  if (scheduler && scheduler.getKind() != ScheduleKind::Dynamic)
+    return emitOpError(
+               "expected a dynamic schedule, whose items are drawn, but "
+               "got a ")
+           << stringifyScheduleKind(scheduler.getKind()) << " one";
   return success();
 }
 
