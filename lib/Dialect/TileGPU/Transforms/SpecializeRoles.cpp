@@ -51,7 +51,7 @@ private:
 
   func::FuncOp kernel;
   const ::attn::TargetInfo &target;
-  int64_t stages, queryStages = 1;
+  int64_t stages, queryStages = 1, stagesThatFit = 0;
   OpBuilder b;
   RolesPlan plan;
 };
@@ -243,12 +243,14 @@ bool Specializer::analyse() {
       return false;
   }
   // One slot of queries and two of keys and values have to fit.
-  int64_t bytes = ::attn::TargetInfo::barrierBytes;
+  int64_t room = target.sharedMemoryBytes - ::attn::TargetInfo::barrierBytes;
+  int64_t step = 0;
   for (RolesRing &ring : plan.queries)
-    bytes += ring.tile.getBytes();
+    room -= ring.tile.getBytes();
   for (RolesRing &ring : plan.steps)
-    bytes += std::max(stages, leastStages) * ring.tile.getBytes();
-  return bytes <= target.sharedMemoryBytes;
+    step += ring.tile.getBytes();
+  stagesThatFit = room / step;
+  return stagesThatFit >= leastStages;
 }
 
 //===----------------------------------------------------------------------===//
@@ -312,6 +314,12 @@ LogicalResult Specializer::run() {
   if (stages == 1)
     return kernel.emitOpError("expected 2 stages or more for warpgroups, whose "
                               "products overlap with copies, but got 1");
+  if (stages > stagesThatFit)
+    return kernel.emitOpError("expected at most ")
+           << stagesThatFit
+           << " stages of keys and values beside the queries in "
+           << target.sharedMemoryBytes << " bytes of shared memory, but got "
+           << stages;
   MLIRContext *context = kernel.getContext();
   auto module = kernel->getParentOfType<ModuleOp>();
   SmallVector<tile::LaunchOp> launches;

@@ -202,8 +202,9 @@ def TileSpecializeRolesPass
 
     Numerics: no effect.
 
-    Fails when: the module's target is a CPU, or the schedule asks for one stage;
-    kernels that it cannot take are left alone.
+    Fails when: the module's target is a CPU, or the schedule asks for one stage or
+    for more than fit beside the queries; kernels that it cannot take are left
+    alone.
   }];
   let options = [
     Option<"stages", "stages", "int64_t", "0",
