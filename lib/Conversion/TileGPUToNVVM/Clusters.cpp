@@ -53,17 +53,20 @@ LogicalResult KernelLowering::checkCluster() {
     return success();
   };
   bool draws = false;
-  for (Operation &op : kernel.getBody().front()) {
-    if (auto scheduler = dyn_cast<SchedulerOp>(op)) {
-      draws |= scheduler.getCluster().has_value();
-      if (failed(note(&op, scheduler.getCluster())) ||
-          (scheduler.getCluster() && failed(checkLead(scheduler))))
-        return failure();
-    } else if (auto ring = dyn_cast<RingCreateOp>(op)) {
-      if (failed(note(&op, ring.getCluster())))
-        return failure();
-    }
-  }
+  // Rings may be made in roles, too.
+  WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+    if (auto ring = dyn_cast<RingCreateOp>(op))
+      return note(op, ring.getCluster());
+    auto scheduler = dyn_cast<SchedulerOp>(op);
+    if (!scheduler || !scheduler.getCluster())
+      return success();
+    draws = true;
+    if (failed(note(op, scheduler.getCluster())))
+      return failure();
+    return checkLead(scheduler);
+  });
+  if (walk.wasInterrupted())
+    return failure();
   if (first && !draws)
     return first->emitOpError("expected a schedule whose items are drawn for "
                               "clusters of ")

@@ -106,3 +106,19 @@ func.func private @skips(%tickets: memref<1xi32>, %n: i32, %none: i1) attributes
   return
 }
 }
+
+// -----
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+
+module attributes {attn.target = "sm_90a"} {
+func.func private @inner() attributes {tile_gpu.kernel} {
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    // expected-error @below {{expected a schedule whose items are drawn for clusters of 2 blocks, but got none}}
+    %k = tile_gpu.ring.create tma consumers(4) cluster(2) : !ring
+    tile_gpu.yield
+  }
+  return
+}
+}
