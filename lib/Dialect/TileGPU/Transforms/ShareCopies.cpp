@@ -232,15 +232,22 @@ void ShareCopiesPass::runOnOperation() {
   func::FuncOp kernel = getOperation();
   if (!kernel->hasAttr("tile_gpu.kernel") || kernel.isExternal())
     return;
-  auto mark = dyn_cast_or_null<IntegerAttr>(kernel->removeAttr("tile.cluster"));
+  Attribute mark = kernel->removeAttr("tile.cluster");
   if (!mark)
     return;
-  int64_t cluster = mark.getInt();
+  auto number = dyn_cast<IntegerAttr>(mark);
+  if (!number || number.getValue().slt(2)) {
+    kernel.emitOpError("expected tile.cluster to be an integer of 2 or more, "
+                       "but got ")
+        << mark;
+    return signalPassFailure();
+  }
+  int64_t cluster = number.getInt();
   std::optional<::attn::TargetInfo> target =
       ::attn::getGpuTarget(kernel->getParentOfType<ModuleOp>());
   if (!target)
     return signalPassFailure();
-  if (cluster < 2 || cluster > target->maxCluster)
+  if (cluster > target->maxCluster)
     return;
   SmallVector<SchedulerOp> schedulers(kernel.getOps<SchedulerOp>());
   ForeachOp lead =

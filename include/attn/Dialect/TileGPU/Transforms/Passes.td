@@ -595,8 +595,9 @@ def TileShareCopiesPass : Pass<"tile-share-copies", "::mlir::func::FuncOp"> {
 
     Numerics: none.
 
-    Fails when: never; kernels whose blocks have no copies in common, and GPUs
-    without clusters, keep their own copies.
+    Fails when: `tile.cluster` is anything else, or the module's target is no GPU;
+    kernels whose blocks have no copies in common, and GPUs without clusters, keep
+    their own copies.
   }];
 }
 
