@@ -116,16 +116,7 @@ Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
   e.branch(e.eq(block, 0), first, all);
   e.startBlock(first);
   waitBarrier(empty, e.xor_(phase, e.c32(1)));
-  Value clusters = e.udiv(total, cluster);
-  Value drawn =
-      e.assembly(
-           "{\nmov.b32 $0, 0;\n"
-           "@$2 atom.relaxed.gpu.global.inc.u32 $0, [$1], $3;\n}",
-           "=r,l,b,r,~{memory}",
-           {of(scheduler.getTickets()).front(), lane0, e.add(clusters, -1)},
-           e.i32)
-          .front();
-  drawn = e.shuffleIndex(drawn, 0);
+  Value drawn = drawTicket(scheduler, e.udiv(total, cluster));
   Value mine = e.lt(lane, e.c32(cluster));
   e.assembly("@$2 st.shared::cluster.b32 [$0], $1;", "r,r,b,~{memory}",
              {inBlock(word, lane), drawn, mine});
@@ -133,11 +124,7 @@ Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
   e.branch(all);
   e.startBlock(all);
   // What another block wrote is seen by whom its arrival has reached.
-  e.assembly("{\n.reg .pred P1;\nLAB_WAIT:\n"
-             "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P1, "
-             "[$0], $1, 0x989680;\n@P1 bra.uni DONE;\nbra.uni LAB_WAIT;\n"
-             "DONE:\n}",
-             "r,r,~{memory}", {full, phase});
+  waitBarrier(full, phase, /*ofCluster=*/true);
   // By the lane that says so.
   Value number =
       e.assembly("{\nmov.b32 $0, 0;\n@$2 ld.shared::cta.b32 $0, [$1];\n}",

@@ -79,20 +79,25 @@ LogicalResult KernelLowering::lowerItem(SchedulerOp op, Value item,
   return success();
 }
 
-/// Draws the number of the item after the one that is on hand.
-Value KernelLowering::drawItem(SchedulerOp scheduler, Value total) {
-  // The first items are the blocks' own numbers; tickets count from there.
+/// Draws the next of `count` tickets.
+Value KernelLowering::drawTicket(SchedulerOp scheduler, Value count) {
   // Every item is followed by one draw: as many as there are items, and the
-  // counter, which the last one finds at total - 1, is zero again.
-  Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
+  // counter, which the last one finds at count - 1, is zero again.
   Value drawn =
       e.assembly("{\nmov.b32 $0, 0;\n"
                  "@$2 atom.relaxed.gpu.global.inc.u32 $0, [$1], $3;\n}",
                  "=r,l,b,r,~{memory}",
-                 {of(scheduler.getTickets()).front(), lane0, e.add(total, -1)},
+                 {of(scheduler.getTickets()).front(), lane0, e.add(count, -1)},
                  e.i32)
           .front();
-  return e.add(e.shuffleIndex(drawn, 0), blocks);
+  return e.shuffleIndex(drawn, 0);
+}
+
+/// Draws the number of the item after the one that is on hand.
+Value KernelLowering::drawItem(SchedulerOp scheduler, Value total) {
+  // The first items are the blocks' own numbers; tickets count from there.
+  Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
+  return e.add(drawTicket(scheduler, total), blocks);
 }
 
 //===----------------------------------------------------------------------===//

@@ -178,13 +178,14 @@ private:
   Values readItem(const TicketSlot &slot, int64_t size, bool isTaken);
   void appendWords(Value value, Values &words);
   Value fromWords(Type type, llvm::ArrayRef<Value> words);
+  Value drawTicket(tg::SchedulerOp scheduler, Value count);
   Value drawItem(tg::SchedulerOp scheduler, Value total);
   Value nextItem(tg::ForeachOp op, Value item, Value total, Value iteration);
 
   // Clusters.cpp: blocks that share rings and draw together.
   LogicalResult checkCluster();
   Value blockInCluster();
-  /// `address` of this block as lane n of a warp finds it in block n.
+  /// An address in this block's shared memory, in that of another block.
   Value inBlock(Value address, Value block);
   /// `publishes`: what this thread has written before is seen by whom the
   /// arrival reaches.
@@ -199,7 +200,8 @@ private:
   Value slotAddress(int64_t offset, int64_t bytes, Value slot);
   Value slotOf(const RingLayout &ring, Value counter);
   Value phaseOf(const RingLayout &ring, Value counter);
-  void waitBarrier(Value barrier, Value phase);
+  /// `ofCluster`: what other blocks wrote before they arrived is seen.
+  void waitBarrier(Value barrier, Value phase, bool ofCluster = false);
   /// Where `predicate` is true; without one, in each lane.
   void arrive(Value barrier, Value predicate = Value());
   void fenceProxy();

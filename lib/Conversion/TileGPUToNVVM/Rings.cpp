@@ -29,12 +29,15 @@ Value KernelLowering::phaseOf(const RingLayout &ring, Value counter) {
   return e.and_(e.udiv(counter, ring.type.getStages()), 1);
 }
 
-void KernelLowering::waitBarrier(Value barrier, Value phase) {
+void KernelLowering::waitBarrier(Value barrier, Value phase, bool ofCluster) {
   // From sm_90 on the wait itself suspends the thread for a while.
   if (target.hasTensorCopy) {
+    StringRef order = ofCluster ? ".acquire.cluster" : "";
     e.assembly("{\n.reg .pred P1;\nLAB_WAIT:\n"
-               "mbarrier.try_wait.parity.shared::cta.b64 P1, [$0], $1, "
-               "0x989680;\n@P1 bra.uni DONE;\nbra.uni LAB_WAIT;\nDONE:\n}",
+               "mbarrier.try_wait.parity" +
+                   order +
+                   ".shared::cta.b64 P1, [$0], $1, "
+                   "0x989680;\n@P1 bra.uni DONE;\nbra.uni LAB_WAIT;\nDONE:\n}",
                "r,r,~{memory}", {barrier, phase});
     return;
   }
