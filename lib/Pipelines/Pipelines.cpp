@@ -76,6 +76,7 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   // Before products move: it looks for sums beside their loops.
   kernels.addPass(createTileDeferReductionsPass());
   kernels.addPass(createTileOverlapProductsPass());
+  kernels.addPass(createTileDelayScalingPass());
   kernels.addPass(createTileHoistReciprocalsPass());
   // Around products where they are issued in the end.
   kernels.addPass(createTileTakeTurnsPass());

@@ -6,9 +6,10 @@
 !in = memref<?x?x64xf16, strided<[?, ?, 1]>>
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func private @kernel(
-// CHECK-SAME: !tile_gpu.tensor_map<128x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: memref<1xi32>, %{{.*}}: i32)
+// CHECK-SAME: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: memref<1xi32>, %{{.*}}: i32)
 // CHECK-SAME: tile_gpu.kernel
-// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 128x64xf16 swizzle 128>
+// Two slots of queries for each warpgroup, of its own rows.
+// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) members(2) : <4, 64x64xf16 swizzle 128>
 // CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
 // CHECK: %[[V:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
 // CHECK: tile_gpu.scheduler dynamic in_order
@@ -17,7 +18,13 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: ^bb0({{.*}}, %[[ITEM:.*]]: i32, %[[STEP:.*]]: i32):
 // Keys first: their slot is free before the queries'.
 // CHECK: tile_gpu.ring.acquire %[[K]][%[[STEP]]]
-// CHECK: tile_gpu.ring.acquire %[[Q]][%[[ITEM]]]
+// CHECK: %[[USE:.*]] = arith.muli %[[ITEM]], %c2
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[USE]]]
+// CHECK: tile_gpu.ring.load %{{.*}}[%c0{{.*}}, %[[ROW:.*]], %c0
+// CHECK: %[[OTHER:.*]] = arith.addi %[[USE]], %c1
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[OTHER]]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[ROW]], %c64
+// CHECK: tile_gpu.ring.load %{{.*}}[%c0{{.*}}, %[[NEXT]], %c0
 // CHECK: tile_gpu.ring.acquire %[[V]][%[[STEP]]]
 // CHECK: %[[SECOND:.*]] = arith.addi %[[STEP]], %c1
 // CHECK: scf.for {{.*}} iter_args(%[[C:.*]] = %[[SECOND]]) -> (i32)
@@ -27,9 +34,10 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NOT: tile.
 // CHECK: tile_gpu.role "compute" warpgroups(2) registers(240)
 // CHECK: ^bb0(%[[WG:.*]]: i32):
-// CHECK: tile_gpu.ring.wait %[[Q]]
-// CHECK: %[[MINE:.*]] = arith.muli %[[WG]], %c64
-// CHECK: tile_gpu.smem.slice %{{.*}} : <128x64xf16 swizzle 128> -> <64x64xf16 swizzle 128 pitch 128>
+// CHECK: %[[USE:.*]] = arith.muli %{{.*}}, %c2
+// CHECK: %[[OWN:.*]] = arith.addi %[[USE]], %[[WG]]
+// CHECK: tile_gpu.ring.wait %[[Q]][%[[OWN]]]
+// CHECK-NOT: smem.slice
 // The first tile: bounds become a clearing of the values' dead rows.
 // CHECK: %[[V0:.*]] = tile_gpu.ring.wait %[[V]]
 // CHECK: scf.if
@@ -39,8 +47,9 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile_gpu.ring.release %[[V]]
 // CHECK: scf.for
 // CHECK-NOT: clear_rows
-// CHECK: tile_gpu.ring.release %[[Q]]
+// CHECK: tile_gpu.ring.release %[[Q]][%[[OWN]]]
 // Rows of the output are the member's.
+// CHECK: %[[MINE:.*]] = arith.muli %[[WG]], %c64
 // CHECK: %[[OWN:.*]] = arith.index_cast %[[MINE]] : i32 to index
 // CHECK: arith.addi %{{.*}}, %[[OWN]]
 // CHECK: tile.store %{{.*}} : <64x64xf32>

@@ -163,8 +163,8 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
                      /*rows=*/Value(), /*evict_first=*/false);
 }
 
-/// Members begin and end at different times, and each has slots of its own: what
-/// one has read makes room for its next rows, and none waits for all.
+/// Members begin and end at different times, and each has slots of its own:
+/// what one has read makes room for its next rows, and none waits for all.
 void Producer::copyQueries(RolesRing &ring) {
   Location loc = ring.load.getLoc();
   Value first = arith::MulIOp::create(b, loc, items, i32(plan.members(), loc));
@@ -379,9 +379,8 @@ void Consumer::cloneLoad(tile::LoadOp load) {
   for (RolesRing &ring : plan.queries) {
     if (ring.load != load)
       continue;
-    ring.part =
-        RingWaitOp::create(b, loc, ring.tile, ring.ring, queryUse(loc))
-            .getResult(0);
+    ring.part = RingWaitOp::create(b, loc, ring.tile, ring.ring, queryUse(loc))
+                    .getResult(0);
     mapping.map(load.getResult(),
                 asTile(loc, ring.part, convert(load.getType())));
     return;

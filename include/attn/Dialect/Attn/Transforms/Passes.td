@@ -352,7 +352,8 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     without a mask the kernel asks for items drawn ahead (`tile.draw_ahead`, see
     tile-specialize-roles). With a mask, one that bounds the keys at both ends, as
     a window, or lists of tiles, it asks for items drawn late (`tile.draw_late`):
-    what an item needs takes long to find, but items differ in length.
+    what an item needs takes long to find, but items differ in length. Dense rows
+    without a mask are drawn late, too, for clusters take long to draw.
 
     Example:
 
