@@ -426,12 +426,13 @@ LogicalResult Specializer::run() {
     Value nextItem = arith::AddIOp::create(b, loc, program->items, one);
     YieldOp::create(b, loc, ValueRange{nextItem, program->steps});
   };
+  const int64_t producerRegisters = target.producerRegisters(plan.members());
   if (plan.drawsApart) {
     // The search for an item's sequence is a chain of loads, twice as long
     // behind one without rows: too long for a warp that has copies to start.
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, "draw", Scope::Warp, 1,
-                               b.getI64IntegerAttr(target.minRoleRegisters));
+                               b.getI64IntegerAttr(producerRegisters));
     b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
     auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),
                                   /*lead=*/true);
@@ -440,7 +441,7 @@ LogicalResult Specializer::run() {
     b.createBlock(&loop.getBody(), {}, six, SmallVector<Location>(6, loc));
     YieldOp::create(b, loc, ValueRange());
   }
-  buildRole("load", Scope::Warp, 1, target.minRoleRegisters,
+  buildRole("load", Scope::Warp, 1, producerRegisters,
             /*isProducer=*/true);
   buildRole("compute", Scope::Warpgroup, plan.members(),
             target.computeRegisters(plan.members()), /*isProducer=*/false);
