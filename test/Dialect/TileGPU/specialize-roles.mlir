@@ -194,11 +194,11 @@ func.func private @ends(%Q: !in, %K: !in, %O: !in, %block: index) attributes {ti
 // A warp of its own draws the items; that some blocks have nothing to do is said
 // in the others' loops, which find out.
 // CHECK-LABEL: func.func private @draws
-// CHECK: tile_gpu.role "draw" warps(1) registers(24)
+// CHECK: tile_gpu.role "draw" warps(1) registers(56)
 // CHECK: tile_gpu.foreach %{{.*}} lead {
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: tile_gpu.yield
-// CHECK: tile_gpu.role "load" warps(1) registers(24)
+// CHECK: tile_gpu.role "load" warps(1) registers(56)
 // CHECK: tile_gpu.foreach %{{.*}} iter_args
 // CHECK: %[[NONE:.*]] = arith.cmpi sle
 // CHECK: tile_gpu.skip %[[NONE]]
