@@ -223,6 +223,80 @@ func.func private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %block: index)
   return
 }
 
+// Items drawn late: ahead of the last step of the loop over whole tiles, which
+// is the first of two, or at the start of an item without steps. Three
+// warpgroups have three slots of queries each time.
+// CHECK-LABEL: func.func private @late
+// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) members(3) : <6, 64x64xf16 swizzle 128>
+// CHECK: tile_gpu.role "draw" warps(1)
+// CHECK: tile_gpu.role "load" warps(1)
+// CHECK: tile_gpu.foreach
+// CHECK-NOT: draw_next
+// CHECK: scf.if
+// CHECK-NOT: draw_next
+// CHECK: arith.ceildivui
+// CHECK: %[[LAST:.*]] = arith.addi
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[LAST]] step
+// CHECK-NOT: draw_next
+// CHECK: scf.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: tile_gpu.draw_next
+// CHECK-NEXT: scf.for %{{.*}} = %[[LAST]] to
+// CHECK-NOT: draw_next
+// CHECK: } else {
+// CHECK-NEXT: tile_gpu.draw_next
+// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c3
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[FIRST]]]
+// CHECK: %[[SECOND:.*]] = arith.addi %[[FIRST]], %c1
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[SECOND]]]
+// CHECK: %[[THIRD:.*]] = arith.addi %[[FIRST]], %c2
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[THIRD]]]
+// CHECK-NOT: draw_next
+// CHECK: tile_gpu.role "compute" warpgroups(3)
+// CHECK-NOT: draw_next
+func.func private @late(%Q: !in, %K: !in, %O: !in, %n: index, %m: index, %block: index)
+    attributes {tile.kernel, tile.draw_late} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c192 = arith.constant 192 : index
+  %zero = arith.constant 0.0 : f32
+  %row = arith.muli %block, %c192 : index
+  %init = tile.fill %zero : f32 -> !tile.tile<192x64xf32>
+  %q = tile.load %Q[%c0, %row, %c0] : !in -> !tile.tile<192x64xf16>
+  %any = arith.cmpi slt, %c0, %n : index
+  %o = scf.if %any -> (!tile.tile<192x64xf32>) {
+    %k0 = tile.load %K[%c0, %c0, %c0] : !in -> !tile.tile<64x64xf16>
+    %o0 = tile.rows 64 ins(%q : !tile.tile<192x64xf16>) outs(%init : !tile.tile<192x64xf32>) {
+    ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+      %s = tile.dot %mine, %k0 acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+      tile.yield %s : !tile.tile<64x64xf32>
+    } -> !tile.tile<192x64xf32>
+    %o1 = scf.for %j = %c64 to %n step %c64 iter_args(%acc = %o0) -> (!tile.tile<192x64xf32>) {
+      %k = tile.load %K[%c0, %j, %c0] : !in -> !tile.tile<64x64xf16>
+      %next = tile.rows 64 ins(%q : !tile.tile<192x64xf16>) outs(%acc : !tile.tile<192x64xf32>) {
+      ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+        %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+        tile.yield %s : !tile.tile<64x64xf32>
+      } -> !tile.tile<192x64xf32>
+      scf.yield %next : !tile.tile<192x64xf32>
+    }
+    %o2 = scf.for %j = %n to %m step %c64 iter_args(%acc = %o1) -> (!tile.tile<192x64xf32>) {
+      %k = tile.load %K[%c0, %j, %c0] : !in -> !tile.tile<64x64xf16>
+      %next = tile.rows 64 ins(%q : !tile.tile<192x64xf16>) outs(%acc : !tile.tile<192x64xf32>) {
+      ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+        %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+        tile.yield %s : !tile.tile<64x64xf32>
+      } -> !tile.tile<192x64xf32>
+      scf.yield %next : !tile.tile<192x64xf32>
+    }
+    scf.yield %o2 : !tile.tile<192x64xf32>
+  } else {
+    scf.yield %init : !tile.tile<192x64xf32>
+  }
+  tile.store %o, %O[%c0, %row, %c0] : !tile.tile<192x64xf32>, !in
+  return
+}
+
 // Rows of no warpgroup's product: left for another pass.
 // CHECK-LABEL: func.func private @narrow
 // CHECK-SAME: tile.kernel

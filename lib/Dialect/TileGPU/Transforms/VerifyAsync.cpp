@@ -684,13 +684,9 @@ static LogicalResult checkMembers(RingCreateOp ring) {
            factor == *members;
   };
   for (Operation *user : ring.getRing().getUsers()) {
-    Value counter;
-    if (auto wait = dyn_cast<RingWaitOp>(user))
-      counter = wait.getCounter();
-    else if (auto release = dyn_cast<RingReleaseOp>(user))
-      counter = release.getCounter();
-    else
+    if (!isa<RingWaitOp, RingViewSlotOp, RingReleaseOp>(user))
       continue;
+    Value counter = user->getOperand(1);
     auto role = user->getParentOfType<RoleOp>();
     if (!role || !isOwn(counter, role))
       return user->emitOpError("expected a role of ")

@@ -36,6 +36,8 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
     - a tile that a bulk copy reads is not written, and the role does not end;
     - arrival counts of rings agree with the roles that arrive, and one loop
       leads each schedule;
+    - of a ring whose uses the members of a role take in turn, each waits for,
+      views and releases its own;
     - every `turn.wait` has its `turn.pass` behind it, and all members of a role
       take as many turns: control flow around them depends on the member only
       where a loop counts its rounds, and one behind it takes the turns of the
