@@ -30,6 +30,11 @@ void attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   pm.addPass(createAttnCheckLawsPass(laws));
   pm.addPass(createAttnToAggregatePass());
   pm.addPass(createCanonicalizerPass());
+  // After it: results that nobody uses are gone. Before schedules: they count
+  // components.
+  AttnDropDeadComponentsPassOptions components;
+  components.explain = explain;
+  pm.addPass(createAttnDropDeadComponentsPass(components));
 }
 
 void attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
