@@ -19,8 +19,9 @@ static int64_t roundUp(int64_t value, int64_t to) {
 /// kernels of their own for calls with as many.
 static constexpr int64_t manyKeys = 8192;
 
-/// Rows and keys from which blocks share copies of keys and values; as above.
-static constexpr int64_t manyShared = 4096;
+/// Rows and keys from which blocks share copies of keys and values: of heads of
+/// up to 128 columns, and of wider ones; as above.
+static constexpr int64_t manyShared = 4096, manySharedWide = 1024;
 
 /// Work items that keep the cores of a large machine busy.
 static constexpr int64_t wantedBlocks = 32;
@@ -189,10 +190,13 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   else
     sizes = chooseWarpSizes(problem, widest, target);
   // Longer tiles leave no room for a second slot of queries and for results:
-  // they pay where an item has many of them (measured: docs/performance).
+  // they pay where an item has many of them, or where blocks share their copies
+  // (measured: docs/performance).
   if (ScheduleSizes longer = {128, 64, 192};
       warpgroups && widest > panelElements && widest <= 2 * panelElements &&
-      !problem.masked && !problem.heldQueries && problem.numKeys >= manyKeys &&
+      !problem.masked && !problem.heldQueries &&
+      (problem.numKeys >= manyKeys ||
+       chooseCluster(problem, longer, target) > 1) &&
       computeBudget(problem, longer, target).fits())
     sizes = longer;
   if (problem.numQueries >= 0)
@@ -267,10 +271,16 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
   auto isLong = [&](int64_t width) {
     return sizes.blockK * width > leastElements;
   };
-  if (problem.depths != problem.channels ||
-      !std::all_of(problem.depths.begin(), problem.depths.end(), isEven) ||
-      !std::all_of(problem.depths.begin(), problem.depths.end(), isLong) ||
-      std::min(problem.numQueries, problem.numKeys) < manyShared)
+  auto isWide = [](int64_t width) { return width > pair * panelElements; };
+  const std::vector<int64_t> &widths = problem.depths;
+  if (widths != problem.channels ||
+      !std::all_of(widths.begin(), widths.end(), isEven) ||
+      !std::all_of(widths.begin(), widths.end(), isLong))
+    return 1;
+  int64_t least = std::all_of(widths.begin(), widths.end(), isWide)
+                      ? manySharedWide
+                      : manyShared;
+  if (std::min(problem.numQueries, problem.numKeys) < least)
     return 1;
   // A tile without a partner has an empty one.
   constexpr int64_t mostWaste = 64;

@@ -30,6 +30,11 @@ void attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   pm.addPass(createAttnCheckLawsPass(laws));
   pm.addPass(createAttnToAggregatePass());
   pm.addPass(createCanonicalizerPass());
+  // After it: results that nobody uses are gone. Before schedules: they count
+  // components.
+  AttnDropDeadComponentsPassOptions components;
+  components.explain = explain;
+  pm.addPass(createAttnDropDeadComponentsPass(components));
 }
 
 void attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
@@ -76,6 +81,7 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   // Before products move: it looks for sums beside their loops.
   kernels.addPass(createTileDeferReductionsPass());
   kernels.addPass(createTileOverlapProductsPass());
+  kernels.addPass(createTileDelayScalingPass());
   kernels.addPass(createTileHoistReciprocalsPass());
   // Around products where they are issued in the end.
   kernels.addPass(createTileTakeTurnsPass());

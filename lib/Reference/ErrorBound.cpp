@@ -46,9 +46,25 @@ double reference::errorBar(const std::vector<double> &reference, double e,
   return errorFactor * e + 2.0 * ulp;
 }
 
+/// Whether the error of `got` is a number, rather than right or wrong.
+static bool haveDistance(double got, double want) {
+  return std::isfinite(got) && std::isfinite(want);
+}
+
+bool reference::isWithin(double got, double want, double bound,
+                         DType outDType) {
+  if (std::isnan(want) ? std::isnan(got) : got == want)
+    return true;
+  // A NaN bound compares false: it is no bound at all.
+  if (haveDistance(got, want))
+    return std::fabs(got - want) <= bound;
+  return std::isinf(got) && std::isfinite(want) && std::isfinite(bound) &&
+         support::roundTo(outDType, want + std::copysign(bound, got)) == got;
+}
+
 Comparison reference::compare(const std::vector<double> &got,
                               const std::vector<double> &reference,
-                              double bound) {
+                              double bound, DType outDType) {
   Comparison result;
   auto differ = [&](size_t n) {
     result.ok = false;
@@ -68,9 +84,9 @@ Comparison reference::compare(const std::vector<double> &got,
   }
   for (size_t n = 0; n < got.size(); ++n) {
     const double x = got[n], want = reference[n];
-    if (std::isnan(want) ? std::isnan(x) : x == want)
-      continue;
-    if (!std::isfinite(x) || !std::isfinite(want)) {
+    if (!haveDistance(x, want)) {
+      if (isWithin(x, want, bound, outDType))
+        continue;
       differ(n);
       return result;
     }
@@ -80,7 +96,6 @@ Comparison reference::compare(const std::vector<double> &got,
       result.worst = static_cast<int64_t>(n);
     }
   }
-  // A NaN bound compares false: it is no bound at all.
   if (result.maxError > 0.0 && !(result.maxError <= bound))
     differ(static_cast<size_t>(result.worst));
   return result;

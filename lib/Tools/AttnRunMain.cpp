@@ -322,6 +322,7 @@ void Session::printDeviceTraffic(const char *text) {
   model.headsAbreast = findNumber(text, "heads abreast: at most ");
   model.cacheBytes = findNumber(text, "whose keys fit in ");
   model.blocks = findNumber(text, "device: ");
+  model.cluster = findNumber(text, "cluster = ");
   // The device at hand, where there is one.
   AttnDeviceInfo info = {};
   info.structSize = sizeof(info);

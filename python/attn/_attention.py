@@ -30,8 +30,10 @@ _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 
 # As many keys take longer tiles (lib/Analysis/Schedule.cpp).
 _MANY_KEYS = 8192
-# From as many rows and keys on blocks share copies (the same file).
+# From as many rows and keys on blocks share copies (the same file), of heads of
+# up to 128 columns and of wider ones.
 _MANY_SHARED = 4096
+_MANY_SHARED_WIDE = 1024
 _BLOCK_ROWS = 128
 
 _kernels = {}
@@ -244,25 +246,23 @@ class _Call:
             and set(self.views) <= {"q", "k", "v", "sinks"}
             and q.dtype in (c.BF16, c.F16)
             and v is not None
-            and k.shape[2] >= _MANY_SHARED
+            and k.shape[2] >= _MANY_SHARED_WIDE
             and c.device_target(self.device) == "sm_90a"
         ):
             return 0, 0
         rows, keys, depth, channels = q.shape[2], k.shape[2], q.shape[3], v.shape[3]
         # A tile without a partner costs its time.
         tiles = -(-rows // _BLOCK_ROWS)
-        longer = keys >= _MANY_KEYS and 64 < max(depth, channels) <= 128
-        shares = (
+        least = _MANY_SHARED if depth <= 128 else _MANY_SHARED_WIDE
+        if (
             depth == channels
             and depth % 128 == 0
-            and (longer or depth > 128)
-            and rows >= _MANY_SHARED
+            and min(rows, keys) >= least
             and (tiles % 2 == 0 or tiles >= 64)
-        )
-        return (
-            _MANY_SHARED if shares else 0,
-            _MANY_KEYS if longer else _MANY_SHARED if shares else 0,
-        )
+        ):
+            return least, least
+        longer = keys >= _MANY_KEYS and 64 < max(depth, channels) <= 128
+        return 0, _MANY_KEYS if longer else 0
 
     @staticmethod
     def _aux_names(return_lse, return_aux):
@@ -585,8 +585,9 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
         compiles what attn.attention(q, k, v, **options) would run. Only kinds
         of operands count, no sizes or values but the head dimensions; few rows
         of queries (16 at most, 32 where query heads share key heads) get a
-        schedule of their own, and on sm_90a so do many keys (8192; 4096 with
-        d = 256) with few or many rows (4096), without a mask. Its inputs have the order [b, h, s, d].
+        schedule of their own, and on sm_90a so do many keys (8192), or many rows
+        and keys (4096; 1024 with d = 256), without a mask. Its inputs have the
+        order [b, h, s, d].
 
     Args:
         target: a target's name, as "cpu-avx2" or "sm_90a", or "cuda" for the best

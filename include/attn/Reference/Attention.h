@@ -141,10 +141,16 @@ struct Comparison {
   std::string message; ///< One line; empty when ok.
 };
 
-/// Compares entry by entry: NaN wants NaN, an infinity wants the same
-/// infinity, and finite entries may differ by `bound`.
+/// Whether `got` is right where `want` is: NaN wants NaN, an infinity wants the
+/// same infinity, and finite entries may differ by `bound`. What rounds to an
+/// infinity of `outDType`, within the bound, may be one.
+bool isWithin(double got, double want, double bound,
+              DType outDType = DType::f64);
+
+/// Compares entry by entry, as isWithin does.
 Comparison compare(const std::vector<double> &got,
-                   const std::vector<double> &reference, double bound);
+                   const std::vector<double> &reference, double bound,
+                   DType outDType = DType::f64);
 
 } // namespace attn::reference
 

@@ -147,6 +147,17 @@ struct TargetInfo {
     // 240 is the most that leaves the block's launch with an even share.
     return std::min<int64_t>(each, 240);
   }
+  /// What is left of the even share for the warpgroup of warps that copy and
+  /// draw, which need no more than `most`.
+  int64_t producerRegisters(int64_t warpgroups) const {
+    constexpr int64_t most = 56;
+    int64_t groups = warpgroups + 1;
+    int64_t share = std::min(numRegisters / (groups * warpgroupThreads),
+                             maxThreadRegisters) /
+                    registerStep * registerStep;
+    int64_t left = share * groups - warpgroups * computeRegisters(warpgroups);
+    return std::clamp(left, minRoleRegisters, most);
+  }
   /// Whether `blocks` blocks with that much shared memory run side by side.
   bool sharesMemory(int64_t blocks, int64_t blockBytes) const {
     return blocks * (blockBytes + systemSharedBytes) <=

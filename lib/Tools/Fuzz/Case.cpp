@@ -178,7 +178,7 @@ static std::string compareOutput(const Instance &instance, size_t index,
   output.forEach([&](int64_t at, int64_t) { got.push_back(output.get(at)); });
   double bound =
       std::max(reference::errorBar(e.exact, e.error, e.dtype), least);
-  reference::Comparison c = reference::compare(got, e.exact, bound);
+  reference::Comparison c = reference::compare(got, e.exact, bound, e.dtype);
   if (!c.ok) {
     // One emulation may have been lucky.
     auto errors = instance.emulatedErrors();
@@ -186,7 +186,7 @@ static std::string compareOutput(const Instance &instance, size_t index,
       return "the oracle refuses: " + errors.error();
     bound = std::max(reference::errorBar(e.exact, (*errors)[index], e.dtype),
                      least);
-    c = reference::compare(got, e.exact, bound);
+    c = reference::compare(got, e.exact, bound, e.dtype);
   }
   if (bound > 0)
     worstShare = std::max(worstShare, c.maxError / bound);
@@ -194,10 +194,7 @@ static std::string compareOutput(const Instance &instance, size_t index,
     return "";
   size_t wrong = 0;
   for (size_t i = 0; i < got.size(); ++i)
-    wrong += std::isnan(e.exact[i])
-                 ? !std::isnan(got[i])
-                 : got[i] != e.exact[i] &&
-                       !(std::fabs(got[i] - e.exact[i]) <= bound);
+    wrong += !reference::isWithin(got[i], e.exact[i], bound, e.dtype);
   std::string shape;
   for (int64_t size : output.sizes)
     shape += (shape.empty() ? "[" : ", ") + std::to_string(size);

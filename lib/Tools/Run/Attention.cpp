@@ -428,7 +428,8 @@ attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
       got.push_back(dense.at(k));
     double bound = reference::errorBound(*want, *findOutput(emulated, name),
                                          outputs[i].dtype);
-    reference::Comparison result = reference::compare(got, *want, bound);
+    reference::Comparison result =
+        reference::compare(got, *want, bound, outputs[i].dtype);
     if (!result.ok)
       return Failure{"check of output '" + name +
                      "' failed: " + result.message};

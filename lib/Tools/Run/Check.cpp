@@ -76,7 +76,8 @@ attn::run::checkText(const std::string &text, const std::string &entry,
       got.push_back(dense.at(k));
     double bound =
         reference::errorBound((*exact)[i], (*emulated)[i], outputs[i].dtype);
-    reference::Comparison result = reference::compare(got, (*exact)[i], bound);
+    reference::Comparison result =
+        reference::compare(got, (*exact)[i], bound, outputs[i].dtype);
     if (!result.ok)
       return Failure{"check of output '" + name +
                      "' failed: " + result.message};

@@ -183,10 +183,12 @@ bool attn::run::mayLoseStep(const AttentionSpec &spec,
   // Under a mask blocks have different lengths and none walks far.
   if (isMasked(spec) || model.blocks <= 0)
     return false;
-  // Blocks move apart by about as much in each round. Measured on 20 shapes
-  // (docs/performance/gpu.md): below 36 rounds for a cache that holds all the
-  // keys that are read at once, the prediction held; from 40 on it did not.
-  constexpr double most = 36;
+  // Blocks move apart by about as much in each round, those of clusters, which
+  // wait for each other, by less. Measured on 30 shapes (docs/performance):
+  // below 36 rounds for a cache that holds all the keys that are read at once,
+  // the prediction held, from 40 on it did not; of clusters up to 45 and from
+  // 60 on.
+  const double most = model.cluster > 1 ? 50 : 36;
   Blocks blocks(spec, model, model.blockK);
   double rowBytes = double(spec.d + spec.dv) * double(sizeOf(spec.dtype));
   double keyHeads = std::max<double>(

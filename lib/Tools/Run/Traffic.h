@@ -26,6 +26,8 @@ struct DeviceModel {
   /// Blocks that run at once.
   int64_t blocks = 0;
   int64_t headsAbreast = 1, cacheBytes = 0;
+  /// Blocks of a cluster.
+  int64_t cluster = 1;
 };
 
 /// Bytes of keys and values that come from memory. For attention without packed

@@ -249,6 +249,33 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 0, 0
 
 // -----
 
+// In pairs, tiles of 192 keys pay earlier than alone, and those of wider heads
+// from 1024 rows on.
+module attributes {attn.target = "sm_90a"} {
+  // CHECK-LABEL: func.func @fewer(
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2>
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled>
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 80, loop = peeled, cluster = 2>
+  func.func @fewer(%q: tensor<1x2x4096x128xbf16>, %r: tensor<1x2x4224x128xbf16>, %k: tensor<1x2x4096x128xbf16>, %w: tensor<1x2x1024x256xbf16>)
+      -> (tensor<1x2x4096x128xbf16>, tensor<1x2x4224x128xbf16>, tensor<1x2x1024x256xbf16>) {
+    // expected-remark @below {{clusters: 2 blocks share copies of keys and values, where they read the same}}
+    %o = attn.attention queries(%q : tensor<1x2x4096x128xbf16>)
+        keys(%k : tensor<1x2x4096x128xbf16>) values(%k : tensor<1x2x4096x128xbf16>)
+        -> tensor<1x2x4096x128xbf16>
+    // expected-remark @below {{schedule chosen}}
+    %p = attn.attention queries(%r : tensor<1x2x4224x128xbf16>)
+        keys(%k : tensor<1x2x4096x128xbf16>) values(%k : tensor<1x2x4096x128xbf16>)
+        -> tensor<1x2x4224x128xbf16>
+    // expected-remark @below {{schedule chosen}}
+    %x = attn.attention queries(%w : tensor<1x2x1024x256xbf16>)
+        keys(%w : tensor<1x2x1024x256xbf16>) values(%w : tensor<1x2x1024x256xbf16>)
+        -> tensor<1x2x1024x256xbf16>
+    return %o, %p, %x : tensor<1x2x4096x128xbf16>, tensor<1x2x4224x128xbf16>, tensor<1x2x1024x256xbf16>
+  }
+}
+
+// -----
+
 // 33 tiles would be 17 pairs, one of them half empty; 65 are few enough more.
 module attributes {attn.target = "sm_90a"} {
   // CHECK-LABEL: func.func @odd(

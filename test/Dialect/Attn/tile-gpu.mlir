@@ -8,6 +8,7 @@
 // CHECK: module attributes {attn.target = "sm_90a"}
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func private @causal_kernel0
+// CHECK-SAME: attributes {tile.kernel}
 // CHECK: tile.load %{{.*}} rows(%{{.*}} to %{{.*}}) : memref<?x?x?x128xf16, {{.*}} -> <128x128xf16>
 // CHECK: scf.if
 // CHECK: tile.load %{{.*}} rows(
@@ -155,5 +156,16 @@ func.func @capped_lse(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
       values(%v : tensor<?x?x?x128xbf16>) softcap(%c)
       -> tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>
   return %o#0, %o#1 : tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>
+}
+
+// Items without a mask are drawn late, by a warp of their own; those of a causal
+// mask by the one that copies.
+// CHECK-LABEL: func.func private @dense_kernel0
+// CHECK-SAME: attributes {tile.draw_late, tile.kernel}
+func.func @dense(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+    %v: tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%v : tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
 }
 }

@@ -94,3 +94,39 @@ func.func @whole(%p: !s, %l0: !row, %n: i32, %out: memref<?xf32>) attributes {ti
   }
   return
 }
+
+// One map updates a sum and a maximum: shares and whole values do not mix.
+// CHECK-LABEL: func.func @one_map
+// CHECK-NOT: partial
+func.func @one_map(%p: !s, %l0: !row, %m0: !row, %n: i32, %out: memref<?xf32>)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %a:2 = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %l0, %max = %m0) -> (!row, !row) : i32 {
+      %t = tile_gpu.reduce ins(%p : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %u = tile_gpu.reduce ins(%p : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.maximumf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %next:2 = tile_gpu.map ins(%sum, %t, %max, %u : !row, !row, !row, !row) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32, %v: f32, %w: f32):
+        %z = arith.addf %x, %y : f32
+        %m = arith.maximumf %v, %w : f32
+        tile_gpu.yield %z, %m : f32, f32
+      } -> !row, !row
+      scf.yield %next#0, %next#1 : !row, !row
+    }
+    tile_gpu.global.store %a#0, %out[%c0] : !row, memref<?xf32>
+    tile_gpu.global.store %a#1, %out[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  return
+}

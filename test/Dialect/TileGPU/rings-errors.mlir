@@ -10,6 +10,22 @@ func.func @ring_cluster() {
 
 // -----
 
+func.func @ring_members_fill() {
+  // expected-error @below {{expected members(...) on a tma ring with consumers only, but got cp_async}}
+  %r = tile_gpu.ring.create cp_async producers(1) consumers(4) members(2) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @ring_members_slots() {
+  // expected-error @below {{expected as many slots for each member, but got 3 slots for 2 members}}
+  %r = tile_gpu.ring.create tma consumers(4) members(2) : !tile_gpu.ring<3, 64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
 func.func @ring_cluster_fill() {
   // expected-error @below {{expected cluster(...) on a tma ring with consumers only, but got cp_async}}
   %r = tile_gpu.ring.create cp_async producers(1) consumers(8) cluster(2) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>

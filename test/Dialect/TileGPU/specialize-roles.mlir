@@ -6,9 +6,10 @@
 !in = memref<?x?x64xf16, strided<[?, ?, 1]>>
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func private @kernel(
-// CHECK-SAME: !tile_gpu.tensor_map<128x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: memref<1xi32>, %{{.*}}: i32)
+// CHECK-SAME: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: memref<1xi32>, %{{.*}}: i32)
 // CHECK-SAME: tile_gpu.kernel
-// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 128x64xf16 swizzle 128>
+// Two slots of queries for each warpgroup, of its own rows.
+// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) members(2) : <4, 64x64xf16 swizzle 128>
 // CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
 // CHECK: %[[V:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
 // CHECK: tile_gpu.scheduler dynamic in_order
@@ -17,7 +18,13 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: ^bb0({{.*}}, %[[ITEM:.*]]: i32, %[[STEP:.*]]: i32):
 // Keys first: their slot is free before the queries'.
 // CHECK: tile_gpu.ring.acquire %[[K]][%[[STEP]]]
-// CHECK: tile_gpu.ring.acquire %[[Q]][%[[ITEM]]]
+// CHECK: %[[USE:.*]] = arith.muli %[[ITEM]], %c2
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[USE]]]
+// CHECK: tile_gpu.ring.load %{{.*}}[%c0{{.*}}, %[[ROW:.*]], %c0
+// CHECK: %[[OTHER:.*]] = arith.addi %[[USE]], %c1
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[OTHER]]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[ROW]], %c64
+// CHECK: tile_gpu.ring.load %{{.*}}[%c0{{.*}}, %[[NEXT]], %c0
 // CHECK: tile_gpu.ring.acquire %[[V]][%[[STEP]]]
 // CHECK: %[[SECOND:.*]] = arith.addi %[[STEP]], %c1
 // CHECK: scf.for {{.*}} iter_args(%[[C:.*]] = %[[SECOND]]) -> (i32)
@@ -27,9 +34,10 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NOT: tile.
 // CHECK: tile_gpu.role "compute" warpgroups(2) registers(240)
 // CHECK: ^bb0(%[[WG:.*]]: i32):
-// CHECK: tile_gpu.ring.wait %[[Q]]
-// CHECK: %[[MINE:.*]] = arith.muli %[[WG]], %c64
-// CHECK: tile_gpu.smem.slice %{{.*}} : <128x64xf16 swizzle 128> -> <64x64xf16 swizzle 128 pitch 128>
+// CHECK: %[[USE:.*]] = arith.muli %{{.*}}, %c2
+// CHECK: %[[OWN:.*]] = arith.addi %[[USE]], %[[WG]]
+// CHECK: tile_gpu.ring.wait %[[Q]][%[[OWN]]]
+// CHECK-NOT: smem.slice
 // The first tile: bounds become a clearing of the values' dead rows.
 // CHECK: %[[V0:.*]] = tile_gpu.ring.wait %[[V]]
 // CHECK: scf.if
@@ -39,8 +47,9 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile_gpu.ring.release %[[V]]
 // CHECK: scf.for
 // CHECK-NOT: clear_rows
-// CHECK: tile_gpu.ring.release %[[Q]]
+// CHECK: tile_gpu.ring.release %[[Q]][%[[OWN]]]
 // Rows of the output are the member's.
+// CHECK: %[[MINE:.*]] = arith.muli %[[WG]], %c64
 // CHECK: %[[OWN:.*]] = arith.index_cast %[[MINE]] : i32 to index
 // CHECK: arith.addi %{{.*}}, %[[OWN]]
 // CHECK: tile.store %{{.*}} : <64x64xf32>
@@ -185,11 +194,11 @@ func.func private @ends(%Q: !in, %K: !in, %O: !in, %block: index) attributes {ti
 // A warp of its own draws the items; that some blocks have nothing to do is said
 // in the others' loops, which find out.
 // CHECK-LABEL: func.func private @draws
-// CHECK: tile_gpu.role "draw" warps(1) registers(24)
+// CHECK: tile_gpu.role "draw" warps(1) registers(56)
 // CHECK: tile_gpu.foreach %{{.*}} lead {
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: tile_gpu.yield
-// CHECK: tile_gpu.role "load" warps(1) registers(24)
+// CHECK: tile_gpu.role "load" warps(1) registers(56)
 // CHECK: tile_gpu.foreach %{{.*}} iter_args
 // CHECK: %[[NONE:.*]] = arith.cmpi sle
 // CHECK: tile_gpu.skip %[[NONE]]
@@ -211,6 +220,80 @@ func.func private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %block: index)
     tile.yield %s : !tile.tile<64x64xf32>
   } -> !tile.tile<64x64xf32>
   tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
+  return
+}
+
+// Items drawn late: ahead of the last step of the loop over whole tiles, which
+// is the first of two, or at the start of an item without steps. Three
+// warpgroups have three slots of queries each time.
+// CHECK-LABEL: func.func private @late
+// CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) members(3) : <6, 64x64xf16 swizzle 128>
+// CHECK: tile_gpu.role "draw" warps(1)
+// CHECK: tile_gpu.role "load" warps(1)
+// CHECK: tile_gpu.foreach
+// CHECK-NOT: draw_next
+// CHECK: scf.if
+// CHECK-NOT: draw_next
+// CHECK: arith.ceildivui
+// CHECK: %[[LAST:.*]] = arith.addi
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[LAST]] step
+// CHECK-NOT: draw_next
+// CHECK: scf.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: tile_gpu.draw_next
+// CHECK-NEXT: scf.for %{{.*}} = %[[LAST]] to
+// CHECK-NOT: draw_next
+// CHECK: } else {
+// CHECK-NEXT: tile_gpu.draw_next
+// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c3
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[FIRST]]]
+// CHECK: %[[SECOND:.*]] = arith.addi %[[FIRST]], %c1
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[SECOND]]]
+// CHECK: %[[THIRD:.*]] = arith.addi %[[FIRST]], %c2
+// CHECK: tile_gpu.ring.acquire %[[Q]][%[[THIRD]]]
+// CHECK-NOT: draw_next
+// CHECK: tile_gpu.role "compute" warpgroups(3)
+// CHECK-NOT: draw_next
+func.func private @late(%Q: !in, %K: !in, %O: !in, %n: index, %m: index, %block: index)
+    attributes {tile.kernel, tile.draw_late} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c192 = arith.constant 192 : index
+  %zero = arith.constant 0.0 : f32
+  %row = arith.muli %block, %c192 : index
+  %init = tile.fill %zero : f32 -> !tile.tile<192x64xf32>
+  %q = tile.load %Q[%c0, %row, %c0] : !in -> !tile.tile<192x64xf16>
+  %any = arith.cmpi slt, %c0, %n : index
+  %o = scf.if %any -> (!tile.tile<192x64xf32>) {
+    %k0 = tile.load %K[%c0, %c0, %c0] : !in -> !tile.tile<64x64xf16>
+    %o0 = tile.rows 64 ins(%q : !tile.tile<192x64xf16>) outs(%init : !tile.tile<192x64xf32>) {
+    ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+      %s = tile.dot %mine, %k0 acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+      tile.yield %s : !tile.tile<64x64xf32>
+    } -> !tile.tile<192x64xf32>
+    %o1 = scf.for %j = %c64 to %n step %c64 iter_args(%acc = %o0) -> (!tile.tile<192x64xf32>) {
+      %k = tile.load %K[%c0, %j, %c0] : !in -> !tile.tile<64x64xf16>
+      %next = tile.rows 64 ins(%q : !tile.tile<192x64xf16>) outs(%acc : !tile.tile<192x64xf32>) {
+      ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+        %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+        tile.yield %s : !tile.tile<64x64xf32>
+      } -> !tile.tile<192x64xf32>
+      scf.yield %next : !tile.tile<192x64xf32>
+    }
+    %o2 = scf.for %j = %n to %m step %c64 iter_args(%acc = %o1) -> (!tile.tile<192x64xf32>) {
+      %k = tile.load %K[%c0, %j, %c0] : !in -> !tile.tile<64x64xf16>
+      %next = tile.rows 64 ins(%q : !tile.tile<192x64xf16>) outs(%acc : !tile.tile<192x64xf32>) {
+      ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+        %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+        tile.yield %s : !tile.tile<64x64xf32>
+      } -> !tile.tile<192x64xf32>
+      scf.yield %next : !tile.tile<192x64xf32>
+    }
+    scf.yield %o2 : !tile.tile<192x64xf32>
+  } else {
+    scf.yield %init : !tile.tile<192x64xf32>
+  }
+  tile.store %o, %O[%c0, %row, %c0] : !tile.tile<192x64xf32>, !in
   return
 }
 

@@ -270,6 +270,67 @@ func.func @arrivals(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.k
 
 // -----
 
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+
+// Both warpgroups would wait for the first one's rows.
+func.func @members(%n: i32) attributes {tile_gpu.kernel} {
+  %c2 = arith.constant 2 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) members(2) : !ring
+  tile_gpu.role "two" warpgroups(2) {
+  ^bb0(%wg: i32):
+    %use = arith.muli %n, %c2 : i32
+    %k = tile_gpu.ring.wait %ring[%use] : !ring
+    // expected-error @below {{expected a role of 2 members, and the use x * 2 + number of the member, of a ring that they take in turn}}
+    tile_gpu.ring.release %ring[%use] : !ring
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
+
+// Each waits for its own rows, and reads the first one's.
+func.func @member_view(%n: i32) attributes {tile_gpu.kernel} {
+  %c2 = arith.constant 2 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) members(2) : !ring
+  tile_gpu.role "two" warpgroups(2) {
+  ^bb0(%wg: i32):
+    %first = arith.muli %n, %c2 : i32
+    %use = arith.addi %first, %wg : i32
+    %k = tile_gpu.ring.wait %ring[%use] : !ring
+    // expected-error @below {{expected a role of 2 members, and the use x * 2 + number of the member, of a ring that they take in turn}}
+    %v = tile_gpu.ring.view %ring[%first] : !ring
+    tile_gpu.ring.release %ring[%use] : !ring
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
+!ring = !tile_gpu.ring<3, 64x64xbf16 swizzle 128>
+
+// Uses of three members, taken by two.
+func.func @member_count(%n: i32) attributes {tile_gpu.kernel} {
+  %c3 = arith.constant 3 : i32
+  // expected-error @below {{expects releases of 12 warps, but the roles that release it have 8}}
+  %ring = tile_gpu.ring.create tma consumers(4) members(3) : !ring
+  tile_gpu.role "two" warpgroups(2) {
+  ^bb0(%wg: i32):
+    %first = arith.muli %n, %c3 : i32
+    %use = arith.addi %first, %wg : i32
+    %k = tile_gpu.ring.wait %ring[%use] : !ring
+    tile_gpu.ring.release %ring[%use] : !ring
+    tile_gpu.yield
+  }
+  return
+}
+
+// -----
+
 !half = !tile_gpu.smem<64x64xbf16 swizzle 128>
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 !a = !tile_gpu.frag<64x64xbf16, a>

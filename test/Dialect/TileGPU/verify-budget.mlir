@@ -51,3 +51,31 @@ func.func @share() attributes {tile_gpu.kernel} {
 func.func @host() {
   return
 }
+
+// -----
+
+// What one branch reads is not held in the other: 128 and 64 or 128, not 256.
+module attributes {attn.target = "sm_90a"} {
+// expected-remark @below {{kernel 'branches'}}
+func.func @branches(%m: memref<?x?xf32>, %whole: i1) attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  // expected-remark @below {{role 'compute': 128 registers of live fragments, 32 in reserve, of 240}}
+  tile_gpu.role "compute" warpgroups(2) registers(240) {
+  ^bb0(%wg: i32):
+    %a = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<64x256xf32, acc>
+    scf.if %whole {
+      %x = tile_gpu.map ins(%a : !tile_gpu.frag<64x256xf32, acc>) {
+      ^bb0(%i: i32, %j: i32, %e: f32):
+        %y = arith.negf %e : f32
+        tile_gpu.yield %y : f32
+      } -> !tile_gpu.frag<64x256xf32, acc>
+      tile_gpu.global.store %x, %m[%c0, %c0] : !tile_gpu.frag<64x256xf32, acc>, memref<?x?xf32>
+    } else {
+      tile_gpu.global.store %a, %m[%c0, %c0] : !tile_gpu.frag<64x256xf32, acc>, memref<?x?xf32>
+    }
+    tile_gpu.yield
+  }
+  return
+}
+}

@@ -82,6 +82,13 @@ void testCompare() {
   check(!compare({1.0}, {qnan}, inf).ok, "a number is not NaN");
   check(!compare({inf}, {-inf}, inf).ok, "the infinities differ");
   check(!compare({1.0}, {2.0}, qnan).ok, "NaN is no bound");
+  check(compare({inf, -inf}, {7e4, -65510.0}, 10.0, DType::f16).ok,
+        "what overflows the dtype is an infinity");
+  check(!compare({inf}, {65500.0}, 10.0, DType::f16).ok,
+        "the largest numbers are none");
+  check(!compare({-inf}, {7e4}, 10.0, DType::f16).ok, "of its own sign");
+  check(!compare({inf}, {7e4}, inf, DType::f16).ok, "an infinite bound");
+  check(!compare({inf}, {7e4}, 10.0, DType::f32).ok, "f32 holds it");
   check(!compare({1.0}, {1.0, 1.0}, 1.0).ok, "the sizes differ");
 }
 

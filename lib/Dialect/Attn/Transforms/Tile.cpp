@@ -466,11 +466,12 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     if (int64_t cluster = clusterOf(schedule, target); cluster > 1)
       kernel.func->setAttr("tile.cluster", b.getI64IntegerAttr(cluster));
     // A block's sequence takes long to find, and blocks take about as long as
-    // each other: it does no harm to draw them early.
-    if (op.getPackedQueries() && op.getMaskBody().empty())
+    // each other: it does no harm to draw them early. With lists, or ends of
+    // keys, they do not.
+    bool isMasked = !op.getMaskBody().empty();
+    if (op.getPackedQueries() && !isMasked)
       kernel.func->setAttr("tile.draw_ahead", b.getUnitAttr());
-    // With lists, or ends of keys, they do not.
-    if (isListed || (op.getPackedQueries() && !op.getMaskBody().empty()))
+    else if (isListed || op.getPackedQueries() || !isMasked)
       kernel.func->setAttr("tile.draw_late", b.getUnitAttr());
     return kernel;
   };

@@ -8,6 +8,7 @@
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -360,6 +361,38 @@ LogicalResult MapOp::verify() {
   if (failed(verifyArguments(*this, getBody().front(), arguments)))
     return failure();
   return verifyYield(*this, getBody().front(), yielded);
+}
+
+/// Results and inputs that nothing reads go.
+LogicalResult MapOp::canonicalize(MapOp op, PatternRewriter &rewriter) {
+  Block &body = op.getBody().front();
+  Operation *yield = body.getTerminator();
+  SmallVector<Value> inputs, yielded;
+  SmallVector<Type> types;
+  SmallVector<OpResult> used;
+  for (OpResult result : op->getResults())
+    if (!result.use_empty()) {
+      used.push_back(result);
+      types.push_back(result.getType());
+      yielded.push_back(yield->getOperand(result.getResultNumber()));
+    }
+  constexpr unsigned positions = 2;
+  BitVector unread(body.getNumArguments());
+  for (auto [number, input] : llvm::enumerate(op.getInputs()))
+    if (body.getArgument(positions + number).use_empty())
+      unread.set(positions + number);
+    else
+      inputs.push_back(input);
+  if (used.empty() || (used.size() == op->getNumResults() && unread.none()))
+    return failure();
+  rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
+  rewriter.modifyOpInPlace(op, [&] { body.eraseArguments(unread); });
+  auto map = MapOp::create(rewriter, op.getLoc(), types, inputs);
+  rewriter.inlineRegionBefore(op.getBody(), map.getBody(), map.getBody().end());
+  for (auto [result, replacement] : llvm::zip_equal(used, map->getResults()))
+    rewriter.replaceAllUsesWith(result, replacement);
+  rewriter.eraseOp(op);
+  return success();
 }
 
 LogicalResult ReduceOp::verify() {

@@ -300,6 +300,16 @@ LogicalResult RingCreateOp::verify() {
                  "expected tiles of tf32 on a cp_group ring, whose warps "
                  "round what they have copied, but got ")
              << tile << " on a " << stringifyFill(getFill()) << " ring";
+  if (getMembers() && (getFill() != Fill::Tma || !getConsumers()))
+    return emitOpError("expected members(...) on a tma ring with consumers "
+                       "only, but got ")
+           << stringifyFill(getFill())
+           << (getConsumers() ? "" : " without consumers");
+  if (int64_t members = getMembers().value_or(1);
+      members < 1 || getRing().getType().getStages() % members != 0)
+    return emitOpError("expected as many slots for each member, but got ")
+           << getRing().getType().getStages() << " slots for " << members
+           << " members";
   if (failed(verifyCluster(*this, getCluster())))
     return failure();
   if (getCluster() && (getFill() != Fill::Tma || !getConsumers()))

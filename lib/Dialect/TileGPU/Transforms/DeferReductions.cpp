@@ -195,6 +195,25 @@ static std::optional<SumChain> findChain(OpOperand &initial) {
   return chain;
 }
 
+/// Drops chains until every map that updates one updates nothing else: shares
+/// and whole sums do not go through one map.
+static void keepWholeMaps(SmallVectorImpl<SumChain> &chains) {
+  while (true) {
+    DenseMap<Operation *, unsigned> updated;
+    for (SumChain &chain : chains)
+      for (Update &update : chain.updates)
+        ++updated[update.map];
+    size_t before = chains.size();
+    llvm::erase_if(chains, [&](SumChain &chain) {
+      return llvm::any_of(chain.updates, [&](Update &update) {
+        return updated[update.map] != update.map->getNumResults();
+      });
+    });
+    if (chains.size() == before)
+      return;
+  }
+}
+
 static void deferChain(SumChain &chain) {
   scf::ForOp first = chain.loops.front().first;
   OpBuilder b(first);
@@ -253,14 +272,24 @@ struct DeferReductionsPass
     SmallVector<scf::ForOp> loops;
     func.walk<WalkOrder::PreOrder>(
         [&](scf::ForOp loop) { loops.push_back(loop); });
+    SmallVector<SumChain> chains;
+    DenseSet<std::pair<Operation *, unsigned>> taken;
     for (scf::ForOp loop : loops)
       for (OpOperand &initial : loop.getInitArgsMutable()) {
         auto type = dyn_cast<VecType>(initial.get().getType());
-        if (!type || type.getPartial())
+        unsigned position =
+            initial.getOperandNumber() - loop.getNumControlOperands();
+        if (!type || type.getPartial() || taken.contains({loop, position}))
           continue;
-        if (auto chain = findChain(initial))
-          deferChain(*chain);
+        if (auto chain = findChain(initial)) {
+          for (auto [member, at] : chain->loops)
+            taken.insert({member, at});
+          chains.push_back(std::move(*chain));
+        }
       }
+    keepWholeMaps(chains);
+    for (SumChain &chain : chains)
+      deferChain(chain);
   }
 };
 } // namespace

@@ -358,6 +358,7 @@ LogicalResult Pipeliner::run() {
     return RingCreateOp::create(b, loc, RingType::get(context, stages, tiles),
                                 Fill::CpGroup, b.getI64IntegerAttr(warps),
                                 /*consumers=*/IntegerAttr(),
+                                /*members=*/IntegerAttr(),
                                 /*cluster=*/IntegerAttr());
   };
   for (QueryRing &query : plan.queries)

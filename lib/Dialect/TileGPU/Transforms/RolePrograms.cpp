@@ -147,15 +147,31 @@ void RoleBuilder::cloneIf(scf::IfOp op) {
 // The producer
 //===----------------------------------------------------------------------===//
 
-void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter) {
+void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
+                    int64_t firstRow) {
   Location loc = load.getLoc();
   Value tile =
       RingAcquireOp::create(b, loc, ring.tile, ring.ring, counter).getResult(0);
   auto indices =
       llvm::map_to_vector(load.getIndices(), [&](Value v) { return toI32(v); });
+  if (firstRow) {
+    Value &row = indices[indices.size() - 2];
+    row = arith::AddIOp::create(b, loc, row, i32(firstRow, loc));
+  }
   RingLoadOp::create(b, loc, ring.map, indices, tile, /*box=*/Value(),
                      /*from=*/Value(),
                      /*rows=*/Value(), /*evict_first=*/false);
+}
+
+/// Members begin and end at different times, and each has slots of its own:
+/// what one has read makes room for its next rows, and none waits for all.
+void Producer::copyQueries(RolesRing &ring) {
+  Location loc = ring.load.getLoc();
+  Value first = arith::MulIOp::create(b, loc, items, i32(plan.members(), loc));
+  for (int64_t member = 0; member < plan.members(); ++member) {
+    Value use = arith::AddIOp::create(b, loc, first, i32(member, loc));
+    copy(ring, ring.load, use, member * plan.rows);
+  }
 }
 
 void Producer::cloneLoad(tile::LoadOp load) {
@@ -168,7 +184,7 @@ void Producer::cloneLoad(tile::LoadOp load) {
       waiting.push_back(&ring);
       return;
     }
-    return copy(ring, load, items);
+    return copyQueries(ring);
   }
   auto it = plan.place.find(load);
   if (it == plan.place.end())
@@ -245,7 +261,7 @@ void Producer::cloneFor(scf::ForOp op) {
 
 void Producer::copyWaiting() {
   for (RolesRing *ring : waiting)
-    copy(*ring, ring->load, items);
+    copyQueries(*ring);
 }
 
 //===----------------------------------------------------------------------===//
@@ -258,6 +274,14 @@ Type Consumer::convert(Type type) {
     return type;
   return tile::TileType::get(type.getContext(), plan.rows, tile.getCols(),
                              tile.getElementType());
+}
+
+/// The use of a ring of queries that holds the member's rows of this item.
+Value Consumer::queryUse(Location loc) {
+  if (plan.members() == 1)
+    return items;
+  Value first = arith::MulIOp::create(b, loc, items, i32(plan.members(), loc));
+  return arith::AddIOp::create(b, loc, first, member);
 }
 
 Value Consumer::memberRow(Location loc, Type type) {
@@ -355,16 +379,10 @@ void Consumer::cloneLoad(tile::LoadOp load) {
   for (RolesRing &ring : plan.queries) {
     if (ring.load != load)
       continue;
-    Value tile =
-        RingWaitOp::create(b, loc, ring.tile, ring.ring, items).getResult(0);
-    auto part = SmemType::get(b.getContext(), plan.rows, ring.tile.getCols(),
-                              ring.tile.getElementType(), 128, 1,
-                              /*pitch=*/plan.blockQ, false);
-    if (plan.members() > 1)
-      tile = SmemSliceOp::create(b, loc, part, tile,
-                                 memberRow(loc, b.getI32Type()), i32(0, loc));
-    ring.part = tile;
-    mapping.map(load.getResult(), asTile(loc, tile, convert(load.getType())));
+    ring.part = RingWaitOp::create(b, loc, ring.tile, ring.ring, queryUse(loc))
+                    .getResult(0);
+    mapping.map(load.getResult(),
+                asTile(loc, ring.part, convert(load.getType())));
     return;
   }
   auto it = plan.place.find(load);
@@ -505,9 +523,10 @@ void Consumer::finishLoop(scf::ForOp op, scf::ForOp loop) {
 
 /// The next item's queries may come while this one is finalized.
 void Consumer::releaseQueries() {
-  for (RolesRing &ring : plan.queries)
-    RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, items,
-                          ValueRange());
+  for (RolesRing &ring : plan.queries) {
+    Location loc = ring.load.getLoc();
+    RingReleaseOp::create(b, loc, ring.ring, queryUse(loc), ValueRange());
+  }
 }
 
 void Consumer::finish(Operation *op) {

@@ -172,9 +172,9 @@ struct ShareCopiesPass
 };
 } // namespace
 
-/// The one loop over `scheduler` that draws, in a role of one warp, where the
-/// schedule's items are numbered in a row; null otherwise.
-static ForeachOp findLead(SchedulerOp scheduler) {
+/// The one loop over `scheduler` that copies, where the schedule's items are
+/// numbered in a row and a role of one warp draws them; null otherwise.
+static ForeachOp findCopies(SchedulerOp scheduler) {
   auto isOne = [](Value value) {
     return !value || matchPattern(value, m_One());
   };
@@ -183,7 +183,8 @@ static ForeachOp findLead(SchedulerOp scheduler) {
       !isOne(scheduler.getHeads()) || !isOne(scheduler.getBatch()) ||
       !isOne(scheduler.getSplits()))
     return nullptr;
-  ForeachOp lead;
+  bool isDrawn = false;
+  ForeachOp copies;
   for (Operation *user : scheduler.getResult().getUsers()) {
     auto loop = dyn_cast<ForeachOp>(user);
     auto role = dyn_cast<RoleOp>(user->getParentOp());
@@ -193,15 +194,20 @@ static ForeachOp findLead(SchedulerOp scheduler) {
     if (loop.walk([](SkipOp) { return WalkResult::interrupt(); })
             .wasInterrupted())
       return nullptr;
-    if (loop.getLead() && role.getWarps() == 1)
-      lead = loop;
+    isDrawn |= loop.getLead() && role.getWarps() == 1;
+    if (loop.walk([](RingAcquireOp) { return WalkResult::interrupt(); })
+            .wasInterrupted()) {
+      if (copies)
+        return nullptr;
+      copies = loop;
+    }
   }
-  return lead;
+  return isDrawn ? copies : nullptr;
 }
 
 /// Whether all that fills the slots of `ring` is the same in the blocks of a
 /// cluster.
-static bool isFilledAlike(RingCreateOp ring, ForeachOp lead,
+static bool isFilledAlike(RingCreateOp ring, ForeachOp copies,
                           const ClusterValues &values) {
   if (ring.getFill() != Fill::Tma || !ring.getConsumers() || ring.getCluster())
     return false;
@@ -210,7 +216,7 @@ static bool isFilledAlike(RingCreateOp ring, ForeachOp lead,
     auto acquire = dyn_cast<RingAcquireOp>(user);
     if (!acquire)
       continue;
-    if (!lead->isProperAncestor(acquire) || !values.isReachedAlike(acquire) ||
+    if (!copies->isProperAncestor(acquire) || !values.isReachedAlike(acquire) ||
         !values.isSame(acquire.getCounter()))
       return false;
     for (Value tile : acquire.getTiles())
@@ -250,16 +256,16 @@ void ShareCopiesPass::runOnOperation() {
   if (cluster > target->maxCluster)
     return;
   SmallVector<SchedulerOp> schedulers(kernel.getOps<SchedulerOp>());
-  ForeachOp lead =
-      schedulers.size() == 1 ? findLead(schedulers.front()) : ForeachOp();
-  if (!lead)
+  ForeachOp copies =
+      schedulers.size() == 1 ? findCopies(schedulers.front()) : ForeachOp();
+  if (!copies)
     return;
-  ClusterValues values(kernel, lead, cluster);
+  ClusterValues values(kernel, copies, cluster);
   values.compute();
   auto size = Builder(&getContext()).getI64IntegerAttr(cluster);
   bool isShared = false;
   for (RingCreateOp ring : kernel.getOps<RingCreateOp>())
-    if (isFilledAlike(ring, lead, values)) {
+    if (isFilledAlike(ring, copies, values)) {
       ring.setClusterAttr(size);
       isShared = true;
     }

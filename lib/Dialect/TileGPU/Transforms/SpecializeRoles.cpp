@@ -62,12 +62,12 @@ private:
 // Analysis
 //===----------------------------------------------------------------------===//
 
-/// The tile in shared memory that a load fills: rows in panels of 128 bytes.
-static SmemType stagedType(tile::LoadOp load) {
+/// `rows` rows of a loaded tile in shared memory, in panels of 128 bytes.
+static SmemType stagedType(tile::LoadOp load, int64_t rows) {
   auto type = cast<tile::TileType>(load.getType());
-  return SmemType::get(load.getContext(), type.getRows(), type.getCols(),
+  return SmemType::get(load.getContext(), rows, type.getCols(),
                        type.getElementType(), /*swizzle=*/128, /*boxes=*/1,
-                       /*pitch=*/type.getRows(), /*transposed=*/false);
+                       /*pitch=*/rows, /*transposed=*/false);
 }
 
 /// The block of the kernel itself that holds `op`, or the op there.
@@ -130,7 +130,7 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
     return false;
   RolesRing ring;
   ring.load = load;
-  ring.tile = stagedType(load);
+  ring.tile = stagedType(load, query ? plan.rows : type.getRows());
   ring.isValue = value;
   ring.inPlace = inPlace;
   if (query) {
@@ -246,7 +246,7 @@ bool Specializer::analyse() {
   int64_t room = target.sharedMemoryBytes - ::attn::TargetInfo::barrierBytes;
   int64_t step = 0;
   for (RolesRing &ring : plan.queries)
-    room -= ring.tile.getBytes();
+    room -= plan.members() * ring.tile.getBytes();
   for (RolesRing &ring : plan.steps)
     step += ring.tile.getBytes();
   stagesThatFit = room / step;
@@ -282,7 +282,7 @@ int64_t Specializer::makeRoomForRamps(int64_t room) {
 void Specializer::chooseStages() {
   int64_t queries = 0, step = 0, results = 0;
   for (RolesRing &ring : plan.queries)
-    queries += ring.tile.getBytes();
+    queries += plan.members() * ring.tile.getBytes();
   for (RolesRing &ring : plan.steps)
     step += ring.tile.getBytes();
   // tile-stage-stores wants this much for results of 16 bits.
@@ -359,19 +359,23 @@ LogicalResult Specializer::run() {
   for (unsigned i = 0; i < numOld; ++i)
     mapping.map(kernel.getArgument(i), entry->getArgument(i));
   unsigned next = numOld;
-  int64_t warps = plan.members() * 4;
   chooseStages();
-  for (RolesRing *ring : rings) {
-    ring->map = entry->getArgument(next++);
-    bool query = llvm::is_contained(
-        llvm::map_range(plan.queries, [](RolesRing &q) { return &q; }), ring);
-    auto type =
-        RingType::get(context, query ? queryStages : stages, {ring->tile});
-    ring->ring = RingCreateOp::create(b, loc, type, Fill::Tma,
-                                      /*producers=*/IntegerAttr(),
-                                      b.getI64IntegerAttr(warps),
-                                      /*cluster=*/IntegerAttr());
-  }
+  constexpr int64_t memberWarps = 4;
+  auto createRing = [&](RolesRing &ring, int64_t slots, int64_t consumers,
+                        IntegerAttr members) {
+    ring.map = entry->getArgument(next++);
+    ring.ring = RingCreateOp::create(
+        b, loc, RingType::get(context, slots, {ring.tile}), Fill::Tma,
+        /*producers=*/IntegerAttr(), b.getI64IntegerAttr(consumers), members,
+        /*cluster=*/IntegerAttr());
+  };
+  for (RolesRing &ring : plan.queries)
+    createRing(ring, queryStages * plan.members(), memberWarps,
+               plan.members() > 1 ? b.getI64IntegerAttr(plan.members())
+                                  : IntegerAttr());
+  for (RolesRing &ring : plan.steps)
+    createRing(ring, stages, plan.members() * memberWarps,
+               /*members=*/IntegerAttr());
   Value tickets = entry->getArgument(next++);
   Value count = entry->getArgument(next++);
   Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
@@ -422,12 +426,13 @@ LogicalResult Specializer::run() {
     Value nextItem = arith::AddIOp::create(b, loc, program->items, one);
     YieldOp::create(b, loc, ValueRange{nextItem, program->steps});
   };
+  const int64_t producerRegisters = target.producerRegisters(plan.members());
   if (plan.drawsApart) {
     // The search for an item's sequence is a chain of loads, twice as long
     // behind one without rows: too long for a warp that has copies to start.
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, "draw", Scope::Warp, 1,
-                               b.getI64IntegerAttr(target.minRoleRegisters));
+                               b.getI64IntegerAttr(producerRegisters));
     b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
     auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),
                                   /*lead=*/true);
@@ -436,7 +441,7 @@ LogicalResult Specializer::run() {
     b.createBlock(&loop.getBody(), {}, six, SmallVector<Location>(6, loc));
     YieldOp::create(b, loc, ValueRange());
   }
-  buildRole("load", Scope::Warp, 1, target.minRoleRegisters,
+  buildRole("load", Scope::Warp, 1, producerRegisters,
             /*isProducer=*/true);
   buildRole("compute", Scope::Warpgroup, plan.members(),
             target.computeRegisters(plan.members()), /*isProducer=*/false);

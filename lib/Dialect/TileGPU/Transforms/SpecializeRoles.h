@@ -25,11 +25,12 @@ namespace mlir::tile_gpu {
 /// (keys, values) go through.
 struct RolesRing {
   tile::LoadOp load;
+  /// What a slot holds: of queries, the rows of one member.
   SmemType tile;
   /// Multiplied as it is stored: rows that are dead for all must be zero.
   bool isValue = false;
   /// Queries: what each element becomes once it is in shared memory, or null;
-  /// and a member's part there.
+  /// and the member's rows there.
   tile::MapOp inPlace;
   Value part;
   Value ring, map;
@@ -133,7 +134,9 @@ protected:
   }
 
 private:
-  void copy(RolesRing &ring, tile::LoadOp load, Value counter);
+  void copy(RolesRing &ring, tile::LoadOp load, Value counter,
+            int64_t firstRow = 0);
+  void copyQueries(RolesRing &ring);
   void copyWaiting();
   void skipSteps() override { copyWaiting(); }
   void startRegion(Region &region) override;
@@ -191,6 +194,7 @@ protected:
 private:
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
   Value memberRow(Location loc, Type type);
+  Value queryUse(Location loc);
   void cloneInPlace(RolesRing &ring);
   bool endsWithTensor(Value upper);
   void clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile);

@@ -665,17 +665,51 @@ template <typename... OpT> static int64_t warpsOf(Value ring) {
   return warps;
 }
 
+/// The program of a role is that of all its members: in a ring whose uses they
+/// take in turn, each has to count its own, x m + number of the member.
+static LogicalResult checkMembers(RingCreateOp ring) {
+  std::optional<uint64_t> members = ring.getMembers();
+  if (!members)
+    return success();
+  auto isOwn = [&](Value counter, RoleOp role) {
+    auto add = counter.getDefiningOp<arith::AddIOp>();
+    if (!add || uint64_t(role.getCount()) != *members)
+      return false;
+    Value member = role.getBody().getArgument(0);
+    Value rest = add.getLhs() == member ? add.getRhs() : add.getLhs();
+    auto product = rest.getDefiningOp<arith::MulIOp>();
+    APInt factor;
+    return (add.getLhs() == member || add.getRhs() == member) && product &&
+           matchPattern(product.getRhs(), m_ConstantInt(&factor)) &&
+           factor == *members;
+  };
+  for (Operation *user : ring.getRing().getUsers()) {
+    if (!isa<RingWaitOp, RingViewSlotOp, RingReleaseOp>(user))
+      continue;
+    Value counter = user->getOperand(1);
+    auto role = user->getParentOfType<RoleOp>();
+    if (!role || !isOwn(counter, role))
+      return user->emitOpError("expected a role of ")
+             << *members << " members, and the use x * " << *members
+             << " + number of the member, of a ring that they take in turn";
+  }
+  return success();
+}
+
 LogicalResult Verifier::checkProtocol() {
   WalkResult result = func.walk([&](Operation *op) {
     if (auto ring = dyn_cast<RingCreateOp>(op)) {
       int64_t releasing = warpsOf<RingReleaseOp>(ring.getRing());
-      int64_t consumers = ring.getConsumers().value_or(0);
+      int64_t consumers =
+          ring.getConsumers().value_or(0) * ring.getMembers().value_or(1);
       if (releasing && releasing != consumers) {
         ring.emitOpError("expects releases of ")
             << consumers << " warps, but the roles that release it have "
             << releasing;
         return WalkResult::interrupt();
       }
+      if (failed(checkMembers(ring)))
+        return WalkResult::interrupt();
       int64_t filling = warpsOf<RingCommitOp, ExchangeOp>(ring.getRing());
       int64_t producers = ring.getProducers().value_or(0);
       if (filling && filling != producers) {

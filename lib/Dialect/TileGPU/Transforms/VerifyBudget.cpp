@@ -87,8 +87,10 @@ static void walkBackwards(Block &block, LiveSet live, Peak &peak) {
       if (isa<MapOp, ReduceOp, ScanOp, MergeStatesOp, SchedulerOp>(op))
         break; // Bodies on scalars.
       LiveSet inside = live;
-      // What a loop body reads from outside lives through all iterations.
-      getUsedValuesDefinedAbove(region, inside);
+      // What a loop body reads from outside lives through all iterations; what
+      // one branch reads need not live in the other.
+      if (!isa<scf::IfOp>(op))
+        getUsedValuesDefinedAbove(region, inside);
       for (Block &nested : region)
         walkBackwards(nested, inside, peak);
     }

@@ -156,6 +156,81 @@ def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def AttnDropDeadComponentsPass
+    : Pass<"attn-drop-dead-components", "::mlir::ModuleOp"> {
+  let summary = "Reduce in the components that the results need";
+  let description = [{
+    Expects: any module; `canonicalize` has dropped results without uses.
+    Produces: each `attn.aggregate` whose finalize region does not read all
+    components refers to a new private monoid, placed after its own, that has
+    only those it reads: the others leave `components`, `lift`, the values, and
+    the init and finalize regions, for `general` monoids `identity` and
+    `combine`, too. What a `general` monoid computes live components from is
+    live. Outputs that need what is gone leave the new monoid, statistics never
+    do. One component stays in any case, a unit: of monoids without one the
+    weights of the first value, unless the kind is `general`. Reductions that need the same share
+    a monoid; a private one without uses is erased. `attn.partial` and what
+    reads its states are left alone.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid private @sums cocycle stats() components(value, unit)
+        outputs("o", "total") {
+      lift {
+      ^bb0(%s: f32):
+        %square = arith.mulf %s, %s : f32
+        attn.yield %s, %square : f32, f32
+      }
+      finalize {
+      ^bb0(%acc: f32, %total: f32):
+        attn.yield %acc, %total : f32, f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sums
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    attn.monoid private @sums_0 cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sums_0
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: no effect by itself. Schedules, and what the laws of the smaller
+    monoid license below, may differ from those of the whole one.
+    Fails when: never.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Emit a remark for each reduction that loses components">
+  ];
+  let statistics = [
+    Statistic<"numDropped", "num-dropped", "Components dropped">
+  ];
+}
+
 def AttnChooseSchedulePass
     : Pass<"attn-choose-schedule", "::mlir::ModuleOp"> {
   let summary = "Choose tile sizes, splits and loop shape of each reduction";
@@ -352,7 +427,8 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     without a mask the kernel asks for items drawn ahead (`tile.draw_ahead`, see
     tile-specialize-roles). With a mask, one that bounds the keys at both ends, as
     a window, or lists of tiles, it asks for items drawn late (`tile.draw_late`):
-    what an item needs takes long to find, but items differ in length.
+    what an item needs takes long to find, but items differ in length. Dense rows
+    without a mask are drawn late, too, for clusters take long to draw.
 
     Example:
 

@@ -543,6 +543,7 @@ def TileGPU_MapOp : TileGPU_Op<"map", [RecursiveMemoryEffects, SingleBlock]> {
     (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict-with-keyword
     $body `->` type($results)
   }];
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 

@@ -270,6 +270,10 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
       exchanging program keeps slots apart (see `tile_gpu.exchange`).
     `consumers` is the number of warps that release a slot.
 
+    `members(m)`: the m warpgroups of the role that reads the ring take its uses
+    in turn, each for itself: use u is warpgroup u mod m's, and its warps are the
+    `consumers`. There are as many slots for each. `tma` rings alone.
+
     `cluster(c)`: the slots of c blocks, which form a cluster, are filled
     together. The blocks acquire the same slots and load the same tiles in the
     same order; each copies a part of a tile to all of them, and a slot is empty
@@ -289,11 +293,12 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
   }];
   let arguments = (ins TileGPU_Fill:$fill,
     OptionalAttr<I64Attr>:$producers, OptionalAttr<I64Attr>:$consumers,
-    OptionalAttr<I64Attr>:$cluster);
+    OptionalAttr<I64Attr>:$members, OptionalAttr<I64Attr>:$cluster);
   let results = (outs Res<TileGPU_RingType, "", [MemAlloc]>:$ring);
   let assemblyFormat = [{
     $fill (`producers` `(` $producers^ `)`)? (`consumers` `(` $consumers^ `)`)?
-    (`cluster` `(` $cluster^ `)`)? attr-dict `:` type($ring)
+    (`members` `(` $members^ `)`)? (`cluster` `(` $cluster^ `)`)?
+    attr-dict `:` type($ring)
   }];
   let hasVerifier = 1;
 }

@@ -36,6 +36,8 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
     - a tile that a bulk copy reads is not written, and the role does not end;
     - arrival counts of rings agree with the roles that arrive, and one loop
       leads each schedule;
+    - of a ring whose uses the members of a role take in turn, each waits for,
+      views and releases its own;
     - every `turn.wait` has its `turn.pass` behind it, and all members of a role
       take as many turns: control flow around them depends on the member only
       where a loop counts its rounds, and one behind it takes the turns of the
@@ -142,7 +144,9 @@ def TileSpecializeRolesPass
     keys, and half the scores to mask and to exponentiate. The first step has
     two forms for that, up to the weights, those of a half filled up with zeros
     (`tile.pad`); the last one comes behind the last loop. Queries, keys and values get
-    as many slots as the shared memory holds beside the results. Where it does not
+    as many slots as the shared memory holds beside the results. Each warpgroup has
+    slots of queries of its own, with its rows (`members` of the ring): they begin
+    and end their items at different times, and stay apart. Where it does not
     hold the numbers that ramps are multiplied by, these become maps. Rows of values
     that lie beyond a load's bounds are cleared, or those whose bit is 0 where
     `tile.truths` says which rows are live: by each warpgroup, so that none has
@@ -156,8 +160,8 @@ def TileSpecializeRolesPass
     third role of one warp does so, `draw`, an item ahead of the warpgroups: what
     it takes to find the next one is not in the way of copies. Where blocks take
     different times, those drawn ahead wait for long ones, and it does not pay.
-    With `tile.draw_late` (for windows, lists of tiles, and packed sequences with
-    a mask) that role draws the next item when the producer has come to the last
+    With `tile.draw_late` (without a mask, for windows, lists of tiles, and packed
+    sequences with a mask) that role draws the next item when the producer has come to the last
     whole tile of this one (`tile_gpu.draw_next`): the loop over whole tiles, the
     last one but for those that are masked at their end, is split there.
     A `tile.skip` becomes a `tile_gpu.skip` of each role's loop.
@@ -530,15 +534,74 @@ def TileHoistReciprocalsPass
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileDelayScalingPass
+    : Pass<"tile-delay-scaling", "::mlir::func::FuncOp"> {
+  let summary = "Scale sums under the product of the next scores";
+  let description = [{
+    Expects: a `tile_gpu.kernel` in which tile-overlap-products has put products
+    with values off to the next step.
+
+    Produces: where a loop carries a sum that a map scales by row vectors at the
+    end of each step, and in the same way ahead of the loop, the loop carries
+    the sum as it is, and the vectors. It is scaled ahead of the product that
+    adds to it, if that is issued while another one is in flight, and behind the
+    loop. Then the scaling takes no time in which the warpgroup has no product in
+    flight. That pays for sums of up to 64 columns, and in clusters
+    (`tile.cluster`) of more than 128. Other loops stay as they are.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%q: !tile_gpu.smem<64x64xbf16 swizzle 128>,
+    #     %k: !tile_gpu.smem<64x64xbf16 swizzle 128 transposed>,
+    #     %v: !tile_gpu.smem<64x64xbf16 swizzle 128>,
+    #     %p: !tile_gpu.frag<64x64xbf16, a>, %o: !tile_gpu.frag<64x64xf32, acc>,
+    #     %a: !tile_gpu.vec<64xf32, row>, %n: index) attributes {tile_gpu.kernel} {
+    #   %factor = arith.constant 0.5 : f32
+    #   %c0 = arith.constant 0 : index
+    #   %c1 = arith.constant 1 : index
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    %first = tile_gpu.map ins(%o, %a : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %z = arith.mulf %x, %y : f32
+      tile_gpu.yield %z : f32
+    } -> !tile_gpu.frag<64x64xf32, acc>
+    %last = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %first) -> (!tile_gpu.frag<64x64xf32, acc>) {
+      %s = tile_gpu.mma.issue %q, %k : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+      %t = tile_gpu.mma.issue %p, %v acc(%sum) : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+      %scores = tile_gpu.mma.wait %s pending(1) : !tile_gpu.token<64x64xf32>
+      %m = tile_gpu.frag.fill %factor : f32 -> !tile_gpu.vec<64xf32, row>
+      %new = tile_gpu.mma.wait %t pending(0) : !tile_gpu.token<64x64xf32>
+      %next = tile_gpu.map ins(%new, %m : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+        %z = arith.mulf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !tile_gpu.frag<64x64xf32, acc>
+      scf.yield %next : !tile_gpu.frag<64x64xf32, acc>
+    }
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    Numerics: no effect: the same factors of the same sums.
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+}
+
 def TileShareCopiesPass : Pass<"tile-share-copies", "::mlir::func::FuncOp"> {
   let summary = "Let the blocks of a cluster fill rings for each other";
   let description = [{
     Expects: a `tile_gpu.kernel` with `tile.cluster = c` (the schedule's
-    `cluster`), whose roles loop over one dynamic schedule, the lead a role of
-    one warp that fills rings by tensor copies.
+    `cluster`), whose roles loop over one dynamic schedule. A role of one warp
+    draws, and one loop fills rings by tensor copies.
 
     Produces: the mark is gone. Blocks of a cluster take items c n to c n + c - 1,
-    so what the lead derives from the item's number divided by a multiple of c
+    so what that loop derives from the item's number divided by a multiple of c
     is the same for all of them. Rings that are acquired and loaded under such
     values alone get `cluster(c)`, as does the schedule where there is one:
     each of the c blocks copies a part of every tile to all of them, and the
