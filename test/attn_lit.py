@@ -58,7 +58,8 @@ def find_examples(root, path):
     examples, fence, pass_name, count = [], None, None, 0
     with open(os.path.join(root, path)) as file:
         for number, line in enumerate(file, 1):
-            named = re.match(r"def \w+\s*:\s*\w*Pass<\"([\w-]+)\"", line)
+            # A long name puts its class on the next line.
+            named = re.match(r"(?:def \w+)?\s*:\s*\w*Pass<\"([\w-]+)\"", line)
             if named:
                 pass_name, count = named.group(1), 0
             elif re.match(r"def ", line):

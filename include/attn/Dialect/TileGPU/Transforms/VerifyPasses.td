@@ -1,0 +1,127 @@
+//===- VerifyPasses.td - Checks of the tile_gpu dialect ----*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILEGPU_TRANSFORMS_VERIFYPASSES_TD
+#define ATTN_DIALECT_TILEGPU_TRANSFORMS_VERIFYPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
+  let summary = "Check products in flight, ring slots and bulk copies";
+  let description = [{
+    Expects: any function; those with `tile_gpu.kernel` are checked. To be run
+    after every transformation of rung 4.
+
+    Produces: the same IR. A kernel that passes keeps these rules:
+    - every token is used once, by a wait or by a loop that carries it, and
+      its product's accumulator is read afterwards;
+    - from its issue on a product owns its old accumulator, and until its wait
+      the A fragment that it reads;
+    - no A fragment is computed for the next iteration while a product in
+      flight reads its predecessor;
+    - a product that starts from zero is not in flight across the end of a loop
+      body;
+    - a wait leaves no more products pending than were issued after the last
+      one it waits for;
+    - a slot is released after the waits of the products that read it, after
+      the bulk copies that read it, and depending on every read into registers;
+      nothing reads it later;
+    - a slot of copy groups is acquired again only when all warps have met
+      after its last reads;
+    - members of an exchange arrive only when the slot can have no reader left;
+    - a tile that a bulk copy reads is not written, and the role does not end;
+    - arrival counts of rings agree with the roles that arrive, and one loop
+      leads each schedule;
+    - of a ring whose uses the members of a role take in turn, each waits for,
+      views and releases its own;
+    - every `turn.wait` has its `turn.pass` behind it, and all members of a role
+      take as many turns: control flow around them depends on the member only
+      where a loop counts its rounds, and one behind it takes the turns of the
+      rounds left out.
+
+    Example: the next iteration's A fragment is computed after the wait.
+
+    ```mlir
+    # func.func @example(%w: !tile_gpu.frag<64x128xf32, acc>,
+    #     %v: !tile_gpu.smem<128x64xbf16 swizzle 128>, %n: i32,
+    #     %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %zero = arith.constant 0.0 : f32
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    #     %o0 = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<64x64xf32, acc>
+    #     %p0 = tile_gpu.frag.convert %w
+    #         : !tile_gpu.frag<64x128xf32, acc> -> !tile_gpu.frag<64x128xbf16, a>
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%p = %p0, %o = %o0)
+        -> (!tile_gpu.frag<64x128xbf16, a>, !tile_gpu.frag<64x64xf32, acc>) : i32 {
+      %t = tile_gpu.mma.issue %p, %v acc(%o)
+          : !tile_gpu.frag<64x128xbf16, a>, !tile_gpu.smem<128x64xbf16 swizzle 128>
+         -> !tile_gpu.token<64x64xf32>
+      // A conversion here would fail: the product still reads %p.
+      %o1 = tile_gpu.mma.wait %t pending(0) : !tile_gpu.token<64x64xf32>
+      %p1 = tile_gpu.frag.convert %w
+          : !tile_gpu.frag<64x128xf32, acc> -> !tile_gpu.frag<64x128xbf16, a>
+      scf.yield %p1, %o1
+          : !tile_gpu.frag<64x128xbf16, a>, !tile_gpu.frag<64x64xf32, acc>
+    }
+    #     tile_gpu.global.store %r#1, %out[%c0, %c0]
+    #         : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: a rule is broken; the diagnostic names the product or slot.
+    Products inside loops other than `scf.for` and `tile_gpu.foreach` are
+    rejected, as are tokens that leave an `scf.if`.
+  }];
+}
+
+def TileVerifyBudgetPass
+    : Pass<"tile-verify-budget", "::mlir::ModuleOp"> {
+  let summary = "Check kernels against the limits of the target";
+  let description = [{
+    Expects: `attn.target` on the module, naming a GPU.
+
+    Produces: the same IR. For each `tile_gpu.kernel`: threads, registers of
+    all roles, registers of each role's live fragments and of products in
+    flight (with a reserve for addresses and row vectors; only where the role
+    asks for registers, for others may spill), shared memory, hardware barriers,
+    and instructions that the target lacks.
+
+    Example: with `report`, a kernel gets one remark for itself and one for
+    each role.
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # func.func @example() attributes {tile_gpu.kernel} {
+    tile_gpu.role "compute" warpgroups(2) registers(240) {
+    ^bb0(%wg: i32):
+      tile_gpu.yield
+    }
+    # return
+    # }
+    # }
+    ```
+
+    gives "role 'compute': 0 registers of live fragments, 32 in reserve, of 240".
+
+    Numerics: no effect.
+
+    Fails when: a limit is passed; the diagnostic gives need and limit.
+  }];
+  let options = [
+    Option<"report", "report", "bool", "false",
+           "Print the arithmetic of kernels that fit, as remarks">
+  ];
+}
+
+#endif // ATTN_DIALECT_TILEGPU_TRANSFORMS_VERIFYPASSES_TD
