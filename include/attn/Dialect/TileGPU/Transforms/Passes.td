@@ -473,6 +473,43 @@ def TileDelayScalingPass
     # }
     ```
 
+    becomes
+
+    ```mlir
+    # func.func @example(%q: !tile_gpu.smem<64x64xbf16 swizzle 128>,
+    #     %k: !tile_gpu.smem<64x64xbf16 swizzle 128 transposed>,
+    #     %v: !tile_gpu.smem<64x64xbf16 swizzle 128>,
+    #     %p: !tile_gpu.frag<64x64xbf16, a>, %o: !tile_gpu.frag<64x64xf32, acc>,
+    #     %a: !tile_gpu.vec<64xf32, row>, %n: index) attributes {tile_gpu.kernel} {
+    #   %factor = arith.constant 0.5 : f32
+    #   %c0 = arith.constant 0 : index
+    #   %c1 = arith.constant 1 : index
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    %last:2 = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %o, %by = %a) -> (!tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
+      %s = tile_gpu.mma.issue %q, %k : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+      %scaled = tile_gpu.map ins(%sum, %by : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+        %z = arith.mulf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !tile_gpu.frag<64x64xf32, acc>
+      %t = tile_gpu.mma.issue %p, %v acc(%scaled) : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+      %scores = tile_gpu.mma.wait %s pending(1) : !tile_gpu.token<64x64xf32>
+      %m = tile_gpu.frag.fill %factor : f32 -> !tile_gpu.vec<64xf32, row>
+      %new = tile_gpu.mma.wait %t pending(0) : !tile_gpu.token<64x64xf32>
+      scf.yield %new, %m : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>
+    }
+    %end = tile_gpu.map ins(%last#0, %last#1 : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %z = arith.mulf %x, %y : f32
+      tile_gpu.yield %z : f32
+    } -> !tile_gpu.frag<64x64xf32, acc>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
     Numerics: no effect: the same factors of the same sums.
 
     Fails when: never.
