@@ -429,7 +429,8 @@ LogicalResult Specializer::run() {
   const int64_t producerRegisters = target.producerRegisters(plan.members());
   if (plan.drawsApart) {
     // The search for an item's sequence is a chain of loads, twice as long
-    // behind one without rows: too long for a warp that has copies to start.
+    // behind one without rows, and a draw for a cluster takes two messages
+    // between its blocks: too long for a warp that has copies to start.
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, "draw", Scope::Warp, 1,
                                b.getI64IntegerAttr(producerRegisters));

@@ -168,9 +168,9 @@ def AttnDropDeadComponentsPass
     `combine`, too. What a `general` monoid computes live components from is
     live. Outputs that need what is gone leave the new monoid, statistics never
     do. One component stays in any case, a unit: of monoids without one the
-    weights of the first value, unless the kind is `general`. Reductions that need the same share
-    a monoid; a private one without uses is erased. `attn.partial` and what
-    reads its states are left alone.
+    weights of the first value, unless the kind is `general`. Reductions that
+    need the same share a monoid; a private one without uses is erased.
+    `attn.partial` and what reads its states are left alone.
 
     Example, before:
 
