@@ -73,10 +73,30 @@ static bool isCompatible(DType have, DType want) {
 namespace {
 /// Where the size of a named dimension was first seen.
 struct Seen {
+  const std::string *dim;
   int64_t size;
-  std::string arg;
+  const std::string *arg;
 };
-using SeenSizes = std::map<std::string, Seen>;
+
+/// The few named dimensions of an entry. It refers to the entry's names.
+class SeenSizes {
+public:
+  const Seen *find(const std::string &dim) const {
+    for (const Seen &one : all)
+      if (*one.dim == dim)
+        return &one;
+    return nullptr;
+  }
+  void add(const std::string &dim, int64_t size, const std::string &arg) {
+    if (all.empty())
+      all.reserve(8);
+    all.push_back({&dim, size, &arg});
+  }
+  const std::vector<Seen> &get() const { return all; }
+
+private:
+  std::vector<Seen> all;
+};
 } // namespace
 
 static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
@@ -93,10 +113,11 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
     return success();
   }
 
-  std::string rule = quote(info) + " of shape " + printRule(info);
+  // For messages alone: a call that fits writes no text.
+  auto rule = [&] { return quote(info) + " of shape " + printRule(info); };
   if (tensor.shape.size() != info.shape.size() ||
       tensor.strides.size() != tensor.shape.size())
-    return fail(rule, "shape " + printSizes(tensor.shape));
+    return fail(rule(), "shape " + printSizes(tensor.shape));
   bool isEmpty = false;
   for (size_t i = 0; i < info.shape.size(); ++i) {
     int64_t size = tensor.shape[i];
@@ -105,15 +126,17 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
       return fail(quote(info) + " to have sizes between 0 and 2147483647",
                   "shape " + printSizes(tensor.shape));
     if (info.shape[i] >= 0 && size != info.shape[i])
-      return fail(rule, "shape " + printSizes(tensor.shape));
+      return fail(rule(), "shape " + printSizes(tensor.shape));
     isEmpty |= size == 0;
     if (info.dims[i].empty())
       continue;
-    auto [it, isNew] = seen.try_emplace(info.dims[i], Seen{size, info.name});
-    if (!isNew && it->second.size != size)
-      return fail(rule + " with " + info.dims[i] + " = " +
-                      std::to_string(it->second.size) + " as in '" +
-                      it->second.arg + "'",
+    const Seen *before = seen.find(info.dims[i]);
+    if (!before)
+      seen.add(info.dims[i], size, info.name);
+    else if (before->size != size)
+      return fail(rule() + " with " + info.dims[i] + " = " +
+                      std::to_string(before->size) + " as in '" + *before->arg +
+                      "'",
                   "shape " + printSizes(tensor.shape));
   }
   for (size_t i = 0; i < info.shape.size(); ++i) {
@@ -139,8 +162,8 @@ static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
                             const SeenSizes &seen) {
   const std::string &dim =
       info.elementsUpTo.empty() ? info.offsetsUpTo : info.elementsUpTo;
-  auto limit = seen.find(dim);
-  if (dim.empty() || limit == seen.end() || tensor.shape.size() != 1)
+  const Seen *limit = seen.find(dim);
+  if (dim.empty() || !limit || tensor.shape.size() != 1)
     return success();
   bool isOffsets = !info.offsetsUpTo.empty();
   int64_t previous = 0;
@@ -153,9 +176,9 @@ static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
     if (isOffsets && value < previous)
       return fail(quote(info) + " not to decrease",
                   got + " after " + std::to_string(previous));
-    if (value < 0 || value > limit->second.size)
+    if (value < 0 || value > limit->size)
       return fail(quote(info) + " to hold values between 0 and " + dim + " = " +
-                      std::to_string(limit->second.size),
+                      std::to_string(limit->size),
                   got);
     previous = value;
   }
@@ -171,10 +194,10 @@ static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
     std::istringstream names(info.atLeast[i]);
     for (std::string name; names >> name;) {
       // What has no size of its own is clamped to the capture.
-      auto bound = seen.find(name);
-      if (bound != seen.end() && tensor.shape[i] < bound->second.size)
+      const Seen *bound = seen.find(name);
+      if (bound && tensor.shape[i] < bound->size)
         return fail(quote(info) + " to have a size of at least " + name +
-                        " = " + std::to_string(bound->second.size) +
+                        " = " + std::to_string(bound->size) +
                         " in dimension " + std::to_string(i) +
                         ", which regions index",
                     "shape " + printSizes(tensor.shape));
@@ -195,10 +218,10 @@ static Status checkAllInputs(const EntryInfo &entry,
     if (Status ok = checkTensor(entry.args[i], inputs[i], seen); !ok)
       return ok;
   for (auto &[first, second] : entry.multiples) {
-    auto a = seen.find(first), b = seen.find(second);
-    if (a == seen.end() || b == seen.end())
+    const Seen *a = seen.find(first), *b = seen.find(second);
+    if (!a || !b)
       continue;
-    int64_t dividend = a->second.size, divisor = b->second.size;
+    int64_t dividend = a->size, divisor = b->size;
     if (divisor == 0 ? dividend != 0 : dividend % divisor != 0)
       return fail(first + " to be a multiple of " + second,
                   first + " = " + std::to_string(dividend) + " and " + second +
@@ -220,8 +243,8 @@ Result<DimSizes> attn::checkInputs(const EntryInfo &entry,
   if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
     return ok.takeFailure();
   DimSizes sizes;
-  for (auto &[name, value] : seen)
-    sizes[name] = value.size;
+  for (const Seen &one : seen.get())
+    sizes[*one.dim] = one.size;
   return sizes;
 }
 

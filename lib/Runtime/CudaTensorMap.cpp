@@ -71,9 +71,10 @@ Status attn::cuda::encodeTensorMap(const Driver &driver, void *map,
   constexpr int32_t maxRank = 5;
   constexpr int64_t align = 16, maxBox = 256;
   constexpr int64_t maxSize = int64_t(1) << 32, maxStride = int64_t(1) << 40;
-  std::string what = std::string("'") + (name ? name : "tensor") + "'";
+  // For messages alone.
+  auto what = [&] { return std::string("'") + (name ? name : "tensor") + "'"; };
   auto fail = [&](const std::string &expected, const std::string &got) {
-    return Failure{"expected " + what + " " + expected + ", but got " + got};
+    return Failure{"expected " + what() + " " + expected + ", but got " + got};
   };
 
   if (!driver.cuTensorMapEncodeTiled)
@@ -143,11 +144,11 @@ Status attn::cuda::encodeTensorMap(const Driver &driver, void *map,
               (inRange ? "; copy it to memory with padded rows" : "; copy it"));
     byteStrides[i - 1] = uint64_t(bytes);
   }
-  return driver.check("describe " + what + " for tensor copies",
-                      driver.cuTensorMapEncodeTiled(
-                          static_cast<CUtensorMap *>(map), element->type,
-                          uint32_t(rank), data, dims, byteStrides, box, steps,
-                          CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                          CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  CUresult result = driver.cuTensorMapEncodeTiled(
+      static_cast<CUtensorMap *>(map), element->type, uint32_t(rank), data, dims,
+      byteStrides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result)
+    return driver.failure("describe " + what() + " for tensor copies", result);
+  return success();
 }

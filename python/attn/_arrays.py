@@ -9,6 +9,7 @@ caller has done so.
 """
 
 import ctypes
+import functools
 import math
 import sys
 
@@ -55,17 +56,23 @@ class View:
         )
 
 
-def _torch():
+def torch_module():
+    """torch, where the caller has imported it, or None."""
     return sys.modules.get("torch")
 
 
+def numpy_module():
+    """numpy, where the caller has imported it, or None."""
+    return sys.modules.get("numpy")
+
+
 def is_torch(array):
-    torch = _torch()
+    torch = torch_module()
     return torch is not None and isinstance(array, torch.Tensor)
 
 
 def is_numpy(array):
-    numpy = sys.modules.get("numpy")
+    numpy = numpy_module()
     return numpy is not None and isinstance(array, numpy.ndarray)
 
 
@@ -91,7 +98,7 @@ def describe(value):
 
 
 def _view_torch(name, tensor):
-    torch = _torch()
+    torch = torch_module()
     if tensor.requires_grad and torch.is_grad_enabled():
         raise ValueError(
             "attn: expected %s without gradient, since there is no backward pass "
@@ -146,8 +153,16 @@ def _view_numpy(name, array):
             "it is not; pass a copy, %s.astype(%s)" % (name, name, array.dtype.name)
         )
     strides = [stride // item for stride in array.strides]
-    address = array.__array_interface__["data"][0]
-    return View(address, dtype, array.shape, strides, array)
+    return View(_address_numpy(array), dtype, array.shape, strides, array)
+
+
+def _address_numpy(array):
+    return array.__array_interface__["data"][0]
+
+
+def address_function(array):
+    """The function from arrays of this NumPy or torch type to their addresses."""
+    return type(array).data_ptr if is_torch(array) else _address_numpy
 
 
 def view(name, array):
@@ -182,7 +197,7 @@ def vector(name, values, dtype, device=None):
     """A small float32 or int32 operand: an array of that type is looked at in
     place, other numbers are converted. Lists go to the GPU `device`, if any."""
     if device is not None and not kind_of(values):
-        torch = _torch()
+        torch = torch_module()
         on_host = vector(name, values, dtype)
         flat = torch.tensor(list(on_host.owner)[: math.prod(on_host.shape)])
         kind = torch.float32 if dtype == c.F32 else torch.int32
@@ -247,21 +262,29 @@ def scalar(name, value, dtype):
     return View(ctypes.addressof(memory), dtype, (), (), memory)
 
 
-def empty(like, dtype, shape):
-    """A new dense array of the kind of `like`; a NumPy array for other kinds than
-    torch."""
-    name = c.DTYPE_NAMES[dtype]
+def maker(like, dtype, shape):
+    """A function that makes new dense arrays of the kind of `like`; NumPy arrays for
+    other kinds than torch."""
+    name, shape = c.DTYPE_NAMES[dtype], tuple(shape)
     if is_torch(like):
-        torch = _torch()
+        torch = torch_module()
         types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-        return torch.empty(tuple(shape), dtype=types[name], device=like.device)
+        return functools.partial(
+            torch.empty, shape, dtype=types[name], device=like.device
+        )
     import numpy
 
     if name == "bf16":
         import ml_dtypes
 
-        return numpy.empty(shape, ml_dtypes.bfloat16)
-    return numpy.empty(shape, {"f32": numpy.float32, "f16": numpy.float16}[name])
+        return functools.partial(numpy.empty, shape, ml_dtypes.bfloat16)
+    types = {"f32": numpy.float32, "f16": numpy.float16}
+    return functools.partial(numpy.empty, shape, types[name])
+
+
+def empty(like, dtype, shape):
+    """A new dense array, as by `maker`."""
+    return maker(like, dtype, shape)()
 
 
 def like(array, result):
@@ -282,8 +305,12 @@ def check_writable(name, array, view):
 
 def stream_of(device):
     """The address of the stream that torch works on."""
-    torch = _torch()
-    return torch.cuda.current_stream(device).cuda_stream if torch else None
+    torch = torch_module()
+    if torch is None:
+        return None
+    # The same without an object of torch.cuda.Stream, where torch has it.
+    get = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+    return get(device) if get else torch.cuda.current_stream(device).cuda_stream
 
 
 def pack(views):

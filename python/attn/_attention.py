@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import ctypes
+import functools
 import math
 import re
 import threading
@@ -13,6 +14,7 @@ from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 from . import _arrays as arrays
 from . import _kernel
 from . import _library as c
+from . import _plans
 
 # Where b, h, s and d are among the dimensions of q, k, v and the output.
 _LAYOUTS = {
@@ -395,6 +397,8 @@ class _Call:
         return kernel
 
     def run(self, out):
+        """Runs the kernel. Returns what the caller gets, and what _plans.remember
+        needs of it."""
         kernel = self.kernel()
         inputs = []
         for arg in kernel.inputs:
@@ -422,7 +426,8 @@ class _Call:
         made = [arrays.like(self.like, result) for result in results]
         if out is not None:
             made[0] = out
-        return self._pick(made)
+        pick = self._picker()
+        return pick(made), (kernel, inputs, views, made, pick)
 
     def _output(self, arg, out):
         q, dense = self.views["q"].shape, None
@@ -446,15 +451,29 @@ class _Call:
                 _fail("out to be %s of shape %s" % (arg.dtype, dense), arrays.describe(out))
         return result, view.permuted(axes)
 
-    def _pick(self, results):
-        named = dict(zip(self.output_names, results))
-        picked = (results[0],)
-        if self.return_lse:
-            picked += (named["lse"],)
+    def _picker(self):
+        """The function from all results to what the caller gets. It does not hold
+        on to the call."""
+        index = self.output_names.index
+        lse = index("lse") if self.return_lse else None
+        aux = None
         if self.return_aux:
             names = self.aux_names[1 if self.return_lse else 0 :]
-            picked += ({name: named[name] for name in names},)
-        return picked if len(picked) > 1 else picked[0]
+            aux = [(name, index(name)) for name in names]
+        return functools.partial(_pick, lse, aux)
+
+
+def _pick(lse, aux, results):
+    """The output, then that of index `lse`, then a dict of the pairs (name, index)
+    of `aux`, where they are not None."""
+    if lse is None and aux is None:
+        return results[0]
+    picked = (results[0],)
+    if lse is not None:
+        picked += (results[lse],)
+    if aux is not None:
+        picked += ({name: results[i] for name, i in aux},)
+    return picked
 
 
 def _name(arg):
@@ -547,7 +566,15 @@ def attention(
         TypeError: a type that is not supported.
         NotImplementedError: score_mod or mask_mod.
     """
-    return _Call(
+    operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
+    operands += (cu_seqlens_q, cu_seqlens_k, out)
+    options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
+    options += (return_lse, return_aux, monoid_params, precision)
+    key = _plans.key_of(operands, options)
+    plan = _plans.find(key)
+    if plan is not None:
+        return plan.run(operands)
+    call = _Call(
         q,
         k,
         v,
@@ -570,7 +597,10 @@ def attention(
         cu_seqlens_k,
         monoid_params,
         precision,
-    ).run(out)
+    )
+    result, how = call.run(out)
+    _plans.remember(key, operands, options, *how)
+    return result
 
 
 def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:

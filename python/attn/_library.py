@@ -252,5 +252,11 @@ def device_target(device):
     return _targets[device]
 
 
+# attnKernelRunOn again, with the addresses of its structs as numbers.
+run_at = lib["attnKernelRunOn"]
+run_at.restype, run_at.argtypes = c_void_p, [
+    *(c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)
+]
+
 # One for the process: kernels are found again in its cache.
 context = _create_context()

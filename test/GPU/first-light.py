@@ -118,12 +118,17 @@ def poison(shape, dtype):
 
 
 def burst(run, count=5):
-    """Milliseconds of a launch from idle: a warm-up, then the median of a few."""
+    """Milliseconds of a launch from idle: a warm-up, then the median of a few.
+
+    A kernel that waits, for some milliseconds, lets the host get ahead: what is
+    between two events is launches, not what the host does between them.
+    """
     import torch
 
     torch.cuda.synchronize()
     time.sleep(0.3)
     run()
+    torch.cuda._sleep(6_000_000)  # cycles
     points = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
     points[0].record()
     for point in points[1:]:
@@ -131,6 +136,20 @@ def burst(run, count=5):
         point.record()
     torch.cuda.synchronize()
     return statistics.median(a.elapsed_time(b) for a, b in zip(points, points[1:]))
+
+
+def host_time(run, count=20):
+    """Microseconds that the host takes for a call, the median, the GPU waiting."""
+    import torch
+
+    torch.cuda.synchronize()
+    torch.cuda._sleep(20_000_000)
+    points = [time.perf_counter()]
+    for _ in range(count):
+        run()
+        points.append(time.perf_counter())
+    torch.cuda.synchronize()
+    return statistics.median(b - a for a, b in zip(points, points[1:])) * 1e6
 
 
 def sustained(run, ms, train=250.0, tail=0.4):
@@ -172,7 +191,8 @@ def cudnn(q, k, v, causal):
 
 
 def race(name, runs, work):
-    """A row: TFLOP/s of each, from idle and sustained, and ours over cuDNN's."""
+    """A row: TFLOP/s of each, from idle and sustained, with ours over the best of
+    the others', and the microseconds of a call on the host."""
     cells, ratios = [], []
     for measure in ("burst", "sustained"):
         rates = {}
@@ -186,6 +206,8 @@ def race(name, runs, work):
         best = max((rate for label, rate in rates.items() if label != "ours"), default=math.nan)
         cells.append(measure + " " + "  ".join("%s %.0f" % cell for cell in rates.items()))
         cells[-1] += "  of the best %.3f" % (rates["ours"] / best)
+    host = ["%s %.0f" % (label, host_time(run)) for label, run in runs.items() if run]
+    cells.append("host us " + "  ".join(host))
     print("%-28s %s" % (name, "   ".join(cells)), flush=True)
 
 

@@ -123,6 +123,21 @@ assert "launch" in log() and "captured" not in log()
 driver.attnFakeCapture(ctypes.c_void_p(stream), 1)
 assert attn.attention(q, k, v, causal="bottom_right", out=out) is out
 driver.attnFakeCapture(ctypes.c_void_p(stream), 0)
+assert log().count("captured") == 1, log()
+
+# A call like the first one asks for the stream again.
+stream, before = driver.attnFakeStream(), stream
+count = log().count("launch")
+other = [Tensor((2, 4, 100, 64), torch.bfloat16, cuda) for _ in range(3)]
+_, lse = attn.attention(*other, causal="bottom_right", return_lse=True)
+assert lse.is_cuda and lse.shape == (2, 4, 100) and asked == [0, 0, 0]
+assert log().count("launch") == count + 1
+driver.attnFakeCapture(ctypes.c_void_p(stream), 1)
+assert attn.attention(*other, causal="bottom_right", out=out) is out
+driver.attnFakeCapture(ctypes.c_void_p(stream), 0)
+assert log().count("captured") == 2, log()
+stream = before
+asked.clear()
 assert "captured" in log()
 
 kernel = attn.compile(q, k, v)

@@ -16,6 +16,8 @@ except ImportError:
     print("no torch: nothing was tested")
     sys.exit()
 
+import numpy as np
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
 from reference import fails
 
@@ -92,6 +94,22 @@ fails(ValueError, "pass sinks.detach()", attn.attention, q.detach(), k, v,
 fails(ValueError, "pass out.detach()", attn.attention, q.detach(), k, v,
       out=torch.zeros(2, 4, 33, 24, requires_grad=True))
 q = q.detach()
+
+# Calls that are like earlier ones: other tensors, views, kinds.
+for _ in range(3):
+    q, k, v = qkv()
+    assert (attn.attention(q, k, v) - sdpa(q, k, v)).abs().max() < 2e-5
+    a, b, c = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
+    assert (attn.attention(a, b, c) - sdpa(q, k, v)).abs().max() < 2e-5
+    out = torch.full((2, 4, 33, 24), float("nan"))
+    assert attn.attention(q, k, v, out=out) is out
+    assert (out - sdpa(q, k, v)).abs().max() < 2e-5
+    assert isinstance(attn.attention(*(x.numpy() for x in (q, k, v))), np.ndarray)
+    half = attn.attention(*(x.half() for x in (q, k, v)))
+    assert half.dtype is torch.float16 and (half - sdpa(q, k, v)).abs().max() < 4e-3
+    # A subclass is no torch.Tensor to take at its word.
+    o = attn.attention(torch.nn.Parameter(q, requires_grad=False), k, v)
+    assert (o - sdpa(q, k, v)).abs().max() < 2e-5
 
 # Other errors.
 fails(TypeError, "k of the kind of q", attn.attention, q, k.numpy(), v)

@@ -1,0 +1,158 @@
+"""Calls of attn.attention that are like one before them.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+What a call checks, chooses and describes depends on its options and on the types,
+sizes, strides and devices of its arrays. A call that agrees with an earlier one in
+all of these differs from it in addresses alone: it takes that one's description
+with addresses of its own, which the library checks as always.
+"""
+
+import ctypes
+
+from . import _arrays as arrays
+from . import _library as c
+
+# The arrays of a call, in this order, then `out`.
+OPERANDS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
+OPERANDS += ("cu_seqlens_q", "cu_seqlens_k")
+_OUT = len(OPERANDS)
+
+# Plans that are kept: sizes that never come back must not fill the memory.
+_MOST = 1024
+_plans = {}
+
+_WORD = ctypes.sizeof(ctypes.c_uint64)
+_TENSOR_WORDS = ctypes.sizeof(c.Tensor) // _WORD
+_OPTION_WORDS = ctypes.sizeof(c.RunOptions) // _WORD
+# Of these, equal ones mean the same, now and later.
+_PLAIN = (type(None), bool, int, float, str)
+
+
+def key_of(operands, options):
+    """What makes calls alike, or None where no plan serves.
+
+    Args:
+        operands: the arrays, or None for those that are not given.
+        options: a tuple of all other arguments.
+    """
+    torch, numpy = arrays.torch_module(), arrays.numpy_module()
+    tensor = torch and torch.Tensor
+    ndarray = numpy and numpy.ndarray
+    key = [options]
+    for operand in operands:
+        kind = type(operand)
+        if operand is None:
+            key.append(None)
+        elif kind is tensor:
+            if operand.requires_grad or operand.layout is not torch.strided:
+                return None
+            key += operand.dtype, operand.shape, operand.stride(), operand.device
+        elif kind is ndarray:
+            flags = operand.flags
+            key += operand.dtype, operand.shape, operand.strides
+            key += flags.aligned, flags.writeable
+        else:
+            return None
+    return tuple(key)
+
+
+def find(key):
+    """The plan for calls of this key, or None."""
+    try:
+        return _plans.get(key)
+    except TypeError:  # an option that cannot be hashed, a list
+        return None
+
+
+def remember(key, operands, options, kernel, inputs, outputs, results, pick):
+    """Makes a plan of a call that has run, if it can be one.
+
+    Args:
+        inputs, outputs: the views (attn._arrays) that the kernel ran on.
+        results: the arrays of the outputs.
+        pick: a function from `results` to what the call returns.
+    """
+    if key is None or not _is_plain(options):
+        return
+    places = []
+    for arg, view in zip(kernel.inputs, inputs):
+        if arg.shape is None:
+            places.append(None)
+            continue
+        place = OPERANDS.index(arg.name)
+        if view.owner is not operands[place]:
+            return  # it was converted, which must happen each time
+        places.append(place)
+    for result in results:
+        places.append(_OUT if result is operands[_OUT] else None)
+    if len(_plans) >= _MOST:
+        _plans.clear()
+    _plans[key] = _Plan(operands, kernel, inputs, outputs, places, results, pick)
+
+
+def _is_plain(value):
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return type(value) in _PLAIN
+
+
+class _Plan:
+    """What calls of one key run. It holds no array."""
+
+    def __init__(self, operands, kernel, inputs, outputs, places, results, pick):
+        self._kernel, self._pick = kernel, pick
+        views = inputs + outputs
+        tensors, self._keep = arrays.pack(views)
+        options = c.RunOptions(structSize=ctypes.sizeof(c.RunOptions))
+        self._template = bytes(tensors) + bytes(options)
+        self._words = ctypes.c_uint64 * (len(self._template) // _WORD)
+        # Scalars are the same in all these calls.
+        self._keep += [view.owner for view in views if not view.shape]
+
+        # Where addresses go, and whose.
+        self._operands, self._results = [], []
+        for i, place in enumerate(places):
+            slot, made = i * _TENSOR_WORDS, i - len(inputs)
+            if place is not None:
+                address = arrays.address_function(operands[place])
+                self._operands.append((slot, place, address))
+            elif made >= 0:
+                address = arrays.address_function(results[made])
+                make = arrays.maker(operands[0], outputs[made].dtype, results[made].shape)
+                self._results.append((slot, make, address))
+        self._takes_out = operands[_OUT] is not None
+
+        self._device = next((view.device for view in views if view.shape), None)
+        self._stream = len(self._words()) - 1
+        outputs_at = ctypes.sizeof(c.Tensor) * len(inputs)
+        options_at = ctypes.sizeof(tensors)
+        self._call = kernel._handle, kernel._entry
+        self._layout = len(inputs), outputs_at, len(outputs), options_at
+
+    def run(self, operands):
+        """As attn.attention of `operands`, which are in the order of OPERANDS."""
+        words = self._words.from_buffer_copy(self._template)
+        for slot, place, address in self._operands:
+            words[slot] = address(operands[place])
+        results = [operands[_OUT]] if self._takes_out else []
+        for slot, make, address in self._results:
+            result = make()
+            words[slot] = address(result)
+            results.append(result)
+        if self._device is not None:
+            words[self._stream] = arrays.stream_of(self._device) or 0
+        start = ctypes.addressof(words)
+        num_inputs, outputs_at, num_outputs, options_at = self._layout
+        error = c.run_at(
+            *self._call,
+            start,
+            num_inputs,
+            start + outputs_at,
+            num_outputs,
+            start + options_at
+        )
+        if error:
+            c.check(error)
+        return self._pick(results)
