@@ -72,6 +72,9 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     // Weights are rounded to tf32 where they are.
     if (!problem.tf32)
       budget.registers += registers(blockK, valueBytes);
+    // Words of bits of a thread's two rows, and as many registers to get there.
+    if (problem.listedBits && unit.asynchronous)
+      budget.registers += 4 * ((blockK + 31) / 32);
     budget.registerLimit = unit.asynchronous ? target.computeRegisters(members)
                                              : target.maxThreadRegisters;
     budget.shared =

@@ -197,9 +197,8 @@ static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
       const Seen *bound = seen.find(name);
       if (bound && tensor.shape[i] < bound->size)
         return fail(quote(info) + " to have a size of at least " + name +
-                        " = " + std::to_string(bound->size) +
-                        " in dimension " + std::to_string(i) +
-                        ", which regions index",
+                        " = " + std::to_string(bound->size) + " in dimension " +
+                        std::to_string(i) + ", which regions index",
                     "shape " + printSizes(tensor.shape));
     }
   }

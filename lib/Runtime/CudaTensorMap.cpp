@@ -145,8 +145,8 @@ Status attn::cuda::encodeTensorMap(const Driver &driver, void *map,
     byteStrides[i - 1] = uint64_t(bytes);
   }
   CUresult result = driver.cuTensorMapEncodeTiled(
-      static_cast<CUtensorMap *>(map), element->type, uint32_t(rank), data, dims,
-      byteStrides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+      static_cast<CUtensorMap *>(map), element->type, uint32_t(rank), data,
+      dims, byteStrides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result)
     return driver.failure("describe " + what() + " for tensor copies", result);

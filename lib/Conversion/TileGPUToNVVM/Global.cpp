@@ -446,3 +446,62 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
   set(op.getResult(), std::move(registers));
   return success();
 }
+
+/// Bits 0, 4, .. 28 of a word as bits 0 to 7.
+static Value everyFourthBit(Emitter &e, Value word) {
+  word = e.and_(word, 0x11111111);
+  word = e.and_(e.or_(word, e.lshr(word, 3)), 0x03030303);
+  word = e.and_(e.or_(word, e.lshr(word, 6)), 0x000f000f);
+  return e.and_(e.or_(word, e.lshr(word, 12)), 0xff);
+}
+
+/// Bit 4 r + q of a vote on the elements of a register is row r and column 2 q
+/// (+ 1, of the next register) of 8 x 8 elements. Each lane takes the votes on
+/// such a block and writes a byte for each of its columns.
+LogicalResult KernelLowering::lowerStoreBits(GlobalStoreBitsOp op) {
+  FragType frag = op.getValue().getType();
+  FragShape shape(frag);
+  auto memref = cast<MemRefType>(op.getDestination().getType());
+  int64_t rank = memref.getRank();
+  Values parts = of(op.getDestination()), registers = of(op.getValue());
+  Values at = flat(op.getIndices());
+  auto stride = [&](int64_t dim) { return parts[1 + rank + dim]; };
+  Value offset = e.c64(0);
+  for (auto [dim, index] : llvm::enumerate(at))
+    offset = e.add(offset, e.mul(e.sext64(index), stride(dim)));
+  Value base =
+      e.add(LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, parts[0]).getResult(),
+            e.mul(offset, 4));
+  base = e.add(base, e.sext64(e.lshr(scalar(op.getRow()), 3)));
+  Value colBytes = e.mul(stride(rank - 2), 4);
+
+  // By block of 8 rows and column.
+  SmallVector<Values> element(shape.rowKeys(), Values(shape.colKeys()));
+  for (int64_t i = 0; i < shape.elements(); ++i)
+    element[shape.rowKey(i)][shape.colKey(i)] = registers[i];
+  int64_t across = shape.colKeys() / 2, blocks = shape.rowKeys() * across;
+  constexpr int64_t lanes = ::attn::TargetInfo::warpThreads;
+  for (int64_t first = 0; first < blocks; first += lanes) {
+    int64_t some = std::min(lanes, blocks - first);
+    Value votes[2] = {e.c32(0), e.c32(0)};
+    for (int64_t i = 0; i < some; ++i) {
+      Value isMine = e.eq(lane, i);
+      int64_t row = (first + i) / across, col = (first + i) % across;
+      for (int64_t odd : {0, 1})
+        votes[odd] = e.select(isMine,
+                              e.call("llvm.nvvm.vote.ballot.sync", e.i32,
+                                     {e.c32(-1), element[row][2 * col + odd]}),
+                              votes[odd]);
+    }
+    Value block = e.add(lane, first);
+    Value mine = e.add(base, e.zext64(e.udiv(block, across)));
+    mine =
+        e.add(mine, e.mul(e.zext64(e.shl(e.urem(block, across), 3)), colBytes));
+    Value exists = e.lt(lane, e.c32(some));
+    for (int64_t col = 0; col < 8; ++col)
+      e.assembly("@$2 st.global.b8 [$0], $1;", "l,r,b",
+                 {e.add(mine, e.mul(colBytes, e.c64(col))),
+                  everyFourthBit(e, e.lshr(votes[col % 2], col / 2)), exists});
+  }
+  return success();
+}

@@ -440,6 +440,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](ReduceOp o) { return lowerReduce(o); })
       .Case([&](MergeStatesOp o) { return lowerMerge(o); })
       .Case([&](GlobalLoadOp o) { return lowerGlobalLoad(o); })
+      .Case([&](GlobalStoreBitsOp o) { return lowerStoreBits(o); })
       .Case([&](GlobalStoreOp o) {
         return lowerGlobalWrite(o, o.getValue(), o.getDestination(),
                                 o.getIndices(), o.getRows(), o.getTransposed(),

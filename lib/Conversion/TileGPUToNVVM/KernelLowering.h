@@ -262,6 +262,7 @@ private:
   LogicalResult lowerGlobalWrite(Operation *op, Value value, Value destination,
                                  ValueRange indices, Value rows,
                                  bool transposed, bool reduce);
+  LogicalResult lowerStoreBits(tg::GlobalStoreBitsOp op);
   Value inverseOf(Value y);
   std::pair<Value, Value> divideUnsigned(Value x, Value y);
   /// Inverses of divisors that a loop over work items does not change.

@@ -72,6 +72,7 @@ private:
   LogicalResult lowerScan(tile::ScanOp op);
   LogicalResult lowerAny(tile::AnyOp op);
   LogicalResult lowerTruths(tile::TruthsOp op);
+  LogicalResult lowerStoreBits(tile::StoreBitsOp op);
   LogicalResult lowerPad(tile::PadOp op);
   // The element path (Fold.cpp).
   LogicalResult lowerFold(tile::FoldOp op);

@@ -125,3 +125,17 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
                         /*transposed=*/false);
   return success();
 }
+
+LogicalResult ComputeLowering::lowerStoreBits(tile::StoreBitsOp op) {
+  auto value = dyn_cast<FragType>(get(op.getValue()).getType());
+  if (!value || value.getScope() != Scope::Warp)
+    return op.emitOpError("expected a tile in the registers of one warp, but "
+                          "got ")
+           << get(op.getValue()).getType();
+  SmallVector<Value> indices = llvm::map_to_vector(
+      op.getIndices(), [&](Value index) { return position(index); });
+  GlobalStoreBitsOp::create(b, op.getLoc(), get(op.getValue()),
+                            op.getDestination(), indices,
+                            position(op.getRow()));
+  return success();
+}

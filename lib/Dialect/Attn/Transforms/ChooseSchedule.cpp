@@ -91,6 +91,7 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = monoid.isGeneral();
   problem.listed = listsKeyTiles(op, monoid, target);
+  problem.listedBits = problem.listed && readsPairs(op);
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask)
@@ -172,7 +173,10 @@ static std::string describeMask(ReductionOpInterface op, bool isListed) {
   if (mask.isDataDependent())
     text += ", elements read at run time";
   if (isListed)
-    text += "; live tiles listed by a kernel before, whole ones apart";
+    text += readsPairs(op) ? "; live tiles listed by a kernel before, whole "
+                             "ones apart and others with their bits"
+                           : "; live tiles listed by a kernel before, whole "
+                             "ones apart";
   return text;
 }
 

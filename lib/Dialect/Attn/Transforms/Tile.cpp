@@ -428,6 +428,11 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   return convertRows(op, monoid, batches, heads, numTiles, outputs);
 }
 
+/// The lists among a kernel's extra arguments, behind the number of tiles.
+static ReductionKernel::KeyLists listsOf(ArrayRef<Value> extra) {
+  return {extra[1], extra[2], extra.size() > 3 ? extra[3] : Value()};
+}
+
 LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                                        Value batches, Value heads,
                                        Value numTiles, ValueRange outputs,
@@ -445,7 +450,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     if (isListed)
-      builder.useLists({kernel.extra[1], kernel.extra[2]});
+      builder.useLists(listsOf(ArrayRef(kernel.extra).take_front(firstView)));
     if (!packedQueries.empty())
       builder.packHeads(ArrayRef(kernel.extra).drop_front(firstView));
     return builder.build(kernel.outputs, kernel.extra[0], kernel.block);
@@ -538,8 +543,13 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
     return workspace;
   };
   Value header = index(ReductionKernel::KeyLists::header, loc);
-  return {make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
-          make(keyTiles, words)};
+  SmallVector<Value> lists = {
+      make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
+      make(keyTiles, words)};
+  if (listsBits(op, target))
+    lists.push_back(
+        make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words}));
+  return lists;
 }
 
 /// The kernel that makes the lists, and its launch.
@@ -554,8 +564,7 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     builder.bind(operand, kernel.func.getArgument(i));
   if (!packedQueries.empty())
     builder.packHeads({});
-  builder.buildLists({kernel.extra[1], kernel.extra[2]}, kernel.extra[0],
-                     kernel.block);
+  builder.buildLists(listsOf(kernel.extra), kernel.extra[0], kernel.block);
   Value grid = extra[0]; // query tiles
   if (listsDifferByBatch(op))
     grid = arith::MulIOp::create(b, loc, grid, batches);

@@ -224,6 +224,8 @@ SmallVector<Value> ReductionKernel::keysOfRow(RowBlock &block, Value row) {
 Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   if (!block.tile.masked)
     return {};
+  if (!block.words.empty())
+    return liveByBits(block, col);
   Value inside = cmp(arith::CmpIPredicate::slt, col, block.keyCount);
   Region &mask = reduction.getMaskBody();
   if (mask.empty())

@@ -36,6 +36,11 @@ namespace mlir::attn {
 Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
                   Type type);
 
+/// Whether the mask reads an element for each pair of a row and a key: then
+/// lists have the elements of masked tiles, too, as bits.
+bool readsPairs(ReductionOpInterface op);
+bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
+
 /// Blocks of a cluster, where the target's kernels have them.
 inline int64_t clusterOf(ScheduleAttr schedule,
                          const ::attn::TargetInfo &target) {
@@ -233,9 +238,11 @@ public:
   /// (TileLists.cpp): how many are masked and how many whole, and their
   /// numbers, those of whole tiles in front and of masked ones from the end;
   /// and of each masked one the words of its keys that are live in some row. A
-  /// ragged tile is the first of the masked ones.
+  /// ragged tile is the first of the masked ones. Where the mask reads a tensor
+  /// of pairs, `bits` has all elements of each masked tile, of each row of the
+  /// query tile words of its keys; else it is null.
   struct KeyLists {
-    Value tiles, words;
+    Value tiles, words, bits;
     static constexpr int64_t header = 2;
   };
   /// Takes the key tiles from lists.
@@ -262,6 +269,8 @@ private:
     bool masked;
     Value live = {};  // 1xC, i1: keys that some row has; null: all of the hull
     Value whole = {}; // i1: every pair is live, although `masked`; may be null
+    /// Its number among the listed masked tiles that have bits; null: none.
+    Value number = {};
     /// Some of the tile's keys may not exist.
     bool ragged = true;
     /// Scores are linear in the tile; what the product adds from key to key.
@@ -339,12 +348,19 @@ private:
     /// before the scores; and within a map their elements.
     SmallVector<std::pair<Value, Value>> samples; // of the region, tile
     SmallVector<Value> sampled;
+    /// The same of the bits of listed tiles, a word of each row a tile.
+    SmallVector<Value> words, wordsRead;
     // Built ahead of the maps that use them, all i32: row and key of element
     // (0, 0), the last of each in range, and keys of the tile below the end.
     Value rowBase, keyBase, lastRow, lastKey, keyCount;
   };
   void prepare(RowBlock &block);
   void loadSamples(RowBlock &block);
+  void loadBits(RowBlock &block);
+  /// What a map takes besides `first`, and what it was given for that.
+  SmallVector<Value> withLoaded(const RowBlock &block, ValueRange first);
+  ValueRange takeLoaded(RowBlock &block, ValueRange given, size_t first);
+  Value liveByBits(RowBlock &block, Value col);
   SmallVector<Value> keysOfRow(RowBlock &block, Value row);
   bool samplesFit();
   SmallVector<Value> stepRows(RowBlock &block);

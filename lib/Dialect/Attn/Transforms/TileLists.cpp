@@ -23,9 +23,36 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::attn;
+
+bool mlir::attn::readsPairs(ReductionOpInterface op) {
+  // An element that both the row and the key, arguments 2 and 3, choose.
+  Region &region = op.getMaskBody();
+  if (region.empty())
+    return false;
+  llvm::DenseMap<Value, unsigned> parts; // bit 0: the row, bit 1: the key
+  parts[region.getArgument(2)] = 1;
+  parts[region.getArgument(3)] = 2;
+  bool found = false;
+  region.walk([&](Operation *op) {
+    unsigned all = 0;
+    for (Value operand : op->getOperands())
+      all |= parts.lookup(operand);
+    for (Value result : op->getResults())
+      parts[result] = all;
+    found |= isa<tensor::ExtractOp>(op) && all == 3;
+  });
+  return found;
+}
+
+bool mlir::attn::listsBits(ReductionOpInterface op,
+                           const ::attn::TargetInfo &target) {
+  return op.getScheduleAttribute().getRows() == target.productShape().m &&
+         readsPairs(op);
+}
 
 bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
                                const ::attn::TargetInfo &target) {
@@ -77,6 +104,8 @@ SmallVector<Value> ReductionKernel::stepListed(Value listed, Value number,
   }
   tile.live = tile::TruthsOp::create(
       b, loc, tileType(1, keyCols(), b.getI1Type()), words);
+  if (lists.bits)
+    tile.number = number;
   return step(tile, state);
 }
 
@@ -143,6 +172,72 @@ void ReductionKernel::loadSamples(RowBlock &block) {
         }).front();
     block.samples.push_back({sample.value, tile});
   }
+}
+
+SmallVector<Value> ReductionKernel::withLoaded(const RowBlock &block,
+                                               ValueRange first) {
+  SmallVector<Value> inputs(first);
+  for (auto [value, tile] : block.samples)
+    inputs.push_back(tile);
+  llvm::append_range(inputs, block.words);
+  return inputs;
+}
+
+ValueRange ReductionKernel::takeLoaded(RowBlock &block, ValueRange given,
+                                       size_t first) {
+  ValueRange loaded = given.drop_front(first);
+  block.sampled = llvm::to_vector(loaded.take_front(block.samples.size()));
+  block.wordsRead = llvm::to_vector(loaded.drop_front(block.samples.size()));
+  return given.take_front(first);
+}
+
+/// The bits of the rows, as words that are on their way while the scores are
+/// computed.
+void ReductionKernel::loadBits(RowBlock &block) {
+  if (!block.tile.number)
+    return;
+  SmallVector<Value> indices = listIndices();
+  indices.push_back(block.tile.number);
+  Value first = toI32(sub(block.firstRow, row0));
+  auto held = tileType(schedule.getRows(), 1, b.getI32Type());
+  for (int64_t w = 0, n = llvm::divideCeil(keyCols(), 32); w < n; ++w)
+    block.words.push_back(map({}, held, [&](Value row, Value, ValueRange) {
+                            SmallVector<Value> at(indices);
+                            at.append({toIndex(add(first, row)), index(w)});
+                            return SmallVector<Value>{
+                                memref::LoadOp::create(b, loc, lists.bits, at)};
+                          }).front());
+}
+
+/// Bit `col` % 32 of word `col` / 32. A thread of a GPU has two neighbouring
+/// columns of each 8, the same in all: its bits of four words make one, with
+/// constant places, once for all its elements.
+Value ReductionKernel::liveByBits(RowBlock &block, Value col) {
+  auto both = [&](Value x, int64_t mask) -> Value {
+    return arith::AndIOp::create(b, loc, x, i32(mask));
+  };
+  auto right = [&](Value x, Value by) -> Value {
+    return arith::ShRUIOp::create(b, loc, x, by);
+  };
+  auto left = [&](Value x, int64_t by) -> Value {
+    return arith::ShLIOp::create(b, loc, x, i32(by));
+  };
+  Value own = both(col, 6), four;
+  for (size_t first = 0; first < block.wordsRead.size(); first += 4) {
+    Value all;
+    for (auto [i, word] : llvm::enumerate(
+             ArrayRef(block.wordsRead).drop_front(first).take_front(4))) {
+      Value mine = left(both(right(word, own), 0x03030303), 2 * i);
+      all = all ? arith::OrIOp::create(b, loc, all, mine).getResult() : mine;
+    }
+    four = four ? select(cmp(arith::CmpIPredicate::sge, col, i32(first * 32)),
+                         all, four)
+                : all;
+  }
+  // Of column 32 w + 8 n + 2 own + odd: bit 8 n + 2 (w % 4) + odd.
+  Value place = add(add(both(col, 24), both(col, 1)),
+                    left(both(right(col, i32(5)), 3), 1));
+  return cmp(arith::CmpIPredicate::ne, both(right(four, place), 1), i32(0));
 }
 
 SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
@@ -324,6 +419,10 @@ SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
                 memref::StoreOp::create(
                     b, loc, word, into.words,
                     {batch, head, queryTile, number, index(w)});
+              if (into.bits)
+                tile::StoreBitsOp::create(b, loc, elements[0], into.bits,
+                                          {batch, head, queryTile, number},
+                                          index(0));
               return {add(counts[0], i32(1)), counts[1]};
             },
             [&]() -> SmallVector<Value> {

@@ -279,6 +279,7 @@ void ReductionKernel::prepare(RowBlock &block) {
 SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   prepare(block);
   loadSamples(block);
+  loadBits(block);
   SmallVector<Value> dots;
   for (auto [query, key] : llvm::zip(block.queries, block.keys))
     dots.push_back(tile::DotOp::create(b, loc, scoreTile(), query, key,
@@ -407,12 +408,9 @@ SmallVector<Value> ReductionKernel::mapLift(RowBlock &block,
   for (bool too : weightsToo)
     if (too)
       types.push_back(scoreTile());
-  SmallVector<Value> inputs(dots);
-  for (auto [value, tile] : block.samples)
-    inputs.push_back(tile);
+  SmallVector<Value> inputs = withLoaded(block, dots);
   return map(inputs, types, [&](Value row, Value col, ValueRange x) {
-    block.sampled.assign(x.begin() + dots.size(), x.end());
-    x = x.take_front(dots.size());
+    x = takeLoaded(block, x, dots.size());
     Value alive = liveByMask(block, row, col);
     SmallVector<Value> s;
     if (form.dotIsStat)
@@ -472,13 +470,11 @@ void ReductionKernel::markApproximate(ValueRange mapped) {
 /// A monoid without statistics: one map gives the weights.
 SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
                                             ArrayRef<Value> dots) {
-  SmallVector<Value> groups = weightGroups(), inputs(dots);
-  for (auto [value, tile] : block.samples)
-    inputs.push_back(tile);
+  SmallVector<Value> groups = weightGroups();
+  SmallVector<Value> inputs = withLoaded(block, dots);
   Weights weights =
       mapWeights(inputs, groups, [&](Value row, Value col, ValueRange x) {
-        block.sampled.assign(x.begin() + dots.size(), x.end());
-        x = x.take_front(dots.size());
+        x = takeLoaded(block, x, dots.size());
         Value alive = liveByMask(block, row, col);
         SmallVector<Value> s = scores(block, row, col, x);
         alive = liveByScore(s, alive);

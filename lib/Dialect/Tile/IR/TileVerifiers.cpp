@@ -318,6 +318,30 @@ LogicalResult TruthsOp::verify() {
   return success();
 }
 
+LogicalResult StoreBitsOp::verify() {
+  TileType type = getValue().getType();
+  // (C1)
+  if (!type.getElementType().isInteger(1) || type.getRows() % 16)
+    return emitOpError("expected a tile of i1 with a multiple of 16 rows, but "
+                       "got ")
+           << type;
+  // (C2)
+  auto memref = cast<MemRefType>(getDestination().getType());
+  int64_t rank = memref.getRank();
+  if (!memref.getElementType().isInteger(32) ||
+      rank != int64_t(getIndices().size()) + 2)
+    return emitOpError("expected memory of i32 with two dimensions more than "
+                       "indices, but got ")
+           << memref << " and " << getIndices().size() << " indices";
+  // (C3)
+  int64_t words = llvm::divideCeil(type.getRows(), 32);
+  if (memref.getDimSize(rank - 2) != type.getCols() ||
+      memref.getDimSize(rank - 1) < words)
+    return emitOpError("expected ") << type.getCols() << " columns of at least "
+                                    << words << " words, but got " << memref;
+  return success();
+}
+
 LogicalResult ScanOp::verify() {
   if (failed(verifyMonoidal(*this)))
     return failure();

@@ -636,6 +636,31 @@ LogicalResult GlobalStoreOp::verify() {
                         getDestination().getType());
 }
 
+LogicalResult GlobalStoreBitsOp::verify() {
+  // (C1)
+  FragType type = getValue().getType();
+  if (!type.getElementType().isInteger(1) || type.getLayout() != Layout::Acc ||
+      type.getScope() != Scope::Warp)
+    return emitOpError("expected a warp's fragment of i1 in the layout acc, "
+                       "but got ")
+           << type;
+  // (C2)
+  auto memref = cast<MemRefType>(getDestination().getType());
+  int64_t rank = memref.getRank();
+  if (!memref.getElementType().isInteger(32) ||
+      rank != int64_t(getIndices().size()) + 2)
+    return emitOpError("expected memory of i32 with two dimensions more than "
+                       "indices, but got ")
+           << memref << " and " << getIndices().size() << " indices";
+  // (C3)
+  int64_t words = llvm::divideCeil(type.getRows(), 32);
+  if (memref.getDimSize(rank - 2) != type.getCols() ||
+      memref.getDimSize(rank - 1) < words)
+    return emitOpError("expected ") << type.getCols() << " columns of at least "
+                                    << words << " words, but got " << memref;
+  return success();
+}
+
 LogicalResult GlobalReduceOp::verify() {
   if (failed(verifyGlobal(*this, getValue().getType(),
                           getDestination().getType(), getIndices())))

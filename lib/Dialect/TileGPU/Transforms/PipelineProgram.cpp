@@ -458,6 +458,13 @@ LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
   }
   if (auto store = dyn_cast<tile::StoreOp>(clone))
     adjustRow(clone, store.getIndicesMutable(), store.getVector());
+  if (auto store = dyn_cast<tile::StoreBitsOp>(clone)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(clone);
+    store.getRowMutable().assign(
+        arith::AddIOp::create(b, op->getLoc(), store.getRow(),
+                              memberRow(op->getLoc(), b.getIndexType())));
+  }
   auto map = dyn_cast<tile::MapOp>(clone);
   if (!map || !narrowed)
     return success();
