@@ -380,3 +380,17 @@ func.func @pad(%z: f16) attributes {tile_gpu.kernel} {
   }
   return
 }
+
+// -----
+
+func.func @bits_of_group(%m: memref<64x2xi32>, %c: index) attributes {tile_gpu.kernel} {
+  %no = arith.constant false
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %o = tile.fill %no : i1 -> !tile.tile<64x64xi1>
+    // expected-error @+1 {{expected a tile in the registers of one warp, but got '!tile_gpu.frag<64x64xi1, acc>'}}
+    tile.store_bits %o, %m[] row(%c) column(%c) : !tile.tile<64x64xi1>, memref<64x2xi32>
+    tile_gpu.yield
+  }
+  return
+}

@@ -227,10 +227,10 @@ def build():
             live=lambda i, j, a: (a[0][0][i.long()] == a[0][0][j.long()]) & (j <= i), bar=0),
         "half": Variant(
             attention(BOOLEAN, ", %m: tensor<?x?xi1>"), half,
-            live=lambda i, j, a: a[0][i.long(), j.long()], bar=0),
+            live=lambda i, j, a: a[0][i.long(), j.long()], bar=0.75),
         "patches": Variant(
             attention(BOOLEAN, ", %m: tensor<?x?xi1>"), patches,
-            live=lambda i, j, a: a[0][i.long(), j.long()], bar=0),
+            live=lambda i, j, a: a[0][i.long(), j.long()], bar=0.7),
         "padding": Variant(
             attention(PADDING, ", %m: tensor<?x?xi1>"), padding,
             live=lambda i, j, a: a[0][0][j.long()] & (i >= 0), bar=0),

@@ -224,7 +224,9 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
     i64, an i1 as i8, other scalars as they are. The grid has one dimension.
 
     Fragments become scalars of one thread in the layouts of wgmma and
-    mma.sync; a product is one piece of assembly. Nothing is scheduled here.
+    mma.sync; a product is one piece of assembly. Nothing is scheduled here. A
+    kernel with `tile.blocks` = N gets registers for N blocks side by side on a
+    multiprocessor.
 
     Example:
 

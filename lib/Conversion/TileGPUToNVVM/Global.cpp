@@ -474,6 +474,7 @@ LogicalResult KernelLowering::lowerStoreBits(GlobalStoreBitsOp op) {
             e.mul(offset, 4));
   base = e.add(base, e.sext64(e.lshr(scalar(op.getRow()), 3)));
   Value colBytes = e.mul(stride(rank - 2), 4);
+  base = e.add(base, e.mul(e.sext64(scalar(op.getColumn())), colBytes));
 
   // By block of 8 rows and column.
   SmallVector<Values> element(shape.rowKeys(), Values(shape.colKeys()));

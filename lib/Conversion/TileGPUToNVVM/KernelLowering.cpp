@@ -130,7 +130,11 @@ LLVM::LLVMFuncOp KernelLowering::createFunction() {
   function->setAttr("nvvm.kernel", b.getUnitAttr());
   function->setAttr("gpu.kernel", b.getUnitAttr());
   function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({int32_t(threads)}));
-  function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));
+  // Else ptxas takes as many registers as one block may have.
+  int64_t blocks = 1;
+  if (auto attr = kernel->getAttrOfType<IntegerAttr>("tile.blocks"))
+    blocks = attr.getInt();
+  function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(int32_t(blocks)));
   if (cluster > 1)
     function->setAttr("nvvm.cluster_dim",
                       b.getDenseI32ArrayAttr({int32_t(cluster), 1, 1}));

@@ -41,7 +41,7 @@ Value Positions::compare(arith::CmpIOp op, Value x, Value y) {
           {Predicate::ult, Predicate::ule, Predicate::ugt, Predicate::uge},
           predicate))
     return {};
-  auto [base, offset] = it->second;
+  auto [base, offset, bits] = it->second;
   Value &distance = distances[{y, base}];
   if (!distance)
     distance = e.call("llvm.ssub.sat.i32", e.i32, {y, base});
@@ -68,10 +68,36 @@ Value Positions::both(arith::AndIOp op, Value x, Value y) {
   if (first == limits.end() || second == limits.end() ||
       first->second.offset != second->second.offset || op->getBlock() != &body)
     return {};
-  auto [firstLimit, offset] = first->second;
+  Value firstLimit = first->second.base;
+  int64_t offset = first->second.offset;
   Value secondLimit = second->second.base;
   Value &nearer = minima[{firstLimit, secondLimit}];
   if (!nearer)
     nearer = LLVM::SMinOp::create(e.b, e.loc, firstLimit, secondLimit);
   return isBelow(offset, nearer);
+}
+
+Value Positions::masked(Value position, Value mask) {
+  auto it = positions.find(position);
+  auto constant = e.constantOf(mask);
+  if (it == positions.end() || !constant || !it->second.isDisjoint())
+    return {};
+  Sum sum = it->second;
+  if (!(sum.bits & *constant))
+    return e.c32(sum.offset & *constant);
+  if (sum.offset & *constant)
+    return {};
+  Value &part = parts[{sum.base, mask}];
+  if (!part)
+    part = e.and_(sum.base, mask);
+  return part;
+}
+
+Value Positions::shifted(Value position, Value places) {
+  auto it = positions.find(position);
+  auto constant = e.constantOf(places);
+  if (it == positions.end() || !constant || *constant < 0 || *constant > 31 ||
+      !it->second.isDisjoint() || it->second.bits >> *constant != 0)
+    return {};
+  return e.c32(it->second.offset >> *constant);
 }

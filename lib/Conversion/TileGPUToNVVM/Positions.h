@@ -30,9 +30,11 @@ class Positions {
 public:
   Positions(Emitter &e, mlir::Block &body) : e(e), body(body) {}
 
-  /// `position` is base + offset, with base and offset not negative.
-  void define(mlir::Value position, mlir::Value base, int64_t offset) {
-    positions[position] = {base, offset};
+  /// `position` is base + offset, with base and offset not negative. Of the
+  /// base only `bits` may be set.
+  void define(mlir::Value position, mlir::Value base, int64_t offset,
+              int64_t bits) {
+    positions[position] = {base, offset, bits};
   }
   /// x + y for the operands x, y of `op`; null where that is no position.
   mlir::Value add(mlir::arith::AddIOp op, mlir::Value x, mlir::Value y);
@@ -41,11 +43,18 @@ public:
   /// Whether x and y both hold; null where they are not two limits on one
   /// offset.
   mlir::Value both(mlir::arith::AndIOp op, mlir::Value x, mlir::Value y);
+  /// `position` & mask, or `position` >> places, where that is a constant or
+  /// the same for all elements; else null.
+  mlir::Value masked(mlir::Value position, mlir::Value mask);
+  mlir::Value shifted(mlir::Value position, mlir::Value places);
 
 private:
   struct Sum {
     mlir::Value base;
     int64_t offset;
+    int64_t bits = -1;
+    /// Whether the sum has no carries.
+    bool isDisjoint() const { return (bits & offset) == 0; }
   };
   using Pair = std::pair<mlir::Value, mlir::Value>;
   mlir::Value isBelow(int64_t offset, mlir::Value limit);
@@ -56,7 +65,7 @@ private:
   /// Truths that are offset < base.
   llvm::DenseMap<mlir::Value, Sum> limits;
   // Values that all elements share.
-  llvm::DenseMap<Pair, mlir::Value> sums, distances, minima;
+  llvm::DenseMap<Pair, mlir::Value> sums, distances, minima, parts;
   llvm::DenseMap<mlir::Value, mlir::Value> successors;
 };
 

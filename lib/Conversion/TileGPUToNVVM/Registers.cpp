@@ -361,7 +361,8 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
                                                  [&, c = colKey] {
                                                    Value col = colIndex(c);
                                                    known.define(col, role.col,
-                                                                offsetOf(c));
+                                                                offsetOf(c),
+                                                                /*bits=*/6);
                                                    return col;
                                                  })
                                        : e.c32(0)});

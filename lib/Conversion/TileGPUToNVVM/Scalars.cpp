@@ -218,6 +218,8 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
           })
           .Case([&](arith::AndIOp o) {
             Value both = positions ? positions->both(o, x[0], x[1]) : Value();
+            if (!both && positions)
+              both = positions->masked(x[0], x[1]);
             return both ? both : e.and_(x[0], x[1]);
           })
           .Case([&](arith::OrIOp) { return e.or_(x[0], x[1]); })
@@ -226,7 +228,8 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
             return LLVM::ShlOp::create(b, loc, x[0], x[1]);
           })
           .Case([&](arith::ShRUIOp) -> Value {
-            return LLVM::LShrOp::create(b, loc, x[0], x[1]);
+            Value part = positions ? positions->shifted(x[0], x[1]) : Value();
+            return part ? part : LLVM::LShrOp::create(b, loc, x[0], x[1]);
           })
           .Case([&](arith::ShRSIOp) -> Value {
             return LLVM::AShrOp::create(b, loc, x[0], x[1]);

@@ -135,7 +135,7 @@ LogicalResult ComputeLowering::lowerStoreBits(tile::StoreBitsOp op) {
   SmallVector<Value> indices = llvm::map_to_vector(
       op.getIndices(), [&](Value index) { return position(index); });
   GlobalStoreBitsOp::create(b, op.getLoc(), get(op.getValue()),
-                            op.getDestination(), indices,
-                            position(op.getRow()));
+                            op.getDestination(), indices, position(op.getRow()),
+                            position(op.getColumn()));
   return success();
 }

@@ -37,6 +37,77 @@ func.func private @limits(%in: memref<16x16xf32>, %out: memref<16x16xf32>,
 
 // -----
 
+// Bits of a column's number: the part that a thread's columns share is computed
+// once, the others are constants; and as many registers as three blocks have.
+
+!s = !tile_gpu.frag<16x16xi32, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @column
+// CHECK-SAME: nvvm.minctasm = 3 : i32
+// CHECK-DAG: %[[SIX:.*]] = llvm.mlir.constant(6 : i32)
+// CHECK: %[[OWN:.*]] = llvm.and %{{.*}}, %[[SIX]] : i32
+// CHECK-NOT: llvm.and
+// CHECK-COUNT-8: llvm.lshr %{{.*}}, %[[OWN]]
+// CHECK-NOT: llvm.lshr
+func.func private @column(%in: memref<16x16xi32>, %out: memref<16x16xi32>)
+    attributes {tile_gpu.kernel, tile.blocks = 3 : i64} {
+  %c0 = arith.constant 0 : i32
+  %c3 = arith.constant 3 : i32
+  %own = arith.constant 6 : i32
+  %others = arith.constant 25 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %s = tile_gpu.global.load %in[%c0, %c0] : memref<16x16xi32> -> !s
+    %m = tile_gpu.map ins(%s : !s) {
+    ^bb0(%r: i32, %c: i32, %x: i32):
+      %a = arith.andi %c, %own : i32
+      %b = arith.andi %c, %others : i32
+      %d = arith.shrui %c, %c3 : i32
+      %y = arith.shrui %x, %a : i32
+      %z = arith.addi %y, %b : i32
+      %w = arith.addi %z, %d : i32
+      tile_gpu.yield %w : i32
+    } -> !s
+    tile_gpu.global.store %m, %out[%c0, %c0] : !s, memref<16x16xi32>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+// Truths as bits: two votes for each block of 8 rows and 8 columns, which one
+// lane takes, and a byte for each of its columns.
+
+!t = !tile_gpu.frag<16x64xi1, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @bits
+// CHECK-COUNT-32: llvm.nvvm.vote.ballot.sync
+// CHECK-NOT: llvm.nvvm.vote.ballot.sync
+// CHECK-COUNT-8: st.global.b8
+// CHECK-NOT: st.global.b8
+func.func private @bits(%in: memref<16x64xf32>, %out: memref<?x128x2xi32>, %n: i32, %row: i32, %col: i32)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %s = tile_gpu.global.load %in[%c0, %c0] : memref<16x64xf32> -> !tile_gpu.frag<16x64xf32, acc, warp>
+    %t = tile_gpu.map ins(%s : !tile_gpu.frag<16x64xf32, acc, warp>) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %p = arith.cmpf ogt, %x, %zero : f32
+      tile_gpu.yield %p : i1
+    } -> !t
+    tile_gpu.global.store_bits %t, %out[%n] row(%row) column(%col) : !t, memref<?x128x2xi32>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
 // 32 columns of 16 bits: each lane of a quad writes 16 bytes.
 
 !o = !tile_gpu.frag<16x32xbf16, acc, warp>

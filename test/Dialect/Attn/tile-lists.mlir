@@ -84,17 +84,61 @@ func.func @ids(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
-// A boolean of each head's pairs: one list for each head, and every tile is
-// evaluated, for there is nothing of rows or keys alone.
+// A boolean of each head's pairs: one list for each head. Every tile is evaluated,
+// 64 rows at a time, by a block of its own, and the lists are made of what those
+// have found; elements are bits from then on.
 
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func @pairs(
-// CHECK: tile.workspace(%c1, %[[H:.*]], %{{.*}}, %{{.*}}) : memref<?x?x?x?xi32>
-// CHECK: tile.launch @pairs_kernel1
+// CHECK: %[[T:.*]] = arith.ceildivui
+// CHECK: %[[K:.*]] = arith.maxsi
+// CHECK: tile.workspace(%c1, %[[H:.*]], %[[T]], %{{.*}}) : memref<?x?x?x?xi32>
+// CHECK: tile.workspace(%c1, %[[H]], %[[T]], %[[K]]) : memref<?x?x?x?x4xi32>
+// CHECK: tile.workspace(%c1, %[[H]], %[[T]], %[[K]]) : memref<?x?x?x?xi32>
+// CHECK: tile.workspace(%c1, %[[H]], %[[T]], %[[K]]) : memref<?x?x?x?x128x4xi32>
+// CHECK: %[[N:.*]] = arith.muli %[[T]], %[[H]]
+// CHECK: %[[TILES:.*]] = memref.dim
+// CHECK: %[[ALL:.*]] = arith.muli %[[N]], %[[TILES]]
+// CHECK: tile.launch @pairs_kernel1 grid(%[[ALL]])
+// CHECK: tile.launch @pairs_kernel2 grid(%[[N]])
+// CHECK: tile.launch @pairs_kernel0 grid(
+
+// The number of the next masked tile is read a step ahead, for its words and bits
+// are where that says; no element is read from the mask.
+// CHECK-LABEL: func.func private @pairs_kernel0
+// CHECK-NOT: xi8, strided<[?, ?, 1]>>{{$}}
+// CHECK: scf.if
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}, i32)
+// CHECK: %[[PLACE:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-COUNT-4: memref.load %{{.*}}[%c0, %{{.*}}, %{{.*}}, %[[PLACE]], {{.*}}] : memref<?x?x?x?x4xi32>
+// CHECK: tile.rows 64
+// CHECK-COUNT-4: memref.load %{{.*}}[%c0, %{{.*}}, %{{.*}}, %[[PLACE]], {{.*}}] : memref<?x?x?x?x128x4xi32>
+// CHECK: %[[S:.*]] = tile.dot
+// CHECK: tile.map ins(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
+// CHECK-NOT: memref.load
+// CHECK: arith.select
+
 // CHECK-LABEL: func.func private @pairs_kernel1
-// CHECK-NOT: !tile.tile<128x128xi32>
-// CHECK: tile.bits
+// CHECK-SAME: attributes {tile.blocks = 3 : i64, tile.kernel}
+// CHECK: %[[CLASS:.*]] = scf.if %{{.*}} -> (i32) {
+// CHECK: scf.for %[[ROW:.*]] = %c0 to %c128 step %c64
 // CHECK: memref.load {{.*}} : memref<?x?x?xi8, strided<[?, ?, 1]>>
+// CHECK: } -> !tile.tile<128x64xi1>, !tile.tile<128x64xi1>
+// CHECK: tile.store_bits %{{.*}}, %{{.*}}[{{.*}}] row(%c0) column(%[[ROW]])
+// CHECK: tile.bits
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK-COUNT-4: memref.store
+// CHECK: memref.store %[[CLASS]],
+
+// CHECK-LABEL: func.func private @pairs_kernel2
+// CHECK: scf.for
+// CHECK: tile.map {
+// CHECK: memref.load {{.*}} : memref<?x?x?x?xi32>
+// CHECK: } -> !tile.tile<128x1xi1>, !tile.tile<128x1xi1>
+// CHECK: tile.bits
+// CHECK-NOT: !tile.tile<128x128xi1>
+// CHECK: return
 func.func @pairs(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %m: tensor<?x?x?xi1>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)

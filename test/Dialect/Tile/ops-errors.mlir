@@ -499,3 +499,51 @@ func.func @pad_first(%p: !tile.tile<64x64xf32>) {
   %w = tile.pad %p first 65 : !tile.tile<64x64xf32> -> !tile.tile<64x128xf32>
   return
 }
+
+// -----
+
+func.func @store_bits_of_numbers(%a: !tile.tile<32x64xi32>, %m: memref<64x1xi32>, %c: index) {
+  // expected-error @below {{expected a tile of i1 with a multiple of 16 rows, but got '!tile.tile<32x64xi32>'}}
+  tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<32x64xi32>, memref<64x1xi32>
+  return
+}
+
+// -----
+
+func.func @store_bits_rows(%a: !tile.tile<24x64xi1>, %m: memref<64x1xi32>, %c: index) {
+  // expected-error @below {{expected a tile of i1 with a multiple of 16 rows, but got '!tile.tile<24x64xi1>'}}
+  tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<24x64xi1>, memref<64x1xi32>
+  return
+}
+
+// -----
+
+func.func @store_bits_rank(%a: !tile.tile<32x64xi1>, %m: memref<?x64x1xi32>, %c: index) {
+  // expected-error @below {{expected memory of i32 with two dimensions more than indices, but got 'memref<?x64x1xi32>' and 0 indices}}
+  tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<32x64xi1>, memref<?x64x1xi32>
+  return
+}
+
+// -----
+
+func.func @store_bits_element(%a: !tile.tile<32x64xi1>, %m: memref<64x1xi64>, %c: index) {
+  // expected-error @below {{expected memory of i32 with two dimensions more than indices, but got 'memref<64x1xi64>' and 0 indices}}
+  tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<32x64xi1>, memref<64x1xi64>
+  return
+}
+
+// -----
+
+func.func @store_bits_columns(%a: !tile.tile<32x64xi1>, %m: memref<32x1xi32>, %c: index) {
+  // expected-error @below {{expected at least 64 columns of at least 1 words, but got 'memref<32x1xi32>'}}
+  tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<32x64xi1>, memref<32x1xi32>
+  return
+}
+
+// -----
+
+func.func @store_bits_words(%a: !tile.tile<64x64xi1>, %m: memref<64x1xi32>, %c: index) {
+  // expected-error @below {{expected at least 64 columns of at least 2 words, but got 'memref<64x1xi32>'}}
+  tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<64x64xi1>, memref<64x1xi32>
+  return
+}

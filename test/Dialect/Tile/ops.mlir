@@ -88,6 +88,14 @@ func.func @plan(%Q: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
   return
 }
 
+// Truths as bits of words in memory.
+// CHECK-LABEL: func.func @store_bits
+func.func @store_bits(%a: !tile.tile<32x64xi1>, %m: memref<?x128x3xi32>, %n: index, %r: index, %c: index) {
+  // CHECK: tile.store_bits %{{.*}}, %{{.*}}[%{{.*}}] row(%{{.*}}) column(%{{.*}}) : <32x64xi1>, memref<?x128x3xi32>
+  tile.store_bits %a, %m[%n] row(%r) column(%c) : !tile.tile<32x64xi1>, memref<?x128x3xi32>
+  return
+}
+
 // Truths of columns as words, and words as a row of truths.
 // CHECK-LABEL: func.func @words
 func.func @words(%a: !tile.tile<48x1xi1>, %b: !tile.tile<48x1xi1>) {

@@ -109,9 +109,40 @@ func.func private @words(%ids: memref<?xi32>, %words: memref<?x2xi32>, %block: i
   return
 }
 
+// Elements as bits: each warp writes those of its own rows.
+// CHECK-LABEL: func.func private @elements(
+// CHECK-SAME: attributes {tile.blocks = 3 : i64, tile_gpu.kernel}
+// CHECK: tile_gpu.role "compute" warps(4) {
+// CHECK-NEXT: ^bb0(%[[W:.*]]: i32):
+// CHECK: scf.for
+// CHECK: %[[R:.*]] = arith.muli %[[W]], %c16
+// CHECK: %[[X:.*]] = tile.map {
+// CHECK: } -> !tile.tile<16x64xi1>
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[R]]
+// CHECK: tile.store_bits %[[X]], %{{.*}}[%{{.*}}] row(%[[ROW]]) column(
+func.func private @elements(%ids: memref<?xi32>, %bits: memref<?x128x2xi32>, %block: index)
+    attributes {tile.kernel, tile.blocks = 3 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  scf.for %first = %c0 to %c128 step %c64 {
+    %x = tile.map {
+    ^bb0(%r: i32, %c: i32):
+      %at = arith.index_cast %r : i32 to index
+      %id = memref.load %ids[%at] : memref<?xi32>
+      %s = arith.cmpi sgt, %id, %c : i32
+      tile.yield %s : i1
+    } -> !tile.tile<64x64xi1>
+    tile.store_bits %x, %bits[%block] row(%c0) column(%first) : !tile.tile<64x64xi1>, memref<?x128x2xi32>
+  }
+  return
+}
+
 func.func @plan(%Q: memref<?x64xf16, strided<[?, 1]>>, %K: memref<?x64xf16, strided<[?, 1]>>,
     %V: memref<?x64xf16, strided<[?, 1]>>, %O: memref<?x64xf16, strided<[?, 1]>>,
-    %list: memref<?xi32>, %ids: memref<?xi32>, %words: memref<?x2xi32>, %n: index) attributes {tile.plan} {
+    %list: memref<?xi32>, %ids: memref<?xi32>, %words: memref<?x2xi32>,
+    %bits: memref<?x128x2xi32>, %n: index) attributes {tile.plan} {
+  tile.launch @elements grid(%n) args(%ids, %bits : memref<?xi32>, memref<?x128x2xi32>)
   tile.launch @words grid(%n) args(%ids, %words : memref<?xi32>, memref<?x2xi32>)
   tile.launch @reduce grid(%n) args(%Q, %K, %V, %O, %list, %words, %n : memref<?x64xf16, strided<[?, 1]>>, memref<?x64xf16, strided<[?, 1]>>, memref<?x64xf16, strided<[?, 1]>>, memref<?x64xf16, strided<[?, 1]>>, memref<?xi32>, memref<?x2xi32>, index)
   return

@@ -634,3 +634,35 @@ func.func @pad_first(%f: !tile_gpu.frag<64x64xf32, acc>) {
   %g = tile_gpu.frag.pad %f first 60 : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x128xf32, acc>
   return
 }
+
+// -----
+
+func.func @bits_of_group(%f: !tile_gpu.frag<64x64xi1, acc>, %m: memref<64x2xi32>, %c: i32) {
+  // expected-error @below {{expected a warp's fragment of i1 in the layout acc, but got '!tile_gpu.frag<64x64xi1, acc>'}}
+  tile_gpu.global.store_bits %f, %m[] row(%c) column(%c) : !tile_gpu.frag<64x64xi1, acc>, memref<64x2xi32>
+  return
+}
+
+// -----
+
+func.func @bits_of_numbers(%f: !tile_gpu.frag<16x64xf32, acc, warp>, %m: memref<64x2xi32>, %c: i32) {
+  // expected-error @below {{expected a warp's fragment of i1 in the layout acc, but got '!tile_gpu.frag<16x64xf32, acc, warp>'}}
+  tile_gpu.global.store_bits %f, %m[] row(%c) column(%c) : !tile_gpu.frag<16x64xf32, acc, warp>, memref<64x2xi32>
+  return
+}
+
+// -----
+
+func.func @bits_rank(%f: !tile_gpu.frag<16x64xi1, acc, warp>, %m: memref<64x2xi32>, %c: i32) {
+  // expected-error @below {{expected memory of i32 with two dimensions more than indices, but got 'memref<64x2xi32>' and 1 indices}}
+  tile_gpu.global.store_bits %f, %m[%c] row(%c) column(%c) : !tile_gpu.frag<16x64xi1, acc, warp>, memref<64x2xi32>
+  return
+}
+
+// -----
+
+func.func @bits_columns(%f: !tile_gpu.frag<16x64xi1, acc, warp>, %m: memref<32x2xi32>, %c: i32) {
+  // expected-error @below {{expected at least 64 columns of at least 1 words, but got 'memref<32x2xi32>'}}
+  tile_gpu.global.store_bits %f, %m[] row(%c) column(%c) : !tile_gpu.frag<16x64xi1, acc, warp>, memref<32x2xi32>
+  return
+}

@@ -430,7 +430,9 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
 
 /// The lists among a kernel's extra arguments, behind the number of tiles.
 static ReductionKernel::KeyLists listsOf(ArrayRef<Value> extra) {
-  return {extra[1], extra[2], extra.size() > 3 ? extra[3] : Value()};
+  bool hasBits = extra.size() > 3;
+  return {extra[1], extra[2], hasBits ? extra[3] : Value(),
+          hasBits ? extra[4] : Value()};
 }
 
 LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
@@ -547,31 +549,43 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
       make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
       make(keyTiles, words)};
   if (listsBits(op, target))
-    lists.push_back(
-        make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words}));
+    lists.append(
+        {make(keyTiles, {}),
+         make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words})});
   return lists;
 }
 
-/// The kernel that makes the lists, and its launch.
+/// The kernels that make the lists, and their launches.
 void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
                                Value batches, Value heads,
                                ArrayRef<Value> extra,
                                ValueRange packedQueries) {
   Location loc = op.getLoc();
-  Kernel kernel = startKernel(op, op->getOperands(), {}, extra);
-  ReductionKernel builder(op, monoid, target, kernel.func);
-  for (auto [i, operand] : llvm::enumerate(kernel.operands))
-    builder.bind(operand, kernel.func.getArgument(i));
-  if (!packedQueries.empty())
-    builder.packHeads({});
-  builder.buildLists(listsOf(kernel.extra), kernel.extra[0], kernel.block);
-  Value grid = extra[0]; // query tiles
+  Value tiles = extra[0]; // query tiles
   if (listsDifferByBatch(op))
-    grid = arith::MulIOp::create(b, loc, grid, batches);
+    tiles = arith::MulIOp::create(b, loc, tiles, batches);
   if (listsDifferByHead(op))
-    grid = arith::MulIOp::create(b, loc, grid, heads);
-  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
-                         kernel.launchArguments);
+    tiles = arith::MulIOp::create(b, loc, tiles, heads);
+  auto make = [&](Value grid, auto build) {
+    Kernel kernel = startKernel(op, op->getOperands(), {}, extra);
+    ReductionKernel builder(op, monoid, target, kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (!packedQueries.empty())
+      builder.packHeads({});
+    (builder.*build)(listsOf(kernel.extra), kernel.extra[0], kernel.block);
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+    return kernel.func;
+  };
+  if (Value classes = listsOf(extra).classes) {
+    Value keyTiles = memref::DimOp::create(b, loc, classes, 3);
+    // Blocks that load while others evaluate.
+    make(arith::MulIOp::create(b, loc, tiles, keyTiles),
+         &ReductionKernel::buildClasses)
+        ->setAttr("tile.blocks", b.getI64IntegerAttr(3));
+  }
+  make(tiles, &ReductionKernel::buildLists);
 }
 
 LogicalResult PlanBuilder::convertStates(Operation *op,

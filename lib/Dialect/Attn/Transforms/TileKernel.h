@@ -239,16 +239,20 @@ public:
   /// numbers, those of whole tiles in front and of masked ones from the end;
   /// and of each masked one the words of its keys that are live in some row. A
   /// ragged tile is the first of the masked ones. Where the mask reads a tensor
-  /// of pairs, `bits` has all elements of each masked tile, of each row of the
-  /// query tile words of its keys; else it is null.
+  /// of pairs, `classes` has for each key tile what it is, `bits` all elements
+  /// of the masked ones, of each row of the query tile words of its keys, and
+  /// these and `words` are found by the tile's number; else the two are null.
   struct KeyLists {
-    Value tiles, words, bits;
+    Value tiles, words, classes, bits;
     static constexpr int64_t header = 2;
+    enum Class { dead, masked, whole };
   };
   /// Takes the key tiles from lists.
   void useLists(const KeyLists &from) { lists = from; }
   /// Fills in the kernel that makes the lists.
   void buildLists(const KeyLists &into, Value numTiles, Value block);
+  /// The kernel before that one, where there are bits.
+  void buildClasses(const KeyLists &into, Value numTiles, Value block);
 
   /// To be called before `build`: scores are known to be of a size for which
   /// every row may have the anchor 0, and no maximum is looked for.
@@ -269,7 +273,7 @@ private:
     bool masked;
     Value live = {};  // 1xC, i1: keys that some row has; null: all of the hull
     Value whole = {}; // i1: every pair is live, although `masked`; may be null
-    /// Its number among the listed masked tiles that have bits; null: none.
+    /// Its number, where its elements are bits of the lists; else null.
     Value number = {};
     /// Some of the tile's keys may not exist.
     bool ragged = true;
@@ -328,6 +332,27 @@ private:
   SmallVector<Value>
   forBits(Value bits, ValueRange carried,
           function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  std::pair<Value, Value> divide(Value x, Value y);
+  /// Positions of the rows; key tiles that may have live elements, and where
+  /// those end that are not ragged.
+  struct ListedRange {
+    Value firstRow, lastRow, first, end, endWhole;
+  };
+  ListedRange locateListed(const KeyLists &into, Value numTiles, Value rest);
+  /// Words of the keys of a tile that are live in some row; whether some
+  /// element is live, and some dead.
+  struct ListedElements {
+    SmallVector<Value> words;
+    Value someLive, someDead;
+  };
+  ListedElements countKeys(Value live, Value dead);
+  Value someOfRows(Value elements);
+  void storeWords(const KeyLists &into, Value place, ArrayRef<Value> words);
+  Value loadClass(const KeyLists &from, Value tile);
+  SmallVector<Value> listByClass(const KeyLists &into, Value tile,
+                                 ValueRange counts);
+  SmallVector<Value> listMasked(const KeyLists &into, Value tile,
+                                ValueRange counts);
   Value listWhole(const KeyLists &into, Value tile, Value whole);
   /// `counts`: of masked and of whole tiles, i32.
   SmallVector<Value> listByElements(const KeyLists &into, Value tile,
@@ -355,6 +380,9 @@ private:
     Value rowBase, keyBase, lastRow, lastKey, keyCount;
   };
   void prepare(RowBlock &block);
+  RowBlock listedBlock(Value tile, bool ragged);
+  std::pair<Value, Value> evaluateRows(RowBlock &block, Value first,
+                                       int64_t count);
   void loadSamples(RowBlock &block);
   void loadBits(RowBlock &block);
   /// What a map takes besides `first`, and what it was given for that.

@@ -16,6 +16,11 @@
 //           row are cleared; which these are the list says, so that the parts
 //           of a block need not exchange what each has found.
 //
+// Where the mask reads a tensor of pairs nothing is settled but by its
+// elements. One more kernel, a block for each tile, reads them all, says what
+// each tile is and writes the elements of masked tiles as bits, which is what
+// the reduction then reads.
+//
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
@@ -97,15 +102,16 @@ SmallVector<Value> ReductionKernel::stepListed(Value listed, Value number,
   if (whole)
     return step(tile, state);
   SmallVector<Value> words;
+  Value place = lists.bits ? toIndex(listed) : number;
   for (int64_t w = 0, n = llvm::divideCeil(keyCols(), 32); w < n; ++w) {
     SmallVector<Value> indices = listIndices();
-    indices.append({number, index(w)});
+    indices.append({place, index(w)});
     words.push_back(memref::LoadOp::create(b, loc, lists.words, indices));
   }
   tile.live = tile::TruthsOp::create(
       b, loc, tileType(1, keyCols(), b.getI1Type()), words);
   if (lists.bits)
-    tile.number = number;
+    tile.number = place;
   return step(tile, state);
 }
 
@@ -115,7 +121,7 @@ SmallVector<Value> ReductionKernel::loopListed(int64_t from, Value to,
   Value last = sub(to, index(1)), first = index(from);
   // Elements of masked tiles are read from where the tile's number says: it is
   // loaded one step ahead.
-  bool isAhead = !whole && samplesFit();
+  bool isAhead = !whole && (lists.bits || samplesFit());
   if (isAhead)
     initial.push_back(loadListed(max(min(first, last), index(0)), whole));
   auto loop = scf::ForOp::create(b, loc, first, to, index(1), initial);
@@ -209,35 +215,26 @@ void ReductionKernel::loadBits(RowBlock &block) {
                           }).front());
 }
 
-/// Bit `col` % 32 of word `col` / 32. A thread of a GPU has two neighbouring
-/// columns of each 8, the same in all: its bits of four words make one, with
-/// constant places, once for all its elements.
+/// Bit `col` % 32 of word `col` / 32. Of a thread's columns two bits are its
+/// own and the others the same in all threads: apart, so that each element
+/// takes one test of a constant bit.
 Value ReductionKernel::liveByBits(RowBlock &block, Value col) {
+  constexpr int64_t own = 6, common = 31 - own;
   auto both = [&](Value x, int64_t mask) -> Value {
     return arith::AndIOp::create(b, loc, x, i32(mask));
   };
-  auto right = [&](Value x, Value by) -> Value {
+  auto shifted = [&](Value x, Value by) -> Value {
     return arith::ShRUIOp::create(b, loc, x, by);
   };
-  auto left = [&](Value x, int64_t by) -> Value {
-    return arith::ShLIOp::create(b, loc, x, i32(by));
-  };
-  Value own = both(col, 6), four;
-  for (size_t first = 0; first < block.wordsRead.size(); first += 4) {
-    Value all;
-    for (auto [i, word] : llvm::enumerate(
-             ArrayRef(block.wordsRead).drop_front(first).take_front(4))) {
-      Value mine = left(both(right(word, own), 0x03030303), 2 * i);
-      all = all ? arith::OrIOp::create(b, loc, all, mine).getResult() : mine;
-    }
-    four = four ? select(cmp(arith::CmpIPredicate::sge, col, i32(first * 32)),
-                         all, four)
-                : all;
+  Value number = shifted(col, i32(5)), mine = both(col, own), word;
+  for (auto [w, read] : llvm::enumerate(block.wordsRead)) {
+    Value here = shifted(read, mine);
+    word =
+        word ? select(cmp(arith::CmpIPredicate::eq, number, i32(w)), here, word)
+             : here;
   }
-  // Of column 32 w + 8 n + 2 own + odd: bit 8 n + 2 (w % 4) + odd.
-  Value place = add(add(both(col, 24), both(col, 1)),
-                    left(both(right(col, i32(5)), 3), 1));
-  return cmp(arith::CmpIPredicate::ne, both(right(four, place), 1), i32(0));
+  return cmp(arith::CmpIPredicate::ne,
+             both(shifted(word, both(col, common)), 1), i32(0));
 }
 
 SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
@@ -350,6 +347,12 @@ SmallVector<Value> ReductionKernel::forBits(
   return SmallVector<Value>(loop.getResults().drop_front());
 }
 
+std::pair<Value, Value> ReductionKernel::divide(Value x, Value y) {
+  Value n = toI32(x), d = toI32(y);
+  return {toIndex(arith::DivUIOp::create(b, loc, n, d)),
+          toIndex(arith::RemUIOp::create(b, loc, n, d))};
+}
+
 Value ReductionKernel::listWhole(const KeyLists &into, Value tile,
                                  Value whole) {
   Value place = listPlace(into.tiles, toIndex(whole), /*whole=*/true);
@@ -358,26 +361,20 @@ Value ReductionKernel::listWhole(const KeyLists &into, Value tile,
   return add(whole, i32(1));
 }
 
-/// Lists a tile as its elements are.
-SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
-                                                   Value tile, bool ragged,
-                                                   ValueRange counts) {
+/// Keys by rows, `count` of these from `first` on: whether elements are live,
+/// and whether they are dead. Keys are rows here, of which each thread has few,
+/// and rows are columns.
+std::pair<Value, Value>
+ReductionKernel::evaluateRows(RowBlock &block, Value first, int64_t count) {
   Type i1 = b.getI1Type();
-  int64_t rows = keyCols();
-  KeyTile keyTile{mul(toIndex(tile), index(schedule.getBlockK())),
-                  /*masked=*/true};
-  keyTile.ragged = ragged || keyCols() != schedule.getBlockK();
-  RowBlock block(keyTile);
-  block.firstRow = row0;
-  prepare(block);
   Value lastRow = toI32(sub(liveRows, index(1)));
   Value yes = arith::ConstantIntOp::create(b, loc, i1, 1);
-  Value no = arith::ConstantIntOp::create(b, loc, i1, 0);
-  auto type = tileType(rows, schedule.getBlockQ(), i1);
-  // Keys are rows here, of which each thread has few, and rows are columns.
+  auto type = tileType(keyCols(), count, i1);
   SmallVector<Value> elements =
       map({}, {type, type}, [&](Value key, Value row, ValueRange) {
         // Rows beyond the last stand for it.
+        if (first)
+          row = add(row, first);
         Value live = liveByMask(block, min(row, lastRow), key);
         Value dead = arith::XOrIOp::create(b, loc, live, yes);
         if (keyCols() != schedule.getBlockK())
@@ -386,17 +383,36 @@ SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
               cmp(arith::CmpIPredicate::slt, key, i32(schedule.getBlockK())));
         return SmallVector<Value>{live, dead};
       });
-  SmallVector<Value> some;
-  for (Value tile : elements)
-    some.push_back(
-        reduce(tile, no, /*ordered=*/false,
-               [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
-                 return {arith::OrIOp::create(b, loc, x[0], y[0])};
-               })
-            .front());
-  int64_t numWords = llvm::divideCeil(rows, 32);
+  return {elements[0], elements[1]};
+}
+
+ReductionKernel::RowBlock ReductionKernel::listedBlock(Value tile,
+                                                       bool ragged) {
+  KeyTile keyTile{mul(toIndex(tile), index(schedule.getBlockK())),
+                  /*masked=*/true};
+  keyTile.ragged = ragged || keyCols() != schedule.getBlockK();
+  RowBlock block(keyTile);
+  block.firstRow = row0;
+  prepare(block);
+  return block;
+}
+
+/// Whether a key has an element that is true, among all rows.
+Value ReductionKernel::someOfRows(Value elements) {
+  Value no = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0);
+  return reduce(elements, no, /*ordered=*/false,
+                [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+                  return {arith::OrIOp::create(b, loc, x[0], y[0])};
+                })
+      .front();
+}
+
+/// What keys with live and with dead elements make of their tile.
+ReductionKernel::ListedElements ReductionKernel::countKeys(Value live,
+                                                           Value dead) {
+  int64_t numWords = llvm::divideCeil(keyCols(), 32);
   SmallVector<Type> types(2 * numWords, b.getI32Type());
-  auto bits = tile::BitsOp::create(b, loc, types, some);
+  auto bits = tile::BitsOp::create(b, loc, types, ValueRange{live, dead});
   auto any = [&](ValueRange words) {
     Value all = words.front();
     for (Value word : words.drop_front())
@@ -404,26 +420,41 @@ SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
     return cmp(arith::CmpIPredicate::ne, all, i32(0));
   };
   ValueRange words = bits.getWords();
-  ValueRange live = words.take_front(numWords);
+  return {llvm::to_vector(words.take_front(numWords)),
+          any(words.take_front(numWords)), any(words.drop_front(numWords))};
+}
+
+void ReductionKernel::storeWords(const KeyLists &into, Value place,
+                                 ArrayRef<Value> words) {
+  for (auto [w, word] : llvm::enumerate(words))
+    memref::StoreOp::create(b, loc, word, into.words,
+                            {batch, head, queryTile, place, index(w)});
+}
+
+SmallVector<Value> ReductionKernel::listMasked(const KeyLists &into, Value tile,
+                                               ValueRange counts) {
+  Value place = listPlace(into.tiles, toIndex(counts[0]), /*whole=*/false);
+  memref::StoreOp::create(b, loc, tile, into.tiles,
+                          {batch, head, queryTile, place});
+  return {add(counts[0], i32(1)), counts[1]};
+}
+
+/// Lists a tile as its elements are.
+SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
+                                                   Value tile, bool ragged,
+                                                   ValueRange counts) {
+  RowBlock block = listedBlock(tile, ragged);
+  auto [live, dead] =
+      evaluateRows(block, /*first=*/Value(), schedule.getBlockQ());
+  ListedElements found = countKeys(someOfRows(live), someOfRows(dead));
   return stepIf(
-      any(live), counts,
+      found.someLive, counts,
       [&] {
         return stepIf(
-            any(words.drop_front(numWords)), counts,
-            [&]() -> SmallVector<Value> {
-              Value number = toIndex(counts[0]);
-              Value place = listPlace(into.tiles, number, /*whole=*/false);
-              memref::StoreOp::create(b, loc, tile, into.tiles,
-                                      {batch, head, queryTile, place});
-              for (auto [w, word] : llvm::enumerate(live))
-                memref::StoreOp::create(
-                    b, loc, word, into.words,
-                    {batch, head, queryTile, number, index(w)});
-              if (into.bits)
-                tile::StoreBitsOp::create(b, loc, elements[0], into.bits,
-                                          {batch, head, queryTile, number},
-                                          index(0));
-              return {add(counts[0], i32(1)), counts[1]};
+            found.someDead, counts,
+            [&] {
+              storeWords(into, toIndex(counts[0]), found.words);
+              return listMasked(into, tile, counts);
             },
             [&]() -> SmallVector<Value> {
               return {counts[0], listWhole(into, tile, counts[1])};
@@ -432,16 +463,27 @@ SmallVector<Value> ReductionKernel::listByElements(const KeyLists &into,
       nullptr);
 }
 
-void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
-                                 Value block) {
-  b.setInsertionPointToStart(&kernel.getBody().front());
-  auto divide = [&](Value x, Value y) -> std::pair<Value, Value> {
-    Value n = toI32(x), d = toI32(y);
-    return {toIndex(arith::DivUIOp::create(b, loc, n, d)),
-            toIndex(arith::RemUIOp::create(b, loc, n, d))};
-  };
-  Value rest;
-  std::tie(rest, queryTile) = divide(block, numTiles);
+Value ReductionKernel::loadClass(const KeyLists &from, Value tile) {
+  return memref::LoadOp::create(b, loc, from.classes,
+                                {batch, head, queryTile, toIndex(tile)});
+}
+
+/// Lists a masked tile if it is one, as its class says.
+SmallVector<Value> ReductionKernel::listByClass(const KeyLists &into,
+                                                Value tile, ValueRange counts) {
+  Value isMasked = cmp(arith::CmpIPredicate::eq, loadClass(into, tile),
+                       i32(KeyLists::masked));
+  return stepIf(
+      isMasked, counts, [&] { return listMasked(into, tile, counts); },
+      nullptr);
+}
+
+/// Finds out where a block of a kernel around lists works: on `rest` of the
+/// query tiles.
+ReductionKernel::ListedRange ReductionKernel::locateListed(const KeyLists &into,
+                                                           Value numTiles,
+                                                           Value rest) {
+  std::tie(rest, queryTile) = divide(rest, numTiles);
   std::tie(batch, head) = divide(rest, dim(into.tiles, 1));
   batchI32 = toI32(batch);
   headI32 = toI32(head);
@@ -464,25 +506,100 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
   }
   uniformPoint = index(0).getDefiningOp();
   readMask();
-  std::pair<Value, Value> positions = tilePositions();
-  Value firstRow = positions.first, lastRow = positions.second;
-  auto bounds =
-      mask->emitBounds(b, loc, maskUniform, firstRow, lastRow, numKeys);
-  Value upper = min(bounds.upper, numKeys), zero = index(0);
-  upper =
-      select(cmp(arith::CmpIPredicate::slt, bounds.lower, upper), upper, zero);
-  Value firstTile = arith::DivUIOp::create(b, loc, bounds.lower, blockK);
-  Value endTile = arith::CeilDivUIOp::create(b, loc, upper, blockK);
+  ListedRange range;
+  std::tie(range.firstRow, range.lastRow) = tilePositions();
+  auto bounds = mask->emitBounds(b, loc, maskUniform, range.firstRow,
+                                 range.lastRow, numKeys);
+  Value upper = min(bounds.upper, numKeys);
+  upper = select(cmp(arith::CmpIPredicate::slt, bounds.lower, upper), upper,
+                 index(0));
+  range.first = arith::DivUIOp::create(b, loc, bounds.lower, blockK);
+  range.end = arith::CeilDivUIOp::create(b, loc, upper, blockK);
+  range.endWhole =
+      min(range.end, arith::DivUIOp::create(b, loc, numKeys, blockK));
+  return range;
+}
+
+void ReductionKernel::buildClasses(const KeyLists &into, Value numTiles,
+                                   Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  auto [rest, tile] = divide(block, dim(into.classes, 3));
+  ListedRange range = locateListed(into, numTiles, rest);
+  Value none = i32(KeyLists::dead), number = tile;
+  Value exists = arith::AndIOp::create(
+      b, loc, cmp(arith::CmpIPredicate::sge, number, range.first),
+      cmp(arith::CmpIPredicate::slt, number, range.end));
+  auto storeMasked = [&](const ListedElements &found) -> SmallVector<Value> {
+    storeWords(into, number, found.words);
+    return {i32(KeyLists::masked)};
+  };
+  // Some rows at a time, so that blocks have the registers to run side by side.
+  // Bits are written whatever the tile is: who reads them knows.
+  auto evaluate = [&] {
+    constexpr int64_t rows = 64;
+    RowBlock block = listedBlock(toI32(number), /*ragged=*/true);
+    auto type = tileType(keyCols(), 1, b.getI1Type());
+    Value none =
+        fill(arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0), type);
+    auto loop =
+        scf::ForOp::create(b, loc, index(0), index(schedule.getBlockQ()),
+                           index(rows), ValueRange{none, none});
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value first = loop.getInductionVar();
+    auto [live, dead] = evaluateRows(block, toI32(first), rows);
+    tile::StoreBitsOp::create(b, loc, live, into.bits,
+                              {batch, head, queryTile, number}, index(0),
+                              first);
+    auto either = [&](Value all, Value elements) {
+      return map({all, someOfRows(elements)}, type,
+                 [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                   return {arith::OrIOp::create(b, loc, x[0], x[1])};
+                 })
+          .front();
+    };
+    SmallVector<Value> next = {either(loop.getRegionIterArg(0), live),
+                               either(loop.getRegionIterArg(1), dead)};
+    scf::YieldOp::create(b, loc, next);
+    b.setInsertionPointAfter(loop);
+    return countKeys(loop.getResult(0), loop.getResult(1));
+  };
+  SmallVector<Value> kind = stepIf(
+      exists, none,
+      [&] {
+        ListedElements found = evaluate();
+        return stepIf(
+            found.someLive, none,
+            [&] {
+              return stepIf(
+                  found.someDead, none, [&] { return storeMasked(found); },
+                  [&] { return SmallVector<Value>{i32(KeyLists::whole)}; });
+            },
+            nullptr);
+      },
+      nullptr);
+  memref::StoreOp::create(b, loc, kind.front(), into.classes,
+                          {batch, head, queryTile, number});
+  func::ReturnOp::create(b, loc);
+}
+
+void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
+                                 Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  ListedRange range = locateListed(into, numTiles, block);
+  Value firstRow = range.firstRow, lastRow = range.lastRow;
+  Value firstTile = range.first, endTile = range.end;
+  Value endWhole = range.endWhole, zero = index(0);
 
   // A ragged tile has keys that no mask speaks of. It comes first: later ones
   // then need no test for the end of the keys.
-  Value endWhole =
-      min(endTile, arith::DivUIOp::create(b, loc, numKeys, blockK));
   SmallVector<Value> start = {i32(0), i32(0)};
+  Value ragged = toI32(endWhole);
   start = stepIf(
       cmp(arith::CmpIPredicate::slt, endWhole, endTile), start,
       [&] {
-        return listByElements(into, toI32(endWhole), /*ragged=*/true, start);
+        return into.bits ? listByClass(into, ragged, start)
+                         : listByElements(into, ragged, /*ragged=*/true, start);
       },
       nullptr);
 
@@ -497,6 +614,8 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
     // what is read of the keys, of which most problems have one lot.
     SmallVector<Value> inputs;
     for (auto sample : mask->getSamples()) {
+      if (into.bits)
+        break;
       auto [least, greatest] =
           sampleRange(sample, first, sub(endWhole, index(1)));
       inputs.append({least, greatest});
@@ -508,6 +627,16 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
           Value tile = add(firstI32, row);
           Value exists = cmp(arith::CmpIPredicate::slt, tile, end);
           tile = min(tile, sub(end, i32(1)));
+          if (into.bits) {
+            Value kind = loadClass(into, tile);
+            auto is = [&](int64_t which) -> Value {
+              return arith::AndIOp::create(
+                  b, loc, exists,
+                  cmp(arith::CmpIPredicate::eq, kind, i32(which)));
+            };
+            return SmallVector<Value>{is(KeyLists::whole),
+                                      is(KeyLists::masked)};
+          }
           Value key = mul(tile, i32(schedule.getBlockK()));
           Value last = add(key, i32(schedule.getBlockK() - 1));
           auto sample = [&](Value value) {
@@ -552,8 +681,11 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
                       .front();
       counts = forBits(pick(words.drop_front(numWords)), counts,
                        [&](Value place, ValueRange counts) {
-                         return listByElements(into, add(base, place),
-                                               /*ragged=*/false, counts);
+                         Value tile = add(base, place);
+                         return into.bits
+                                    ? listMasked(into, tile, counts)
+                                    : listByElements(into, tile,
+                                                     /*ragged=*/false, counts);
                        });
       scf::YieldOp::create(b, loc, counts);
     }

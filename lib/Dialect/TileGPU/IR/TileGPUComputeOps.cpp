@@ -654,10 +654,11 @@ LogicalResult GlobalStoreBitsOp::verify() {
            << memref << " and " << getIndices().size() << " indices";
   // (C3)
   int64_t words = llvm::divideCeil(type.getRows(), 32);
-  if (memref.getDimSize(rank - 2) != type.getCols() ||
+  if (memref.getDimSize(rank - 2) < type.getCols() ||
       memref.getDimSize(rank - 1) < words)
-    return emitOpError("expected ") << type.getCols() << " columns of at least "
-                                    << words << " words, but got " << memref;
+    return emitOpError("expected at least ")
+           << type.getCols() << " columns of at least " << words
+           << " words, but got " << memref;
   return success();
 }
 

@@ -105,6 +105,12 @@ LogicalResult Pipeliner::analyseRows() {
                         "one kernel");
         return WalkResult::interrupt();
       }
+    } else if (auto store = dyn_cast<tile::StoreBitsOp>(op)) {
+      if (!note(plan.blockQ, store.getValue().getType().getRows())) {
+        op->emitOpError("expected to store tiles of the same number of rows in "
+                        "one kernel");
+        return WalkResult::interrupt();
+      }
     } else if (auto bits = dyn_cast<tile::BitsOp>(op)) {
       auto type = cast<tile::TileType>(bits.getValues().front().getType());
       if (!note(plan.blockQ, type.getRows())) {
@@ -345,8 +351,9 @@ LogicalResult Pipeliner::run() {
                                    b.getFunctionType(types, {}));
   func.setPrivate();
   func->setAttr("tile_gpu.kernel", b.getUnitAttr());
-  if (Attribute mark = kernel->getAttr("tile.no_overlap"))
-    func->setAttr("tile.no_overlap", mark);
+  for (StringRef name : {"tile.no_overlap", "tile.blocks"})
+    if (Attribute mark = kernel->getAttr(name))
+      func->setAttr(name, mark);
   Block *entry = func.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping mapping;

@@ -410,7 +410,12 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     element. The reduction walks over the list, first tiles whose elements it
     tests, then whole ones; the list also says which keys are dead in every
     row, whose values are cleared. Lists are as long as there are pairs of
-    tiles: 4 bytes for each, and a bit for each key of one.
+    tiles: 4 bytes for each, and a bit for each key of one. Where the mask reads
+    an element for each pair of a row and a key, a kernel before these two, with
+    a block for each tile, evaluates them all, and the reduction takes a masked
+    tile's elements from the bits that it writes (`tile.store_bits`): 8 bytes
+    more for each tile and a bit for each pair, for each batch and head that the
+    mask tells apart.
 
     Where a maximum is reduced, products are those of warpgroups, and the score
     is k * dot + rest with k and what the rest grows by from key to key the same

@@ -292,27 +292,28 @@ def Tile_StoreBitsOp : Tile_Op<"store_bits"> {
   let summary = "Stores truths, 32 to a word, column by column";
   let description = [{
     Of an RxC tile of i1, element (r, c) becomes bit (row + r) % 32 of
-    `destination[indices..., c, (row + r) / 32]`, whose last two sizes are C and
-    at least ceil(R / 32). `row` is a multiple of 16, as R is. Other bits of
-    these words stay. A later kernel then finds what a row's elements are in a
-    few words. GPUs only.
+    `destination[indices..., column + c, (row + r) / 32]`, whose last two sizes
+    are at least C and ceil(R / 32). `row` is a multiple of 16, as R is. Other
+    bits of these words stay. A later kernel then finds what a row's elements are
+    in a few words. GPUs only.
 
     Example:
 
     ```mlir
     # func.func @example(%live: !tile.tile<64x128xi1>,
     #     %bits: memref<?x128x2xi32>, %n: index, %zero: index) {
-    tile.store_bits %live, %bits[%n] row(%zero) : !tile.tile<64x128xi1>, memref<?x128x2xi32>
+    tile.store_bits %live, %bits[%n] row(%zero) column(%zero)
+        : !tile.tile<64x128xi1>, memref<?x128x2xi32>
     #   return
     # }
     ```
   }];
   let arguments = (ins Tile_TileType:$value,
     Arg<AnyMemRef, "words", [MemWrite]>:$destination,
-    Variadic<Index>:$indices, Index:$row);
+    Variadic<Index>:$indices, Index:$row, Index:$column);
   let assemblyFormat = [{
-    $value `,` $destination `[` $indices `]` `row` `(` $row `)` attr-dict
-    `:` type($value) `,` type($destination)
+    $value `,` $destination `[` $indices `]` `row` `(` $row `)`
+    `column` `(` $column `)` attr-dict `:` type($value) `,` type($destination)
   }];
   let hasVerifier = 1;
 }

@@ -83,27 +83,27 @@ def TileGPU_GlobalStoreBitsOp : TileGPU_Op<"global.store_bits"> {
   let summary = "Writes a fragment of truths as bits, column by column";
   let description = [{
     Element (r, c) becomes bit (row + r) % 32 of
-    `destination[indices..., c, (row + r) / 32]`; `row` is a multiple of 8. A
-    warp's votes put the rows of a column together, 8 to a byte; bits of other
+    `destination[indices..., column + c, (row + r) / 32]`; `row` is a multiple of
+    8. A warp's votes put the rows of a column together, 8 to a byte; bits of other
     rows stay. Fragments of a warp, in the layout of sums (acc).
 
     Example:
 
     ```mlir
     # func.func @example(%live: !tile_gpu.frag<16x64xi1, acc, warp>,
-    #     %bits: memref<?x64x2xi32>, %n: i32, %row: i32) {
-    tile_gpu.global.store_bits %live, %bits[%n] row(%row)
-        : !tile_gpu.frag<16x64xi1, acc, warp>, memref<?x64x2xi32>
+    #     %bits: memref<?x128x2xi32>, %n: i32, %row: i32, %col: i32) {
+    tile_gpu.global.store_bits %live, %bits[%n] row(%row) column(%col)
+        : !tile_gpu.frag<16x64xi1, acc, warp>, memref<?x128x2xi32>
     #   return
     # }
     ```
   }];
   let arguments = (ins TileGPU_FragType:$value,
     Arg<AnyMemRef, "words", [MemWrite]>:$destination,
-    Variadic<I32>:$indices, I32:$row);
+    Variadic<I32>:$indices, I32:$row, I32:$column);
   let assemblyFormat = [{
-    $value `,` $destination `[` $indices `]` `row` `(` $row `)` attr-dict
-    `:` type($value) `,` type($destination)
+    $value `,` $destination `[` $indices `]` `row` `(` $row `)`
+    `column` `(` $column `)` attr-dict `:` type($value) `,` type($destination)
   }];
   let hasVerifier = 1;
 }
