@@ -373,9 +373,15 @@ void Session::printExplanation() {
     double tiles = std::ceil(double(spec.sq) / double(rows));
     double perPair =
         double(spec.d + spec.dv) * double(sizeOf(spec.dtype)) / double(spec.sq);
+    // Tiles of a cluster read once for all of them.
+    int64_t sharing = std::max<int64_t>(findNumber(text, "cluster = "), 1);
     std::printf("traffic: %.4g MB of keys and values through the caches, each "
-                "of %.0f query tiles reading its own\n",
-                work.livePairs * perPair * tiles * 1e-6, tiles);
+                "of %.0f query tiles reading its own",
+                work.livePairs * perPair * tiles / double(sharing) * 1e-6,
+                tiles);
+    if (sharing > 1)
+      std::printf(" with its cluster of %lld", (long long)sharing);
+    std::printf("\n");
   }
   if (kernel->isOnDevice())
     return printDeviceTraffic(text);
