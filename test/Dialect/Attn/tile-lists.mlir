@@ -85,7 +85,7 @@ func.func @ids(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 // -----
 
 // A boolean of each head's pairs: one list for each head. Every tile is evaluated,
-// 64 rows at a time, by a block of its own, and the lists are made of what those
+// 32 rows at a time, by a block of its own, and the lists are made of what those
 // have found; elements are bits from then on.
 
 module attributes {attn.target = "sm_90a"} {
@@ -119,11 +119,11 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: arith.select
 
 // CHECK-LABEL: func.func private @pairs_kernel1
-// CHECK-SAME: attributes {tile.blocks = 3 : i64, tile.kernel}
+// CHECK-SAME: attributes {tile.blocks = 4 : i64, tile.kernel}
 // CHECK: %[[CLASS:.*]] = scf.if %{{.*}} -> (i32) {
-// CHECK: scf.for %[[ROW:.*]] = %c0 to %c128 step %c64
+// CHECK: scf.for %[[ROW:.*]] = %c0 to %c128 step %c32
 // CHECK: memref.load {{.*}} : memref<?x?x?xi8, strided<[?, ?, 1]>>
-// CHECK: } -> !tile.tile<128x64xi1>, !tile.tile<128x64xi1>
+// CHECK: } -> !tile.tile<128x32xi1>, !tile.tile<128x32xi1>
 // CHECK: tile.store_bits %{{.*}}, %{{.*}}[{{.*}}] row(%c0) column(%[[ROW]])
 // CHECK: tile.bits
 // CHECK: scf.if

@@ -583,7 +583,7 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     // Blocks that load while others evaluate.
     make(arith::MulIOp::create(b, loc, tiles, keyTiles),
          &ReductionKernel::buildClasses)
-        ->setAttr("tile.blocks", b.getI64IntegerAttr(3));
+        ->setAttr("tile.blocks", b.getI64IntegerAttr(4));
   }
   make(tiles, &ReductionKernel::buildLists);
 }

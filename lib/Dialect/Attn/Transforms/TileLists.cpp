@@ -536,7 +536,7 @@ void ReductionKernel::buildClasses(const KeyLists &into, Value numTiles,
   // Some rows at a time, so that blocks have the registers to run side by side.
   // Bits are written whatever the tile is: who reads them knows.
   auto evaluate = [&] {
-    constexpr int64_t rows = 64;
+    constexpr int64_t rows = 32;
     RowBlock block = listedBlock(toI32(number), /*ragged=*/true);
     auto type = tileType(keyCols(), 1, b.getI1Type());
     Value none =
