@@ -31,6 +31,11 @@ _NUMPY_DTYPES = {
 _ITEM_SIZES = (4, 2, 2, 8, 1, 2, 4, 8, 1, 1)
 
 
+def item_size(dtype):
+    """Bytes of an element."""
+    return _ITEM_SIZES[dtype]
+
+
 class View:
     """Memory of an array: what the library is told of it, and the number of the
     GPU that it is on, None for the host."""
@@ -66,14 +71,24 @@ def numpy_module():
     return sys.modules.get("numpy")
 
 
+def tensor_type():
+    """torch.Tensor, or None: also while another thread imports torch."""
+    return getattr(torch_module(), "Tensor", None)
+
+
+def ndarray_type():
+    """numpy.ndarray, or None."""
+    return getattr(numpy_module(), "ndarray", None)
+
+
 def is_torch(array):
-    torch = torch_module()
-    return torch is not None and isinstance(array, torch.Tensor)
+    kind = tensor_type()
+    return kind is not None and isinstance(array, kind)
 
 
 def is_numpy(array):
-    numpy = numpy_module()
-    return numpy is not None and isinstance(array, numpy.ndarray)
+    kind = ndarray_type()
+    return kind is not None and isinstance(array, kind)
 
 
 def kind_of(array):
@@ -115,6 +130,21 @@ def _view_torch(name, tensor):
             "attn: expected %s to be a strided tensor, but got %s; pass %s.to_dense()"
             % (name, tensor.layout, name)
         )
+    if tensor.is_nested:
+        raise ValueError(
+            "attn: expected %s to be one tensor, but it is nested; pass layout 'thd' "
+            "and cu_seqlens" % name
+        )
+    if tensor.is_neg():
+        raise ValueError(
+            "attn: expected %s as it is in memory, but a negation of it is pending; "
+            "pass %s.resolve_neg()" % (name, name)
+        )
+    if in_forward_ad(torch) and _has_tangent(torch, tensor):
+        raise ValueError(
+            "attn: expected %s without tangent, since there is no forward-mode "
+            "derivative, but it has one; pass its primal" % name
+        )
     dtype = _code_of(tensor.dtype)
     if dtype is None:
         raise TypeError(
@@ -122,7 +152,26 @@ def _view_torch(name, tensor):
             % (name, tensor.dtype)
         )
     device = tensor.device.index if tensor.is_cuda else None
-    return View(tensor.data_ptr(), dtype, tensor.shape, tensor.stride(), tensor, device)
+    address = tensor.data_ptr()
+    if address % _ITEM_SIZES[dtype]:
+        raise misaligned(name)
+    return View(address, dtype, tensor.shape, tensor.stride(), tensor, device)
+
+
+def misaligned(name):
+    return ValueError(
+        "attn: expected %s in aligned memory, but it is not; pass a copy" % name
+    )
+
+
+def in_forward_ad(torch):
+    """Whether tensors may have tangents."""
+    forward_ad = getattr(getattr(torch, "autograd", None), "forward_ad", None)
+    return getattr(forward_ad, "_current_level", -1) >= 0
+
+
+def _has_tangent(torch, tensor):
+    return torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None
 
 
 # dtype objects of NumPy and torch seen so far; None where not supported.

@@ -599,7 +599,7 @@ def attention(
         precision,
     )
     result, how = call.run(out)
-    _plans.remember(key, operands, options, *how)
+    _plans.remember(key, operands, *how)
     return result
 
 

@@ -26,8 +26,26 @@ _plans = {}
 _WORD = ctypes.sizeof(ctypes.c_uint64)
 _TENSOR_WORDS = ctypes.sizeof(c.Tensor) // _WORD
 _OPTION_WORDS = ctypes.sizeof(c.RunOptions) // _WORD
-# Of these, equal ones mean the same, now and later.
-_PLAIN = (type(None), bool, int, float, str)
+# Of these, equal ones mean the same, now and later, but for zeros.
+_PLAIN = frozenset((type(None), bool, int, float, str))
+
+
+def _exact(options):
+    """Plain options, equal only where they mean the same; None where one is not
+    plain."""
+    exact = []
+    for value in options:
+        kind = type(value)
+        if kind is tuple:
+            value = _exact(value)
+            if value is None:
+                return None
+        elif kind not in _PLAIN:
+            return None
+        elif kind is float and value == 0.0:
+            value = repr(value)  # -0.0 == 0.0
+        exact.append(value)
+    return tuple(exact)
 
 
 def key_of(operands, options):
@@ -37,16 +55,28 @@ def key_of(operands, options):
         operands: the arrays, or None for those that are not given.
         options: a tuple of all other arguments.
     """
-    torch, numpy = arrays.torch_module(), arrays.numpy_module()
-    tensor = torch and torch.Tensor
-    ndarray = numpy and numpy.ndarray
-    key = [options]
+    exact = _exact(options)
+    tensor, ndarray = arrays.tensor_type(), arrays.ndarray_type()
+    if tensor is not None:
+        torch = arrays.torch_module()
+        # Dynamo would make code for each size out of what is kept.
+        if exact is None or arrays.in_forward_ad(torch) or _is_traced(torch):
+            return None
+        strided = torch.strided
+    elif exact is None:
+        return None
+    key = [exact]
     for operand in operands:
         kind = type(operand)
         if operand is None:
             key.append(None)
         elif kind is tensor:
-            if operand.requires_grad or operand.layout is not torch.strided:
+            if (
+                operand.requires_grad
+                or operand.layout is not strided
+                or operand.is_nested
+                or operand.is_neg()
+            ):
                 return None
             key += operand.dtype, operand.shape, operand.stride(), operand.device
         elif kind is ndarray:
@@ -58,15 +88,17 @@ def key_of(operands, options):
     return tuple(key)
 
 
+def _is_traced(torch):
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    return is_compiling is not None and is_compiling()
+
+
 def find(key):
     """The plan for calls of this key, or None."""
-    try:
-        return _plans.get(key)
-    except TypeError:  # an option that cannot be hashed, a list
-        return None
+    return _plans.get(key)
 
 
-def remember(key, operands, options, kernel, inputs, outputs, results, pick):
+def remember(key, operands, kernel, inputs, outputs, results, pick):
     """Makes a plan of a call that has run, if it can be one.
 
     Args:
@@ -74,7 +106,7 @@ def remember(key, operands, options, kernel, inputs, outputs, results, pick):
         results: the arrays of the outputs.
         pick: a function from `results` to what the call returns.
     """
-    if key is None or not _is_plain(options):
+    if key is None:
         return
     places = []
     for arg, view in zip(kernel.inputs, inputs):
@@ -90,12 +122,6 @@ def remember(key, operands, options, kernel, inputs, outputs, results, pick):
     if len(_plans) >= _MOST:
         _plans.clear()
     _plans[key] = _Plan(operands, kernel, inputs, outputs, places, results, pick)
-
-
-def _is_plain(value):
-    if type(value) is tuple:
-        return all(map(_is_plain, value))
-    return type(value) in _PLAIN
 
 
 class _Plan:
@@ -117,7 +143,8 @@ class _Plan:
             slot, made = i * _TENSOR_WORDS, i - len(inputs)
             if place is not None:
                 address = arrays.address_function(operands[place])
-                self._operands.append((slot, place, address))
+                odd = arrays.item_size(views[i].dtype) - 1
+                self._operands.append((slot, place, address, odd))
             elif made >= 0:
                 address = arrays.address_function(results[made])
                 make = arrays.maker(operands[0], outputs[made].dtype, results[made].shape)
@@ -134,8 +161,10 @@ class _Plan:
     def run(self, operands):
         """As attn.attention of `operands`, which are in the order of OPERANDS."""
         words = self._words.from_buffer_copy(self._template)
-        for slot, place, address in self._operands:
-            words[slot] = address(operands[place])
+        for slot, place, address, odd in self._operands:
+            words[slot] = where = address(operands[place])
+            if where & odd:
+                raise arrays.misaligned((OPERANDS + ("out",))[place])
         results = [operands[_OUT]] if self._takes_out else []
         for slot, make, address in self._results:
             result = make()

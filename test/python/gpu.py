@@ -55,6 +55,11 @@ class Tensor:
             self.memory = ctypes.create_string_buffer(size)
             self.address = ctypes.addressof(self.memory)
 
+    is_nested = False
+
+    def is_neg(self):
+        return False
+
     def stride(self):
         strides, step = [], 1
         for n in reversed(self.shape):

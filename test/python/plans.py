@@ -156,6 +156,72 @@ for window in ((2, 0), [2, 0], (np.int32(2), np.int64(0)), (2, 0)):
 fails(ValueError, "causal", attn.attention, q, k, v, causal=True)
 fails(NotImplementedError, "score_mod", attn.attention, q, k, v, score_mod=max)
 
+# Equal, and yet not the same: zeros of either sign, numbers of no plain kind.
+MONOID = """
+attn.monoid @sign cocycle stats(f32) components(value, unit) params(f32) outputs("o", "sign") {
+  identity {
+  ^bb0(%p: f32):
+    %inf = arith.constant 0xFF800000 : f32
+    attn.yield %inf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32, %p: f32):
+    %c = arith.maximumf %a, %b : f32
+    attn.yield %c : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32, %p: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  lift {
+  ^bb0(%s: f32, %p: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one : f32, f32, f32
+  }
+  finalize {
+  ^bb0(%c: f32, %acc: f32, %sum: f32, %p: f32):
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %quotient = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %quotient : f32
+    %inverse = arith.divf %one, %p : f32
+    %r = arith.select %empty, %zero, %inverse : f32
+    attn.yield %o, %r : f32, f32
+  }
+}
+"""
+for _ in range(2):
+    for value in (0.0, -0.0, False, 0, 2.0):
+        _, aux = attn.attention(
+            q, k, v, monoid=MONOID, monoid_params=(value,), return_aux="sign"
+        )
+        want = 0.5 if value else -np.inf if str(value) == "-0.0" else np.inf
+        assert (aux["sign"] == want).all(), (value, aux["sign"].ravel()[0])
+attn.attention(q, k, v, scale=2.0)
+fails(TypeError, "scale to be a number", attn.attention, q, k, v, scale=2 + 0j)
+
+
+class Odd(float):
+    def __hash__(self):
+        raise ValueError("no hash")
+
+
+for _ in range(2):
+    close(attn.attention(q, k, v, scale=Odd(0.5)), reference(q, k, v, 0.5))
+
+# While another thread imports torch, the module is there and empty.
+before = sys.modules.get("torch")
+sys.modules["torch"] = type(sys)("torch")
+out = np.empty_like(q)
+close(attn.attention(q, k, v, out=out), reference(q, k, v))
+close(attn.attention(q, k, v), reference(q, k, v))
+sys.modules.pop("torch")
+if before is not None:
+    sys.modules["torch"] = before
+
 # Threads share plans, and nothing else.
 problems = []
 for _ in range(4):

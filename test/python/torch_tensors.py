@@ -111,6 +111,25 @@ for _ in range(3):
     o = attn.attention(torch.nn.Parameter(q, requires_grad=False), k, v)
     assert (o - sdpa(q, k, v)).abs().max() < 2e-5
 
+# What torch has put off, or derives: errors, with a plan for such sizes too.
+q, k, v = (torch.randn(1, 1, 5, 8) for _ in range(3))
+attn.attention(q, k, v)
+fails(ValueError, "q.resolve_neg()", attn.attention, torch._neg_view(q), k, v)
+fails(ValueError, "it is nested", attn.attention,
+      torch.nested.nested_tensor([q[0, 0], k[0, 0]]), k, v)
+with torch.autograd.forward_ad.dual_level():
+    dual = torch.autograd.forward_ad.make_dual(q, k)
+    fails(ValueError, "without tangent", attn.attention, dual, k, v)
+    attn.attention(q, k, v)
+odd = torch.frombuffer(bytearray(161), dtype=torch.float32, offset=1, count=40)
+fails(ValueError, "aligned", attn.attention, odd.view(1, 1, 5, 8), k, v)
+torch._dynamo.config.fail_on_recompile_limit_hit = True
+compiled = torch.compile(lambda q: attn.attention(q * 2, q, q) + 1, backend="eager")
+for n in range(2, 24):
+    for _ in range(2):
+        x = torch.randn(1, 1, n, 16)
+        assert (compiled(x) - sdpa(x * 2, x, x) - 1).abs().max() < 2e-5
+
 # Other errors.
 fails(TypeError, "k of the kind of q", attn.attention, q, k.numpy(), v)
 fails(ValueError, "on the CPU", attn.attention, q.to("meta"), k, v)

@@ -192,6 +192,9 @@ void KernelLowering::placeRoles() {
 /// The name of dynamic shared memory in every kernel module.
 static constexpr StringRef sharedName = "attn_shared";
 
+/// Blocks that any device has side by side on a multiprocessor.
+static constexpr int64_t mostBlocks = 16;
+
 LogicalResult KernelLowering::run() {
   placeRoles();
   for (auto scheduler : kernel.getOps<SchedulerOp>())
@@ -204,6 +207,10 @@ LogicalResult KernelLowering::run() {
     return kernel.emitOpError("expected at most ")
            << target.sharedMemoryBytes << " bytes of shared memory on "
            << target.name << ", but got " << layout.getBytes();
+  if (auto blocks = kernel->getAttrOfType<IntegerAttr>("tile.blocks");
+      blocks && (blocks.getInt() < 1 || blocks.getInt() > mostBlocks))
+    return kernel.emitOpError("expected tile.blocks of 1 to ")
+           << mostBlocks << ", but got " << blocks.getInt();
   e.loc = kernel.getLoc();
   createFunction();
 

@@ -77,10 +77,12 @@ Value Positions::both(arith::AndIOp op, Value x, Value y) {
   return isBelow(offset, nearer);
 }
 
-Value Positions::masked(Value position, Value mask) {
+Value Positions::masked(arith::AndIOp op, Value position, Value mask) {
   auto it = positions.find(position);
   auto constant = e.constantOf(mask);
-  if (it == positions.end() || !constant || !it->second.isDisjoint())
+  // What all elements share is computed where all of them see it.
+  if (it == positions.end() || !constant || !it->second.isDisjoint() ||
+      op->getBlock() != &body)
     return {};
   Sum sum = it->second;
   if (!(sum.bits & *constant))

@@ -45,7 +45,8 @@ public:
   mlir::Value both(mlir::arith::AndIOp op, mlir::Value x, mlir::Value y);
   /// `position` & mask, or `position` >> places, where that is a constant or
   /// the same for all elements; else null.
-  mlir::Value masked(mlir::Value position, mlir::Value mask);
+  mlir::Value masked(mlir::arith::AndIOp op, mlir::Value position,
+                     mlir::Value mask);
   mlir::Value shifted(mlir::Value position, mlir::Value places);
 
 private:

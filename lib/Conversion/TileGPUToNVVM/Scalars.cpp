@@ -219,7 +219,7 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
           .Case([&](arith::AndIOp o) {
             Value both = positions ? positions->both(o, x[0], x[1]) : Value();
             if (!both && positions)
-              both = positions->masked(x[0], x[1]);
+              both = positions->masked(o, x[0], x[1]);
             return both ? both : e.and_(x[0], x[1]);
           })
           .Case([&](arith::OrIOp) { return e.or_(x[0], x[1]); })

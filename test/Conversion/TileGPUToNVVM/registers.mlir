@@ -77,6 +77,85 @@ func.func private @column(%in: memref<16x16xi32>, %out: memref<16x16xi32>)
 
 // -----
 
+// What columns do not share is not folded: neither odd columns, nor a sum with
+// something else, nor what stands under a condition of one element.
+
+!s = !tile_gpu.frag<16x16xi32, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @columns
+// CHECK-DAG: %[[SIX:.*]] = llvm.mlir.constant(6 : i32)
+// CHECK-DAG: %[[SEVEN:.*]] = llvm.mlir.constant(7 : i32)
+// CHECK-COUNT-8: llvm.and %{{.*}}, %[[SIX]] : i32
+// CHECK-NOT: llvm.and %{{.*}}, %[[SIX]] : i32
+func.func private @columns(%in: memref<16x16xi32>, %out: memref<16x16xi32>, %n: i32)
+    attributes {tile_gpu.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c2 = arith.constant 2 : i32
+  %own = arith.constant 6 : i32
+  %odd = arith.constant 7 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %s = tile_gpu.global.load %in[%c0, %c0] : memref<16x16xi32> -> !s
+    %m = tile_gpu.map ins(%s : !s) {
+    ^bb0(%r: i32, %c: i32, %x: i32):
+      %a = arith.andi %c, %odd : i32
+      %d = arith.shrui %c, %c2 : i32
+      %k = arith.addi %n, %c : i32
+      %e = arith.andi %k, %odd : i32
+      %p = arith.cmpi sgt, %x, %c0 : i32
+      %y = scf.if %p -> i32 {
+        %b = arith.andi %c, %own : i32
+        scf.yield %b : i32
+      } else {
+        scf.yield %x : i32
+      }
+      %f = arith.addi %a, %d : i32
+      %g = arith.addi %e, %f : i32
+      %h = arith.addi %g, %y : i32
+      tile_gpu.yield %h : i32
+    } -> !s
+    tile_gpu.global.store %m, %out[%c0, %c0] : !s, memref<16x16xi32>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
+// More blocks of 8 x 8 than lanes take turns, and the last turn may have fewer.
+
+!t = !tile_gpu.frag<16x136xi1, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @many_bits
+// CHECK-COUNT-64: llvm.nvvm.vote.ballot.sync
+// CHECK-NOT: llvm.nvvm.vote.ballot.sync
+// CHECK-COUNT-8: st.global.b8
+// CHECK-NOT: st.global.b8
+// CHECK-COUNT-4: llvm.nvvm.vote.ballot.sync
+// CHECK-NOT: llvm.nvvm.vote.ballot.sync
+// CHECK-COUNT-8: st.global.b8
+// CHECK-NOT: st.global.b8
+func.func private @many_bits(%in: memref<16x136xf32>, %out: memref<136x2xi32>, %c0: i32)
+    attributes {tile_gpu.kernel} {
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %s = tile_gpu.global.load %in[%c0, %c0] : memref<16x136xf32> -> !tile_gpu.frag<16x136xf32, acc, warp>
+    %t = tile_gpu.map ins(%s : !tile_gpu.frag<16x136xf32, acc, warp>) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %p = arith.cmpf ogt, %x, %zero : f32
+      tile_gpu.yield %p : i1
+    } -> !t
+    tile_gpu.global.store_bits %t, %out[] row(%c0) column(%c0) : !t, memref<136x2xi32>
+    tile_gpu.yield
+  }
+  return
+}
+}
+
+// -----
+
 // Truths as bits: two votes for each block of 8 rows and 8 columns, which one
 // lane takes, and a byte for each of its columns.
 

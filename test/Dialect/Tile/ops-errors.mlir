@@ -547,3 +547,11 @@ func.func @store_bits_words(%a: !tile.tile<64x64xi1>, %m: memref<64x1xi32>, %c: 
   tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<64x64xi1>, memref<64x1xi32>
   return
 }
+
+// -----
+
+func.func @store_bits_apart(%a: !tile.tile<32x64xi1>, %m: memref<64x2xi32, strided<[1, 64]>>, %c: index) {
+  // expected-error @below {{expected words behind each other in memory, but got 'memref<64x2xi32, strided<[1, 64]>>'}}
+  tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<32x64xi1>, memref<64x2xi32, strided<[1, 64]>>
+  return
+}

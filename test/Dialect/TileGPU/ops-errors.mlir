@@ -666,3 +666,11 @@ func.func @bits_columns(%f: !tile_gpu.frag<16x64xi1, acc, warp>, %m: memref<32x2
   tile_gpu.global.store_bits %f, %m[] row(%c) column(%c) : !tile_gpu.frag<16x64xi1, acc, warp>, memref<32x2xi32>
   return
 }
+
+// -----
+
+func.func @bits_apart(%f: !tile_gpu.frag<16x64xi1, acc, warp>, %m: memref<64x2xi32, strided<[1, 64]>>, %c: i32) {
+  // expected-error @below {{expected words behind each other in memory, but got 'memref<64x2xi32, strided<[1, 64]>>'}}
+  tile_gpu.global.store_bits %f, %m[] row(%c) column(%c) : !tile_gpu.frag<16x64xi1, acc, warp>, memref<64x2xi32, strided<[1, 64]>>
+  return
+}

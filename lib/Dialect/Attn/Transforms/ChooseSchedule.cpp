@@ -163,7 +163,8 @@ static LoopShape loopShape(ReductionOpInterface op, bool isListed) {
                                                   : LoopShape::masked;
 }
 
-static std::string describeMask(ReductionOpInterface op, bool isListed) {
+static std::string describeMask(ReductionOpInterface op, bool isListed,
+                                bool hasBits) {
   if (op.getMaskBody().empty())
     return "mask: none";
   ::attn::MaskAnalysis mask(op.getMaskBody());
@@ -173,10 +174,9 @@ static std::string describeMask(ReductionOpInterface op, bool isListed) {
   if (mask.isDataDependent())
     text += ", elements read at run time";
   if (isListed)
-    text += readsPairs(op) ? "; live tiles listed by a kernel before, whole "
-                             "ones apart and others with their bits"
-                           : "; live tiles listed by a kernel before, whole "
-                             "ones apart";
+    text += std::string("; live tiles listed by a kernel before, whole ones "
+                        "apart") +
+            (hasBits ? " and others with their bits" : "");
   return text;
 }
 
@@ -344,7 +344,8 @@ struct ChooseSchedulePass
       op->emitRemark("schedule ")
           << how << ": " << attr << " for " << target.name << "\n"
           << budget.explain() << "\n"
-          << parts << describeMask(op, isListed);
+          << parts
+          << describeMask(op, isListed, isListed && listsBits(op, target));
     }
     return success();
   }

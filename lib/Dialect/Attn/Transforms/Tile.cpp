@@ -580,10 +580,15 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
   };
   if (Value classes = listsOf(extra).classes) {
     Value keyTiles = memref::DimOp::create(b, loc, classes, 3);
-    // Blocks that load while others evaluate.
+    // Blocks that load while others evaluate, each with a warp for 16 keys.
+    int64_t warps =
+        ::attn::paddedKeys(op.getScheduleAttribute().getBlockK(), target) /
+        ::attn::MmaShape::warp().m;
+    constexpr int64_t mostWarps = 32, mostBlocks = 4;
     make(arith::MulIOp::create(b, loc, tiles, keyTiles),
          &ReductionKernel::buildClasses)
-        ->setAttr("tile.blocks", b.getI64IntegerAttr(4));
+        ->setAttr("tile.blocks", b.getI64IntegerAttr(std::clamp<int64_t>(
+                                     mostWarps / warps, 1, mostBlocks)));
   }
   make(tiles, &ReductionKernel::buildLists);
 }

@@ -36,8 +36,9 @@ namespace mlir::attn {
 Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
                   Type type);
 
-/// Whether the mask reads an element for each pair of a row and a key: then
-/// lists have the elements of masked tiles, too, as bits.
+/// Whether the mask reads a tensor with an element for each pair of a row and a
+/// key: then bits are few beside it, and lists have the elements of masked
+/// tiles as such.
 bool readsPairs(ReductionOpInterface op);
 bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 

@@ -33,22 +33,47 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+/// Whether `index` is `position` itself, but for casts, a distance and limits
+/// that are the same for all elements, for which `parts` has no entry.
+static bool countsAs(Value index, Value position,
+                     const llvm::DenseMap<Value, unsigned> &parts) {
+  while (Operation *op = index.getDefiningOp()) {
+    if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+            arith::ExtUIOp, arith::TruncIOp>(op)) {
+      index = op->getOperand(0);
+      continue;
+    }
+    if (!isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+      break;
+    bool isFirst = parts.lookup(op->getOperand(1)) == 0;
+    if (!isFirst && parts.lookup(op->getOperand(0)) != 0)
+      break;
+    index = op->getOperand(isFirst ? 0 : 1);
+  }
+  return index == position;
+}
+
 bool mlir::attn::readsPairs(ReductionOpInterface op) {
-  // An element that both the row and the key, arguments 2 and 3, choose.
   Region &region = op.getMaskBody();
   if (region.empty())
     return false;
-  llvm::DenseMap<Value, unsigned> parts; // bit 0: the row, bit 1: the key
-  parts[region.getArgument(2)] = 1;
-  parts[region.getArgument(3)] = 2;
+  Value row = region.getArgument(2), key = region.getArgument(3);
+  // What depends on the row or the key.
+  llvm::DenseMap<Value, unsigned> parts = {{row, 1}, {key, 1}};
   bool found = false;
-  region.walk([&](Operation *op) {
-    unsigned all = 0;
-    for (Value operand : op->getOperands())
-      all |= parts.lookup(operand);
-    for (Value result : op->getResults())
-      parts[result] = all;
-    found |= isa<tensor::ExtractOp>(op) && all == 3;
+  region.walk([&](Operation *inner) {
+    bool depends = llvm::any_of(inner->getOperands(),
+                                [&](Value x) { return parts.lookup(x) != 0; });
+    for (Value result : inner->getResults())
+      parts[result] = depends;
+    if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
+      auto isReached = [&](Value position) {
+        return llvm::any_of(extract.getIndices(), [&](Value index) {
+          return countsAs(index, position, parts);
+        });
+      };
+      found |= isReached(row) && isReached(key);
+    }
   });
   return found;
 }
@@ -161,7 +186,7 @@ bool ReductionKernel::samplesFit() {
 /// What the mask reads of the rows or of the keys of a tile, a load for each
 /// of a thread's, is on its way while the scores are computed.
 void ReductionKernel::loadSamples(RowBlock &block) {
-  if (!lists.tiles || !block.tile.masked || !samplesFit())
+  if (!lists.tiles || !block.tile.masked || block.tile.number || !samplesFit())
     return;
   for (auto sample : mask->getSamples()) {
     Type type = sample.value.getType();

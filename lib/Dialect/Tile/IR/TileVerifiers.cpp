@@ -340,6 +340,10 @@ LogicalResult StoreBitsOp::verify() {
     return emitOpError("expected at least ")
            << type.getCols() << " columns of at least " << words
            << " words, but got " << memref;
+  // (C4)
+  if (!memref.isLastDimUnitStride())
+    return emitOpError("expected words behind each other in memory, but got ")
+           << memref;
   return success();
 }
 
