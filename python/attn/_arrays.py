@@ -140,7 +140,7 @@ def _view_torch(name, tensor):
             "attn: expected %s as it is in memory, but a negation of it is pending; "
             "pass %s.resolve_neg()" % (name, name)
         )
-    if in_forward_ad(torch) and _has_tangent(torch, tensor):
+    if in_forward_ad() and _has_tangent(torch, tensor):
         raise ValueError(
             "attn: expected %s without tangent, since there is no forward-mode "
             "derivative, but it has one; pass its primal" % name
@@ -164,9 +164,9 @@ def misaligned(name):
     )
 
 
-def in_forward_ad(torch):
-    """Whether tensors may have tangents."""
-    forward_ad = getattr(getattr(torch, "autograd", None), "forward_ad", None)
+def in_forward_ad():
+    """Whether tensors of torch may have tangents."""
+    forward_ad = sys.modules.get("torch.autograd.forward_ad")
     return getattr(forward_ad, "_current_level", -1) >= 0
 
 

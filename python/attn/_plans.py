@@ -60,7 +60,7 @@ def key_of(operands, options):
     if tensor is not None:
         torch = arrays.torch_module()
         # Dynamo would make code for each size out of what is kept.
-        if exact is None or arrays.in_forward_ad(torch) or _is_traced(torch):
+        if exact is None or arrays.in_forward_ad() or _is_traced(torch):
             return None
         strided = torch.strided
     elif exact is None:
