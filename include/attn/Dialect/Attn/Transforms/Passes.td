@@ -413,9 +413,9 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     tiles: 4 bytes for each, and a bit for each key of one. Where the mask reads
     an element for each pair of a row and a key, a kernel before these two, with
     a block for each tile, evaluates them all, and the reduction takes a masked
-    tile's elements from the bits that it writes (`tile.store_bits`): 8 bytes
+    tile's elements from the bits that it writes (`tile.store_bits`): 4 bytes
     more for each tile and a bit for each pair, for each batch and head that the
-    mask tells apart.
+    mask tells apart, and each batch where there are lengths.
 
     Where a maximum is reduced, products are those of warpgroups, and the score
     is k * dot + rest with k and what the rest grows by from key to key the same
