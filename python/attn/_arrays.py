@@ -152,7 +152,10 @@ def _view_torch(name, tensor):
             % (name, tensor.dtype)
         )
     device = tensor.device.index if tensor.is_cuda else None
-    address = tensor.data_ptr()
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:
+        raise without_memory(name) from None
     if address % _ITEM_SIZES[dtype]:
         raise misaligned(name)
     return View(address, dtype, tensor.shape, tensor.stride(), tensor, device)
@@ -161,6 +164,13 @@ def _view_torch(name, tensor):
 def misaligned(name):
     return ValueError(
         "attn: expected %s in aligned memory, but it is not; pass a copy" % name
+    )
+
+
+def without_memory(name):
+    return ValueError(
+        "attn: expected %s with memory, but the tensor has none, as under "
+        "torch.vmap; call attn.attention with one more batch instead" % name
     )
 
 

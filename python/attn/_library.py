@@ -254,9 +254,8 @@ def device_target(device):
 
 # attnKernelRunOn again, with the addresses of its structs as numbers.
 run_at = lib["attnKernelRunOn"]
-run_at.restype, run_at.argtypes = c_void_p, [
-    *(c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)
-]
+run_at.restype = c_void_p
+run_at.argtypes = [c_void_p, c_size_t] * 3 + [c_void_p]
 
 # One for the process: kernels are found again in its cache.
 context = _create_context()

@@ -18,6 +18,7 @@ from . import _library as c
 OPERANDS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
 OPERANDS += ("cu_seqlens_q", "cu_seqlens_k")
 _OUT = len(OPERANDS)
+_NAMES = OPERANDS + ("out",)
 
 # Plans that are kept: sizes that never come back must not fill the memory.
 _MOST = 1024
@@ -162,9 +163,12 @@ class _Plan:
         """As attn.attention of `operands`, which are in the order of OPERANDS."""
         words = self._words.from_buffer_copy(self._template)
         for slot, place, address, odd in self._operands:
-            words[slot] = where = address(operands[place])
+            try:
+                words[slot] = where = address(operands[place])
+            except RuntimeError:
+                raise arrays.without_memory(_NAMES[place]) from None
             if where & odd:
-                raise arrays.misaligned((OPERANDS + ("out",))[place])
+                raise arrays.misaligned(_NAMES[place])
         results = [operands[_OUT]] if self._takes_out else []
         for slot, make, address in self._results:
             result = make()

@@ -121,6 +121,9 @@ with torch.autograd.forward_ad.dual_level():
     dual = torch.autograd.forward_ad.make_dual(q, k)
     fails(ValueError, "without tangent", attn.attention, dual, k, v)
     attn.attention(q, k, v)
+for _ in range(2):
+    fails(ValueError, "q with memory", torch.vmap(lambda x: attn.attention(x, k, v)),
+          torch.randn(3, 1, 1, 5, 8))
 odd = torch.frombuffer(bytearray(161), dtype=torch.float32, offset=1, count=40)
 fails(ValueError, "aligned", attn.attention, odd.view(1, 1, 5, 8), k, v)
 torch._dynamo.config.fail_on_recompile_limit_hit = True

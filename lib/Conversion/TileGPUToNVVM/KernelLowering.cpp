@@ -192,9 +192,6 @@ void KernelLowering::placeRoles() {
 /// The name of dynamic shared memory in every kernel module.
 static constexpr StringRef sharedName = "attn_shared";
 
-/// Blocks that any device has side by side on a multiprocessor.
-static constexpr int64_t mostBlocks = 16;
-
 LogicalResult KernelLowering::run() {
   placeRoles();
   for (auto scheduler : kernel.getOps<SchedulerOp>())
@@ -207,10 +204,14 @@ LogicalResult KernelLowering::run() {
     return kernel.emitOpError("expected at most ")
            << target.sharedMemoryBytes << " bytes of shared memory on "
            << target.name << ", but got " << layout.getBytes();
+  // As many as leave a thread the registers that one can do with.
+  int64_t mostBlocks =
+      target.numRegisters / (threads * TargetInfo::minRoleRegisters);
   if (auto blocks = kernel->getAttrOfType<IntegerAttr>("tile.blocks");
       blocks && (blocks.getInt() < 1 || blocks.getInt() > mostBlocks))
     return kernel.emitOpError("expected tile.blocks of 1 to ")
-           << mostBlocks << ", but got " << blocks.getInt();
+           << mostBlocks << " with " << threads << " threads, but got "
+           << blocks.getInt();
   e.loc = kernel.getLoc();
   createFunction();
 

@@ -251,7 +251,7 @@ func.func private @product_in_warps() attributes {tile_gpu.kernel} {
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-// expected-error @below {{expected tile.blocks of 1 to 16, but got 0}}
+// expected-error @below {{expected tile.blocks of 1 to 21 with 128 threads, but got 0}}
 func.func private @no_blocks(%m: memref<?x?xf32, strided<[?, 1]>>, %x: f32) attributes {tile_gpu.kernel, tile.blocks = 0 : i64} {
   tile_gpu.role "fill" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -264,8 +264,8 @@ func.func private @no_blocks(%m: memref<?x?xf32, strided<[?, 1]>>, %x: f32) attr
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-// expected-error @below {{expected tile.blocks of 1 to 16, but got 17}}
-func.func private @blocks(%m: memref<?x?xf32, strided<[?, 1]>>, %x: f32) attributes {tile_gpu.kernel, tile.blocks = 17 : i64} {
+// expected-error @below {{expected tile.blocks of 1 to 21 with 128 threads, but got 22}}
+func.func private @blocks(%m: memref<?x?xf32, strided<[?, 1]>>, %x: f32) attributes {tile_gpu.kernel, tile.blocks = 22 : i64} {
   tile_gpu.role "fill" warpgroups(1) {
   ^bb0(%wg: i32):
     tile_gpu.yield

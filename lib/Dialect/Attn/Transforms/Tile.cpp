@@ -580,15 +580,17 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
   };
   if (Value classes = listsOf(extra).classes) {
     Value keyTiles = memref::DimOp::create(b, loc, classes, 3);
-    // Blocks that load while others evaluate, each with a warp for 16 keys.
-    int64_t warps =
+    // Blocks that load while others evaluate, each with a warp for 16 keys; of
+    // no more threads together than one may have, which leaves registers.
+    int64_t threads =
         ::attn::paddedKeys(op.getScheduleAttribute().getBlockK(), target) /
-        ::attn::MmaShape::warp().m;
-    constexpr int64_t mostWarps = 32, mostBlocks = 4;
+        ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
+    constexpr int64_t mostBlocks = 4;
     make(arith::MulIOp::create(b, loc, tiles, keyTiles),
          &ReductionKernel::buildClasses)
-        ->setAttr("tile.blocks", b.getI64IntegerAttr(std::clamp<int64_t>(
-                                     mostWarps / warps, 1, mostBlocks)));
+        ->setAttr("tile.blocks",
+                  b.getI64IntegerAttr(std::clamp<int64_t>(
+                      target.maxThreads / threads, 1, mostBlocks)));
   }
   make(tiles, &ReductionKernel::buildLists);
 }

@@ -7,6 +7,7 @@
 // The labels (C1), (C2) ... are those of docs/Semantics.md.
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/IR/BitWords.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -326,25 +327,9 @@ LogicalResult StoreBitsOp::verify() {
                        "got ")
            << type;
   // (C2)
-  auto memref = cast<MemRefType>(getDestination().getType());
-  int64_t rank = memref.getRank();
-  if (!memref.getElementType().isInteger(32) ||
-      rank != int64_t(getIndices().size()) + 2)
-    return emitOpError("expected memory of i32 with two dimensions more than "
-                       "indices, but got ")
-           << memref << " and " << getIndices().size() << " indices";
-  // (C3)
-  int64_t words = llvm::divideCeil(type.getRows(), 32);
-  if (memref.getDimSize(rank - 2) < type.getCols() ||
-      memref.getDimSize(rank - 1) < words)
-    return emitOpError("expected at least ")
-           << type.getCols() << " columns of at least " << words
-           << " words, but got " << memref;
-  // (C4)
-  if (!memref.isLastDimUnitStride())
-    return emitOpError("expected words behind each other in memory, but got ")
-           << memref;
-  return success();
+  return tile::verifyBitWords(*this, getDestination().getType(),
+                              getIndices().size(), type.getRows(),
+                              type.getCols());
 }
 
 LogicalResult ScanOp::verify() {
