@@ -13,7 +13,7 @@
 //   StatesKernel       combine and finalize: the walk over parts
 //
 // How one key tile enters the state is TileSteps.cpp, one function per kind of
-// monoid.
+// monoid; the reference point of exponentials is TileAnchor.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,9 +171,10 @@ protected:
   /// Stores a row block of a result tensor, [.., rows(, channels)].
   void storeRows(Value tile, Value memref, ValueRange leading = {});
   /// Applies the op's finalize region (or the monoid's, when it has none) and
-  /// stores each output; statistic 0 comes in units of `unit`, if given.
+  /// stores each output; statistic 0 of a row becomes `toStat` of both.
   void storeFinalized(Region &own, ValueRange state, ValueRange captures,
-                      ValueRange outputs, Value unit = {});
+                      ValueRange outputs,
+                      function_ref<Value(Value, Value)> toStat = {});
 
   //===--- Regions of the op ----------------------------------------------===//
   /// Where a region is evaluated: the row and key of the element, both i32;
@@ -360,6 +361,11 @@ private:
                                     bool ragged, ValueRange counts);
   KeyLists lists;
   Value queryTile;
+  Value initialStat(Value row);
+  Value inScoreUnits(Value stat, Value row);
+  Value gapOfAnchor(Value score, Value stat);
+  SmallVector<Value> scaleComponents(ValueRange state, Value factor);
+  SmallVector<Value> fromReferencePoint(ValueRange state);
   SmallVector<Value> toReferencePoint(ValueRange state);
   void storeState(ValueRange state, ValueRange outputs);
   void storeOutputs(ValueRange state, ValueRange outputs);
@@ -396,6 +402,22 @@ private:
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
   bool keepsRegisters();
+  bool checksOldAnchor();
+  Value isFar(Value scaled);
+  /// What a row's state and the elements of a tile are rescaled by: with the
+  /// new statistics, the factor of the old sums and, for an exponential, the
+  /// offset of the exponents; and, where those are fused, whether the row is
+  /// far.
+  struct RowFactors {
+    SmallVector<Value> stats;
+    Value factor, offset, far;
+  };
+  RowFactors rescaleRows(RowBlock &block, ArrayRef<Value> tileStats);
+  void emitAnchor(RowBlock &block, Value row, Value old, Value stat,
+                  SmallVectorImpl<Value> &results);
+  void anchorFarRows(RowBlock &block, RowFactors &row, Value &stat);
+  SmallVector<Value> stepFixed(RowBlock &block, ArrayRef<Value> lifted,
+                               ArrayRef<Value> groups);
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
@@ -459,17 +481,18 @@ private:
     bool exponential = false;
     float base = 1.0f; // log2(e), or 1 for exp2
     /// The anchor's product with k is rounded once for the row: one fma per
-    /// element, exp2(fma(stat, k, -anchor * k)). Else exp2((stat - anchor) *
-    /// k).
+    /// element, exp2(fma(stat, k, -anchor * k)), but in rows that are far from
+    /// 0 (see `isFar`). Else exp2((stat - anchor) * k).
     bool fused = false;
     /// Weights are rounded to 16 bits and so is all that is made of them.
     bool shortWeights = false;
     /// The element's statistic is its dot: no map comes before the reduction.
     bool dotIsStat = false;
     /// The score is the dot times `unit` > 0 and the statistic, a maximum, is
-    /// held in units of the dot. `scaleLog2` = unit * base; `negate`: the sign
-    /// of a run-time factor, which the queries take. Null where not applied.
-    Value unit, scaleLog2, negate;
+    /// held in units of the dot. `scaleLog2` = unit * base; `queryFactor`: what
+    /// the queries take of a run-time factor: its sign, or all of it where it
+    /// is no unit. Null where not applied.
+    Value unit, scaleLog2, queryFactor;
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;
