@@ -161,4 +161,24 @@ for live in ((j <= i) & (i - j < 64), (j <= i) & (j >= 300)):
     bias = np.where(live, 0, least).astype("f")[None, None]
     check("window", attn.attention(q, k, v, bias=bias), reference(q, k, v, bias)[0])
 
+# A key whose bias is -inf in every row is dead: what V holds there reaches
+# nobody. A NaN of a live key does.
+for sq, sk, d in ((1, 64, 16), (4, 64, 16), (40, 300, 40), (200, 600, 64)):
+    for shape in ((1, 1, 1, sk), (1, 2, sq, sk), (1, 1, sq, sk)):
+        for junk in (np.nan, np.inf):
+            q, k, v = rows(sq, sk, d)
+            dead = rng.random(sk) < 0.3
+            dead[: sk // 2] |= rng.random() < 0.5
+            dead[-1] = False
+            bias = rng.standard_normal(shape).astype("f")
+            bias[..., dead] = -np.inf
+            want = reference(q, k, v, bias)
+            v[:, :, dead] = junk
+            got = attn.attention(q, k, v, bias=bias, return_lse=True)
+            check(("-inf", shape, junk), got[0], want[0])
+            check(("-inf", shape, junk), got[1], want[1])
+            got = attn.attention(q, k, v, bias=bias, causal="bottom_right", sinks=np.ones(2, "f"), kv_lengths=np.array([sk - 1], np.int32))
+            assert not np.isnan(got).any(), shape
+            v[:, :, -1] = np.nan
+            assert np.isnan(attn.attention(q, k, v, bias=bias)).all(), shape
 print("ok")

@@ -449,7 +449,7 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   // Keys beyond [lower, upper) are dead; those in [coreLower, coreUpper) are
   // live for every row.
   Value lower = zero, upper = numKeys, coreLower = zero, coreUpper = numKeys;
-  if (queryOffset)
+  if (queryOffset || marksIn)
     upper = select(cmp(Predicate::sgt, liveRows, zero), upper, zero);
   if (lists.tiles)
     return walkLists(std::move(state));
@@ -627,6 +627,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   b.setInsertionPointToStart(&kernel.getBody().front());
   locateBlock(numTiles, block);
   // Uniform values of the regions are built before this constant.
+  if (marksIn)
+    keepMarkedTiles();
   uniformPoint = index(0).getDefiningOp();
   analyseForm();
   loadQueries();
@@ -645,6 +647,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
                    })
                    .front();
   }
+  if (marksOut)
+    storeMarks(state);
   if (isPartial)
     storeState(state, outputs);
   else

@@ -48,6 +48,18 @@ inline int64_t clusterOf(ScheduleAttr schedule,
   return target.hasRoles() ? schedule.getCluster() : 1;
 }
 
+/// Whether scores may be -inf whatever the dots are, as a bias of -inf makes
+/// them, in a reduction whose kernel multiplies such keys' values by 0
+/// (TileRepair.cpp).
+bool mayKillByScore(ReductionOpInterface op, MonoidOp monoid);
+/// Lets the mask of the reduction say so.
+void moveDeadScoresToMask(ReductionOpInterface op);
+/// The schedule of the kernel that does again what such keys have spoiled; it
+/// has `marksOfBlock` rows or fewer in a block on a GPU.
+ScheduleAttr scheduleOfRepair(ReductionOpInterface op,
+                              const ::attn::TargetInfo &target);
+constexpr int64_t marksOfBlock = 64;
+
 /// Common to all kernels: arguments, helpers that build tile ops, and copies
 /// of the monoid's and the op's regions.
 class KernelBuilder {
@@ -256,6 +268,11 @@ public:
   /// The kernel before that one, where there are bits.
   void buildClasses(const KeyLists &into, Value numTiles, Value block);
 
+  /// To be called before `build`: of each row the kernel marks whether a NaN
+  /// has come in; or it runs for the tiles with marked rows alone.
+  void writeMarks(Value into) { marksOut = into; }
+  void readMarks(Value from) { marksIn = from; }
+
   /// To be called before `build`: scores are known to be of a size for which
   /// every row may have the anchor 0, and no maximum is looked for.
   void fixAnchor() { fixedAnchor = true; }
@@ -367,6 +384,9 @@ private:
   SmallVector<Value> scaleComponents(ValueRange state, Value factor);
   SmallVector<Value> fromReferencePoint(ValueRange state);
   SmallVector<Value> toReferencePoint(ValueRange state);
+  void storeMarks(ValueRange state);
+  void keepMarkedTiles();
+  Value marksOut, marksIn;
   void storeState(ValueRange state, ValueRange outputs);
   void storeOutputs(ValueRange state, ValueRange outputs);
 
