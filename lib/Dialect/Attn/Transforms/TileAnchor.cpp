@@ -60,27 +60,46 @@ bool ReductionKernel::keepsRegisters() {
           llvm::any_of(reduction.getValueOperands(), isWide));
 }
 
-/// Whether the state's old anchor has to be asked, too, whether it is far.
-/// Where a row far below 0 comes near, the rounding of its old offset is lost
-/// from the factor of the old sums: 2^-46 of the new ones at most where `isFar`
-/// begins for f32 and bf16, but not for f16.
-bool ReductionKernel::checksOldAnchor() {
-  return narrowValues && narrowValues.isF16();
+/// Exponents of this size and more are far from 0: the rounding of the anchor's
+/// product with k, 2^-24 of it, takes weights out of the range of what holds
+/// them.
+float ReductionKernel::farExponent() const {
+  return isF16() ? 0x1p26f : 0x1p30f;
 }
 
-/// Whether the product `scaled` of an anchor and k is so far from 0 that its
-/// rounding, of 2^-24 of its size, takes weights out of the range of what holds
-/// them. Such a row subtracts the anchor before the product.
 Value ReductionKernel::isFar(Value scaled) {
-  const float limit = narrowValues && narrowValues.isF16() ? 0x1p26f : 0x1p29f;
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
                                math::AbsFOp::create(b, loc, scaled),
-                               f32(limit));
+                               f32(farExponent()));
+}
+
+/// Whether rows that are far have a k of their own instead of another way to
+/// their weights: a GPU is done with that before a branch is taken (5 % of the
+/// cycles at 64 channels for the branch, docs/performance/gpu.md). Not where
+/// f16 makes rows far in which neighbours have weights that count; nor in
+/// linear tiles, whose scores are never whole.
+bool ReductionKernel::rowsHaveK(const KeyTile &tile) const {
+  return isGpu() && !tile.linear && !isF16() && !tf32;
+}
+
+/// Within a map over rows: k, but of a far anchor the power of two that takes
+/// it to 2^32 to 2^33. Products with it are exact, and any other score is 2^8
+/// or more from the anchor: 0, as with k.
+Value ReductionKernel::rowK(Value anchor, Value k) {
+  Value far = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                                    math::AbsFOp::create(b, loc, anchor),
+                                    form.farAnchor);
+  // Of the bits of a float, those of its exponent: 2^(32 - e) for 2^e.
+  constexpr int64_t exponents = 0x7f800000, sum = (2 * 127 + 32) << 23;
+  Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), anchor);
+  bits = sub(i32(int32_t(sum)),
+             arith::AndIOp::create(b, loc, bits, i32(exponents)));
+  return select(far, arith::BitcastOp::create(b, loc, b.getF32Type(), bits), k);
 }
 
 /// Within a map over rows: the factor of the old sums and the offset of the
 /// tile's exponents, exp2(stat * k + offset), for the new statistic `stat`; and
-/// whether the row is far.
+/// whether the row is far, or its k.
 void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
                                  Value stat, SmallVectorImpl<Value> &results) {
   Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
@@ -96,6 +115,9 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
     results.push_back(offset);
     return;
   }
+  bool hasK = rowsHaveK(block.tile);
+  if (hasK)
+    k = rowK(anchor, k);
   Value scaled = arith::MulFOp::create(b, loc, anchor, k);
   Value offset = arith::NegFOp::create(b, loc, scaled);
   // The old offset was rounded too: the difference of two products is 0, and
@@ -103,11 +125,10 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
   // fma leaves what the product lost.
   Value before, exponent;
   if (tf32) { // no register for one more product
-    Value stays = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, old,
-                                        anchor);
-    exponent =
-        select(stays, f32(0.0f),
-               math::FmaOp::create(b, loc, old, k, offset).getResult());
+    Value stays =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, old, anchor);
+    exponent = select(stays, f32(0.0f),
+                      math::FmaOp::create(b, loc, old, k, offset).getResult());
   } else if (keepsRegisters()) {
     exponent = math::FmaOp::create(b, loc, old, k, offset);
   } else {
@@ -118,8 +139,15 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
   if (rest)
     offset = math::FmaOp::create(b, loc, rest, k, offset);
   results.push_back(offset);
+  if (hasK) {
+    results.push_back(k);
+    return;
+  }
   Value far = isFar(scaled);
-  if (checksOldAnchor()) {
+  // Where a row far below 0 comes near, the rounding of its old offset is lost
+  // from the factor of the old sums: 2^-64 of the new ones at most where f32
+  // and bf16 are far, but not f16.
+  if (isF16()) {
     if (!before)
       before = arith::MulFOp::create(b, loc, old, k);
     Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, old,
@@ -144,9 +172,11 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
   types.push_back(rowTile());
   if (form.exponential)
     types.push_back(rowTile());
-  bool asksFar = form.exponential && form.fused;
-  if (asksFar)
-    types.push_back(tileType(schedule.getRows(), 1, b.getI1Type()));
+  bool hasK = rowsHaveK(block.tile);
+  if (form.exponential && form.fused)
+    types.push_back(hasK
+                        ? rowTile()
+                        : Type(tileType(schedule.getRows(), 1, b.getI1Type())));
   SmallVector<Value> rows =
       map(inputs, types, [&](Value row, Value, ValueRange x) {
         ValueRange old = x.take_front(n);
@@ -170,8 +200,8 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
   result.factor = rows[n];
   if (form.exponential)
     result.offset = rows[n + 1];
-  if (asksFar)
-    result.far = rows[n + 2];
+  if (form.exponential && form.fused)
+    (hasK ? result.k : result.far) = rows[n + 2];
   return result;
 }
 
@@ -191,7 +221,7 @@ void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
     Type flags = row.far.getType(), rows = rowTile();
     SmallVector<Value> own = map(
         {block.state[0], row.stats[0], row.factor, row.offset},
-        {rows, rows, rows, flags}, [&](Value, Value, ValueRange x) {
+        {rows, rows, rows, flags, rows}, [&](Value, Value, ValueRange x) {
           Value old = x[0], now = x[1];
           auto parts = [&](Value anchor) {
             Value none = isIdentity(anchor);
@@ -211,22 +241,26 @@ void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
           Value factor = select(isIdentity(old), zero,
                                 math::Exp2Op::create(b, loc, moved));
           Value either = arith::OrIOp::create(b, loc, oldFar, far);
+          // For each row, or it would be held in a register all the way to
+          // here.
+          Value inverse = f32(1.0f);
+          if (block.tile.linear)
+            inverse = arith::DivFOp::create(
+                b, loc, f32(form.base),
+                select(far, linear.scaleLog2, f32(form.base)));
           return SmallVector<Value>{anchor, select(either, factor, x[2]),
-                                    select(far, zero, x[3]), far};
+                                    select(far, zero, x[3]), far, inverse};
         });
-    // In units of a linear tile's product a score is without its factor.
-    Value inverse;
-    if (block.tile.linear)
-      inverse = arith::DivFOp::create(b, loc, f32(form.base), linear.scaleLog2);
     Value shifted =
-        map({stat, own[0], own[3]}, {stat.getType()},
+        map({stat, own[0], own[3], own[4]}, {stat.getType()},
             [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
               Value score = x[0];
               if (block.tile.linear)
                 score = scores(block, row, i32(0), score).front();
               Value distance = arith::SubFOp::create(b, loc, score, x[1]);
-              if (inverse)
-                distance = arith::MulFOp::create(b, loc, distance, inverse);
+              // In units of a linear tile's product.
+              if (block.tile.linear)
+                distance = arith::MulFOp::create(b, loc, distance, x[3]);
               return {select(x[2], distance, x[0])};
             })
             .front();

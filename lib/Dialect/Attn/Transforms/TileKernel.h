@@ -422,15 +422,18 @@ private:
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
   bool keepsRegisters();
-  bool checksOldAnchor();
+  bool isF16() const { return narrowValues && narrowValues.isF16(); }
+  float farExponent() const;
   Value isFar(Value scaled);
+  bool rowsHaveK(const KeyTile &tile) const;
+  Value rowK(Value anchor, Value k);
   /// What a row's state and the elements of a tile are rescaled by: with the
   /// new statistics, the factor of the old sums and, for an exponential, the
   /// offset of the exponents; and, where those are fused, whether the row is
-  /// far.
+  /// far, or its own k.
   struct RowFactors {
     SmallVector<Value> stats;
-    Value factor, offset, far;
+    Value factor, offset, far, k;
   };
   RowFactors rescaleRows(RowBlock &block, ArrayRef<Value> tileStats);
   void emitAnchor(RowBlock &block, Value row, Value old, Value stat,
@@ -513,6 +516,8 @@ private:
     /// the queries take of a run-time factor: its sign, or all of it where it
     /// is no unit. Null where not applied.
     Value unit, scaleLog2, queryFactor;
+    /// Anchors of this size are far from 0 (see `rowsHaveK`).
+    Value farAnchor;
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;

@@ -565,16 +565,19 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     inputs.push_back(row.offset);
   else
     inputs.append(row.stats);
+  if (row.k)
+    inputs.push_back(row.k);
   Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  if (block.tile.linear)
+    k = linear.scaleLog2;
   Weights weights = mapWeights(inputs, groups, [&](Value, Value, ValueRange x) {
     ValueRange from = x.take_front(n);
     ValueRange computed = x.slice(n, lifted.size() - n);
     ValueRange to = x.drop_front(lifted.size());
     Value rescale, dead;
     if (form.exponential) {
-      rescale =
-          exponential(from[0], to[0], block.tile.linear ? linear.scaleLog2 : k,
-                      /*isWeight=*/true);
+      rescale = exponential(from[0], to[0], row.k ? to[1] : k,
+                            /*isWeight=*/true);
     } else {
       SmallVector<Value> both(from);
       llvm::append_range(both, to);
