@@ -177,10 +177,29 @@ AttnError *attnCompile(AttnContext *context, const char *text, size_t length,
                        const AttnCompileOptions *options, AttnKernel **kernel) {
   if (!text && length)
     return makeError("expected text, but got null");
+  if (AttnError *error = checkTextLength(length))
+    return error;
   std::string source(text ? text : "", length);
   return compileCached(
       context, options, "text|" + source,
       [&]() -> support::Result<std::string> { return source; }, kernel);
+}
+
+/// Unknown flags may come to mean something; those of a tensor that is not
+/// given mean nothing.
+static AttnError *checkFlags(const char *name, int32_t flags) {
+  constexpr int32_t all = ATTN_GIVEN | ATTN_BROADCAST_BATCH |
+                          ATTN_BROADCAST_HEADS | ATTN_BROADCAST_QUERIES |
+                          ATTN_BROADCAST_KEYS;
+  if (flags & ~all)
+    return makeError(std::string("expected ") + name +
+                     " to be a sum of ATTN_GIVEN and ATTN_BROADCAST_ flags, "
+                     "each of 1 to 16, but got " +
+                     std::to_string(flags));
+  if (flags && !(flags & ATTN_GIVEN))
+    return makeError(std::string("expected ATTN_GIVEN among the flags of ") +
+                     name + ", or none, but got " + std::to_string(flags));
+  return nullptr;
 }
 
 AttnError *attnCompileAttention(AttnContext *context,
@@ -205,6 +224,13 @@ AttnError *attnCompileAttention(AttnContext *context,
   if (d.precision < 0 || d.precision > ATTN_PRECISION_TF32)
     return makeError("expected precision to be 0 or 1, but got " +
                      std::to_string(d.precision));
+  for (auto [name, flags] :
+       {std::pair("bias", d.bias), std::pair("mask", d.mask)})
+    if (AttnError *error = checkFlags(name, flags))
+      return error;
+  if (d.alibi < 0 || d.alibi > 2)
+    return makeError("expected alibi to be 0, 1 or 2, but got " +
+                     std::to_string(d.alibi));
   AttentionDescriptor full;
   full.dtype = *dtype;
   full.headDim = d.headDim;
