@@ -17,10 +17,6 @@
 
 using namespace attn;
 
-/// Far more kernels than a program has: a cache that stops growing is all
-/// that is wanted of it.
-static constexpr size_t kMaxCached = 4096;
-
 int32_t attnApiVersion(void) { return ATTN_API_VERSION; }
 
 //===----------------------------------------------------------------------===//
@@ -151,9 +147,8 @@ compileCached(AttnContext *context, const AttnCompileOptions *given,
   key = printOptions(options) + key;
   if (useCache) {
     std::lock_guard<std::mutex> lock(context->mutex);
-    auto it = context->cache.find(key);
-    if (it != context->cache.end()) {
-      *kernel = new AttnKernel(it->second);
+    if (const AttnContext::Kernel *found = context->cache.find(key)) {
+      *kernel = new AttnKernel(*found);
       return nullptr;
     }
   }
@@ -165,9 +160,7 @@ compileCached(AttnContext *context, const AttnCompileOptions *given,
     return makeError(compiled.error());
   if (useCache) {
     std::lock_guard<std::mutex> lock(context->mutex);
-    if (context->cache.size() >= kMaxCached)
-      context->cache.clear();
-    context->cache[key] = *compiled;
+    context->cache.put(key, *compiled);
   }
   *kernel = new AttnKernel(*compiled);
   return nullptr;

@@ -10,11 +10,11 @@
 
 #include "attn-c/attn.h"
 #include "attn/Compiler/Compiler.h"
+#include "attn/Support/Recent.h"
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 
 struct AttnError {
   std::string message;
@@ -22,8 +22,12 @@ struct AttnError {
 
 struct AttnContext {
   using Kernel = std::shared_ptr<const attn::CompiledKernel>;
+  /// More kernels than most programs have. Each takes 0.1 MB and more, and two
+  /// mappings, of which a process may have 65,530.
+  static constexpr size_t kMaxCached = 256;
+
   /// Compiled kernels by everything that went into them.
-  std::unordered_map<std::string, Kernel> cache;
+  attn::support::Recent<Kernel> cache{kMaxCached};
   std::mutex mutex;
 };
 
