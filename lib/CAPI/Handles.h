@@ -58,7 +58,7 @@ std::optional<support::DType> fromC(AttnDType dtype);
 
 /// Longer than any struct of this ABI will ever be: a size beyond it is not
 /// set.
-constexpr size_t kMaxStructSize = 65536;
+constexpr size_t kMaxStructSize = 1024;
 
 /// Copies a struct that a caller built against another version: members that
 /// it does not have are zero, and so must be those that we do not know.

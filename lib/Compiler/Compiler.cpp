@@ -165,6 +165,12 @@ static Phase detectPhase(ModuleOp module, bool isCpu) {
   return isCpu ? Phase::LLVM : Phase::Nvvm;
 }
 
+static bool hasAttention(ModuleOp module) {
+  return module
+      .walk([](mlir::attn::AttentionOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// Makes the object of a kernel, and its code for a GPU, ready to be run.
 static std::string link(CompiledKernel &kernel) {
   std::string error;
@@ -242,8 +248,8 @@ private:
       return error;
     Phase last =
         options.untilAfter.value_or(target.isCpu() ? Phase::LLVM : Phase::Nvvm);
-    Phase first = options.startFrom ? *options.startFrom
-                                    : detectPhase(*module, target.isCpu());
+    Phase found = detectPhase(*module, target.isCpu());
+    Phase first = options.startFrom.value_or(found);
     for (Phase phase : {first, last})
       if (!isPhaseOf(phase, target.isCpu()))
         return "expected a phase of '" + target.name + "' (" +
@@ -253,6 +259,15 @@ private:
       return std::string("expected to stop after '") + nameOf(first) +
              "' or later, which the input has reached, but got '" +
              nameOf(last) + "'";
+    // Between the input and the tiles, operations tell no phase but the first.
+    if (first > found && (first >= Phase::Tile || hasAttention(*module)))
+      return std::string("expected a program that has reached the phase '") +
+             nameOf(first) + "', but got one that has reached '" +
+             nameOf(found) + "'; its phase is found out where none is given";
+    if (first > Phase::Tile && !module->getOps<func::FuncOp>().empty() &&
+        first != Phase::Vector && first != Phase::Gpu)
+      return "expected a public function with an operation of attn, but got "
+             "none";
     if (failed(readInterfaces(*module, kernel->entries)))
       return messages.failure("unsupported argument type").message;
     lap("parse");

@@ -128,7 +128,7 @@ static void describing(AttnContext *context) {
         "to be at least 8, but got 5");
   desc.structSize = (size_t)1 << 40;
   fails(attnCompileAttention(context, &desc, NULL, &kernel),
-        "to be at most 65536, but got 1099511627776");
+        "to be at most 1024, but got 1099511627776");
   desc.structSize = sizeof(desc);
   desc.headDim = 16;
   int32_t flags[] = {64, -1, 32, ATTN_GIVEN | 128};
