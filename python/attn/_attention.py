@@ -131,6 +131,14 @@ def _forget_kernels():
         _plans.forget(kernel._handle)
 
 
+def clear_cache() -> None:
+    """Lets go of all kernels that are kept for later calls, in memory; those that a
+    program holds stay. Not of the cache on disk, which is for GPUs."""
+    _plans.clear()
+    _kernels.clear()
+    c.lib.attnContextClearCache(c.context)
+
+
 class _Call:
     """What one call asks: the description, the operands, the outputs."""
 
@@ -496,7 +504,7 @@ class _Call:
             monoid_params=params,
             return_aux=names[1:],
         )
-        return [o.flatten()[0].item()] + [aux[n].item() for n in names[1:]]
+        return [x.flatten()[0].item() for x in (o, *(aux[n] for n in names[1:]))]
 
     def _output(self, arg, out):
         q, dense = self.views["q"].shape, None

@@ -120,6 +120,8 @@ _FUNCTIONS = {
     "attnErrorMessage": (c_char_p, [c_void_p]),
     "attnErrorDestroy": (None, [c_void_p]),
     "attnContextCreate": (c_void_p, [POINTER(c_void_p)]),
+    "attnContextNumCached": (c_size_t, [c_void_p]),
+    "attnContextClearCache": (None, [c_void_p]),
     "attnSetNumThreads": (None, [c_int32]),
     "attnGetNumThreads": (c_int32, []),
     "attnHostTarget": (c_char_p, []),

@@ -134,6 +134,11 @@ def forget(handle):
             _plans.pop(key, None)
 
 
+def clear():
+    """Lets go of all plans."""
+    _plans.clear()
+
+
 class _Plan:
     """What calls of one key run. It holds no array."""
 

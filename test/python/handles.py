@@ -123,4 +123,27 @@ for turn in range(2):
         alive = {id(kernel._handle) for kernel in _attention._kernels.values()}
         assert {id(plan.handle) for plan in _plans._plans.values()} <= alive
 assert len(_attention._kernels) == 3 and len(_plans._plans) == 3
+
+
+# What no table keeps is unmapped.
+def count_maps():
+    with open("/proc/self/maps") as file:
+        return len(file.readlines())
+
+
+attn.clear_cache()
+assert not _attention._kernels and not _plans._plans
+assert _library.lib.attnContextNumCached(_library.context) == 0
+before = count_maps()
+kernels = []
+for d in (16, 24, 32, 40, 48):
+    x = np.ones((1, 1, 5, d), np.float32)
+    kernels.append(attn.compile(x, x, x))
+    assert np.abs(attn.attention(x, x, x) - 1).max() < 1e-5
+many = count_maps()
+attn.clear_cache()
+kernels.pop()(x, x, x)
+kernels.clear()
+gc.collect()
+assert before + 5 < many and count_maps() <= before + 2, (before, many, count_maps())
 print("handles")

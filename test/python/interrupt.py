@@ -15,6 +15,9 @@ import numpy as np
 
 import attn
 
+# Who started this may have had the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def press_after(seconds):
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inp
 from reference import fails
 
 import attn
+from attn import _attention
 
 rng = np.random.default_rng(0)
 
@@ -93,6 +94,26 @@ for monoid, dead in (("softmax", (-np.inf,)), ("softmax_max", (-np.inf, -np.inf)
                 assert np.isfinite(lse[:, : cu[-1]]).all()
                 if aux:
                     assert (results[2]["max"][:, cu[-1] :] == -np.inf).all()
+# What outputs on a GPU are filled with before, where offsets cannot be looked at.
+class Torch:
+    zeros = staticmethod(lambda *shape: np.zeros(shape, np.float32))
+
+
+module, _attention.arrays.torch_module = _attention.arrays.torch_module, lambda: Torch
+for monoid, names in (("softmax", ("lse",)), ("softmax_max", ("lse", "max")),
+                      ("softmax_entropy", ("lse", "entropy")), ("logsumexp", ()),
+                      ("sigmoid_sum", ()), ("welford", attn.monoids()["welford"][1:])):
+    v = None if monoid == "logsumexp" else rows
+    options = dict(layout="thd", monoid=monoid, return_aux=names, cu_seqlens_q=[0, 8],
+                   cu_seqlens_k=[0, 8])
+    o, aux = attn.attention(rows, rows, v, **options)
+    call = _attention._Call(rows, rows, v, **options)
+    dead = call._dead_row(1 + len(names))
+    for array, value in zip([o, *aux.values()], dead):
+        array = array[8:] if array.ndim == 3 else array[:, 8:]
+        assert np.array_equal(array, np.full_like(array, value)), (monoid, value)
+_attention.arrays.torch_module = module
+
 # Masks and slopes of each sequence are not looked at beyond the last.
 mask = np.ones((2, 2, 9, 9), bool)
 slopes = np.ones((2, 2), np.float32)
