@@ -64,8 +64,9 @@ ATTN_EXPORT void attnErrorDestroy(AttnError *error);
 
 /// A context holds the cache of compiled kernels: compiling the same text or
 /// description again gives the same kernel at once. It keeps the 256 that were
-/// asked for last, 0.1 MB or more each; others are compiled anew. What a caller
-/// has, lives until it is destroyed.
+/// asked for last, 0.1 MB or more each, and 4096 for GPUs, where code that was
+/// loaded stays; others are compiled anew. What a caller has, lives until it is
+/// destroyed.
 ATTN_EXPORT AttnError *attnContextCreate(AttnContext **context);
 ATTN_EXPORT void attnContextDestroy(AttnContext *context);
 /// Kernels in the cache.

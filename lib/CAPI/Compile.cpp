@@ -40,7 +40,7 @@ size_t attnContextNumCached(const AttnContext *context) {
   if (!context)
     return 0;
   std::lock_guard<std::mutex> lock(const_cast<AttnContext *>(context)->mutex);
-  return context->cache.size();
+  return context->cache.size() + context->deviceCache.size();
 }
 
 void attnContextClearCache(AttnContext *context) {
@@ -48,6 +48,7 @@ void attnContextClearCache(AttnContext *context) {
     return;
   std::lock_guard<std::mutex> lock(context->mutex);
   context->cache.clear();
+  context->deviceCache.clear();
 }
 
 void attnSetNumThreads(int32_t count) { setNumThreads(count); }
@@ -147,10 +148,11 @@ compileCached(AttnContext *context, const AttnCompileOptions *given,
   key = printOptions(options) + key;
   if (useCache) {
     std::lock_guard<std::mutex> lock(context->mutex);
-    if (const AttnContext::Kernel *found = context->cache.find(key)) {
-      *kernel = new AttnKernel(*found);
-      return nullptr;
-    }
+    for (auto *cache : {&context->cache, &context->deviceCache})
+      if (const AttnContext::Kernel *found = cache->find(key)) {
+        *kernel = new AttnKernel(*found);
+        return nullptr;
+      }
   }
   support::Result<std::string> source = makeSource();
   if (!source)
@@ -160,7 +162,8 @@ compileCached(AttnContext *context, const AttnCompileOptions *given,
     return makeError(compiled.error());
   if (useCache) {
     std::lock_guard<std::mutex> lock(context->mutex);
-    context->cache.put(key, *compiled);
+    auto &cache = (*compiled)->device ? context->deviceCache : context->cache;
+    cache.put(key, *compiled);
   }
   *kernel = new AttnKernel(*compiled);
   return nullptr;

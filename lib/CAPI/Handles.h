@@ -25,9 +25,13 @@ struct AttnContext {
   /// More kernels than most programs have. Each takes 0.1 MB and more, and two
   /// mappings, of which a process may have 65,530.
   static constexpr size_t kMaxCached = 256;
+  /// What was loaded onto a GPU stays there, so that compiling it again would
+  /// take more memory and not less.
+  static constexpr size_t kMaxDeviceCached = 4096;
 
   /// Compiled kernels by everything that went into them.
   attn::support::Recent<Kernel> cache{kMaxCached};
+  attn::support::Recent<Kernel> deviceCache{kMaxDeviceCached};
   std::mutex mutex;
 };
 

@@ -114,7 +114,9 @@ AttnError *attnKernelArg(const AttnKernel *kernel, size_t entry, size_t index,
   const EntryInfo *info;
   if (AttnError *error = checkEntry(kernel, entry, info))
     return error;
-  if (index >= info->args.size() || !result)
+  if (!result)
+    return makeError("expected a place for the description, but got null");
+  if (index >= info->args.size())
     return makeError("expected an argument below " +
                      std::to_string(info->args.size()) + ", but got " +
                      std::to_string(index));
@@ -179,10 +181,12 @@ size_t attnKernelNumDeviceKernels(const AttnKernel *kernel) {
 
 AttnError *attnKernelDeviceKernel(const AttnKernel *kernel, size_t index,
                                   AttnDeviceKernel *result) {
-  if (index >= attnKernelNumDeviceKernels(kernel) || !result)
+  if (!result)
+    return makeError("expected a place for the description, but got null");
+  if (index >= attnKernelNumDeviceKernels(kernel))
     return makeError("expected a kernel of the GPU below " +
                      std::to_string(attnKernelNumDeviceKernels(kernel)) +
-                     " and a place for it, but got " + std::to_string(index));
+                     ", but got " + std::to_string(index));
   const cuda::KernelInfo &info = getDeviceCode(kernel)->kernels[index];
   result->name = info.name.c_str();
   result->threads = int32_t(info.threads);

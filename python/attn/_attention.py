@@ -42,10 +42,12 @@ _MANY_SHARED = 4096
 _MANY_SHARED_WIDE = 1024
 _BLOCK_ROWS = 128
 
-# The kernels of attn.attention, last used last. Each takes 0.1 MB and more, and
-# two of the 65,530 mappings of a process.
+# The kernels of attn.attention for the CPU, last used last, and for GPUs. Each of
+# the former takes 0.1 MB and more, and two of the 65,530 mappings of a process. The
+# latter stay: so does what was loaded onto the GPU.
 _MOST_KERNELS = 256
 _kernels = collections.OrderedDict()
+_gpu_kernels = collections.OrderedDict()
 _asked = {}  # locks of kernels that are being compiled
 
 
@@ -136,6 +138,7 @@ def clear_cache() -> None:
     program holds stay. Not of the cache on disk, which is for GPUs."""
     _plans.clear()
     _kernels.clear()
+    _gpu_kernels.clear()
     c.lib.attnContextClearCache(c.context)
 
 
@@ -425,19 +428,20 @@ class _Call:
 
     def kernel(self):
         key = (self.key, c.device_target(self.device))
-        kernel = _kernels.get(key)
+        kernels = _kernels if self.device is None else _gpu_kernels
+        kernel = kernels.get(key)
         if kernel is not None:
             try:
-                _kernels.move_to_end(key)
+                kernels.move_to_end(key)
             except KeyError:  # another thread has let go of it meanwhile
                 pass
         else:
             # Once, however many threads ask for the same; a fork finds no thread
             # between the two locks.
             with _kernel.compiling(), _asked.setdefault(key, threading.Lock()):
-                kernel = _kernels.get(key)
+                kernel = kernels.get(key)
                 if kernel is None:
-                    kernel = _kernels[key] = self.compile()
+                    kernel = kernels[key] = self.compile()
             _asked.pop(key, None)
             _forget_kernels()
         return kernel
@@ -642,8 +646,8 @@ def attention(
 
     kv_lengths, sinks, alibi_slopes and cu_seqlens may be lists.
 
-    The 256 kernels that were used last are kept, and compiled anew when they are
-    needed again. Ctrl-C (SIGINT) ends a run on a CPU within a block of its work,
+    The 256 kernels for CPUs that were used last are kept, and others compiled
+    anew when they are needed again. Ctrl-C (SIGINT) ends a run on a CPU within a block of its work,
     with KeyboardInterrupt.
 
     Returns:

@@ -189,6 +189,15 @@ static void overlapping(AttnContext *context) {
     buffer[i] = sinf((float)i);
   for (int i = 0; i < S * D; ++i)
     k[i] = cosf((float)i);
+  int64_t place[4];
+  fails(attnKernelArg(kernel, 0, 0, NULL), "but got null");
+  fails(attnKernelDeviceKernel(kernel, 0, NULL), "but got null");
+  fails(attnKernelOutputShape(kernel, 0, NULL, 3, 0, place, 4, NULL),
+        "expected tensors, but got null");
+  fails(attnKernelRun(kernel, 0, NULL, 3, NULL, 2),
+        "expected tensors, but got null");
+  fails(attnKernelRunDLPack(kernel, 0, NULL, 3, NULL, 2),
+        "expected tensors, but got null");
   AttnTensor keys = tensor(k, ATTN_F32, 4, shape, NULL);
   AttnTensor in[] = {tensor(buffer, ATTN_F32, 4, shape, NULL), keys, keys};
   AttnTensor out[] = {tensor(o, ATTN_F32, 4, shape, NULL),
