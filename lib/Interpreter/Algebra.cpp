@@ -37,8 +37,10 @@ std::string printNumbers(ArrayRef<double> numbers) {
   llvm::raw_string_ostream stream(text);
   if (numbers.size() != 1)
     stream << '(';
-  llvm::interleaveComma(numbers, stream,
-                        [&](double x) { stream << llvm::format("%.9g", x); });
+  // A NaN has no sign that says anything.
+  llvm::interleaveComma(numbers, stream, [&](double x) {
+    stream << llvm::format("%.9g", std::isnan(x) ? std::fabs(x) : x);
+  });
   if (numbers.size() != 1)
     stream << ')';
   return text;

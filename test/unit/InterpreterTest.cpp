@@ -12,6 +12,7 @@
 #include "attn/Interpreter/Interpreter.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/InitAll.h"
+#include "attn/Interpreter/Algebra.h"
 #include "attn/Interpreter/Reference.h"
 #include "attn/Reference/Attention.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -200,6 +201,13 @@ TEST_F(Interpreter, OperationsAgreeWithFolding) {
   }
   EXPECT_GT(numCompared, 5000);
   EXPECT_GT(numFolded, 100);
+}
+
+TEST(Algebra, PrintsNumbersWithoutTheSignOfANaN) {
+  double nan = std::nan(""), inf = INFINITY;
+  EXPECT_EQ(::attn::printNumbers({-nan}), "nan");
+  EXPECT_EQ(::attn::printNumbers({inf - inf, nan, -inf, -0.5}),
+            "(nan, nan, -inf, -0.5)");
 }
 
 TEST_F(Interpreter, NamesWhatItCannotEvaluate) {

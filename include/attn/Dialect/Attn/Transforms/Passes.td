@@ -296,7 +296,9 @@ def AttnChooseSchedulePass
     Option<"numKeys", "num-keys", "int64_t", "0",
            "Expected keys of a sequence where not static (0: unknown)">,
     Option<"table", "table", "std::string", "",
-           "File of schedules that were tuned for this machine's GPU">
+           "File of schedules that were tuned for this machine's GPU">,
+    Option<"tableText", "table-text", "std::string", "",
+           "The same as text, where no file is given">
   ];
   let statistics = [
     Statistic<"numChosen", "num-chosen", "Schedules chosen">,
