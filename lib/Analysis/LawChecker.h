@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What Laws.cpp (the laws on single states), LawSequences.cpp (long products
-// and whole rows), LawProperties.cpp (what else holds, finalize) and
-// LawSamples.cpp (keys, states and params) share.
+// What Laws.cpp (the laws on single states), LawBoundaries.cpp (where regions
+// compare), LawSequences.cpp (long products and whole rows), LawProperties.cpp
+// (what else holds, finalize) and LawSamples.cpp (keys, states, params) share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,6 +111,20 @@ private:
   bool checkKey(const Key &key);
   bool brokenRange(Stats a, Stats b, double factor);
 
+  // LawBoundaries.cpp
+  /// Where a comparison in a region turns, found by bisection: a window of any
+  /// width between two comparisons has such a place within.
+  bool checkBoundaries();
+  struct Probe {
+    Key keys[2];
+    Scalars params;
+    llvm::SmallVector<double, 8> distances;
+  };
+  void trace(Probe &probe);
+  Probe sampleProbe(unsigned number);
+  Probe between(const Probe &low, const Probe &high) const;
+  bool checkProbe(const Probe &probe);
+
   // LawSequences.cpp
   /// Whether `got` differs from `want` by no more than rounding errors in the
   /// operands and in the result of each operation explain: those of float64,
@@ -127,6 +141,8 @@ private:
   /// Whether no number of a state is near the end of float32, but for those
   /// that the identity has.
   bool isInRange(Stats state) const;
+  /// A product that `sawOverflow` watches.
+  Scalars product(Stats a, Stats b) const;
   Scalars sampleLong(int64_t &position);
   bool checkLong();
   std::vector<Key> sampleRow(unsigned numKeys, unsigned pattern);
@@ -157,6 +173,8 @@ private:
   /// Set where states are so long that errors add up and scores tie: a jump
   /// that errors of rounding make is no break.
   bool isLong = false;
+  /// Set by a product that is near the end of float32.
+  mutable bool sawOverflow = false;
   /// Params are of any size: states may leave the range of float32.
   bool paramsAreWide = false;
 };

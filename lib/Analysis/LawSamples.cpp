@@ -32,7 +32,7 @@ LawChecker::LawChecker(MonoidOp op, Algebra compiled)
         add(value.getValueAsDouble());
   constexpr int64_t largestPosition = int64_t(1) << 24;
   auto addPosition = [&](int64_t value) {
-    if (std::abs(value) <= largestPosition)
+    if (std::abs(value) > 2 && std::abs(value) <= largestPosition)
       positionConstants.push_back(std::abs(value));
   };
   for (int64_t value : algebra.integerConstants) {
@@ -110,6 +110,12 @@ double LawChecker::sampleScore(bool fromWide) {
     double other = static_cast<float>(related[random.below(4)]);
     if (std::fabs(other) <= (fromWide ? largestScore : 64.0))
       score = other;
+  }
+  // What a param divides is of its size.
+  if (paramsAreWide && random.below(2)) {
+    double scaled = score * algebra.params[random.below(algebra.numParams)].f;
+    if (std::fabs(scaled) <= largestScore)
+      score = static_cast<float>(scaled);
   }
   lastScore = score;
   return score;

@@ -218,7 +218,7 @@ bool LawChecker::checkTrial(unsigned trial) {
   constexpr unsigned numSimple = 5, simpleTrials = 125;
   bool simple = trial < simpleTrials;
   bool fromWide = !simple && trial % 4 == 3;
-  paramsAreWide = algebra.numParams && !simple && trial % 3 == 2;
+  paramsAreWide = algebra.numParams && !simple && trial % 2 == 1;
   sampleParams(paramsAreWide);
   Scalars states[3];
   int64_t position = -1;
@@ -236,6 +236,12 @@ bool LawChecker::checkTrial(unsigned trial) {
   if (paramsAreWide &&
       !llvm::all_of(states, [&](const Scalars &x) { return isInRange(x); }))
     return true;
+  // Scores that rise have factors other than 1 on the way to each other.
+  if (!simple && algebra.kind == MonoidKind::cocycle && algebra.numStats &&
+      trial % 3 == 0)
+    llvm::sort(states, [](const Scalars &x, const Scalars &y) {
+      return x[0].f < y[0].f;
+    });
   Scalars a = carrier(states[0]), b = carrier(states[1]),
           c = carrier(states[2]);
   return checkLaws(a, b, c) && (trial % 3 != 1 || checkFloat32(a, b, c));
@@ -358,7 +364,7 @@ void LawChecker::run(LawReport &into) {
   report->combineCommutes = true;
   report->statsTrivial = !algebra.isGeneral && algebra.numStats == 0;
   report->factorsTrivial = !algebra.isGeneral;
-  constexpr unsigned numTrials = 1200;
+  unsigned numTrials = algebra.numParams ? 2400 : 1200;
   for (unsigned trial = 0; trial < numTrials; ++trial)
     if (!checkTrial(trial))
       return;
@@ -366,7 +372,7 @@ void LawChecker::run(LawReport &into) {
   if (!checkFinite())
     return;
   algebra.precision = Precision::F64;
-  if (!checkLong() || !checkRows())
+  if (!checkBoundaries() || !checkLong() || !checkRows())
     return;
   algebra.precision = Precision::F32;
   findDeadProperties();

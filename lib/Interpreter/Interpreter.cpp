@@ -479,9 +479,27 @@ void RegionProgram::run(MutableArrayRef<Scalar> registers,
   }
 }
 
+/// Every value has a register of its own, which it keeps.
+void RegionProgram::appendDistances(ArrayRef<Scalar> registers,
+                                    SmallVectorImpl<double> &distances) const {
+  for (const Instruction &in : instructions) {
+    Scalar x = registers[in.a], y = registers[in.b];
+    if (in.opcode == CmpF)
+      distances.push_back(x.f - y.f);
+    if (in.opcode != CmpI)
+      continue;
+    bool isUnsigned = in.extra >= uint16_t(arith::CmpIPredicate::ult);
+    bool is32 = in.operand == Format::I32;
+    distances.push_back(isUnsigned && is32
+                            ? double(uint32_t(x.i)) - double(uint32_t(y.i))
+                            : double(x.i) - double(y.i));
+  }
+}
+
 void RegionProgram::evaluate(ArrayRef<Scalar> arguments,
                              SmallVectorImpl<Scalar> &results,
-                             Precision precision, ReadTensor read) const {
+                             Precision precision, ReadTensor read,
+                             SmallVectorImpl<double> *distances) const {
   SmallVector<Scalar, 64> registers;
   registers.resize_for_overwrite(numRegisters);
   llvm::copy(arguments.take_front(numArguments), registers.begin());
@@ -490,6 +508,8 @@ void RegionProgram::evaluate(ArrayRef<Scalar> arguments,
     run</*RoundEach=*/true>(registers, read);
   else
     run</*RoundEach=*/false>(registers, read);
+  if (distances)
+    appendDistances(registers, *distances);
   results.clear();
   for (uint16_t result : resultRegisters)
     results.push_back(registers[result]);

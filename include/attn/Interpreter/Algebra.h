@@ -123,12 +123,15 @@ public:
     return x * (1.0 + noise * (double(z >> 11) * 0x1p-52 - 1.0));
   }
 
+  /// Where given, calls append what they compare: see RegionProgram::evaluate.
+  llvm::SmallVectorImpl<double> *distances = nullptr;
+
 private:
   Scalars call(const RegionProgram &program, llvm::ArrayRef<Scalar> arguments,
                bool exact = false) const {
     Scalars all(arguments), results;
     all.append(params.begin(), params.end());
-    program.evaluate(all, results, precision);
+    program.evaluate(all, results, precision, /*read=*/nullptr, distances);
     if (noise != 0.0 && !exact)
       for (auto [i, result] : llvm::enumerate(results))
         if (program.isFloatResult(i))

@@ -75,11 +75,12 @@ public:
   }
 
   /// Evaluates on one scalar per block argument (what stands for a tensor is
-  /// ignored).
+  /// ignored). `distances`, where given, is appended the difference of the two
+  /// sides of each comparison: where it changes its sign, the comparison turns.
   void evaluate(llvm::ArrayRef<Scalar> arguments,
                 llvm::SmallVectorImpl<Scalar> &results,
-                Precision precision = Precision::F64,
-                ReadTensor read = nullptr) const;
+                Precision precision = Precision::F64, ReadTensor read = nullptr,
+                llvm::SmallVectorImpl<double> *distances = nullptr) const;
 
 private:
   /// Which arithmetic an instruction follows: the width of an integer, or the
@@ -98,6 +99,8 @@ private:
   struct Compiler;
   template <bool RoundEach>
   void run(llvm::MutableArrayRef<Scalar> registers, ReadTensor read) const;
+  void appendDistances(llvm::ArrayRef<Scalar> registers,
+                       llvm::SmallVectorImpl<double> &distances) const;
   static llvm::FailureOr<Format> getFormat(mlir::Type type);
   static bool isFloat(Format format) { return format <= Format::BF16; }
 

@@ -1,0 +1,124 @@
+//===- LawBoundaries.cpp - Tests laws where regions compare ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// A region that is wrong in a window chooses by comparisons, and random samples
+// miss a narrow one. So each comparison of `combine`, `rescale` and `gate` is
+// brought to where it turns: of two pairs of keys on which it goes different
+// ways, the path between is bisected to neighbouring floats. One of the two
+// sides of a window's bound lies in the window, whatever arithmetic leads from
+// the scores to what is compared.
+//===----------------------------------------------------------------------===//
+
+#include "LawChecker.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace ::attn;
+using namespace ::attn::detail;
+using mlir::attn::MonoidKind;
+
+/// Everything that is computed of two keys but their lifts.
+void LawChecker::trace(Probe &probe) {
+  algebra.params = probe.params;
+  Scalars a = carrier(stateOf(probe.keys[0]));
+  Scalars b = carrier(stateOf(probe.keys[1]));
+  probe.distances.clear();
+  algebra.distances = &probe.distances;
+  Scalars c = algebra.combine(a, b);
+  if (algebra.kind == MonoidKind::cocycle && algebra.numStats) {
+    algebra.rescale(a, c);
+    algebra.rescale(b, c);
+  } else if (!algebra.isGeneral) {
+    algebra.gate(a);
+    algebra.gate(c);
+  }
+  algebra.distances = nullptr;
+}
+
+LawChecker::Probe LawChecker::sampleProbe(unsigned number) {
+  Probe probe;
+  paramsAreWide = algebra.numParams && number % 2;
+  sampleParams(paramsAreWide);
+  probe.params = algebra.params;
+  int64_t position = -1;
+  for (Key &key : probe.keys) {
+    position = nextPosition(position);
+    key = sampleKey(/*fromWide=*/number % 3 == 2, position);
+  }
+  paramsAreWide = false;
+  // Differences of scores are finest where one of them is 0.
+  if (number % 4 == 1)
+    llvm::fill(probe.keys[1].scores, 0.0);
+  trace(probe);
+  return probe;
+}
+
+LawChecker::Probe LawChecker::between(const Probe &low,
+                                      const Probe &high) const {
+  auto middle = [](double x, double y) {
+    return double(static_cast<float>(x + (y - x) / 2.0));
+  };
+  Probe probe(low);
+  for (unsigned i = 0; i < 2; ++i) {
+    Key &key = probe.keys[i];
+    const Key &other = high.keys[i];
+    for (auto [x, y] : llvm::zip(key.scores, other.scores))
+      x = middle(x, y);
+    for (auto [x, y] : llvm::zip(key.values, other.values))
+      x = middle(x, y);
+    key.position += (other.position - key.position) / 2;
+  }
+  for (auto [x, y] : llvm::zip(probe.params, high.params))
+    x.f = middle(x.f, y.f);
+  return probe;
+}
+
+bool LawChecker::checkProbe(const Probe &probe) {
+  algebra.params = probe.params;
+  Scalars a = carrier(stateOf(probe.keys[0]));
+  Scalars b = carrier(stateOf(probe.keys[1]));
+  int64_t position = probe.keys[1].position;
+  Scalars c = carrier(sampleState(2, /*fromWide=*/false, position));
+  Scalars ab = algebra.combine(a, b);
+  for (const Scalars &state : {a, b, c, ab, algebra.combine(ab, c)})
+    if (!isInRange(state))
+      return true;
+  // General states may know their order.
+  return checkLaws(a, b, c) &&
+         (algebra.isGeneral || (checkLaws(b, a, c) && checkLaws(c, a, b)));
+}
+
+bool LawChecker::checkBoundaries() {
+  constexpr unsigned numProbes = 48, numBrackets = 6, maxComparisons = 24,
+                     maxSteps = 64;
+  std::vector<Probe> probes;
+  for (unsigned i = 0; i < numProbes; ++i) {
+    probes.push_back(sampleProbe(i));
+    if (probes.back().distances.empty())
+      return true;
+  }
+  unsigned numComparisons =
+      std::min<unsigned>(probes[0].distances.size(), maxComparisons);
+  for (unsigned k = 0; k < numComparisons; ++k) {
+    auto isAbove = [&](const Probe &probe) { return probe.distances[k] > 0.0; };
+    unsigned found = 0;
+    for (unsigned i = 0; i + 1 < numProbes && found < numBrackets; ++i) {
+      const Probe &other = probes[i + 1 + random.below(numProbes - i - 1)];
+      if (isAbove(probes[i]) == isAbove(other))
+        continue;
+      ++found;
+      Probe low = probes[i], high = other;
+      for (unsigned step = 0; step < maxSteps; ++step) {
+        Probe middle = between(low, high);
+        trace(middle);
+        (isAbove(middle) == isAbove(low) ? low : high) = std::move(middle);
+      }
+      if (!checkProbe(low) || !checkProbe(high))
+        return false;
+    }
+  }
+  return true;
+}
