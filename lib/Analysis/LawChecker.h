@@ -141,7 +141,7 @@ private:
   /// Whether no number of a state is near the end of float32, but for those
   /// that the identity has.
   bool isInRange(Stats state) const;
-  /// A product that `sawOverflow` watches.
+  /// A product that `watchesRange` may watch.
   Scalars product(Stats a, Stats b) const;
   Scalars sampleLong(int64_t &position);
   bool checkLong();
@@ -155,6 +155,7 @@ private:
   Scalars addTile(const Scalars &state, llvm::ArrayRef<Scalars> keys) const;
 
   // LawProperties.cpp
+  int findNaNOfOneKey(const RegionProgram &program, std::string &example);
   void findDeadProperties();
   void findNaNProperties();
 
@@ -173,10 +174,11 @@ private:
   /// Set where states are so long that errors add up and scores tie: a jump
   /// that errors of rounding make is no break.
   bool isLong = false;
-  /// Set by a product that is near the end of float32.
-  mutable bool sawOverflow = false;
   /// Params are of any size: states may leave the range of float32.
   bool paramsAreWide = false;
+  /// Products say in `leftRange` whether numbers leave the range of float32.
+  bool watchesRange = false;
+  mutable bool leftRange = false;
 };
 
 } // namespace attn::detail

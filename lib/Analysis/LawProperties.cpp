@@ -158,8 +158,9 @@ FinalizeReport LawChecker::checkFinalize(Region &region,
 }
 
 /// Rows without live keys and rows of one: the first row of a causal mask has
-/// one. A value may be outside of the domain of an output (the logarithm of a
-/// negative mean), so that only NaN for all of them counts.
+/// one. A score or value may be outside of the domain of an output (the
+/// logarithm of a negative weight): NaN counts for all of them, or where there
+/// is no weight.
 void LawChecker::checkOutputs(MonoidOp op, const RegionProgram &program,
                               LawReport &into) {
   report = &into;
@@ -173,43 +174,66 @@ void LawChecker::checkOutputs(MonoidOp op, const RegionProgram &program,
     into.counterexample = "finalize(e, 0) gives nan for output " + name(output);
     return;
   }
-  auto outputsOf = [&](const Scalars &state) {
-    Scalars arguments(state), results;
-    arguments.append(algebra.params.begin(), algebra.params.end());
-    program.evaluate(arguments, results, algebra.precision);
-    return results;
-  };
-  bool bounded = algebra.kind == MonoidKind::cocycle;
+  for (Precision precision : {Precision::F64, Precision::F32}) {
+    algebra.precision = precision;
+    std::string example;
+    int output = findNaNOfOneKey(program, example);
+    algebra.precision = Precision::F64;
+    if (output < 0)
+      continue;
+    broken("finalize gives no NaN for a row of one live key",
+           example + " gives nan for output " + name(output));
+    return;
+  }
+}
+
+/// The output that is NaN for a row of one key, or -1.
+int LawChecker::findNaNOfOneKey(const RegionProgram &program,
+                                std::string &example) {
+  unsigned numOutputs = program.getNumResults();
   std::vector<double> scores(moderate);
-  if (bounded)
+  // Gates of large scores may overflow.
+  if (algebra.kind == MonoidKind::cocycle)
     llvm::append_range(scores, wide);
-  for (Precision precision : {Precision::F64, Precision::F32})
-    for (auto [i, score] : llvm::enumerate(scores)) {
-      if (std::fabs(score) > largestScore)
-        continue;
-      algebra.precision = precision;
-      sampleParams();
-      Key key = sampleKey(/*fromWide=*/false, i % 3);
-      key.scores[0] = score;
-      constexpr unsigned numDraws = 5;
-      SmallVector<unsigned> numNaN(program.getNumResults(), 0);
-      for (unsigned draw = 0; draw < numDraws; ++draw) {
-        for (double &value : key.values)
-          value = draw ? random.within(4.0) : 1.0;
-        Scalars state = stateOf(key);
-        if (!isInRange(state))
-          break;
-        for (auto [output, x] : llvm::enumerate(outputsOf(state)))
-          numNaN[output] += program.isFloatResult(output) && std::isnan(x.f);
-      }
-      for (auto [output, count] : llvm::enumerate(numNaN))
-        if (count == numDraws) {
-          broken("finalize gives no NaN for a row of one live key",
-                 "s = " + printNumbers(key.scores) + " gives nan for output " +
-                     name(output));
-          algebra.precision = Precision::F64;
-          return;
-        }
+  SmallVector<bool> always(numOutputs, true);
+  unsigned numScores = 0;
+  for (double score : scores) {
+    if (std::fabs(score) > largestScore)
+      continue;
+    sampleParams();
+    Key key = sampleKey(/*fromWide=*/false, numScores % 3);
+    key.scores[0] = score;
+    std::string text = "s = " + printNumbers(key.scores);
+    constexpr unsigned numDraws = 4;
+    SmallVector<unsigned> numNaN(numOutputs, 0);
+    bool hasWeight = false, inRange = true;
+    for (unsigned draw = 0; draw < numDraws; ++draw) {
+      for (double &value : key.values)
+        value = draw ? random.within(4.0) : 1.0;
+      Scalars arguments = stateOf(key), results;
+      inRange &= isInRange(arguments);
+      for (Scalar x : ArrayRef(arguments).drop_front(algebra.numStats))
+        hasWeight |= x.f != 0.0;
+      arguments.append(algebra.params.begin(), algebra.params.end());
+      program.evaluate(arguments, results, algebra.precision);
+      for (auto [output, x] : llvm::enumerate(results))
+        numNaN[output] += program.isFloatResult(output) && std::isnan(x.f);
     }
-  algebra.precision = Precision::F64;
+    if (!inRange)
+      continue;
+    ++numScores;
+    if (example.empty())
+      example = text;
+    for (unsigned output = 0; output < numOutputs; ++output) {
+      always[output] &= numNaN[output] == numDraws;
+      if (numNaN[output] == numDraws && !hasWeight) {
+        example = text;
+        return output;
+      }
+    }
+  }
+  for (unsigned output = 0; output < numOutputs; ++output)
+    if (always[output] && numScores)
+      return output;
+  return -1;
 }

@@ -393,6 +393,8 @@ bool speaksOf(const std::string &law, const std::string &region) {
               {"the identity weighs nothing", {"identity", "lift"}},
               {"gate", {"gate", "combine", "identity", "lift"}},
               {"lift is finite", {"lift"}},
+              {"the weights of", {"lift", "rescale"}},
+              {"finalize gives no NaN for a row of one", {"finalize", "lift"}},
               {"finalize", {"finalize", "identity"}}};
   for (const auto &[start, regions] : laws)
     if (law.rfind(start, 0) == 0)
