@@ -80,19 +80,28 @@ bool LawChecker::checkProbe(const Probe &probe) {
   algebra.params = probe.params;
   Scalars a = carrier(stateOf(probe.keys[0]));
   Scalars b = carrier(stateOf(probe.keys[1]));
+  // A third state: any, or as far from the second as that from the first.
   int64_t position = probe.keys[1].position;
-  Scalars c = carrier(sampleState(2, /*fromWide=*/false, position));
-  Scalars ab = algebra.combine(a, b);
-  for (const Scalars &state : {a, b, c, ab, algebra.combine(ab, c)})
-    if (!isInRange(state))
-      return true;
-  // General states may know their order.
-  return checkLaws(a, b, c) &&
-         (algebra.isGeneral || (checkLaws(b, a, c) && checkLaws(c, a, b)));
+  Scalars any = sampleState(2, /*fromWide=*/random.below(2), position);
+  Key further = probe.keys[1];
+  ++further.position;
+  for (auto [x, y] : llvm::zip(further.scores, probe.keys[0].scores))
+    x = static_cast<float>(x + (x - y));
+  for (const Scalars &other : {any, stateOf(further)}) {
+    Scalars c = carrier(other), ab = algebra.combine(a, b);
+    if (!llvm::all_of(ArrayRef<Scalars>{a, b, c, ab, algebra.combine(ab, c)},
+                      [&](const Scalars &x) { return isInRange(x); }))
+      continue;
+    // The states of general monoids may know their order.
+    if (!checkLaws(a, b, c) ||
+        (!algebra.isGeneral && !(checkLaws(b, a, c) && checkLaws(c, a, b))))
+      return false;
+  }
+  return true;
 }
 
 bool LawChecker::checkBoundaries() {
-  constexpr unsigned numProbes = 48, numBrackets = 6, maxComparisons = 24,
+  constexpr unsigned numProbes = 48, numBrackets = 8, maxComparisons = 24,
                      maxSteps = 64;
   std::vector<Probe> probes;
   for (unsigned i = 0; i < numProbes; ++i) {

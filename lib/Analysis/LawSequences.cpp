@@ -227,7 +227,7 @@ Scalars LawChecker::sampleLong(int64_t &position) {
 bool LawChecker::checkLong() {
   if (!algebra.isGeneral && !algebra.numStats)
     return true;
-  unsigned numTrials = usesPosition ? 24 : 96;
+  unsigned numTrials = usesPosition ? 24 : 192;
   isLong = true;
   for (unsigned trial = 0; trial < numTrials; ++trial) {
     sampleParams();
