@@ -104,7 +104,8 @@ bool LawChecker::brokenRange(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
     Scalars x = algebra.lift({from}, {}, 0), y = algebra.lift({to}, {}, 0);
     Scalars cx = carrier(x), cy = carrier(y);
     return algebra.isIdentity(cx) ||
-           std::isfinite(algebra.rescale(cx, algebra.combine(cx, cy)));
+           (std::isfinite(algebra.rescale(cx, algebra.combine(cx, cy))) &&
+            std::isfinite(algebra.rescale(cx, algebra.combine(cy, cx))));
   };
   for (double sign : {1.0, -1.0}) {
     double low = 1.0, high = 2.0 * largestScore;
@@ -115,14 +116,16 @@ bool LawChecker::brokenRange(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
       double middle = (low + high) / 2.0;
       (isFinite(sign * middle, 0.0) ? low : high) = middle;
     }
-    example += "; it is for every score that lies ";
-    example += printNumbers(std::round(high * 10.0) / 10.0);
-    example += sign > 0.0 ? " above" : " below";
-    example += " the one it is combined with";
+    example += "; so it is in float32 for scores more than " +
+               printNumbers(std::round(low * 10.0) / 10.0) +
+               (sign > 0.0 ? " above" : " below") +
+               " those they are combined with";
     break;
   }
   algebra.precision = before;
-  return broken("rescale is finite in float32: r(a, combine(a, b))", example);
+  return broken("rescale is finite in float32: r(a, combine(a, b)) and "
+                "r(a, combine(b, a))",
+                example);
 }
 
 bool LawChecker::checkCocycle(const Scalars &a, const Scalars &x,
