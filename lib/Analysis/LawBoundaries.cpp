@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 // A region that is wrong in a window chooses by comparisons, and random samples
-// miss a narrow one. So each comparison of `combine`, `rescale` and `gate` is
-// brought to where it turns: of two pairs of keys on which it goes different
-// ways, the path between is bisected to neighbouring floats. One of the two
-// sides of a window's bound lies in the window, whatever arithmetic leads from
-// the scores to what is compared.
+// miss a narrow one. So each comparison of each region, maxima and the like
+// included, is brought to where it turns: of two pairs of keys on which it goes
+// different ways, the path between is bisected to neighbouring floats. One of
+// the two sides of a window's bound lies in the window, whatever arithmetic
+// leads from the scores to what is compared. The keys that are found are
+// samples for everything that follows.
 //===----------------------------------------------------------------------===//
 
 #include "LawChecker.h"
@@ -20,14 +21,13 @@ using namespace ::attn;
 using namespace ::attn::detail;
 using mlir::attn::MonoidKind;
 
-/// Everything that is computed of two keys but their lifts.
+/// Everything that is computed of two keys.
 void LawChecker::trace(Probe &probe) {
   algebra.params = probe.params;
-  Scalars a = carrier(stateOf(probe.keys[0]));
-  Scalars b = carrier(stateOf(probe.keys[1]));
   probe.distances.clear();
   algebra.distances = &probe.distances;
-  Scalars c = algebra.combine(a, b);
+  Scalars x = stateOf(probe.keys[0]), y = stateOf(probe.keys[1]);
+  Scalars a = carrier(x), b = carrier(y), c = algebra.combine(a, b);
   if (algebra.kind == MonoidKind::cocycle && algebra.numStats) {
     algebra.rescale(a, c);
     algebra.rescale(b, c);
@@ -36,6 +36,12 @@ void LawChecker::trace(Probe &probe) {
     algebra.gate(c);
   }
   algebra.distances = nullptr;
+  if (!finalize)
+    return;
+  Scalars arguments = algebra.multiply(x, y), outputs;
+  arguments.append(algebra.params.begin(), algebra.params.end());
+  finalize->evaluate(arguments, outputs, algebra.precision, /*read=*/nullptr,
+                     &probe.distances);
 }
 
 LawChecker::Probe LawChecker::sampleProbe(unsigned number) {
@@ -78,6 +84,12 @@ LawChecker::Probe LawChecker::between(const Probe &low,
 
 bool LawChecker::checkProbe(const Probe &probe) {
   algebra.params = probe.params;
+  for (const Key &key : probe.keys) {
+    bool lawful = checkKey(key);
+    algebra.precision = Precision::F64;
+    if (!lawful)
+      return false;
+  }
   Scalars a = carrier(stateOf(probe.keys[0]));
   Scalars b = carrier(stateOf(probe.keys[1]));
   // A third state: any, or as far from the second as that from the first.
@@ -102,7 +114,7 @@ bool LawChecker::checkProbe(const Probe &probe) {
 
 bool LawChecker::checkBoundaries() {
   constexpr unsigned numProbes = 48, numBrackets = 8, maxComparisons = 24,
-                     maxSteps = 64;
+                     maxSteps = 64, numKept = 2;
   std::vector<Probe> probes;
   for (unsigned i = 0; i < numProbes; ++i) {
     probes.push_back(sampleProbe(i));
@@ -127,6 +139,11 @@ bool LawChecker::checkBoundaries() {
       }
       if (!checkProbe(low) || !checkProbe(high))
         return false;
+      if (found <= numKept)
+        for (const Probe &probe : {low, high})
+          for (const Key &key : probe.keys)
+            for (double score : key.scores)
+              (std::fabs(score) <= 64.0 ? moderate : wide).push_back(score);
     }
   }
   return true;

@@ -53,14 +53,15 @@ struct Random {
 
 class LawChecker {
 public:
-  LawChecker(mlir::attn::MonoidOp op, Algebra algebra);
+  /// `finalize` is null where the monoid has none.
+  LawChecker(mlir::attn::MonoidOp op, Algebra algebra,
+             const RegionProgram *finalize);
 
   /// Fills in everything but `finalize`; stops at the first broken law.
   void run(LawReport &report);
   /// Tests the monoid's own finalize on rows of few keys, which must not be
   /// NaN. After `run`.
-  void checkOutputs(mlir::attn::MonoidOp op, const RegionProgram &program,
-                    LawReport &report);
+  void checkOutputs(mlir::attn::MonoidOp op, LawReport &report);
   FinalizeReport checkFinalize(mlir::Region &region,
                                const RegionProgram &program);
 
@@ -155,11 +156,12 @@ private:
   Scalars addTile(const Scalars &state, llvm::ArrayRef<Scalars> keys) const;
 
   // LawProperties.cpp
-  int findNaNOfOneKey(const RegionProgram &program, std::string &example);
+  int findNaN(unsigned numKeys, std::string &example);
   void findDeadProperties();
   void findNaNProperties();
 
   Algebra algebra;
+  const RegionProgram *finalize;
   Random random;
   LawReport *report = nullptr;
   /// Scores; the constants of the regions with their neighbours among them.

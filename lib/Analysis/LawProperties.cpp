@@ -157,12 +157,10 @@ FinalizeReport LawChecker::checkFinalize(Region &region,
   return result;
 }
 
-/// Rows without live keys and rows of one: the first row of a causal mask has
-/// one. A score or value may be outside of the domain of an output (the
-/// logarithm of a negative weight): NaN counts for all of them, or where there
-/// is no weight.
-void LawChecker::checkOutputs(MonoidOp op, const RegionProgram &program,
-                              LawReport &into) {
+/// Rows without live keys and of few: the first row of a causal mask has one. A
+/// score or value may be outside of the domain of an output (the logarithm of a
+/// negative weight): NaN counts for all of them, or where there is no weight.
+void LawChecker::checkOutputs(MonoidOp op, LawReport &into) {
   report = &into;
   auto name = [&](unsigned output) {
     if (output < op.getOutputs().size())
@@ -174,50 +172,62 @@ void LawChecker::checkOutputs(MonoidOp op, const RegionProgram &program,
     into.counterexample = "finalize(e, 0) gives nan for output " + name(output);
     return;
   }
-  for (Precision precision : {Precision::F64, Precision::F32}) {
-    algebra.precision = precision;
-    std::string example;
-    int output = findNaNOfOneKey(program, example);
-    algebra.precision = Precision::F64;
-    if (output < 0)
-      continue;
-    broken("finalize gives no NaN for a row of one live key",
-           example + " gives nan for output " + name(output));
-    return;
-  }
+  for (unsigned numKeys : {1, 2, 3, 4, 7})
+    for (Precision precision : {Precision::F64, Precision::F32}) {
+      algebra.precision = precision;
+      std::string example;
+      int output = findNaN(numKeys, example);
+      algebra.precision = Precision::F64;
+      if (output < 0)
+        continue;
+      broken("finalize gives no NaN for a row of " +
+                 (numKeys == 1 ? "one live key"
+                               : std::to_string(numKeys) + " live keys"),
+             example + " gives nan for output " + name(output));
+      return;
+    }
 }
 
-/// The output that is NaN for a row of one key, or -1.
-int LawChecker::findNaNOfOneKey(const RegionProgram &program,
-                                std::string &example) {
-  unsigned numOutputs = program.getNumResults();
+/// The output that is NaN for a row of so many keys, or -1.
+int LawChecker::findNaN(unsigned numKeys, std::string &example) {
+  unsigned numOutputs = finalize->getNumResults();
   std::vector<double> scores(moderate);
   // Gates of large scores may overflow.
   if (algebra.kind == MonoidKind::cocycle)
     llvm::append_range(scores, wide);
   SmallVector<bool> always(numOutputs, true);
   unsigned numScores = 0;
-  for (double score : scores) {
-    if (std::fabs(score) > largestScore)
+  // Every score alone; of the rows of several keys, some.
+  for (size_t at = 0; at < scores.size(); at += numKeys == 1 ? 1 : 8) {
+    if (std::fabs(scores[at]) > largestScore)
       continue;
     sampleParams();
-    Key key = sampleKey(/*fromWide=*/false, numScores % 3);
-    key.scores[0] = score;
-    std::string text = "s = " + printNumbers(key.scores);
+    SmallVector<Key, 8> keys;
+    for (unsigned i = 0; i < numKeys; ++i)
+      keys.push_back(sampleKey(/*fromWide=*/false,
+                               i ? keys[i - 1].position + 1 : numScores % 3));
+    keys[0].scores[0] = scores[at];
+    std::string text = "s = " + printNumbers(keys[0].scores);
+    for (unsigned i = 1; i < numKeys; ++i)
+      text += ", " + printNumbers(keys[i].scores);
     constexpr unsigned numDraws = 4;
     SmallVector<unsigned> numNaN(numOutputs, 0);
     bool hasWeight = false, inRange = true;
     for (unsigned draw = 0; draw < numDraws; ++draw) {
-      for (double &value : key.values)
-        value = draw ? random.within(4.0) : 1.0;
-      Scalars arguments = stateOf(key), results;
+      Scalars arguments = algebra.emptyState(), results;
+      for (Key &key : keys) {
+        for (double &value : key.values)
+          value = draw ? random.within(4.0) : 1.0;
+        Scalars state = stateOf(key);
+        arguments = numKeys == 1 ? state : algebra.multiply(arguments, state);
+      }
       inRange &= isInRange(arguments);
       for (Scalar x : ArrayRef(arguments).drop_front(algebra.numStats))
         hasWeight |= x.f != 0.0;
       arguments.append(algebra.params.begin(), algebra.params.end());
-      program.evaluate(arguments, results, algebra.precision);
+      finalize->evaluate(arguments, results, algebra.precision);
       for (auto [output, x] : llvm::enumerate(results))
-        numNaN[output] += program.isFloatResult(output) && std::isnan(x.f);
+        numNaN[output] += finalize->isFloatResult(output) && std::isnan(x.f);
     }
     if (!inRange)
       continue;

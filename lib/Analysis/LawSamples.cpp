@@ -10,26 +10,23 @@
 //===----------------------------------------------------------------------===//
 
 #include "LawChecker.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 using namespace ::attn;
 using namespace ::attn::detail;
 using mlir::attn::MonoidOp;
 
-LawChecker::LawChecker(MonoidOp op, Algebra compiled)
-    : algebra(std::move(compiled)) {
+LawChecker::LawChecker(MonoidOp op, Algebra compiled,
+                       const RegionProgram *finalize)
+    : algebra(std::move(compiled)), finalize(finalize) {
   auto add = [&](double value) {
     if (std::isfinite(value) && std::fabs(value) <= largestFloat)
       constants.push_back(value);
   };
   llvm::for_each(algebra.constants, add);
-  if (!op.getFinalize().empty())
-    for (auto constant : op.getFinalize().front().getOps<arith::ConstantOp>())
-      if (auto value = dyn_cast<FloatAttr>(constant.getValue()))
-        add(value.getValueAsDouble());
+  if (finalize)
+    llvm::for_each(finalize->getFloatConstants(), add);
   constexpr int64_t largestPosition = int64_t(1) << 24;
   auto addPosition = [&](int64_t value) {
     if (std::abs(value) > 2 && std::abs(value) <= largestPosition)

@@ -404,7 +404,8 @@ static std::shared_ptr<const LawReport> computeReport(MonoidOp monoid) {
     finalize = std::move(*program);
   }
   auto report = std::make_shared<LawReport>();
-  LawChecker checker(monoid, std::move(*algebra));
+  LawChecker checker(monoid, std::move(*algebra),
+                     finalize ? &*finalize : nullptr);
   checker.run(*report);
   if (!report->isLawful() || !finalize)
     return report;
@@ -412,7 +413,7 @@ static std::shared_ptr<const LawReport> computeReport(MonoidOp monoid) {
   report->relaxedMax = report->nanReachesWeights &&
                        llvm::all_of(report->finalize.spreadsNaN,
                                     [](bool spreads) { return spreads; });
-  checker.checkOutputs(monoid, *finalize, *report);
+  checker.checkOutputs(monoid, *report);
   return report;
 }
 
@@ -454,7 +455,7 @@ FailureOr<FinalizeReport> checkFinalize(MonoidOp monoid, Region &finalize) {
   FailureOr<RegionProgram> program = RegionProgram::compile(finalize);
   if (failed(program))
     return failure();
-  LawChecker checker(monoid, std::move(*algebra));
+  LawChecker checker(monoid, std::move(*algebra), &*program);
   return checker.checkFinalize(finalize, *program);
 }
 } // namespace attn

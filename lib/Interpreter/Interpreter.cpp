@@ -484,15 +484,28 @@ void RegionProgram::appendDistances(ArrayRef<Scalar> registers,
                                     SmallVectorImpl<double> &distances) const {
   for (const Instruction &in : instructions) {
     Scalar x = registers[in.a], y = registers[in.b];
-    if (in.opcode == CmpF)
+    switch (static_cast<Opcode>(in.opcode)) {
+    case CmpF:
+    case MaximumF:
+    case MinimumF:
+    case MaxNumF:
+    case MinNumF:
       distances.push_back(x.f - y.f);
-    if (in.opcode != CmpI)
-      continue;
-    bool isUnsigned = in.extra >= uint16_t(arith::CmpIPredicate::ult);
-    bool is32 = in.operand == Format::I32;
-    distances.push_back(isUnsigned && is32
-                            ? double(uint32_t(x.i)) - double(uint32_t(y.i))
-                            : double(x.i) - double(y.i));
+      break;
+    case AbsF:
+      distances.push_back(x.f);
+      break;
+    case CmpI: {
+      bool isUnsigned = in.extra >= uint16_t(arith::CmpIPredicate::ult);
+      bool is32 = in.operand == Format::I32;
+      distances.push_back(isUnsigned && is32
+                              ? double(uint32_t(x.i)) - double(uint32_t(y.i))
+                              : double(x.i) - double(y.i));
+      break;
+    }
+    default:
+      break;
+    }
   }
 }
 
