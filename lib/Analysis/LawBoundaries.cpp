@@ -148,3 +148,71 @@ bool LawChecker::checkBoundaries() {
   }
   return true;
 }
+
+//===----------------------------------------------------------------------===//
+// Along the number of keys
+//===----------------------------------------------------------------------===//
+
+SmallVector<double, 8> LawChecker::distancesOf(ArrayRef<Scalar> a,
+                                               ArrayRef<Scalar> b) {
+  SmallVector<double, 8> distances;
+  algebra.distances = &distances;
+  Scalars x = carrier(a), y = carrier(b), c = algebra.combine(x, y);
+  if (algebra.kind == MonoidKind::cocycle) {
+    algebra.rescale(x, c);
+    algebra.rescale(y, c);
+  } else if (!algebra.isGeneral) {
+    algebra.gate(c);
+  }
+  algebra.distances = nullptr;
+  return distances;
+}
+
+/// The comparison goes different ways for `low` and for `high` keys.
+bool LawChecker::checkNumKeys(const Scalars &base, unsigned comparison,
+                              int64_t low, int64_t high) {
+  auto isAbove = [&](int64_t numKeys) {
+    return distancesOf(power(base, numKeys), base)[comparison] > 0.0;
+  };
+  bool lowIsAbove = isAbove(low);
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    (isAbove(middle) == lowIsAbove ? low : high) = middle;
+  }
+  Scalars b = carrier(base);
+  for (int64_t numKeys : {std::max<int64_t>(low - 1, 1), low, high}) {
+    Scalars a = carrier(power(base, numKeys));
+    if (isInRange(algebra.combine(algebra.combine(a, b), b)) &&
+        !(checkLaws(a, b, b) && checkLaws(b, a, b)))
+      return false;
+  }
+  return true;
+}
+
+bool LawChecker::checkLongBoundaries() {
+  if (usesPosition || (!algebra.isGeneral && !algebra.numStats))
+    return true;
+  constexpr unsigned numBases = 4, mostTurns = 16;
+  isLong = true;
+  for (unsigned i = 0; i < numBases; ++i) {
+    sampleParams();
+    Scalars base = stateOf(sampleKey(/*fromWide=*/false, 0)), state(base);
+    SmallVector<double, 8> before;
+    unsigned numTurns = 0;
+    for (int64_t numKeys = 1; numKeys <= mostKeys; numKeys *= 2) {
+      SmallVector<double, 8> distances = distancesOf(state, base);
+      for (unsigned k = 0; k < before.size() && numTurns < mostTurns; ++k)
+        if ((before[k] > 0.0) != (distances[k] > 0.0)) {
+          ++numTurns;
+          if (!checkNumKeys(base, k, numKeys / 2, numKeys))
+            return false;
+        }
+      before = std::move(distances);
+      state = algebra.multiply(state, state);
+      if (!isInRange(state))
+        break;
+    }
+  }
+  isLong = false;
+  return true;
+}

@@ -31,6 +31,8 @@ constexpr double smallestFactor = 1e-280;
 /// Numbers of this size and more are near the end of float32: what is computed
 /// from them may overflow there, and says nothing of a law.
 constexpr double nearOverflow = 1e30;
+/// Products are of at most this many keys.
+constexpr int64_t mostKeys = int64_t(1) << 17;
 
 /// SplitMix64: the same samples on every machine and in every run.
 struct Random {
@@ -125,6 +127,11 @@ private:
   Probe sampleProbe(unsigned number);
   Probe between(const Probe &low, const Probe &high) const;
   bool checkProbe(const Probe &probe);
+  /// The same along the number of keys.
+  bool checkLongBoundaries();
+  bool checkNumKeys(const Scalars &base, unsigned comparison, int64_t low,
+                    int64_t high);
+  llvm::SmallVector<double, 8> distancesOf(Stats a, Stats b);
 
   // LawSequences.cpp
   /// Whether `got` differs from `want` by no more than rounding errors in the
@@ -144,6 +151,7 @@ private:
   bool isInRange(Stats state) const;
   /// A product that `watchesRange` may watch.
   Scalars product(Stats a, Stats b) const;
+  Scalars power(const Scalars &base, int64_t exponent) const;
   Scalars sampleLong(int64_t &position);
   bool checkLong();
   std::vector<Key> sampleRow(unsigned numKeys, unsigned pattern);

@@ -185,9 +185,24 @@ bool LawChecker::checkFactorsFloat32(ArrayRef<Scalars> abc) {
 // Long products
 //===----------------------------------------------------------------------===//
 
-/// The state of up to 2^17 keys. Squares are products of keys as well, but for
-/// a lift that knows the position, which never repeats: there one key follows
-/// the other.
+/// The product of `exponent` equal states, or of fewer where it would leave the
+/// range of float32.
+Scalars LawChecker::power(const Scalars &base, int64_t exponent) const {
+  Scalars state(base);
+  for (int bit = int(llvm::Log2_64(exponent)) - 1; bit >= 0; --bit) {
+    Scalars next = algebra.multiply(state, state);
+    if (exponent >> bit & 1)
+      next = algebra.multiply(next, base);
+    if (!isInRange(next))
+      break;
+    state = std::move(next);
+  }
+  return state;
+}
+
+/// The state of many keys. Squares are products of keys as well, but for a lift
+/// that knows the position, which never repeats: there one key follows the
+/// other.
 Scalars LawChecker::sampleLong(int64_t &position) {
   Scalars state = sampleState(3, /*fromWide=*/false, position);
   if (usesPosition) {
@@ -201,7 +216,6 @@ Scalars LawChecker::sampleLong(int64_t &position) {
     }
     return state;
   }
-  // A power of one state: how many keys matters, not which.
   int64_t exponent = int64_t(1) << random.below(17);
   if (!positionConstants.empty() && random.below(3) == 0) {
     exponent = random.oneOf(positionConstants) + random.below(3) - 1;
@@ -209,19 +223,7 @@ Scalars LawChecker::sampleLong(int64_t &position) {
   } else if (random.below(2)) {
     exponent += random.below(exponent);
   }
-  constexpr int64_t mostKeys = int64_t(1) << 17;
-  if (exponent < 2 || exponent > mostKeys)
-    return state;
-  Scalars base(state);
-  for (int bit = llvm::Log2_64(exponent) - 1; bit >= 0; --bit) {
-    Scalars next = algebra.multiply(state, state);
-    if (exponent >> bit & 1)
-      next = algebra.multiply(next, base);
-    if (!isInRange(next))
-      break;
-    state = std::move(next);
-  }
-  return state;
+  return power(state, std::min(exponent, mostKeys));
 }
 
 bool LawChecker::checkLong() {

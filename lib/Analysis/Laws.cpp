@@ -375,7 +375,8 @@ void LawChecker::run(LawReport &into) {
   if (!checkFinite())
     return;
   algebra.precision = Precision::F64;
-  if (!checkBoundaries() || !checkLong() || !checkRows())
+  if (!checkBoundaries() || !checkLongBoundaries() || !checkLong() ||
+      !checkRows())
     return;
   algebra.precision = Precision::F32;
   findDeadProperties();
