@@ -520,3 +520,37 @@ attn.monoid @softmin cocycle stats(f32) components(value, unit)
     attn.yield %o : f32
   }
 }
+
+// Weights with the sign of the score.
+attn.monoid @signed cocycle stats(f32) components(value, unit)
+    outputs("o") {
+  identity {
+    %n = arith.constant 0xFF800000 : f32
+    attn.yield %n : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%f: f32, %t: f32):
+    %d = arith.subf %f, %t : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    %w = math.copysign %one, %s : f32
+    attn.yield %s, %w, %one : f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %acc: f32, %sum: f32):
+    %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %q = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %q : f32
+    attn.yield %o : f32
+  }
+}

@@ -2,40 +2,6 @@
 
 // Monoids that no law may refuse.
 
-// Weights with the sign of the score.
-attn.monoid @signed cocycle stats(f32) components(value, unit)
-    outputs("o") {
-  identity {
-    %n = arith.constant 0xFF800000 : f32
-    attn.yield %n : f32
-  }
-  combine {
-  ^bb0(%a: f32, %b: f32):
-    %m = arith.maximumf %a, %b : f32
-    attn.yield %m : f32
-  }
-  rescale {
-  ^bb0(%f: f32, %t: f32):
-    %d = arith.subf %f, %t : f32
-    %r = math.exp %d : f32
-    attn.yield %r : f32
-  }
-  lift {
-  ^bb0(%s: f32):
-    %one = arith.constant 1.0 : f32
-    %w = math.copysign %one, %s : f32
-    attn.yield %s, %w, %one : f32, f32, f32
-  }
-  finalize {
-  ^bb0(%m: f32, %acc: f32, %sum: f32):
-    %zero = arith.constant 0.0 : f32
-    %empty = arith.cmpf oeq, %sum, %zero : f32
-    %q = arith.divf %acc, %sum : f32
-    %o = arith.select %empty, %zero, %q : f32
-    attn.yield %o : f32
-  }
-}
-
 // Squares of rectified scores, normalised.
 attn.monoid @relu2_norm cocycle stats() components(value, unit)
     outputs("o") {
@@ -425,5 +391,35 @@ attn.monoid @power cocycle stats() components(value, unit) params(f32)
     %q = arith.divf %acc, %sum : f32
     %o = arith.select %empty, %zero, %q : f32
     attn.yield %o : f32
+  }
+}
+
+// Harmonic sums, as of resistors.
+attn.monoid @harmonic general stats(f32) components(value) {
+  identity {
+    %z = arith.constant 0.0 : f32
+    attn.yield %z, %z : f32, f32
+  }
+  combine {
+  ^bb0(%a0: f32, %a1: f32, %b0: f32, %b1: f32):
+    %z = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %ea = arith.cmpf oeq, %a0, %z : f32
+    %eb = arith.cmpf oeq, %b0, %z : f32
+    %x = arith.divf %one, %a0 : f32
+    %y = arith.divf %one, %b0 : f32
+    %s = arith.addf %x, %y : f32
+    %q = arith.divf %one, %s : f32
+    %q1 = arith.select %ea, %b0, %q : f32
+    %n = arith.select %eb, %a0, %q1 : f32
+    %v = arith.addf %a1, %b1 : f32
+    attn.yield %n, %v : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %j: i32):
+    %one = arith.constant 1.0 : f32
+    %x = math.absf %s : f32
+    %y = arith.addf %x, %one : f32
+    attn.yield %y, %v : f32, f32
   }
 }
