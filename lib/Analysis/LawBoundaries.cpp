@@ -16,6 +16,8 @@
 #include "LawChecker.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace ::attn;
 using namespace ::attn::detail;
@@ -101,7 +103,8 @@ bool LawChecker::checkProbe(const Probe &probe) {
   Key further = probe.keys[1];
   ++further.position;
   for (auto [x, y] : llvm::zip(further.scores, probe.keys[0].scores))
-    x = static_cast<float>(x + (x - y));
+    x = static_cast<float>(
+        std::clamp(x + (x - y), -largestScore, largestScore));
   for (const Scalars &other : {any, stateOf(further)}) {
     Scalars c = carrier(other), ab = algebra.combine(a, b);
     if (!llvm::all_of(ArrayRef<Scalars>{a, b, c, ab, algebra.combine(ab, c)},

@@ -26,23 +26,31 @@ using mlir::attn::MonoidKind;
 // Rounding
 //===----------------------------------------------------------------------===//
 
-static bool isClose(double x, double y, Precision precision) {
-  if (precision == Precision::F64)
-    return agree(x, y, 1.0);
-  if (x == y)
+/// `size` is that of the numbers around: a component may be what another has
+/// lost, as in compensated sums.
+static bool isClose(double x, double y, double size, Precision precision) {
+  if (agree(x, y, 1.0))
     return true;
   if (!std::isfinite(x) || !std::isfinite(y))
     return false;
-  return std::fabs(x - y) <=
-         0x1p-17 * std::max(std::fabs(x), std::fabs(y)) + 0x1p-18;
+  double difference = std::fabs(x - y);
+  if (precision == Precision::F64)
+    return difference <= 0x1p-48 * std::min(size, 1e8);
+  return difference <= 0x1p-17 * std::max(std::fabs(x), std::fabs(y)) +
+                           0x1p-18 + 0x1p-21 * std::min(size, 1e6);
 }
 
 bool LawChecker::agreeByNoise(ArrayRef<Scalar> want, ArrayRef<Scalar> got,
                               Precision precision, ArrayRef<Scalars> operands,
                               Side evaluate) {
+  double size = std::max(algebra.sizeOf(want), algebra.sizeOf(got));
+  for (const Scalars &state : operands)
+    size = std::max(size, algebra.sizeOf(state));
+  // As many errors as there are keys.
+  size *= std::max<double>(1.0, operands.size() / 4.0);
   if (llvm::all_of(llvm::zip(want, got), [&](auto pair) {
         auto [x, y] = pair;
-        return isClose(x.f, y.f, precision);
+        return isClose(x.f, y.f, size, precision);
       }))
     return true;
 
@@ -67,7 +75,7 @@ bool LawChecker::agreeByNoise(ArrayRef<Scalar> want, ArrayRef<Scalar> got,
   algebra.noise = 0.0;
   algebra.precision = before;
   for (auto [x, y, allowed] : llvm::zip(want, got, spread))
-    if (!isClose(x.f, y.f, precision) &&
+    if (!isClose(x.f, y.f, size, precision) &&
         !(std::fabs(x.f - y.f) <= allowance * allowed))
       return false;
   return true;

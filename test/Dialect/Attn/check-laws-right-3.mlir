@@ -459,3 +459,171 @@ attn.monoid @runs general stats(f32, f32, f32) components(value)
     attn.yield %acc : f32
   }
 }
+
+// A geometric mean.
+attn.monoid @geo general stats(f32) components(value)
+    outputs("o") {
+  identity {
+    %z = arith.constant 0.0 : f32
+    attn.yield %z, %z : f32, f32
+  }
+  combine {
+  ^bb0(%a0: f32, %a1: f32, %b0: f32, %b1: f32):
+    %n = arith.addf %a0, %b0 : f32
+    %v = arith.addf %a1, %b1 : f32
+    attn.yield %n, %v : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %j: i32):
+    %one = arith.constant 1.0 : f32
+    %x = math.absf %v : f32
+    %k = arith.constant 1.0e-6 : f32
+    %y = arith.addf %x, %k : f32
+    %l = math.log %y : f32
+    attn.yield %one, %l : f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %acc: f32):
+    %one = arith.constant 1.0 : f32
+    %d = arith.maximumf %m, %one : f32
+    %q = arith.divf %acc, %d : f32
+    %o = math.exp %q : f32
+    attn.yield %o : f32
+  }
+}
+
+// A compensated sum: what one component loses is in the other.
+attn.monoid @kahan_free general stats(f32, f32) components(value) {
+  identity {
+    %z = arith.constant 0.0 : f32
+    attn.yield %z, %z, %z : f32, f32, f32
+  }
+  combine {
+  ^bb0(%a0: f32, %a1: f32, %a2: f32, %b0: f32, %b1: f32, %b2: f32):
+    %s = arith.addf %a0, %b0 : f32
+    %bb = arith.subf %s, %a0 : f32
+    %x = arith.subf %s, %bb : f32
+    %e1 = arith.subf %a0, %x : f32
+    %e2 = arith.subf %b0, %bb : f32
+    %e = arith.addf %e1, %e2 : f32
+    %c1 = arith.addf %a1, %b1 : f32
+    %c2 = arith.addf %c1, %e : f32
+    %v = arith.addf %a2, %b2 : f32
+    attn.yield %s, %c2, %v : f32, f32, f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %j: i32):
+    %z = arith.constant 0.0 : f32
+    attn.yield %s, %z, %v : f32, f32, f32
+  }
+}
+
+// A histogram.
+attn.monoid @hist3 general stats(f32, f32, f32) components(value) {
+  identity {
+    %z = arith.constant 0.0 : f32
+    attn.yield %z, %z, %z, %z : f32, f32, f32, f32
+  }
+  combine {
+  ^bb0(%a0: f32, %a1: f32, %a2: f32, %a3: f32, %b0: f32, %b1: f32, %b2: f32, %b3: f32):
+    %x = arith.addf %a0, %b0 : f32
+    %y = arith.addf %a1, %b1 : f32
+    %w = arith.addf %a2, %b2 : f32
+    %v = arith.addf %a3, %b3 : f32
+    attn.yield %x, %y, %w, %v : f32, f32, f32, f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %j: i32):
+    %z = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %k = arith.constant 1.5 : f32
+    %lo = arith.cmpf olt, %s, %z : f32
+    %hi = arith.cmpf ogt, %s, %k : f32
+    %x = arith.select %lo, %one, %z : f32
+    %y = arith.select %hi, %one, %z : f32
+    %xy = arith.addf %x, %y : f32
+    %w = arith.subf %one, %xy : f32
+    attn.yield %x, %y, %w, %v : f32, f32, f32, f32
+  }
+}
+
+// A recurrence whose factors depend on the position.
+attn.monoid @expdecay_pos general stats(f32, f32) components(value) {
+  identity {
+    %z = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    attn.yield %one, %z, %z : f32, f32, f32
+  }
+  combine {
+  ^bb0(%a0: f32, %a1: f32, %a2: f32, %b0: f32, %b1: f32, %b2: f32):
+    %p = arith.mulf %a0, %b0 : f32
+    %x = arith.mulf %b0, %a1 : f32
+    %q = arith.addf %x, %b1 : f32
+    %y = arith.mulf %b0, %a2 : f32
+    %v = arith.addf %y, %b2 : f32
+    attn.yield %p, %q, %v : f32, f32, f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %j: i32):
+    %k = arith.constant 3 : i32
+    %il = arith.andi %j, %k : i32
+    %f = arith.sitofp %il : i32 to f32
+    %h = arith.constant 0.25 : f32
+    %x = arith.mulf %f, %h : f32
+    %one = arith.constant 1.0 : f32
+    %g = arith.subf %one, %x : f32
+    attn.yield %g, %one, %v : f32, f32, f32
+  }
+}
+
+// A rate of decay at run time.
+attn.monoid @param_decay suffix stats(f32) components(value) params(f32) {
+  identity {
+  ^bb0(%p0: f32):
+    %z = arith.constant 0.0 : f32
+    attn.yield %z : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32, %p0: f32):
+    %c = arith.addf %a, %b : f32
+    attn.yield %c : f32
+  }
+  gate {
+  ^bb0(%c: f32, %p0: f32):
+    %x = arith.mulf %c, %p0 : f32
+    %g = math.exp %x : f32
+    attn.yield %g : f32
+  }
+  lift {
+  ^bb0(%s: f32, %p0: f32):
+    %one = arith.constant 1.0 : f32
+    %n = math.absf %s : f32
+    %c = arith.negf %n : f32
+    attn.yield %c, %one : f32, f32
+  }
+}
+
+// Clamps, composed.
+attn.monoid @affine_clip general stats(f32, f32) components(unit) {
+  identity {
+    %n = arith.constant 0xFF800000 : f32
+    %i = arith.constant 0x7F800000 : f32
+    %z = arith.constant 0.0 : f32
+    attn.yield %n, %i, %z : f32, f32, f32
+  }
+  combine {
+  ^bb0(%a0: f32, %a1: f32, %a2: f32, %b0: f32, %b1: f32, %b2: f32):
+    %x = arith.maximumf %a0, %b0 : f32
+    %lo = arith.minimumf %x, %b1 : f32
+    %y = arith.maximumf %a1, %b0 : f32
+    %hi = arith.minimumf %y, %b1 : f32
+    %z = arith.addf %a2, %b2 : f32
+    attn.yield %lo, %hi, %z : f32, f32, f32
+  }
+  lift {
+  ^bb0(%s: f32, %j: i32):
+    %one = arith.constant 1.0 : f32
+    %h = arith.addf %s, %one : f32
+    attn.yield %s, %h, %one : f32, f32, f32
+  }
+}
