@@ -6,7 +6,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import ctypes
 import functools
-import math
 import re
 import threading
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
@@ -164,7 +163,7 @@ class _Call:
             views["scale"] = number("scale", scale, c.F32)
         cap = number("softcap", softcap, c.F32) if softcap else None
         if cap is not None:
-            if not (softcap > 0 and math.isfinite(softcap)):
+            if not softcap > 0:
                 _fail("softcap to be positive, or 0 for none", softcap)
             views["softcap"] = cap
         bias_type, bias_flags, mask_flags = self._set_bias_and_mask(bias, mask)
@@ -527,7 +526,7 @@ def attention(
             (the last query sees the last key, of kv_lengths where given).
         window: (left, right) numbers of keys, inclusive, around the diagonal,
             which is that of `causal`, else bottom-right; -1: no bound.
-        softcap: scores become softcap * tanh(score / softcap); 0: off.
+        softcap: scores become softcap * tanh(score / softcap); 0 or inf: off.
         mask: boolean, True = attend, broadcast to [b, hq, sq, sk] as NumPy does,
             in every layout. For "thd": [sequences, hq, sq, sk], with positions
             counted within the sequence.
