@@ -243,8 +243,8 @@ void Rewriter::buildScore(Region &region) {
                                             APFloat(value));
     };
     constexpr float largest = std::numeric_limits<float>::max();
-    Value cap = arith::MinimumFOp::create(b, loc, in(op.getSoftcap()),
-                                          number(0x1p90f));
+    Value cap =
+        arith::MinimumFOp::create(b, loc, in(op.getSoftcap()), number(0x1p90f));
     factor = arith::DivFOp::create(b, loc, factor, cap);
     factor = arith::MinimumFOp::create(b, loc, factor, number(largest));
     factor = arith::MaximumFOp::create(b, loc, factor, number(-largest));
