@@ -24,8 +24,9 @@ inline std::string printLocation(mlir::Location location, OwnLines own = {}) {
   auto file = location->findInstanceOf<mlir::FileLineColLoc>();
   if (!file)
     return "";
+  // Bytecode has no lines; its errors are at 0.
   int line = int(file.getLine()) - own.skipped;
-  if (line < 1 || (own.count && line > own.count))
+  if (own.count && (line < 1 || line > own.count))
     return "";
   return (file.getFilename().getValue() + ":" + llvm::Twine(line) + ":" +
           llvm::Twine(file.getColumn()) + ": ")
