@@ -121,11 +121,11 @@ static std::string printOptions(const CompileOptions &options) {
 }
 
 /// Compiles what `makeSource` gives, unless `key` is in the cache.
-static AttnError *
-compileCached(AttnContext *context, const AttnCompileOptions *given,
-              std::string key,
-              const std::function<support::Result<std::string>()> &makeSource,
-              AttnKernel **kernel) {
+static AttnError *compileCached(
+    AttnContext *context, const AttnCompileOptions *given, std::string key,
+    const std::function<support::Result<std::string>(CompileOptions &)>
+        &makeSource,
+    AttnKernel **kernel) {
   if (!context || !kernel)
     return makeError("expected a context and a place for the kernel, but got "
                      "null");
@@ -154,7 +154,7 @@ compileCached(AttnContext *context, const AttnCompileOptions *given,
         return nullptr;
       }
   }
-  support::Result<std::string> source = makeSource();
+  support::Result<std::string> source = makeSource(options);
   if (!source)
     return makeError(source.error());
   auto compiled = attn::compile(*source, options);
@@ -178,7 +178,8 @@ AttnError *attnCompile(AttnContext *context, const char *text, size_t length,
   std::string source(text ? text : "", length);
   return compileCached(
       context, options, "text|" + source,
-      [&]() -> support::Result<std::string> { return source; }, kernel);
+      [&](CompileOptions &) -> support::Result<std::string> { return source; },
+      kernel);
 }
 
 /// Unknown flags may come to mean something; those of a tensor that is not
@@ -262,8 +263,21 @@ AttnError *attnCompileAttention(AttnContext *context,
         d.expectedSizes[3],   d.expectedKeyHeads})
     key += std::to_string(field) + ",";
   key += full.precision + "|" + full.monoid + "|" + full.schedule;
-  return compileCached(
-      context, options, key, [&] { return makeAttentionModule(full); }, kernel);
+  auto makeSource =
+      [&](CompileOptions &options) -> support::Result<std::string> {
+    // Of a description, the monoid is all that has lines of its author.
+    if (options.sourceName == CompileOptions().sourceName)
+      options.sourceName = "<monoid>";
+    auto module = makeAttentionModule(full, options.sourceName);
+    if (!module)
+      return module.takeFailure();
+    if (!module->monoidLines)
+      options.sourceName = CompileOptions().sourceName;
+    options.skippedLines = module->linesBeforeMonoid;
+    options.ownLines = module->monoidLines;
+    return module->text;
+  };
+  return compileCached(context, options, key, makeSource, kernel);
 }
 
 void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }

@@ -8,6 +8,7 @@
 #include "attn/Compiler/Compiler.h"
 #include "CacheFolder.h"
 #include "Codegen.h"
+#include "Diagnostics.h"
 #include "DiskCache.h"
 #include "Interface.h"
 #include "Ptxas.h"
@@ -57,25 +58,12 @@ const EntryInfo *CompiledKernel::find(std::string_view name) const {
 // Diagnostics
 //===----------------------------------------------------------------------===//
 
-static std::string printLocation(Location location) {
-  if (auto file = location->findInstanceOf<FileLineColLoc>())
-    return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
-            Twine(file.getColumn()) + ": ")
-        .str();
-  return "";
-}
-
-static std::string firstLine(std::string text) {
-  size_t end = text.find('\n');
-  return end == std::string::npos ? text : text.substr(0, end);
-}
-
 namespace {
 /// Collects what a compilation says: the first error with its notes, and
 /// remarks for the explanation.
 class Messages {
 public:
-  explicit Messages(MLIRContext *context) {
+  Messages(MLIRContext *context, OwnLines own) : own(own) {
     handler.emplace(context, [this](Diagnostic &diagnostic) {
       take(diagnostic);
       return success();
@@ -108,18 +96,19 @@ private:
     }
     if (!error.empty())
       return;
-    error =
-        printLocation(diagnostic.getLocation()) + firstLine(diagnostic.str());
+    error = printLocation(diagnostic.getLocation(), own) +
+            firstLine(diagnostic.str());
     for (Diagnostic &note : diagnostic.getNotes()) {
       // The generic form of the operation, which MLIR appends, helps nobody.
       std::string text = note.str();
       if (StringRef(text).starts_with("see current operation"))
         continue;
-      error +=
-          "\n" + printLocation(note.getLocation()) + "note: " + firstLine(text);
+      error += "\n" + printLocation(note.getLocation(), own) +
+               "note: " + firstLine(text);
     }
   }
 
+  OwnLines own;
   std::string error;
   std::optional<ScopedDiagnosticHandler> handler;
 };
@@ -218,7 +207,8 @@ public:
       : options(options), tunedTable(tunedTable),
         context(std::make_unique<MLIRContext>(
             getRegistry(), MLIRContext::Threading::DISABLED)),
-        messages(context.get()), kernel(std::make_shared<CompiledKernel>()) {
+        messages(context.get(), {options.skippedLines, options.ownLines}),
+        kernel(std::make_shared<CompiledKernel>()) {
     context->printOpOnDiagnostic(false);
   }
 

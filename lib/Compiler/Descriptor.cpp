@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Descriptor.h"
+#include "Diagnostics.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/InitAll.h"
@@ -30,7 +31,7 @@ using llvm::formatv;
 namespace {
 /// What a description must know of its monoid.
 struct MonoidSummary {
-  std::string name;
+  std::string name, kind;
   std::string definition; ///< Empty for a shipped monoid.
   unsigned numScores = 1, numValues = 0, numParams = 0;
   SmallVector<bool> outputHasChannels;
@@ -59,7 +60,8 @@ static SmallVector<bool> findChannels(mlir::attn::MonoidOp monoid) {
   return result;
 }
 
-static Result<MonoidSummary> summarize(const std::string &monoid) {
+static Result<MonoidSummary> summarize(const std::string &monoid,
+                                       const std::string &sourceName) {
   MonoidSummary summary;
   std::string text = monoid;
   bool isText = StringRef(monoid).contains("attn.monoid");
@@ -73,19 +75,20 @@ static Result<MonoidSummary> summarize(const std::string &monoid) {
   }
 
   if (std::string error = ::attn::support::checkNesting(text); !error.empty())
-    return Failure{"monoid: " + error};
+    return Failure{sourceName + ": " + error};
   DialectRegistry registry;
   ::attn::registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   std::string error;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (error.empty())
-      error = StringRef(diagnostic.str()).split('\n').first.str();
+      error = ::attn::printLocation(diagnostic.getLocation()) +
+              ::attn::firstLine(diagnostic.str());
     return success();
   });
-  auto module = parseSourceString<ModuleOp>(text, &context);
+  auto module = parseSourceString<ModuleOp>(text, &context, sourceName);
   if (!module)
-    return Failure{"monoid: " + error};
+    return Failure{error};
   auto monoids = module.get().getOps<mlir::attn::MonoidOp>();
   if (!llvm::hasSingleElement(monoids))
     return Failure{"expected the text of one attn.monoid, but got " +
@@ -94,6 +97,7 @@ static Result<MonoidSummary> summarize(const std::string &monoid) {
   summary.name = op.getSymName().str();
   if (isText)
     summary.definition = text;
+  summary.kind = mlir::attn::stringifyMonoidKind(op.getKind()).str();
   summary.numScores = op.getNumScores();
   summary.numValues = op.getNumValues();
   summary.numParams = op.getNumParams();
@@ -239,7 +243,9 @@ private:
 } // namespace
 
 namespace attn {
-Result<std::string> makeAttentionModule(const AttentionDescriptor &descriptor) {
+Result<AttentionModule>
+makeAttentionModule(const AttentionDescriptor &descriptor,
+                    const std::string &monoidName) {
   auto fail = [](const std::string &expected, const std::string &got) {
     return Failure{"expected " + expected + ", but got " + got};
   };
@@ -268,7 +274,7 @@ Result<std::string> makeAttentionModule(const AttentionDescriptor &descriptor) {
   if (descriptor.alibi < 0 || descriptor.alibi > 2)
     return fail("alibi to be 0, 1 or 2", std::to_string(descriptor.alibi));
 
-  Result<MonoidSummary> monoid = summarize(descriptor.monoid);
+  Result<MonoidSummary> monoid = summarize(descriptor.monoid, monoidName);
   if (!monoid)
     return monoid.takeFailure();
   if (monoid->numScores != 1)
@@ -276,12 +282,24 @@ Result<std::string> makeAttentionModule(const AttentionDescriptor &descriptor) {
                 "'" + monoid->name + "', which takes " +
                     std::to_string(monoid->numScores) +
                     "; compile the text of an attn.aggregate @" + monoid->name +
-                    " with one dot pair for each");
+                    " with one dot pair for each" +
+                    (monoid->kind == "general"
+                         ? ""
+                         : " (scores alone: only general monoids take values "
+                           "in lift, and this one is " +
+                               monoid->kind + ")"));
   int available = int(monoid->outputHasChannels.size());
   if (descriptor.numOutputs < 1 || descriptor.numOutputs > available)
     return fail("between 1 and " + std::to_string(available) + " outputs of '" +
                     monoid->name + "'",
                 std::to_string(descriptor.numOutputs));
-  return ModuleWriter(descriptor, *monoid).write();
+  AttentionModule result{ModuleWriter(descriptor, *monoid).write()};
+  StringRef definition(monoid->definition);
+  if (definition.empty())
+    return result;
+  StringRef before = StringRef(result.text).split(definition).first;
+  result.linesBeforeMonoid = before.count('\n');
+  result.monoidLines = definition.count('\n') + 1;
+  return result;
 }
 } // namespace attn

@@ -425,7 +425,7 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
   reduction.score = [&](ArrayRef<double> dots, const Row &row, int64_t key,
                         SmallVectorImpl<double> &scores) {
     double s = rounded(dots[0] * scale);
-    if (op.getSoftcap())
+    if (op.getSoftcap() && !std::isinf(softcap)) // an infinite cap is none
       s = rounded(softcap * rounded(std::tanh(rounded(s / softcap))));
     if (scoreRegion) {
       Scalars arguments = {Scalar::ofFloat(s)}, results;

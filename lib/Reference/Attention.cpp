@@ -184,7 +184,7 @@ private:
     scores.resize(n);
     for (double &score : scores)
       score = round(round(score) * scale);
-    if (p.softcap > 0.0)
+    if (p.softcap > 0.0 && !std::isinf(p.softcap)) // an infinite cap is none
       for (double &score : scores)
         score = round(p.softcap * round(std::tanh(round(score / p.softcap))));
   }

@@ -50,6 +50,21 @@ static mlir::LogicalResult optMain(int argc, char **argv,
   return mlir::success();
 }
 
+/// The arguments, and in front of them that errors do not print the operation,
+/// which takes a screen: --mlir-print-op-on-diagnostic asks for it.
+static std::vector<char *> withShortErrors(int argc, char **argv) {
+  static char option[] = "--mlir-print-op-on-diagnostic=false";
+  llvm::StringRef name = llvm::StringRef(option).drop_front(2).split('=').first;
+  std::vector<char *> result(argv, argv + argc);
+  bool isGiven = llvm::any_of(result, [&](char *argument) {
+    return llvm::StringRef(argument).ltrim('-').starts_with(name);
+  });
+  if (!isGiven)
+    result.insert(result.begin() + 1, option);
+  result.push_back(nullptr);
+  return result;
+}
+
 int attn::attnOptMain(int argc, char **argv) {
   for (int i = 1; i < argc; ++i)
     if (llvm::StringRef(argv[i]) == "--emit-ptx")
@@ -58,5 +73,7 @@ int attn::attnOptMain(int argc, char **argv) {
   registerAllDialects(registry);
   registerAllPasses();
   mlir::registerTransformsPasses();
-  return mlir::asMainReturnCode(optMain(argc, argv, registry));
+  std::vector<char *> arguments = withShortErrors(argc, argv);
+  return mlir::asMainReturnCode(
+      optMain(int(arguments.size()) - 1, arguments.data(), registry));
 }

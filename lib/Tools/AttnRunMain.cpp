@@ -385,6 +385,11 @@ void Session::printExplanation() {
   }
   if (kernel->isOnDevice())
     return printDeviceTraffic(text);
+  // What bounds products says nothing of a way that has none.
+  if (std::strstr(text, "path: element by element")) {
+    std::printf("roofline: none, for what is not matrix products\n");
+    return;
+  }
   Peaks peaks = measurePeaks(target, spec.dtype, attnGetNumThreads());
   double intensity = work.flops / std::max(bytes, 1.0);
   double ridge = peaks.flopsPerSecond / peaks.bytesPerSecond;

@@ -192,7 +192,7 @@ class _Call:
             views["scale"] = number("scale", scale, c.F32)
         cap = number("softcap", softcap, c.F32) if softcap else None
         if cap is not None:
-            if not (softcap > 0 and math.isfinite(softcap)):
+            if not softcap > 0:
                 _fail("softcap to be positive, or 0 for none", softcap)
             views["softcap"] = cap
         bias_type, bias_flags, mask_flags = self._set_bias_and_mask(bias, mask)
@@ -615,7 +615,7 @@ def attention(
         window: (left, right) numbers of keys, inclusive, around the diagonal,
             which is that of `causal`, else bottom-right; -1: no bound. None is
             (-1, -1).
-        softcap: scores become softcap * tanh(score / softcap); 0: off.
+        softcap: scores become softcap * tanh(score / softcap); 0 or inf: off.
         mask: boolean, True = attend, broadcast to [b, hq, sq, sk] as NumPy does,
             in every layout. For "thd": [sequences, hq, sq, sk], with positions
             counted within the sequence.

@@ -70,6 +70,15 @@ bad(ValueError, "layout to be one of", layout=4)
 bad(ValueError, "monoid to be one of softmax,", monoid="hardmax")
 bad(ValueError, "compile the text of an attn.aggregate @gated_decay", monoid="gated_decay")
 bad(TypeError, "monoid to be a name", monoid=3)
+MONOID = """attn.monoid @m cocycle stats(f32) components(unit) outputs("o") {
+  identity { %c = arith.constant 0.0 : f32 attn.yield %c : f32 }
+  combine { ^bb0(%a: f32, %b: f32): %c = arith.subf %a, %b : f32 attn.yield %c : f32 }
+  rescale { ^bb0(%a: f32, %b: f32): %r = arith.constant 1.0 : f32 attn.yield %r : f32 }
+  lift { ^bb0(%s: f32): attn.yield %s, %s : f32, f32 }
+  finalize { ^bb0(%c: f32, %v: f32): attn.yield %v : f32 }
+}"""
+bad(ValueError, "<monoid>:1:1: 'attn.monoid' op breaks the law", monoid=MONOID)
+bad(ValueError, "<monoid>:3:42: custom op 'arith.subg' is unknown", monoid=MONOID.replace("subf", "subg"))
 bad(ValueError, "outputs that one monoid has", return_aux="variance")
 bad(ValueError, "outputs that one monoid has", return_aux=("max", "entropy"))
 bad(ValueError, "outputs that one monoid has", return_lse=True, monoid="sigmoid_sum")

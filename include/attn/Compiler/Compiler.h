@@ -47,6 +47,9 @@ struct CompileOptions {
   bool useDiskCache = true;
   /// Stands for the source in diagnostics.
   std::string sourceName = "<input>";
+  /// The lines of the source that diagnostics speak of, from 1 on: those behind
+  /// `skippedLines`, `ownLines` of them (0: all).
+  int skippedLines = 0, ownLines = 0;
 };
 
 /// One argument of an entry: what its caller must pass.

@@ -46,8 +46,16 @@ struct AttentionDescriptor {
 };
 
 /// A module with the one function @attention that does what is described.
-support::Result<std::string>
-makeAttentionModule(const AttentionDescriptor &descriptor);
+struct AttentionModule {
+  std::string text;
+  /// Where the text of the monoid is in it, if it was given.
+  int linesBeforeMonoid = 0, monoidLines = 0;
+};
+
+/// Errors in the monoid's text have the position there, after `monoidName`.
+support::Result<AttentionModule>
+makeAttentionModule(const AttentionDescriptor &descriptor,
+                    const std::string &monoidName);
 
 } // namespace attn
 

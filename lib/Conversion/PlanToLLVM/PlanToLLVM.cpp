@@ -484,6 +484,8 @@ private:
     arith::populateArithToLLVMConversionPatterns(converter, patterns);
     vector::populateVectorMaskMaterializationPatterns(
         patterns, /*force32BitVectorIndices=*/true);
+    // Constant masks are of rank 1 and come without anything to prepare.
+    vector::populateVectorMaskOpLoweringPatterns(patterns);
     vector::populateVectorStepLoweringPatterns(patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns,
                                            /*reassociateFPReductions=*/true,

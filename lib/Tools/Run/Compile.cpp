@@ -45,6 +45,8 @@ Result<Kernel> attn::run::compileProgram(const Options &options,
   auto monoid = readMonoid(options);
   if (!monoid)
     return monoid.takeFailure();
+  if (!options.monoidFile.empty())
+    how.sourceName = options.monoidFile.c_str();
   return Kernel::compile(
       makeDesc(*options.attention, *monoid, options.schedule), how);
 }

@@ -7,7 +7,11 @@
 // CHECK:         score {
 // CHECK-NEXT:    ^bb0(%[[S:.*]]: f32, %{{.*}}: i32, %[[H:.*]]: i32, %[[I:.*]]: i32, %[[J:.*]]: i32
 // CHECK:           %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
-// CHECK:           %[[F:.*]] = arith.divf %[[SCALE]], %[[CAP:.*]] : f32
+// An infinite cap is one that changes nothing, and the quotient is finite.
+// CHECK:           %[[CAP:.*]] = arith.minimumf %{{.*}}, %{{.*}} : f32
+// CHECK:           %[[Q:.*]] = arith.divf %[[SCALE]], %[[CAP]] : f32
+// CHECK:           %[[BELOW:.*]] = arith.minimumf %[[Q]]
+// CHECK:           %[[F:.*]] = arith.maximumf %[[BELOW]]
 // CHECK:           %[[R:.*]] = arith.mulf %[[S]], %[[F]] : f32
 // CHECK:           %[[T:.*]] = math.tanh %[[R]]
 // CHECK:           %[[C:.*]] = arith.mulf %[[CAP]], %[[T]]

@@ -20,10 +20,30 @@ namespace attn {
 
 using namespace mlir;
 
+/// The way that a reduction by a monoid takes, and why.
+static StringRef describePath(mlir::attn::MonoidOp monoid) {
+  switch (monoid.getKind()) {
+  case mlir::attn::MonoidKind::cocycle:
+    return "matrix products (cocycle: one factor for a row rescales what was "
+           "summed)";
+  case mlir::attn::MonoidKind::suffix:
+    return "row scan + matrix products (suffix: a key's weight takes the gates "
+           "of the keys behind it)";
+  case mlir::attn::MonoidKind::prefix:
+    return "row scan + matrix products (prefix: a key's weight takes the gates "
+           "of the keys before it)";
+  case mlir::attn::MonoidKind::general:
+    return "element by element (general: combine on whole states, for each key "
+           "and channel)";
+  }
+  return "";
+}
+
 /// What the report says beside the laws, for tests and for --explain.
 static void remarkProperties(mlir::attn::MonoidOp monoid,
                              const ::attn::LawReport &report) {
-  InFlightDiagnostic remark = monoid.emitRemark("properties:");
+  InFlightDiagnostic remark = monoid.emitRemark("path: ");
+  remark << describePath(monoid);
   std::pair<StringRef, bool> properties[] = {
       {"commutative", report.isCommutative},
       {"trivial statistics", report.statsTrivial},
@@ -31,7 +51,7 @@ static void remarkProperties(mlir::attn::MonoidOp monoid,
       {"rescale absorbs", report.rescaleAbsorbs},
       {"dead is natural", report.deadIsNatural},
       {"relaxed maximum", report.relaxedMax}};
-  StringRef separator = " ";
+  StringRef separator = "\nproperties: ";
   for (auto [name, holds] : properties)
     if (holds) {
       remark << separator << name;

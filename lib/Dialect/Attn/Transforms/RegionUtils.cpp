@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -30,12 +31,22 @@ Value RegionCloner::get(Value value) {
   return mapping.lookup(value);
 }
 
-void attn::guardDivision(Operation *op) {
+/// `op` without a promise (nsw, nuw, exact) that a region may break.
+static void dropPromises(Operation *op) {
+  if (auto flags = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
+    op->setAttr(flags.getIntegerOverflowAttrName(),
+                arith::IntegerOverflowFlagsAttr::get(
+                    op->getContext(), arith::IntegerOverflowFlags::none));
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<arith::DivUIOp, arith::DivSIOp, arith::ShRUIOp, arith::ShRSIOp>(
+          [](auto promising) { promising.setIsExact(false); });
+}
+
+/// `op`, a division, by 1 where it is by 0 or, of signed numbers, by -1.
+static void guardDivision(Operation *op) {
   bool isRemainder = isa<arith::RemSIOp, arith::RemUIOp>(op);
   bool isSigned = isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
                       arith::CeilDivSIOp>(op);
-  if (!isSigned && !isRemainder && !isa<arith::DivUIOp, arith::CeilDivUIOp>(op))
-    return;
   Value divisor = op->getOperand(1);
   APInt known;
   if (matchPattern(divisor, m_ConstantInt(&known)) && !known.isZero() &&
@@ -51,21 +62,62 @@ void attn::guardDivision(Operation *op) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, divisor,
                                  value);
   };
-  Value one = constant(1), isMinusOne;
-  Value safe =
-      arith::SelectOp::create(b, loc, equals(constant(0)), one, divisor);
+  Value zero = constant(0), one = constant(1), isZero = equals(zero),
+        isMinusOne;
+  Value safe = arith::SelectOp::create(b, loc, isZero, one, divisor);
   if (isSigned) {
     isMinusOne = equals(constant(-1));
     safe = arith::SelectOp::create(b, loc, isMinusOne, one, safe);
   }
   op->setOperand(1, safe);
-  if (!isSigned || isRemainder)
-    return; // x rem 1 is x rem -1
+  if (isRemainder)
+    return; // x rem 1 is 0, as are x rem -1 and what x rem 0 is here
   b.setInsertionPointAfter(op);
-  Value negated = arith::SubIOp::create(b, loc, constant(0), op->getOperand(0));
+  llvm::SmallPtrSet<Operation *, 2> built;
+  Value quotient = op->getResult(0), result = quotient;
+  if (isSigned) {
+    Value negated = arith::SubIOp::create(b, loc, zero, op->getOperand(0));
+    result = arith::SelectOp::create(b, loc, isMinusOne, negated, result);
+    built.insert(result.getDefiningOp());
+  }
+  result = arith::SelectOp::create(b, loc, isZero, zero, result);
+  built.insert(result.getDefiningOp());
+  quotient.replaceAllUsesExcept(result, built);
+}
+
+/// `op`, a shift, by less than its width.
+static void guardShift(Operation *op) {
+  Value amount = op->getOperand(1);
+  Type type = amount.getType();
+  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  APInt known;
+  if (matchPattern(amount, m_ConstantInt(&known)) && known.ult(width))
+    return;
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  };
+  Value most = constant(width - 1);
+  op->setOperand(1, arith::MinUIOp::create(b, loc, amount, most));
+  if (isa<arith::ShRSIOp>(op))
+    return; // nothing but signs are left
+  b.setInsertionPointAfter(op);
+  Value inside =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, amount, most);
   auto result =
-      arith::SelectOp::create(b, loc, isMinusOne, negated, op->getResult(0));
+      arith::SelectOp::create(b, loc, inside, op->getResult(0), constant(0));
   op->getResult(0).replaceAllUsesExcept(result, result);
+}
+
+void attn::defineIntegers(Operation *op) {
+  dropPromises(op);
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
+          arith::CeilDivSIOp, arith::CeilDivUIOp, arith::RemSIOp,
+          arith::RemUIOp>(op))
+    guardDivision(op);
+  else if (isa<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op))
+    guardShift(op);
 }
 
 ValueRange attn::getYielded(Region &region) {

@@ -697,7 +697,7 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
     module.walk([](Operation *op) {
       if (isa_and_nonnull<MonoidOp, AggregateOp, PartialOp, FinalizeOp>(
               op->getParentOp()))
-        guardDivision(op);
+        defineIntegers(op);
     });
     for (func::FuncOp func : funcs)
       if (failed(PlanBuilder(func, *target).run()))

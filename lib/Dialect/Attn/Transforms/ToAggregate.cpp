@@ -236,8 +236,18 @@ void Rewriter::buildScore(Region &region) {
   if (op.getSoftcap()) {
     // One factor for scale / cap: a quotient per score would cost more than
     // the hyperbolic tangent.
-    Value cap = in(op.getSoftcap());
+    // An infinite cap is none: from 2^90 on the tangent gives back what it
+    // takes. A quotient that overflows stays finite, and 0 times it 0.
+    auto number = [&](float value) -> Value {
+      return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+                                            APFloat(value));
+    };
+    constexpr float largest = std::numeric_limits<float>::max();
+    Value cap =
+        arith::MinimumFOp::create(b, loc, in(op.getSoftcap()), number(0x1p90f));
     factor = arith::DivFOp::create(b, loc, factor, cap);
+    factor = arith::MinimumFOp::create(b, loc, factor, number(largest));
+    factor = arith::MaximumFOp::create(b, loc, factor, number(-largest));
     Value ratio = arith::MulFOp::create(b, loc, x, factor);
     Value bounded = math::TanhOp::create(b, loc, ratio);
     x = arith::MulFOp::create(b, loc, cap, bounded);

@@ -151,7 +151,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Packed (with `cu_seqlens`): q [hq, total_q, d], k [hk, total_k, d],
     v [hk, total_k, dv]; results lose the batch dimension likewise.
 
-    - `scale`: f32, default 1/sqrt(d). `softcap`: f32, c * tanh(s / c).
+    - `scale`: f32, default 1/sqrt(d). `softcap`: f32, c * tanh(s / c);
+      c > 0, and an infinite one is none.
     - `bias`: added to the score, tensor broadcastable to [b, hq, sq, sk]
       (dimensions of static size 1 broadcast); -inf means dead.
     - `mask`: i1 or i8 tensor, true = attend, broadcastable likewise.

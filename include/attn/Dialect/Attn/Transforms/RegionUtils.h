@@ -42,10 +42,11 @@ private:
   IRMapping mapping;
 };
 
-/// If `op` divides integers by what may be 0, or -1 with the smallest number
-/// above it, makes it divide by 1 there: the processor would stop the process.
-/// A quotient by 0 is unspecified, one by -1 wraps around.
-void guardDivision(Operation *op);
+/// Gives `op` of a region the result that docs/Semantics.md (Regions) defines
+/// where MLIR has none and a processor may stop the process: quotients and
+/// remainders by 0 and -1, shifts by the width and more, and what nsw, nuw
+/// or exact promised. Constants that need nothing cost nothing.
+void defineIntegers(Operation *op);
 
 /// The operands of the terminator of `region`.
 ValueRange getYielded(Region &region);

@@ -13,11 +13,14 @@ include "mlir/Pass/PassBase.td"
 def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
   let summary = "Expand math functions into vector arithmetic (approximate)";
   let description = [{
-    Expects: `math` operations on f32 scalars and vectors in kernels.
+    Expects: `math` operations, and `arith.remf`, on f32 scalars and vectors in
+    kernels, and on f16 and bf16, which become those of f32.
 
-    Produces: `arith` and fused multiply-adds in their place: `exp`, `exp2`
-    and `tanh` as below; `log`, `log2`, `log1p`, `expm1`, `erf`, `sin`, `cos`,
-    `atan` and others by upstream's polynomials. Nothing calls a library.
+    Produces: `arith` and fused multiply-adds in their place, and a branch or a
+    loop where a sine of more than 2^17 or a remainder needs one. Nothing calls a
+    library: what is left (`sqrt`, `absf`, `copysign`, and rounding and `fma` of
+    targets that have them) is an instruction. Functions of f64 stay, and are
+    calls of libm, a lane at a time.
 
     Example: before
 
@@ -28,19 +31,23 @@ def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
     }
     ```
 
-    Numerics: `exp2(x)` is `2^n p(r)` with n the integer nearest x, r = x - n
-    and p of degree 6; relative error at most 8e-8, or 2.8e-6 with degree 4
-    where the operation is marked `afn`. `exp(x)`
-    reduces by log2(e) in two parts; at most 1e-7. `tanh` is
-    `1 - 2 / (e^2x + 1)`, below 0.6 an odd polynomial of degree 11; at most
-    1.9e-7. (Compared with libm in float64 on 116 million f32.) In kernels
-    whose products take bf16 operands it is `x q(|x|)` on AVX-512, with q a
-    quadratic on each of 32 segments of [0, 5.3], and with the factors that all
-    lanes share, `c tanh(s x)`, in its coefficients: at most 2.7e-5 (2^-15)
-    where |s| > 2^-60, beside scores of bf16 operands that have 2^-9; elsewhere an odd rational function of degree 13 over 6 on
-    [-7.9, 7.9], at most 3e-7. `sin` and `cos` reduce by pi / 2 in three parts;
-    off by at most 7.2e-8 for |x| up to 10,000, 3.6e-7 up to 2 million. NaN gives NaN; +inf and -inf give the
-    limits.
+    Numerics, in units in the last place of f32 and against float64, on any
+    target (test/python/math_functions.py): at most 1.5 for `exp`, `exp2`,
+    `expm1`, `log`, `log2`, `log1p`, `rsqrt`, `cbrt`, `cosh`, `tanh`, `sin`,
+    `cos`, `acos`, `powf` and `fpowi`; 2.5 for `log10`, `sinh`, `asinh`, `acosh`,
+    `atanh`, `asin`, `atan`, `atan2`, `tan` and `erf`; 4 for `erfc`; `floor`,
+    `ceil`, `trunc`, `round`, `roundeven` and `remf` are exact. That is so for all
+    arguments, also denormal and huge ones; NaN gives NaN, and infinities the
+    limits. `exp2` marked `afn` has a relative error of 2.8e-6.
+
+    `exp2(x)` is `2^n p(r)` with n the integer nearest x, r = x - n and p of
+    degree 6, or 4 where marked `afn`. `tanh` is `1 - 2 / (e^2x + 1)`, below 0.6
+    an odd polynomial of degree 11. In kernels whose products take bf16 operands
+    it is `x q(|x|)` on AVX-512, with q a quadratic on each of 32 segments of
+    [0, 5.3], and with a factor that all lanes share, `c tanh(x)`, in its
+    coefficients: a relative error of at most 2.7e-5 (2^-15), beside scores of
+    bf16 operands that have 2^-9; elsewhere an odd rational function of degree 13
+    over 6 on [-7.9, 7.9], at most 3e-7.
 
     Fails when: never; an operation without an expansion is left alone.
   }];
@@ -50,8 +57,10 @@ def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
            "else the host">
   ];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::mlir::LLVM::LLVMDialect"
   ];
 }
 

@@ -1,0 +1,347 @@
+//===- MathExpander.cpp - Exponentials and hyperbolic tangents ------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The exponential is the inner loop of softmax, so it is written for the
+// instructions at hand: vreduce and vscalef on AVX-512, which need no clamps;
+// elsewhere rounding by adding 1.5 * 2^23, whose low mantissa bits then are the
+// integer, and scaling through the exponent field.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MathExpander.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+/// 2^r on [-0.5, 0.5], minimax in relative error (1.9e-9 before rounding).
+static constexpr float exp2Coefficients[] = {1.0f,
+                                             0.6931471824645996f,
+                                             0.24022646248340607f,
+                                             0.05550328642129898f,
+                                             0.009618489071726799f,
+                                             0.0013399930903688073f,
+                                             0.00015345810970757157f};
+
+/// The same to 2.6e-6, where an approximation is allowed (`afn`).
+static constexpr float exp2CoefficientsShort[] = {
+    0.9999992847442627f, 0.6931217908859253f, 0.240247443318367f,
+    0.05591786280274391f, 0.009570101276040077f};
+
+/// tanh(x) = x P(x^2) / Q(x^2); the coefficients of Eigen's float tanh, which
+/// MLIR's own approximation uses too.
+static constexpr float tanhNumerator[] = {
+    4.89352455891786e-03f, 6.37261928875436e-04f,  1.48572235717979e-05f,
+    5.12229709037114e-08f, -8.60467152213735e-11f, 2.00018790482477e-13f,
+    -2.76076847742355e-16f};
+static constexpr float tanhDenominator[] = {
+    4.89352518554385e-03f, 2.26843463243900e-03f, 1.18534705686654e-04f,
+    1.19825839466702e-06f};
+static constexpr float tanhClamp = 7.90531110763549805f;
+
+/// tanh(x) / x in |x|: 32 segments of equal length on [0, clamp], minimax in
+/// relative error (2.7e-5); the constant of the last one is set between
+/// tanh(clamp) and 1.
+static constexpr float tanhSegmentClamp = 5.30000019f;
+static constexpr float tanhSegmentsInOne = 5.94150925f;
+static constexpr float tanhSegmentCoefficients[3][32] = {
+    {1.00000048f,  1.00026083f,  1.00423539f,  1.01831126f,  1.04595697f,
+     1.08449519f,  1.12661028f,  1.16408515f,  1.19076884f,  1.20365548f,
+     1.20250785f,  1.18891048f,  1.16530967f,  1.13433397f,  1.09839773f,
+     1.05952239f,  1.01929438f,  0.978896916f, 0.939171553f, 0.900686741f,
+     0.863801956f, 0.828722f,    0.795539975f, 0.764271498f, 0.734879613f,
+     0.707293808f, 0.681423128f, 0.657165885f, 0.634416223f, 0.61306864f,
+     0.593020618f, 0.574278891f},
+    {-7.42960619e-05f, -0.00480879517f, -0.035228271f, -0.101604536f,
+     -0.195424065f,    -0.297454774f,   -0.388827324f, -0.457706481f,
+     -0.500281036f,    -0.518508136f,   -0.517210186f, -0.501902878f,
+     -0.477558553f,    -0.448129445f,   -0.4165003f,   -0.384635627f,
+     -0.353785336f,    -0.324680537f,   -0.297694415f, -0.272963822f,
+     -0.250476986f,    -0.230133846f,   -0.211786613f, -0.195266098f,
+     -0.180398166f,    -0.16701363f,    -0.154953748f, -0.144072905f,
+     -0.134239554f,    -0.12533614f,    -0.117258318f, -0.109951265f},
+    {-0.331628114f,  -0.31028983f,   -0.251622409f,  -0.173118025f,
+     -0.093386732f,  -0.0257861167f, 0.0238073301f,  0.0554721169f,
+     0.072459884f,   0.0789060965f,  0.0785431862f,  0.0742344409f,
+     0.0679556429f,  0.060964793f,   0.0540044308f,  0.0474742241f,
+     0.0415590443f,  0.0363164209f,  0.031733077f,   0.0277598351f,
+     0.0243323669f,  0.0213829353f,  0.0188466497f,  0.0166644305f,
+     0.0147841172f,  0.0131605305f,  0.0117550269f,  0.0105348099f,
+     0.00947218481f, 0.0085438285f,  0.00773012079f, 0.00701806741f},
+};
+
+/// (tanh(x) / x - 1) / x^2 in x^2 on [0, 0.6], minimax (2.8e-9 in tanh).
+static constexpr float tanhSmall = 0.6f;
+static constexpr float tanhSmallCoefficients[] = {
+    -0.33333298563957214f, 0.13331924378871918f, -0.053783830255270004f,
+    0.020795969292521477f, -0.0058951545506715775f};
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+Value MathExpander::splat(TypedAttr element) {
+  if (auto vector = dyn_cast<VectorType>(type))
+    element = DenseElementsAttr::get(vector.clone(element.getType()),
+                                     Attribute(element));
+  return arith::ConstantOp::create(b, element);
+}
+
+Value MathExpander::fma(Value x, Value y, Value z) {
+  if (target.hasFma)
+    return math::FmaOp::create(b, x, y, z);
+  return add(mul(x, y), z);
+}
+
+Value MathExpander::horner(Value x, ArrayRef<float> coefficients) {
+  Value sum = constant(coefficients.back());
+  for (float coefficient : llvm::reverse(coefficients.drop_back()))
+    sum = fma(sum, x, constant(coefficient));
+  return sum;
+}
+
+Value MathExpander::hornerWide(Value x, ArrayRef<double> coefficients) {
+  Value sum = wide(coefficients.back());
+  for (double coefficient : llvm::reverse(coefficients.drop_back()))
+    sum = fma(sum, x, wide(coefficient));
+  return sum;
+}
+
+Value MathExpander::any(Value truth) {
+  if (!isa<VectorType>(truth.getType()))
+    return truth;
+  return vector::ReductionOp::create(b, vector::CombiningKind::OR, truth);
+}
+
+bool MathExpander::isFullVector() const {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && target.vectorBits == 512 && vector.getRank() == 1 &&
+         vector.getDimSize(0) == 16;
+}
+
+std::pair<Value, Value> MathExpander::nearest(Value x) {
+  Value magic = constant(12582912.0f);
+  Value shifted = add(x, magic);
+  return {sub(shifted, magic), shifted};
+}
+
+Value MathExpander::powerOfTwo(Value n) {
+  return ofBits(shiftLeft(addI(n, integer(127)), integer(23)));
+}
+
+Value MathExpander::scale(Value p, Value n, Value shifted) {
+  if (isFullVector()) {
+    Value mask =
+        arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
+    Value rounding =
+        LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(4));
+    return LLVM::CallIntrinsicOp::create(
+               b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+               ValueRange{p, n, p, mask, rounding})
+        .getResult(0);
+  }
+  // 2^n in two factors, so that 2^128 and 2^-149 are reached.
+  Value whole = subI(bitsOf(shifted), integer(0x4B400000));
+  Value first = shiftSigned(whole, integer(1));
+  Value second = subI(whole, first);
+  return mul(mul(p, powerOfTwo(first)), powerOfTwo(second));
+}
+
+Value MathExpander::reciprocal(Value x) {
+  if (!isFullVector())
+    return div(constant(1.0f), x);
+  // 14 bits, doubled by one Newton step.
+  Value mask =
+      arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
+  Value estimate = LLVM::CallIntrinsicOp::create(
+                       b, type, b.getStringAttr("llvm.x86.avx512.rcp14.ps.512"),
+                       ValueRange{x, x, mask})
+                       .getResult(0);
+  Value error = fma(neg(x), estimate, constant(1.0f));
+  return fma(estimate, error, estimate);
+}
+
+//===----------------------------------------------------------------------===//
+// Exponentials
+//===----------------------------------------------------------------------===//
+
+Value MathExpander::exp2(Value x, bool isShort) {
+  ArrayRef<float> coefficients(exp2Coefficients);
+  if (isShort)
+    coefficients = exp2CoefficientsShort;
+  if (isFullVector()) {
+    // x - nearest(x), which is 0 for an infinite x.
+    Value mask =
+        arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
+    auto i32 = [&](int32_t value) -> Value {
+      return LLVM::ConstantOp::create(b, b.getI32Type(),
+                                      b.getI32IntegerAttr(value));
+    };
+    Value r =
+        LLVM::CallIntrinsicOp::create(
+            b, type, b.getStringAttr("llvm.x86.avx512.mask.reduce.ps.512"),
+            ValueRange{x, i32(0), x, mask, i32(4)})
+            .getResult(0);
+    return scale(horner(r, coefficients), sub(x, r), Value());
+  }
+  // Beyond these the result is 0 or inf; the clamps keep -inf - -inf away.
+  x = atMost(atLeast(x, -151.0f), 129.0f);
+  auto [n, shifted] = nearest(x);
+  return scale(horner(sub(x, n), coefficients), n, shifted);
+}
+
+Value MathExpander::exp(Value x, int halvings) {
+  x = atMost(atLeast(x, -104.7f), 89.5f);
+  Value n, shifted, power;
+  if (target.hasFma) {
+    // log2(e) in two parts: the product x * log2(e) alone would lose as many
+    // bits as x has in front of the point.
+    Value high = constant(1.44269502f);
+    std::tie(n, shifted) = nearest(mul(x, high));
+    Value r = fma(x, high, neg(n));
+    r = fma(x, constant(1.92596303e-8f), r);
+    power = horner(r, exp2Coefficients);
+  } else {
+    Value r;
+    std::tie(r, shifted) = reduceExp(x);
+    n = sub(shifted, constant(12582912.0f));
+    power = add(expm1Reduced(r), constant(1.0f));
+  }
+  if (halvings) {
+    n = sub(n, constant(halvings));
+    shifted = sub(shifted, constant(halvings));
+  }
+  return scale(power, n, shifted);
+}
+
+//===----------------------------------------------------------------------===//
+// Hyperbolic tangents
+//===----------------------------------------------------------------------===//
+
+Value MathExpander::tanh(Value x) {
+  constexpr float twoLog2e = 2.88539008f;
+  // The clamp keeps 1 / (e + 1) finite; tanh has long been 1 there.
+  Value magnitude = atMost(abs(x), 20.0f);
+  Value e = exp2(mul(magnitude, constant(twoLog2e)), /*isShort=*/false);
+  Value inverse = reciprocal(add(e, constant(1.0f)));
+  Value large = fma(constant(-2.0f), inverse, constant(1.0f));
+  // 1 - 2 / (e + 1) cancels near 0.
+  Value square = mul(magnitude, magnitude);
+  Value cube = mul(square, magnitude);
+  Value small = fma(cube, horner(square, tanhSmallCoefficients), magnitude);
+  return copySign(select(less(magnitude, tanhSmall), small, large), x);
+}
+
+Value MathExpander::tanhShort(Value x) {
+  x = atMost(atLeast(x, -tanhClamp), tanhClamp);
+  Value square = mul(x, x);
+  Value numerator = mul(x, horner(square, tanhNumerator));
+  return mul(numerator, reciprocal(horner(square, tanhDenominator)));
+}
+
+/// x q(|x|), with q by the segment that |x| lies in. One vpermi2ps picks a
+/// coefficient out of two registers. The factor, which all lanes share, is
+/// multiplied into the coefficients, which leave the loop.
+Value MathExpander::tanhSegments(Value x, Value factor) {
+  x = atMost(atLeast(x, -tanhSegmentClamp), tanhSegmentClamp);
+  Value magnitude = abs(x);
+  // The low bits are the segment, and the permutation reads no others.
+  Value segment = bitsOf(
+      fma(magnitude, constant(tanhSegmentsInOne), constant(12582912.0f)));
+  auto pick = [&](ArrayRef<float> row) -> Value {
+    auto half = [&](ArrayRef<float> values) -> Value {
+      Value numbers = arith::ConstantOp::create(
+          b, DenseElementsAttr::get(cast<VectorType>(type), values));
+      return factor ? mul(numbers, factor) : numbers;
+    };
+    return LLVM::CallIntrinsicOp::create(
+               b, type, b.getStringAttr("llvm.x86.avx512.vpermi2var.ps.512"),
+               ValueRange{half(row.take_front(16)), segment,
+                          half(row.take_back(16))})
+        .getResult(0);
+  };
+  Value q = pick(tanhSegmentCoefficients[2]);
+  q = fma(q, magnitude, pick(tanhSegmentCoefficients[1]));
+  q = fma(q, magnitude, pick(tanhSegmentCoefficients[0]));
+  return mul(x, q);
+}
+
+//===----------------------------------------------------------------------===//
+// What there is
+//===----------------------------------------------------------------------===//
+
+Value MathExpander::expand(Operation *op) {
+  SmallVector<Value, 3> x(op->getOperands());
+  bool rounds = target.vectorBits > 128; // SSE4.1 has instructions for it
+  auto unlessRounds = [&](auto build) { return rounds ? Value() : build(); };
+  auto floorOrCeil = [&](bool isFloor) {
+    Value t = truncate(x[0]);
+    Value off = isFloor ? less(x[0], t) : less(t, x[0]);
+    return copySign(
+        add(t, select(off, constant(isFloor ? -1.0f : 1.0f), constant(0.0f))),
+        x[0]);
+  };
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::Exp2Op o) {
+        return exp2(x[0], bitEnumContainsAny(o.getFastmath(),
+                                             arith::FastMathFlags::afn));
+      })
+      .Case([&](math::ExpOp) { return exp(x[0]); })
+      .Case([&](math::ExpM1Op) { return expm1(x[0]); })
+      .Case([&](math::LogOp) { return log(x[0]); })
+      .Case([&](math::Log2Op) { return log2(x[0]); })
+      .Case([&](math::Log10Op) { return log10(x[0]); })
+      .Case([&](math::Log1pOp) { return log1p(x[0]); })
+      .Case([&](math::RsqrtOp) { return div(constant(1.0f), sqrt(x[0])); })
+      .Case([&](math::CbrtOp) { return cbrt(x[0]); })
+      .Case([&](math::PowFOp) { return pow(x[0], x[1]); })
+      .Case([&](math::FPowIOp) { return powInteger(x[0], x[1]); })
+      .Case([&](math::SinhOp) { return sinh(x[0]); })
+      .Case([&](math::CoshOp) { return cosh(x[0]); })
+      .Case([&](math::TanhOp) { return tanh(x[0]); })
+      .Case([&](math::AsinhOp) { return asinh(x[0]); })
+      .Case([&](math::AcoshOp) { return acosh(x[0]); })
+      .Case([&](math::AtanhOp) { return atanh(x[0]); })
+      .Case([&](math::ErfOp) { return erf(x[0]); })
+      .Case([&](math::ErfcOp) { return erfc(x[0]); })
+      .Case([&](math::SinOp) { return sine(x[0], /*isCosine=*/false); })
+      .Case([&](math::CosOp) { return sine(x[0], /*isCosine=*/true); })
+      .Case([&](math::TanOp) { return tan(x[0]); })
+      .Case([&](math::AsinOp) { return asin(x[0]); })
+      .Case([&](math::AcosOp) { return acos(x[0]); })
+      .Case([&](math::AtanOp) { return atan(x[0]); })
+      .Case([&](math::Atan2Op) { return atan2(x[0], x[1]); })
+      .Case([&](arith::RemFOp) { return remainder(x[0], x[1]); })
+      .Case([&](math::TruncOp) {
+        return unlessRounds([&] { return truncate(x[0]); });
+      })
+      .Case([&](math::FloorOp) {
+        return unlessRounds([&] { return floorOrCeil(/*isFloor=*/true); });
+      })
+      .Case([&](math::CeilOp) {
+        return unlessRounds([&] { return floorOrCeil(/*isFloor=*/false); });
+      })
+      .Case([&](math::RoundOp) {
+        // The number below 1/2: 1/2 itself would carry what is just below it.
+        return unlessRounds([&] {
+          return copySign(truncate(add(abs(x[0]), constant(0.49999997f))),
+                          x[0]);
+        });
+      })
+      .Case([&](math::RoundEvenOp) {
+        return unlessRounds([&] { return roundEven(x[0]); });
+      })
+      .Case([&](math::FmaOp) {
+        if (target.hasFma)
+          return Value();
+        // The product is exact, and the sum rounded twice.
+        return narrowed(add(mul(widened(x[0]), widened(x[1])), widened(x[2])));
+      })
+      .Default([](Operation *) { return Value(); });
+}
