@@ -100,7 +100,8 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
     double left = alpha == 0.0 ? 0.0 : alpha * a[i].f;
     double right = beta == 0.0 ? 0.0 : beta * b[i].f;
     c.push_back(Scalar::ofFloat(left + right));
-    largest = std::max({largest, std::fabs(left), std::fabs(right)});
+    if (tracksLargest)
+      largest = std::max({largest, std::fabs(left), std::fabs(right)});
   }
   return c;
 }

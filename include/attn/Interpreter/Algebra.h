@@ -102,13 +102,16 @@ public:
   Scalars params;
   /// Raised by every call; reset by the trial.
   mutable double largest = 0.0;
+  /// Without it nothing is raised, and several threads may call.
+  bool tracksLargest = true;
 
 private:
   Scalars call(const RegionProgram &program,
                llvm::ArrayRef<Scalar> arguments) const {
     Scalars all(arguments), results;
     all.append(params.begin(), params.end());
-    program.evaluate(all, results, precision, nullptr, &largest);
+    program.evaluate(all, results, precision, nullptr,
+                     tracksLargest ? &largest : nullptr);
     return results;
   }
 
