@@ -438,6 +438,31 @@ ATTN_EXPORT AttnError *attnEvaluate(const char *text, size_t length,
                                     size_t numInputs, const AttnTensor *outputs,
                                     size_t numOutputs, AttnRounding rounding);
 
+/// How attnEvaluateWith evaluates. All zero: exactly, as with ATTN_EXACT.
+typedef struct AttnEvaluateOptions {
+  size_t structSize; /* sizeof(AttnEvaluateOptions) */
+  AttnRounding rounding;
+  /* Of an emulation, 0 to 7: in which order it adds up and combines. The error
+   * of one order is a matter of luck where few keys count. */
+  int32_t order;
+  /* Keys of a tile where an order has tiles; 0: 64. */
+  int32_t tile;
+  /* Of an emulation: scores stay in f32, as compiled kernels keep them. */
+  int32_t wideScores;
+  /* Called from this thread now and then, with a row and the number of rows. */
+  AttnProgress progress;
+  void *progressUser;
+} AttnEvaluateOptions;
+
+/// attnEvaluate with more to say. Null options: all zero.
+///
+/// Available since API version 6.
+ATTN_EXPORT AttnError *
+attnEvaluateWith(const char *text, size_t length, const char *entry,
+                 const AttnTensor *inputs, size_t numInputs,
+                 const AttnTensor *outputs, size_t numOutputs,
+                 const AttnEvaluateOptions *options);
+
 /// DLTensor of the DLPack standard (dlpack.h), for callers that do not include
 /// it; the layout is that of all its versions.
 typedef struct AttnDLTensor {

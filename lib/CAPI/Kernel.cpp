@@ -8,6 +8,7 @@
 #include "Handles.h"
 #include "attn/Compiler/Invoke.h"
 #include "attn/Interpreter/Evaluate.h"
+#include "attn/Reference/Attention.h"
 #include "attn/Runtime/ThreadPool.h"
 
 #include <new>
@@ -390,13 +391,31 @@ AttnError *attnEvaluate(const char *text, size_t length, const char *entry,
                         const AttnTensor *inputs, size_t numInputs,
                         const AttnTensor *outputs, size_t numOutputs,
                         AttnRounding rounding) {
+  AttnEvaluateOptions options = {};
+  options.structSize = sizeof(options);
+  options.rounding = rounding;
+  return attnEvaluateWith(text, length, entry, inputs, numInputs, outputs,
+                          numOutputs, &options);
+}
+
+AttnError *attnEvaluateWith(const char *text, size_t length, const char *entry,
+                            const AttnTensor *inputs, size_t numInputs,
+                            const AttnTensor *outputs, size_t numOutputs,
+                            const AttnEvaluateOptions *given) {
+  AttnEvaluateOptions how;
+  if (AttnError *error = readStruct(given, "AttnEvaluateOptions", how))
+    return error;
   if (!text)
     return makeError("expected text, but got null");
   if (AttnError *error = checkTextLength(length))
     return error;
-  if (rounding < ATTN_EXACT || rounding > ATTN_ROUND_BF16)
+  if (how.rounding < ATTN_EXACT || how.rounding > ATTN_ROUND_BF16)
     return makeError("expected a rounding between 0 and 3, but got " +
-                     std::to_string(int(rounding)));
+                     std::to_string(int(how.rounding)));
+  if (how.order < 0 || how.order >= reference::numOrders)
+    return makeError("expected an order between 0 and " +
+                     std::to_string(reference::numOrders - 1) + ", but got " +
+                     std::to_string(how.order));
   std::vector<TensorArg> ins, outs;
   if (AttnError *error = convert(inputs, numInputs, ins))
     return error;
@@ -409,7 +428,15 @@ AttnError *attnEvaluate(const char *text, size_t length, const char *entry,
     if (AttnError *error = checkMemory("output " + std::to_string(i), outs[i]))
       return error;
   ReferenceOptions options;
-  options.rounding = static_cast<ReferenceOptions::Rounding>(rounding);
+  options.rounding = static_cast<ReferenceOptions::Rounding>(how.rounding);
+  options.order = how.order;
+  if (how.tile > 0)
+    options.tile = how.tile;
+  options.wideScores = how.wideScores;
+  if (how.progress)
+    options.progress = [&](int64_t row, int64_t count) {
+      how.progress(how.progressUser, row, count);
+    };
   // Whole tensors become vectors of doubles: their sizes are the caller's, and
   // so are those of results, which no input needs to have elements for.
   try {

@@ -15,8 +15,10 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <atomic>
 #include <cmath>
 #include <memory>
+#include <thread>
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -68,6 +70,9 @@ private:
   }
   double rounded(double value) const {
     return ::attn::detail::roundTo(value, options.rounding);
+  }
+  double roundedScore(double value) const {
+    return ::attn::detail::roundScore(value, options);
   }
 
   FailureOr<MonoidOp> getMonoid(Operation *op);
@@ -253,6 +258,7 @@ FailureOr<Evaluator::Finalize> Evaluator::getFinalize(Region &region,
 void Evaluator::forEachRow(
     const Reduction &reduction,
     function_ref<void(const Row &, int64_t index)> body) {
+  std::vector<std::pair<Row, int64_t>> rows;
   for (int64_t b = 0; b < reduction.numBatches(); ++b)
     for (int64_t h = 0; h < reduction.numHeads(); ++h)
       for (int64_t i = 0; i < reduction.numRows(b); ++i) {
@@ -260,8 +266,28 @@ void Evaluator::forEachRow(
         int64_t index = reduction.rowIndex(row);
         if (index % std::max<int64_t>(options.rowStride, 1) ==
             options.rowOffset)
-          body(row, index);
+          rows.push_back({row, index});
       }
+
+  // Rows know nothing of each other: all processors take from one list. This
+  // thread speaks for them.
+  std::atomic<size_t> next{0};
+  auto work = [&](bool speaks) {
+    for (size_t n; (n = next++) < rows.size();) {
+      if (speaks && options.progress)
+        options.progress(int64_t(n), int64_t(rows.size()));
+      body(rows[n].first, rows[n].second);
+    }
+  };
+  constexpr size_t rowsOfThread = 32, mostThreads = 32;
+  size_t threads = std::min({rows.size() / rowsOfThread, mostThreads,
+                             size_t(std::thread::hardware_concurrency())});
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; ++i)
+    others.emplace_back(work, /*speaks=*/false);
+  work(/*speaks=*/true);
+  for (std::thread &other : others)
+    other.join();
 }
 
 void Evaluator::reduceRows(Operation *op, RowReducer &reducer,
@@ -301,7 +327,7 @@ LogicalResult Evaluator::evaluateAggregate(AggregateOp op) {
       getFinalize(op.getFinalize(), *monoid, op.getParams(), op.getCaptures());
   if (failed(algebra) || failed(finalize))
     return failure();
-  RowReducer reducer(std::move(*algebra), reduction, options.rounding);
+  RowReducer reducer(std::move(*algebra), reduction, options);
   reduceRows(op, reducer, reduction, *finalize,
              op.getFinalize().empty()
                  ? getPerChannelOutputs(*monoid)
@@ -318,7 +344,7 @@ LogicalResult Evaluator::evaluatePartial(PartialOp op) {
   FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
   if (failed(algebra))
     return failure();
-  RowReducer reducer(std::move(*algebra), reduction, options.rounding);
+  RowReducer reducer(std::move(*algebra), reduction, options);
 
   int64_t splits = op.getSplits();
   int64_t channels = reduction.numChannels(), numRows = 1;
@@ -424,23 +450,24 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
   };
   reduction.score = [&](ArrayRef<double> dots, const Row &row, int64_t key,
                         SmallVectorImpl<double> &scores) {
-    double s = rounded(dots[0] * scale);
+    double s = roundedScore(dots[0] * scale);
     if (op.getSoftcap() && !std::isinf(softcap)) // an infinite cap is none
-      s = rounded(softcap * rounded(std::tanh(rounded(s / softcap))));
+      s = roundedScore(softcap *
+                       roundedScore(std::tanh(roundedScore(s / softcap))));
     if (scoreRegion) {
       Scalars arguments = {Scalar::ofFloat(s)}, results;
       llvm::append_range(arguments, rowScalars(row));
       arguments.push_back(Scalar::ofInt(key));
       scoreRegion->evaluate(arguments, results, precision);
-      s = rounded(results[0].f);
+      s = roundedScore(results[0].f);
     }
     if (bias)
-      s = rounded(
+      s = roundedScore(
           s + readBroadcast(*bias, {row.batch, row.head, row.position, key}));
     if (alibi) {
       double slope = readBroadcast(*alibi, {row.batch, row.head});
       double distance = std::abs(diagonal(row, false) - key);
-      s = rounded(s - rounded(slope * distance));
+      s = roundedScore(s - roundedScore(slope * distance));
     }
     scores.push_back(s);
   };
@@ -463,7 +490,7 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
     return results[0].i != 0;
   };
 
-  RowReducer reducer(std::move(*algebra), reduction, options.rounding);
+  RowReducer reducer(std::move(*algebra), reduction, options);
   if (sinks)
     reduction.init = [&](const Row &row) {
       // A key with the sink as its score and without a value.

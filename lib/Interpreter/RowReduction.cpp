@@ -29,6 +29,15 @@ double detail::roundTo(double value, ReferenceOptions::Rounding rounding) {
   return value;
 }
 
+double detail::roundScore(double value, const ReferenceOptions &options) {
+  bool isExact = options.rounding == ReferenceOptions::Rounding::Exact;
+  if (!isExact && options.wideScores)
+    return static_cast<float>(value);
+  value = roundTo(value, options.rounding);
+  return std::fabs(value) < reference::coarseScore ? value
+                                                   : static_cast<float>(value);
+}
+
 //===----------------------------------------------------------------------===//
 // BoundRegion
 //===----------------------------------------------------------------------===//
@@ -124,14 +133,14 @@ static const double *operandRow(const ReferenceValue &operand,
 //===----------------------------------------------------------------------===//
 
 RowReducer::RowReducer(Algebra algebraToUse, const Reduction &reduction,
-                       ReferenceOptions::Rounding rounding)
-    : algebra(std::move(algebraToUse)), reduction(reduction),
-      rounding(rounding) {
+                       const ReferenceOptions &options)
+    : algebra(std::move(algebraToUse)), reduction(reduction), options(options),
+      order(reference::sumOrders[isExact() ? 0 : options.order]) {
   algebra.precision = isExact() ? Precision::F64 : Precision::F32;
 }
 
 double RowReducer::rounded(double value) const {
-  return roundTo(value, rounding);
+  return roundTo(value, options.rounding);
 }
 
 RowState RowReducer::emptyState() const {
@@ -163,8 +172,9 @@ Scalars RowReducer::channel(const RowState &state, int64_t channel) const {
   return scalars;
 }
 
-void RowReducer::appendKey(RowState &state, llvm::ArrayRef<double> scores,
-                           llvm::ArrayRef<const double *> values, int64_t key) {
+void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
+                                llvm::ArrayRef<const double *> values,
+                                int64_t key) {
   Scalars lifted = algebra.lift(scores, {}, key);
   llvm::ArrayRef<Scalar> stat =
       llvm::ArrayRef(lifted).take_front(algebra.numStats);
@@ -251,38 +261,101 @@ RowState RowReducer::reduce(const Row &row, int64_t begin, int64_t end,
         state.units[unit++] = x;
     }
   }
+  // An emulation may bracket the product otherwise: parts of each tile.
+  if (order.lanes == 1 && !order.backwards && !order.tiles) {
+    fold(state, row, begin, end);
+    return state;
+  }
+  int64_t step = order.tiles ? options.tile : std::max<int64_t>(end - begin, 1);
+  for (int64_t at = begin; at < end; at += step)
+    state = multiply(state,
+                     foldParts(row, at, std::min(at + step, end), order.lanes));
+  return state;
+}
 
+RowState RowReducer::foldParts(const Row &row, int64_t begin, int64_t end,
+                               int64_t parts) {
+  if (parts > 1 && end - begin > 1) {
+    int64_t middle = begin + (end - begin) / 2;
+    return multiply(foldParts(row, begin, middle, parts / 2),
+                    foldParts(row, middle, end, parts / 2));
+  }
+  RowState state = emptyState();
+  fold(state, row, begin, end);
+  return state;
+}
+
+RowState RowReducer::multiply(const RowState &a, const RowState &b) const {
+  RowState product = emptyState();
+  for (int64_t d = 0; d < std::max<int64_t>(reduction.numChannels(), 1); ++d) {
+    Scalars c = algebra.multiply(channel(a, d), channel(b, d));
+    llvm::copy(llvm::ArrayRef(c).take_front(algebra.numStats),
+               product.stats.begin());
+    unsigned unit = 0, value = 0;
+    for (unsigned i = 0; i < algebra.numComponents; ++i) {
+      double x = accumulated(c[algebra.numStats + i].f);
+      if (!algebra.isValue[i])
+        product.units[unit++] = x;
+      else if (auto &row = product.values[value++]; d < int64_t(row.size()))
+        row[d] = x;
+    }
+  }
+  return product;
+}
+
+void RowReducer::fold(RowState &state, const Row &row, int64_t begin,
+                      int64_t end) {
+  for (int64_t n = 0; n < end - begin; ++n) {
+    if (!order.backwards) {
+      appendKey(state, row, begin + n);
+      continue;
+    }
+    RowState one = emptyState();
+    appendKey(one, row, end - 1 - n);
+    state = multiply(one, state);
+  }
+}
+
+double RowReducer::dot(const double *q, const double *k, int64_t depth) const {
+  double sums[16] = {};
+  for (int64_t t = 0; t < depth; ++t) {
+    int64_t d = order.backwards ? depth - 1 - t : t;
+    double product = q[d] * k[d], &sum = sums[t % order.lanes];
+    if (!order.fused)
+      product = accumulated(product);
+    sum = accumulated(sum + product);
+  }
+  for (int half = order.lanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i)
+      sums[i] = accumulated(sums[i] + sums[i + half]);
+  return sums[0];
+}
+
+void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
+  if (reduction.isLive && !reduction.isLive(row, key))
+    return;
   int64_t queryHeads = reduction.numHeads();
   int64_t keyHeads = reduction.keys[0]->shape[reduction.isPacked() ? 0 : 1];
   int64_t keyHead = keyHeads ? row.head / (queryHeads / keyHeads) : 0;
-  llvm::SmallVector<double, 2> dots(reduction.queries.size()), scores;
-  llvm::SmallVector<const double *, 2> values(reduction.values.size());
-  for (int64_t key = begin; key < end; ++key) {
-    if (reduction.isLive && !reduction.isLive(row, key))
-      continue;
-    for (auto [i, query] : llvm::enumerate(reduction.queries)) {
-      const double *q =
-          operandRow(*query, reduction.cuQ, row.batch, row.head, row.position);
-      const double *k = operandRow(*reduction.keys[i], reduction.cuK, row.batch,
-                                   keyHead, key);
-      double sum = 0.0;
-      for (int64_t d = 0; d < query->shape.back(); ++d)
-        sum = accumulated(sum + q[d] * k[d]);
-      dots[i] = rounded(sum);
-    }
-    scores.clear();
-    reduction.score(dots, row, key, scores);
-    for (double &score : scores)
-      score = rounded(score);
-    // A key all of whose scores are -inf is the identity.
-    if (llvm::all_of(scores, [](double s) { return s == -INFINITY; }))
-      continue;
-    for (auto [i, operand] : llvm::enumerate(reduction.values))
-      values[i] = operandRow(*operand, reduction.cuK, row.batch, keyHead, key);
-    if (algebra.isGeneral)
-      appendGeneral(state, scores, values, key);
-    else
-      appendKey(state, scores, values, key);
+  llvm::SmallVector<double, 2> dots, scores;
+  for (auto [query, keys] : llvm::zip(reduction.queries, reduction.keys)) {
+    const double *q =
+        operandRow(*query, reduction.cuQ, row.batch, row.head, row.position);
+    const double *k = operandRow(*keys, reduction.cuK, row.batch, keyHead, key);
+    dots.push_back(roundScore(dot(q, k, query->shape.back()), options));
   }
-  return state;
+  reduction.score(dots, row, key, scores);
+  for (double &score : scores)
+    score = roundScore(score, options);
+  // A key all of whose scores are -inf is the identity.
+  if (llvm::all_of(scores, [](double s) { return s == -INFINITY; }))
+    return;
+  llvm::SmallVector<const double *, 2> values;
+  for (const ReferenceValue *operand : reduction.values)
+    values.push_back(
+        operandRow(*operand, reduction.cuK, row.batch, keyHead, key));
+  if (algebra.isGeneral)
+    appendGeneral(state, scores, values, key);
+  else
+    appendWeighted(state, scores, values, key);
 }

@@ -10,6 +10,7 @@
 
 #include "attn/Interpreter/Algebra.h"
 #include "attn/Interpreter/Reference.h"
+#include "attn/Reference/Attention.h"
 
 #include <functional>
 
@@ -79,7 +80,7 @@ struct Reduction {
 class RowReducer {
 public:
   RowReducer(Algebra algebra, const Reduction &reduction,
-             ReferenceOptions::Rounding rounding);
+             const ReferenceOptions &options);
 
   /// The state of keys [begin, end) of a row; `withInit`: after the left
   /// factor.
@@ -93,20 +94,34 @@ public:
 
 private:
   double rounded(double value) const;
+  /// q . k in the order of the options.
+  double dot(const double *q, const double *k, int64_t depth) const;
+  /// The product of keys [begin, end), appended to `state` one by one, or from
+  /// the last to the first in front of it.
+  void fold(RowState &state, const Row &row, int64_t begin, int64_t end);
+  /// The same in parts that are combined in pairs.
+  RowState foldParts(const Row &row, int64_t begin, int64_t end, int64_t parts);
+  RowState multiply(const RowState &a, const RowState &b) const;
+  void appendKey(RowState &state, const Row &row, int64_t key);
   double accumulated(double value) const {
     return isExact() ? value : static_cast<float>(value);
   }
-  bool isExact() const { return rounding == ReferenceOptions::Rounding::Exact; }
-  void appendKey(RowState &state, llvm::ArrayRef<double> scores,
-                 llvm::ArrayRef<const double *> values, int64_t key);
+  bool isExact() const {
+    return options.rounding == ReferenceOptions::Rounding::Exact;
+  }
+  void appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
+                      llvm::ArrayRef<const double *> values, int64_t key);
   void appendGeneral(RowState &state, llvm::ArrayRef<double> scores,
                      llvm::ArrayRef<const double *> values, int64_t key);
 
   const Reduction &reduction;
-  ReferenceOptions::Rounding rounding;
+  const ReferenceOptions &options;
+  const reference::SumOrder &order;
 };
 
 double roundTo(double value, ReferenceOptions::Rounding rounding);
+/// After an operation on scores: see reference::coarseScore.
+double roundScore(double value, const ReferenceOptions &options);
 
 } // namespace attn::detail
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 
 using namespace attn;
 using namespace attn::reference;
@@ -90,9 +91,12 @@ KeyRange keyRangeOf(const AttentionProblem &p, const Sequence &s, int64_t i) {
 template <typename Round, typename Sum, typename Operand = Exact> class Oracle {
 public:
   Oracle(const AttentionProblem &p, const OracleOptions &options,
-         const SumOrder &order = sumOrders[0], int64_t tile = 0)
+         const SumOrder &order = sumOrders[0], int64_t tile = 0,
+         bool wideScores = false)
       : p(p), keepPairs(options.keepPairs), order(order),
-        monoids(round, sum, operand, order, tile) {}
+        wideScores(wideScores), monoids(round, sum, operand, order, tile) {
+    monoids.exactEntropy = std::is_same_v<Round, Exact>;
+  }
 
   AttentionResult run() {
     allocate();
@@ -164,10 +168,16 @@ private:
     }
   }
 
+  /// After an operation on scores.
+  double roundScore(double x) const {
+    x = wideScores ? sum(x) : round(x);
+    return std::fabs(x) < coarseScore ? x : support::roundToF32(x);
+  }
+
   void scoreRow(const Sequence &s, int64_t h, int64_t i) {
     const int64_t d = p.q.shape[3];
-    const double scale =
-        round(p.scale ? *p.scale : 1.0 / std::sqrt(static_cast<double>(d)));
+    const double scale = roundScore(
+        p.scale ? *p.scale : 1.0 / std::sqrt(static_cast<double>(d)));
     const int64_t n = s.kvLength;
     scores.assign(order.lanes * n, 0.0);
     for (int64_t t = 0; t < d; ++t) {
@@ -183,10 +193,11 @@ private:
         scores[at] = sum(scores[at] + scores[at + half * n]);
     scores.resize(n);
     for (double &score : scores)
-      score = round(round(score) * scale);
+      score = roundScore(roundScore(score) * scale);
     if (p.softcap > 0.0 && !std::isinf(p.softcap)) // an infinite cap is none
       for (double &score : scores)
-        score = round(p.softcap * round(std::tanh(round(score / p.softcap))));
+        score = roundScore(
+            p.softcap * roundScore(std::tanh(roundScore(score / p.softcap))));
   }
 
   double alibi(const Sequence &s, int64_t h, int64_t i, int64_t j) const {
@@ -210,11 +221,11 @@ private:
       return negativeInfinity;
     double score = scores[j];
     if (p.scoreMod)
-      score = round(p.scoreMod(score, b, h, i, j));
+      score = roundScore(p.scoreMod(score, b, h, i, j));
     if (!p.alibiSlopes.empty())
-      score = round(score + round(alibi(s, h, i, j)));
+      score = roundScore(score + roundScore(alibi(s, h, i, j)));
     if (p.bias)
-      score = round(score + round(bias));
+      score = roundScore(score + roundScore(bias));
     return score;
   }
 
@@ -223,7 +234,7 @@ private:
     live.key.clear();
     live.score.clear();
     live.logGate.clear();
-    live.sink = p.sinks.empty() ? negativeInfinity : round(p.sinks[h]);
+    live.sink = p.sinks.empty() ? negativeInfinity : roundScore(p.sinks[h]);
     const KeyRange range = keyRangeOf(p, s, i);
     for (int64_t j = range.begin; j < range.end; ++j) {
       const double score = finalScore(s, h, i, j);
@@ -297,6 +308,7 @@ private:
   const AttentionProblem &p;
   bool keepPairs;
   const SumOrder &order;
+  bool wideScores;
   int64_t dv = 0;
   Round round;
   Sum sum;
@@ -321,6 +333,15 @@ Result<AttentionResult> reference::attention(const AttentionProblem &problem,
   return Oracle<Exact, Exact>(problem, options).run();
 }
 
+template <typename OracleT>
+static AttentionResult emulate(const AttentionProblem &problem,
+                               const Emulation &how,
+                               const OracleOptions &options) {
+  return OracleT(problem, options, sumOrders[how.order], how.tile,
+                 how.wideScores)
+      .run();
+}
+
 Result<AttentionResult>
 reference::emulatedAttention(const AttentionProblem &problem,
                              const Emulation &emulation,
@@ -335,24 +356,19 @@ reference::emulatedAttention(const AttentionProblem &problem,
     return support::Failure{"expected a positive number of keys in a tile, but "
                             "got " +
                             std::to_string(emulation.tile)};
-  const SumOrder &order = sumOrders[emulation.order];
   switch (emulation.dtype) {
   case DType::f32:
     if (emulation.tf32)
-      return Oracle<ToF32, ToF32, ToTF32>(problem, options, order,
-                                          emulation.tile)
-          .run();
-    return Oracle<ToF32, ToF32>(problem, options, order, emulation.tile).run();
+      return emulate<Oracle<ToF32, ToF32, ToTF32>>(problem, emulation, options);
+    return emulate<Oracle<ToF32, ToF32>>(problem, emulation, options);
   case DType::f16:
     if (emulation.roundAccumulators)
-      return Oracle<ToF16, ToF16>(problem, options, order, emulation.tile)
-          .run();
-    return Oracle<ToF16, ToF32>(problem, options, order, emulation.tile).run();
+      return emulate<Oracle<ToF16, ToF16>>(problem, emulation, options);
+    return emulate<Oracle<ToF16, ToF32>>(problem, emulation, options);
   case DType::bf16:
     if (emulation.roundAccumulators)
-      return Oracle<ToBF16, ToBF16>(problem, options, order, emulation.tile)
-          .run();
-    return Oracle<ToBF16, ToF32>(problem, options, order, emulation.tile).run();
+      return emulate<Oracle<ToBF16, ToBF16>>(problem, emulation, options);
+    return emulate<Oracle<ToBF16, ToF32>>(problem, emulation, options);
   default:
     return support::Failure{
         std::string("expected f32, f16 or bf16 to emulate, but got ") +

@@ -122,6 +122,8 @@ public:
       if (order.deferred)
         meanScore = divided(meanScore);
       *to.entropy = round(lse - meanScore);
+      if (exactEntropy)
+        *to.entropy = entropyOf(keys, weights, sinkShare, max, total);
     }
     if (order.deferred)
       for (double &w : weights)
@@ -203,7 +205,23 @@ public:
       to.variance[c] = round(round(to.variance[c]) / total);
   }
 
+  /// As -sum p log p, which large scores do not spoil: lse and the mean score
+  /// of a row of -1e38 are equal in float64 too.
+  bool exactEntropy = false;
+
 private:
+  static double entropyOf(const LiveKeys &keys,
+                          const std::vector<double> &shares, double sinkShare,
+                          double max, double total) {
+    double entropy = std::log(total);
+    if (sinkShare > 0.0)
+      entropy -= sinkShare * (keys.sink - max);
+    for (size_t n = 0; n < keys.size(); ++n)
+      if (!(shares[n] == 0.0))
+        entropy -= shares[n] * (keys.score[n] - max);
+    return entropy;
+  }
+
   /// exp(s - max); a sink of -inf, the identity, weighs nothing.
   double weightOf(double s, double max) {
     return s == negativeInfinity ? 0.0 : round(std::exp(round(s - max)));

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Fuzz/Case.h"
+#include "Fuzz/Edges.h"
 #include "attn-c/attn.h"
 
 #include <atomic>
@@ -41,10 +42,13 @@ double secondsSince(Clock::time_point start) {
 
 constexpr size_t numFamilies = sizeof(allFamilies) / sizeof(allFamilies[0]);
 
+constexpr size_t numEdges = sizeof(allEdges) / sizeof(allEdges[0]);
+
 /// What one process has done, in memory that it shares with the first.
 struct Tally {
   int64_t cases = 0, failed = 0, skipped = 0, kernels = 0;
   int64_t perFamily[numFamilies] = {};
+  int64_t perEdge[numEdges] = {}, failedPerEdge[numEdges] = {};
   double compileSeconds = 0;
   /// The kernel at work and its next case; -1: none.
   int64_t kernel = -1, next = 0;
@@ -99,6 +103,13 @@ public:
   void run(int64_t number, int64_t first);
 
 private:
+  void count(const Kernel &k, int64_t cases, int64_t failed) {
+    tally.failed += failed;
+    for (Edge edge : k.edges) {
+      tally.perEdge[static_cast<size_t>(edge)] += cases;
+      tally.failedPerEdge[static_cast<size_t>(edge)] += failed;
+    }
+  }
   void report(const Kernel &k, int64_t index, const CaseResult &result) {
     print("FAILED: " + commandFor(options, index) + "\n  " + describe(k) +
           "; " + result.summary + "\n  " + result.message + "\n");
@@ -133,16 +144,17 @@ void Worker::run(int64_t number, int64_t first) {
   bool skipped = options.gpu() && isRefusedSchedule(k, refused);
   if (!refused.empty() || options.compileOnly) {
     // A kernel that does not compile fails all its cases in one way.
-    int64_t count = (end - 1 - first) / options.kernels + 1;
-    tally.cases += count;
-    tally.perFamily[family] += count;
-    if (!skipped && !refused.empty()) {
-      tally.failed += count;
+    int64_t cases = (end - 1 - first) / options.kernels + 1;
+    tally.cases += cases;
+    tally.perFamily[family] += cases;
+    bool failed = !skipped && !refused.empty();
+    count(k, cases, failed ? cases : 0);
+    if (failed) {
       CaseResult result;
       result.message = "compile: " + refused;
       report(k, first, result);
     } else {
-      tally.skipped += count;
+      tally.skipped += cases;
     }
     if (options.verbose)
       print("kernel " + std::to_string(number) + ": " + describe(k) + ": " +
@@ -169,9 +181,9 @@ void Worker::run(int64_t number, int64_t first) {
             numbers + "\n");
     }
     tally.skipped += result.skipped;
+    count(k, 1, !result.message.empty());
     if (result.message.empty())
       continue;
-    ++tally.failed;
     report(k, index, result);
     if (result.broken && options.jobs > 0)
       _exit(exitBroken);
@@ -301,11 +313,20 @@ int main(int argc, char **argv) {
     total.compileSeconds += tally.compileSeconds;
     for (size_t i = 0; i < numFamilies; ++i)
       total.perFamily[i] += tally.perFamily[i];
+    for (size_t i = 0; i < numEdges; ++i) {
+      total.perEdge[i] += tally.perEdge[i];
+      total.failedPerEdge[i] += tally.failedPerEdge[i];
+    }
   }
   for (size_t i = 0; i < numFamilies; ++i)
     if (total.perFamily[i])
       std::printf("%s: %lld cases\n", nameOf(allFamilies[i]),
                   static_cast<long long>(total.perFamily[i]));
+  for (size_t i = 0; i < numEdges; ++i)
+    if (total.perEdge[i])
+      std::printf("  %s: %lld cases, %lld failed\n", nameOf(allEdges[i]),
+                  static_cast<long long>(total.perEdge[i]),
+                  static_cast<long long>(total.failedPerEdge[i]));
   std::printf("%lld kernels compiled in %.1f s, %.1f s in all\n",
               static_cast<long long>(total.kernels), total.compileSeconds,
               secondsSince(start));

@@ -49,6 +49,8 @@ public:
 private:
   AttnCompileOptions compileOptions() const;
   Status compile();
+  Status checkOptions();
+  bool asksForRun() const;
   Status makeInputs();
   Result<HostTensor> makeInput(const ArgInfo &arg);
   Result<HostTensor> readInput(const ArgInfo &arg, const std::string &value);
@@ -85,6 +87,8 @@ private:
   std::optional<DeviceRun> device;
   std::vector<HostTensor> inputs, outputs;
   double compileCpuMs = 0;
+  /// Names of inputs that nobody gave.
+  std::string drawn;
   static constexpr double progressSeconds = 2.0;
   /// Quick work needs no words, unless it is asked for them.
   const bool reportsProgress = options.progress || isatty(STDERR_FILENO);
@@ -191,10 +195,16 @@ Result<HostTensor> Session::makeInput(const ArgInfo &arg) {
   for (auto &[name, value] : options.inputs)
     if (name == arg.name)
       return readInput(arg, value);
-  if (options.attention)
-    return drawInput(*options.attention, arg, options.seed);
-  Failure missing{"expected --input " + arg.name +
-                  "=FILE.npy, or --sizes with the sizes of its dimensions"};
+  if (options.attention) {
+    auto input = drawInput(*options.attention, arg, options.seed);
+    // Not what the options say, but a parameter of the monoid.
+    if (input && arg.name.rfind("param", 0) == 0) {
+      char number[32];
+      std::snprintf(number, sizeof(number), " = %.9g", input->toNpy().at(0));
+      drawn += (drawn.empty() ? "" : ", ") + arg.name + number;
+    }
+    return input;
+  }
   if (arg.isScalar)
     return Failure{"expected --input " + arg.name + "=NUMBER"};
   std::vector<int64_t> shape = arg.shape;
@@ -204,10 +214,79 @@ Result<HostTensor> Session::makeInput(const ArgInfo &arg) {
     for (auto &[name, size] : options.sizes)
       if (name == arg.dims[i])
         shape[i] = size;
-    if (shape[i] < 0)
-      return missing;
+    if (shape[i] >= 0)
+      continue;
+    std::string expected = "expected --input " + arg.name + "=FILE.npy, or ";
+    if (!arg.dims[i].empty())
+      return Failure{expected + "--sizes with the sizes of its dimensions"};
+    return Failure{expected + "--input " + arg.name +
+                   "=random:" + (arg.shape.size() > 1 ? "2x3" : "9") +
+                   " with its sizes, which have no names"};
   }
+  drawn += (drawn.empty() ? "" : ", ") + arg.name;
   return drawTensor(arg, shape, options.seed);
+}
+
+/// What can be said of the arguments of a compiled kernel before it runs.
+Status Session::checkOptions() {
+  if (options.autotune && !kernel->isOnDevice())
+    return Failure{"expected --autotune on a GPU, but got the target '" +
+                   std::string(attnKernelTarget(kernel->get())) + "'"};
+  std::vector<std::string> dims;
+  for (const ArgInfo &arg : kernel->inputs)
+    for (const std::string &dim : arg.dims)
+      if (!dim.empty() &&
+          std::find(dims.begin(), dims.end(), dim) == dims.end())
+        dims.push_back(dim);
+  for (auto &[name, size] : options.sizes) {
+    for (const ArgInfo &arg : kernel->inputs)
+      for (size_t i = 0; i < arg.shape.size(); ++i)
+        if (arg.dims[i] == name && arg.shape[i] >= 0 && arg.shape[i] != size)
+          return Failure{"expected --sizes with " + name + "=" +
+                         std::to_string(arg.shape[i]) + ", which '" + arg.name +
+                         "' has, but got " + std::to_string(size)};
+    if (std::find(dims.begin(), dims.end(), name) != dims.end())
+      continue;
+    std::string names;
+    for (const std::string &dim : dims)
+      names += (names.empty() ? "" : ", ") + dim;
+    return Failure{"expected --sizes for some of " + names + ", but got '" +
+                   name + "'"};
+  }
+  for (auto &[name, path] : options.outputs) {
+    std::string names;
+    bool found = false;
+    for (const ArgInfo &output : kernel->outputs) {
+      names += (names.empty() ? "" : ", ") + output.name;
+      found |= output.name == name;
+    }
+    if (!found)
+      return Failure{"expected --output for one of " + names + ", but got '" +
+                     name + "'"};
+    // Not after minutes of work. What was not there is not left behind.
+    bool existed = access(path.c_str(), F_OK) == 0;
+    std::FILE *file = std::fopen(path.c_str(), "ab");
+    if (!file)
+      return Failure{path + ": expected a writable file"};
+    std::fclose(file);
+    if (!existed)
+      std::remove(path.c_str());
+  }
+  return success();
+}
+
+/// Without a word about inputs and results, what was compiled is all that is
+/// wanted of a program that needs them.
+bool Session::asksForRun() const {
+  bool wantsText =
+      options.explain || options.timings || !options.dumpPhasesTo.empty();
+  bool needsSizes = false;
+  for (const ArgInfo &arg : kernel->inputs)
+    for (int64_t size : arg.shape)
+      needsSizes |= size < 0;
+  return !wantsText || !needsSizes || options.attention || options.check ||
+         options.bench || !options.inputs.empty() || !options.sizes.empty() ||
+         !options.outputs.empty();
 }
 
 Status Session::makeInputs() {
@@ -228,25 +307,18 @@ Status Session::makeInputs() {
       return input.takeFailure();
     inputs.push_back(std::move(*input));
   }
+  if (!drawn.empty())
+    std::printf("inputs drawn from seed %llu: %s\n",
+                (unsigned long long)options.seed, drawn.c_str());
   return success();
 }
 
 Status Session::writeOutputs() {
-  for (auto &[name, path] : options.outputs) {
-    std::string names;
-    bool found = false;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      names += (i ? ", " : "") + kernel->outputs[i].name;
-      if (kernel->outputs[i].name != name)
-        continue;
-      found = true;
-      if (Status ok = writeNpy(path, outputs[i].toNpy()); !ok)
-        return ok;
-    }
-    if (!found)
-      return Failure{"expected --output for one of " + names + ", but got '" +
-                     name + "'"};
-  }
+  for (auto &[name, path] : options.outputs)
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (kernel->outputs[i].name == name)
+        if (Status ok = writeNpy(path, outputs[i].toNpy()); !ok)
+          return ok;
   return success();
 }
 
@@ -283,18 +355,27 @@ Status Session::check() {
   // The oracle knows attentions with shipped monoids by their formulas; the
   // interpreter of the regions, all the rest.
   bool isNamed = options.attention && options.monoidFile.empty();
-  if (!options.startFrom.empty())
-    return Failure{"expected --check of a program from its first phase on, but "
-                   "got --start-from " +
-                   options.startFrom};
-  const char *text = attnKernelIr(kernel->get(), "input");
-  if (!isNamed && !text)
-    return Failure{"expected a program whose input phase is known to --check"};
+  // Other work than before is said at once.
+  if (options.progress)
+    nextProgress = 0.0;
+  std::string text;
+  if (!options.checkAgainst.empty()) {
+    auto read = readFile(options.checkAgainst);
+    if (!read)
+      return read.takeFailure();
+    text = *read;
+  } else if (const char *ir = attnKernelIr(kernel->get(), "input")) {
+    text = ir;
+  }
+  if (!isNamed && text.empty())
+    return Failure{"expected a program whose input phase is known to --check, "
+                   "or --check-against with a file of that phase"};
   auto report =
       isNamed
           ? checkAttention(*options.attention, *kernel, inputs, outputs,
                            [&](const std::string &text) { progress(text); })
-          : checkText(text, kernel->getEntryName(), *kernel, inputs, outputs);
+          : checkText(text, kernel->getEntryName(), *kernel, inputs, outputs,
+                      [&](const std::string &text) { progress(text); });
   if (!report)
     return report.takeFailure();
   std::printf("%s", report->c_str());
@@ -359,6 +440,8 @@ void Session::printExplanation() {
     std::printf("target %s\n%s", target, text);
   else
     std::printf("target %s, %d threads\n%s", target, attnGetNumThreads(), text);
+  if (inputs.empty())
+    return;
   double bytes = countBytes(inputs) + countBytes(outputs);
   std::printf("memory: %.4g MB of inputs and outputs\n", bytes * 1e-6);
   if (!options.attention)
@@ -480,6 +563,13 @@ Status Session::run() {
   }
   if (options.timings)
     printTimings();
+  if (Status ok = checkOptions(); !ok)
+    return ok;
+  if (!asksForRun()) {
+    if (options.explain)
+      printExplanation();
+    return success();
+  }
   if (Status ok = makeInputs(); !ok)
     return ok;
   auto made = kernel->makeOutputs(inputs, options.attention
@@ -498,14 +588,10 @@ Status Session::run() {
   if (options.check)
     if (Status ok = check(); !ok)
       return ok;
-  if (options.autotune) {
-    if (!device)
-      return Failure{"expected --autotune on a GPU, but got the target '" +
-                     std::string(attnKernelTarget(kernel->get())) + "'"};
+  if (options.autotune)
     return autotune(options, compileOptions(), *kernel, inputs, outputs,
                     countWork(*options.attention, *kernel, inputs).flops,
                     [&](const std::string &text) { progress(text); });
-  }
   if (options.bench)
     return device ? benchOnDevice() : bench();
   return success();

@@ -15,6 +15,7 @@
 
 #include "attn/Support/Result.h"
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,16 @@ struct ReferenceOptions {
   /// passed over are 0 in every result. Row r of [b, hq, sq] in C order is
   /// evaluated where r % rowStride == rowOffset.
   int64_t rowStride = 1, rowOffset = 0;
+  /// Of an emulation, an index of `reference::sumOrders`: in which order terms
+  /// are added and states combined. Keys go by tiles, a tile by as many parts
+  /// as there are lanes, a part from either end.
+  int order = 0;
+  /// Keys of a tile, where the order has tiles.
+  int64_t tile = 64;
+  /// Of an emulation: scores stay in float32.
+  bool wideScores = false;
+  /// Called now and then with a row and the number of rows.
+  std::function<void(int64_t row, int64_t count)> progress;
 };
 
 /// Evaluates the function `entry` (empty: the first) of IR text or bytecode

@@ -21,7 +21,9 @@
 
 #include "attn/Support/Problem.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -62,6 +64,12 @@ struct OracleOptions {
   bool keepPairs = false;
 };
 
+/// From this magnitude on float32 has no fractions, and what a score is as
+/// float32 decides more than what it is as a real number: a bias of -1e12 makes
+/// the scores of a row equal. There the exact result takes scores as they are
+/// in float32; below, float32 is a rounding error like others.
+inline constexpr double coarseScore = 0x1p23;
+
 /// How an emulation rounds.
 struct Emulation {
   DType dtype = DType::f32; ///< f32, f16 or bf16.
@@ -76,6 +84,9 @@ struct Emulation {
   int order = 0;
   /// Keys of a tile, where the order has tiles.
   int64_t tile = 64;
+  /// Scores, biases and sinks stay in f32, as compiled code has them, whatever
+  /// `dtype` is: a bar for large scores, of which 16 bits leave little.
+  bool wideScores = false;
 };
 
 /// A way to evaluate the formulas that define the outputs. Mathematics does not
@@ -114,6 +125,11 @@ Result<AttentionResult> emulatedAttention(const AttentionProblem &problem,
                                           const Emulation &emulation,
                                           const OracleOptions &options = {});
 
+/// What has to be emulated before an error is called one: `first` in each
+/// order, in its own type and in f32. In f16 an emulation may overflow where
+/// the f32 of accumulators does not, and then says nothing.
+std::vector<Emulation> emulationsOf(const Emulation &first);
+
 /// The largest difference between finite entries of `reference` and finite
 /// entries of `other`.
 double maxError(const std::vector<double> &reference,
@@ -131,6 +147,37 @@ double errorBound(const std::vector<double> &reference,
 /// The same where `e` is known: the largest error of several emulations.
 double errorBar(const std::vector<double> &reference, double e, DType outDType,
                 double errorFactor = 2.0);
+
+/// Two errors, or two bounds: of entries below `coarseScore` in the reference,
+/// and of those above. A row of masked keys has a logarithm of 1e38 for its
+/// sum, and what that may be off by says nothing of the rows beside it.
+struct Errors {
+  double fine = 0.0, coarse = 0.0;
+
+  double &of(double want) {
+    return std::fabs(want) < coarseScore ? fine : coarse;
+  }
+  double of(double want) const {
+    return std::fabs(want) < coarseScore ? fine : coarse;
+  }
+  void raise(const Errors &other) {
+    fine = std::max(fine, other.fine);
+    coarse = std::max(coarse, other.coarse);
+  }
+};
+Errors maxErrors(const std::vector<double> &reference,
+                 const std::vector<double> &other);
+/// The bounds as `errorBar` gives them, each of its own entries.
+Errors errorBars(const std::vector<double> &reference, const Errors &errors,
+                 DType outDType);
+
+/// Whether a bound tells right from wrong. It does where it is at most half of
+/// the largest entry that it is for. Outputs that are 0 but for rounding (the
+/// variance of one key), less than 2^-20 of the emulation's error, are known
+/// well enough by a bound of a 16th of `scale`, what they are made of. All else
+/// is undecided: outputs that underflow in `outDType` too.
+bool isDecisive(const std::vector<double> &reference, const Errors &errors,
+                const Errors &bounds, double scale);
 
 /// What a comparison found. `worst` is the entry to look at first: the first
 /// one that differs in kind (NaN, infinity, finite), else the largest error.
@@ -150,6 +197,10 @@ bool isWithin(double got, double want, double bound,
 /// Compares entry by entry, as isWithin does.
 Comparison compare(const std::vector<double> &got,
                    const std::vector<double> &reference, double bound,
+                   DType outDType = DType::f64);
+/// `maxError` and `worst` are those of the largest share of its bound.
+Comparison compare(const std::vector<double> &got,
+                   const std::vector<double> &reference, const Errors &bounds,
                    DType outDType = DType::f64);
 
 } // namespace attn::reference

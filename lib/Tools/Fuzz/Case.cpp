@@ -172,29 +172,38 @@ static constexpr double smallestNormal = 0x1p-126;
 static std::string compareOutput(const Instance &instance, size_t index,
                                  bool gpu, double &worstShare) {
   const Tensor &output = instance.outputs[index];
-  double least = gpu ? smallestNormal : 0;
   const Expected &e = instance.expected[index];
+  double least = std::max(gpu ? smallestNormal : 0, e.least);
   std::vector<double> got;
   output.forEach([&](int64_t at, int64_t) { got.push_back(output.get(at)); });
-  double bound =
-      std::max(reference::errorBar(e.exact, e.error, e.dtype), least);
-  reference::Comparison c = reference::compare(got, e.exact, bound, e.dtype);
+  for (size_t i = 0; i < e.excused.size(); ++i)
+    if (e.excused[i])
+      got[i] = e.exact[i];
+  auto barsFor = [&](const reference::Errors &errors) {
+    reference::Errors bars = reference::errorBars(e.exact, errors, e.dtype);
+    bars.raise({least, least});
+    return bars;
+  };
+  reference::Errors bounds = barsFor(e.error);
+  reference::Comparison c = reference::compare(got, e.exact, bounds, e.dtype);
   if (!c.ok) {
     // One emulation may have been lucky.
     auto errors = instance.emulatedErrors();
     if (!errors)
       return "the oracle refuses: " + errors.error();
-    bound = std::max(reference::errorBar(e.exact, (*errors)[index], e.dtype),
-                     least);
-    c = reference::compare(got, e.exact, bound, e.dtype);
+    bounds = barsFor((*errors)[index]);
+    c = reference::compare(got, e.exact, bounds, e.dtype);
   }
+  double bound =
+      c.worst < 0 ? 0.0 : bounds.of(e.exact[static_cast<size_t>(c.worst)]);
   if (bound > 0)
     worstShare = std::max(worstShare, c.maxError / bound);
   if (c.ok)
     return "";
   size_t wrong = 0;
   for (size_t i = 0; i < got.size(); ++i)
-    wrong += !reference::isWithin(got[i], e.exact[i], bound, e.dtype);
+    wrong += !reference::isWithin(got[i], e.exact[i], bounds.of(e.exact[i]),
+                                  e.dtype);
   std::string shape;
   for (int64_t size : output.sizes)
     shape += (shape.empty() ? "[" : ", ") + std::to_string(size);

@@ -284,8 +284,9 @@ ExprPtr ExprMaker::number(int64_t low, int64_t high) {
 ExprPtr ExprMaker::realConstant(double value) {
   // Rounded first: the text and the value are the same number.
   float rounded = static_cast<float>(value);
-  char text[64];
-  std::snprintf(text, sizeof(text), "arith.constant %.9e : f32", rounded);
+  char text[64] = "arith.constant 0xFF800000 : f32";
+  if (std::isfinite(rounded))
+    std::snprintf(text, sizeof(text), "arith.constant %.9e : f32", rounded);
   return make(Kind::Float, text, {}, [rounded](const Point &, const Value *) {
     Value r;
     r.real = rounded;
@@ -543,6 +544,31 @@ ExprPtr ExprMaker::score(int depth, bool outermost) {
                          return r;
                        }));
   }
+}
+
+ExprPtr ExprMaker::filled(double value) {
+  ExprPtr s = scoreValue(), i = position('i'), j = position('j'), live;
+  Capture padding;
+  padding.indexedBy = 'b';
+  padding.high = 200;
+  switch (random.range(0, 4)) {
+  case 0:
+  case 1: // padding on the left
+    live = compare("sge", j, captureOf(captures, padding));
+    break;
+  case 2: // on the right
+    live = compare("slt", j, captureOf(captures, padding));
+    break;
+  case 3: // rows as a whole
+    live = compare("ne", remainder(i, constant(3)), constant(0));
+    break;
+  default: // a sliding window
+    live = compare("sle", sub(i, j), number(0, 90));
+  }
+  ExprPtr masked = realConstant(value);
+  if (random.chance(0.5))
+    return select(Kind::Float, live, s, masked);
+  return addReal(s, select(Kind::Float, live, realConstant(0.0), masked));
 }
 
 ExprPtr ExprMaker::logGate() {

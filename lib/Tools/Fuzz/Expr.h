@@ -98,6 +98,9 @@ public:
   /// Only the outermost may give -inf: half of -inf with another sign would
   /// be live.
   ExprPtr score(int depth, bool outermost = true);
+  /// The score, and `value` instead of it, or added to it, where keys are
+  /// masked.
+  ExprPtr filled(double value);
   /// The logarithm of a gate: never positive.
   ExprPtr logGate();
 

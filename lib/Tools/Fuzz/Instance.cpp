@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Instance.h"
+#include "Edges.h"
 #include "OwnMonoids.h"
-#include "attn/Reference/Attention.h"
 
 #include <algorithm>
 #include <limits>
@@ -24,7 +24,7 @@ public:
   InstanceMaker(const Kernel &k, uint64_t seed, uint64_t index, Instance &to)
       : k(k), random(seed ^ 0xA77E47104ull, index), to(to) {}
   std::string run(bool poison);
-  support::Result<std::vector<double>> emulateAll();
+  support::Result<std::vector<reference::Errors>> emulateAll();
   double largestScore() const;
 
 private:
@@ -37,11 +37,15 @@ private:
   Tensor makeBroadcast(const BroadcastForm &form, TensorView &view);
   Tensor makeScalar(DType dtype, double value);
   void fillNormal(const Tensor &tensor, double factor);
+  void shareMemory();
+  double drawEdgeScale();
+  bool spreadsNaN() const;
   void plantLiveNaN();
   std::string ask();
+  std::string excuseOverflow();
   reference::OracleOptions oracleOptions() const;
-  support::Result<std::vector<double>> emulate(DType dtype, int order,
-                                               bool wideSums = false);
+  support::Result<std::vector<reference::Errors>>
+  emulate(DType dtype, int order, bool wideSums = false);
   void poisonDeadKeys();
   void spoil(const Tensor &t, int64_t batch, int64_t head, int64_t j,
              double poison) const;
@@ -57,6 +61,8 @@ private:
   std::vector<std::vector<double>> captured;
   std::vector<double> params;
   Tensor q, key, value;
+  /// Of whole numbers in queries and keys.
+  double factor = 1.0;
   int64_t longestQ = 0, longestK = 0;
   bool liveNaN = false;
 };
@@ -182,18 +188,69 @@ std::vector<int64_t> InstanceMaker::shapeOf(int64_t heads, int64_t rows,
 }
 
 void InstanceMaker::fillNormal(const Tensor &tensor, double factor) {
-  bool exact = k.monoid->exactScores;
+  bool exact =
+      k.monoid->exactScores || k.has(Edge::Scores) || k.has(Edge::Scale);
   tensor.forEach([&](int64_t at, int64_t) {
-    tensor.set(at, exact ? static_cast<double>(random.range(-2, 2))
-                         : random.normal() * factor);
+    tensor.set(at, exact
+                       ? static_cast<double>(random.range(-2, 2)) * this->factor
+                       : random.normal() * factor);
   });
+}
+
+/// Lets operands be views of one another, where they have the sizes for it.
+void InstanceMaker::shareMemory() {
+  auto view = [&](Argument::Role role, Tensor &of, const Tensor &tensor) {
+    int64_t channels = of.sizes.back();
+    of = tensor;
+    of.sizes.back() = channels;
+    of.overlaps = true;
+    for (size_t i = 0; i < to.inputs.size(); ++i)
+      if (k.arguments[i].role == role)
+        to.inputs[i] = of;
+  };
+  key.overlaps = true;
+  bool exact = k.has(Edge::Scores) || k.has(Edge::Scale);
+  if (k.monoid->numValues && k.dv <= k.dqk && !exact && random.chance(0.6))
+    view(Argument::V, value, key);
+  if (to.hq == to.hk && to.sq == to.sk && random.chance(0.6))
+    view(Argument::Q, q, key);
+}
+
+bool InstanceMaker::spreadsNaN() const {
+  return (k.monoid->oracle == Monoid::softmax ||
+          k.monoid->oracle == Monoid::softmaxEntropy ||
+          k.monoid->oracle == Monoid::sigmoid ||
+          k.monoid->oracle == Monoid::relu) &&
+         !k.monoid->text;
+}
+
+/// No number at all, where it must not show: where every key is dead, or where
+/// it shows as it should.
+double InstanceMaker::drawEdgeScale() {
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinite = std::numeric_limits<double>::infinity();
+  if (k.lengths && random.chance(0.4)) {
+    std::fill(problem.kvLengths.begin(), problem.kvLengths.end(), 0);
+    return random.pick({nan, infinite, -infinite});
+  }
+  if (spreadsNaN() && random.chance(0.1)) {
+    liveNaN = true;
+    return nan;
+  }
+  return drawScale(random);
 }
 
 Tensor InstanceMaker::makeOperand(int64_t heads, int64_t rows,
                                   int64_t channels) {
   bool plain = packsHeads() && random.chance(0.6);
-  return makeTensor(random, k.dtype, shapeOf(heads, rows, channels),
-                    Filling::Poison, /*mayRepeat=*/!plain, plain, to.aligned);
+  Tensor tensor =
+      makeTensor(random, k.dtype, shapeOf(heads, rows, channels),
+                 Filling::Poison, /*mayRepeat=*/!plain, plain, to.aligned);
+  if (k.has(Edge::Layout))
+    bendLayout(random, tensor);
+  if (k.has(Edge::Views) && random.chance(0.5))
+    overlapRows(random, tensor, to.aligned);
+  return tensor;
 }
 
 Tensor InstanceMaker::makeScalar(DType dtype, double value) {
@@ -223,8 +280,11 @@ void InstanceMaker::makeInputs() {
   bool hot = r.chance(0.1) && !k.monoid->unbounded && !k.monoid->exactScores &&
              k.monoid->numValues < 2;
   to.hot = hot;
+  if (k.has(Edge::Scores))
+    factor = drawFactor(r, k.dtype);
   int64_t sequences = to.b;
   captured.resize(k.captures.size());
+  double whole = 1.0;
   for (const Argument &a : k.arguments) {
     switch (a.role) {
     case Argument::Q:
@@ -239,7 +299,9 @@ void InstanceMaker::makeInputs() {
       break;
     case Argument::V:
       value = makeOperand(to.hk, to.sk, k.dv);
+      std::swap(factor, whole);
       fillNormal(value, 1.0);
+      std::swap(factor, whole);
       to.inputs.push_back(value);
       break;
     case Argument::Scale: {
@@ -249,6 +311,8 @@ void InstanceMaker::makeInputs() {
               : r.uniform(0.3, 1.5) / std::sqrt(static_cast<double>(k.dqk)));
       if (r.chance(0.05))
         scale = -scale;
+      if (k.has(Edge::Scale))
+        scale = static_cast<float>(drawEdgeScale());
       problem.scale = scale;
       to.inputs.push_back(makeScalar(DType::f32, scale));
       break;
@@ -264,6 +328,8 @@ void InstanceMaker::makeInputs() {
         bias.set(at, r.chance(dead) ? -std::numeric_limits<double>::infinity()
                                     : r.normal());
       });
+      if (k.has(Edge::Bias) && bias.numElements())
+        fillPattern(r, bias, drawMaskValue(r, k.bias.dtype), 0.0);
       to.inputs.push_back(bias);
       break;
     }
@@ -279,6 +345,8 @@ void InstanceMaker::makeInputs() {
                          ? 1.0
                          : r.pick({1.0, -1.0, 127.0, -128.0}));
       });
+      if (k.has(Edge::Padding) && mask.numElements())
+        fillPattern(r, mask, 0.0, 1.0);
       to.inputs.push_back(mask);
       break;
     }
@@ -301,6 +369,8 @@ void InstanceMaker::makeInputs() {
       sinks.forEach([&](int64_t at, int64_t) {
         double sink = r.chance(0.05) ? -std::numeric_limits<double>::infinity()
                                      : static_cast<float>(r.normal() * 3);
+        if (k.has(Edge::Sinks))
+          sink = drawSink(r);
         sinks.set(at, sink);
         problem.sinks.push_back(sink);
       });
@@ -363,6 +433,8 @@ void InstanceMaker::makeInputs() {
       break;
     }
   }
+  if (k.has(Edge::Views))
+    shareMemory();
   if (k.constantWindow) {
     if (k.windowLeft)
       problem.windowLeft = k.constantLeft;
@@ -387,12 +459,7 @@ void InstanceMaker::makeOutputs() {
 
 /// A NaN that some queries see has to reach them, and no others.
 void InstanceMaker::plantLiveNaN() {
-  bool spreads = k.monoid->oracle == Monoid::softmax ||
-                 k.monoid->oracle == Monoid::softmaxEntropy ||
-                 k.monoid->oracle == Monoid::sigmoid ||
-                 k.monoid->oracle == Monoid::relu;
-  if (!spreads || k.monoid->text || !random.chance(0.06) ||
-      key.numElements() == 0)
+  if (!spreadsNaN() || !random.chance(0.06) || key.numElements() == 0)
     return;
   const Tensor &tensor = random.chance(0.5) && q.numElements() ? q : key;
   if (tensor.repeats())
@@ -455,6 +522,8 @@ std::string InstanceMaker::ask() {
     e.dtype = to.outputs[i].dtype;
     e.exact = outputOf(*k.monoid, e.name, problem, *exact, params,
                        support::DType::f64);
+    if (k.family == Family::Edges && (e.name == "lse" || e.name == "entropy"))
+      e.least = 0x1p-20;
     to.expected.push_back(std::move(e));
   }
   // What follows emulates.
@@ -464,6 +533,21 @@ std::string InstanceMaker::ask() {
     return errors.error();
   for (int i = 0; i < k.numOutputs; ++i)
     to.expected[i].error = (*errors)[i];
+  return k.family == Family::Edges ? excuseOverflow() : "";
+}
+
+std::string InstanceMaker::excuseOverflow() {
+  // As compiled code has it: weights are not divided by their sum before.
+  reference::Emulation how;
+  how.order = 1;
+  static_assert(reference::sumOrders[1].deferred);
+  auto emulated = reference::emulatedAttention(problem, how);
+  if (!emulated)
+    return emulated.error();
+  for (Expected &e : to.expected)
+    if (e.name == "entropy")
+      for (double x : emulated->entropy)
+        e.excused.push_back(!std::isfinite(x));
   return "";
 }
 
@@ -475,13 +559,15 @@ reference::OracleOptions InstanceMaker::oracleOptions() const {
 
 /// The error of each output in one emulation. `wideSums`: sums are of weights
 /// before these are rounded for the products, as compiled code has them.
-support::Result<std::vector<double>>
+support::Result<std::vector<reference::Errors>>
 InstanceMaker::emulate(DType dtype, int order, bool wideSums) {
   reference::Emulation how;
   how.dtype = dtype;
   // A CPU takes f32 as it is, whatever it may do.
   how.tf32 = k.tf32 && k.gpu;
   how.order = order;
+  // What is far from 1 does not fit in 16 bits.
+  how.wideScores = k.family == Family::Edges;
   if (k.schedule)
     how.tile = k.schedule->blockK;
   auto result = reference::emulatedAttention(problem, how, oracleOptions());
@@ -495,31 +581,30 @@ InstanceMaker::emulate(DType dtype, int order, bool wideSums) {
     result->weightSum = std::move(wide->weightSum);
     dtype = DType::f32; // of the quotient
   }
-  std::vector<double> errors;
+  std::vector<reference::Errors> errors;
   for (const Expected &e : to.expected)
-    errors.push_back(reference::maxError(
+    errors.push_back(reference::maxErrors(
         e.exact, outputOf(*k.monoid, e.name, problem, *result, params, dtype,
                           how.tf32)));
   return errors;
 }
 
-support::Result<std::vector<double>> InstanceMaker::emulateAll() {
+support::Result<std::vector<reference::Errors>> InstanceMaker::emulateAll() {
   // A row of one key has its value as a quotient, if both are of the same
   // rounded weight, and what the weight lost, if not.
   auto errors = emulate(k.dtype, 0, /*wideSums=*/true);
   if (!errors)
     return errors;
-  std::vector<double> worst = std::move(*errors);
-  // In f16 an emulation may overflow where the f32 of the accumulators does
-  // not, and then says nothing.
-  for (DType dtype : {k.dtype, DType::f32})
-    for (int order = 0; order < reference::numOrders; ++order) {
-      auto errors = emulate(dtype, order);
-      if (!errors)
-        return errors;
-      for (size_t i = 0; i < worst.size(); ++i)
-        worst[i] = std::max(worst[i], (*errors)[i]);
-    }
+  std::vector<reference::Errors> worst = std::move(*errors);
+  reference::Emulation first;
+  first.dtype = k.dtype;
+  for (const reference::Emulation &how : reference::emulationsOf(first)) {
+    auto errors = emulate(how.dtype, how.order);
+    if (!errors)
+      return errors;
+    for (size_t i = 0; i < worst.size(); ++i)
+      worst[i].raise((*errors)[i]);
+  }
   return worst;
 }
 
@@ -538,7 +623,7 @@ double InstanceMaker::largestScore() const {
 /// anything. For V this holds beyond the keys that some query sees: between
 /// them a tile is multiplied as a whole.
 void InstanceMaker::poisonDeadKeys() {
-  if (liveNaN || !random.chance(0.8))
+  if (liveNaN || !(k.family == Family::Edges || random.chance(0.8)))
     return;
   AttentionProblem probe = problem;
   probe.q.shape[3] = probe.k.shape[3] = 1;
@@ -546,7 +631,9 @@ void InstanceMaker::poisonDeadKeys() {
   probe.softcap = 0.0;
   probe.scoreMod = nullptr;
   probe.logGate = nullptr;
-  probe.bias = TensorView();
+  // A bias of -inf is as good as a mask.
+  if (k.family != Family::Edges)
+    probe.bias = TensorView();
   probe.alibiSlopes.clear();
   probe.sinks.clear();
   probe.v = TensorView();
@@ -570,8 +657,14 @@ void InstanceMaker::poisonDeadKeys() {
       for (int64_t h = hk * group; h < (hk + 1) * group; ++h)
         for (int64_t i = firstRow; i < endRow; ++i) {
           int64_t row = ((k.packed ? 0 : n) * to.hq + h) * to.sq + i;
-          for (int64_t j = 0; j < keys; ++j)
-            seen[j] |= pairs->scores[row * to.sk + j] != dead;
+          bool sees = false;
+          for (int64_t j = 0; j < keys; ++j) {
+            bool isLive = pairs->scores[row * to.sk + j] != dead;
+            seen[j] |= isLive;
+            sees |= isLive;
+          }
+          if (!sees && k.family == Family::Edges)
+            spoil(q, n, h, i, poisons[random.range(0, 2)]);
         }
       int64_t lastSeen = keys, firstSeen = 0;
       while (lastSeen > 0 && !seen[lastSeen - 1])
@@ -583,7 +676,10 @@ void InstanceMaker::poisonDeadKeys() {
           continue;
         double poison = poisons[random.range(0, 2)];
         spoil(key, n, hk, firstKey + j, poison);
-        if (j < firstSeen || j >= lastSeen)
+        // Semantics, rule 4, asks for it between them too, where the keys that
+        // a mask leaves can be told.
+        bool between = k.family == Family::Edges && !k.maskExpr;
+        if (between || j < firstSeen || j >= lastSeen)
           spoil(value, n, hk, firstKey + j, poison);
       }
     }

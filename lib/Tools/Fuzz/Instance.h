@@ -16,6 +16,7 @@
 
 #include "Kernel.h"
 #include "Memory.h"
+#include "attn/Reference/Attention.h"
 
 #include <functional>
 #include <string>
@@ -28,8 +29,14 @@ struct Expected {
   std::string name;
   DType dtype = DType::f32;
   std::vector<double> exact;
-  /// Of the first emulation: the largest difference from `exact`.
-  double error = 0;
+  /// Of the first emulation: the largest differences from `exact`.
+  reference::Errors error;
+  /// The least bound: the rounding of a logarithm, whatever else is 0.
+  double least = 0;
+  /// Empty, or whether an entry may be anything: the entropy of
+  /// `softmax_entropy` is a sum of weights times scores, which overflows with
+  /// the scores.
+  std::vector<char> excused;
 };
 
 struct Instance {
@@ -41,7 +48,8 @@ struct Instance {
   std::vector<Expected> expected;
   /// The largest error of the outputs in all emulations, for each output: see
   /// reference::SumOrder. Takes a while.
-  std::function<support::Result<std::vector<double>>()> emulatedErrors;
+  std::function<support::Result<std::vector<reference::Errors>>()>
+      emulatedErrors;
   /// The size of the largest finite score, which says how far rounding goes.
   std::function<double()> largestScore;
   /// Scores x100.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernel.h"
+#include "Edges.h"
 
 #include <algorithm>
 #include <cstring>
@@ -31,6 +32,8 @@ const char *fuzz::nameOf(Family family) {
     return "schedules";
   case Family::Precision:
     return "precision";
+  case Family::Edges:
+    return "edges";
   }
   return "";
 }
@@ -177,8 +180,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   Random random(seed, index);
   Kernel k;
   k.gpu = gpu;
-  constexpr size_t numFamilies = sizeof(allFamilies) / sizeof(allFamilies[0]);
-  k.family = wanted ? *wanted : allFamilies[index % numFamilies];
+  k.family = wanted ? *wanted : allFamilies[index % numMixedFamilies];
   k.dtype = random.pick(
       {DType::f32, DType::f32, DType::f16, DType::bf16, DType::bf16});
   if (gpu && k.dtype == DType::f32 && random.chance(0.5))
@@ -210,6 +212,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
                        content == Family::Scores || content == Family::Packed;
   if (mostlySoftmax && random.chance(0.75))
     k.monoid = findMonoid("softmax");
+  if (content == Family::Edges)
+    chooseEdges(random, k, index);
   if (k.monoid->exactScores) {
     // Integers: products and sums of small ones are exact in every dtype.
     k.dqk = random.range(1, 40);
@@ -261,6 +265,9 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     addCausal(random, k);
     addOptions(random, k, 0.5);
     k.schedule = randomSchedule(random, gpu);
+    break;
+  case Family::Edges:
+    addEdges(random, k, maker);
     break;
   }
   if (gated)
@@ -667,6 +674,9 @@ std::string fuzz::describe(const Kernel &k) {
   std::string text = std::string(nameOf(k.family)) + ": " + k.monoid->name +
                      " " + support::nameOf(k.dtype) +
                      " d=" + std::to_string(k.dqk) + "/" + std::to_string(k.dv);
+  for (Edge edge : k.edges)
+    text +=
+        std::string(edge == *k.edges.begin() ? " edges=" : "+") + nameOf(edge);
   auto flag = [&](bool on, const char *name) {
     if (on)
       text += std::string(" ") + name;

@@ -18,6 +18,7 @@
 #include "attn/Support/Problem.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,29 @@ enum class Family {
   Own,
   Packed,
   Schedules,
-  Precision // of the others, in f32 that may be rounded to tf32
+  Precision, // of the others, in f32 that may be rounded to tf32
+  Edges      // see Edges.h
 };
 constexpr Family allFamilies[] = {
-    Family::Options, Family::Masks,  Family::Scores,    Family::Monoids,
-    Family::Own,     Family::Packed, Family::Schedules, Family::Precision};
+    Family::Options,   Family::Masks,     Family::Scores,
+    Family::Monoids,   Family::Own,       Family::Packed,
+    Family::Schedules, Family::Precision, Family::Edges};
+/// Without --family the first of them take turns. `edges` was added later: with
+/// it, the numbers of cases would mean others than they did.
+constexpr uint64_t numMixedFamilies = 8;
 const char *nameOf(Family family);
+
+/// What is at the edge in a kernel of the family `edges`.
+enum class Edge {
+  Bias,    ///< A bias of -1e4 and less for masked keys.
+  Fill,    ///< A score function that gives masked keys such a score.
+  Padding, ///< Lengths, masks, packed sequences: NaN in all that is dead.
+  Layout,  ///< Strides below 0 and of 0.
+  Views,   ///< Inputs that share memory, rows that overlap.
+  Scale,   ///< Tiny and huge, and NaN where every key is dead.
+  Scores,  ///< Dots up to 2^120.
+  Sinks    ///< Up to the largest of f32.
+};
 
 /// A monoid as the IR names it, and what the oracle knows it by.
 struct MonoidInfo {
@@ -107,6 +125,7 @@ struct Schedule {
 
 struct Kernel {
   Family family = Family::Options;
+  std::set<Edge> edges;
   const MonoidInfo *monoid = nullptr;
   int64_t dqk = 64, dv = 64;
   DType dtype = DType::f32, outDType = DType::f32;
@@ -140,6 +159,7 @@ struct Kernel {
   std::vector<Argument> arguments;
   std::string text;
 
+  bool has(Edge edge) const { return edges.count(edge); }
   bool perChannel(int output) const;
   bool givesSinks() const { return sinks; }
 };

@@ -41,6 +41,9 @@ struct Tensor {
   std::vector<int64_t> sizes, strides;
   std::shared_ptr<Memory> memory;
   int64_t first = 0; // of element (0, ...), in elements from the start
+  /// Other elements share memory with these: rows of this tensor, or those of
+  /// another.
+  bool overlaps = false;
 
   void *data() const {
     return memory->data() +
@@ -79,6 +82,8 @@ struct Tensor {
   }
   /// Two elements share memory.
   bool repeats() const {
+    if (overlaps)
+      return true;
     for (size_t i = 0; i < sizes.size(); ++i)
       if (sizes[i] > 1 && strides[i] == 0)
         return true;

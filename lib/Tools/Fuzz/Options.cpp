@@ -37,7 +37,8 @@ static const char *const usage =
     "--tamper spoils what the compiler did, which has to be found: weights,\n"
     "keys, rounding, rerun, guard, input.\n"
     "Families: options, masks, scores, monoids, own, packed, schedules,\n"
-    "precision.\n";
+    "precision, which take turns, and edges: masks of -1e9 and less, padding,\n"
+    "strides, views, scales, scores and sinks at the ends of their ranges.\n";
 
 std::string attn::fuzz::commandFor(const Options &options, int64_t index) {
   std::string command = "attn-fuzz --seed " + std::to_string(options.seed) +
@@ -117,7 +118,7 @@ Options attn::fuzz::parseOptions(int argc, char **argv) {
           options.family = family;
       if (!options.family)
         fail("expected a family (options, masks, scores, monoids, own, packed, "
-             "schedules, precision), but got '" +
+             "schedules, precision, edges), but got '" +
              name + "'");
     } else if (arg == "--help" || arg == "-h") {
       std::fputs(usage, stdout);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
+#include "Check.h"
 #include "attn/Reference/Attention.h"
 
 #include <algorithm>
@@ -394,51 +395,59 @@ attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
   if (Status ok = validate(problem); !ok)
     return ok.takeFailure();
 
-  reference::AttentionResult exact, emulated;
-  reference::Emulation emulation;
-  emulation.dtype = spec.dtype;
-  // GPUs round where they may, CPUs do not.
-  emulation.tf32 = spec.precision == "tf32" && kernel.isOnDevice();
+  // Head by head: what the reference keeps of one is small.
   int64_t batches = problem.q.shape[0], heads = problem.q.shape[1];
-  for (int64_t i = 0; i < batches * heads; ++i) {
-    progress("reference: head " + std::to_string(i + 1) + " of " +
-             std::to_string(batches * heads));
-    AttentionProblem part = slice(problem, i / heads, i % heads);
-    auto one = reference::attention(part);
-    if (!one)
-      return one.takeFailure();
-    append(exact, *one);
-    auto other = reference::emulatedAttention(part, emulation);
-    if (!other)
-      return other.takeFailure();
-    append(emulated, *other);
-  }
+  using Evaluate = std::function<Result<reference::AttentionResult>(
+      const AttentionProblem &)>;
+  auto evaluate =
+      [&](const Evaluate &one) -> Result<reference::AttentionResult> {
+    reference::AttentionResult all;
+    for (int64_t i = 0; i < batches * heads; ++i) {
+      progress("reference: head " + std::to_string(i + 1) + " of " +
+               std::to_string(batches * heads));
+      auto part = one(slice(problem, i / heads, i % heads));
+      if (!part)
+        return part.takeFailure();
+      append(all, *part);
+    }
+    return all;
+  };
 
-  std::string report;
+  auto exact = evaluate(
+      [](const AttentionProblem &part) { return reference::attention(part); });
+  if (!exact)
+    return exact.takeFailure();
+  Meaning meaning;
+  double largestValue = 0.0;
+  for (double x : Inputs(kernel, inputs).numbers("v"))
+    if (std::isfinite(x))
+      largestValue = std::max(largestValue, std::fabs(x));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string &name = kernel.outputs[i].name;
-    const std::vector<double> *want = findOutput(exact, name);
-    if (!want) {
-      report += "check " + name + ": the reference does not compute it\n";
-      continue;
-    }
-    NpyArray dense = outputs[i].toNpy();
-    std::vector<double> got;
-    for (int64_t k = 0; k < dense.size(); ++k)
-      got.push_back(dense.at(k));
-    double bound = reference::errorBound(*want, *findOutput(emulated, name),
-                                         outputs[i].dtype);
-    reference::Comparison result =
-        reference::compare(got, *want, bound, outputs[i].dtype);
-    if (!result.ok)
-      return Failure{"check of output '" + name +
-                     "' failed: " + result.message};
-    char line[160];
-    std::snprintf(line, sizeof(line), "check %s: ok, error %.3g, bound %.3g\n",
-                  name.c_str(), result.maxError, bound);
-    report += line;
+    const std::vector<double> *want = findOutput(*exact, name);
+    meaning.exact.push_back(want ? std::optional(*want) : std::nullopt);
+    meaning.scales.push_back(name == "o" || name == "mean" ? largestValue
+                             : name == "var" ? largestValue * largestValue
+                                             : 1.0);
   }
-  return report;
+  meaning.emulation.dtype = spec.dtype;
+  // GPUs round where they may, CPUs do not.
+  meaning.emulation.tf32 = spec.precision == "tf32" && kernel.isOnDevice();
+  meaning.emulate =
+      [&](const reference::Emulation &how) -> Result<Meaning::Outputs> {
+    auto emulated = evaluate([&](const AttentionProblem &part) {
+      return reference::emulatedAttention(part, how);
+    });
+    if (!emulated)
+      return emulated.takeFailure();
+    Meaning::Outputs results;
+    for (const ArgInfo &output : kernel.outputs) {
+      const std::vector<double> *found = findOutput(*emulated, output.name);
+      results.push_back(found ? *found : std::vector<double>());
+    }
+    return results;
+  };
+  return checkOutputs(meaning, kernel, outputs, progress);
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_TOOLS_RUN_ATTENTION_H
 #define ATTN_LIB_TOOLS_RUN_ATTENTION_H
 
+#include "Check.h"
 #include "Kernel.h"
 #include "Options.h"
 
@@ -47,9 +48,6 @@ std::vector<int> getOrder(const AttentionSpec &spec);
 /// One input of the spec.
 support::Result<HostTensor> drawInput(const AttentionSpec &spec,
                                       const ArgInfo &arg, uint64_t seed);
-
-/// Says how far a long computation is.
-using Progress = std::function<void(const std::string &)>;
 
 /// Compares the outputs of a run with the float64 reference. Returns a line
 /// for each output, or why one of them is wrong.

@@ -13,7 +13,7 @@
 using namespace attn::run;
 using namespace attn::support;
 
-static Result<std::string> readFile(const std::string &path) {
+Result<std::string> attn::run::readFile(const std::string &path) {
   std::FILE *file = std::fopen(path.c_str(), "rb");
   std::string text;
   char buffer[1 << 14];

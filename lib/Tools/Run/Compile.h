@@ -15,6 +15,8 @@
 
 namespace attn::run {
 
+support::Result<std::string> readFile(const std::string &path);
+
 /// The text of --monoid, empty without one.
 support::Result<std::string> readMonoid(const Options &options);
 

@@ -50,6 +50,8 @@ arguments
 
 what to do
   --check                   compare with the float64 reference
+  --check-against FILE      compare with what another program means: with the
+                            input phase, where FILE.mlir is a later one
   --bench                   time it: median, GFLOP/s, GB/s; on a GPU a burst
                             from idle and the end of a train of 250 ms
   --autotune                on a GPU, time the schedules near the one chosen for
@@ -315,6 +317,12 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       {"--dump-phases-to", text(options.dumpPhasesTo)},
       {"--schedule", text(options.schedule)},
       {"--monoid", text(options.monoidFile)},
+      {"--check-against",
+       [&](const std::string &value) {
+         options.checkAgainst = value;
+         options.check = true;
+         return success();
+       }},
       {"--input", pairs(options.inputs, "--input NAME=VALUE")},
       {"--output", pairs(options.outputs, "--output NAME=FILE.npy")},
       {"--sizes",
@@ -399,6 +407,11 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   if (options.autotune && (!options.attention || !options.schedule.empty()))
     return Failure{"expected --autotune together with --attention and no "
                    "--schedule, but got another"};
+  if (options.attention &&
+      (!options.checkAgainst.empty() || !options.sizes.empty()))
+    return Failure{std::string("expected ") +
+                   (options.sizes.empty() ? "--check-against" : "--sizes") +
+                   " together with a file, but got --attention"};
   if (!options.attention && !options.monoidFile.empty())
     return Failure{"expected --monoid together with --attention, but got a "
                    "file"};

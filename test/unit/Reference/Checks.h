@@ -91,6 +91,7 @@ void runFloat16Tests();
 void runMonoidTests();
 void runMaskTests();
 void runErrorBoundTests();
+void runExtremesTests();
 void runOnnxTests(const std::string &vectors, const std::string &scratch);
 
 } // namespace attn::test

@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
   runMonoidTests();
   runMaskTests();
   runErrorBoundTests();
+  runExtremesTests();
   runOnnxTests(argv[1], argv[2]);
   std::printf("%d checks passed\n", counters().passed);
   if (counters().failed)
