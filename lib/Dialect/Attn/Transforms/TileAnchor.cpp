@@ -291,8 +291,15 @@ Value ReductionKernel::initialStat(Value row) {
   return select(first, stat, identityStats()[0]);
 }
 
-/// Within a map: a statistic that is held in units of the dot. One that the row
-/// started with may lie beyond what these can hold.
+/// Within a map: whether a statistic in units of the dot stands for one that
+/// the row started with and that lies beyond what these can hold.
+Value ReductionKernel::isLargest(Value stat) {
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                               math::AbsFOp::create(b, loc, stat),
+                               f32(std::numeric_limits<float>::max()));
+}
+
+/// Within a map: a statistic that is held in units of the dot.
 Value ReductionKernel::inScoreUnits(Value stat, Value row) {
   if (!form.unit)
     return stat;
@@ -300,7 +307,7 @@ Value ReductionKernel::inScoreUnits(Value stat, Value row) {
   score = select(isIdentity(stat), stat, score);
   if (reduction.getInitBody().empty())
     return score;
-  return arith::MaximumFOp::create(b, loc, score, initialStat(row));
+  return select(isLargest(stat), initialStat(row), score);
 }
 
 /// Within a map: what sums at the reference point of `stat`, as they are held
@@ -329,10 +336,8 @@ Value ReductionKernel::gapOfAnchor(Value score, Value stat) {
     gap = arith::MulFOp::create(b, loc, residue(stat, form.unit, score),
                                 f32(log2e));
   }
-  Value beyond = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGE, stat,
-                                       f32(std::numeric_limits<float>::max()));
   Value none = arith::OrIOp::create(b, loc, isFar(t), isIdentity(stat));
-  none = arith::OrIOp::create(b, loc, none, beyond);
+  none = arith::OrIOp::create(b, loc, none, isLargest(stat));
   return select(none, f32(0.0f), gap);
 }
 
@@ -359,11 +364,13 @@ SmallVector<Value> ReductionKernel::fromReferencePoint(ValueRange state) {
   SmallVector<Value> row =
       map(state[0], {rowType, rowType}, [&](Value, Value, ValueRange x) {
         Value stat = x[0];
-        if (form.unit)
-          // Below what the unit can say it has no weight beside any score.
-          stat = arith::MinimumFOp::create(
-              b, loc, arith::DivFOp::create(b, loc, stat, form.unit),
-              f32(std::numeric_limits<float>::max()));
+        if (form.unit) {
+          constexpr float most = std::numeric_limits<float>::max();
+          Value held = arith::DivFOp::create(b, loc, stat, form.unit);
+          held = arith::MaximumFOp::create(b, loc, held, f32(-most));
+          held = arith::MinimumFOp::create(b, loc, held, f32(most));
+          stat = select(isIdentity(stat), stat, held);
+        }
         Value gap = arith::NegFOp::create(b, loc, gapOfAnchor(x[0], stat));
         return SmallVector<Value>{stat, math::Exp2Op::create(b, loc, gap)};
       });

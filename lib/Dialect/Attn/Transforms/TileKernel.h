@@ -379,6 +379,7 @@ private:
   KeyLists lists;
   Value queryTile;
   Value initialStat(Value row);
+  Value isLargest(Value stat);
   Value inScoreUnits(Value stat, Value row);
   Value gapOfAnchor(Value score, Value stat);
   SmallVector<Value> scaleComponents(ValueRange state, Value factor);
