@@ -205,7 +205,12 @@ AttnError *attnCompileAttention(AttnContext *context,
   if (d.precision < 0 || d.precision > ATTN_PRECISION_TF32)
     return makeError("expected precision to be 0 or 1, but got " +
                      std::to_string(d.precision));
+  AttnCompileOptions how;
+  if (AttnError *error = readStruct(options, "AttnCompileOptions", how))
+    return error;
   AttentionDescriptor full;
+  if (how.name)
+    full.name = how.name;
   full.dtype = *dtype;
   full.headDim = d.headDim;
   full.valueDim = d.valueDim;
@@ -239,7 +244,8 @@ AttnError *attnCompileAttention(AttnContext *context,
         d.expectedSizes[0],   d.expectedSizes[1],  d.expectedSizes[2],
         d.expectedSizes[3],   d.expectedKeyHeads})
     key += std::to_string(field) + ",";
-  key += full.precision + "|" + full.monoid + "|" + full.schedule;
+  key += full.name + "|" + full.precision + "|" + full.monoid + "|" +
+         full.schedule;
   return compileCached(
       context, options, key, [&] { return makeAttentionModule(full); }, kernel);
 }
