@@ -20,7 +20,7 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
     - every token is used once, by a wait or by a loop that carries it, and
       its product's accumulator is read afterwards;
     - from its issue on a product owns its old accumulator, and until its wait
-      the A fragment that it reads;
+      the A fragment that it reads (`tile-copy-fragments` sees to it);
     - no A fragment is computed for the next iteration while a product in
       flight reads its predecessor;
     - a product that starts from zero is not in flight across the end of a loop
