@@ -25,6 +25,7 @@
 using namespace mlir;
 using ::attn::agree;
 using ::attn::Algebra;
+using ::attn::Factors;
 using ::attn::FinalizeReport;
 using ::attn::LawReport;
 using ::attn::Precision;
@@ -209,9 +210,9 @@ bool Checker::checkCocycle(const Scalars &a, const Scalars &x,
                            const Scalars &y) {
   if (!algebra.numStats || algebra.isIdentity(a))
     return true;
-  double same = algebra.rescale(a, a);
+  Factors same = algebra.rescale(a, a);
   double size = algebra.largest;
-  if (!factorsAgree(same, 1.0, size))
+  if (!llvm::all_of(same, [&](double r) { return factorsAgree(r, 1.0, size); }))
     return broken("rescale to itself: r(a, a) = 1",
                   "a = " + algebra.print(a) + " gives " + printNumbers(same));
 
@@ -226,22 +227,24 @@ bool Checker::checkCocycle(const Scalars &a, const Scalars &x,
                         algebra.print(algebra.isIdentity(b) ? x : y) +
                         " gives " + algebra.print(algebra.identity()));
     algebra.largest = std::max(algebra.sizeOf(a), algebra.sizeOf(c));
-    double ab = algebra.rescale(a, b), bc = algebra.rescale(b, c);
-    double ac = algebra.rescale(a, c);
+    Factors toB = algebra.rescale(a, b), fromB = algebra.rescale(b, c);
     size = std::max(algebra.sizeOf(a), algebra.sizeOf(c));
-    if (ab != 1.0 || bc != 1.0)
-      report->factorsTrivial = false;
-    bool vanishes = std::fabs(ab) < smallestFactor ||
-                    std::fabs(bc) < smallestFactor ||
-                    std::fabs(ac) < smallestFactor;
-    // Where a factor vanishes the others may still not grow.
-    if (vanishes && std::fabs(ab * bc - ac) < 1e-100)
-      continue;
-    if (!factorsAgree(ab * bc, ac, size))
-      return broken("rescale is a cocycle: r(a, b) * r(b, c) = r(a, c)",
-                    "a = " + algebra.print(a) + ", b = " + algebra.print(b) +
-                        ", c = " + algebra.print(c) + " gives " +
-                        printNumbers(ab * bc) + " and " + printNumbers(ac));
+    // Each factor is a cocycle of its own.
+    for (auto [ab, bc, ac] : llvm::zip(toB, fromB, algebra.rescale(a, c))) {
+      if (ab != 1.0 || bc != 1.0)
+        report->factorsTrivial = false;
+      bool vanishes = std::fabs(ab) < smallestFactor ||
+                      std::fabs(bc) < smallestFactor ||
+                      std::fabs(ac) < smallestFactor;
+      // Where a factor vanishes the others may still not grow.
+      if (vanishes && std::fabs(ab * bc - ac) < 1e-100)
+        continue;
+      if (!factorsAgree(ab * bc, ac, size))
+        return broken("rescale is a cocycle: r(a, b) * r(b, c) = r(a, c)",
+                      "a = " + algebra.print(a) + ", b = " + algebra.print(b) +
+                          ", c = " + algebra.print(c) + " gives " +
+                          printNumbers(ab * bc) + " and " + printNumbers(ac));
+    }
   }
   return true;
 }
@@ -376,21 +379,22 @@ bool Checker::checkFinite() {
     unsigned start = random.below(8);
     for (unsigned i = start; i < lifts.size(); i += 8) {
       ArrayRef<Scalar> other = ArrayRef(lifts[i]).take_front(numStats);
-      double factor = 1.0;
+      Factors factors = {1.0};
       if (algebra.kind == MonoidKind::cocycle && numStats &&
           !algebra.isIdentity(from)) {
         Scalars to =
             i & 8 ? algebra.combine(from, other) : algebra.combine(other, from);
-        factor = algebra.rescale(from, to);
-        if (!std::isfinite(factor))
+        factors = algebra.rescale(from, to);
+        if (!llvm::all_of(factors, [](double r) { return std::isfinite(r); }))
           return broken("rescale is finite in float32: r(a, combine(a, b))",
                         "a = " + algebra.print(from) +
                             ", b = " + algebra.print(other) + " gives " +
-                            printNumbers(factor));
+                            printNumbers(factors));
       }
       for (unsigned k = 0; k < algebra.numComponents; ++k)
-        report->largestWeight[k] = std::max(
-            report->largestWeight[k], std::fabs(factor * key[numStats + k].f));
+        report->largestWeight[k] =
+            std::max(report->largestWeight[k],
+                     std::fabs(factors.of(k) * key[numStats + k].f));
     }
   }
 
@@ -440,16 +444,16 @@ void Checker::findDeadProperties() {
       continue;
     Scalars live = algebra.lift(key.scores, key.values, key.position);
     ArrayRef<Scalar> to = ArrayRef(live).take_front(algebra.numStats);
-    double factor = 1.0;
+    Factors factors = {1.0};
     if (isCocycle && algebra.numStats) {
       if (algebra.isIdentity(to))
         continue;
-      factor = algebra.rescale(e, to);
-      if (factor != 0.0)
+      factors = algebra.rescale(e, to);
+      if (llvm::any_of(factors, [](double r) { return r != 0.0; }))
         report->rescaleAbsorbs = report->deadIsNatural = false;
     }
-    for (Scalar weight : ArrayRef(lifted).drop_front(algebra.numStats))
-      if (weight.f * factor != 0.0)
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      if (lifted[algebra.numStats + k].f * factors.of(k) != 0.0)
         report->deadIsNatural = false;
   }
 }
@@ -466,10 +470,10 @@ void Checker::findNaNProperties() {
     key.scores[random.below(algebra.numScores)] = notANumber;
     Scalars lifted = algebra.lift(key.scores, key.values, 0);
     Scalars to = carrier(sampleState(2, trial % 2, position));
-    double factor =
+    Factors factors =
         algebra.rescale(ArrayRef(lifted).take_front(algebra.numStats), to);
-    for (Scalar weight : ArrayRef(lifted).drop_front(algebra.numStats))
-      if (!std::isnan(weight.f * factor))
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      if (!std::isnan(lifted[algebra.numStats + k].f * factors.of(k)))
         report->nanReachesWeights = false;
   }
 }
@@ -545,13 +549,16 @@ FinalizeReport Checker::checkFinalize(Region &region,
         (algebra.isIdentity(from) || algebra.isIdentity(to)))
       continue;
     algebra.largest = algebra.sizeOf(state);
-    double factor = algebra.rescale(from, to);
-    if (!std::isfinite(factor) ||
-        (factor != 0.0 && std::fabs(factor) < smallestFactor))
+    Factors factors = algebra.rescale(from, to);
+    if (llvm::any_of(factors, [](double r) {
+          return !std::isfinite(r) ||
+                 (r != 0.0 && std::fabs(r) < smallestFactor);
+        }))
       continue;
     Scalars moved(to);
-    for (Scalar v : ArrayRef(state).drop_front(algebra.numStats))
-      moved.push_back(Scalar::ofFloat(factor * v.f));
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      moved.push_back(
+          Scalar::ofFloat(factors.of(k) * state[algebra.numStats + k].f));
     double largest = std::max(algebra.sizeOf(state), algebra.sizeOf(moved));
     Scalars here = evaluate(state, &largest);
     Scalars there = evaluate(moved, &largest);

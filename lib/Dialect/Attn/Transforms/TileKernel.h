@@ -128,10 +128,18 @@ protected:
   SmallVector<Value> combine(ValueRange left, ValueRange right);
   /// True when a state's statistics are the identity's.
   Value isIdentity(ValueRange stats);
-  /// Factors of the left and right components in a product of states with
-  /// statistics `left` and `right`, `both` combined; null for 1.
-  std::pair<Value, Value> factors(ValueRange left, ValueRange right,
-                                  ValueRange both);
+  /// Components have one factor or several: the number of that of `component`
+  /// among the distinct ones, and how many these are.
+  unsigned factorOf(unsigned component);
+  unsigned numFactors();
+  /// The distinct factors from one statistic to another; `rescale`: 0 from the
+  /// identity.
+  SmallVector<Value> factorsTo(ValueRange from, ValueRange to);
+  SmallVector<Value> rescale(ValueRange from, ValueRange to);
+  /// Distinct factors of the left and right components in a product of states
+  /// with statistics `left` and `right`, `both` combined; none for 1.
+  std::pair<SmallVector<Value>, SmallVector<Value>>
+  factors(ValueRange left, ValueRange right, ValueRange both);
 
   OpBuilder b;
   Location loc;
@@ -419,19 +427,26 @@ private:
   SmallVector<Value> combineStats(ValueRange x, ValueRange y);
 
   // Between maps.
-  SmallVector<Value> weightGroups();
+  /// A weight of `lift`, and which factor it meets: components that have both
+  /// in common share a tile.
+  using WeightGroup = std::pair<Value, unsigned>;
+  WeightGroup groupOf(unsigned component);
+  SmallVector<WeightGroup> weightGroups();
   /// For each group: the weights in f32, in the type of the dot with values,
   /// and their row sums; null where nothing needs them.
   struct Weights {
     SmallVector<Value> wide, narrow, sums;
   };
-  Weights mapWeights(ValueRange inputs, ArrayRef<Value> groups, MapBody body);
+  Weights mapWeights(ValueRange inputs, ArrayRef<WeightGroup> groups,
+                     MapBody body);
   SmallVector<Value> mapLift(RowBlock &block, ArrayRef<Value> dots,
-                             ArrayRef<Value> groups, ArrayRef<bool> weightsToo);
+                             ArrayRef<WeightGroup> groups,
+                             ArrayRef<bool> weightsToo);
   void markApproximate(ValueRange mapped);
   SmallVector<Value> reduceStats(ArrayRef<Value> stats);
-  SmallVector<Value> accumulate(RowBlock &block, ArrayRef<Value> groups,
-                                const Weights &weights, Value factor);
+  SmallVector<Value> accumulate(RowBlock &block, ArrayRef<WeightGroup> groups,
+                                const Weights &weights,
+                                ArrayRef<Value> factors);
 
   ReductionOpInterface reduction;
   ScheduleAttr schedule;
