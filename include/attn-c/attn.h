@@ -10,14 +10,19 @@
 //
 // Conventions:
 // - Every function that can fail returns an AttnError *, null on success. The
-//   caller destroys the error. Nothing throws, prints or aborts.
+//   caller destroys the error. Where a function fails, what it would have
+//   returned through pointers is left as it was. Nothing throws or aborts, and
+//   nothing prints but a warning to stderr, once in a process, where a folder
+//   that was asked for cannot be used (docs/Embedding.md, "The cache").
 // - Handles are opaque, made by a ...Create or Compile function and given back
 //   to a ...Destroy function, which accepts null.
 // - Strings are UTF-8, terminated by zero. A `const char *` that is returned
 //   belongs to the handle it came from and lives as long.
-// - Structs that callers fill start with `structSize`, to be set to
+// - Structs that callers fill start with `structSize`, in bytes, to be set to
 //   sizeof(the struct): later versions append members, and zero means "as
-//   before". Zero-initialise them.
+//   before". Zero-initialise them. A struct of a later version than the library
+//   is taken where the members that the library does not know are zero. Bits of
+//   flags that it does not know are an error.
 // - All functions may be called from any thread. A kernel is immutable and may
 //   run many times at once. A forked child may go on with its parent's handles.
 //
@@ -36,7 +41,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 5
+#define ATTN_API_VERSION 6
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -58,7 +63,10 @@ ATTN_EXPORT void attnErrorDestroy(AttnError *error);
 //===----------------------------------------------------------------------===//
 
 /// A context holds the cache of compiled kernels: compiling the same text or
-/// description again gives the same kernel at once.
+/// description again gives the same kernel at once. It keeps the 256 that were
+/// asked for last, 0.1 MB or more each, and 4096 for GPUs, where code that was
+/// loaded stays; others are compiled anew. What a caller has, lives until it is
+/// destroyed.
 ATTN_EXPORT AttnError *attnContextCreate(AttnContext **context);
 ATTN_EXPORT void attnContextDestroy(AttnContext *context);
 /// Kernels in the cache.
@@ -141,13 +149,15 @@ typedef enum AttnDType {
 /// "f32" and so on; null for a value that is no AttnDType.
 ATTN_EXPORT const char *attnDTypeName(AttnDType dtype);
 
-/// Memory of the caller. A scalar is a tensor of rank 0, and in host memory;
-/// every other tensor of a kernel for a GPU is in that GPU's memory.
+/// Memory of the caller, who keeps it until the call has returned, and that of
+/// a GPU until the stream is done with it. A scalar is a tensor of rank 0, and
+/// in host memory; every other tensor of a kernel for a GPU is in that GPU's
+/// memory.
 typedef struct AttnTensor {
-  void *data;
+  void *data; /* of the element at index 0; null if some size is 0 */
   AttnDType dtype;
-  int32_t rank;
-  const int64_t *shape;
+  int32_t rank;           /* 0 to 16 */
+  const int64_t *shape;   /* `rank` sizes of 0 to 2^31 - 1 */
   const int64_t *strides; /* in elements; null: dense, last dimension fastest */
 } AttnTensor;
 
@@ -202,7 +212,7 @@ typedef enum AttnPrecision {
 } AttnPrecision;
 
 /// Says of a mask or a bias that it is given, and in which of the dimensions
-/// [b, hq, sq, sk] it has size 1 and repeats.
+/// [b, hq, sq, sk] it has size 1 and repeats. The latter goes with the former.
 enum {
   ATTN_GIVEN = 1,
   ATTN_BROADCAST_BATCH = 2,
@@ -354,19 +364,38 @@ attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
                       const AttnTensor *inputs, size_t numInputs, size_t output,
                       int64_t *shape, int32_t capacity, int32_t *rank);
 
-/// Checks the arguments and runs the kernel. Inputs are not written; outputs
-/// must not overlap them. Tensors may be empty. A kernel for a GPU runs on the
-/// default stream, as with attnKernelRunOn.
+/// Checks the arguments and runs the kernel. Inputs are not written. No byte of
+/// an output may be one of an input, of another output, or of another position
+/// of itself: such calls are refused, and so are strides from which it would
+/// take too long to tell. Tensors that interleave without that, as the heads of
+/// one buffer or its even and odd rows, are taken. Tensors may be empty. A
+/// kernel for a GPU runs on the default stream, as with attnKernelRunOn.
+///
+/// Of a packed kernel for a CPU, rows behind the last sequence become rows
+/// without keys: 0, and -inf for lse. A kernel for a GPU does not write them.
 ATTN_EXPORT AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
                                      const AttnTensor *inputs, size_t numInputs,
                                      const AttnTensor *outputs,
                                      size_t numOutputs);
+
+/// Whether a run is to stop: nonzero means so.
+typedef int32_t (*AttnInterrupt)(void *user);
 
 typedef struct AttnRunOptions {
   size_t structSize;
   /// A CUstream (cudaStream_t) of the GPU that the tensors are on; null: the
   /// default stream.
   void *stream;
+  /// Asked by the calling thread between blocks of the kernel, first when the
+  /// run has taken 50 ms and at most every 50 ms. Where it says so, no further
+  /// block is started and the run ends with an error that begins with
+  /// "interrupted"; what its outputs hold is unspecified then. Null: never
+  /// asked. For CPUs alone, and where the calling thread computes blocks itself
+  /// (under attnSetParallelFor the host decides that).
+  ///
+  /// Available since API version 6.
+  AttnInterrupt interrupt;
+  void *interruptUser;
 } AttnRunOptions;
 
 /// The same on a stream of a GPU, without waiting: what the kernel meets there
@@ -402,7 +431,8 @@ typedef enum AttnRounding {
 
 /// Evaluates a function of IR text (null: the first) by its definition and
 /// without the compiler, one key after the other: what the outputs of a run are
-/// compared with. `outputs` are dense f64, one for each result. With a rounding
+/// compared with. `outputs` are dense f64, one for each result; memory is taken
+/// for all tensors as doubles, each of at most 2^32 positions. With a rounding
 /// other than ATTN_EXACT it is an emulation that rounds as it goes, whose error
 /// says how much error that type excuses. Slow.
 ///

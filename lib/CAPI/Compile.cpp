@@ -17,10 +17,6 @@
 
 using namespace attn;
 
-/// Far more kernels than a program has: a cache that stops growing is all
-/// that is wanted of it.
-static constexpr size_t kMaxCached = 4096;
-
 int32_t attnApiVersion(void) { return ATTN_API_VERSION; }
 
 //===----------------------------------------------------------------------===//
@@ -44,7 +40,7 @@ size_t attnContextNumCached(const AttnContext *context) {
   if (!context)
     return 0;
   std::lock_guard<std::mutex> lock(const_cast<AttnContext *>(context)->mutex);
-  return context->cache.size();
+  return context->cache.size() + context->deviceCache.size();
 }
 
 void attnContextClearCache(AttnContext *context) {
@@ -52,6 +48,7 @@ void attnContextClearCache(AttnContext *context) {
     return;
   std::lock_guard<std::mutex> lock(context->mutex);
   context->cache.clear();
+  context->deviceCache.clear();
 }
 
 void attnSetNumThreads(int32_t count) { setNumThreads(count); }
@@ -125,21 +122,18 @@ static std::string printOptions(const CompileOptions &options) {
 
 /// Compiles what `makeSource` gives, unless `key` is in the cache.
 static AttnError *
-compileCached(AttnContext *context, const AttnCompileOptions *given,
+compileCached(AttnContext *context, const AttnCompileOptions &given,
               std::string key,
               const std::function<support::Result<std::string>()> &makeSource,
               AttnKernel **kernel) {
   if (!context || !kernel)
     return makeError("expected a context and a place for the kernel, but got "
                      "null");
-  AttnCompileOptions copy;
-  if (AttnError *error = readStruct(given, "AttnCompileOptions", copy))
-    return error;
   CompileOptions options;
-  if (AttnError *error = convertOptions(copy, options))
+  if (AttnError *error = convertOptions(given, options))
     return error;
   // Dumping is for its side effect.
-  bool useCache = !copy.noCache && options.dumpPhasesTo.empty();
+  bool useCache = !given.noCache && options.dumpPhasesTo.empty();
   options.useDiskCache = useCache;
   // "cuda" is the GPU of the moment.
   if (options.target == "cuda") {
@@ -151,11 +145,11 @@ compileCached(AttnContext *context, const AttnCompileOptions *given,
   key = printOptions(options) + key;
   if (useCache) {
     std::lock_guard<std::mutex> lock(context->mutex);
-    auto it = context->cache.find(key);
-    if (it != context->cache.end()) {
-      *kernel = new AttnKernel(it->second);
-      return nullptr;
-    }
+    for (auto *cache : {&context->cache, &context->deviceCache})
+      if (const AttnContext::Kernel *found = cache->find(key)) {
+        *kernel = new AttnKernel(*found);
+        return nullptr;
+      }
   }
   support::Result<std::string> source = makeSource();
   if (!source)
@@ -165,9 +159,8 @@ compileCached(AttnContext *context, const AttnCompileOptions *given,
     return makeError(compiled.error());
   if (useCache) {
     std::lock_guard<std::mutex> lock(context->mutex);
-    if (context->cache.size() >= kMaxCached)
-      context->cache.clear();
-    context->cache[key] = *compiled;
+    auto &cache = (*compiled)->device ? context->deviceCache : context->cache;
+    cache.put(key, *compiled);
   }
   *kernel = new AttnKernel(*compiled);
   return nullptr;
@@ -177,10 +170,32 @@ AttnError *attnCompile(AttnContext *context, const char *text, size_t length,
                        const AttnCompileOptions *options, AttnKernel **kernel) {
   if (!text && length)
     return makeError("expected text, but got null");
+  if (AttnError *error = checkTextLength(length))
+    return error;
+  AttnCompileOptions how;
+  if (AttnError *error = readStruct(options, "AttnCompileOptions", how))
+    return error;
   std::string source(text ? text : "", length);
   return compileCached(
-      context, options, "text|" + source,
+      context, how, "text|" + source,
       [&]() -> support::Result<std::string> { return source; }, kernel);
+}
+
+/// Unknown flags may come to mean something; those of a tensor that is not
+/// given mean nothing.
+static AttnError *checkFlags(const char *name, int32_t flags) {
+  constexpr int32_t all = ATTN_GIVEN | ATTN_BROADCAST_BATCH |
+                          ATTN_BROADCAST_HEADS | ATTN_BROADCAST_QUERIES |
+                          ATTN_BROADCAST_KEYS;
+  if (flags & ~all)
+    return makeError(std::string("expected ") + name +
+                     " to be a sum of ATTN_GIVEN and ATTN_BROADCAST_ flags, "
+                     "each of 1 to 16, but got " +
+                     std::to_string(flags));
+  if (flags && !(flags & ATTN_GIVEN))
+    return makeError(std::string("expected ATTN_GIVEN among the flags of ") +
+                     name + ", or none, but got " + std::to_string(flags));
+  return nullptr;
 }
 
 AttnError *attnCompileAttention(AttnContext *context,
@@ -205,6 +220,13 @@ AttnError *attnCompileAttention(AttnContext *context,
   if (d.precision < 0 || d.precision > ATTN_PRECISION_TF32)
     return makeError("expected precision to be 0 or 1, but got " +
                      std::to_string(d.precision));
+  for (auto [name, flags] :
+       {std::pair("bias", d.bias), std::pair("mask", d.mask)})
+    if (AttnError *error = checkFlags(name, flags))
+      return error;
+  if (d.alibi < 0 || d.alibi > 2)
+    return makeError("expected alibi to be 0, 1 or 2, but got " +
+                     std::to_string(d.alibi));
   AttnCompileOptions how;
   if (AttnError *error = readStruct(options, "AttnCompileOptions", how))
     return error;
@@ -247,7 +269,7 @@ AttnError *attnCompileAttention(AttnContext *context,
   key += full.name + "|" + full.precision + "|" + full.monoid + "|" +
          full.schedule;
   return compileCached(
-      context, options, key, [&] { return makeAttentionModule(full); }, kernel);
+      context, how, key, [&] { return makeAttentionModule(full); }, kernel);
 }
 
 void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }

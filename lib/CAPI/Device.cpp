@@ -46,6 +46,6 @@ AttnError *attnDeviceGet(int32_t device, AttnDeviceInfo *result) {
   info.sharedMemoryBytes = found->sharedMemoryBytes;
   info.l2Bytes = found->l2Bytes;
   info.memoryBytes = found->memoryBytes;
-  std::memcpy(result, &info, info.structSize);
+  std::memcpy(result, &info, std::min(info.structSize, sizeof(info)));
   return nullptr;
 }

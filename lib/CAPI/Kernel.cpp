@@ -10,6 +10,9 @@
 #include "attn/Interpreter/Evaluate.h"
 #include "attn/Runtime/ThreadPool.h"
 
+#include <new>
+#include <stdexcept>
+
 using namespace attn;
 using support::DType;
 
@@ -111,7 +114,9 @@ AttnError *attnKernelArg(const AttnKernel *kernel, size_t entry, size_t index,
   const EntryInfo *info;
   if (AttnError *error = checkEntry(kernel, entry, info))
     return error;
-  if (index >= info->args.size() || !result)
+  if (!result)
+    return makeError("expected a place for the description, but got null");
+  if (index >= info->args.size())
     return makeError("expected an argument below " +
                      std::to_string(info->args.size()) + ", but got " +
                      std::to_string(index));
@@ -176,10 +181,12 @@ size_t attnKernelNumDeviceKernels(const AttnKernel *kernel) {
 
 AttnError *attnKernelDeviceKernel(const AttnKernel *kernel, size_t index,
                                   AttnDeviceKernel *result) {
-  if (index >= attnKernelNumDeviceKernels(kernel) || !result)
+  if (!result)
+    return makeError("expected a place for the description, but got null");
+  if (index >= attnKernelNumDeviceKernels(kernel))
     return makeError("expected a kernel of the GPU below " +
                      std::to_string(attnKernelNumDeviceKernels(kernel)) +
-                     " and a place for it, but got " + std::to_string(index));
+                     ", but got " + std::to_string(index));
   const cuda::KernelInfo &info = getDeviceCode(kernel)->kernels[index];
   result->name = info.name.c_str();
   result->threads = int32_t(info.threads);
@@ -290,10 +297,15 @@ AttnError *attnKernelRunOn(const AttnKernel *kernel, size_t entry,
   if (AttnError *error = convert(outputs, numOutputs, outs))
     return error;
   const CompiledKernel &compiled = *kernel->compiled;
-  support::Status status =
-      compiled.device
-          ? invokeOnDevice(compiled, entry, ins, outs, options.stream)
-          : invoke(compiled, entry, ins, outs, defaultRuntime());
+  if (compiled.device) {
+    auto status = invokeOnDevice(compiled, entry, ins, outs, options.stream);
+    return status ? nullptr : makeError(status.error());
+  }
+  AttnRuntime runtime = defaultRuntime();
+  std::optional<Interrupt> interrupt;
+  if (options.interrupt)
+    runtime.user = &interrupt.emplace(options.interrupt, options.interruptUser);
+  auto status = invoke(compiled, entry, ins, outs, runtime);
   return status ? nullptr : makeError(status.error());
 }
 
@@ -325,27 +337,38 @@ static ReferenceValue toReference(const TensorArg &tensor) {
   return value;
 }
 
-AttnError *attnEvaluate(const char *text, size_t length, const char *entry,
-                        const AttnTensor *inputs, size_t numInputs,
-                        const AttnTensor *outputs, size_t numOutputs,
-                        AttnRounding rounding) {
-  if (!text)
-    return makeError("expected text, but got null");
-  if (rounding < ATTN_EXACT || rounding > ATTN_ROUND_BF16)
-    return makeError("expected a rounding between 0 and 3, but got " +
-                     std::to_string(int(rounding)));
-  std::vector<TensorArg> ins, outs;
-  if (AttnError *error = convert(inputs, numInputs, ins))
-    return error;
-  if (AttnError *error = convert(outputs, numOutputs, outs))
-    return error;
+/// What is read and written without a kernel's description of it. `name`:
+/// "input 0".
+static AttnError *checkMemory(const std::string &name,
+                              const TensorArg &tensor) {
+  auto fail = [&](const std::string &expected, const std::string &got) {
+    return makeError("expected " + name + " " + expected + ", but got " + got);
+  };
+  bool isEmpty = false;
+  int64_t elements = 1;
+  for (int64_t size : tensor.shape) {
+    if (size < 0 || size > INT32_MAX)
+      return fail("to have sizes between 0 and 2147483647",
+                  std::to_string(size));
+    isEmpty |= size == 0;
+    // Results may have rows where an empty input has none of its elements.
+    elements *= std::max<int64_t>(size, 1);
+    if (elements > int64_t(1) << 32)
+      return fail("to have at most 4294967296 positions", "more");
+  }
+  if (!isEmpty && !tensor.data)
+    return fail("to have data", "a null pointer");
+  return nullptr;
+}
+
+static AttnError *evaluate(std::string_view text, const char *entry,
+                           const std::vector<TensorArg> &ins,
+                           const std::vector<TensorArg> &outs,
+                           const ReferenceOptions &options) {
   std::vector<ReferenceValue> arguments;
   for (const TensorArg &in : ins)
     arguments.push_back(toReference(in));
-  ReferenceOptions options;
-  options.rounding = static_cast<ReferenceOptions::Rounding>(rounding);
-  auto results = evaluateText(std::string_view(text, length),
-                              entry ? entry : "", arguments, options);
+  auto results = evaluateText(text, entry ? entry : "", arguments, options);
   if (!results)
     return makeError(results.error());
   if (results->size() != outs.size())
@@ -361,6 +384,41 @@ AttnError *attnEvaluate(const char *text, size_t length, const char *entry,
               static_cast<double *>(outs[i].data));
   }
   return nullptr;
+}
+
+AttnError *attnEvaluate(const char *text, size_t length, const char *entry,
+                        const AttnTensor *inputs, size_t numInputs,
+                        const AttnTensor *outputs, size_t numOutputs,
+                        AttnRounding rounding) {
+  if (!text)
+    return makeError("expected text, but got null");
+  if (AttnError *error = checkTextLength(length))
+    return error;
+  if (rounding < ATTN_EXACT || rounding > ATTN_ROUND_BF16)
+    return makeError("expected a rounding between 0 and 3, but got " +
+                     std::to_string(int(rounding)));
+  std::vector<TensorArg> ins, outs;
+  if (AttnError *error = convert(inputs, numInputs, ins))
+    return error;
+  if (AttnError *error = convert(outputs, numOutputs, outs))
+    return error;
+  for (size_t i = 0; i < ins.size(); ++i)
+    if (AttnError *error = checkMemory("input " + std::to_string(i), ins[i]))
+      return error;
+  for (size_t i = 0; i < outs.size(); ++i)
+    if (AttnError *error = checkMemory("output " + std::to_string(i), outs[i]))
+      return error;
+  ReferenceOptions options;
+  options.rounding = static_cast<ReferenceOptions::Rounding>(rounding);
+  // Whole tensors become vectors of doubles: their sizes are the caller's, and
+  // so are those of results, which no input needs to have elements for.
+  try {
+    return evaluate(std::string_view(text, length), entry, ins, outs, options);
+  } catch (const std::bad_alloc &) {
+  } catch (const std::length_error &) {
+  }
+  return makeError("out of memory: the function's tensors as doubles could not "
+                   "be allocated");
 }
 
 /// DLPack's type codes and device types.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Compiler.h"
+#include "CacheFolder.h"
 #include "Codegen.h"
 #include "DiskCache.h"
 #include "Interface.h"
@@ -164,6 +165,12 @@ static Phase detectPhase(ModuleOp module, bool isCpu) {
   return isCpu ? Phase::LLVM : Phase::Nvvm;
 }
 
+static bool hasAttention(ModuleOp module) {
+  return module
+      .walk([](mlir::attn::AttentionOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// Makes the object of a kernel, and its code for a GPU, ready to be run.
 static std::string link(CompiledKernel &kernel) {
   std::string error;
@@ -207,9 +214,10 @@ namespace {
 /// One compilation.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options)
-      : options(options), context(std::make_unique<MLIRContext>(
-                              getRegistry(), MLIRContext::Threading::DISABLED)),
+  Compilation(const CompileOptions &options, const std::string &tunedTable)
+      : options(options), tunedTable(tunedTable),
+        context(std::make_unique<MLIRContext>(
+            getRegistry(), MLIRContext::Threading::DISABLED)),
         messages(context.get()), kernel(std::make_shared<CompiledKernel>()) {
     context->printOpOnDiagnostic(false);
   }
@@ -240,8 +248,8 @@ private:
       return error;
     Phase last =
         options.untilAfter.value_or(target.isCpu() ? Phase::LLVM : Phase::Nvvm);
-    Phase first = options.startFrom ? *options.startFrom
-                                    : detectPhase(*module, target.isCpu());
+    Phase found = detectPhase(*module, target.isCpu());
+    Phase first = options.startFrom.value_or(found);
     for (Phase phase : {first, last})
       if (!isPhaseOf(phase, target.isCpu()))
         return "expected a phase of '" + target.name + "' (" +
@@ -251,6 +259,15 @@ private:
       return std::string("expected to stop after '") + nameOf(first) +
              "' or later, which the input has reached, but got '" +
              nameOf(last) + "'";
+    // Between the input and the tiles, operations tell no phase but the first.
+    if (first > found && (first >= Phase::Tile || hasAttention(*module)))
+      return std::string("expected a program that has reached the phase '") +
+             nameOf(first) + "', but got one that has reached '" +
+             nameOf(found) + "'; its phase is found out where none is given";
+    if (first > Phase::Tile && !module->getOps<func::FuncOp>().empty() &&
+        first != Phase::Vector && first != Phase::Gpu)
+      return "expected a public function with an operation of attn, but got "
+             "none";
     if (failed(readInterfaces(*module, kernel->entries)))
       return messages.failure("unsupported argument type").message;
     lap("parse");
@@ -345,8 +362,7 @@ private:
     PassManager manager(context.get(), ModuleOp::getOperationName());
     // Once after the phase is enough; each pass has tests of its own.
     manager.enableVerifier(false);
-    populatePhasePipeline(phase, manager, target, /*explain=*/true,
-                          getTunedTablePath());
+    populatePhasePipeline(phase, manager, target, /*explain=*/true, tunedTable);
     if (failed(manager.run(*module)))
       return messages
           .failure(std::string("the phase '") + nameOf(phase) +
@@ -475,6 +491,13 @@ private:
         assemble(ptxas, deviceCode->ptx, target.name, assembled);
     if (!error.empty())
       return error;
+    if (!assembled.unavailable.empty()) {
+      std::string text = assembled.unavailable +
+                         "; the driver compiles the code when it loads it";
+      warnOnce(Warning::Assembler, text);
+      messages.explanation += "ptxas: " + text + "\n";
+      return "";
+    }
     deviceCode->cubin = std::move(assembled.cubin);
     messages.explanation += describeAssembly(assembled.log);
     lap("ptxas");
@@ -577,6 +600,8 @@ private:
   }
 
   const CompileOptions &options;
+  /// The text of the schedules that were tuned on this machine.
+  const std::string &tunedTable;
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
   std::unique_ptr<MLIRContext> context;
   Messages messages;
@@ -596,16 +621,22 @@ private:
 // The cache
 //===----------------------------------------------------------------------===//
 
+/// Whether a compilation may be for a GPU: without the name of a target, the
+/// source may hold one.
+static bool isMaybeForGpu(std::string_view source,
+                          const CompileOptions &options) {
+  std::optional<TargetInfo> target = TargetInfo::get(options.target);
+  return target ? !target->isCpu()
+                : options.target.empty() &&
+                      source.find("sm_") != std::string_view::npos;
+}
+
 /// All that a result for a GPU depends on, or nothing where it is not kept.
 static std::optional<std::string> makeCacheKey(std::string_view source,
-                                               const CompileOptions &options) {
-  std::optional<TargetInfo> target = TargetInfo::get(options.target);
-  // Without a name, the source may hold one.
-  bool maybeGpu = target ? !target->isCpu()
-                         : options.target.empty() &&
-                               source.find("sm_") != std::string_view::npos;
-  if (!options.useDiskCache || !maybeGpu || options.untilAfter ||
-      options.objectOnly || !options.dumpPhasesTo.empty())
+                                               const CompileOptions &options,
+                                               const std::string &tunedTable) {
+  if (!options.useDiskCache || !isMaybeForGpu(source, options) ||
+      options.untilAfter || options.objectOnly || !options.dumpPhasesTo.empty())
     return std::nullopt;
   std::string key = options.target + "|";
   key += options.startFrom ? nameOf(*options.startFrom) : "";
@@ -617,7 +648,7 @@ static std::optional<std::string> makeCacheKey(std::string_view source,
     key += ptxas + "." + std::to_string(status.getSize()) + "." +
            std::to_string(
                status.getLastModificationTime().time_since_epoch().count());
-  return key + "|" + readTunedTable() + "|" + std::string(source);
+  return key + "|" + tunedTable + "|" + std::string(source);
 }
 
 namespace attn {
@@ -629,9 +660,12 @@ compile(std::string_view source, const CompileOptions &given) {
     return target.takeFailure();
   options.target = *target;
   auto start = std::chrono::steady_clock::now();
-  std::optional<std::string> key = makeCacheKey(source, options);
+  std::string tunedTable;
+  if (isMaybeForGpu(source, options))
+    tunedTable = readTunedTable();
+  std::optional<std::string> key = makeCacheKey(source, options, tunedTable);
   if (!key)
-    return Compilation(options).run(source);
+    return Compilation(options, tunedTable).run(source);
   DiskCache cache(*key);
   auto kernel = std::make_shared<CompiledKernel>();
   if (cache.load(*kernel)) {
@@ -643,8 +677,11 @@ compile(std::string_view source, const CompileOptions &given) {
     kernel->times.push_back({"disk-cache", time.count()});
     return std::shared_ptr<const CompiledKernel>(kernel);
   }
-  auto compiled = Compilation(options).run(source);
-  if (compiled)
+  auto compiled = Compilation(options, tunedTable).run(source);
+  // What lacks the assembler's code for want of room is better made again.
+  if (compiled &&
+      (findPtxas().empty() ||
+       ((*compiled)->device && !(*compiled)->device->cubin.empty())))
     cache.store(**compiled);
   return compiled;
 }

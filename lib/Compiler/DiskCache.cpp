@@ -6,27 +6,24 @@
 //===----------------------------------------------------------------------===//
 
 #include "DiskCache.h"
+#include "CacheFolder.h"
 #include "attn/Runtime/Cuda.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
-#include "llvm/Support/raw_ostream.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 using namespace attn;
 using namespace llvm;
 
 /// Files beyond this many make room, oldest first.
 static constexpr size_t kMaxFiles = 4096;
+/// A kernel with the text of all its phases has some megabytes.
+static constexpr uint64_t kMaxBytes = 256 << 20;
+static constexpr const char *extension = ".attn";
 static constexpr StringRef kMagic = "attn-kernel-cache-1\n";
 
 static std::string hash(StringRef text) {
@@ -156,19 +153,6 @@ public:
 // Files
 //===----------------------------------------------------------------------===//
 
-std::string DiskCache::getFolder() {
-  if (const char *given = std::getenv("ATTN_CACHE_DIR"))
-    return given;
-  for (auto [name, below] :
-       {std::pair("XDG_CACHE_HOME", "attn"), std::pair("HOME", ".cache/attn")})
-    if (const char *folder = std::getenv(name); folder && *folder == '/') {
-      SmallString<128> path(folder);
-      sys::path::append(path, below);
-      return path.str().str();
-    }
-  return "";
-}
-
 /// The file that this code is in.
 const std::string &DiskCache::getLibraryIdentity() {
   static const std::string identity = [] {
@@ -189,29 +173,21 @@ const std::string &DiskCache::getLibraryIdentity() {
 }
 
 DiskCache::DiskCache(const std::string &key) {
-  std::string folder = getFolder();
   const std::string &library = getLibraryIdentity();
-  if (folder.empty() || library.empty())
-    return;
-  identity = hash(library + "|" + key);
-  SmallString<128> file(folder);
-  sys::path::append(file, identity + ".attn");
-  path = file.str().str();
+  if (!CacheFolder::getPath().empty() && !library.empty())
+    identity = hash(library + "|" + key);
 }
 
 bool DiskCache::load(CompiledKernel &kernel) const {
-  if (path.empty())
+  if (identity.empty())
     return false;
-  // The file becomes code: it must be ours.
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != geteuid() || (status.st_mode & S_IWOTH))
+  std::optional<CacheFolder> folder = CacheFolder::open();
+  std::optional<std::string> text;
+  if (folder)
+    text = folder->read(identity + extension, kMaxBytes);
+  if (!text)
     return false;
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false,
-                                      /*RequiresNullTerminator=*/false);
-  if (!buffer)
-    return false;
-  Reader reader((*buffer)->getBuffer());
+  Reader reader(*text);
   if (!reader.text.consume_front(kMagic))
     return false;
   std::string sum, name;
@@ -230,30 +206,12 @@ bool DiskCache::load(CompiledKernel &kernel) const {
   return true;
 }
 
-/// Removes the oldest files where there are too many.
-static void prune(const std::string &folder) {
-  std::vector<std::pair<sys::TimePoint<>, std::string>> files;
-  std::error_code code;
-  for (sys::fs::directory_iterator it(folder, code), end; it != end && !code;
-       it.increment(code)) {
-    auto status = it->status();
-    if (status && StringRef(it->path()).ends_with(".attn"))
-      files.push_back({status->getLastModificationTime(), it->path()});
-  }
-  if (files.size() <= kMaxFiles)
-    return;
-  std::sort(files.begin(), files.end());
-  for (size_t i = 0; i < files.size() - kMaxFiles * 3 / 4; ++i)
-    sys::fs::remove(files[i].second);
-}
-
 void DiskCache::store(const CompiledKernel &kernel) const {
-  if (path.empty() || !kernel.device)
+  if (identity.empty() || !kernel.device)
     return;
-  std::string folder = sys::path::parent_path(path).str();
-  if (sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
-                                  sys::fs::owner_all))
-    return;
+  auto folder = CacheFolder::make();
+  if (!folder)
+    return warnOnce(Warning::Cache, folder.error());
   Writer body;
   body.add(identity);
   body.add(kernel.target);
@@ -269,22 +227,11 @@ void DiskCache::store(const CompiledKernel &kernel) const {
   Writer head;
   head.add(hash(body.text));
 
-  SmallString<128> temporary;
-  int descriptor;
-  if (sys::fs::createUniqueFile(path + ".%%%%%%%%", descriptor, temporary,
-                                sys::fs::OF_None,
-                                sys::fs::owner_read | sys::fs::owner_write))
+  std::string text = kMagic.str() + head.text + body.text;
+  if (text.size() > kMaxBytes)
     return;
-  bool failed;
-  {
-    raw_fd_ostream file(descriptor, /*shouldClose=*/true);
-    file << kMagic << head.text << body.text;
-    file.close();
-    failed = file.has_error();
-    file.clear_error();
-  }
-  if (failed || sys::fs::rename(temporary, path))
-    sys::fs::remove(temporary);
-  else
-    prune(folder);
+  auto written = folder->write(identity + extension, text);
+  if (!written)
+    return warnOnce(Warning::Cache, written.error());
+  folder->prune(extension, kMaxFiles);
 }

@@ -6,10 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Whole results by everything that went into them: the program, the options,
-// this library, the assembler. One file each, in ATTN_CACHE_DIR (empty: no
-// cache), else XDG_CACHE_HOME/attn, else HOME/.cache/attn. Files appear whole,
-// by renaming, and are checked when read: a damaged one counts as absent and is
-// written anew.
+// this library, the assembler. One file each, in the folder of the cache
+// (CacheFolder.h). Files appear whole, by renaming, and are checked when read:
+// a damaged one counts as absent and is written anew.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_COMPILER_DISKCACHE_H
@@ -24,19 +23,18 @@ public:
   /// `key` says all that the result depends on but for the library itself.
   explicit DiskCache(const std::string &key);
 
-  /// The folder, empty where there is no cache.
-  static std::string getFolder();
   /// What tells this build of the library from others; empty if nothing does.
   static const std::string &getLibraryIdentity();
 
   /// Fills in what `store` kept; false, and the kernel is of no use, where
   /// there is nothing.
   bool load(CompiledKernel &kernel) const;
-  /// Failing to is no error.
+  /// Failing to is no error, but worth a warning.
   void store(const CompiledKernel &kernel) const;
 
 private:
-  std::string path, identity;
+  /// Empty where there is no cache.
+  std::string identity;
 };
 
 } // namespace attn

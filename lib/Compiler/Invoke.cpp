@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Invoke.h"
+#include "attn/Compiler/Overlap.h"
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 using namespace attn;
@@ -15,8 +17,10 @@ using namespace attn::support;
 
 std::vector<int64_t> attn::denseStrides(const std::vector<int64_t> &shape) {
   std::vector<int64_t> strides(shape.size(), 1);
+  // Sizes that no tensor has may overflow; they are refused later.
   for (size_t i = shape.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
+    strides[i - 1] = int64_t(uint64_t(strides[i]) *
+                             uint64_t(std::max<int64_t>(shape[i], 1)));
   return strides;
 }
 
@@ -154,6 +158,17 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
   }
   if (!tensor.data && !isEmpty)
     return fail(quote(info) + " to have data", "a null pointer");
+  for (size_t i = 0; i < tensor.shape.size() && !isEmpty; ++i) {
+    // No memory reaches as far; the sum over 16 dimensions must not overflow.
+    int64_t reach, longest = INT64_MAX / 256;
+    if (__builtin_mul_overflow(tensor.strides[i], tensor.shape[i] - 1,
+                               &reach) ||
+        reach > longest || reach < -longest)
+      return fail(quote(info) + " to have strides that memory has room for",
+                  "stride " + std::to_string(tensor.strides[i]) +
+                      " in dimension " + std::to_string(i) + " of size " +
+                      std::to_string(tensor.shape[i]));
+  }
   return success();
 }
 
@@ -277,9 +292,23 @@ static bool isEmptyTensor(const TensorArg &tensor) {
   return false;
 }
 
-static Status checkOutput(const ArgInfo &info, const TensorArg &output,
-                          const EntryInfo &entry,
-                          const std::vector<TensorArg> &inputs) {
+/// What to say of an output that overlaps another argument, or may do so.
+static Failure explainOverlap(const ArgInfo &info, const TensorArg &output,
+                              const ArgInfo &otherInfo,
+                              const TensorArg &other) {
+  std::string name =
+      (otherInfo.isOutput ? "output " : "input ") + quote(otherInfo);
+  std::string expected = "output " + quote(info) + " to have memory of its own";
+  if (findOverlap(output, other) == Overlap::Unknown)
+    return fail(expected, "strides from which it takes too long to tell that "
+                          "it does not overlap " +
+                              name + "; pass memory that lies apart");
+  return fail(expected,
+              (output.data == other.data ? "that of " : "some that overlaps ") +
+                  name);
+}
+
+static Status checkOutput(const ArgInfo &info, const TensorArg &output) {
   if (isEmptyTensor(output))
     return success();
   for (size_t i = 0; i < output.shape.size(); ++i)
@@ -288,11 +317,16 @@ static Status checkOutput(const ArgInfo &info, const TensorArg &output,
                       " to have an element of its own "
                       "at each position",
                   "stride 0 in dimension " + std::to_string(i));
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].data == output.data && !isEmptyTensor(inputs[i]))
-      return fail("output " + quote(info) + " to have memory of its own",
-                  "that of input " + quote(entry.args[i]));
-  return success();
+  Overlap overlap = findSelfOverlap(output);
+  if (overlap == Overlap::No)
+    return success();
+  return fail("output " + quote(info) +
+                  " to have an element of its own at each position",
+              "strides " + printSizes(output.strides) + " for shape " +
+                  printSizes(output.shape) +
+                  (overlap == Overlap::Yes
+                       ? ", by which some overlap"
+                       : ", from which it takes too long to tell"));
 }
 
 static bool isEmpty(const std::vector<int64_t> &shape) {
@@ -322,8 +356,19 @@ static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
     const ArgInfo &info = entry.args[numInputs + i];
     if (Status ok = checkTensor(info, outputs[i], seen); !ok)
       return ok;
-    if (Status ok = checkOutput(info, outputs[i], entry, inputs); !ok)
+    if (Status ok = checkOutput(info, outputs[i]); !ok)
       return ok;
+    auto check = [&](const TensorArg &other, size_t number) {
+      return findOverlap(outputs[i], other) == Overlap::No
+                 ? success()
+                 : explainOverlap(info, outputs[i], entry.args[number], other);
+    };
+    for (size_t j = 0; j < numInputs; ++j)
+      if (Status ok = check(inputs[j], j); !ok)
+        return ok;
+    for (size_t j = 0; j < i; ++j)
+      if (Status ok = check(outputs[j], numInputs + j); !ok)
+        return ok;
   }
   return success();
 }
@@ -380,6 +425,93 @@ private:
 };
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// Rows of no sequence
+//===----------------------------------------------------------------------===//
+
+/// The offsets of rows and of keys, as arguments of an entry.
+struct PackedArgs {
+  size_t rows, keys;
+};
+
+/// Finds them where rows and keys are packed each by offsets of its own, and
+/// some output has the rows.
+static std::optional<PackedArgs> findPacked(const EntryInfo &entry) {
+  std::vector<size_t> offsets;
+  for (size_t i = 0; i < entry.numInputs(); ++i)
+    if (!entry.args[i].offsetsUpTo.empty())
+      offsets.push_back(i);
+  if (offsets.size() != 2)
+    return std::nullopt;
+  auto isOfOutput = [&](size_t arg) {
+    for (const ArgInfo &info : entry.args)
+      if (info.isOutput &&
+          std::find(info.dims.begin(), info.dims.end(),
+                    entry.args[arg].offsetsUpTo) != info.dims.end())
+        return true;
+    return false;
+  };
+  bool first = isOfOutput(offsets[0]), second = isOfOutput(offsets[1]);
+  if (first == second)
+    return std::nullopt;
+  return first ? PackedArgs{offsets[0], offsets[1]}
+               : PackedArgs{offsets[1], offsets[0]};
+}
+
+/// Leaves of a tensor what lies behind position `from` of the dimension `dim`.
+static void dropBefore(const ArgInfo &info, TensorArg &tensor,
+                       const std::string &dim, int64_t from) {
+  for (size_t i = 0; i < info.dims.size(); ++i)
+    if (info.dims[i] == dim) {
+      tensor.shape[i] -= from;
+      tensor.data =
+          static_cast<char *>(tensor.data) +
+          from * tensor.strides[i] * int64_t(support::sizeOf(tensor.dtype));
+    }
+}
+
+/// Rows that lie behind the last sequence are one more sequence, without keys:
+/// the kernel writes what the monoid gives for those.
+static int32_t runUncovered(const CompiledKernel &kernel, size_t entryIndex,
+                            const std::vector<TensorArg> &given,
+                            const std::vector<TensorArg> &givenOutputs,
+                            const AttnRuntime &runtime) {
+  const EntryInfo &entry = kernel.entries[entryIndex];
+  std::optional<PackedArgs> packed = findPacked(entry);
+  if (!packed)
+    return ATTN_RUNTIME_OK;
+  const TensorArg &offsets = given[packed->rows];
+  const std::string &dim = entry.args[packed->rows].offsetsUpTo;
+  auto covered =
+      int64_t(loadElement(offsets.data, offsets.dtype,
+                          (offsets.shape[0] - 1) * offsets.strides[0]));
+  int64_t total = 0;
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const ArgInfo &info = entry.args[i];
+    for (size_t d = 0; d < info.dims.size(); ++d)
+      if (info.dims[d] == dim)
+        total = (info.isOutput ? givenOutputs[i - given.size()] : given[i])
+                    .shape[d];
+  }
+  if (covered == total)
+    return ATTN_RUNTIME_OK;
+  std::vector<TensorArg> inputs = given, outputs = givenOutputs;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    dropBefore(entry.args[i], inputs[i], dim, covered);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    dropBefore(entry.args[inputs.size() + i], outputs[i], dim, covered);
+  int32_t rows[2] = {0, int32_t(total - covered)}, keys[2] = {0, 0};
+  for (auto [arg, memory] :
+       {std::pair(packed->rows, rows), std::pair(packed->keys, keys)})
+    inputs[arg] = {memory, DType::i32, {2}, {1}};
+  Records records(entry, inputs, outputs);
+  return kernel.code[entryIndex](records.args.data(), &runtime);
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
 Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
                     const std::vector<TensorArg> &inputs,
                     const std::vector<TensorArg> &outputs,
@@ -392,6 +524,11 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
     return checked;
   Records records(kernel.entries[entryIndex], inputs, outputs);
   int32_t status = kernel.code[entryIndex](records.args.data(), &runtime);
+  if (status == ATTN_RUNTIME_OK)
+    status = runUncovered(kernel, entryIndex, inputs, outputs, runtime);
+  if (status & ATTN_RUNTIME_STOPPED)
+    return Failure{"interrupted: the run was stopped on request, and its "
+                   "outputs hold anything"};
   if (status != ATTN_RUNTIME_OK)
     return Failure{"out of memory: the kernel's workspace or scratch could "
                    "not be allocated"};

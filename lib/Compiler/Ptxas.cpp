@@ -15,7 +15,9 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -48,7 +50,14 @@ namespace {
 /// A folder that goes with its owner.
 class Scratch {
 public:
-  Scratch() { error = sys::fs::createUniqueDirectory("attn", path); }
+  Scratch() {
+    sys::path::system_temp_directory(/*ErasedOnReboot=*/true, parent);
+    path = parent;
+    sys::path::append(path, "attn-XXXXXX");
+    // For its owner alone, whatever the mask: what lies there becomes code.
+    if (!mkdtemp(const_cast<char *>(path.c_str())))
+      error = std::error_code(errno, std::generic_category());
+  }
   ~Scratch() {
     if (!error)
       sys::fs::remove_directories(path);
@@ -59,7 +68,7 @@ public:
     return result.str().str();
   }
   std::error_code error;
-  SmallString<128> path;
+  SmallString<128> parent, path;
 };
 } // namespace
 
@@ -69,11 +78,21 @@ static std::string readFile(const std::string &path) {
   return buffer ? (*buffer)->getBuffer().str() : "";
 }
 
+/// Whether a folder's disk has no room, not even for a page.
+static bool isFull(const std::string &folder) {
+  ErrorOr<sys::fs::space_info> space = sys::fs::disk_space(folder);
+  return space && space->available < 4096;
+}
+
 std::string attn::assemble(const std::string &ptxas, const std::string &ptx,
                            const std::string &target, PtxasResult &result) {
   Scratch scratch;
-  if (scratch.error)
-    return "cannot make a folder for the assembler: " + scratch.error.message();
+  if (scratch.error) {
+    result.unavailable = "cannot make a folder for the assembler in '" +
+                         scratch.parent.str().str() +
+                         "' (TMPDIR): " + scratch.error.message();
+    return "";
+  }
   std::string input = scratch.file("kernel.ptx"),
               output = scratch.file("kernel.cubin"), log = scratch.file("log");
   {
@@ -85,8 +104,10 @@ std::string attn::assemble(const std::string &ptxas, const std::string &ptx,
       code = file.error();
       file.clear_error();
     }
-    if (code)
-      return "cannot write '" + input + "': " + code.message();
+    if (code) {
+      result.unavailable = "cannot write '" + input + "': " + code.message();
+      return "";
+    }
   }
   // Never -c: code for linking loses setmaxnreg.
   std::string arch = "-arch=" + target;
@@ -102,6 +123,13 @@ std::string attn::assemble(const std::string &ptxas, const std::string &ptx,
   if (failed)
     return "cannot start '" + ptxas + "': " + message;
   result.log = readFile(log);
+  result.cubin = readFile(output);
+  bool isWhole = status == 0 && !result.cubin.empty();
+  if (!isWhole && isFull(scratch.path.str().str())) {
+    result.unavailable = "no space is left for the assembler in '" +
+                         scratch.parent.str().str() + "' (TMPDIR)";
+    return "";
+  }
   if (status != 0) {
     StringRef reason = StringRef(result.log).trim();
     for (StringRef line : split(result.log, '\n'))
@@ -115,7 +143,6 @@ std::string attn::assemble(const std::string &ptxas, const std::string &ptx,
     return "'" + ptxas + "' does not assemble the code for " + target + ": " +
            reason.str();
   }
-  result.cubin = readFile(output);
   if (result.cubin.empty())
     return "'" + ptxas + "' left no code";
   std::string complaint = cuda::findAssemblerComplaint(result.log);

@@ -24,10 +24,13 @@ struct PtxasResult {
   std::string cubin;
   /// Registers, spills and warnings of each kernel, as the assembler says.
   std::string log;
+  /// Why the assembler could not do its work here: there is no place for its
+  /// files. Says nothing of the code, which the driver can still compile.
+  std::string unavailable;
 };
 
 /// Assembles `ptx` for `target` ("sm_90a"). Returns an empty string or what
-/// went wrong, in one line.
+/// is wrong with the code or the assembler, in one line.
 std::string assemble(const std::string &ptxas, const std::string &ptx,
                      const std::string &target, PtxasResult &result);
 

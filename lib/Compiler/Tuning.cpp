@@ -6,34 +6,32 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tuning.h"
+#include "CacheFolder.h"
 #include "DiskCache.h"
 #include "attn/Analysis/ScheduleTable.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 using attn::support::Failure;
 using attn::support::Status;
 
-std::string attn::getTunedTablePath() {
-  std::string folder = DiskCache::getFolder();
-  const std::string &library = DiskCache::getLibraryIdentity();
-  if (folder.empty() || library.empty())
-    return "";
-  SmallString<128> path(folder);
-  sys::path::append(path, "schedules-" + library + ".txt");
-  return path.str().str();
+/// Some hundred thousand lines.
+static constexpr uint64_t kMaxBytes = 16 << 20;
+
+/// Empty where nothing tells this library from others.
+static std::string getFileName() {
+  const std::string &library = attn::DiskCache::getLibraryIdentity();
+  return library.empty() ? "" : "schedules-" + library + ".txt";
 }
 
 std::string attn::readTunedTable() {
-  std::string path = getTunedTablePath();
-  if (path.empty())
+  std::string name = getFileName();
+  if (name.empty())
     return "";
-  auto buffer = MemoryBuffer::getFile(path);
-  return buffer ? (*buffer)->getBuffer().str() : "";
+  std::optional<CacheFolder> folder = CacheFolder::open();
+  return folder ? folder->read(name, kMaxBytes).value_or("") : "";
 }
 
 /// What follows `key` in a line of the explanation.
@@ -75,37 +73,21 @@ Status attn::recordSchedule(const CompiledKernel &kernel, double ms) {
       text.count("problem: ") != 1)
     return Failure{"expected a kernel for a GPU with one attention, but got "
                    "another"};
-  std::string path = getTunedTablePath();
-  if (path.empty())
-    return Failure{"expected a folder for the cache (ATTN_CACHE_DIR), but got "
-                   "none"};
+  std::string file = getFileName();
+  auto folder = CacheFolder::make();
+  if (!folder)
+    return folder.takeFailure();
+  if (file.empty())
+    return Failure{"expected a library in a file, whose date tells it from "
+                   "others, but got none"};
   auto [name, sizes] = problem.split(" | ");
   std::string line = printEntry(kernel.target, name, sizes, choice);
   StringRef key = StringRef(line).rsplit('|').first;
-  std::string table, before = readTunedTable();
+  std::string table, before = folder->read(file, kMaxBytes).value_or("");
   for (StringRef old : split(before, '\n'))
     if (!old.empty() && !old.starts_with(key))
       table += old.str() + "\n";
   raw_string_ostream(table) << line << " # " << format("%.4g ms", ms) << "\n";
 
-  // The whole or nothing: others may be reading.
-  SmallString<128> temporary;
-  int descriptor = -1;
-  std::error_code code =
-      sys::fs::create_directories(sys::path::parent_path(path),
-                                  /*IgnoreExisting=*/true, sys::fs::owner_all);
-  if (!code)
-    code = sys::fs::createUniqueFile(path + ".%%%%%%%%", descriptor, temporary);
-  if (!code) {
-    raw_fd_ostream file(descriptor, /*shouldClose=*/true);
-    file << table;
-    file.close();
-    code = file.error();
-    file.clear_error();
-  }
-  if (!code)
-    code = sys::fs::rename(temporary, path);
-  if (code)
-    return Failure{"cannot write '" + path + "': " + code.message()};
-  return support::success();
+  return folder->write(file, table);
 }

@@ -16,9 +16,7 @@
 
 namespace attn {
 
-/// Empty where there is no cache.
-std::string getTunedTablePath();
-/// Empty where there is none.
+/// Its text; empty where there is none, or none that can be trusted.
 std::string readTunedTable();
 
 } // namespace attn

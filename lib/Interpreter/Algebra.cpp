@@ -23,13 +23,13 @@ using mlir::attn::MonoidKind;
 using mlir::attn::MonoidOp;
 
 namespace attn {
-bool agree(double x, double y, double largest) {
+bool agree(double x, double y, double size) {
   if (x == y)
     return true;
   if (!std::isfinite(x) || !std::isfinite(y))
     return false;
   return std::fabs(x - y) <=
-         1e-9 * std::max(std::fabs(x), std::fabs(y)) + 1e-12 * largest;
+         1e-9 * std::max(std::fabs(x), std::fabs(y)) + 1e-12 * size;
 }
 
 std::string printNumbers(ArrayRef<double> numbers) {
@@ -37,8 +37,10 @@ std::string printNumbers(ArrayRef<double> numbers) {
   llvm::raw_string_ostream stream(text);
   if (numbers.size() != 1)
     stream << '(';
-  llvm::interleaveComma(numbers, stream,
-                        [&](double x) { stream << llvm::format("%.9g", x); });
+  // A NaN has no sign that says anything.
+  llvm::interleaveComma(numbers, stream, [&](double x) {
+    stream << llvm::format("%.9g", std::isnan(x) ? std::fabs(x) : x);
+  });
   if (numbers.size() != 1)
     stream << ')';
   return text;
@@ -75,6 +77,8 @@ FailureOr<Algebra> Algebra::compile(MonoidOp op) {
     if (failed(program))
       return failure();
     llvm::append_range(algebra.constants, program->getFloatConstants());
+    llvm::append_range(algebra.integerConstants,
+                       program->getIntegerConstants());
     *into = std::move(*program);
   }
   assert(algebra.liftProgram && "the verifier asks for it");
@@ -95,14 +99,13 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
     alpha = factorsFrom(ca, c);
     beta = factorsFrom(cb, c);
   }
-  auto times = [](double factor, double x) {
-    return factor == 0.0 ? 0.0 : factor * x;
+  auto times = [&](double factor, double x) {
+    return factor == 0.0 ? 0.0 : settled(factor * x);
   };
   for (unsigned i = 0; i < numComponents; ++i) {
     double left = times(alpha.of(i), a[numStats + i].f);
     double right = times(beta.of(i), b[numStats + i].f);
-    c.push_back(Scalar::ofFloat(left + right));
-    largest = std::max({largest, std::fabs(left), std::fabs(right)});
+    c.push_back(Scalar::ofFloat(settled(left + right)));
   }
   return c;
 }
@@ -115,7 +118,7 @@ Scalars Algebra::stateOf(ArrayRef<double> scores, ArrayRef<double> values,
   unsigned next = 0;
   for (unsigned i = 0; i < numComponents; ++i)
     if (isValue[i])
-      state[numStats + i].f *= values[next++];
+      state[numStats + i].f = settled(state[numStats + i].f * values[next++]);
   return state;
 }
 
@@ -126,21 +129,19 @@ Scalars Algebra::emptyState() const {
   return state;
 }
 
-bool Algebra::isEqual(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
-                      bool exact) const {
-  for (auto [i, x, y] : llvm::enumerate(a, b)) {
-    if (!isFloat[i] ? x.i != y.i
-                    : (exact ? x.f != y.f : !agree(x.f, y.f, largest)))
+bool Algebra::isEqual(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
+  for (auto [i, x, y] : llvm::enumerate(a, b))
+    if (isFloat[i] ? x.f != y.f : x.i != y.i)
       return false;
-  }
   return true;
 }
 
 double Algebra::sizeOf(ArrayRef<Scalar> state) const {
+  constexpr double standsForInfinity = 1e30;
   double size = 0.0;
   for (auto [i, x] : llvm::enumerate(state)) {
     double magnitude = isFloat[i] ? std::fabs(x.f) : std::fabs(double(x.i));
-    if (std::isfinite(magnitude))
+    if (magnitude < standsForInfinity)
       size = std::max(size, magnitude);
   }
   return size;

@@ -124,6 +124,7 @@ struct RegionProgram::Compiler {
   llvm::DenseMap<Value, uint16_t> registers;
 
   LogicalResult addOperation(Operation &op);
+  void collectConstants(Block &block, const std::vector<bool> &isConstant);
   LogicalResult reject(Operation &op, StringRef why) {
     return op.emitError("expected an operation that regions may hold, but '")
            << op.getName() << "' " << why;
@@ -174,6 +175,32 @@ LogicalResult RegionProgram::Compiler::addOperation(Operation &op) {
   return success();
 }
 
+/// A constant may be written as any arithmetic on constants, so what is known
+/// without arguments is computed.
+void RegionProgram::Compiler::collectConstants(
+    Block &block, const std::vector<bool> &isConstant) {
+  SmallVector<Scalar, 64> values(program.numRegisters, Scalar::ofInt(0));
+  llvm::copy(program.constants, values.begin() + program.numArguments);
+  program.run</*RoundEach=*/true>(values, /*read=*/nullptr);
+  bool castsBits = llvm::any_of(
+      block, [](Operation &op) { return isa<arith::BitcastOp>(op); });
+  for (Operation &op : block.without_terminator()) {
+    unsigned place = registers[op.getResult(0)];
+    if (!isConstant[place])
+      continue;
+    Type type = op.getResult(0).getType();
+    Scalar value = values[place];
+    if (isa<FloatType>(type)) {
+      program.floatConstants.push_back(value.f);
+      continue;
+    }
+    program.integerConstants.push_back(value.i);
+    if (castsBits && type.isInteger(32))
+      program.floatConstants.push_back(
+          support::bitCast<float>(static_cast<uint32_t>(value.i)));
+  }
+}
+
 FailureOr<RegionProgram> RegionProgram::compile(Region &region) {
   Compiler compiler;
   RegionProgram &program = compiler.program;
@@ -198,7 +225,6 @@ FailureOr<RegionProgram> RegionProgram::compile(Region &region) {
     Scalar value;
     if (auto attr = dyn_cast<FloatAttr>(constant.getValue())) {
       value.f = attr.getValueAsDouble();
-      program.floatConstants.push_back(value.f);
     } else if (auto attr = dyn_cast<IntegerAttr>(constant.getValue())) {
       value.i = attr.getType().isInteger(1)
                     ? int64_t(attr.getValue().getZExtValue())
@@ -209,14 +235,20 @@ FailureOr<RegionProgram> RegionProgram::compile(Region &region) {
     program.constants.push_back(value);
     compiler.registers[constant] = program.numRegisters++;
   }
+  std::vector<bool> isConstant(program.numArguments, false);
+  isConstant.resize(program.numRegisters, true);
   for (Operation &op : block.without_terminator()) {
     if (isa<arith::ConstantOp>(op))
       continue;
     if (failed(compiler.addOperation(op)))
       return failure();
+    isConstant.push_back(llvm::all_of(op.getOperands(), [&](Value operand) {
+      return isConstant[compiler.registers[operand]];
+    }));
     compiler.registers[op.getResult(0)] = program.numRegisters;
     program.instructions.back().destination = program.numRegisters++;
   }
+  compiler.collectConstants(block, isConstant);
   for (Value result : block.back().getOperands()) {
     auto it = compiler.registers.find(result);
     if (it == compiler.registers.end())
@@ -310,9 +342,9 @@ static int64_t toInteger(double value, double low, double high) {
   return value < 0 ? int64_t(value) : int64_t(uint64_t(value));
 }
 
-template <bool RoundEach, bool Track>
-void RegionProgram::run(MutableArrayRef<Scalar> registers, ReadTensor read,
-                        double *largest) const {
+template <bool RoundEach>
+void RegionProgram::run(MutableArrayRef<Scalar> registers,
+                        ReadTensor read) const {
   auto bitsOf = [](Format format) -> unsigned {
     constexpr unsigned bits[] = {64, 32, 16, 16, 1, 8, 16, 32, 64};
     return bits[static_cast<unsigned>(format)];
@@ -327,14 +359,12 @@ void RegionProgram::run(MutableArrayRef<Scalar> registers, ReadTensor read,
     return int64_t(value << (64 - bits)) >> (64 - bits);
   };
   auto roundTo = [](double value, Format format) -> double {
-    if constexpr (RoundEach) {
-      if (format == Format::F32)
-        return static_cast<float>(value);
-      if (format == Format::F16)
-        return support::roundToF16(value);
-      if (format == Format::BF16)
-        return support::roundToBF16(value);
-    }
+    if (RoundEach && format == Format::F32)
+      return static_cast<float>(value);
+    if (format == Format::F16)
+      return support::roundToF16(value);
+    if (format == Format::BF16)
+      return support::roundToBF16(value);
     return value;
   };
 
@@ -346,9 +376,6 @@ void RegionProgram::run(MutableArrayRef<Scalar> registers, ReadTensor read,
   case opcode: {                                                               \
     [[maybe_unused]] double a = x.f, b = y.f, c = z.f;                         \
     result.f = roundTo(value, in.format);                                      \
-    if constexpr (Track)                                                       \
-      if (std::fabs(result.f) > *largest && std::isfinite(result.f))           \
-        *largest = std::fabs(result.f);                                        \
     break;                                                                     \
   }
 #define TEST(opcode, operation, value)                                         \
@@ -452,20 +479,50 @@ void RegionProgram::run(MutableArrayRef<Scalar> registers, ReadTensor read,
   }
 }
 
+/// Every value has a register of its own, which it keeps.
+void RegionProgram::appendDistances(ArrayRef<Scalar> registers,
+                                    SmallVectorImpl<double> &distances) const {
+  for (const Instruction &in : instructions) {
+    Scalar x = registers[in.a], y = registers[in.b];
+    switch (static_cast<Opcode>(in.opcode)) {
+    case CmpF:
+    case MaximumF:
+    case MinimumF:
+    case MaxNumF:
+    case MinNumF:
+      distances.push_back(x.f - y.f);
+      break;
+    case AbsF:
+      distances.push_back(x.f);
+      break;
+    case CmpI: {
+      bool isUnsigned = in.extra >= uint16_t(arith::CmpIPredicate::ult);
+      bool is32 = in.operand == Format::I32;
+      distances.push_back(isUnsigned && is32
+                              ? double(uint32_t(x.i)) - double(uint32_t(y.i))
+                              : double(x.i) - double(y.i));
+      break;
+    }
+    default:
+      break;
+    }
+  }
+}
+
 void RegionProgram::evaluate(ArrayRef<Scalar> arguments,
                              SmallVectorImpl<Scalar> &results,
                              Precision precision, ReadTensor read,
-                             double *largest) const {
+                             SmallVectorImpl<double> *distances) const {
   SmallVector<Scalar, 64> registers;
   registers.resize_for_overwrite(numRegisters);
   llvm::copy(arguments.take_front(numArguments), registers.begin());
   llvm::copy(constants, registers.begin() + numArguments);
   if (precision == Precision::F32)
-    largest ? run<true, true>(registers, read, largest)
-            : run<true, false>(registers, read, largest);
+    run</*RoundEach=*/true>(registers, read);
   else
-    largest ? run<false, true>(registers, read, largest)
-            : run<false, false>(registers, read, largest);
+    run</*RoundEach=*/false>(registers, read);
+  if (distances)
+    appendDistances(registers, *distances);
   results.clear();
   for (uint16_t result : resultRegisters)
     results.push_back(registers[result]);

@@ -41,7 +41,7 @@ void attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
                                     const std::string &scheduleTable) {
   AttnChooseSchedulePassOptions schedule;
   schedule.explain = explain;
-  schedule.table = scheduleTable;
+  schedule.tableText = scheduleTable;
   pm.addPass(createAttnChooseSchedulePass(schedule));
   // After the choice of splits, before kernels are built.
   AttnSplitPassOptions split;

@@ -72,7 +72,9 @@ Comparison reference::compare(const std::vector<double> &got,
     char text[160];
     std::snprintf(text, sizeof(text),
                   "expected %.9g at %zu within %.3g, but got %.9g",
-                  reference[n], n, bound, got[n]);
+                  reference[n], n, bound,
+                  // A NaN has no sign that says anything.
+                  std::isnan(got[n]) ? std::fabs(got[n]) : got[n]);
     result.message = text;
   };
 

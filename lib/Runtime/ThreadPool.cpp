@@ -117,6 +117,20 @@ static void relax() {
 #endif
 }
 
+bool Interrupt::poll() {
+  if (isStopped.load(std::memory_order_relaxed))
+    return true;
+  if (!pthread_equal(pthread_self(), owner))
+    return false;
+  auto now = std::chrono::steady_clock::now();
+  if (now < next)
+    return false;
+  next = now + kPeriod;
+  if (function(user) != 0)
+    isStopped.store(true, std::memory_order_relaxed);
+  return isStopped.load(std::memory_order_relaxed);
+}
+
 namespace {
 /// One parallelFor in flight; lives on the stack of its caller.
 struct Job {
@@ -124,9 +138,11 @@ struct Job {
   void *context;
   int64_t count;
   int64_t scratchBytes;
+  Interrupt *interrupt = nullptr;
   ProgressFunction progress = nullptr;
   void *progressUser = nullptr;
   std::atomic<int64_t> next{0};
+  std::atomic<bool> isStopped{false};
 
   /// Takes blocks until none is left.
   void work() {
@@ -135,6 +151,10 @@ struct Job {
     if (!scratch)
       return;
     for (;;) {
+      if (interrupt && interrupt->poll()) {
+        isStopped.store(true, std::memory_order_relaxed);
+        return;
+      }
       int64_t block = next.fetch_add(1, std::memory_order_relaxed);
       if (block >= count)
         return;
@@ -145,6 +165,8 @@ struct Job {
   }
   /// Blocks that nobody took would be silently wrong results.
   int32_t status() const {
+    if (isStopped.load())
+      return ATTN_RUNTIME_STOPPED;
     return next.load() < count ? ATTN_RUNTIME_NO_MEMORY : ATTN_RUNTIME_OK;
   }
 };
@@ -322,10 +344,10 @@ void attn::setProgress(ProgressFunction function, void *user) {
 }
 
 int32_t attn::parallelFor(AttnKernelBody body, void *context, int64_t count,
-                          int64_t scratchBytes) {
+                          int64_t scratchBytes, Interrupt *interrupt) {
   if (count <= 0)
     return ATTN_RUNTIME_OK;
-  Job job{body, context, count, scratchBytes};
+  Job job{body, context, count, scratchBytes, interrupt};
   Process &p = process();
 
   HostParallelFor hostFunction;
@@ -367,9 +389,10 @@ int32_t attn::parallelFor(AttnKernelBody body, void *context, int64_t count,
 
 const AttnRuntime &attn::defaultRuntime() {
   static const AttnRuntime runtime = {
-      [](const AttnRuntime *, AttnKernelBody body, void *context, int64_t count,
-         int64_t scratchBytes) {
-        return parallelFor(body, context, count, scratchBytes);
+      [](const AttnRuntime *self, AttnKernelBody body, void *context,
+         int64_t count, int64_t scratchBytes) {
+        return parallelFor(body, context, count, scratchBytes,
+                           static_cast<Interrupt *>(self->user));
       },
       [](const AttnRuntime *, int64_t bytes) { return allocateAligned(bytes); },
       [](const AttnRuntime *, void *pointer) { std::free(pointer); }, nullptr,

@@ -11,12 +11,13 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from . import _library
-from ._attention import attention, compile, monoids
+from ._attention import attention, clear_cache, compile, monoids
 from ._kernel import Kernel
 
 __all__ = [
     "Kernel",
     "attention",
+    "clear_cache",
     "compile",
     "get_num_threads",
     "host_target",

@@ -11,6 +11,7 @@ caller has done so.
 import ctypes
 import functools
 import math
+import struct
 import sys
 
 from . import _dlpack
@@ -49,6 +50,10 @@ class View:
         self.strides = tuple(strides)
         self.owner = owner
         self.device = device
+
+    @property
+    def is_empty(self):
+        return 0 in self.shape
 
     def permuted(self, axes):
         return View(
@@ -265,7 +270,9 @@ def vector(name, values, dtype, device=None):
     if kind_of(values):
         found = view(name, values)
         check_device(name, found, device)
-        contiguous = not found.shape or found.shape[-1] <= 1 or found.strides[-1] == 1
+        # Strides of empty arrays mean nothing.
+        contiguous = found.is_empty or not found.shape or found.shape[-1] == 1
+        contiguous = contiguous or found.strides[-1] == 1
         if found.dtype == dtype and contiguous:
             return found
         is_float = found.dtype in (c.F32, c.F16, c.BF16, c.F64)
@@ -274,6 +281,9 @@ def vector(name, values, dtype, device=None):
                 "attn: expected %s of type %s, but got %s"
                 % (name, c.DTYPE_NAMES[dtype], describe(values))
             )
+        if found.is_empty:  # whose shape no list tells
+            strides = [1] * len(found.shape)
+            return View(0, dtype, found.shape, strides, values, found.device)
         if not hasattr(values, "tolist"):
             raise TypeError(
                 "attn: expected %s to be dense and of type %s, but got %s"
@@ -304,19 +314,57 @@ def vector(name, values, dtype, device=None):
     return View(ctypes.addressof(memory), dtype, shape, strides, memory)
 
 
+def is_bool(value):
+    """Whether this is a boolean of Python, NumPy or torch."""
+    dtype = str(getattr(value, "dtype", ""))
+    return isinstance(value, bool) or dtype in ("bool", "torch.bool")
+
+
+_INTEGERS = {
+    c.I8: ctypes.c_int8,
+    c.I16: ctypes.c_int16,
+    c.I32: ctypes.c_int32,
+    c.I64: ctypes.c_int64,
+    c.U8: ctypes.c_uint8,
+}
+
+
+def _memory_of(value, dtype):
+    if dtype == c.BOOL:
+        if not is_bool(value) and value not in (0, 1):
+            raise ValueError
+        return ctypes.c_uint8(bool(value))
+    # float("0.5") and float(True) are numbers, and not what anybody meant.
+    if isinstance(value, (str, bytes, bytearray)) or is_bool(value):
+        raise TypeError
+    if dtype in _INTEGERS:
+        memory = _INTEGERS[dtype](int(value))
+        if memory.value != value:
+            raise ValueError
+        return memory
+    number = float(value)
+    if dtype == c.F16:
+        return ctypes.c_uint16.from_buffer_copy(struct.pack("<e", number))
+    if dtype == c.BF16:
+        bits = ctypes.c_uint32.from_buffer_copy(ctypes.c_float(number)).value
+        if number == number:  # to nearest, ties to even
+            bits += 0x7FFF + (bits >> 16 & 1)
+        return ctypes.c_uint16(bits >> 16)
+    return (ctypes.c_double if dtype == c.F64 else ctypes.c_float)(number)
+
+
 def scalar(name, value, dtype):
     """A number as a tensor of rank 0."""
     try:
-        if dtype == c.I32:
-            if int(value) != value:
-                raise ValueError
-            memory = ctypes.c_int32(max(min(int(value), 2**31 - 1), -(2**31)))
-        else:
-            memory = ctypes.c_float(float(value))
+        memory = _memory_of(value, dtype)
     except (TypeError, ValueError, OverflowError):
+        kind = "a number"
+        if dtype in _INTEGERS:
+            kind = "an integer of %d bits" % (8 * item_size(dtype))
+        elif dtype == c.BOOL:
+            kind = "True or False"
         raise TypeError(
-            "attn: expected %s to be %s, but got %s"
-            % (name, "an integer" if dtype == c.I32 else "a number", describe(value))
+            "attn: expected %s to be %s, but got %s" % (name, kind, describe(value))
         ) from None
     return View(ctypes.addressof(memory), dtype, (), (), memory)
 

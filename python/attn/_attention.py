@@ -4,9 +4,12 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import collections
 import ctypes
 import functools
 import math
+import operator
+import os
 import re
 import threading
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
@@ -27,6 +30,7 @@ _LAYOUTS = {
 _PRECISIONS = {"ieee": 0, "tf32": 1}
 _FLOATS = (c.F32, c.F16, c.BF16)
 _BROADCAST = (2, 4, 8, 16)  # ATTN_BROADCAST_BATCH, ... of attn.h
+_MONOID_AT = 14  # in _Call.key
 # Monoids that give what the key gives, and more outputs.
 _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 
@@ -38,7 +42,12 @@ _MANY_SHARED = 4096
 _MANY_SHARED_WIDE = 1024
 _BLOCK_ROWS = 128
 
-_kernels = {}
+# The kernels of attn.attention for the CPU, last used last, and for GPUs. Each of
+# the former takes 0.1 MB and more, and two of the 65,530 mappings of a process. The
+# latter stay: so does what was loaded onto the GPU.
+_MOST_KERNELS = 256
+_kernels = collections.OrderedDict()
+_gpu_kernels = collections.OrderedDict()
 _asked = {}  # locks of kernels that are being compiled
 
 
@@ -99,7 +108,7 @@ def _broadcast(name, array):
     flags = 1  # ATTN_GIVEN
     for i, flag in enumerate(_BROADCAST):
         # What NumPy and torch expand has stride 0: the same, seen once.
-        if shape[i] == 1 or (strides[i] == 0 and shape[i] > 0):
+        if shape[i] == 1 or (strides[i] == 0 and not found.is_empty):
             shape[i], strides[i] = 1, 1
             flags |= flag
     view = arrays.View(
@@ -112,6 +121,25 @@ def _check_broadcast(name, view, flags, sizes):
     for i, flag in enumerate(_BROADCAST):
         if sizes[i] is not None and not flags & flag and view.shape[i] != sizes[i]:
             _fail("%s to broadcast to %s" % (name, list(sizes)), list(view.shape))
+
+
+def _forget_kernels():
+    """Lets go of kernels that were not used for long; what runs, keeps its own."""
+    while len(_kernels) > _MOST_KERNELS:
+        try:
+            kernel = _kernels.popitem(last=False)[1]
+        except KeyError:  # another thread was faster
+            return
+        _plans.forget(kernel._handle)
+
+
+def clear_cache() -> None:
+    """Lets go of all kernels that are kept for later calls, in memory; those that a
+    program holds stay. Not of the cache on disk, which is for GPUs."""
+    _plans.clear()
+    _kernels.clear()
+    _gpu_kernels.clear()
+    c.lib.attnContextClearCache(c.context)
 
 
 class _Call:
@@ -177,6 +205,14 @@ class _Call:
             views["sinks"] = vector("sinks", sinks, c.F32, self.device)
         if kv_lengths is not None:
             views["kv_lengths"] = vector("kv_lengths", kv_lengths, c.I32, self.device)
+        if isinstance(monoid_params, (str, bytes)) or not hasattr(
+            monoid_params, "__iter__"
+        ):
+            _fail(
+                "monoid_params to be a sequence of numbers",
+                arrays.describe(monoid_params),
+                TypeError,
+            )
         for i, value in enumerate(monoid_params):
             views["param%d" % i] = number("monoid_params", value, c.F32)
 
@@ -201,7 +237,7 @@ class _Call:
             mask_flags,
             bias_type,
             0 if alibi is None else len(alibi.shape),
-            name.encode(),
+            name.encode(),  # at _MONOID_AT
             count,
             None,
             sizes,
@@ -318,9 +354,15 @@ class _Call:
     def _set_packed(self, cu_seqlens_q, cu_seqlens_k):
         given = cu_seqlens_q is not None, cu_seqlens_k is not None
         if given != ((True, True) if self.layout == "thd" else (False, False)):
+            found = {
+                (False, False): "neither",
+                (True, False): "cu_seqlens_q alone",
+                (False, True): "cu_seqlens_k alone",
+                (True, True): "both",
+            }
             _fail(
                 "cu_seqlens_q and cu_seqlens_k with layout 'thd', and only with it",
-                "layout %r %s them" % (self.layout, "with" if any(given) else "without"),
+                "layout %r with %s" % (self.layout, found[given]),
             )
         if all(given):
             self.views["cu_seqlens_q"] = arrays.vector(
@@ -334,14 +376,15 @@ class _Call:
         if not (causal is None or isinstance(causal, str)) or causal not in c.CAUSAL:
             _fail("causal to be None, 'top_left' or 'bottom_right'", repr(causal))
         self.causal = causal
+        if window is None:
+            return
         try:
             left, right = window
         except TypeError:
             _fail("window to be a pair (left, right)", repr(window), TypeError)
         except ValueError:
             _fail("window to be a pair (left, right)", repr(window))
-        left = arrays.scalar("window", left, c.I32)
-        right = arrays.scalar("window", right, c.I32)
+        left, right = (_window_size(size) for size in (left, right))
         if left.owner.value < -1 or right.owner.value < -1:
             _fail("window sizes of at least 0, or -1 for no bound", repr(window))
         if left.owner.value >= 0 or right.owner.value >= 0:
@@ -385,15 +428,22 @@ class _Call:
 
     def kernel(self):
         key = (self.key, c.device_target(self.device))
-        kernel = _kernels.get(key)
-        if kernel is None:
+        kernels = _kernels if self.device is None else _gpu_kernels
+        kernel = kernels.get(key)
+        if kernel is not None:
+            try:
+                kernels.move_to_end(key)
+            except KeyError:  # another thread has let go of it meanwhile
+                pass
+        else:
             # Once, however many threads ask for the same; a fork finds no thread
             # between the two locks.
             with _kernel.compiling(), _asked.setdefault(key, threading.Lock()):
-                kernel = _kernels.get(key)
+                kernel = kernels.get(key)
                 if kernel is None:
-                    kernel = _kernels[key] = self.compile()
+                    kernel = kernels[key] = self.compile()
             _asked.pop(key, None)
+            _forget_kernels()
         return kernel
 
     def run(self, out):
@@ -416,6 +466,12 @@ class _Call:
             result, view = self._output(arg, None if results else out)
             results.append(result)
             views.append(view)
+        fills = None
+        if self.layout == "thd" and self.device is not None:
+            # On a GPU nobody knows here which rows the offsets leave out.
+            fills = self._dead_row(len(results))
+            for result, value in zip(results, fills):
+                result.fill_(value)
         try:
             kernel.run(inputs, views)
         except ValueError as error:
@@ -427,7 +483,32 @@ class _Call:
         if out is not None:
             made[0] = out
         pick = self._picker()
-        return pick(made), (kernel, inputs, views, made, pick)
+        return pick(made), (kernel, inputs, views, made, pick, fills)
+
+    def _dead_row(self, count):
+        """What the first `count` outputs are in a row without keys."""
+        name = self.key[_MONOID_AT].decode()
+        known = {"o": 0.0, "lse": -math.inf, "max": -math.inf}
+        names = self.output_names[:count]
+        if "attn.monoid" not in name and all(output in known for output in names):
+            return [known[output] for output in names]
+        # One row, on the host.
+        torch = arrays.torch_module()
+        d = self.key[1]
+        q, k = torch.zeros(1, 1, d), torch.zeros(0, 1, d)
+        params = [x.owner.value for n, x in self.views.items() if n.startswith("param")]
+        o, aux = attention(
+            q,
+            k,
+            k if "v" in self.views else None,
+            layout="thd",
+            cu_seqlens_q=[0, 1],
+            cu_seqlens_k=[0, 0],
+            monoid=name,
+            monoid_params=params,
+            return_aux=names[1:],
+        )
+        return [x.flatten()[0].item() for x in (o, *(aux[n] for n in names[1:]))]
 
     def _output(self, arg, out):
         q, dense = self.views["q"].shape, None
@@ -476,6 +557,12 @@ def _pick(lse, aux, results):
     return picked
 
 
+def _window_size(size):
+    """As a tensor of rank 0. What is wider than any tensor is no bound."""
+    is_wide = hasattr(size, "__index__") and operator.index(size) >= 2**31 - 1
+    return arrays.scalar("window", -1 if is_wide else size, c.I32)
+
+
 def _name(arg):
     return arg.name
 
@@ -487,7 +574,7 @@ def attention(
     *,
     scale: Optional[float] = None,
     causal: Optional[str] = None,
-    window: Tuple[int, int] = (-1, -1),
+    window: Optional[Tuple[int, int]] = (-1, -1),
     softcap: float = 0.0,
     mask: Any = None,
     bias: Any = None,
@@ -526,7 +613,8 @@ def attention(
         causal: None, "top_left" (query i sees keys up to i) or "bottom_right"
             (the last query sees the last key, of kv_lengths where given).
         window: (left, right) numbers of keys, inclusive, around the diagonal,
-            which is that of `causal`, else bottom-right; -1: no bound.
+            which is that of `causal`, else bottom-right; -1: no bound. None is
+            (-1, -1).
         softcap: scores become softcap * tanh(score / softcap); 0: off.
         mask: boolean, True = attend, broadcast to [b, hq, sq, sk] as NumPy does,
             in every layout. For "thd": [sequences, hq, sq, sk], with positions
@@ -539,13 +627,17 @@ def attention(
         score_mod, mask_mod: reserved; NotImplementedError.
         monoid: a shipped name (attn.monoids()), or the text of an `attn.monoid`.
         layout: "bhsd", "bshd", "sbhd", or "thd" for packed sequences, with rows
-            cu_seqlens[n] to cu_seqlens[n + 1] for sequence n.
+            cu_seqlens[n] to cu_seqlens[n + 1] for sequence n. Rows behind the
+            last sequence are rows without a key, in `out` too.
         return_lse: also return the natural logarithm of the sum of exponentials
             of each row, float32 [b, hq, sq] ("thd": [hq, total_q]), sinks
             included; -inf for a row without a live key.
         return_aux: names of more outputs of the monoid, as ("entropy",) or
             ("max",); a dict of them, float32 [b, hq, sq], is returned as well.
-        out: an array to write the output to, of the output's shape and type.
+        out: an array to write the output to, of the output's shape and type. It
+            must not share an element with q, k, v or another operand; what
+            interleaves with them, as the heads of one buffer, is fine. After an
+            error it holds anything.
         cu_seqlens_q, cu_seqlens_k: int32 [sequences + 1], from 0; layout "thd".
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
@@ -553,6 +645,10 @@ def attention(
             (torch.backends.cuda.matmul.fp32_precision).
 
     kv_lengths, sinks, alibi_slopes and cu_seqlens may be lists.
+
+    The 256 kernels for CPUs that were used last are kept, and others compiled
+    anew when they are needed again. Ctrl-C (SIGINT) ends a run on a CPU within a block of its work,
+    with KeyboardInterrupt.
 
     Returns:
         The output [b, hq, sq, dv] in the order of `layout`, of q's type and
@@ -603,6 +699,31 @@ def attention(
     return result
 
 
+_COMPILER_OPTIONS = ("target", "until_after", "dump_phases_to", "no_cache")
+_TEXT_OPTIONS = ("entry", "source_name", "keep_ir") + _COMPILER_OPTIONS
+_code = _Call.__init__.__code__
+_CALL_OPTIONS = _code.co_varnames[4 : _code.co_argcount]  # behind self, q, k, v
+
+
+def _check_options(given, known):
+    for name in given:
+        if name not in known:
+            _fail(
+                "an option of attn.compile (%s)" % ", ".join(known), repr(name), TypeError
+            )
+
+
+def _is_path(source):
+    """Whether this names a file of MLIR, where its text was asked for."""
+    if isinstance(source, os.PathLike):
+        return True
+    return (
+        isinstance(source, str)
+        and source.endswith((".mlir", ".mlirbc"))
+        and not set(source) & set("\n{}()")
+    )
+
+
 def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
     """Compiles a kernel and returns its handle, an attn.Kernel.
 
@@ -637,9 +758,15 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
             compiler's notes attached (__notes__).
         TypeError: wrong types, as for attn.attention.
     """
+    if _is_path(source):
+        _fail(
+            "MLIR text, or q, k and v",
+            "a path, %r; pass what the file holds" % os.fspath(source),
+        )
     if isinstance(source, (str, bytes, bytearray)):
         if operands:
             _fail("nothing after the text", "%d more arguments" % len(operands), TypeError)
+        _check_options(options, _TEXT_OPTIONS)
         return _kernel.compile_text(source, **options)
     if len(operands) != 2:
         _fail(
@@ -647,6 +774,6 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
             "%d arguments, the first %s" % (1 + len(operands), arrays.describe(source)),
             TypeError,
         )
-    names = ("target", "until_after", "dump_phases_to", "no_cache")
-    compiler = {name: options.pop(name) for name in names if name in options}
+    _check_options(options, _CALL_OPTIONS + _COMPILER_OPTIONS)
+    compiler = {name: options.pop(name) for name in _COMPILER_OPTIONS if name in options}
     return _Call(source, *operands, **options).compile(keep_ir=True, **compiler)

@@ -94,10 +94,43 @@ class Arg:
         return "%s: %s[%s]" % (self.name, self.dtype, ", ".join(sizes))
 
 
+class Handle:
+    """Owns one AttnKernel, which goes with it. All that use the kernel share this
+    object, so that it goes once, and after them."""
+
+    __slots__ = ("pointer", "_destroy")
+
+    def __init__(self, pointer):
+        self.pointer = pointer
+        self._destroy = c.lib.attnKernelDestroy
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        raise _not_pickled()
+
+    def __del__(self):
+        pointer, self.pointer = self.pointer, None
+        if pointer:
+            self._destroy(pointer)
+
+
+def _not_pickled():
+    return TypeError(
+        "attn: expected what can be pickled, but got a kernel, which is code of this "
+        "process; keep its text, kernel.mlir('input'), and compile that"
+    )
+
+
 class Kernel:
     """A compiled kernel, made by `attn.compile`.
 
-    Immutable; it may run in many threads at once. Calling it runs it.
+    Immutable; it may run in many threads at once. Calling it runs it. Copies are
+    the kernel itself; it cannot be pickled.
 
     Attributes:
         name: the function in the IR that a call runs.
@@ -113,14 +146,19 @@ class Kernel:
     outputs: List[Arg]
 
     def __init__(self, handle, entry=None):
+        if not isinstance(handle, Handle):
+            raise TypeError(
+                "attn: expected kernels to be made by attn.compile, but got "
+                "attn.Kernel(%.60r)" % (handle,)
+            )
         self._handle = handle
-        self._destroy = c.lib.attnKernelDestroy
         self._entry = 0
+        pointer = handle.pointer
         if entry is not None:
-            self._entry = c.lib.attnKernelFindEntry(handle, entry.encode())
+            self._entry = c.lib.attnKernelFindEntry(pointer, entry.encode())
         names = [
-            c.lib.attnKernelEntryName(handle, i).decode()
-            for i in range(c.lib.attnKernelNumEntries(handle))
+            c.lib.attnKernelEntryName(pointer, i).decode()
+            for i in range(c.lib.attnKernelNumEntries(pointer))
         ]
         if entry is not None and self._entry < 0:
             raise ValueError(
@@ -130,16 +168,24 @@ class Kernel:
         self.name = names[self._entry] if names else None
         self.inputs, self.outputs = [], []
         if names:
-            count = c.lib.attnKernelNumInputs(handle, self._entry)
-            total = count + c.lib.attnKernelNumOutputs(handle, self._entry)
+            count = c.lib.attnKernelNumInputs(pointer, self._entry)
+            total = count + c.lib.attnKernelNumOutputs(pointer, self._entry)
             args = [self._arg(i) for i in range(total)]
             self.inputs, self.outputs = args[:count], args[count:]
-        self.target = c.lib.attnKernelTarget(handle).decode()
+        self.target = c.lib.attnKernelTarget(pointer).decode()
 
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            self._destroy(self._handle)
-            self._handle = None
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        raise _not_pickled()
+
+    @property
+    def _pointer(self):
+        return self._handle.pointer
 
     def __repr__(self):
         return "<attn.Kernel %s for %s: %s -> %s>" % (
@@ -152,13 +198,13 @@ class Kernel:
     def _arg(self, index):
         info = c.ArgInfo()
         c.check(
-            c.lib.attnKernelArg(self._handle, self._entry, index, ctypes.byref(info))
+            c.lib.attnKernelArg(self._pointer, self._entry, index, ctypes.byref(info))
         )
         return Arg(info)
 
     @property
     def timings(self) -> Dict[str, float]:
-        handle, times = self._handle, {}
+        handle, times = self._pointer, {}
         for i in range(c.lib.attnKernelNumTimes(handle)):
             name = c.lib.attnKernelTimeName(handle, i).decode()
             times[name] = times.get(name, 0.0) + c.lib.attnKernelTimeMs(handle, i)
@@ -174,7 +220,7 @@ class Kernel:
         Raises:
             ValueError: there is no such phase, or compilation stopped before.
         """
-        text = c.lib.attnKernelIr(self._handle, phase.encode() if phase else None)
+        text = c.lib.attnKernelIr(self._pointer, phase.encode() if phase else None)
         if text is None:
             raise ValueError(
                 "attn: expected a phase that this kernel went through, of %s, but got "
@@ -188,7 +234,7 @@ class Kernel:
         Raises:
             ValueError: the kernel is for a CPU, or compilation stopped before.
         """
-        text = c.lib.attnKernelPtx(self._handle)
+        text = c.lib.attnKernelPtx(self._pointer)
         if text is None:
             raise ValueError(
                 "attn: expected a kernel for a GPU that is compiled to the end, but "
@@ -200,17 +246,17 @@ class Kernel:
         """The machine code of a kernel for a GPU, where ptxas was found to make
         it; else None."""
         size = ctypes.c_size_t()
-        data = c.lib.attnKernelCubin(self._handle, ctypes.byref(size))
+        data = c.lib.attnKernelCubin(self._pointer, ctypes.byref(size))
         return ctypes.string_at(data, size.value) if data else None
 
     def load(self, device: int = -1) -> None:
         """Loads a kernel onto a GPU (-1: the current one) ahead of its first run,
         as before a graph capture. Nothing for a CPU."""
-        c.check(c.lib.attnKernelLoad(self._handle, device))
+        c.check(c.lib.attnKernelLoad(self._pointer, device))
 
     def explain(self) -> str:
         """Why the code is as it is, as text: schedule, memory budget, masks."""
-        return c.lib.attnKernelExplain(self._handle).decode()
+        return c.lib.attnKernelExplain(self._pointer).decode()
 
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """Runs the kernel.
@@ -271,7 +317,7 @@ class Kernel:
         shape, rank = (ctypes.c_int64 * 8)(), ctypes.c_int32()
         c.check(
             c.lib.attnKernelOutputShape(
-                self._handle,
+                self._pointer,
                 self._entry,
                 tensors,
                 len(views),
@@ -294,12 +340,13 @@ class Kernel:
                 "attn: expected tensors that a kernel for %s takes, but got some on %s"
                 % (self.target, " and ".join(sorted(map(arrays.where, devices))))
             )
-        options = c.RunOptions(structSize=ctypes.sizeof(c.RunOptions))
+        options = c.run_options()
         if on_gpu and devices:
             options.stream = arrays.stream_of(min(devices))
-        c.check(
-            c.lib.attnKernelRunOn(
-                self._handle,
+
+        def run():
+            return c.lib.attnKernelRunOn(
+                self._pointer,
                 self._entry,
                 ins,
                 len(inputs),
@@ -307,7 +354,12 @@ class Kernel:
                 len(outputs),
                 ctypes.byref(options),
             )
-        )
+
+        error = run()
+        if error and c.go_on(error):
+            options.interrupt = None
+            error = run()
+        c.check(error)
 
 
 def _options(target, until_after, dump_phases_to, source_name, keep_ir, no_cache=False):
@@ -346,7 +398,7 @@ def compile_text(
             c.context, data, len(data), ctypes.byref(options), ctypes.byref(handle)
         )
     c.check(error)
-    return Kernel(handle, entry)
+    return Kernel(Handle(handle.value), entry)
 
 
 def compile_desc(
@@ -368,4 +420,4 @@ def compile_desc(
             ctypes.byref(handle),
         )
     c.check(error)
-    return Kernel(handle)
+    return Kernel(Handle(handle.value))

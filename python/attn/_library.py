@@ -6,9 +6,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import ctypes
 import os
+import signal
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 5
+API_VERSION = 6
 
 F32, F16, BF16, F64, I8, I16, I32, I64, U8, BOOL = range(10)
 DTYPE_NAMES = ("f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64", "u8", "bool")
@@ -77,7 +78,12 @@ class ArgInfo(ctypes.Structure):
 
 
 class RunOptions(ctypes.Structure):
-    _fields_ = [("structSize", c_size_t), ("stream", c_void_p)]
+    _fields_ = [
+        ("structSize", c_size_t),
+        ("stream", c_void_p),
+        ("interrupt", c_void_p),
+        ("interruptUser", c_void_p),
+    ]
 
 
 class DeviceInfo(ctypes.Structure):
@@ -114,6 +120,8 @@ _FUNCTIONS = {
     "attnErrorMessage": (c_char_p, [c_void_p]),
     "attnErrorDestroy": (None, [c_void_p]),
     "attnContextCreate": (c_void_p, [POINTER(c_void_p)]),
+    "attnContextNumCached": (c_size_t, [c_void_p]),
+    "attnContextClearCache": (None, [c_void_p]),
     "attnSetNumThreads": (None, [c_int32]),
     "attnGetNumThreads": (c_int32, []),
     "attnHostTarget": (c_char_p, []),
@@ -208,6 +216,39 @@ def _load():
 
 
 lib = _load()
+
+
+def _interrupt_function():
+    """The address of a function that tells whether Ctrl-C was pressed, of the main
+    thread; None where Python has none. It runs no Python code, where a handler's
+    exception would be lost in the callback."""
+    pressed = getattr(getattr(ctypes, "pythonapi", None), "PyOS_InterruptOccurred", None)
+    if pressed is None:
+        return None, None
+    pressed.restype = c_int32
+    pressed.argtypes = [c_void_p]
+    callback = ctypes.CFUNCTYPE(c_int32, c_void_p)(pressed)
+    return callback, ctypes.cast(callback, c_void_p).value
+
+
+_interrupt_callback, _interrupt = _interrupt_function()
+
+
+def run_options():
+    """AttnRunOptions for a run that Ctrl-C ends."""
+    return RunOptions(structSize=ctypes.sizeof(RunOptions), interrupt=_interrupt)
+
+
+def go_on(error):
+    """Whether a run that ended with `error` is to be made again without an end
+    by Ctrl-C: it was pressed, and what the program has set up for that did not
+    raise an exception. By default it raises KeyboardInterrupt."""
+    if not lib.attnErrorMessage(error).startswith(b"interrupted"):
+        return False
+    lib.attnErrorDestroy(error)
+    # Python's own handling of what the run has taken notice of.
+    signal.raise_signal(signal.SIGINT)
+    return True
 
 
 def check(error):

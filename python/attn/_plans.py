@@ -26,7 +26,6 @@ _plans = {}
 
 _WORD = ctypes.sizeof(ctypes.c_uint64)
 _TENSOR_WORDS = ctypes.sizeof(c.Tensor) // _WORD
-_OPTION_WORDS = ctypes.sizeof(c.RunOptions) // _WORD
 # Of these, equal ones mean the same, now and later, but for zeros.
 _PLAIN = frozenset((type(None), bool, int, float, str))
 
@@ -43,8 +42,8 @@ def _exact(options):
                 return None
         elif kind not in _PLAIN:
             return None
-        elif kind is float and value == 0.0:
-            value = repr(value)  # -0.0 == 0.0
+        elif kind is bool or kind is float and value == 0.0:
+            value = repr(value)  # True == 1, -0.0 == 0.0
         exact.append(value)
     return tuple(exact)
 
@@ -99,13 +98,14 @@ def find(key):
     return _plans.get(key)
 
 
-def remember(key, operands, kernel, inputs, outputs, results, pick):
+def remember(key, operands, kernel, inputs, outputs, results, pick, fills):
     """Makes a plan of a call that has run, if it can be one.
 
     Args:
         inputs, outputs: the views (attn._arrays) that the kernel ran on.
         results: the arrays of the outputs.
         pick: a function from `results` to what the call returns.
+        fills: what `results` hold where the kernel writes nothing, or None.
     """
     if key is None:
         return
@@ -122,17 +122,32 @@ def remember(key, operands, kernel, inputs, outputs, results, pick):
         places.append(_OUT if result is operands[_OUT] else None)
     if len(_plans) >= _MOST:
         _plans.clear()
-    _plans[key] = _Plan(operands, kernel, inputs, outputs, places, results, pick)
+    plan = _Plan(operands, kernel, inputs, outputs, places, results, pick)
+    plan.fills = fills
+    _plans[key] = plan
+
+
+def forget(handle):
+    """Lets go of all plans of a kernel."""
+    for key, plan in list(_plans.items()):
+        if plan.handle is handle:
+            _plans.pop(key, None)
+
+
+def clear():
+    """Lets go of all plans."""
+    _plans.clear()
 
 
 class _Plan:
     """What calls of one key run. It holds no array."""
 
     def __init__(self, operands, kernel, inputs, outputs, places, results, pick):
-        self._kernel, self._pick = kernel, pick
+        # The handle and not the kernel, which a program might make anew.
+        self.handle, self._pick, self.fills = kernel._handle, pick, None
         views = inputs + outputs
         tensors, self._keep = arrays.pack(views)
-        options = c.RunOptions(structSize=ctypes.sizeof(c.RunOptions))
+        options = c.run_options()
         self._template = bytes(tensors) + bytes(options)
         self._words = ctypes.c_uint64 * (len(self._template) // _WORD)
         # Scalars are the same in all these calls.
@@ -153,10 +168,11 @@ class _Plan:
         self._takes_out = operands[_OUT] is not None
 
         self._device = next((view.device for view in views if view.shape), None)
-        self._stream = len(self._words()) - 1
         outputs_at = ctypes.sizeof(c.Tensor) * len(inputs)
         options_at = ctypes.sizeof(tensors)
-        self._call = kernel._handle, kernel._entry
+        self._stream = (options_at + c.RunOptions.stream.offset) // _WORD
+        self._interrupt = (options_at + c.RunOptions.interrupt.offset) // _WORD
+        self._call = kernel._pointer, kernel._entry
         self._layout = len(inputs), outputs_at, len(outputs), options_at
 
     def run(self, operands):
@@ -174,18 +190,19 @@ class _Plan:
             result = make()
             words[slot] = address(result)
             results.append(result)
+        if self.fills is not None:
+            for result, value in zip(results, self.fills):
+                result.fill_(value)
         if self._device is not None:
             words[self._stream] = arrays.stream_of(self._device) or 0
         start = ctypes.addressof(words)
         num_inputs, outputs_at, num_outputs, options_at = self._layout
-        error = c.run_at(
-            *self._call,
-            start,
-            num_inputs,
-            start + outputs_at,
-            num_outputs,
-            start + options_at
-        )
+        call = self._call + (start, num_inputs)
+        call += start + outputs_at, num_outputs, start + options_at
+        error = c.run_at(*call)
         if error:
+            if c.go_on(error):
+                words[self._interrupt] = 0
+                error = c.run_at(*call)
             c.check(error)
         return self._pick(results)

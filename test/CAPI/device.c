@@ -119,7 +119,9 @@ int main(int argc, char **argv) {
   succeeds(attnKernelRun(kernel, 0, ins, 3, &out, 1));
 
   /* A stream, captured; a thread without a context. */
-  AttnRunOptions run = {sizeof(run), makeStream()};
+  AttnRunOptions run = {0};
+  run.structSize = sizeof(run);
+  run.stream = makeStream();
   capture(run.stream, 1);
   succeeds(attnKernelRunOn(kernel, 0, ins, 3, &out, 1, &run));
   capture(run.stream, 0);
@@ -138,7 +140,13 @@ int main(int argc, char **argv) {
   ins[1].shape = shape + 1;
   fails(attnKernelRunOn(kernel, 0, ins, 3, &out, 1, &run), "'k' of shape");
   ins[1].shape = shape;
-  run.structSize = 1000;
+  const AttnTensor apart = out;
+  out.data = (void *)(memory[0] + 128);
+  fails(attnKernelRunOn(kernel, 0, ins, 3, &out, 1, &run),
+        "expected output 'o' to have memory of its own, but got some that "
+        "overlaps input 'q'");
+  out = apart;
+  run.structSize = 2000;
   fails(attnKernelRunOn(kernel, 0, ins, 3, &out, 1, &run), "structSize");
 
   /* DLPack says where tensors are. */

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import os
+import pathlib
 import sys
 
 import numpy as np
@@ -51,7 +52,15 @@ bad(ValueError, "causal to be", causal=["top_left"])
 bad(TypeError, "window to be a pair", window=5)
 bad(ValueError, "window to be a pair", window=(1, 2, 3))
 bad(ValueError, "window sizes of at least 0", window=(-2, 0))
-bad(TypeError, "window to be an integer", window=(1.5, 0))
+bad(TypeError, "window to be an integer of 32 bits", window=(1.5, 0))
+bad(TypeError, "window to be an integer", window=(True, 0))
+bad(TypeError, "window to be an integer", window=(-(2**40), 0))
+bad(TypeError, "scale to be a number, but got str '0.5'", scale="0.5")
+bad(TypeError, "scale to be a number, but got bool True", scale=True)
+bad(TypeError, "scale to be a number", scale=np.bool_(True))
+bad(TypeError, "softcap to be a number", softcap=True)
+bad(TypeError, "monoid_params to be a sequence of numbers, but got float 1.0", monoid_params=1.0)
+bad(TypeError, "monoid_params to be a sequence", monoid_params="12")
 bad(ValueError, "softcap to be positive", softcap=-1.0)
 bad(ValueError, "softcap to be positive", softcap=float("nan"))
 bad(TypeError, "softcap to be a number", softcap="big")
@@ -98,6 +107,7 @@ rows = [x.reshape(-1, x.shape[1], x.shape[-1]) for x in (q, k, v)]
 packed = dict(zip("qkv", rows), layout="thd")
 bad(ValueError, "cu_seqlens_q and cu_seqlens_k with layout 'thd'", **packed)
 bad(ValueError, "and only with it", cu_seqlens_q=[0, 1], cu_seqlens_k=[0, 1])
+bad(ValueError, "but got layout 'thd' with cu_seqlens_q alone", **packed, cu_seqlens_q=[0, 66])
 bad(ValueError, "q of 3 dimensions, [t, h, d]", **{**packed, "q": q},
     cu_seqlens_q=[0, 66], cu_seqlens_k=[0, 94])
 bad(ValueError, "'cu_seqlens_q' to start at 0", **packed,
@@ -127,6 +137,10 @@ fails(ValueError, "", attn.compile, "this is no IR")
 fails(ValueError, "", attn.compile, "")
 fails(TypeError, "MLIR text, or q, k and v", attn.compile, q)
 fails(TypeError, "MLIR text, or q, k and v", attn.compile, 3)
+fails(TypeError, "an option of attn.compile (scale, causal,", attn.compile, q, k, v, causl=1)
+fails(TypeError, "but got 'causl'", attn.compile, "module {}", causl=1)
+fails(ValueError, "but got a path, 'dir/f.mlir'", attn.compile, "dir/f.mlir")
+fails(ValueError, "but got a path, 'f.txt'", attn.compile, pathlib.Path("f.txt"))
 fails(TypeError, "nothing after the text", attn.compile, "module {}", q)
 fails(ValueError, "cpu-z80", attn.compile, q, k, v, target="cpu-z80")
 fails(ValueError, "phase", attn.compile, q, k, v, until_after="machine")

@@ -194,12 +194,18 @@ attn.monoid @sign cocycle stats(f32) components(value, unit) params(f32) outputs
 }
 """
 for _ in range(2):
-    for value in (0.0, -0.0, False, 0, 2.0):
+    for value in (0.0, -0.0, 0, 2.0):
         _, aux = attn.attention(
             q, k, v, monoid=MONOID, monoid_params=(value,), return_aux="sign"
         )
         want = 0.5 if value else -np.inf if str(value) == "-0.0" else np.inf
         assert (aux["sign"] == want).all(), (value, aux["sign"].ravel()[0])
+    # False == 0, and was not asked for.
+    with_params = dict(monoid=MONOID, return_aux="sign")
+    fails(TypeError, "monoid_params to be a number, but got bool False",
+          attn.attention, q, k, v, monoid_params=(False,), **with_params)
+attn.attention(q, k, v, scale=1)
+fails(TypeError, "scale to be a number, but got bool True", attn.attention, q, k, v, scale=True)
 attn.attention(q, k, v, scale=2.0)
 fails(TypeError, "scale to be a number", attn.attention, q, k, v, scale=2 + 0j)
 

@@ -12,8 +12,10 @@
 #include "attn/Interpreter/Interpreter.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/InitAll.h"
+#include "attn/Interpreter/Algebra.h"
 #include "attn/Interpreter/Reference.h"
 #include "attn/Reference/Attention.h"
+#include "attn/Support/Float16.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -200,6 +202,90 @@ TEST_F(Interpreter, OperationsAgreeWithFolding) {
   }
   EXPECT_GT(numCompared, 5000);
   EXPECT_GT(numFolded, 100);
+}
+
+TEST(Algebra, PrintsNumbersWithoutTheSignOfANaN) {
+  double nan = std::nan(""), inf = INFINITY;
+  EXPECT_EQ(::attn::printNumbers({-nan}), "nan");
+  EXPECT_EQ(::attn::printNumbers({inf - inf, nan, -inf, -0.5}),
+            "(nan, nan, -inf, -0.5)");
+}
+
+TEST_F(Interpreter, SixteenBitTypesRoundInEveryPrecision) {
+  // 257 is no bf16, 2049 no f16: both are ties, which go to the even one.
+  struct Case {
+    const char *operations;
+    double argument, want64, want32;
+  } cases[] = {
+      {"%n = arith.truncf %a : f32 to bf16 %r = arith.extf %n : bf16 to f32",
+       257.0, 256.0, 256.0},
+      {"%n = arith.truncf %a : f32 to f16 %r = arith.extf %n : f16 to f32",
+       2049.0, 2048.0, 2048.0},
+      {"%n = arith.truncf %a : f32 to f16 %m = arith.addf %n, %n : f16 "
+       "%r = arith.extf %m : f16 to f32",
+       40000.0, HUGE_VAL, HUGE_VAL},
+      {"%i = arith.fptosi %a : f32 to i32 %n = arith.sitofp %i : i32 to f16 "
+       "%r = arith.extf %n : f16 to f32",
+       2051.0, 2052.0, 2052.0},
+      {"%w = arith.extf %a : f32 to f64 %s = arith.addf %w, %w : f64 "
+       "%r = arith.truncf %s : f64 to f32",
+       0.1, 0.2, double(0.2f)},
+      {"%i = arith.fptosi %a : f32 to i8 %r = arith.sitofp %i : i8 to f32",
+       300.0, 127.0, 127.0}};
+  for (const Case &c : cases) {
+    auto module = parse(std::string("func.func @f(%a: f32) -> f32 {\n") +
+                        c.operations + "\nreturn %r : f32 }");
+    ASSERT_TRUE(module);
+    auto function = *module->getOps<mlir::func::FuncOp>().begin();
+    auto program = RegionProgram::compile(function.getBody());
+    ASSERT_TRUE(succeeded(program));
+    llvm::SmallVector<Scalar> results;
+    program->evaluate(Scalar::ofFloat(c.argument), results, Precision::F64);
+    EXPECT_EQ(results[0].f, c.want64) << c.operations;
+    program->evaluate(Scalar::ofFloat(c.argument), results, Precision::F32);
+    EXPECT_EQ(results[0].f, c.want32) << c.operations;
+  }
+}
+
+TEST_F(Interpreter, TellsConstantsThatAreComputed) {
+  auto module = parse("func.func @f(%a: f32) -> f32 {\n"
+                      "%x = arith.constant 1431655765 : i32\n"
+                      "%y = arith.constant -374327031 : i32\n"
+                      "%i = arith.xori %x, %y : i32\n"
+                      "%k = arith.bitcast %i : i32 to f32\n"
+                      "%two = arith.constant 2.0 : f32\n"
+                      "%l = arith.mulf %k, %two : f32\n"
+                      "%r = arith.addf %a, %l : f32\n"
+                      "return %r : f32 }");
+  auto function = *module->getOps<mlir::func::FuncOp>().begin();
+  auto program = RegionProgram::compile(function.getBody());
+  ASSERT_TRUE(succeeded(program));
+  float hidden = support::bitCast<float>(uint32_t(1431655765 ^ -374327031));
+  auto holds = [&](double value) {
+    return llvm::is_contained(program->getFloatConstants(), value);
+  };
+  EXPECT_TRUE(holds(hidden) && holds(2.0f * hidden) && holds(2.0));
+  EXPECT_TRUE(llvm::is_contained(program->getIntegerConstants(), 1431655765));
+}
+
+TEST_F(Interpreter, MeasuresHowFarComparisonsAreFromTheirTurn) {
+  auto module = parse("func.func @f(%a: f32, %b: f32) -> f32 {\n"
+                      "%c = arith.cmpf ogt, %a, %b : f32\n"
+                      "%i = arith.fptosi %a : f32 to i32\n"
+                      "%j = arith.fptosi %b : f32 to i32\n"
+                      "%d = arith.cmpi ult, %i, %j : i32\n"
+                      "%m = arith.maximumf %a, %b : f32\n"
+                      "%r = arith.select %c, %a, %m : f32\n"
+                      "return %r : f32 }");
+  auto function = *module->getOps<mlir::func::FuncOp>().begin();
+  auto program = RegionProgram::compile(function.getBody());
+  ASSERT_TRUE(succeeded(program));
+  llvm::SmallVector<Scalar> results;
+  llvm::SmallVector<double> distances;
+  program->evaluate({Scalar::ofFloat(-1.5), Scalar::ofFloat(2.0)}, results,
+                    Precision::F64, /*read=*/nullptr, &distances);
+  EXPECT_EQ(distances,
+            (llvm::SmallVector<double>{-3.5, double(UINT32_MAX) - 2.0, -3.5}));
 }
 
 TEST_F(Interpreter, NamesWhatItCannotEvaluate) {

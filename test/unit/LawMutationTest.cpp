@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 // Every change of a single operation of a shipped monoid: another operation of
 // the same signature, operands exchanged or replaced, another constant or
-// predicate, the operation dropped. A mutant matters if some way in which the
-// compiler may evaluate a row gives another result than the element by element
-// reduction. Each mutant that matters must be rejected, by a law that speaks of
-// the region that was changed; one that is accepted is an escape.
+// predicate, the operation dropped, its result rounded. A mutant matters if
+// some way in which the compiler may evaluate a row gives another result than
+// the element by element reduction. Each mutant that matters must be rejected,
+// by a law that speaks of the region that was changed; one that is accepted is
+// an escape.
 //
 // Many mutants are monoids too, only others (twice the weight, say): those are
 // rightly accepted.
@@ -181,6 +182,20 @@ private:
           operand.set(value);
           return;
         }
+    // Rounded.
+    if (op.getNumResults() == 1 && op.getResult(0).getType().isF32())
+      for (mlir::Type narrow : {mlir::Type(builder.getBF16Type()),
+                                mlir::Type(builder.getF16Type())})
+        if (take(narrow.isBF16() ? "is rounded to bf16"
+                                 : "is rounded to f16")) {
+          builder.setInsertionPointAfter(&op);
+          mlir::Value rounded = mlir::arith::TruncFOp::create(
+              builder, op.getLoc(), narrow, op.getResult(0));
+          mlir::Value result = mlir::arith::ExtFOp::create(
+              builder, op.getLoc(), builder.getF32Type(), rounded);
+          op.getResult(0).replaceAllUsesExcept(result, rounded.getDefiningOp());
+          return;
+        }
     // Dropped: an operand takes the place of the result.
     if (op.getNumResults() == 1)
       for (mlir::Value operand : op.getOperands())
@@ -217,7 +232,9 @@ public:
     if (hasNaN(outputs(algebra.emptyState())))
       return "empty row";
     for (unsigned trial = 0; trial < 200; ++trial) {
-      sampleRow(trial % 4 == 3);
+      sampleRow(trial % 4 == 3, trial % 50 == 49 ? 400 : 9);
+      if (growsLarge())
+        continue;
       // States, since outputs are a function of them: a finalize that divides
       // by almost nothing tells apart what rounding did.
       Scalars want = reduce(0, states.size());
@@ -268,11 +285,11 @@ public:
   }
 
 private:
-  void sampleRow(bool wide) {
+  void sampleRow(bool wide, unsigned maxKeys = 9) {
     std::normal_distribution<double> normal(0.0, wide ? 20.0 : 1.5);
     std::uniform_int_distribution<int> digit(0, 9);
     states.clear();
-    unsigned numKeys = random() % 9;
+    unsigned numKeys = random() % maxKeys;
     for (unsigned j = 0; j < numKeys; ++j) {
       llvm::SmallVector<double, 2> scores(algebra.numScores),
           values(algebra.numValues);
@@ -287,6 +304,20 @@ private:
         v = float(normal(random));
       states.push_back(algebra.stateOf(scores, values, j));
     }
+  }
+  /// Whether a long row leaves the range in which sums and products of gates
+  /// keep their digits.
+  bool growsLarge() {
+    Scalars state = algebra.emptyState();
+    for (const Scalars &key : states) {
+      state = algebra.multiply(state, key);
+      double gate =
+          algebra.gate(llvm::ArrayRef(state).take_front(algebra.numStats));
+      if (states.size() >= 9 &&
+          (algebra.sizeOf(state) > 1e15 || gate < 1e-15 || gate > 1e15))
+        return true;
+    }
+    return false;
   }
   /// Element by element from the identity.
   Scalars reduce(size_t begin, size_t end) {
@@ -394,6 +425,8 @@ bool speaksOf(const std::string &law, const std::string &region) {
               {"the identity weighs nothing", {"identity", "lift"}},
               {"gate", {"gate", "combine", "identity", "lift"}},
               {"lift is finite", {"lift"}},
+              {"the weights of", {"lift", "rescale"}},
+              {"finalize gives no NaN for a row of one", {"finalize", "lift"}},
               {"finalize", {"finalize", "identity"}}};
   for (const auto &[start, regions] : laws)
     if (law.rfind(start, 0) == 0)

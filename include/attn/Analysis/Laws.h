@@ -7,11 +7,10 @@
 //
 // Splitting a reduction into tiles, padding them, combining parts: each is
 // right because of a law that the monoid's regions obey. The regions are the
-// user's, so the laws are tested: the regions are evaluated in float64 on
-// reachable states (products of lifted keys, in key order) and the two sides
-// of each law compared; and in float32, where lifts and factors must be finite.
-// Samples are random numbers, special values, and every constant of the
-// regions with its neighbours. This is a test and not a proof.
+// user's, so the laws are tested: the regions are evaluated on reachable states
+// (products of lifted keys, in key order) and the two sides of each law
+// compared, in float64 and in float32. docs/Testing.md says what is drawn. This
+// is a test and not a proof.
 //
 // The same samples tell which further rewrites a monoid allows: the properties
 // of LawReport. A property that is claimed held on all of them.

@@ -15,7 +15,9 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Interpreter/Interpreter.h"
+#include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -26,8 +28,9 @@ using Scalars = llvm::SmallVector<Scalar, 8>;
 
 /// Whether two numbers differ by no more than the rounding errors of float64
 /// explain: relative to themselves and, as cancellation loses that much, to
-/// the largest number computed on the way. NaN agrees with nothing.
-bool agree(double x, double y, double largest);
+/// `size`, that of the operands and results they are computed from. NaN agrees
+/// with nothing.
+bool agree(double x, double y, double size);
 
 /// "1.5", or "(1.5, 2)" for several.
 std::string printNumbers(llvm::ArrayRef<double> numbers);
@@ -39,6 +42,9 @@ public:
   double of(unsigned component) const {
     return (*this)[size() == 1 ? 0 : component];
   }
+  bool areFinite() const {
+    return llvm::all_of(*this, [](double x) { return std::isfinite(x); });
+  }
 };
 
 class Algebra {
@@ -47,7 +53,8 @@ public:
 
   /// Both empty where a state has no statistics.
   Scalars identity() const {
-    return identityProgram ? call(*identityProgram, {}) : Scalars();
+    return identityProgram ? call(*identityProgram, {}, /*exact=*/true)
+                           : Scalars();
   }
   Scalars combine(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const {
     if (!combineProgram)
@@ -99,11 +106,12 @@ public:
   /// The identity with zero components.
   Scalars emptyState() const;
 
-  bool isEqual(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b,
-               bool exact) const;
+  bool isEqual(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const;
   bool isIdentity(llvm::ArrayRef<Scalar> c) const {
-    return isEqual(c, identity(), /*exact=*/true);
+    return isEqual(c, identity());
   }
+  /// The largest magnitude in a state, but for infinities and the largest
+  /// floats that stand for them.
   double sizeOf(llvm::ArrayRef<Scalar> state) const;
   std::string print(llvm::ArrayRef<Scalar> state) const;
   std::string printParams() const;
@@ -113,23 +121,53 @@ public:
   unsigned numStats = 0, numComponents = 0, numScores = 0, numValues = 0,
            numParams = 0;
   llvm::SmallVector<bool> isValue, isFloat;
+  /// Constants of the regions, but for finalize.
   std::vector<double> constants;
+  std::vector<int64_t> integerConstants;
   bool hasFinalize = false;
 
   /// Set by the trial.
   Precision precision = Precision::F64;
   Scalars params;
-  /// Raised by every call; reset by the trial.
-  mutable double largest = 0.0;
+  /// Where it is not 0, the float results of every call and every product are
+  /// moved by up to this much of themselves, as rounding errors might. Sums of
+  /// integers have none.
+  double noise = 0.0;
+
+  /// Moves a number as `noise` says.
+  double disturb(double x) const {
+    if (x == std::trunc(x))
+      return x;
+    // SplitMix64: the same noise on every machine and in every run.
+    uint64_t z = (noiseState += 0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return x * (1.0 + noise * (double(z >> 11) * 0x1p-52 - 1.0));
+  }
+
+  /// Where given, calls append what they compare: see RegionProgram::evaluate.
+  llvm::SmallVectorImpl<double> *distances = nullptr;
 
 private:
-  Scalars call(const RegionProgram &program,
-               llvm::ArrayRef<Scalar> arguments) const {
+  Scalars call(const RegionProgram &program, llvm::ArrayRef<Scalar> arguments,
+               bool exact = false) const {
     Scalars all(arguments), results;
     all.append(params.begin(), params.end());
-    program.evaluate(all, results, precision, nullptr, &largest);
+    program.evaluate(all, results, precision, /*read=*/nullptr, distances);
+    if (noise != 0.0 && !exact)
+      for (auto [i, result] : llvm::enumerate(results))
+        if (program.isFloatResult(i))
+          result.f = disturb(result.f);
     return results;
   }
+  /// A number of a product: disturbed, and rounded in float32.
+  double settled(double x) const {
+    if (noise != 0.0)
+      x = disturb(x);
+    return precision == Precision::F32 ? static_cast<float>(x) : x;
+  }
+
+  mutable uint64_t noiseState = 0;
 
   std::optional<RegionProgram> identityProgram, combineProgram, rescaleProgram,
       gateProgram, liftProgram;

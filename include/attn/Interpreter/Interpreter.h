@@ -27,8 +27,8 @@ namespace attn {
 
 /// How floating-point operations round.
 enum class Precision : uint8_t {
-  /// Everything in float64, conversions between float types included: the
-  /// arithmetic that the text of a region means.
+  /// f32 and f64 in float64, the arithmetic that the text of a region means.
+  /// f16 and bf16 are in the text to round, and do.
   F64,
   /// After each operation to the operation's own type.
   F32
@@ -66,16 +66,21 @@ public:
   unsigned getNumResults() const { return resultRegisters.size(); }
   bool isFloatArgument(unsigned i) const { return floatArguments[i]; }
   bool isFloatResult(unsigned i) const { return floatResults[i]; }
-  /// The float constants of the region.
+  /// The float constants of the region and whatever it computes from constants
+  /// alone, the floats of their bits where it casts bits included.
   llvm::ArrayRef<double> getFloatConstants() const { return floatConstants; }
+  /// The same of integers.
+  llvm::ArrayRef<int64_t> getIntegerConstants() const {
+    return integerConstants;
+  }
 
   /// Evaluates on one scalar per block argument (what stands for a tensor is
-  /// ignored). `largest`, where given, is raised to the largest finite
-  /// magnitude of any float computed: the scale of the rounding error.
+  /// ignored). `distances`, where given, is appended the difference of the two
+  /// sides of each comparison: where it changes its sign, the comparison turns.
   void evaluate(llvm::ArrayRef<Scalar> arguments,
                 llvm::SmallVectorImpl<Scalar> &results,
                 Precision precision = Precision::F64, ReadTensor read = nullptr,
-                double *largest = nullptr) const;
+                llvm::SmallVectorImpl<double> *distances = nullptr) const;
 
 private:
   /// Which arithmetic an instruction follows: the width of an integer, or the
@@ -92,9 +97,10 @@ private:
   };
 
   struct Compiler;
-  template <bool RoundEach, bool Track>
-  void run(llvm::MutableArrayRef<Scalar> registers, ReadTensor read,
-           double *largest) const;
+  template <bool RoundEach>
+  void run(llvm::MutableArrayRef<Scalar> registers, ReadTensor read) const;
+  void appendDistances(llvm::ArrayRef<Scalar> registers,
+                       llvm::SmallVectorImpl<double> &distances) const;
   static llvm::FailureOr<Format> getFormat(mlir::Type type);
   static bool isFloat(Format format) { return format <= Format::BF16; }
 
@@ -105,6 +111,7 @@ private:
   std::vector<Instruction> instructions;
   std::vector<uint16_t> indexRegisters, resultRegisters;
   std::vector<double> floatConstants;
+  std::vector<int64_t> integerConstants;
   std::vector<bool> floatArguments, floatResults;
 };
 

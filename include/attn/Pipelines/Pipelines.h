@@ -19,7 +19,7 @@ namespace attn {
 
 /// Adds the passes that lead from the phase before to `phase`; none for Input.
 /// Pass them a builtin.module. With `explain`, decisions emit remarks.
-/// `scheduleTable`: a file of schedules that were tuned, if not empty.
+/// `scheduleTable`: the text of schedules that were tuned, or empty.
 void populatePhasePipeline(Phase phase, mlir::OpPassManager &pm,
                            const TargetInfo &target, bool explain = false,
                            const std::string &scheduleTable = "");

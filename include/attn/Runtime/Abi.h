@@ -35,7 +35,9 @@ enum {
   ATTN_RUNTIME_OK = 0,
   ATTN_RUNTIME_NO_MEMORY = 1,
   /* The host of the callbacks knows more. */
-  ATTN_RUNTIME_GPU_ERROR = 2
+  ATTN_RUNTIME_GPU_ERROR = 2,
+  /* The host stopped the run: blocks were left out. */
+  ATTN_RUNTIME_STOPPED = 4
 };
 
 typedef struct AttnRuntime AttnRuntime;

@@ -19,14 +19,43 @@
 #define ATTN_RUNTIME_THREADPOOL_H
 
 #include "attn/Runtime/Abi.h"
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <pthread.h>
 
 namespace attn {
 
-/// Runs body(context, i, scratch) for all i in [0, count) on the pool.
-/// Returns an ATTN_RUNTIME_ status.
+/// Whether to stop: nonzero means so.
+using InterruptFunction = int32_t (*)(void *user);
+
+/// One run that may be stopped. The function is called by the thread that made
+/// this, between two of its blocks, and not before the run has taken as long as
+/// somebody would notice: a short run costs one look at the clock per block.
+class Interrupt {
+public:
+  Interrupt(InterruptFunction function, void *user)
+      : function(function), user(user), owner(pthread_self()),
+        next(std::chrono::steady_clock::now() + kPeriod) {}
+
+  /// Asks, where it is this thread's to ask and time to; whether to stop.
+  bool poll();
+
+private:
+  static constexpr std::chrono::milliseconds kPeriod{50};
+
+  InterruptFunction function;
+  void *user;
+  pthread_t owner;
+  std::chrono::steady_clock::time_point next;
+  std::atomic<bool> isStopped{false};
+};
+
+/// Runs body(context, i, scratch) for all i in [0, count) on the pool, or some
+/// where `interrupt` (null: none) says to stop. Returns an ATTN_RUNTIME_
+/// status.
 int32_t parallelFor(AttnKernelBody body, void *context, int64_t count,
-                    int64_t scratchBytes);
+                    int64_t scratchBytes, Interrupt *interrupt = nullptr);
 
 /// Threads that take part in a parallelFor, the caller included.
 int getNumThreads();
@@ -50,7 +79,8 @@ using ProgressFunction = void (*)(void *user, int64_t block, int64_t count);
 /// Reports to `function`, or (null) to nobody.
 void setProgress(ProgressFunction function, void *user);
 
-/// The callbacks that hand this pool to compiled code.
+/// The callbacks that hand this pool to compiled code. A copy whose `user` is
+/// an Interrupt can be stopped.
 const AttnRuntime &defaultRuntime();
 
 } // namespace attn

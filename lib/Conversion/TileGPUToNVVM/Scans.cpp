@@ -156,7 +156,8 @@ LogicalResult KernelLowering::lowerAny(AnyOp op) {
   auto vec = dyn_cast<VecType>(type);
   Scope scope = vec ? vec.getScope() : cast<FragType>(type).getScope();
   // All warps of a warpgroup hold the same columns.
-  if (scope == Scope::Warp || (vec && vec.getAxis() == Axis::Col)) {
+  if (op.getByRows() || scope == Scope::Warp ||
+      (vec && vec.getAxis() == Axis::Col)) {
     set(op.getResult(),
         {e.call("llvm.nvvm.vote.any.sync", e.i1, {e.c32(-1), some})});
     return success();

@@ -78,7 +78,9 @@ LogicalResult SharedLayout::compute(func::FuncOp kernel) {
     role.walk([&](Operation *op) {
       auto wait = dyn_cast<RingWaitOp>(op);
       const RingLayout *waited = wait ? ring(wait.getRing()) : nullptr;
-      needsOwn |= isGroup ? isa<SmemClearRowsOp, SmemMapOp, AnyOp>(op)
+      auto any = dyn_cast<AnyOp>(op);
+      needsOwn |= isGroup ? isa<SmemClearRowsOp, SmemMapOp>(op) ||
+                                (any && !any.getByRows())
                           : isa<MergeStatesOp>(op) ||
                                 (waited && waited->fill == Fill::CpGroup);
     });

@@ -265,7 +265,7 @@ LogicalResult ComputeLowering::lowerAny(tile::AnyOp op) {
     return op.emitOpError("expected a tile in registers, but got ")
            << held.getType();
   op.getResult().replaceAllUsesWith(
-      AnyOp::create(b, op.getLoc(), b.getI1Type(), held));
+      AnyOp::create(b, op.getLoc(), b.getI1Type(), held, op.getByRows()));
   return success();
 }
 

@@ -139,7 +139,7 @@ attn.monoid @distance cocycle stats(f32) components(unit) {
 // -----
 
 // The exponential the wrong way round obeys every equation and overflows.
-// expected-error@+1 {{breaks the law "rescale is finite in float32: r(a, combine(a, b))"}}
+// expected-error@+1 {{breaks the law "rescale is finite in float32: r(a, combine(a, b)) and r(a, combine(b, a))"}}
 attn.monoid @reversed cocycle stats(f32) components(unit) {
   identity {
     %e = arith.constant 0xFF800000 : f32

@@ -19,7 +19,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NEXT: } else {
 // CHECK: arith.select
 // CHECK: tile.reduce
-// CHECK-NOT: scf.if
+// CHECK: tile.any %{{.*}} by_rows : <64x1xi1>
 // CHECK: arith.truncf %{{.*}} : f32 to f16
 // CHECK: scf.for
 // CHECK-NOT: rows(%

@@ -29,8 +29,9 @@
 // CHECK-NEXT:        %[[BEFORE:.*]] = arith.mulf %[[OLD]], %[[K]] : f32
 // CHECK-NEXT:        %[[E:.*]] = arith.addf %[[BEFORE]], %[[OFFSET]] : f32
 // CHECK-NEXT:        %[[FACTOR:.*]] = math.exp2 %[[E]] : f32
-// CHECK-NEXT:        tile.yield %{{.*}}, %[[FACTOR]], %[[OFFSET]]
-// CHECK:           tile.map ins(%[[S]]
+// CHECK:             tile.yield %{{.*}}, %[[FACTOR]], %[[OFFSET]]
+// CHECK:           %[[T:.*]]:3 = scf.if
+// CHECK:           tile.map ins(%[[T]]#0
 // CHECK:             %[[E:.*]] = math.fma
 // CHECK-NEXT:        %[[W:.*]] = math.exp2 %[[E]] fastmath<afn> : f32
 // CHECK-NEXT:        arith.truncf %[[W]] : f32 to bf16

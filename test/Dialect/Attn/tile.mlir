@@ -13,8 +13,19 @@
 // CHECK:           tile.rows 32
 // CHECK:             %[[S:.*]] = tile.dot {{.*}} transpose_rhs
 // CHECK-NEXT:        tile.reduce ins(%[[S]]
+//                  A row far from 0 subtracts its anchor before the product.
 // CHECK:             math.exp2
-// CHECK:             %[[P:.*]] = tile.map ins(%[[S]]
+// CHECK:             %[[SIZE:.*]] = math.absf
+// CHECK-NEXT:        %[[IS_FAR:.*]] = arith.cmpf ogt, %[[SIZE]],
+// CHECK-NEXT:        tile.yield {{.*}}, %[[IS_FAR]] :
+// CHECK:             %[[FAR:.*]] = tile.any %{{.*}} by_rows
+// CHECK:             %[[T:.*]]:3 = scf.if %[[FAR]]
+// CHECK:               tile.map ins(%[[S]],
+// CHECK:                 %[[DISTANCE:.*]] = arith.subf
+// CHECK-NEXT:            arith.select %{{.*}}, %[[DISTANCE]], %
+// CHECK:             } else {
+// CHECK-NEXT:          scf.yield %[[S]],
+// CHECK:             %[[P:.*]] = tile.map ins(%[[T]]#0, %[[T]]#2
 // CHECK:               math.fma
 // CHECK-NEXT:          math.exp2
 // CHECK:             tile.reduce ins(%[[P]]
@@ -45,8 +56,9 @@ func.func @forward(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // CHECK:               arith.select
 // CHECK:         scf.for
 // CHECK:           tile.rows
-// CHECK-NOT:         scf.if
-// CHECK:             tile.reduce
+// CHECK-NEXT:          ^bb0
+// CHECK-NEXT:          tile.dot
+// CHECK-NEXT:          tile.reduce
 // CHECK:         scf.for
 // CHECK:           tile.rows
 // CHECK:             scf.if

@@ -199,6 +199,7 @@ struct ChooseSchedulePass
       (*expected)[2] = numQueries;
     if (numKeys > 0)
       (*expected)[3] = numKeys;
+    tuned = tableText;
     if (!table.empty())
       if (auto file = llvm::MemoryBuffer::getFile(table))
         tuned = (*file)->getBuffer().str();

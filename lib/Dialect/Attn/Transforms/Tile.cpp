@@ -46,11 +46,15 @@ private:
   LogicalResult convertReturn(func::ReturnOp op);
   LogicalResult convertOp(Operation *op);
   LogicalResult convertReduction(ReductionOpInterface op);
+  /// What kernels do with the marks of rows (TileRepair.cpp), which are the
+  /// last of their outputs.
+  enum class Marks { none, written, read };
   /// Kernels for query tiles of `heads` heads and their launches; heads are
   /// packed where there are views of the queries and outputs for that.
   LogicalResult convertRows(ReductionOpInterface op, MonoidOp monoid,
                             Value batches, Value heads, Value numTiles,
-                            ValueRange outputs, ValueRange packedQueries = {});
+                            ValueRange outputs, Marks marks,
+                            ValueRange packedQueries = {});
   SmallVector<Value> makeKeyLists(ReductionOpInterface op, Value batches,
                                   Value heads, Value numTiles);
   void convertLists(ReductionOpInterface op, MonoidOp monoid, Value batches,
@@ -390,20 +394,33 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
-  Value blockQ = index(schedule.getBlockQ(), loc), numTiles;
-  if (packed && !target.isCpu()) {
-    Value whole = arith::DivUIOp::create(b, loc, rows, blockQ);
-    numTiles = arith::AddIOp::create(b, loc, whole, batches);
-    // Without sequences there are no blocks.
-    batches = arith::MinSIOp::create(b, loc, batches, index(1, loc));
-  } else {
+  bool marks = mayKillByScore(op, monoid);
+  if (marks)
+    outputs.push_back(tile::WorkspaceOp::create(
+        b, loc,
+        MemRefType::get(
+            SmallVector<int64_t>(sizes.size(), ShapedType::kDynamic),
+            b.getF32Type()),
+        sizes));
+  Value blockQ = index(schedule.getBlockQ(), loc);
+  Value sequences = batches;
+  auto tilesOf = [&](ScheduleAttr schedule) -> Value {
+    Value blockQ = index(schedule.getBlockQ(), loc);
+    if (packed && !target.isCpu())
+      return arith::AddIOp::create(
+          b, loc, arith::DivUIOp::create(b, loc, rows, blockQ), sequences);
     // A cluster's tiles are of one head.
     int64_t cluster = clusterOf(schedule, target);
-    numTiles = arith::CeilDivUIOp::create(
+    Value tiles = arith::CeilDivUIOp::create(
         b, loc, rows, index(schedule.getBlockQ() * cluster, loc));
     if (cluster > 1)
-      numTiles = arith::MulIOp::create(b, loc, numTiles, index(cluster, loc));
-  }
+      tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
+    return tiles;
+  };
+  Value numTiles = tilesOf(schedule);
+  // Without sequences there are no blocks.
+  if (packed && !target.isCpu())
+    batches = arith::MinSIOp::create(b, loc, batches, index(1, loc));
   PackedHeads views;
   if (schedule.getPackHeads()) {
     if (std::string why = whyNotPacked(op); !why.empty())
@@ -422,10 +439,20 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
     Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()), 1);
     if (failed(convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
+                           marks ? Marks::written : Marks::none,
                            views.queries)))
       return failure();
   }
-  return convertRows(op, monoid, batches, heads, numTiles, outputs);
+  if (failed(convertRows(op, monoid, batches, heads, numTiles, outputs,
+                         marks ? Marks::written : Marks::none)))
+    return failure();
+  if (!marks)
+    return success();
+  moveDeadScoresToMask(op);
+  ScheduleAttr repair = scheduleOfRepair(op, target);
+  op->setAttr("schedule", repair);
+  return convertRows(op, monoid, batches, heads, tilesOf(repair), outputs,
+                     Marks::read);
 }
 
 /// The lists among a kernel's extra arguments, behind the number of tiles.
@@ -438,7 +465,7 @@ static ReductionKernel::KeyLists listsOf(ArrayRef<Value> extra) {
 LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                                        Value batches, Value heads,
                                        Value numTiles, ValueRange outputs,
-                                       ValueRange packedQueries) {
+                                       Marks marks, ValueRange packedQueries) {
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
   SmallVector<Value> extra = {numTiles};
@@ -455,7 +482,14 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
       builder.useLists(listsOf(ArrayRef(kernel.extra).take_front(firstView)));
     if (!packedQueries.empty())
       builder.packHeads(ArrayRef(kernel.extra).drop_front(firstView));
-    return builder.build(kernel.outputs, kernel.extra[0], kernel.block);
+    ArrayRef<Value> results = kernel.outputs;
+    if (marks == Marks::written)
+      builder.writeMarks(results.back());
+    else if (marks == Marks::read)
+      builder.readMarks(results.back());
+    if (marks != Marks::none)
+      results = results.drop_back();
+    return builder.build(results, kernel.extra[0], kernel.block);
   };
   // What tiles do not show, for the passes that build a GPU's kernels.
   auto start = [&]() {

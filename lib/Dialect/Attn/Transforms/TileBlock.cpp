@@ -208,13 +208,12 @@ void ReductionKernel::loadQueries() {
         b, loc, tile, packsHeads ? packedQueries[i] : arg(tensor),
         at(head, row0, queryOffset, /*channel=*/true), lower, upper,
         /*live=*/Value(), /*vector=*/false);
-    if (form.negate)
+    if (form.queryFactor)
       loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {
                  Value wide = x[0];
                  if (narrowDots)
                    wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
-                 wide = select(form.negate, arith::NegFOp::create(b, loc, wide),
-                               wide);
+                 wide = arith::MulFOp::create(b, loc, wide, form.queryFactor);
                  if (narrowDots)
                    wide = arith::TruncFOp::create(b, loc, type, wide);
                  return SmallVector<Value>{wide};

@@ -118,8 +118,6 @@ SmallVector<Value> ReductionKernel::initialState() {
   for (unsigned i = 0, e = types.size(); i < e; ++i) {
     Value value = getYielded(init)[i];
     auto convert = [&](Value x) -> Value {
-      if (i == 0 && form.unit)
-        x = arith::DivFOp::create(b, loc, x, form.unit);
       return first ? select(first, x, identity[i]) : x;
     };
     if (!varying(init, 0, /*hasKey=*/false).contains(value)) {
@@ -134,58 +132,7 @@ SmallVector<Value> ReductionKernel::initialState() {
                       return SmallVector<Value>{convert(cloner.get(value))};
                     }).front());
   }
-  return state;
-}
-
-/// Parts meet other parts, so their statistic must be the exact reference
-/// point of their sums. The one that is stored is r = fl(c * unit); the sums
-/// were taken at c * unit, or at the rounded product t of c and k. They take
-/// the factor exp2 of the difference, whose products are exact to twice the
-/// precision.
-SmallVector<Value> ReductionKernel::toReferencePoint(ValueRange state) {
-  if (!form.fused && !form.unit)
-    return state;
-  auto rowType = state[0].getType();
-  float log2e = form.base;
-  // What f32 leaves of log2(e).
-  float rest = log2e == 1.0f ? 0.0f : 1.92596302e-8f;
-  SmallVector<Value> row =
-      map(state[0], {rowType, rowType}, [&](Value, Value, ValueRange x) {
-        auto scaled = [&](Value c) -> Value {
-          return form.unit
-                     ? arith::MulFOp::create(b, loc, c, form.unit).getResult()
-                     : c;
-        };
-        auto residue = [&](Value x, Value y, Value product) -> Value {
-          return math::FmaOp::create(b, loc, x, y,
-                                     arith::NegFOp::create(b, loc, product));
-        };
-        Value anchor = select(isIdentity(x[0]), f32(0.0f), x[0]);
-        Value r = scaled(anchor), shift;
-        if (form.fused) {
-          Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
-          Value t = arith::MulFOp::create(b, loc, anchor, k);
-          Value high = arith::MulFOp::create(b, loc, r, f32(log2e));
-          Value low = residue(r, f32(log2e), high);
-          low = math::FmaOp::create(b, loc, r, f32(rest), low);
-          shift = arith::SubFOp::create(
-              b, loc, arith::SubFOp::create(b, loc, t, high), low);
-        } else {
-          shift = arith::MulFOp::create(b, loc, residue(anchor, form.unit, r),
-                                        f32(log2e));
-        }
-        return SmallVector<Value>{scaled(x[0]),
-                                  math::Exp2Op::create(b, loc, shift)};
-      });
-  SmallVector<Value> exact = {row[0]};
-  for (Value component : state.drop_front())
-    exact.push_back(map({component, row[1]}, component.getType(),
-                        [&](Value, Value, ValueRange x) {
-                          return SmallVector<Value>{
-                              arith::MulFOp::create(b, loc, x[0], x[1])};
-                        })
-                        .front());
-  return exact;
+  return form.exponential ? fromReferencePoint(state) : state;
 }
 
 void ReductionKernel::storeState(ValueRange state, ValueRange outputs) {
@@ -201,13 +148,16 @@ void ReductionKernel::storeState(ValueRange state, ValueRange outputs) {
 void ReductionKernel::storeOutputs(ValueRange state, ValueRange outputs) {
   auto aggregate = cast<AggregateOp>(op);
   Region &own = aggregate.getFinalize();
-  storeFinalized(own, state, reduction.getCaptureOperands(), outputs,
-                 form.unit);
+  if (!form.unit)
+    return storeFinalized(own, state, reduction.getCaptureOperands(), outputs);
+  storeFinalized(
+      own, state, reduction.getCaptureOperands(), outputs,
+      [&](Value stat, Value row) { return inScoreUnits(stat, row); });
 }
 
 void KernelBuilder::storeFinalized(Region &own, ValueRange state,
                                    ValueRange captures, ValueRange outputs,
-                                   Value unit) {
+                                   function_ref<Value(Value, Value)> toStat) {
   Region &region = own.empty() ? monoid.getFinalize() : own;
   for (auto [i, output] : llvm::enumerate(outputs)) {
     if (!output)
@@ -235,8 +185,8 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
         map(inputs, tileType(rows, cols), [&](Value row, Value, ValueRange x) {
           SmallVector<Value> values(x);
           for (auto [k, argument] : llvm::enumerate(inputArguments))
-            if (unit && argument == region.getArgument(0))
-              values[k] = arith::MulFOp::create(b, loc, values[k], unit);
+            if (toStat && argument == region.getArgument(0))
+              values[k] = toStat(values[k], row);
           if (own.empty()) {
             RegionCloner cloner(b);
             cloner.map(inputArguments, values);
@@ -499,7 +449,7 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   // Keys beyond [lower, upper) are dead; those in [coreLower, coreUpper) are
   // live for every row.
   Value lower = zero, upper = numKeys, coreLower = zero, coreUpper = numKeys;
-  if (queryOffset)
+  if (queryOffset || marksIn)
     upper = select(cmp(Predicate::sgt, liveRows, zero), upper, zero);
   if (lists.tiles)
     return walkLists(std::move(state));
@@ -677,8 +627,14 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   b.setInsertionPointToStart(&kernel.getBody().front());
   locateBlock(numTiles, block);
   // Uniform values of the regions are built before this constant.
+  if (marksIn)
+    keepMarkedTiles();
   uniformPoint = index(0).getDefiningOp();
   analyseForm();
+  if (form.fused) {
+    Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+    form.farAnchor = b.createOrFold<arith::DivFOp>(loc, f32(farExponent()), k);
+  }
   loadQueries();
   SmallVector<Value> state = walkKeys(initialState());
   if (fixedAnchor) {
@@ -695,6 +651,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
                    })
                    .front();
   }
+  if (marksOut)
+    storeMarks(state);
   if (isPartial)
     storeState(state, outputs);
   else

@@ -13,7 +13,7 @@
 //   StatesKernel       combine and finalize: the walk over parts
 //
 // How one key tile enters the state is TileSteps.cpp, one function per kind of
-// monoid.
+// monoid; the reference point of exponentials is TileAnchor.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,6 +47,18 @@ inline int64_t clusterOf(ScheduleAttr schedule,
                          const ::attn::TargetInfo &target) {
   return target.hasRoles() ? schedule.getCluster() : 1;
 }
+
+/// Whether scores may be -inf whatever the dots are, as a bias of -inf makes
+/// them, in a reduction whose kernel multiplies such keys' values by 0
+/// (TileRepair.cpp).
+bool mayKillByScore(ReductionOpInterface op, MonoidOp monoid);
+/// Lets the mask of the reduction say so.
+void moveDeadScoresToMask(ReductionOpInterface op);
+/// The schedule of the kernel that does again what such keys have spoiled; it
+/// has `marksOfBlock` rows or fewer in a block on a GPU.
+ScheduleAttr scheduleOfRepair(ReductionOpInterface op,
+                              const ::attn::TargetInfo &target);
+constexpr int64_t marksOfBlock = 64;
 
 /// Common to all kernels: arguments, helpers that build tile ops, and copies
 /// of the monoid's and the op's regions.
@@ -179,9 +191,10 @@ protected:
   /// Stores a row block of a result tensor, [.., rows(, channels)].
   void storeRows(Value tile, Value memref, ValueRange leading = {});
   /// Applies the op's finalize region (or the monoid's, when it has none) and
-  /// stores each output; statistic 0 comes in units of `unit`, if given.
+  /// stores each output; statistic 0 of a row becomes `toStat` of both.
   void storeFinalized(Region &own, ValueRange state, ValueRange captures,
-                      ValueRange outputs, Value unit = {});
+                      ValueRange outputs,
+                      function_ref<Value(Value, Value)> toStat = {});
 
   //===--- Regions of the op ----------------------------------------------===//
   /// Where a region is evaluated: the row and key of the element, both i32;
@@ -262,6 +275,11 @@ public:
   void buildLists(const KeyLists &into, Value numTiles, Value block);
   /// The kernel before that one, where there are bits.
   void buildClasses(const KeyLists &into, Value numTiles, Value block);
+
+  /// To be called before `build`: of each row the kernel marks whether a NaN
+  /// has come in; or it runs for the tiles with marked rows alone.
+  void writeMarks(Value into) { marksOut = into; }
+  void readMarks(Value from) { marksIn = from; }
 
   /// To be called before `build`: scores are known to be of a size for which
   /// every row may have the anchor 0, and no maximum is looked for.
@@ -368,7 +386,15 @@ private:
                                     bool ragged, ValueRange counts);
   KeyLists lists;
   Value queryTile;
+  Value initialStat(Value row);
+  Value inScoreUnits(Value stat, Value row);
+  Value gapOfAnchor(Value score, Value stat);
+  SmallVector<Value> scaleComponents(ValueRange state, Value factor);
+  SmallVector<Value> fromReferencePoint(ValueRange state);
   SmallVector<Value> toReferencePoint(ValueRange state);
+  void storeMarks(ValueRange state);
+  void keepMarkedTiles();
+  Value marksOut, marksIn;
   void storeState(ValueRange state, ValueRange outputs);
   void storeOutputs(ValueRange state, ValueRange outputs);
 
@@ -404,6 +430,28 @@ private:
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
   bool keepsRegisters();
+  bool isF16() const { return narrowValues && narrowValues.isF16(); }
+  float farExponent() const;
+  Value isFar(Value scaled);
+  bool rowsHaveK(const KeyTile &tile) const;
+  Value rowK(Value anchor, Value k);
+  /// A weight of `lift`, and which factor it meets: components that have both
+  /// in common share a tile.
+  using WeightGroup = std::pair<Value, unsigned>;
+  /// What a row's state and the elements of a tile are rescaled by: with the
+  /// new statistics, the factors of the old sums and, for an exponential, which
+  /// has one, the offset of the exponents; and, where those are fused, whether
+  /// the row is far, or its own k.
+  struct RowFactors {
+    SmallVector<Value> stats, factors;
+    Value offset, far, k;
+  };
+  RowFactors rescaleRows(RowBlock &block, ArrayRef<Value> tileStats);
+  void emitAnchor(RowBlock &block, Value row, Value old, Value stat,
+                  SmallVectorImpl<Value> &results);
+  void anchorFarRows(RowBlock &block, RowFactors &row, Value &stat);
+  SmallVector<Value> stepFixed(RowBlock &block, ArrayRef<Value> lifted,
+                               ArrayRef<WeightGroup> groups);
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
@@ -427,9 +475,6 @@ private:
   SmallVector<Value> combineStats(ValueRange x, ValueRange y);
 
   // Between maps.
-  /// A weight of `lift`, and which factor it meets: components that have both
-  /// in common share a tile.
-  using WeightGroup = std::pair<Value, unsigned>;
   WeightGroup groupOf(unsigned component);
   SmallVector<WeightGroup> weightGroups();
   /// For each group: the weights in f32, in the type of the dot with values,
@@ -474,17 +519,20 @@ private:
     bool exponential = false;
     float base = 1.0f; // log2(e), or 1 for exp2
     /// The anchor's product with k is rounded once for the row: one fma per
-    /// element, exp2(fma(stat, k, -anchor * k)). Else exp2((stat - anchor) *
-    /// k).
+    /// element, exp2(fma(stat, k, -anchor * k)), but in rows that are far from
+    /// 0 (see `isFar`). Else exp2((stat - anchor) * k).
     bool fused = false;
     /// Weights are rounded to 16 bits and so is all that is made of them.
     bool shortWeights = false;
     /// The element's statistic is its dot: no map comes before the reduction.
     bool dotIsStat = false;
     /// The score is the dot times `unit` > 0 and the statistic, a maximum, is
-    /// held in units of the dot. `scaleLog2` = unit * base; `negate`: the sign
-    /// of a run-time factor, which the queries take. Null where not applied.
-    Value unit, scaleLog2, negate;
+    /// held in units of the dot. `scaleLog2` = unit * base; `queryFactor`: what
+    /// the queries take of a run-time factor: its sign, or all of it where it
+    /// is no unit. Null where not applied.
+    Value unit, scaleLog2, queryFactor;
+    /// Anchors of this size are far from 0 (see `rowsHaveK`).
+    Value farAnchor;
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;

@@ -51,6 +51,10 @@ static bool isExponentialOfDifference(Region &rescale, float &base) {
          difference.getRhs() == rescale.getArgument(1);
 }
 
+/// Factors of a score that statistics may be held in units of: with them and
+/// log2(e) products and quotients of ordinary scores stay normal numbers.
+static constexpr float leastUnit = 1e-30f, greatestUnit = 2e38f;
+
 /// max(a, b): commutes with a positive factor.
 static bool isMaximum(Region &combine) {
   Operation *root = getYielded(combine).front().getDefiningOp();
@@ -207,7 +211,7 @@ void ReductionKernel::analyseForm() {
       return true;
     });
     if (isConstant) {
-      if (!(constant > 0.0f) || !std::isfinite(constant))
+      if (!(constant >= leastUnit && constant <= greatestUnit))
         return;
       form.unit = f32(constant);
       form.scaleLog2 = f32(constant * form.base);
@@ -217,12 +221,19 @@ void ReductionKernel::analyseForm() {
         return;
       Value scale = uniform(score, factor, 1, reduction.getCaptureOperands());
       Value magnitude = math::AbsFOp::create(b, loc, scale);
-      // Where the factor is 0 so small a one gives the same weights, and dead
-      // scores stay -inf.
-      form.unit = arith::MaximumFOp::create(b, loc, magnitude, f32(1e-30f));
+      using Predicate = arith::CmpFPredicate;
+      // The queries take a factor that is no unit (0, NaN) as a whole: scores
+      // of -inf stay what they are.
+      Value isUnit = arith::AndIOp::create(
+          b, loc,
+          arith::CmpFOp::create(b, loc, Predicate::OGE, magnitude,
+                                f32(leastUnit)),
+          arith::CmpFOp::create(b, loc, Predicate::OLE, magnitude,
+                                f32(greatestUnit)));
+      form.unit = select(isUnit, magnitude, f32(1.0f));
       form.scaleLog2 = arith::MulFOp::create(b, loc, form.unit, f32(form.base));
-      form.negate = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT,
-                                          scale, f32(0.0f));
+      form.queryFactor = select(
+          isUnit, math::CopySignOp::create(b, loc, f32(1.0f), scale), scale);
     }
     form.dotIsStat = true;
     return;
@@ -243,7 +254,8 @@ void ReductionKernel::analyseFactor(arith::MulFOp product) {
       continue;
     Value scale = uniform(score, factor, 1, reduction.getCaptureOperands());
     Value magnitude = math::AbsFOp::create(b, loc, scale);
-    form.unit = arith::MaximumFOp::create(b, loc, magnitude, f32(1e-30f));
+    form.unit = arith::MaxNumFOp::create(b, loc, magnitude, f32(leastUnit));
+    form.unit = arith::MinNumFOp::create(b, loc, form.unit, f32(greatestUnit));
     form.scaleLog2 = arith::MulFOp::create(b, loc, form.unit, f32(form.base));
     form.sign = math::CopySignOp::create(b, loc, f32(1.0f), scale);
     form.inUnits = x;
@@ -500,34 +512,20 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
   return accumulate(block, groups, weights, /*factors=*/{});
 }
 
-/// exp2(k * stat - k * anchor): of an offset -k * anchor in one fma, of an
-/// offset -anchor exactly 1 at the anchor.
-Value ReductionKernel::exponential(Value stat, Value offset, Value k,
-                                   bool isWeight) {
-  Value exponent;
-  if (form.fused)
-    exponent = math::FmaOp::create(b, loc, stat, k, offset);
-  else
-    exponent = arith::MulFOp::create(
-        b, loc, arith::AddFOp::create(b, loc, stat, offset), k);
-  // A weight that is rounded to 16 bits may be approximate.
-  auto flags = isWeight && form.shortWeights ? arith::FastMathFlags::afn
-                                             : arith::FastMathFlags::none;
-  return math::Exp2Op::create(b, loc, exponent, flags);
-}
-
-/// Heads whose sums leave no register for one more product of a row: it costs
-/// 1.3 % at 256 columns. What an fma loses instead is at most 2^-24 of the
-/// anchor's exponent for each tile, where weights have lost 2^-9 of their size
-/// (2^-12 in f16).
-bool ReductionKernel::keepsRegisters() {
-  constexpr int64_t mostColumns = 128;
-  auto isWide = [&](Value tensor) {
-    return cast<ShapedType>(tensor.getType()).getShape().back() > mostColumns;
-  };
-  return isGpu() && narrowDots && narrowValues &&
-         (llvm::any_of(reduction.getQueryOperands(), isWide) ||
-          llvm::any_of(reduction.getValueOperands(), isWide));
+/// Weights are exp2(stat * k), none of them too large: nothing is rescaled.
+SmallVector<Value> ReductionKernel::stepFixed(RowBlock &block,
+                                              ArrayRef<Value> lifted,
+                                              ArrayRef<WeightGroup> groups) {
+  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  Weights weights = mapWeights(lifted, groups, [&](Value, Value, ValueRange x) {
+    Value exponent = arith::MulFOp::create(b, loc, x[0], k);
+    Value power =
+        math::Exp2Op::create(b, loc, exponent, arith::FastMathFlags::afn);
+    return SmallVector<Value>(groups.size(), power);
+  });
+  SmallVector<Value> state(ArrayRef(block.state).take_front(numStats()));
+  state.append(accumulate(block, groups, weights, /*factors=*/{}));
+  return state;
 }
 
 SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
@@ -564,91 +562,23 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
   } else {
     lifted = lift();
   }
-  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
-  if (fixedAnchor) {
-    // Weights are exp2(stat * k), none of them too large: nothing is rescaled.
-    Weights weights =
-        mapWeights(lifted, groups, [&](Value, Value, ValueRange x) {
-          Value exponent = arith::MulFOp::create(b, loc, x[0], k);
-          Value power =
-              math::Exp2Op::create(b, loc, exponent, arith::FastMathFlags::afn);
-          return SmallVector<Value>(groups.size(), power);
-        });
-    SmallVector<Value> state(ArrayRef(block.state).take_front(n));
-    state.append(accumulate(block, groups, weights, /*factors=*/{}));
-    return state;
-  }
-  ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
-  SmallVector<Value> tileStats = reduceStats(stats);
-
-  // Per row: the new statistics, the factor of the old sums and, for an
-  // exponential, the exponent's offset.
-  ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
-  SmallVector<Value> rowInputs(oldStats);
-  rowInputs.append(tileStats);
-  SmallVector<Type> rowTypes;
-  for (Value stat : oldStats)
-    rowTypes.push_back(stat.getType());
-  rowTypes.append(numFactors(), rowTile());
-  if (form.exponential)
-    rowTypes.push_back(rowTile());
-  SmallVector<Value> row =
-      map(rowInputs, rowTypes, [&](Value row, Value, ValueRange x) {
-        ValueRange old = x.take_front(n);
-        SmallVector<Value> added(x.drop_front(n));
-        // The row's part of the scores, that of the first key.
-        Value rest;
-        if (block.tile.linear) {
-          rest = scores(block, row, i32(0), f32(0.0f)).front();
-          added = scores(block, row, i32(0), added.front());
-        }
-        SmallVector<Value> results = combineStats(old, added);
-        if (form.exponential) {
-          // No key yet: any finite anchor makes every weight 0.
-          Value c = results[0];
-          Value anchor = select(isIdentity(c), f32(0.0f), c);
-          if (!form.fused) {
-            Value offset = arith::NegFOp::create(b, loc, anchor);
-            results.push_back(
-                exponential(old[0], offset, k, /*isWeight=*/false));
-            results.push_back(offset);
-            return results;
-          }
-          Value scaled = arith::MulFOp::create(b, loc, anchor, k);
-          Value offset = arith::NegFOp::create(b, loc, scaled);
-          // The old offset was rounded too: the difference of two products is
-          // 0, and the factor 1, for a row whose maximum stays, however many
-          // tiles come. An fma leaves what the product lost.
-          Value exponent;
-          if (tf32) { // no register for one more product
-            Value stays = arith::CmpFOp::create(
-                b, loc, arith::CmpFPredicate::OEQ, old[0], anchor);
-            exponent = select(
-                stays, f32(0.0f),
-                math::FmaOp::create(b, loc, old[0], k, offset).getResult());
-          } else if (keepsRegisters()) {
-            exponent = math::FmaOp::create(b, loc, old[0], k, offset);
-          } else {
-            Value before = arith::MulFOp::create(b, loc, old[0], k);
-            exponent = arith::AddFOp::create(b, loc, before, offset);
-          }
-          results.push_back(math::Exp2Op::create(b, loc, exponent));
-          if (rest)
-            offset = math::FmaOp::create(b, loc, rest, k, offset);
-          results.push_back(offset);
-          return results;
-        }
-        results.append(rescale(old, results));
-        return results;
-      });
-  ArrayRef<Value> newStats = ArrayRef(row).take_front(n);
-  ArrayRef<Value> factors = ArrayRef(row).slice(n, numFactors());
+  if (fixedAnchor)
+    return stepFixed(block, lifted, groups);
+  RowFactors row =
+      rescaleRows(block, reduceStats(ArrayRef(lifted).take_front(n)));
+  if (row.far)
+    anchorFarRows(block, row, lifted[0]);
 
   SmallVector<Value> inputs(lifted);
   if (form.exponential)
-    inputs.push_back(row.back());
+    inputs.push_back(row.offset);
   else
-    inputs.append(newStats.begin(), newStats.end());
+    inputs.append(row.stats);
+  if (row.k)
+    inputs.push_back(row.k);
+  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  if (block.tile.linear)
+    k = linear.scaleLog2;
   Weights weights = mapWeights(inputs, groups, [&](Value, Value, ValueRange x) {
     ValueRange from = x.take_front(n);
     ValueRange computed = x.slice(n, lifted.size() - n);
@@ -656,8 +586,7 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     SmallVector<Value> own;
     Value dead;
     if (form.exponential) {
-      own = {exponential(from[0], to[0],
-                         block.tile.linear ? linear.scaleLog2 : k,
+      own = {exponential(from[0], to[0], row.k ? to[1] : k,
                          /*isWeight=*/true)};
     } else {
       own = factorsTo(from, to);
@@ -685,8 +614,8 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     }
     return results;
   });
-  SmallVector<Value> state(newStats);
-  state.append(accumulate(block, groups, weights, factors));
+  SmallVector<Value> state(row.stats);
+  state.append(accumulate(block, groups, weights, row.factors));
   return state;
 }
 

@@ -485,6 +485,8 @@ LogicalResult AnyOp::verify() {
   auto vec = dyn_cast<VecType>(type);
   if (!elementOf(type).isInteger(1) || (vec && vec.getPartial()))
     return emitOpError("expected complete elements of i1, but got ") << type;
+  if (getByRows() && vec && vec.getAxis() != Axis::Row)
+    return emitOpError("expected rows to ask about apart, but got ") << type;
   return success();
 }
 

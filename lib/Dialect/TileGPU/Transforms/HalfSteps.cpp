@@ -69,7 +69,7 @@ bool HalfStep::add(Block &block) {
         return false;
       continue;
     }
-    bool isKnown = isa<tile::MapOp>(op);
+    bool isKnown = isa<tile::MapOp, tile::AnyOp>(op);
     bool reads = some(op.getOperands());
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
       isKnown = true;

@@ -175,8 +175,10 @@ bool Specializer::analyse() {
     if (auto rows = dyn_cast<tile::RowsOp>(op)) {
       steps.push_back(rows);
       plan.lastUse = topOp(kernel, rows);
-    } else if (isa<tile::AnyOp, tile::ScanOp, tile::FoldOp>(op)) {
+    } else if (isa<tile::ScanOp, tile::FoldOp>(op)) {
       able = false;
+    } else if (auto any = dyn_cast<tile::AnyOp>(op)) {
+      able &= any.getByRows();
     } else if (auto dot = dyn_cast<tile::DotOp>(op)) {
       auto rows = cast<tile::TileType>(dot.getRhs().getType());
       auto result = cast<tile::TileType>(dot.getType());

@@ -296,7 +296,9 @@ def AttnChooseSchedulePass
     Option<"numKeys", "num-keys", "int64_t", "0",
            "Expected keys of a sequence where not static (0: unknown)">,
     Option<"table", "table", "std::string", "",
-           "File of schedules that were tuned for this machine's GPU">
+           "File of schedules that were tuned for this machine's GPU">,
+    Option<"tableText", "table-text", "std::string", "",
+           "The same as text, where no file is given">
   ];
   let statistics = [
     Statistic<"numChosen", "num-chosen", "Schedules chosen">,
@@ -508,14 +510,17 @@ def AttnCheckLawsPass : Pass<"attn-check-laws", "::mlir::ModuleOp"> {
     Produces: the same module. Every `attn.monoid` is evaluated on samples and
     the two sides of each law of its kind compared: identity, associativity,
     `r(a, a) = 1` and `r(a, b) r(b, c) = r(a, c)` (cocycle), `g(e) = 1` and
-    `g(a + b) = g(a) g(b)` (suffix, prefix), finite lifts and factors in
-    float32, no NaN for rows without live keys. Tests, not proofs; a monoid
-    with the same text is tested once in a process.
+    `g(a + b) = g(a) g(b)` (suffix, prefix), finite lifts, factors and sums of
+    weights in float32, no NaN for rows of no or few live keys, and rows that
+    are the same in every schedule. Samples are of one to 2^17 keys, of params
+    from 2^-10 to 2^10, near the constants of the regions and where their
+    comparisons turn, in float64 and float32. Tests, not proofs; a monoid with
+    the same text is tested once in a process.
 
     Example: softmax with a combine that adds fails with
 
     ```
-    'attn.monoid' op breaks the law "rescale to itself: ..." ...
+    'attn.monoid' op breaks the law "identity: ..." ...
     ```
 
     Numerics: no effect.

@@ -228,6 +228,12 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
     From a tile to a scalar: it decides whether a tile of keys needs to be
     visited at all.
 
+    With `by_rows` the question may be answered for some of the rows apart from
+    the others, which then see another answer: it chooses between two ways to
+    compute, of which the one for `true` is right for every row and the other
+    for rows without a true element. Rows may not depend on each other there.
+    Threads that hold different rows of a tile need not wait for each other.
+
     Example:
 
     ```mlir
@@ -237,9 +243,9 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value);
+  let arguments = (ins Tile_TileType:$value, UnitAttr:$by_rows);
   let results = (outs I1:$result);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let assemblyFormat = "$value (`by_rows` $by_rows^)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 

@@ -654,7 +654,9 @@ def TileGPU_ScanOp : TileGPU_Op<"scan", [
 def TileGPU_AnyOp : TileGPU_Op<"any", [Pure]> {
   let summary = "Whether any element is true";
   let description = [{
-    One scalar, the same in all threads of the warp or warpgroup.
+    One scalar, the same in all threads of the warp or warpgroup. With
+    `by_rows` the same in all threads of a warp, which asks about its own rows
+    only (see `tile.any`): a vote, and no barrier.
 
     Example:
 
@@ -665,9 +667,9 @@ def TileGPU_AnyOp : TileGPU_Op<"any", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_RegisterType:$value);
+  let arguments = (ins TileGPU_RegisterType:$value, UnitAttr:$by_rows);
   let results = (outs I1:$result);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let assemblyFormat = "$value (`by_rows` $by_rows^)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 

@@ -1,0 +1,251 @@
+//===- LawProperties.cpp - What a monoid allows beyond its laws -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LawChecker.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace ::attn;
+using namespace ::attn::detail;
+using mlir::attn::MonoidKind;
+using mlir::attn::MonoidOp;
+
+/// rescaleAbsorbs and deadIsNatural, in float32.
+void LawChecker::findDeadProperties() {
+  bool isCocycle = algebra.kind == MonoidKind::cocycle;
+  report->rescaleAbsorbs = isCocycle && algebra.numStats;
+  report->deadIsNatural = true;
+  SmallVector<double, 2> dead(algebra.numScores, -infinity);
+  for (unsigned trial = 0; trial < 200; ++trial) {
+    sampleParams();
+    Key key = sampleKey(/*fromWide=*/trial % 2, trial);
+    // A dead key of a general monoid may carry any value.
+    constexpr double strange[] = {notANumber, infinity, -infinity};
+    if (trial % 3 == 0)
+      for (double &value : key.values)
+        value = strange[random.below(3)];
+    Scalars e = algebra.identity();
+    Scalars lifted = algebra.lift(dead, key.values, key.position);
+    unsigned size = algebra.isGeneral ? lifted.size() : algebra.numStats;
+    if (!algebra.isIdentity(ArrayRef(lifted).take_front(size)))
+      report->deadIsNatural = false;
+    if (algebra.isGeneral)
+      continue;
+    Scalars live = algebra.lift(key.scores, key.values, key.position);
+    ArrayRef<Scalar> to = ArrayRef(live).take_front(algebra.numStats);
+    Factors factors = {1.0};
+    if (isCocycle && algebra.numStats) {
+      if (algebra.isIdentity(to))
+        continue;
+      factors = algebra.rescale(e, to);
+      if (llvm::any_of(factors, [](double r) { return r != 0.0; }))
+        report->rescaleAbsorbs = report->deadIsNatural = false;
+    }
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      if (lifted[algebra.numStats + k].f * factors.of(k) != 0.0)
+        report->deadIsNatural = false;
+  }
+}
+
+void LawChecker::findNaNProperties() {
+  report->nanReachesWeights =
+      algebra.kind == MonoidKind::cocycle && algebra.numStats;
+  if (!report->nanReachesWeights)
+    return;
+  for (unsigned trial = 0; trial < 200; ++trial) {
+    sampleParams();
+    int64_t position = 0;
+    Key key = sampleKey(/*fromWide=*/trial % 2, 0);
+    key.scores[random.below(algebra.numScores)] = notANumber;
+    Scalars lifted = algebra.lift(key.scores, key.values, 0);
+    Scalars to = carrier(sampleState(2, trial % 2, position));
+    Factors factors =
+        algebra.rescale(ArrayRef(lifted).take_front(algebra.numStats), to);
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      if (!std::isnan(lifted[algebra.numStats + k].f * factors.of(k)))
+        report->nanReachesWeights = false;
+  }
+}
+
+FinalizeReport LawChecker::checkFinalize(Region &region,
+                                         const RegionProgram &program) {
+  FinalizeReport result;
+  bool isCocycle = algebra.kind == MonoidKind::cocycle;
+  result.gaugeInvariant.assign(program.getNumResults(), isCocycle);
+  result.spreadsNaN.assign(program.getNumResults(), true);
+  unsigned stateSize = algebra.numStats + algebra.numComponents;
+
+  // What follows the state is the monoid's params, or the row and captures.
+  Scalars trailing;
+  auto evaluate = [&](ArrayRef<Scalar> state) {
+    Scalars arguments(state), results;
+    arguments.append(trailing.begin(), trailing.end());
+    program.evaluate(arguments, results, algebra.precision,
+                     [&](unsigned argument, ArrayRef<int64_t> indices) {
+                       auto type = cast<ShapedType>(
+                                       region.getArgument(argument).getType())
+                                       .getElementType();
+                       return isa<FloatType>(type) ? Scalar::ofFloat(0.75)
+                                                   : Scalar::ofInt(1);
+                     });
+    return results;
+  };
+  auto sample = [&] {
+    sampleParams();
+    trailing.clear();
+    for (unsigned i = stateSize; i < program.getNumArguments(); ++i) {
+      if (i - stateSize < algebra.numParams &&
+          isa<MonoidOp>(region.getParentOp()))
+        trailing.push_back(algebra.params[i - stateSize]);
+      else if (program.isFloatArgument(i))
+        trailing.push_back(
+            Scalar::ofFloat(0.5 + std::fabs(random.within(2.0))));
+      else
+        trailing.push_back(Scalar::ofInt(random.below(8)));
+    }
+  };
+
+  for (Precision precision : {Precision::F64, Precision::F32}) {
+    algebra.precision = precision;
+    sample();
+    Scalars outputs = evaluate(algebra.emptyState());
+    for (auto [i, output] : llvm::enumerate(outputs))
+      if (program.isFloatResult(i) && std::isnan(output.f) &&
+          result.nanOnIdentity < 0)
+        result.nanOnIdentity = i;
+  }
+
+  algebra.precision = Precision::F64;
+  for (unsigned trial = 0; trial < 200; ++trial) {
+    sample();
+    int64_t position = 0;
+    Scalars state = sampleState(3, /*fromWide=*/false, position);
+    Scalars reference = sampleState(2, /*fromWide=*/false, position);
+
+    Scalars poisoned = carrier(state);
+    poisoned.truncate(algebra.numStats);
+    poisoned.append(algebra.numComponents, Scalar::ofFloat(notANumber));
+    Scalars outputs = evaluate(poisoned);
+    for (auto [i, output] : llvm::enumerate(outputs))
+      if (!program.isFloatResult(i) || !std::isnan(output.f))
+        result.spreadsNaN[i] = false;
+
+    if (!isCocycle)
+      continue;
+    Scalars from = carrier(state), to = carrier(reference);
+    if (algebra.numStats &&
+        (algebra.isIdentity(from) || algebra.isIdentity(to)))
+      continue;
+    Factors factors = algebra.rescale(from, to);
+    if (!factors.areFinite() || llvm::any_of(factors, [](double r) {
+          return r != 0.0 && std::fabs(r) < smallestFactor;
+        }))
+      continue;
+    Scalars moved(to);
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      moved.push_back(
+          Scalar::ofFloat(factors.of(k) * state[algebra.numStats + k].f));
+    double size = std::max(algebra.sizeOf(state), algebra.sizeOf(moved));
+    Scalars here = evaluate(state);
+    Scalars there = evaluate(moved);
+    for (unsigned i = 0; i < here.size(); ++i)
+      if (!program.isFloatResult(i) || !agree(here[i].f, there[i].f, size))
+        result.gaugeInvariant[i] = false;
+  }
+  return result;
+}
+
+/// Rows without live keys and of few: the first row of a causal mask has one. A
+/// score or value may be outside of the domain of an output (the logarithm of a
+/// negative weight): NaN counts for all of them, or where there is no weight.
+void LawChecker::checkOutputs(MonoidOp op, LawReport &into) {
+  report = &into;
+  auto name = [&](unsigned output) {
+    if (output < op.getOutputs().size())
+      return cast<StringAttr>(op.getOutputs()[output]).str();
+    return "#" + std::to_string(output);
+  };
+  if (int output = into.finalize.nanOnIdentity; output >= 0) {
+    into.brokenLaw = "finalize gives no NaN for a row without live keys";
+    into.counterexample = "finalize(e, 0) gives nan for output " + name(output);
+    return;
+  }
+  for (unsigned numKeys : {1, 2, 3, 4, 7})
+    for (Precision precision : {Precision::F64, Precision::F32}) {
+      algebra.precision = precision;
+      std::string example;
+      int output = findNaN(numKeys, example);
+      algebra.precision = Precision::F64;
+      if (output < 0)
+        continue;
+      broken("finalize gives no NaN for a row of " +
+                 (numKeys == 1 ? "one live key"
+                               : std::to_string(numKeys) + " live keys"),
+             example + " gives nan for output " + name(output));
+      return;
+    }
+}
+
+/// The output that is NaN for a row of so many keys, or -1.
+int LawChecker::findNaN(unsigned numKeys, std::string &example) {
+  unsigned numOutputs = finalize->getNumResults();
+  std::vector<double> scores(moderate);
+  // Gates of large scores may overflow.
+  if (algebra.kind == MonoidKind::cocycle)
+    llvm::append_range(scores, wide);
+  SmallVector<bool> always(numOutputs, true);
+  unsigned numScores = 0;
+  // Every score alone; of the rows of several keys, some.
+  for (size_t at = 0; at < scores.size(); at += numKeys == 1 ? 1 : 8) {
+    if (std::fabs(scores[at]) > largestScore)
+      continue;
+    sampleParams();
+    SmallVector<Key, 8> keys;
+    for (unsigned i = 0; i < numKeys; ++i)
+      keys.push_back(sampleKey(/*fromWide=*/false,
+                               i ? keys[i - 1].position + 1 : numScores % 3));
+    keys[0].scores[0] = scores[at];
+    std::string text = "s = " + printNumbers(keys[0].scores);
+    for (unsigned i = 1; i < numKeys; ++i)
+      text += ", " + printNumbers(keys[i].scores);
+    constexpr unsigned numDraws = 4;
+    SmallVector<unsigned> numNaN(numOutputs, 0);
+    bool hasWeight = false, inRange = true;
+    for (unsigned draw = 0; draw < numDraws; ++draw) {
+      Scalars arguments = algebra.emptyState(), results;
+      for (Key &key : keys) {
+        for (double &value : key.values)
+          value = draw ? random.within(4.0) : 1.0;
+        Scalars state = stateOf(key);
+        arguments = numKeys == 1 ? state : algebra.multiply(arguments, state);
+      }
+      inRange &= isInRange(arguments);
+      for (Scalar x : ArrayRef(arguments).drop_front(algebra.numStats))
+        hasWeight |= x.f != 0.0;
+      arguments.append(algebra.params.begin(), algebra.params.end());
+      finalize->evaluate(arguments, results, algebra.precision);
+      for (auto [output, x] : llvm::enumerate(results))
+        numNaN[output] += finalize->isFloatResult(output) && std::isnan(x.f);
+    }
+    if (!inRange)
+      continue;
+    ++numScores;
+    if (example.empty())
+      example = text;
+    for (unsigned output = 0; output < numOutputs; ++output) {
+      always[output] &= numNaN[output] == numDraws;
+      if (numNaN[output] == numDraws && !hasWeight) {
+        example = text;
+        return output;
+      }
+    }
+  }
+  for (unsigned output = 0; output < numOutputs; ++output)
+    if (always[output] && numScores)
+      return output;
+  return -1;
+}

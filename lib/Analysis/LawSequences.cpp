@@ -1,0 +1,466 @@
+//===- LawSequences.cpp - Tests laws on many keys and in float32 ----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+// Errors that grow with the number of keys, those of float32, and what rows
+// give in the orders in which the compiler may reduce them.
+//
+// Here a bound on honest rounding cannot be told from the numbers: a sum may
+// cancel, and the largest of two scores that tie may change. It is measured: an
+// evaluation in float64 with small random errors in the operands and in the
+// result of each operation says how far errors of rounding may lead.
+//===----------------------------------------------------------------------===//
+
+#include "LawChecker.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace ::attn;
+using namespace ::attn::detail;
+using mlir::attn::MonoidKind;
+
+//===----------------------------------------------------------------------===//
+// Rounding
+//===----------------------------------------------------------------------===//
+
+/// `size` is that of the numbers around: a component may be what another has
+/// lost, as in compensated sums.
+static bool isClose(double x, double y, double size, Precision precision) {
+  if (agree(x, y, 1.0))
+    return true;
+  if (!std::isfinite(x) || !std::isfinite(y))
+    return false;
+  double difference = std::fabs(x - y);
+  if (precision == Precision::F64)
+    return difference <= 0x1p-48 * std::min(size, 1e8);
+  return difference <= 0x1p-17 * std::max(std::fabs(x), std::fabs(y)) +
+                           0x1p-18 + 0x1p-21 * std::min(size, 1e6);
+}
+
+bool LawChecker::agreeByNoise(ArrayRef<Scalar> want, ArrayRef<Scalar> got,
+                              Precision precision, ArrayRef<Scalars> operands,
+                              Side evaluate) {
+  double size = std::max(algebra.sizeOf(want), algebra.sizeOf(got));
+  for (const Scalars &state : operands)
+    size = std::max(size, algebra.sizeOf(state));
+  // As many errors as there are keys.
+  size *= std::max<double>(1.0, operands.size() / 4.0);
+  if (llvm::all_of(llvm::zip(want, got), [&](auto pair) {
+        auto [x, y] = pair;
+        return isClose(x.f, y.f, size, precision);
+      }))
+    return true;
+
+  constexpr unsigned numDraws = 4;
+  constexpr double allowance = 16.0;
+  Precision before = std::exchange(algebra.precision, Precision::F64);
+  Scalars exact = evaluate(operands);
+  SmallVector<double> spread(want.size(), 0.0);
+  algebra.noise = precision == Precision::F64 ? 1e-13 : 0x1p-22;
+  for (unsigned draw = 0; draw < numDraws; ++draw) {
+    SmallVector<Scalars> moved(operands);
+    for (Scalars &state : moved)
+      for (Scalar &x : state)
+        x.f = algebra.disturb(x.f);
+    for (auto [i, x] : llvm::enumerate(evaluate(moved)))
+      // A NaN or an infinity that errors bring about excuses everything.
+      spread[i] = x.f == exact[i].f ? spread[i]
+                  : std::isfinite(x.f)
+                      ? std::max(spread[i], std::fabs(x.f - exact[i].f))
+                      : infinity;
+  }
+  algebra.noise = 0.0;
+  algebra.precision = before;
+  for (auto [x, y, allowed] : llvm::zip(want, got, spread))
+    if (!isClose(x.f, y.f, size, precision) &&
+        !(std::fabs(x.f - y.f) <= allowance * allowed))
+      return false;
+  return true;
+}
+
+bool LawChecker::factorsAgree(double want, double got, double size,
+                              ArrayRef<Scalars> operands, Side evaluate) {
+  if (want == got)
+    return true;
+  if (!std::isfinite(want) || !std::isfinite(got))
+    return false;
+  // An exponent of this size has an error that the factor magnifies. Params
+  // may magnify it as well.
+  constexpr double largestExponent = 1e7;
+  for (Scalar param : algebra.params)
+    size *= std::max(param.f, 1.0 / param.f);
+  if (std::fabs(want - got) <=
+      (1e-9 + 1e-14 * std::min(size, largestExponent)) *
+          std::max(std::fabs(want), std::fabs(got)))
+    return true;
+  return isLong && agreeByNoise(Scalar::ofFloat(want), Scalar::ofFloat(got),
+                                Precision::F64, operands, evaluate);
+}
+
+bool LawChecker::isInRange(ArrayRef<Scalar> state) const {
+  Scalars e = algebra.emptyState();
+  for (auto [x, ofIdentity] : llvm::zip(state, e))
+    if (std::fabs(x.f) >= nearOverflow && x.f != ofIdentity.f &&
+        // Stands for an infinity, as the identity of another statistic may.
+        std::fabs(x.f) != largestFloat)
+      return false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The laws in float32
+//===----------------------------------------------------------------------===//
+
+bool LawChecker::checkFloat32(const Scalars &a, const Scalars &b,
+                              const Scalars &c) {
+  SmallVector<Scalars, 3> abc = {a, b, c};
+  for (Scalars &state : abc)
+    for (Scalar &x : state)
+      x.f = static_cast<float>(x.f);
+  auto left = [&](ArrayRef<Scalars> x) {
+    return algebra.combine(algebra.combine(x[0], x[1]), x[2]);
+  };
+  auto right = [&](ArrayRef<Scalars> x) {
+    return algebra.combine(x[0], algebra.combine(x[1], x[2]));
+  };
+  // What overflows in float32 says nothing.
+  for (const Scalars &state :
+       {abc[0], abc[1], abc[2], algebra.combine(abc[0], abc[1]),
+        algebra.combine(abc[1], abc[2]), left(abc), right(abc)})
+    if (!isInRange(state))
+      return true;
+  algebra.precision = Precision::F32;
+  Scalars x = left(abc), y = right(abc);
+  algebra.precision = Precision::F64;
+  if (!agreeByNoise(x, y, Precision::F32, abc, left))
+    return broken(
+        "combine is associative: combine(combine(a, b), c) = "
+        "combine(a, combine(b, c)), in float32",
+        "a = " + algebra.print(abc[0]) + ", b = " + algebra.print(abc[1]) +
+            ", c = " + algebra.print(abc[2]) + " gives " + algebra.print(x) +
+            " and " + algebra.print(y) + ", more apart than by rounding");
+  return checkFactorsFloat32(abc);
+}
+
+bool LawChecker::checkFactorsFloat32(ArrayRef<Scalars> abc) {
+  if (algebra.isGeneral || !algebra.numStats)
+    return true;
+  bool isCocycle = algebra.kind == MonoidKind::cocycle;
+  if (isCocycle && algebra.isIdentity(abc[0]))
+    return true;
+  auto scalars = [](const Factors &factors) {
+    return Scalars(llvm::map_range(factors, Scalar::ofFloat));
+  };
+  auto whole = [&](ArrayRef<Scalars> x) {
+    Scalars ab = algebra.combine(x[0], x[1]);
+    return scalars(isCocycle ? algebra.rescale(x[0], algebra.combine(ab, x[2]))
+                             : Factors{algebra.gate(ab)});
+  };
+  auto parts = [&](ArrayRef<Scalars> x) {
+    if (!isCocycle)
+      return scalars({algebra.gate(x[0]) * algebra.gate(x[1])});
+    Scalars ab = algebra.combine(x[0], x[1]);
+    Factors toAb = algebra.rescale(x[0], ab);
+    Factors fromAb = algebra.rescale(ab, algebra.combine(ab, x[2]));
+    for (auto [to, from] : llvm::zip(toAb, fromAb))
+      to *= from;
+    return scalars(toAb);
+  };
+  if (!isInRange(whole(abc)) || !isInRange(parts(abc)))
+    return true;
+  algebra.precision = Precision::F32;
+  Scalars x = whole(abc), y = parts(abc);
+  algebra.precision = Precision::F64;
+  // A gate that underflows in float32 may be multiplied by one that overflows.
+  if (!isCocycle && !(std::isfinite(x[0].f) && std::isfinite(y[0].f)))
+    return true;
+  if (agreeByNoise(x, y, Precision::F32, abc, whole))
+    return true;
+  std::string law = isCocycle
+                        ? "rescale is a cocycle: r(a, b) * r(b, c) = r(a, c)"
+                        : "gate is a homomorphism: g(combine(a, b)) = "
+                          "g(a) * g(b)";
+  Scalars ab = algebra.combine(abc[0], abc[1]);
+  return broken(law + ", in float32",
+                "a = " + algebra.print(abc[0]) +
+                    ", b = " + algebra.print(isCocycle ? ab : abc[1]) +
+                    (isCocycle
+                         ? ", c = " + algebra.print(algebra.combine(ab, abc[2]))
+                         : std::string()) +
+                    " gives " + algebra.print(y) + " and " + algebra.print(x) +
+                    ", more apart than by rounding");
+}
+
+//===----------------------------------------------------------------------===//
+// Long products
+//===----------------------------------------------------------------------===//
+
+/// The product of `exponent` equal states, or of fewer where it would leave the
+/// range of float32.
+Scalars LawChecker::power(const Scalars &base, int64_t exponent) const {
+  Scalars state(base);
+  for (int bit = int(llvm::Log2_64(exponent)) - 1; bit >= 0; --bit) {
+    Scalars next = algebra.multiply(state, state);
+    if (exponent >> bit & 1)
+      next = algebra.multiply(next, base);
+    if (!isInRange(next))
+      break;
+    state = std::move(next);
+  }
+  return state;
+}
+
+/// The state of many keys. Squares are products of keys as well, but for a lift
+/// that knows the position, which never repeats: there one key follows the
+/// other.
+Scalars LawChecker::sampleLong(int64_t &position) {
+  Scalars state = sampleState(3, /*fromWide=*/false, position);
+  if (usesPosition) {
+    for (unsigned i = 0, numKeys = 1u << random.below(9); i < numKeys; ++i) {
+      position = nextPosition(position);
+      Scalars next = algebra.multiply(
+          state, stateOf(sampleKey(/*fromWide=*/false, position)));
+      if (!isInRange(next))
+        break;
+      state = std::move(next);
+    }
+    return state;
+  }
+  int64_t exponent = int64_t(1) << random.below(17);
+  if (!positionConstants.empty() && random.below(3) == 0) {
+    exponent = random.oneOf(positionConstants) + random.below(3) - 1;
+    state = stateOf(sampleKey(/*fromWide=*/false, 0));
+  } else if (random.below(2)) {
+    exponent += random.below(exponent);
+  }
+  return power(state, std::min(exponent, mostKeys));
+}
+
+bool LawChecker::checkLong() {
+  if (!algebra.isGeneral && !algebra.numStats)
+    return true;
+  unsigned numTrials = usesPosition ? 24 : 192;
+  isLong = true;
+  for (unsigned trial = 0; trial < numTrials; ++trial) {
+    sampleParams();
+    int64_t position = -1;
+    Scalars states[3];
+    for (Scalars &state : states)
+      state = random.below(3) ? sampleLong(position)
+                              : sampleState(3, /*fromWide=*/false, position);
+    Scalars a = carrier(states[0]), b = carrier(states[1]),
+            c = carrier(states[2]);
+    Scalars ab = algebra.combine(a, b);
+    if (!isInRange(ab) || !isInRange(algebra.combine(ab, c)) ||
+        !isInRange(algebra.combine(b, c)))
+      continue;
+    if (!checkLaws(a, b, c) || !checkFloat32(a, b, c))
+      return false;
+  }
+  isLong = false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// Scores as masks, biases and sorted caches make them.
+std::vector<LawChecker::Key> LawChecker::sampleRow(unsigned numKeys,
+                                                   unsigned pattern) {
+  std::vector<Key> keys;
+  int64_t position = -1;
+  double step = random.within(0.25), start = random.within(4.0);
+  for (unsigned j = 0; j < numKeys; ++j) {
+    position = nextPosition(position);
+    Key key = sampleKey(/*fromWide=*/pattern == 1, position);
+    for (double &score : key.scores)
+      switch (pattern) {
+      case 2: // rising or falling
+        score = static_cast<float>(start + step * j);
+        break;
+      case 3: // equal
+        score = static_cast<float>(start);
+        break;
+      case 4: // far apart by turns
+        score = (j & 1) ? -score : score * 16.0;
+        break;
+      case 5: // small, so that products of gates do not overflow
+        score = static_cast<float>(-0.01 * std::fabs(score));
+        break;
+      case 6: // whole numbers
+        score = std::round(score);
+        break;
+      case 7: // a new largest score from time to time
+        score = j % 16 == 15 ? double(j) * 0.25 : score - 4.0;
+        break;
+      default:
+        break;
+      }
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+Scalars LawChecker::product(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
+  Scalars result = algebra.multiply(a, b);
+  if (!watchesRange)
+    return result;
+  // A gate that vanishes may meet one that makes up for it.
+  double gate = 1.0;
+  if (algebra.kind == MonoidKind::suffix)
+    gate = algebra.gate(b.take_front(algebra.numStats));
+  if (algebra.kind == MonoidKind::prefix)
+    gate = algebra.gate(a.take_front(algebra.numStats));
+  if (!isInRange(result) || !(std::fabs(gate) < nearOverflow) ||
+      std::fabs(gate) < 1.0 / nearOverflow)
+    leftRange = true;
+  return result;
+}
+
+Scalars LawChecker::inOrder(ArrayRef<Scalars> keys) const {
+  Scalars state = algebra.emptyState();
+  for (const Scalars &key : keys)
+    state = product(state, key);
+  return state;
+}
+
+/// As attn.partial and attn.combine do.
+Scalars LawChecker::inParts(ArrayRef<Scalars> keys, unsigned numParts) const {
+  Scalars state = algebra.emptyState();
+  size_t size = (keys.size() + numParts - 1) / numParts;
+  for (size_t begin = 0; begin < keys.size(); begin += size)
+    state = product(state, inOrder(keys.slice(begin).take_front(size)));
+  return state;
+}
+
+Scalars LawChecker::asTree(ArrayRef<Scalars> keys) const {
+  if (keys.empty())
+    return algebra.emptyState();
+  if (keys.size() == 1)
+    return keys.front();
+  size_t half = keys.size() / 2;
+  return product(asTree(keys.take_front(half)), asTree(keys.drop_front(half)));
+}
+
+/// Tiles in closed form: the statistics of the tile, the factor of each key
+/// relative to the new state, one sum.
+Scalars LawChecker::addTile(const Scalars &state,
+                            ArrayRef<Scalars> keys) const {
+  unsigned numStats = algebra.numStats;
+  auto stats = [&](const Scalars &x) {
+    return Scalars(ArrayRef(x).take_front(numStats));
+  };
+  auto rounded = [&](double x) {
+    return algebra.precision == Precision::F32 ? double(float(x)) : x;
+  };
+  bool isCocycle = algebra.kind == MonoidKind::cocycle;
+  bool isSuffix = algebra.kind == MonoidKind::suffix;
+
+  // What is before or after a key, for gates.
+  std::vector<Scalars> beside(keys.size());
+  Scalars product = algebra.identity(); // of the tile
+  for (size_t i = 0; i < keys.size(); ++i) {
+    size_t j = isSuffix ? keys.size() - 1 - i : i;
+    beside[j] = product;
+    product = isSuffix ? algebra.combine(stats(keys[j]), product)
+                       : algebra.combine(product, stats(keys[j]));
+  }
+  Scalars old = stats(state), next = algebra.combine(old, product);
+  auto factorsOf = [&](const Scalars &from) {
+    return numStats ? algebra.factorsFrom(from, next) : Factors{1.0};
+  };
+  Factors ofOld = isCocycle  ? factorsOf(old)
+                  : isSuffix ? Factors{algebra.gate(product)}
+                             : Factors{1.0};
+  SmallVector<Factors> ofKeys;
+  for (size_t j = 0; j < keys.size(); ++j)
+    ofKeys.push_back(isCocycle ? factorsOf(stats(keys[j]))
+                               : Factors{algebra.gate(beside[j])});
+  double ofTile = isCocycle || isSuffix ? 1.0 : algebra.gate(old);
+  Scalars result(next);
+  for (unsigned i = 0; i < algebra.numComponents; ++i) {
+    double sum = 0.0;
+    for (auto [key, factors] : llvm::zip(keys, ofKeys))
+      if (double factor = factors.of(i); factor != 0.0)
+        sum = rounded(sum + rounded(factor * key[numStats + i].f));
+    double factor = ofOld.of(i);
+    double before =
+        factor == 0.0 ? 0.0 : rounded(factor * state[numStats + i].f);
+    double added = ofTile == 0.0 ? 0.0 : rounded(ofTile * sum);
+    result.push_back(Scalar::ofFloat(rounded(before + added)));
+  }
+  return result;
+}
+
+Scalars LawChecker::inTiles(ArrayRef<Scalars> keys, unsigned size) const {
+  Scalars state = algebra.emptyState();
+  for (size_t begin = 0; begin < keys.size(); begin += size)
+    state = addTile(state, keys.slice(begin).take_front(size));
+  return state;
+}
+
+bool LawChecker::checkRow(ArrayRef<Key> row, Precision precision) {
+  std::vector<Scalars> keys;
+  for (const Key &key : row) {
+    Scalars state = stateOf(key);
+    for (Scalar &x : state)
+      x.f = static_cast<float>(x.f);
+    // Masked keys between the others.
+    if (random.below(8) == 0)
+      state = algebra.emptyState();
+    keys.push_back(std::move(state));
+    if (!isInRange(keys.back()))
+      return true;
+  }
+  auto evaluate = [&](ArrayRef<Scalars> x) { return inOrder(x); };
+  auto agrees = [&](StringRef schedule, llvm::function_ref<Scalars()> reduce) {
+    algebra.precision = precision;
+    Scalars want = inOrder(keys), got = reduce();
+    algebra.precision = Precision::F64;
+    if (agreeByNoise(want, got, precision, keys, evaluate))
+      return true;
+    // What overflows in float32 on one of the ways says nothing.
+    watchesRange = true;
+    leftRange = false;
+    inOrder(keys), inParts(keys, 4), asTree(keys);
+    watchesRange = false;
+    if (leftRange)
+      return true;
+    std::string example = std::to_string(row.size()) +
+                          " keys with s = " + printNumbers(row.front().scores);
+    if (row.size() > 1)
+      example += ", " + printNumbers(row[1].scores);
+    example += row.size() > 2 ? ", ..." : "";
+    return broken(std::string("a row is the same in every schedule") +
+                      (precision == Precision::F32 ? ", in float32" : ""),
+                  example + " give " + algebra.print(want) +
+                      " key by key and " + algebra.print(got) + " " +
+                      schedule.str());
+  };
+  if (!agrees("in 4 parts", [&] { return inParts(keys, 4); }) ||
+      !agrees("as a tree", [&] { return asTree(keys); }))
+    return false;
+  if (algebra.isGeneral)
+    return true;
+  return agrees("in tiles of 16", [&] { return inTiles(keys, 16); }) &&
+         agrees("in tiles of 64", [&] { return inTiles(keys, 64); });
+}
+
+bool LawChecker::checkRows() {
+  constexpr unsigned lengths[] = {1,  2,  3,  5,  8,   16, 17,
+                                  24, 33, 64, 70, 150, 300};
+  constexpr unsigned numPatterns = 8, numRows = 26;
+  for (unsigned i = 0; i < numRows; ++i) {
+    sampleParams();
+    std::vector<Key> row =
+        sampleRow(lengths[i % std::size(lengths)], i % numPatterns);
+    for (Precision precision : {Precision::F64, Precision::F32})
+      if (!checkRow(row, precision))
+        return false;
+  }
+  return true;
+}

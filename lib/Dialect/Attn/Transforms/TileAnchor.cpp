@@ -1,0 +1,389 @@
+//===- TileAnchor.cpp - The reference point of exponentials ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Weights of a monoid whose factor is an exponential are exp2(k * stat - k *
+// anchor), where the anchor is the row's greatest statistic so far. One fma per
+// element does that if k * anchor is rounded once for the row: the rounding is
+// the same for all weights of the row, which the quotient does not see. But it
+// is 2^-24 of the product: in a row of scores of 10^9 (masked by -1e10 or the
+// least finite number, say) all weights would be infinite, or 0. Such rows are
+// far; they subtract the anchor before the product. A warp finds out by a vote
+// whether it has one.
+//
+// Sums are thus held at k * anchor as rounded, of far rows at the anchor
+// itself; states that others read or gave are at the statistic in units of the
+// score.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+//===----------------------------------------------------------------------===//
+// Rows and elements of a tile
+//===----------------------------------------------------------------------===//
+
+/// exp2(k * stat - k * anchor): of an offset -k * anchor in one fma, of an
+/// offset -anchor exactly 1 at the anchor.
+Value ReductionKernel::exponential(Value stat, Value offset, Value k,
+                                   bool isWeight) {
+  Value exponent;
+  if (form.fused)
+    exponent = math::FmaOp::create(b, loc, stat, k, offset);
+  else
+    exponent = arith::MulFOp::create(
+        b, loc, arith::AddFOp::create(b, loc, stat, offset), k);
+  // A weight that is rounded to 16 bits may be approximate.
+  auto flags = isWeight && form.shortWeights ? arith::FastMathFlags::afn
+                                             : arith::FastMathFlags::none;
+  return math::Exp2Op::create(b, loc, exponent, flags);
+}
+
+/// Heads whose sums leave no register for one more product of a row: it costs
+/// 1.3 % at 256 columns. What an fma loses instead is at most 2^-24 of the
+/// anchor's exponent for each tile, where weights have lost 2^-9 of their size
+/// (2^-12 in f16).
+bool ReductionKernel::keepsRegisters() {
+  constexpr int64_t mostColumns = 128;
+  auto isWide = [&](Value tensor) {
+    return cast<ShapedType>(tensor.getType()).getShape().back() > mostColumns;
+  };
+  return isGpu() && narrowDots && narrowValues &&
+         (llvm::any_of(reduction.getQueryOperands(), isWide) ||
+          llvm::any_of(reduction.getValueOperands(), isWide));
+}
+
+/// Exponents of this size and more are far from 0: the rounding of the anchor's
+/// product with k, 2^-24 of it, takes weights out of the range of what holds
+/// them.
+float ReductionKernel::farExponent() const {
+  return isF16() ? 0x1p26f : 0x1p30f;
+}
+
+Value ReductionKernel::isFar(Value scaled) {
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                               math::AbsFOp::create(b, loc, scaled),
+                               f32(farExponent()));
+}
+
+/// Whether rows that are far have a k of their own instead of another way to
+/// their weights: a GPU is done with that before a branch is taken (5 % of the
+/// cycles at 64 channels for the branch, docs/performance/gpu.md). Not where
+/// f16 makes rows far in which neighbours have weights that count; nor in
+/// linear tiles, whose scores are never whole.
+bool ReductionKernel::rowsHaveK(const KeyTile &tile) const {
+  return isGpu() && !tile.linear && !isF16() && !tf32;
+}
+
+/// Within a map over rows: k, but of a far anchor the power of two that takes
+/// it to 2^32 to 2^33. Products with it are exact, and any other score is 2^8
+/// or more from the anchor: 0, as with k.
+Value ReductionKernel::rowK(Value anchor, Value k) {
+  Value far = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                                    math::AbsFOp::create(b, loc, anchor),
+                                    form.farAnchor);
+  // Of the bits of a float, those of its exponent: 2^(32 - e) for 2^e.
+  constexpr int64_t exponents = 0x7f800000, sum = (2 * 127 + 32) << 23;
+  Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), anchor);
+  bits = sub(i32(int32_t(sum)),
+             arith::AndIOp::create(b, loc, bits, i32(exponents)));
+  return select(far, arith::BitcastOp::create(b, loc, b.getF32Type(), bits), k);
+}
+
+/// Within a map over rows: the factor of the old sums and the offset of the
+/// tile's exponents, exp2(stat * k + offset), for the new statistic `stat`; and
+/// whether the row is far, or its k.
+void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
+                                 Value stat, SmallVectorImpl<Value> &results) {
+  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  // The row's part of the scores of a linear tile, that of the first key.
+  Value rest;
+  if (block.tile.linear)
+    rest = scores(block, row, i32(0), f32(0.0f)).front();
+  // No key yet: any finite anchor makes every weight 0.
+  Value anchor = select(isIdentity(stat), f32(0.0f), stat);
+  if (!form.fused) {
+    Value offset = arith::NegFOp::create(b, loc, anchor);
+    results.push_back(exponential(old, offset, k, /*isWeight=*/false));
+    results.push_back(offset);
+    return;
+  }
+  bool hasK = rowsHaveK(block.tile);
+  if (hasK)
+    k = rowK(anchor, k);
+  Value scaled = arith::MulFOp::create(b, loc, anchor, k);
+  Value offset = arith::NegFOp::create(b, loc, scaled);
+  // The old offset was rounded too: the difference of two products is 0, and
+  // the factor 1, for a row whose maximum stays, however many tiles come. An
+  // fma leaves what the product lost.
+  Value before, exponent;
+  if (tf32) { // no register for one more product
+    Value stays =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, old, anchor);
+    exponent = select(stays, f32(0.0f),
+                      math::FmaOp::create(b, loc, old, k, offset).getResult());
+  } else if (keepsRegisters()) {
+    exponent = math::FmaOp::create(b, loc, old, k, offset);
+  } else {
+    before = arith::MulFOp::create(b, loc, old, k);
+    exponent = arith::AddFOp::create(b, loc, before, offset);
+  }
+  results.push_back(math::Exp2Op::create(b, loc, exponent));
+  if (rest)
+    offset = math::FmaOp::create(b, loc, rest, k, offset);
+  results.push_back(offset);
+  if (hasK) {
+    results.push_back(k);
+    return;
+  }
+  Value far = isFar(scaled);
+  // Where a row far below 0 comes near, the rounding of its old offset is lost
+  // from the factor of the old sums: 2^-64 of the new ones at most where f32
+  // and bf16 are far, but not f16.
+  if (isF16()) {
+    if (!before)
+      before = arith::MulFOp::create(b, loc, old, k);
+    Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, old,
+                                       identityStats()[0]);
+    some = arith::AndIOp::create(b, loc, some, isFar(before));
+    far = arith::OrIOp::create(b, loc, far, some);
+  }
+  results.push_back(far);
+}
+
+/// Per row: the new statistics, the factors of the old sums and, for an
+/// exponential, the exponent's offset.
+ReductionKernel::RowFactors
+ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
+  unsigned n = numStats();
+  ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
+  SmallVector<Value> inputs(oldStats);
+  inputs.append(tileStats.begin(), tileStats.end());
+  SmallVector<Type> types;
+  for (Value stat : oldStats)
+    types.push_back(stat.getType());
+  types.append(numFactors(), rowTile());
+  if (form.exponential)
+    types.push_back(rowTile());
+  bool hasK = rowsHaveK(block.tile);
+  if (form.exponential && form.fused)
+    types.push_back(hasK
+                        ? rowTile()
+                        : Type(tileType(schedule.getRows(), 1, b.getI1Type())));
+  SmallVector<Value> rows =
+      map(inputs, types, [&](Value row, Value, ValueRange x) {
+        ValueRange old = x.take_front(n);
+        SmallVector<Value> added(x.drop_front(n));
+        if (block.tile.linear)
+          added = scores(block, row, i32(0), added.front());
+        SmallVector<Value> results = combineStats(old, added);
+        if (form.exponential) {
+          emitAnchor(block, row, old[0], results[0], results);
+          return results;
+        }
+        results.append(rescale(old, results));
+        return results;
+      });
+  RowFactors result;
+  result.stats.assign(rows.begin(), rows.begin() + n);
+  ArrayRef<Value> rest = ArrayRef(rows).drop_front(n);
+  result.factors.append(rest.begin(), rest.begin() + numFactors());
+  rest = rest.drop_front(numFactors());
+  if (form.exponential)
+    result.offset = rest[0];
+  if (form.exponential && form.fused)
+    (hasK ? result.k : result.far) = rest[1];
+  return result;
+}
+
+/// Rows that are far from 0 take their anchor from the scores of the tile,
+/// which is exact for those next to it, and have no offset. Sums that are near
+/// are at the rounded product p of their anchor and k, those that are far at
+/// their anchor a itself, so that a sum's exponent moves by
+/// (p_old - p_new) + (a_old - a_new) * k, where the other p and a are 0.
+void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
+                                    Value &stat) {
+  Value &rowFactor = row.factors.front(); // an exponential has no other
+  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  Value some = tile::AnyOp::create(b, loc, b.getI1Type(), row.far,
+                                   /*by_rows=*/true);
+  Type types[] = {stat.getType(), rowFactor.getType(), row.offset.getType()};
+  auto anchored = [&]() -> SmallVector<Value> {
+    Value zero = f32(0.0f);
+    Type flags = row.far.getType(), rows = rowTile();
+    SmallVector<Value> own = map(
+        {block.state[0], row.stats[0], rowFactor, row.offset},
+        {rows, rows, rows, flags, rows}, [&](Value, Value, ValueRange x) {
+          Value old = x[0], now = x[1];
+          auto parts = [&](Value anchor) {
+            Value none = isIdentity(anchor);
+            Value scaled = arith::MulFOp::create(b, loc, anchor, k);
+            Value far = select(
+                none, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0),
+                isFar(scaled));
+            Value isPoint = arith::OrIOp::create(b, loc, none, far);
+            return std::array<Value, 3>{far, select(isPoint, zero, scaled),
+                                        select(far, anchor, zero)};
+          };
+          auto [oldFar, oldProduct, oldAnchor] = parts(old);
+          auto [far, product, anchor] = parts(now);
+          Value moved = math::FmaOp::create(
+              b, loc, arith::SubFOp::create(b, loc, oldAnchor, anchor), k,
+              arith::SubFOp::create(b, loc, oldProduct, product));
+          Value factor = select(isIdentity(old), zero,
+                                math::Exp2Op::create(b, loc, moved));
+          Value either = arith::OrIOp::create(b, loc, oldFar, far);
+          // For each row, or it would be held in a register all the way to
+          // here.
+          Value inverse = f32(1.0f);
+          if (block.tile.linear)
+            inverse = arith::DivFOp::create(
+                b, loc, f32(form.base),
+                select(far, linear.scaleLog2, f32(form.base)));
+          return SmallVector<Value>{anchor, select(either, factor, x[2]),
+                                    select(far, zero, x[3]), far, inverse};
+        });
+    Value shifted =
+        map({stat, own[0], own[3], own[4]}, {stat.getType()},
+            [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
+              Value score = x[0];
+              if (block.tile.linear)
+                score = scores(block, row, i32(0), score).front();
+              Value distance = arith::SubFOp::create(b, loc, score, x[1]);
+              // In units of a linear tile's product.
+              if (block.tile.linear)
+                distance = arith::MulFOp::create(b, loc, distance, x[3]);
+              return {select(x[2], distance, x[0])};
+            })
+            .front();
+    return {shifted, own[1], own[2]};
+  };
+  SmallVector<Value> chosen = choose(some, types, anchored, [&] {
+    return SmallVector<Value>{stat, rowFactor, row.offset};
+  });
+  stat = chosen[0];
+  rowFactor = chosen[1];
+  row.offset = chosen[2];
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+/// Within a map: the statistic that a row starts with, in units of the score.
+Value ReductionKernel::initialStat(Value row) {
+  Region &init = reduction.getInitBody();
+  PointCloner cloner(*this, init, 0, /*hasKey=*/false,
+                     reduction.getCaptureOperands(),
+                     rowPoint(rowBase(row0), row, lastRow()));
+  Value stat = cloner.get(getYielded(init)[0]);
+  if (!split)
+    return stat;
+  Value first = cmp(arith::CmpIPredicate::eq, split, index(0));
+  return select(first, stat, identityStats()[0]);
+}
+
+/// Within a map: a statistic that is held in units of the dot. One that the row
+/// started with may lie beyond what these can hold.
+Value ReductionKernel::inScoreUnits(Value stat, Value row) {
+  if (!form.unit)
+    return stat;
+  Value score = arith::MulFOp::create(b, loc, stat, form.unit);
+  score = select(isIdentity(stat), stat, score);
+  if (reduction.getInitBody().empty())
+    return score;
+  return arith::MaximumFOp::create(b, loc, score, initialStat(row));
+}
+
+/// Within a map: what sums at the reference point of `stat`, as they are held
+/// here, are multiplied by to have it at `score`, which `stat` stands for; an
+/// exponent of 2. Sums are taken at stat * unit, or at the rounded product of
+/// stat and k, and products are exact to twice the precision. Rows far from 0
+/// have nothing to tell the two apart by.
+Value ReductionKernel::gapOfAnchor(Value score, Value stat) {
+  float log2e = form.base;
+  // What f32 leaves of log2(e).
+  float rest = log2e == 1.0f ? 0.0f : 1.92596302e-8f;
+  auto residue = [&](Value x, Value y, Value product) -> Value {
+    return math::FmaOp::create(b, loc, x, y,
+                               arith::NegFOp::create(b, loc, product));
+  };
+  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  Value t = arith::MulFOp::create(b, loc, stat, k);
+  Value gap;
+  if (form.fused) {
+    Value high = arith::MulFOp::create(b, loc, score, f32(log2e));
+    Value low = residue(score, f32(log2e), high);
+    low = math::FmaOp::create(b, loc, score, f32(rest), low);
+    gap = arith::SubFOp::create(b, loc, arith::SubFOp::create(b, loc, t, high),
+                                low);
+  } else {
+    gap = arith::MulFOp::create(b, loc, residue(stat, form.unit, score),
+                                f32(log2e));
+  }
+  Value beyond = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGE, stat,
+                                       f32(std::numeric_limits<float>::max()));
+  Value none = arith::OrIOp::create(b, loc, isFar(t), isIdentity(stat));
+  none = arith::OrIOp::create(b, loc, none, beyond);
+  return select(none, f32(0.0f), gap);
+}
+
+/// The state with each component times a factor of its row.
+SmallVector<Value> ReductionKernel::scaleComponents(ValueRange state,
+                                                    Value factor) {
+  SmallVector<Value> scaled = {state[0]};
+  for (Value component : state.drop_front())
+    scaled.push_back(map({component, factor}, component.getType(),
+                         [&](Value, Value, ValueRange x) {
+                           return SmallVector<Value>{
+                               arith::MulFOp::create(b, loc, x[0], x[1])};
+                         })
+                         .front());
+  return scaled;
+}
+
+/// A state that is given at the exact reference point of its statistic, as it
+/// is held here.
+SmallVector<Value> ReductionKernel::fromReferencePoint(ValueRange state) {
+  if (!form.fused && !form.unit)
+    return llvm::to_vector(state);
+  Type rowType = state[0].getType();
+  SmallVector<Value> row =
+      map(state[0], {rowType, rowType}, [&](Value, Value, ValueRange x) {
+        Value stat = x[0];
+        if (form.unit)
+          // Below what the unit can say it has no weight beside any score.
+          stat = arith::MinimumFOp::create(
+              b, loc, arith::DivFOp::create(b, loc, stat, form.unit),
+              f32(std::numeric_limits<float>::max()));
+        Value gap = arith::NegFOp::create(b, loc, gapOfAnchor(x[0], stat));
+        return SmallVector<Value>{stat, math::Exp2Op::create(b, loc, gap)};
+      });
+  SmallVector<Value> held = scaleComponents(state, row[1]);
+  held[0] = row[0];
+  return held;
+}
+
+/// Parts meet other parts, so their statistic must be the exact reference
+/// point of their sums.
+SmallVector<Value> ReductionKernel::toReferencePoint(ValueRange state) {
+  if (!form.fused && !form.unit)
+    return llvm::to_vector(state);
+  Type rowType = state[0].getType();
+  SmallVector<Value> row =
+      map(state[0], {rowType, rowType}, [&](Value row, Value, ValueRange x) {
+        Value score = inScoreUnits(x[0], row);
+        return SmallVector<Value>{
+            score, math::Exp2Op::create(b, loc, gapOfAnchor(score, x[0]))};
+      });
+  SmallVector<Value> exact = scaleComponents(state, row[1]);
+  exact[0] = row[0];
+  return exact;
+}
