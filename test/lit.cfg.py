@@ -75,6 +75,9 @@ config.substitutions += [
         os.path.join(config.test_exec_root, "Runtime", "libcuda.so.1"),
     ),
     ("%cc", config.host_cc),
+    # Around a pass over kernels: what is legal at any time must not break them.
+    ("%tidy", "--canonicalize --cse"),
+    ("%verify_kernels", "--tile-copy-fragments --tile-verify-async"),
 ]
 
 # ===-- Features ----------------------------------------------------------=== #

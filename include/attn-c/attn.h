@@ -187,6 +187,10 @@ typedef struct AttnCompileOptions {
   /// Nonzero: compiles even where a cache (of the context, or of kernels for
   /// GPUs on disk: docs/Embedding.md) has the kernel.
   int32_t noCache;
+  /// What the entry of attnCompileAttention is called, a C identifier; null:
+  /// "attention". Objects that are linked into one program have names of their
+  /// own.
+  const char *name;
 } AttnCompileOptions;
 
 /// Compiles MLIR text or bytecode. `options` may be null.

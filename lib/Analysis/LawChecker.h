@@ -108,11 +108,12 @@ private:
   bool checkIdentity(const Scalars &a);
   bool checkAssociative(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkCocycle(const Scalars &a, const Scalars &x, const Scalars &y);
+  bool checkFactors(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkGate(const Scalars &a, const Scalars &b);
   bool checkFinite();
   bool checkFiniteFactors(llvm::ArrayRef<Scalars> lifts);
   bool checkKey(const Key &key);
-  bool brokenRange(Stats a, Stats b, double factor);
+  bool brokenRange(Stats a, Stats b, const Factors &factors);
 
   // LawBoundaries.cpp
   /// Where a comparison in a region turns, found by bisection: a window of any

@@ -37,16 +37,16 @@ void LawChecker::findDeadProperties() {
       continue;
     Scalars live = algebra.lift(key.scores, key.values, key.position);
     ArrayRef<Scalar> to = ArrayRef(live).take_front(algebra.numStats);
-    double factor = 1.0;
+    Factors factors = {1.0};
     if (isCocycle && algebra.numStats) {
       if (algebra.isIdentity(to))
         continue;
-      factor = algebra.rescale(e, to);
-      if (factor != 0.0)
+      factors = algebra.rescale(e, to);
+      if (llvm::any_of(factors, [](double r) { return r != 0.0; }))
         report->rescaleAbsorbs = report->deadIsNatural = false;
     }
-    for (Scalar weight : ArrayRef(lifted).drop_front(algebra.numStats))
-      if (weight.f * factor != 0.0)
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      if (lifted[algebra.numStats + k].f * factors.of(k) != 0.0)
         report->deadIsNatural = false;
   }
 }
@@ -63,10 +63,10 @@ void LawChecker::findNaNProperties() {
     key.scores[random.below(algebra.numScores)] = notANumber;
     Scalars lifted = algebra.lift(key.scores, key.values, 0);
     Scalars to = carrier(sampleState(2, trial % 2, position));
-    double factor =
+    Factors factors =
         algebra.rescale(ArrayRef(lifted).take_front(algebra.numStats), to);
-    for (Scalar weight : ArrayRef(lifted).drop_front(algebra.numStats))
-      if (!std::isnan(weight.f * factor))
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      if (!std::isnan(lifted[algebra.numStats + k].f * factors.of(k)))
         report->nanReachesWeights = false;
   }
 }
@@ -140,13 +140,15 @@ FinalizeReport LawChecker::checkFinalize(Region &region,
     if (algebra.numStats &&
         (algebra.isIdentity(from) || algebra.isIdentity(to)))
       continue;
-    double factor = algebra.rescale(from, to);
-    if (!std::isfinite(factor) ||
-        (factor != 0.0 && std::fabs(factor) < smallestFactor))
+    Factors factors = algebra.rescale(from, to);
+    if (!factors.areFinite() || llvm::any_of(factors, [](double r) {
+          return r != 0.0 && std::fabs(r) < smallestFactor;
+        }))
       continue;
     Scalars moved(to);
-    for (Scalar v : ArrayRef(state).drop_front(algebra.numStats))
-      moved.push_back(Scalar::ofFloat(factor * v.f));
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      moved.push_back(
+          Scalar::ofFloat(factors.of(k) * state[algebra.numStats + k].f));
     double size = std::max(algebra.sizeOf(state), algebra.sizeOf(moved));
     Scalars here = evaluate(state);
     Scalars there = evaluate(moved);

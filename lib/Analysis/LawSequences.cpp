@@ -151,18 +151,23 @@ bool LawChecker::checkFactorsFloat32(ArrayRef<Scalars> abc) {
   bool isCocycle = algebra.kind == MonoidKind::cocycle;
   if (isCocycle && algebra.isIdentity(abc[0]))
     return true;
-  auto one = [](double factor) { return Scalars{Scalar::ofFloat(factor)}; };
+  auto scalars = [](const Factors &factors) {
+    return Scalars(llvm::map_range(factors, Scalar::ofFloat));
+  };
   auto whole = [&](ArrayRef<Scalars> x) {
     Scalars ab = algebra.combine(x[0], x[1]);
-    return one(isCocycle ? algebra.rescale(x[0], algebra.combine(ab, x[2]))
-                         : algebra.gate(ab));
+    return scalars(isCocycle ? algebra.rescale(x[0], algebra.combine(ab, x[2]))
+                             : Factors{algebra.gate(ab)});
   };
   auto parts = [&](ArrayRef<Scalars> x) {
-    Scalars ab = algebra.combine(x[0], x[1]);
     if (!isCocycle)
-      return one(algebra.gate(x[0]) * algebra.gate(x[1]));
-    return one(algebra.rescale(x[0], ab) *
-               algebra.rescale(ab, algebra.combine(ab, x[2])));
+      return scalars({algebra.gate(x[0]) * algebra.gate(x[1])});
+    Scalars ab = algebra.combine(x[0], x[1]);
+    Factors toAb = algebra.rescale(x[0], ab);
+    Factors fromAb = algebra.rescale(ab, algebra.combine(ab, x[2]));
+    for (auto [to, from] : llvm::zip(toAb, fromAb))
+      to *= from;
+    return scalars(toAb);
   };
   if (!isInRange(whole(abc)) || !isInRange(parts(abc)))
     return true;
@@ -365,25 +370,26 @@ Scalars LawChecker::addTile(const Scalars &state,
                        : algebra.combine(product, stats(keys[j]));
   }
   Scalars old = stats(state), next = algebra.combine(old, product);
-  auto factor = [&](const Scalars &from) {
-    if (!numStats)
-      return 1.0;
-    return algebra.isIdentity(from) ? 0.0 : algebra.rescale(from, next);
+  auto factorsOf = [&](const Scalars &from) {
+    return numStats ? algebra.factorsFrom(from, next) : Factors{1.0};
   };
-  double ofOld = isCocycle  ? factor(old)
-                 : isSuffix ? algebra.gate(product)
-                            : 1.0;
+  Factors ofOld = isCocycle  ? factorsOf(old)
+                  : isSuffix ? Factors{algebra.gate(product)}
+                             : Factors{1.0};
+  SmallVector<Factors> ofKeys;
+  for (size_t j = 0; j < keys.size(); ++j)
+    ofKeys.push_back(isCocycle ? factorsOf(stats(keys[j]))
+                               : Factors{algebra.gate(beside[j])});
   double ofTile = isCocycle || isSuffix ? 1.0 : algebra.gate(old);
   Scalars result(next);
   for (unsigned i = 0; i < algebra.numComponents; ++i) {
     double sum = 0.0;
-    for (size_t j = 0; j < keys.size(); ++j) {
-      double weight =
-          isCocycle ? factor(stats(keys[j])) : algebra.gate(beside[j]);
-      if (weight != 0.0)
-        sum = rounded(sum + rounded(weight * keys[j][numStats + i].f));
-    }
-    double before = ofOld == 0.0 ? 0.0 : rounded(ofOld * state[numStats + i].f);
+    for (auto [key, factors] : llvm::zip(keys, ofKeys))
+      if (double factor = factors.of(i); factor != 0.0)
+        sum = rounded(sum + rounded(factor * key[numStats + i].f));
+    double factor = ofOld.of(i);
+    double before =
+        factor == 0.0 ? 0.0 : rounded(factor * state[numStats + i].f);
     double added = ofTile == 0.0 ? 0.0 : rounded(ofTile * sum);
     result.push_back(Scalar::ofFloat(rounded(before + added)));
   }

@@ -95,17 +95,17 @@ bool LawChecker::checkAssociative(const Scalars &a, const Scalars &b,
 
 /// Says from which difference of two scores on the factor is infinite.
 bool LawChecker::brokenRange(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
-                             double factor) {
+                             const Factors &factors) {
   std::string example = "a = " + algebra.print(a) +
                         ", b = " + algebra.print(b) + " gives " +
-                        printNumbers(factor);
+                        printNumbers(factors);
   Precision before = std::exchange(algebra.precision, Precision::F32);
   auto isFinite = [&](double from, double to) {
     Scalars x = algebra.lift({from}, {}, 0), y = algebra.lift({to}, {}, 0);
     Scalars cx = carrier(x), cy = carrier(y);
     return algebra.isIdentity(cx) ||
-           (std::isfinite(algebra.rescale(cx, algebra.combine(cx, cy))) &&
-            std::isfinite(algebra.rescale(cx, algebra.combine(cy, cx))));
+           (algebra.rescale(cx, algebra.combine(cx, cy)).areFinite() &&
+            algebra.rescale(cx, algebra.combine(cy, cx)).areFinite());
   };
   for (double sign : {1.0, -1.0}) {
     double low = 1.0, high = 2.0 * largestScore;
@@ -132,13 +132,15 @@ bool LawChecker::checkCocycle(const Scalars &a, const Scalars &x,
                               const Scalars &y) {
   if (!algebra.numStats || algebra.isIdentity(a))
     return true;
-  double same = algebra.rescale(a, a), size = algebra.sizeOf(a);
-  if (!factorsAgree(1.0, same, size, {a}, [&](ArrayRef<Scalars> operands) {
-        double r = algebra.rescale(operands[0], operands[0]);
-        return Scalars{Scalar::ofFloat(r)};
-      }))
-    return broken("rescale to itself: r(a, a) = 1",
-                  "a = " + algebra.print(a) + " gives " + printNumbers(same));
+  Factors same = algebra.rescale(a, a);
+  for (size_t i = 0; i < same.size(); ++i)
+    if (!factorsAgree(1.0, same[i], algebra.sizeOf(a), {a},
+                      [&](ArrayRef<Scalars> z) {
+                        double r = algebra.rescale(z[0], z[0])[i];
+                        return Scalars{Scalar::ofFloat(r)};
+                      }))
+      return broken("rescale to itself: r(a, a) = 1",
+                    "a = " + algebra.print(a) + " gives " + printNumbers(same));
 
   // From a part to the whole by way of every part between.
   for (unsigned order = 0; order < 4; ++order) {
@@ -150,23 +152,35 @@ bool LawChecker::checkCocycle(const Scalars &a, const Scalars &x,
                     "a = " + algebra.print(a) + ", b = " +
                         algebra.print(algebra.isIdentity(b) ? x : y) +
                         " gives " + algebra.print(algebra.identity()));
-    double ab = algebra.rescale(a, b), bc = algebra.rescale(b, c);
-    double ac = algebra.rescale(a, c);
+    Factors ab = algebra.rescale(a, b), bc = algebra.rescale(b, c);
+    if (!ab.areFinite())
+      return brokenRange(a, order & 1 ? x : y, ab);
+    if (!bc.areFinite())
+      return brokenRange(b, y, bc);
+    if (!checkFactors(a, b, c))
+      return false;
+  }
+  return true;
+}
+
+/// Each factor is a cocycle of its own.
+bool LawChecker::checkFactors(const Scalars &a, const Scalars &b,
+                              const Scalars &c) {
+  Factors toB = algebra.rescale(a, b), fromB = algebra.rescale(b, c),
+          whole = algebra.rescale(a, c);
+  double size = std::max(algebra.sizeOf(a), algebra.sizeOf(c));
+  for (size_t i = 0; i < whole.size(); ++i) {
+    double ab = toB[i], bc = fromB[i], ac = whole[i];
     if (ab != 1.0 || bc != 1.0)
       report->factorsTrivial = false;
-    if (!std::isfinite(ab))
-      return brokenRange(a, order & 1 ? x : y, ab);
-    if (!std::isfinite(bc))
-      return brokenRange(b, y, bc);
     bool vanishes = std::fabs(ab) < smallestFactor ||
                     std::fabs(bc) < smallestFactor ||
                     std::fabs(ac) < smallestFactor;
     // Where a factor vanishes the others may still not grow.
     if (vanishes && std::fabs(ab * bc - ac) < 1e-100)
       continue;
-    size = std::max(algebra.sizeOf(a), algebra.sizeOf(c));
     if (!factorsAgree(ac, ab * bc, size, {a, c}, [&](ArrayRef<Scalars> z) {
-          return Scalars{Scalar::ofFloat(algebra.rescale(z[0], z[1]))};
+          return Scalars{Scalar::ofFloat(algebra.rescale(z[0], z[1])[i])};
         }))
       return broken("rescale is a cocycle: r(a, b) * r(b, c) = r(a, c)",
                     "a = " + algebra.print(a) + ", b = " + algebra.print(b) +
@@ -338,19 +352,19 @@ bool LawChecker::checkFiniteFactors(ArrayRef<Scalars> lifts) {
     ArrayRef<Scalar> from = ArrayRef(key).take_front(algebra.numStats);
     for (unsigned i = random.below(step); i < lifts.size(); i += step) {
       ArrayRef<Scalar> other = ArrayRef(lifts[i]).take_front(algebra.numStats);
-      double factor = 1.0;
+      Factors factors = {1.0};
       if (algebra.kind == MonoidKind::cocycle && algebra.numStats &&
           !algebra.isIdentity(from)) {
         Scalars to =
             i & 8 ? algebra.combine(from, other) : algebra.combine(other, from);
-        factor = algebra.rescale(from, to);
-        if (!std::isfinite(factor))
-          return brokenRange(from, other, factor);
+        factors = algebra.rescale(from, to);
+        if (!factors.areFinite())
+          return brokenRange(from, other, factors);
       }
       for (unsigned k = 0; k < algebra.numComponents; ++k)
         report->largestWeight[k] =
             std::max(report->largestWeight[k],
-                     std::fabs(factor * key[algebra.numStats + k].f));
+                     std::fabs(factors.of(k) * key[algebra.numStats + k].f));
     }
   }
   constexpr double numKeys = 1024.0;

@@ -122,21 +122,18 @@ static std::string printOptions(const CompileOptions &options) {
 
 /// Compiles what `makeSource` gives, unless `key` is in the cache.
 static AttnError *compileCached(
-    AttnContext *context, const AttnCompileOptions *given, std::string key,
+    AttnContext *context, const AttnCompileOptions &given, std::string key,
     const std::function<support::Result<std::string>(CompileOptions &)>
         &makeSource,
     AttnKernel **kernel) {
   if (!context || !kernel)
     return makeError("expected a context and a place for the kernel, but got "
                      "null");
-  AttnCompileOptions copy;
-  if (AttnError *error = readStruct(given, "AttnCompileOptions", copy))
-    return error;
   CompileOptions options;
-  if (AttnError *error = convertOptions(copy, options))
+  if (AttnError *error = convertOptions(given, options))
     return error;
   // Dumping is for its side effect.
-  bool useCache = !copy.noCache && options.dumpPhasesTo.empty();
+  bool useCache = !given.noCache && options.dumpPhasesTo.empty();
   options.useDiskCache = useCache;
   // "cuda" is the GPU of the moment.
   if (options.target == "cuda") {
@@ -175,9 +172,12 @@ AttnError *attnCompile(AttnContext *context, const char *text, size_t length,
     return makeError("expected text, but got null");
   if (AttnError *error = checkTextLength(length))
     return error;
+  AttnCompileOptions how;
+  if (AttnError *error = readStruct(options, "AttnCompileOptions", how))
+    return error;
   std::string source(text ? text : "", length);
   return compileCached(
-      context, options, "text|" + source,
+      context, how, "text|" + source,
       [&](CompileOptions &) -> support::Result<std::string> { return source; },
       kernel);
 }
@@ -228,7 +228,12 @@ AttnError *attnCompileAttention(AttnContext *context,
   if (d.alibi < 0 || d.alibi > 2)
     return makeError("expected alibi to be 0, 1 or 2, but got " +
                      std::to_string(d.alibi));
+  AttnCompileOptions how;
+  if (AttnError *error = readStruct(options, "AttnCompileOptions", how))
+    return error;
   AttentionDescriptor full;
+  if (how.name)
+    full.name = how.name;
   full.dtype = *dtype;
   full.headDim = d.headDim;
   full.valueDim = d.valueDim;
@@ -262,7 +267,8 @@ AttnError *attnCompileAttention(AttnContext *context,
         d.expectedSizes[0],   d.expectedSizes[1],  d.expectedSizes[2],
         d.expectedSizes[3],   d.expectedKeyHeads})
     key += std::to_string(field) + ",";
-  key += full.precision + "|" + full.monoid + "|" + full.schedule;
+  key += full.name + "|" + full.precision + "|" + full.monoid + "|" +
+         full.schedule;
   auto makeSource =
       [&](CompileOptions &options) -> support::Result<std::string> {
     // Of a description, the monoid is all that has lines of its author.
@@ -277,7 +283,7 @@ AttnError *attnCompileAttention(AttnContext *context,
     options.ownLines = module->monoidLines;
     return module->text;
   };
-  return compileCached(context, options, key, makeSource, kernel);
+  return compileCached(context, how, key, makeSource, kernel);
 }
 
 void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }

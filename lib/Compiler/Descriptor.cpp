@@ -214,11 +214,11 @@ private:
     if (!d.schedule.empty())
       attribute("schedule = " + d.schedule);
     std::string function =
-        formatv("{0}\nfunc.func @attention({1}) -> ({2}) {{\n"
+        formatv("{0}\nfunc.func @{8}({1}) -> ({2}) {{\n"
                 "  %o:{3} = attn.attention{4}{5} {{{6}} -> {2}\n"
                 "  return {7} : {2}\n}\n",
                 monoid.definition, arguments, results, d.numOutputs, which,
-                operands, attributes, values)
+                operands, attributes, values, d.name)
             .str();
     if (llvm::all_of(d.expectedSizes, [](int64_t size) { return size == 0; }))
       return function;
@@ -252,6 +252,14 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
   auto isFloat = [](DType dtype) {
     return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   };
+  // It becomes a function of C and of MLIR.
+  auto isLetter = [](char c) { return llvm::isAlpha(c) || c == '_'; };
+  llvm::StringRef name = descriptor.name;
+  if (name.empty() || !isLetter(name[0]) || !llvm::all_of(name, [&](char c) {
+        return isLetter(c) || llvm::isDigit(c);
+      }))
+    return fail("a name of letters, digits and underscores",
+                "'" + descriptor.name + "'");
   if (!isFloat(descriptor.dtype))
     return fail("q, k and v to be f32, f16 or bf16", nameOf(descriptor.dtype));
   if (descriptor.bias && !isFloat(descriptor.biasDType))

@@ -90,19 +90,21 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
     return combine(a, b);
   ArrayRef<Scalar> ca = a.take_front(numStats), cb = b.take_front(numStats);
   Scalars c = combine(ca, cb);
-  double alpha = 1.0, beta = 1.0;
+  Factors alpha = {1.0}, beta = {1.0};
   if (kind == MonoidKind::suffix)
-    alpha = gate(cb);
+    alpha = {gate(cb)};
   if (kind == MonoidKind::prefix)
-    beta = gate(ca);
+    beta = {gate(ca)};
   if (kind == MonoidKind::cocycle && numStats) {
-    // A factor from the identity is 0 and is not evaluated.
-    alpha = isIdentity(ca) ? 0.0 : rescale(ca, c);
-    beta = isIdentity(cb) ? 0.0 : rescale(cb, c);
+    alpha = factorsFrom(ca, c);
+    beta = factorsFrom(cb, c);
   }
-  for (unsigned i = numStats; i < numStats + numComponents; ++i) {
-    double left = alpha == 0.0 ? 0.0 : settled(alpha * a[i].f);
-    double right = beta == 0.0 ? 0.0 : settled(beta * b[i].f);
+  auto times = [&](double factor, double x) {
+    return factor == 0.0 ? 0.0 : settled(factor * x);
+  };
+  for (unsigned i = 0; i < numComponents; ++i) {
+    double left = times(alpha.of(i), a[numStats + i].f);
+    double right = times(beta.of(i), b[numStats + i].f);
     c.push_back(Scalar::ofFloat(settled(left + right)));
   }
   return c;

@@ -181,20 +181,19 @@ void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
   Scalars next = algebra.combine(state.stats, stat);
   // What came before is held in float32 and scaled there; only the weight of
   // the new key is rounded, once, as it meets the value.
-  double alpha = 1.0, beta = 1.0;
+  Factors alpha = {1.0}, beta = {1.0};
   switch (algebra.kind) {
   case mlir::attn::MonoidKind::cocycle:
     if (algebra.numStats) {
-      bool fromIdentity = algebra.isIdentity(state.stats);
-      alpha = fromIdentity ? 0.0 : algebra.rescale(state.stats, next);
-      beta = algebra.isIdentity(stat) ? 0.0 : algebra.rescale(stat, next);
+      alpha = algebra.factorsFrom(state.stats, next);
+      beta = algebra.factorsFrom(stat, next);
     }
     break;
   case mlir::attn::MonoidKind::suffix:
-    alpha = algebra.gate(stat);
+    alpha = {algebra.gate(stat)};
     break;
   case mlir::attn::MonoidKind::prefix:
-    beta = algebra.gate(state.stats);
+    beta = {algebra.gate(state.stats)};
     break;
   case mlir::attn::MonoidKind::general:
     break;
@@ -205,17 +204,17 @@ void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
   };
   unsigned unit = 0, value = 0;
   for (unsigned i = 0; i < algebra.numComponents; ++i) {
-    double weight = rounded(times(beta, lifted[algebra.numStats + i].f));
+    double weight = rounded(times(beta.of(i), lifted[algebra.numStats + i].f));
+    double old = alpha.of(i);
     if (!algebra.isValue[i]) {
       double &x = state.units[unit++];
-      x = accumulated(accumulated(times(alpha, x)) + weight);
+      x = accumulated(accumulated(times(old, x)) + weight);
       continue;
     }
     const double *row = values[value];
     std::vector<double> &sums = state.values[value++];
     for (size_t d = 0; d < sums.size(); ++d)
-      sums[d] =
-          accumulated(accumulated(times(alpha, sums[d])) + weight * row[d]);
+      sums[d] = accumulated(accumulated(times(old, sums[d])) + weight * row[d]);
   }
   state.stats = next;
 }

@@ -92,6 +92,8 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   pm.addNestedPass<func::FuncOp>(createTileShareItemsPass());
   // Of plans, and at the edges of their kernels.
   pm.addPass(createTileOverlapLaunchesPass());
+  // After the last pass that could merge fragments, for the check below.
+  pm.addNestedPass<func::FuncOp>(createTileCopyFragmentsPass());
   pm.addNestedPass<func::FuncOp>(createTileVerifyAsyncPass());
   pm.addPass(createTileVerifyBudgetPass());
 }

@@ -27,6 +27,8 @@ ptxas is found, and PREFIX.h. Programs link PREFIX.o and libattn-runtime.a.
 
   -o PREFIX                 path of what is written, without its ending
   --attention SPEC          as attn-run has it
+  --name NAME               what its function is called (default attention):
+                            objects of one program have names of their own
   --monoid FILE.mlir        use the monoid that the file defines
   --schedule TEXT           an #attn.schedule<...> for --attention
   --target NAME             cpu-avx2, sm_90a, ...; default: this machine's CPU
@@ -200,19 +202,20 @@ static Result<std::string> printHeader(const Kernel &kernel,
 // The tool
 //===----------------------------------------------------------------------===//
 
-static Result<Kernel> compile(const Options &options) {
+static Result<Kernel> compile(const Options &options, const char *name) {
   AttnCompileOptions compileOptions = {};
   compileOptions.structSize = sizeof(compileOptions);
   compileOptions.target =
       options.target.empty() ? nullptr : options.target.c_str();
   // Code for another machine than this one; it is not run here.
   compileOptions.objectOnly = 1;
+  compileOptions.name = name;
   return compileProgram(options, compileOptions);
 }
 
-static Status compileToFiles(const Options &options,
+static Status compileToFiles(const Options &options, const char *name,
                              const std::string &prefix) {
-  auto kernel = compile(options);
+  auto kernel = compile(options, name);
   if (!kernel)
     return kernel.takeFailure();
   if (options.explain)
@@ -235,12 +238,15 @@ static Status compileToFiles(const Options &options,
 }
 
 int attn::attnCompileMain(int argc, char **argv) {
-  // All but -o is said as attn-run has it.
+  // All but -o and --name is said as attn-run has it.
   std::string prefix;
+  const char *name = nullptr;
   std::vector<char *> rest = {argv[0]};
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "-o") == 0 && i + 1 < argc)
       prefix = argv[++i];
+    else if (std::strcmp(argv[i], "--name") == 0 && i + 1 < argc)
+      name = argv[++i];
     else
       rest.push_back(argv[i]);
   }
@@ -253,11 +259,13 @@ int attn::attnCompileMain(int argc, char **argv) {
   std::string error = options ? "" : options.error();
   if (error.empty() && (prefix.empty() || prefix.back() == '/'))
     error = "expected -o PREFIX, but got none";
+  if (error.empty() && name && !options->attention)
+    error = "expected --name together with --attention, but got a file";
   if (!error.empty()) {
     std::fprintf(stderr, "attn-compile: error: %s\n", error.c_str());
     return 2;
   }
-  Status ok = compileToFiles(*options, prefix);
+  Status ok = compileToFiles(*options, name, prefix);
   if (!ok) {
     std::fprintf(stderr, "attn-compile: error: %s\n", ok.error().c_str());
     return 1;

@@ -28,7 +28,9 @@ import tempfile
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 import ptxas
 
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "configurations.txt")
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+TABLE = os.path.join(FOLDER, "configurations.txt")
+PROGRAMS = os.path.join(os.path.dirname(FOLDER), "Package", "programs")
 
 
 def read_table(path):
@@ -49,6 +51,14 @@ def read_table(path):
                     said.update(x.split("=") for x in alternative.split(","))
             kernels.append((limit, target, ",".join("%s=%s" % x for x in said.items())))
     return kernels
+
+
+def compiled(options):
+    """What attn-compile is told to compile."""
+    key, _, name = options.partition("=")
+    if key == "program":
+        return [os.path.join(PROGRAMS, name + ".mlir")]
+    return ["--attention", options]
 
 
 class Assembler:
@@ -83,7 +93,7 @@ class Assembler:
         with tempfile.TemporaryDirectory() as folder:
             prefix = os.path.join(folder, "kernel")
             done = subprocess.run(
-                ["attn-compile", "--attention", options, "--target", target, "-o", prefix] + how,
+                ["attn-compile", *compiled(options), "--target", target, "-o", prefix] + how,
                 capture_output=True,
                 text=True,
                 env=dict(os.environ, ATTN_PTXAS="none"),
@@ -130,8 +140,8 @@ def main():
             failed += error is not None
             if error or options.verbose:
                 print(
-                    "%s: attn-compile --attention %s --target %s: %s"
-                    % ("FAILED" if error else "ok", text, target, error or "%d bytes spilled" % spills),
+                    "%s: attn-compile %s --target %s: %s"
+                    % ("FAILED" if error else "ok", " ".join(compiled(text)), target, error or "%d bytes spilled" % spills),
                     flush=True,
                 )
     print("%d kernels assembled, %d failed, %d of them spill" % (len(kernels) - failed, failed, spilling))

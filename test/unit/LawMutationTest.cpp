@@ -273,9 +273,10 @@ public:
       if (algebra.numStats &&
           (algebra.isIdentity(from) || algebra.isIdentity(moved)))
         continue;
-      double factor = algebra.rescale(from, moved);
-      for (Scalar v : llvm::ArrayRef(state).drop_front(algebra.numStats))
-        moved.push_back(Scalar::ofFloat(v.f * factor));
+      ::attn::Factors factors = algebra.rescale(from, moved);
+      for (unsigned k = 0; k < algebra.numComponents; ++k)
+        moved.push_back(
+            Scalar::ofFloat(state[algebra.numStats + k].f * factors.of(k)));
       Scalars here = outputs(state), there = outputs(moved);
       if (differs(here[output], there[output]))
         return true;
@@ -360,17 +361,17 @@ private:
       Scalars sum(tile);
       sum.append(algebra.numComponents, Scalar::ofFloat(0.0));
       for (size_t j = begin; j < end; ++j) {
-        double factor = 1.0;
+        ::attn::Factors factors = {1.0};
         if (algebra.kind == MonoidKind::cocycle && numStats)
-          factor = algebra.isIdentity(stat(j)) ? 0.0
-                                               : algebra.rescale(stat(j), tile);
+          factors = algebra.factorsFrom(stat(j), tile);
         else if (algebra.kind == MonoidKind::suffix)
-          factor = algebra.gate(product(j + 1, end));
+          factors = {algebra.gate(product(j + 1, end))};
         else if (algebra.kind == MonoidKind::prefix)
-          factor = algebra.gate(product(begin, j));
+          factors = {algebra.gate(product(begin, j))};
         for (unsigned i = 0; i < algebra.numComponents; ++i)
           sum[numStats + i].f +=
-              factor == 0.0 ? 0.0 : factor * states[j][numStats + i].f;
+              factors.of(i) == 0.0 ? 0.0
+                                   : factors.of(i) * states[j][numStats + i].f;
       }
       state = algebra.multiply(state, sum);
     }

@@ -26,6 +26,7 @@ struct AttentionDescriptor {
     Keys = 16,
   };
 
+  std::string name = "attention";
   support::DType dtype = support::DType::f32;
   int64_t headDim = 64;
   int64_t valueDim = 0;
@@ -45,7 +46,7 @@ struct AttentionDescriptor {
   std::array<int64_t, 5> expectedSizes = {};
 };
 
-/// A module with the one function @attention that does what is described.
+/// A module with one function, @`name`, that does what is described.
 struct AttentionModule {
   std::string text;
   /// Where the text of the monoid is in it, if it was given.

@@ -35,6 +35,18 @@ bool agree(double x, double y, double size);
 /// "1.5", or "(1.5, 2)" for several.
 std::string printNumbers(llvm::ArrayRef<double> numbers);
 
+/// What scales the components of a state: one number for all, or one for each.
+class Factors : public llvm::SmallVector<double, 2> {
+public:
+  using SmallVector::SmallVector;
+  double of(unsigned component) const {
+    return (*this)[size() == 1 ? 0 : component];
+  }
+  bool areFinite() const {
+    return llvm::all_of(*this, [](double x) { return std::isfinite(x); });
+  }
+};
+
 class Algebra {
 public:
   static llvm::FailureOr<Algebra> compile(mlir::attn::MonoidOp op);
@@ -64,13 +76,23 @@ public:
     }
     return call(*liftProgram, arguments);
   }
-  /// 1 where the region is absent.
-  double rescale(llvm::ArrayRef<Scalar> from, llvm::ArrayRef<Scalar> to) const {
+  /// One factor for all components, or one for each; 1 where the region is
+  /// absent.
+  Factors rescale(llvm::ArrayRef<Scalar> from,
+                  llvm::ArrayRef<Scalar> to) const {
     if (!rescaleProgram)
-      return 1.0;
+      return {1.0};
     Scalars arguments(from);
     arguments.append(to.begin(), to.end());
-    return call(*rescaleProgram, arguments)[0].f;
+    Factors factors;
+    for (Scalar factor : call(*rescaleProgram, arguments))
+      factors.push_back(factor.f);
+    return factors;
+  }
+  /// The same, 0 from the identity: there the region is not evaluated.
+  Factors factorsFrom(llvm::ArrayRef<Scalar> from,
+                      llvm::ArrayRef<Scalar> to) const {
+    return isIdentity(from) ? Factors{0.0} : rescale(from, to);
   }
   double gate(llvm::ArrayRef<Scalar> c) const {
     return gateProgram ? call(*gateProgram, c)[0].f : 1.0;

@@ -432,6 +432,10 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](SmemRampOp o) { return lowerSmemRamp(o); })
       .Case([&](SmemMapOp o) { return lowerSmemMap(o); })
       .Case([&](FragFillOp o) { return lowerFill(o); })
+      .Case([&](FragCopyOp o) {
+        set(o.getResult(), of(o.getValue()));
+        return success();
+      })
       .Case([&](FragLoadOp o) { return lowerFragLoad(o); })
       .Case([&](FragStoreOp o) {
         return seenByWarp([&] { return lowerFragStore(o); });

@@ -91,6 +91,14 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
   if (!held)
     return failure();
   Value acc = op.getAcc() ? get(op.getAcc()) : Value();
+  // Tiles are values, and those that start alike are one; products overwrite
+  // registers.
+  if (auto fill = acc ? acc.getDefiningOp<FragFillOp>() : FragFillOp();
+      fill && !acc.use_empty()) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfter(fill);
+    acc = FragFillOp::create(b, loc, acc.getType(), fill.getValue());
+  }
   if (op.getScale())
     acc = scaled(acc, get(op.getScale()), loc);
   if (scope == Scope::Warp) {

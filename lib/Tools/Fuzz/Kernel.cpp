@@ -201,6 +201,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   std::vector<const MonoidInfo *> choices;
   for (const MonoidInfo &info : monoids) {
     bool own = info.text != nullptr;
+    if (info.drawnApart)
+      continue;
     if (content == Family::Monoids     ? !own
         : content == Family::Own       ? own
         : content == Family::Schedules ? true
@@ -208,6 +210,10 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
       choices.push_back(&info);
   }
   k.monoid = random.pick(choices);
+  Random apart(~seed, index);
+  for (const MonoidInfo &info : monoids)
+    if (info.drawnApart && content == Family::Own && apart.chance(0.25))
+      k.monoid = &info;
   bool mostlySoftmax = content == Family::Options || content == Family::Masks ||
                        content == Family::Scores || content == Family::Packed;
   if (mostlySoftmax && random.chance(0.75))

@@ -74,6 +74,8 @@ struct MonoidInfo {
   /// Ties decide: scores have to be exact.
   bool exactScores = false;
   int numValues = 1;
+  /// Came after the others, and is drawn apart: what they are drawn for stays.
+  bool drawnApart = false;
 };
 /// The monoids that ship, then those written in this tool alone.
 const std::vector<MonoidInfo> &allMonoids();

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shipped ones by name, and four whose text is nowhere else in the
+// The shipped ones by name, and five whose text is nowhere else in the
 // project: the compiler must take them as it takes its own.
 //
 //===----------------------------------------------------------------------===//
@@ -156,6 +156,47 @@ attn.monoid @share cocycle stats() components(value, unit)
 }
 )mlir";
 
+/// Softmax with (sum w)^2 / sum w^2, how many keys share the weight: a factor
+/// for each component.
+static const char *const participationText = R"mlir(
+attn.monoid @participation cocycle stats(f32) components(unit, value, unit)
+    outputs("o", "ratio") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %two = arith.addf %d, %d : f32
+    %r = math.exp %d : f32
+    %r2 = math.exp %two : f32
+    attn.yield %r2, %r, %r : f32, f32, f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one, %one : f32, f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %squares: f32, %acc: f32, %sum: f32):
+    %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %quot = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %quot : f32
+    %square = arith.mulf %sum, %sum : f32
+    %p = arith.divf %square, %squares : f32
+    %ratio = arith.select %empty, %zero, %p : f32
+    attn.yield %o, %ratio : f32, f32
+  }
+}
+)mlir";
+
 const std::vector<MonoidInfo> &attn::fuzz::allMonoids() {
   static const std::vector<MonoidInfo> monoids = [] {
     std::vector<MonoidInfo> all;
@@ -191,6 +232,8 @@ const std::vector<MonoidInfo> &attn::fuzz::allMonoids() {
         .exactScores = true;
     add("moments", Monoid::softmax, {"o", "mean", "power"}, momentsText);
     add("share", Monoid::sigmoid, {"o", "total"}, shareText);
+    add("participation", Monoid::softmax, {"o", "ratio"}, participationText)
+        .drawnApart = true;
     return all;
   }();
   return monoids;

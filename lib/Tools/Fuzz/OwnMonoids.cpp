@@ -46,7 +46,7 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
   double most = dead;
   for (double x : s)
     most = std::max(most, x);
-  double total = 0, first = 0, second = 0;
+  double total = 0, first = 0, second = 0, squares = 0;
   for (size_t i = 0; i < n; ++i) {
     if (monoid == "softmax2")
       w[i] = round(std::exp2(round(s[i] - most)));
@@ -57,6 +57,7 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
     total = sum(total + w[i]);
     first = sum(first + round(w[i] * s[i]));
     second = sum(second + round(w[i] * round(s[i] * s[i])));
+    squares = sum(squares + round(w[i] * w[i]));
   }
   if (monoid == "softmax2") {
     result.scalars[0] = n ? round(most + round(std::log2(round(total)))) : dead;
@@ -70,6 +71,8 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
     result.scalars[0] = round(round(first) / round(total));
     result.scalars[1] = round(round(second) / round(total));
   }
+  if (monoid == "participation")
+    result.scalars[0] = round(round(total * total) / round(squares));
   for (size_t i = 0; i < n; ++i) {
     double p = round(w[i] / round(total));
     if (tf32)

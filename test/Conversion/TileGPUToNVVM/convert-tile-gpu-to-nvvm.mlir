@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --convert-tile-gpu-to-nvvm | FileCheck %s
 
 !map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
 !ring = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>

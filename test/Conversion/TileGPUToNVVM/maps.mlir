@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --convert-tile-gpu-to-nvvm | FileCheck %s
 
 // What maps make once for a row, and what is left for each element.
 

@@ -373,3 +373,63 @@ attn.monoid @running_mean general stats() components(value) {
     attn.yield %v : f32
   }
 }
+
+// -----
+
+// The second factor alone loses weight.
+// expected-error@+1 {{breaks the law "rescale to itself: r(a, a) = 1": a = 0 gives (1, 0.5)}}
+attn.monoid @second_half cocycle stats(f32) components(unit, unit) {
+  identity {
+    %e = arith.constant 0xFF800000 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    attn.yield %c : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %h = arith.constant 0.5 : f32
+    %d = arith.subf %from, %to : f32
+    %e = math.exp %d : f32
+    %r = arith.mulf %h, %e : f32
+    attn.yield %e, %r : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one : f32, f32, f32
+  }
+}
+
+// -----
+
+// The second factor alone does not compose.
+// expected-error@+1 {{breaks the law "rescale is a cocycle: r(a, b) * r(b, c) = r(a, c)": a = -1, b = 0, c = 1 gives 0.25 and 0.333333333}}
+attn.monoid @second_distance cocycle stats(f32) components(unit, unit) {
+  identity {
+    %e = arith.constant 0xFF800000 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    attn.yield %c : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %one = arith.constant 1.0 : f32
+    %d = arith.subf %to, %from : f32
+    %n = arith.negf %d : f32
+    %x = math.exp %n : f32
+    %e = arith.addf %one, %d : f32
+    %r = arith.divf %one, %e : f32
+    attn.yield %x, %r : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one : f32, f32, f32
+  }
+}

@@ -110,3 +110,40 @@ attn.monoid @softmax_normalised cocycle stats(f32) components(value)
     attn.yield %acc : f32
   }
 }
+
+// A factor for each component. The ratio moves with no reference point, each
+// sum scaled by its own factor; the sum of squares alone does.
+// expected-remark@+1 {{properties: commutative, rescale absorbs, dead is natural, relaxed maximum, gauge invariant "ratio"}}
+attn.monoid @participation cocycle stats(f32) components(unit, unit)
+    outputs("ratio", "squares") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    %r2 = arith.mulf %r, %r : f32
+    attn.yield %r, %r2 : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one : f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %sum: f32, %squares: f32):
+    %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %square = arith.mulf %sum, %sum : f32
+    %p = arith.divf %square, %squares : f32
+    %ratio = arith.select %empty, %zero, %p : f32
+    attn.yield %ratio, %squares : f32, f32
+  }
+}

@@ -188,3 +188,67 @@ func.func @default(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
       -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>, tensor<?x?x?x64xf32>
   return %total : tensor<?x?x?xf32>
 }
+
+// -----
+
+// Factors leave with their components: what is left of the participation
+// ratio has one factor, as a softmax has, or two.
+// CHECK:       attn.monoid private @participation_1 cocycle stats(f32) components(value, unit) outputs("o")
+// CHECK:         rescale {
+// CHECK-NEXT:    ^bb0(%[[FROM:.*]]: f32, %[[TO:.*]]: f32):
+// CHECK-NEXT:      %[[D:.*]] = arith.subf %[[FROM]], %[[TO]]
+// CHECK-NEXT:      %[[R:.*]] = math.exp %[[D]]
+// CHECK-NEXT:      attn.yield %[[R]] : f32
+// CHECK:       attn.monoid private @participation_0 cocycle stats(f32) components(unit, unit) outputs("ratio")
+// CHECK:         rescale {
+// CHECK:           %[[R:.*]] = math.exp
+// CHECK-NEXT:      %[[R2:.*]] = arith.mulf %[[R]], %[[R]]
+// CHECK-NEXT:      attn.yield %[[R]], %[[R2]] : f32, f32
+attn.monoid private @participation cocycle stats(f32) components(value, unit, unit)
+    outputs("o", "ratio") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    %r2 = arith.mulf %r, %r : f32
+    attn.yield %r, %r, %r2 : f32, f32, f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one, %one : f32, f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %acc: f32, %sum: f32, %squares: f32):
+    %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %quot = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %quot : f32
+    %square = arith.mulf %sum, %sum : f32
+    %p = arith.divf %square, %squares : f32
+    %ratio = arith.select %empty, %zero, %p : f32
+    attn.yield %o, %ratio : f32, f32
+  }
+}
+func.func @factors(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                   %v: tensor<?x?x?x64xf32>)
+    -> (tensor<?x?x?xf32>, tensor<?x?x?x64xf32>) {
+  %0:2 = attn.attention monoid(@participation)
+      queries(%q : tensor<?x?x?x64xf32>) keys(%k : tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+  %1:2 = attn.attention monoid(@participation)
+      queries(%q : tensor<?x?x?x64xf32>) keys(%k : tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+  return %0#1, %1#0 : tensor<?x?x?xf32>, tensor<?x?x?x64xf32>
+}

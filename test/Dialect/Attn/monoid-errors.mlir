@@ -414,3 +414,29 @@ attn.monoid @kind group stats(f32) components(value) {
 // expected-error@+1 {{expected component to be one of value, unit, but got 'values'}}
 attn.monoid @component cocycle stats(f32) components(values) {
 }
+
+// -----
+
+// expected-error@+1 {{expected region 'rescale' to yield one f32, or one for each of the 3 components, but it yields 2}}
+attn.monoid @monoid_c6_factors cocycle stats(f32) components(value, unit, unit) {
+  identity {
+    %e = arith.constant 0xFF800000 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    attn.yield %c : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r, %r : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one, %one : f32, f32, f32, f32
+  }
+}

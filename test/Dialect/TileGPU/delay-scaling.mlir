@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --split-input-file --tile-delay-scaling | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-delay-scaling %tidy %verify_kernels -o /dev/null
 
 // Loops carry the sums as they are, and the factors; behind the last one they
 // are scaled for the product that is left.
@@ -13,7 +14,7 @@
 !token = !tile_gpu.token<64x64xf32>
 
 // CHECK-LABEL: func.func @two_loops
-func.func @two_loops(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
+func.func @two_loops(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
     attributes {tile_gpu.kernel} {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
@@ -76,6 +77,8 @@ func.func @two_loops(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index
     }
     %end = tile_gpu.mma.issue %p, %v acc(%other) : !p, !v -> !token
     %done = tile_gpu.mma.wait %end pending(0) : !token
+    %at = arith.constant 0 : i32
+    tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
   return
@@ -84,7 +87,7 @@ func.func @two_loops(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index
 // What the loop starts from is scaled in another way.
 
 // CHECK-LABEL: func.func @other_map
-func.func @other_map(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
+func.func @other_map(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
     attributes {tile_gpu.kernel} {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
@@ -119,6 +122,8 @@ func.func @other_map(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index
     }
     %end = tile_gpu.mma.issue %p, %v acc(%last) : !p, !v -> !token
     %done = tile_gpu.mma.wait %end pending(0) : !token
+    %at = arith.constant 0 : i32
+    tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
   return
@@ -127,7 +132,7 @@ func.func @other_map(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index
 // The scores are there before the product is issued: nothing to hide behind.
 
 // CHECK-LABEL: func.func @no_product
-func.func @no_product(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
+func.func @no_product(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
     attributes {tile_gpu.kernel} {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
@@ -162,6 +167,8 @@ func.func @no_product(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: inde
     }
     %end = tile_gpu.mma.issue %p, %v acc(%last) : !p, !v -> !token
     %done = tile_gpu.mma.wait %end pending(0) : !token
+    %at = arith.constant 0 : i32
+    tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
   return
@@ -170,7 +177,7 @@ func.func @no_product(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: inde
 // What it scales by is inside of the map.
 
 // CHECK-LABEL: func.func @captured
-func.func @captured(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
+func.func @captured(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
     attributes {tile_gpu.kernel} {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
@@ -200,13 +207,16 @@ func.func @captured(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
       %factor = arith.sitofp %some : i32 to f32
       %next = tile_gpu.map ins(%new, %m : !o, !row) {
       ^bb1(%r: i32, %c: i32, %x: f32, %y: f32):
-        %z = arith.mulf %x, %factor : f32
+        %w = arith.mulf %x, %y : f32
+      %z = arith.mulf %w, %factor : f32
         tile_gpu.yield %z : f32
       } -> !o
       scf.yield %next : !o
     }
     %end = tile_gpu.mma.issue %p, %v acc(%last) : !p, !v -> !token
     %done = tile_gpu.mma.wait %end pending(0) : !token
+    %at = arith.constant 0 : i32
+    tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
   return
@@ -226,7 +236,7 @@ func.func @captured(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
 
 // The other warpgroup has products enough.
 // CHECK-LABEL: func.func @wide
-func.func @wide(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
+func.func @wide(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
     attributes {tile_gpu.kernel} {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
@@ -261,6 +271,8 @@ func.func @wide(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
     }
     %end = tile_gpu.mma.issue %p, %v acc(%last) : !p, !v -> !token
     %done = tile_gpu.mma.wait %end pending(0) : !token
+    %at = arith.constant 0 : i32
+    tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
   return
@@ -280,7 +292,7 @@ func.func @wide(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
 
 // Wider ones wait for each other in clusters.
 // CHECK-LABEL: func.func @alone
-func.func @alone(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
+func.func @alone(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
     attributes {tile_gpu.kernel} {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
@@ -315,13 +327,15 @@ func.func @alone(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
     }
     %end = tile_gpu.mma.issue %p, %v acc(%last) : !p, !v -> !token
     %done = tile_gpu.mma.wait %end pending(0) : !token
+    %at = arith.constant 0 : i32
+    tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
   return
 }
 
 // CHECK-LABEL: func.func @clusters
-func.func @clusters(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
+func.func @clusters(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
     attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
@@ -355,6 +369,8 @@ func.func @clusters(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index)
     }
     %end = tile_gpu.mma.issue %p, %v acc(%last) : !p, !v -> !token
     %done = tile_gpu.mma.wait %end pending(0) : !token
+    %at = arith.constant 0 : i32
+    tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
   return

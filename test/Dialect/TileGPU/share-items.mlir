@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --tile-share-items --split-input-file | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-share-items %tidy %verify_kernels -o /dev/null
 
 !acc = !tile_gpu.frag<64x64xf32, acc>
 
@@ -207,7 +208,7 @@ func.func @static(%n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
   }
   tile_gpu.role "compute" warpgroups(2) {
   ^bb0(%wg: i32):
-    tile_gpu.foreach %s {
+    tile_gpu.foreach %s lead {
     ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
       %row = arith.divui %tile, %n : i32
       %o = tile_gpu.frag.fill %x : f32 -> !acc

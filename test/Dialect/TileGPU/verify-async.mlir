@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --tile-verify-async | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels | FileCheck %s
 
 // Programs that keep the rules, each close to one that does not (see
 // verify-async-errors.mlir). Whole kernels are in kernels/.

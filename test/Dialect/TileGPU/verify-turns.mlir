@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --tile-verify-async | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels | FileCheck %s
 
 // Members end two loops with their own rows, one counter going through both;
 // the last loop takes the turns that are left out. Conditions and bounds that

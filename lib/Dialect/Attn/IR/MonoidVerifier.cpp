@@ -64,6 +64,25 @@ static bool yieldDependsOn(Region &region, ArrayRef<unsigned> outputs,
   });
 }
 
+/// One factor for all components, or one for each.
+static LogicalResult verifyRescale(MonoidOp op) {
+  Region &rescale = op.getRescale();
+  if (rescale.empty())
+    return success();
+  SmallVector<Type> arguments(2 * op.getNumStats() + op.getNumParams(),
+                              Float32Type::get(op.getContext()));
+  if (failed(verifyBody(op, rescale, "rescale", arguments)))
+    return failure();
+  auto yield = dyn_cast<YieldOp>(rescale.front().back());
+  unsigned numFactors = yield ? yield.getNumOperands() : 1;
+  if (numFactors != 1 && numFactors != op.getNumComponents())
+    return op.emitOpError("expected region 'rescale' to yield one f32, or one "
+                          "for each of the ")
+           << op.getNumComponents() << " components, but it yields "
+           << numFactors;
+  return verifyYieldsFloats(op, rescale, "rescale", numFactors);
+}
+
 LogicalResult MonoidOp::verifyRegions() {
   Builder builder(getContext());
   Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
@@ -113,8 +132,8 @@ LogicalResult MonoidOp::verifyRegions() {
   if (failed(check(getIdentity(), "identity", {}, stateSize)) ||
       failed(
           check(getCombine(), "combine", floats(2 * stateSize), stateSize)) ||
-      failed(check(getRescale(), "rescale", floats(2 * numStats), 1)) ||
-      failed(check(getGate(), "gate", floats(numStats), 1)))
+      failed(check(getGate(), "gate", floats(numStats), 1)) ||
+      failed(verifyRescale(*this)))
     return failure();
   unsigned numScores = getNumScores();
   if (numScores == 0)

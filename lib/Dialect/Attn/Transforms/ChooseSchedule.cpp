@@ -100,13 +100,15 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.
-  llvm::SmallDenseSet<Value> weights;
+  llvm::SmallDenseSet<std::pair<Value, Value>> weights; // with their factors
   Operation *lift = monoid.getLift().empty()
                         ? nullptr
                         : monoid.getLift().front().getTerminator();
   if (lift && !monoid.isGeneral())
-    for (Value weight : lift->getOperands().drop_front(monoid.getNumStats()))
-      weights.insert(weight);
+    for (unsigned i = 0; i < monoid.getNumComponents(); ++i)
+      weights.insert(
+          {lift->getOperand(monoid.getNumStats() + i),
+           monoid.hasFactors() ? getYielded(monoid.getRescale())[i] : Value()});
   problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
   problem.packed = static_cast<bool>(op.getPackedQueries());

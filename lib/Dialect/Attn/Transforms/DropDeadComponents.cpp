@@ -10,6 +10,7 @@
 // everywhere: states without them are the image of whole ones under a
 // projection that `combine` commutes with, so that what is left is a monoid
 // and its laws need no new reason. Statistics stay: every factor reads them.
+// Of factors one for each component, those of dead components go with them.
 //
 // Monoids are symbols that others may refer to. What is left is a new one, and
 // reductions that ask for the same components share it.
@@ -153,6 +154,26 @@ static void shrinkFinalize(MonoidOp monoid, const llvm::BitVector &live) {
   monoid.setOutputsAttr(ArrayAttr::get(monoid.getContext(), names));
 }
 
+/// Leaves the factors of the live components; one, where they agree.
+static void shrinkFactors(MonoidOp monoid, const llvm::BitVector &live) {
+  if (!monoid.hasFactors())
+    return;
+  Region &rescale = monoid.getRescale();
+  llvm::BitVector dead(live.size());
+  SmallVector<Value> kept;
+  for (unsigned i = 0; i < live.size(); ++i) {
+    dead[i] = !stays(live, i);
+    if (!dead[i])
+      kept.push_back(getYielded(rescale)[i]);
+  }
+  if (llvm::all_equal(kept)) {
+    dead.set();
+    dead.reset(llvm::find(getYielded(rescale), kept.front()) -
+               getYielded(rescale).begin());
+  }
+  shrink(rescale, dead, llvm::BitVector(rescale.getNumArguments()));
+}
+
 /// Leaves the live components of `monoid`.
 static void shrink(MonoidOp monoid, const llvm::BitVector &live) {
   unsigned numStats = monoid.getNumStats();
@@ -179,6 +200,7 @@ static void shrink(MonoidOp monoid, const llvm::BitVector &live) {
     if (monoid.getComponent(i) == Component::value)
       values.set(firstValue + valueNumber(monoid, i));
   }
+  shrinkFactors(monoid, live);
   // Only general monoids identify and combine components by a region.
   if (monoid.isGeneral()) {
     shrink(identity, state, none(identity));

@@ -342,24 +342,52 @@ Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
 // Products of states
 //===----------------------------------------------------------------------===//
 
-std::pair<Value, Value>
+unsigned KernelBuilder::factorOf(unsigned component) {
+  if (!monoid.hasFactors())
+    return 0;
+  ValueRange yielded = getYielded(monoid.getRescale());
+  llvm::SmallSetVector<Value, 4> distinct;
+  for (Value factor : yielded.take_front(component + 1))
+    distinct.insert(factor);
+  return llvm::find(distinct, yielded[component]) - distinct.begin();
+}
+
+unsigned KernelBuilder::numFactors() {
+  unsigned number = 1;
+  for (unsigned i = 0; i < numComponents(); ++i)
+    number = std::max(number, factorOf(i) + 1);
+  return number;
+}
+
+SmallVector<Value> KernelBuilder::factorsTo(ValueRange from, ValueRange to) {
+  SmallVector<Value> both(from), distinct;
+  llvm::append_range(both, to);
+  for (auto [i, factor] : llvm::enumerate(call(monoid.getRescale(), both)))
+    if (factorOf(i) == distinct.size())
+      distinct.push_back(factor);
+  return distinct;
+}
+
+SmallVector<Value> KernelBuilder::rescale(ValueRange from, ValueRange to) {
+  SmallVector<Value> factors = factorsTo(from, to);
+  // r is never taken from the identity: its value there is 0.
+  Value none = isIdentity(from);
+  for (Value &factor : factors)
+    factor = select(none, f32(0.0f), factor);
+  return factors;
+}
+
+std::pair<SmallVector<Value>, SmallVector<Value>>
 KernelBuilder::factors(ValueRange left, ValueRange right, ValueRange both) {
   if (left.empty())
     return {};
-  auto rescale = [&](ValueRange from) {
-    SmallVector<Value> inputs(from);
-    llvm::append_range(inputs, both);
-    // r is never taken from the identity: its value there is 0.
-    return select(isIdentity(from), f32(0.0f),
-                  call(monoid.getRescale(), inputs).front());
-  };
   switch (monoid.getKind()) {
   case MonoidKind::cocycle:
-    return {rescale(left), rescale(right)};
+    return {rescale(left, both), rescale(right, both)};
   case MonoidKind::suffix:
-    return {call(monoid.getGate(), right).front(), Value()};
+    return {{call(monoid.getGate(), right).front()}, {}};
   case MonoidKind::prefix:
-    return {Value(), call(monoid.getGate(), left).front()};
+    return {{}, {call(monoid.getGate(), left).front()}};
   case MonoidKind::general:
     return {};
   }

@@ -158,7 +158,7 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
   results.push_back(far);
 }
 
-/// Per row: the new statistics, the factor of the old sums and, for an
+/// Per row: the new statistics, the factors of the old sums and, for an
 /// exponential, the exponent's offset.
 ReductionKernel::RowFactors
 ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
@@ -169,7 +169,7 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
   SmallVector<Type> types;
   for (Value stat : oldStats)
     types.push_back(stat.getType());
-  types.push_back(rowTile());
+  types.append(numFactors(), rowTile());
   if (form.exponential)
     types.push_back(rowTile());
   bool hasK = rowsHaveK(block.tile);
@@ -188,20 +188,18 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
           emitAnchor(block, row, old[0], results[0], results);
           return results;
         }
-        SmallVector<Value> both(old);
-        both.append(results);
-        // r is never taken from the identity: its value there is 0.
-        results.push_back(select(isIdentity(old), f32(0.0f),
-                                 call(monoid.getRescale(), both).front()));
+        results.append(rescale(old, results));
         return results;
       });
   RowFactors result;
   result.stats.assign(rows.begin(), rows.begin() + n);
-  result.factor = rows[n];
+  ArrayRef<Value> rest = ArrayRef(rows).drop_front(n);
+  result.factors.append(rest.begin(), rest.begin() + numFactors());
+  rest = rest.drop_front(numFactors());
   if (form.exponential)
-    result.offset = rows[n + 1];
+    result.offset = rest[0];
   if (form.exponential && form.fused)
-    (hasK ? result.k : result.far) = rows[n + 2];
+    (hasK ? result.k : result.far) = rest[1];
   return result;
 }
 
@@ -212,15 +210,16 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
 /// (p_old - p_new) + (a_old - a_new) * k, where the other p and a are 0.
 void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
                                     Value &stat) {
+  Value &rowFactor = row.factors.front(); // an exponential has no other
   Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
   Value some = tile::AnyOp::create(b, loc, b.getI1Type(), row.far,
                                    /*by_rows=*/true);
-  Type types[] = {stat.getType(), row.factor.getType(), row.offset.getType()};
+  Type types[] = {stat.getType(), rowFactor.getType(), row.offset.getType()};
   auto anchored = [&]() -> SmallVector<Value> {
     Value zero = f32(0.0f);
     Type flags = row.far.getType(), rows = rowTile();
     SmallVector<Value> own = map(
-        {block.state[0], row.stats[0], row.factor, row.offset},
+        {block.state[0], row.stats[0], rowFactor, row.offset},
         {rows, rows, rows, flags, rows}, [&](Value, Value, ValueRange x) {
           Value old = x[0], now = x[1];
           auto parts = [&](Value anchor) {
@@ -267,10 +266,10 @@ void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
     return {shifted, own[1], own[2]};
   };
   SmallVector<Value> chosen = choose(some, types, anchored, [&] {
-    return SmallVector<Value>{stat, row.factor, row.offset};
+    return SmallVector<Value>{stat, rowFactor, row.offset};
   });
   stat = chosen[0];
-  row.factor = chosen[1];
+  rowFactor = chosen[1];
   row.offset = chosen[2];
 }
 

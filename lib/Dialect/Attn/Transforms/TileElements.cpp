@@ -265,11 +265,14 @@ Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {
                     : any;
 }
 
-/// Distinct weights of the monoid: components whose weight is one value of
-/// the lift region share it, and its tile.
-SmallVector<Value> ReductionKernel::weightGroups() {
-  llvm::SmallSetVector<Value, 4> groups;
-  for (Value weight : getYielded(monoid.getLift()).drop_front(numStats()))
-    groups.insert(weight);
+ReductionKernel::WeightGroup ReductionKernel::groupOf(unsigned component) {
+  return {getYielded(monoid.getLift())[numStats() + component],
+          factorOf(component)};
+}
+
+SmallVector<ReductionKernel::WeightGroup> ReductionKernel::weightGroups() {
+  llvm::SmallSetVector<WeightGroup, 4> groups;
+  for (unsigned i = 0; i < numComponents(); ++i)
+    groups.insert(groupOf(i));
   return groups.takeVector();
 }

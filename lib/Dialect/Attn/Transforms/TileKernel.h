@@ -140,10 +140,18 @@ protected:
   SmallVector<Value> combine(ValueRange left, ValueRange right);
   /// True when a state's statistics are the identity's.
   Value isIdentity(ValueRange stats);
-  /// Factors of the left and right components in a product of states with
-  /// statistics `left` and `right`, `both` combined; null for 1.
-  std::pair<Value, Value> factors(ValueRange left, ValueRange right,
-                                  ValueRange both);
+  /// Components have one factor or several: the number of that of `component`
+  /// among the distinct ones, and how many these are.
+  unsigned factorOf(unsigned component);
+  unsigned numFactors();
+  /// The distinct factors from one statistic to another; `rescale`: 0 from the
+  /// identity.
+  SmallVector<Value> factorsTo(ValueRange from, ValueRange to);
+  SmallVector<Value> rescale(ValueRange from, ValueRange to);
+  /// Distinct factors of the left and right components in a product of states
+  /// with statistics `left` and `right`, `both` combined; none for 1.
+  std::pair<SmallVector<Value>, SmallVector<Value>>
+  factors(ValueRange left, ValueRange right, ValueRange both);
 
   OpBuilder b;
   Location loc;
@@ -428,20 +436,23 @@ private:
   Value isFar(Value scaled);
   bool rowsHaveK(const KeyTile &tile) const;
   Value rowK(Value anchor, Value k);
+  /// A weight of `lift`, and which factor it meets: components that have both
+  /// in common share a tile.
+  using WeightGroup = std::pair<Value, unsigned>;
   /// What a row's state and the elements of a tile are rescaled by: with the
-  /// new statistics, the factor of the old sums and, for an exponential, the
-  /// offset of the exponents; and, where those are fused, whether the row is
-  /// far, or its own k.
+  /// new statistics, the factors of the old sums and, for an exponential, which
+  /// has one, the offset of the exponents; and, where those are fused, whether
+  /// the row is far, or its own k.
   struct RowFactors {
-    SmallVector<Value> stats;
-    Value factor, offset, far, k;
+    SmallVector<Value> stats, factors;
+    Value offset, far, k;
   };
   RowFactors rescaleRows(RowBlock &block, ArrayRef<Value> tileStats);
   void emitAnchor(RowBlock &block, Value row, Value old, Value stat,
                   SmallVectorImpl<Value> &results);
   void anchorFarRows(RowBlock &block, RowFactors &row, Value &stat);
   SmallVector<Value> stepFixed(RowBlock &block, ArrayRef<Value> lifted,
-                               ArrayRef<Value> groups);
+                               ArrayRef<WeightGroup> groups);
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
@@ -465,19 +476,23 @@ private:
   SmallVector<Value> combineStats(ValueRange x, ValueRange y);
 
   // Between maps.
-  SmallVector<Value> weightGroups();
+  WeightGroup groupOf(unsigned component);
+  SmallVector<WeightGroup> weightGroups();
   /// For each group: the weights in f32, in the type of the dot with values,
   /// and their row sums; null where nothing needs them.
   struct Weights {
     SmallVector<Value> wide, narrow, sums;
   };
-  Weights mapWeights(ValueRange inputs, ArrayRef<Value> groups, MapBody body);
+  Weights mapWeights(ValueRange inputs, ArrayRef<WeightGroup> groups,
+                     MapBody body);
   SmallVector<Value> mapLift(RowBlock &block, ArrayRef<Value> dots,
-                             ArrayRef<Value> groups, ArrayRef<bool> weightsToo);
+                             ArrayRef<WeightGroup> groups,
+                             ArrayRef<bool> weightsToo);
   void markApproximate(ValueRange mapped);
   SmallVector<Value> reduceStats(ArrayRef<Value> stats);
-  SmallVector<Value> accumulate(RowBlock &block, ArrayRef<Value> groups,
-                                const Weights &weights, Value factor);
+  SmallVector<Value> accumulate(RowBlock &block, ArrayRef<WeightGroup> groups,
+                                const Weights &weights,
+                                ArrayRef<Value> factors);
 
   ReductionOpInterface reduction;
   ScheduleAttr schedule;

@@ -94,7 +94,7 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
   }
 
   // Statistics, the factors of both sides, and components without channels.
-  bool leftFactor = false, rightFactor = false;
+  unsigned leftFactors = 0, rightFactors = 0;
   auto scaledSum = [&](Value f1, Value x, Value f2, Value y) -> Value {
     if (f1)
       x = arith::MulFOp::create(b, loc, f1, x);
@@ -106,12 +106,14 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
   if (!scalars.empty()) {
     SmallVector<Value> tiles = pick(left, scalars);
     tiles.append(pick(right, scalars));
-    leftFactor = n && monoid.getKind() != MonoidKind::prefix;
-    rightFactor = n && monoid.getKind() != MonoidKind::suffix;
+    if (n && monoid.getKind() != MonoidKind::prefix)
+      leftFactors = numFactors();
+    if (n && monoid.getKind() != MonoidKind::suffix)
+      rightFactors = numFactors();
     SmallVector<Type> types;
     for (unsigned i : scalars)
       types.push_back(left[i].getType());
-    types.append(leftFactor + rightFactor, tileType(blockRows, 1));
+    types.append(leftFactors + rightFactors, tileType(blockRows, 1));
     SmallVector<Value> rows =
         map(tiles, types, [&](Value, Value, ValueRange x) {
           ValueRange one = x.take_front(scalars.size());
@@ -121,12 +123,13 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
             results = combine(one.take_front(n), two.take_front(n));
           SmallVector<Value> stats = results;
           auto [f1, f2] = factors(one.take_front(n), two.take_front(n), stats);
-          for (unsigned k = n; k < scalars.size(); ++k)
-            results.push_back(scaledSum(f1, one[k], f2, two[k]));
-          if (f1)
-            results.push_back(f1);
-          if (f2)
-            results.push_back(f2);
+          for (unsigned k = n; k < scalars.size(); ++k) {
+            unsigned f = factorOf(scalars[k] - n);
+            results.push_back(scaledSum(f1.empty() ? Value() : f1[f], one[k],
+                                        f2.empty() ? Value() : f2[f], two[k]));
+          }
+          results.append(f1);
+          results.append(f2);
           return results;
         });
     for (auto [k, i] : llvm::enumerate(scalars))
@@ -135,10 +138,14 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
   }
   for (unsigned i : vectors) {
     SmallVector<Value> tiles = {left[i], right[i]};
-    tiles.append(factorTiles);
+    unsigned f = factorOf(i - n);
+    if (leftFactors)
+      tiles.push_back(factorTiles[f]);
+    if (rightFactors)
+      tiles.push_back(factorTiles[leftFactors + f]);
     product[i] = map(tiles, left[i].getType(), [&](Value, Value, ValueRange x) {
-                   Value f1 = leftFactor ? x[2] : Value();
-                   Value f2 = rightFactor ? x[2 + leftFactor] : Value();
+                   Value f1 = leftFactors ? x[2] : Value();
+                   Value f2 = rightFactors ? x.back() : Value();
                    return SmallVector<Value>{scaledSum(f1, x[0], f2, x[1])};
                  }).front();
   }

@@ -33,7 +33,7 @@ static bool isConstantFloat(Value value,
 
 /// exp(from - to) or exp2(from - to) on one f32 statistic.
 static bool isExponentialOfDifference(Region &rescale, float &base) {
-  if (rescale.empty() || getYielded(rescale).size() != 1)
+  if (rescale.empty() || !llvm::all_equal(getYielded(rescale)))
     return false;
   Value root = getYielded(rescale).front();
   Value argument;
@@ -262,9 +262,10 @@ void ReductionKernel::analyseFactor(arith::MulFOp product) {
     if (isa_and_nonnull<math::TanhOp>(x.getDefiningOp()) && narrowValues &&
         narrowValues.isBF16() && target.hasTensorCopy && !isPartial &&
         reduction.getInitBody().empty() &&
-        llvm::all_of(
-            weightGroups(),
-            [](Value weight) { return matchPattern(weight, m_OneFloat()); }) &&
+        llvm::all_of(weightGroups(),
+                     [](WeightGroup group) {
+                       return matchPattern(group.first, m_OneFloat());
+                     }) &&
         anchorIsFree(op, monoid, numComponents()))
       form.bound = factor;
     return;
@@ -312,11 +313,10 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
 
 /// Emits a map that ends in weights: of each one an f32 tile, where a sum
 /// needs it, and one in the element type of the values' dot.
-ReductionKernel::Weights ReductionKernel::mapWeights(ValueRange inputs,
-                                                     ArrayRef<Value> groups,
-                                                     MapBody body) {
+ReductionKernel::Weights
+ReductionKernel::mapWeights(ValueRange inputs, ArrayRef<WeightGroup> groups,
+                            MapBody body) {
   // Which forms of each group's weight are needed.
-  ValueRange all = getYielded(monoid.getLift()).drop_front(numStats());
   SmallVector<Type> types;
   Weights weights;
   Type narrowTile = narrowValues
@@ -324,8 +324,8 @@ ReductionKernel::Weights ReductionKernel::mapWeights(ValueRange inputs,
                         : scoreTile();
   SmallVector<bool> wide(groups.size()), narrow(groups.size());
   for (auto [g, group] : llvm::enumerate(groups)) {
-    for (auto [i, weight] : llvm::enumerate(all)) {
-      if (weight != group)
+    for (unsigned i = 0; i < numComponents(); ++i) {
+      if (groupOf(i) != group)
         continue;
       bool value = monoid.getComponent(i) == Component::value;
       (value && narrowValues ? narrow[g] : wide[g]) = true;
@@ -355,28 +355,30 @@ ReductionKernel::Weights ReductionKernel::mapWeights(ValueRange inputs,
   // Sums come directly after the map, where a target fuses them with it.
   for (auto [g, group] : llvm::enumerate(groups)) {
     bool unit = false;
-    for (auto [i, weight] : llvm::enumerate(all))
-      unit |= weight == group && monoid.getComponent(i) == Component::unit;
+    for (unsigned i = 0; i < numComponents(); ++i)
+      unit |= groupOf(i) == group && monoid.getComponent(i) == Component::unit;
     weights.sums.push_back(unit ? rowSum(weights.wide[g]) : Value());
   }
   return weights;
 }
 
-/// components' = factor * components + sums over the tile.
+/// components' = factor * components + sums over the tile; without factors the
+/// sums are added as they are.
 SmallVector<Value> ReductionKernel::accumulate(RowBlock &block,
-                                               ArrayRef<Value> groups,
+                                               ArrayRef<WeightGroup> groups,
                                                const Weights &weights,
-                                               Value factor) {
+                                               ArrayRef<Value> factors) {
   SmallVector<Value> components(numComponents());
   SmallVector<Value> inputs;
   SmallVector<Type> types;
   SmallVector<unsigned> units;
+  llvm::SmallSetVector<unsigned, 2> ofUnits;
   unsigned nextValue = 0;
   for (unsigned i = 0; i < numComponents(); ++i) {
-    Value weight = getYielded(monoid.getLift())[numStats() + i];
-    size_t g = llvm::find(groups, weight) - groups.begin();
+    size_t g = llvm::find(groups, groupOf(i)) - groups.begin();
     Value old = block.state[numStats() + i];
     if (monoid.getComponent(i) == Component::value) {
+      Value factor = factors.empty() ? Value() : factors[factorOf(i)];
       components[i] = tile::DotOp::create(
           b, loc, old.getType(), weights.narrow[g], block.values[nextValue++],
           old, factor, /*ramp=*/Value(), /*transpose_rhs=*/false, tf32);
@@ -386,19 +388,24 @@ SmallVector<Value> ReductionKernel::accumulate(RowBlock &block,
     inputs.push_back(weights.sums[g]);
     types.push_back(rowTile());
     units.push_back(i);
+    ofUnits.insert(factorOf(i));
   }
   if (units.empty())
     return components;
-  if (factor)
-    inputs.push_back(factor);
+  if (!factors.empty())
+    for (unsigned f : ofUnits)
+      inputs.push_back(factors[f]);
   SmallVector<Value> sums = map(inputs, types, [&](Value, Value, ValueRange x) {
     SmallVector<Value> results;
-    for (size_t u = 0; u < units.size(); ++u) {
+    ValueRange scales = x.drop_front(2 * units.size());
+    for (auto [u, i] : llvm::enumerate(units)) {
       Value old = x[2 * u], sum = x[2 * u + 1];
-      if (factor)
-        results.push_back(math::FmaOp::create(b, loc, old, x.back(), sum));
-      else
+      if (scales.empty()) {
         results.push_back(arith::AddFOp::create(b, loc, old, sum));
+        continue;
+      }
+      Value scale = scales[llvm::find(ofUnits, factorOf(i)) - ofUnits.begin()];
+      results.push_back(math::FmaOp::create(b, loc, old, scale, sum));
     }
     return results;
   });
@@ -411,7 +418,7 @@ SmallVector<Value> ReductionKernel::accumulate(RowBlock &block,
 /// weights: the identity and 0 where the element is dead.
 SmallVector<Value> ReductionKernel::mapLift(RowBlock &block,
                                             ArrayRef<Value> dots,
-                                            ArrayRef<Value> groups,
+                                            ArrayRef<WeightGroup> groups,
                                             ArrayRef<bool> weightsToo) {
   SmallVector<Type> types;
   for (Attribute stat : monoid.getStats())
@@ -442,7 +449,7 @@ SmallVector<Value> ReductionKernel::mapLift(RowBlock &block,
     }
     for (auto [group, too] : llvm::zip(groups, weightsToo))
       if (too) {
-        Value weight = cloner.get(group);
+        Value weight = cloner.get(group.first);
         results.push_back(alive ? select(alive, weight, f32(0.0f)) : weight);
       }
     return results;
@@ -482,7 +489,7 @@ void ReductionKernel::markApproximate(ValueRange mapped) {
 /// A monoid without statistics: one map gives the weights.
 SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
                                             ArrayRef<Value> dots) {
-  SmallVector<Value> groups = weightGroups();
+  SmallVector<WeightGroup> groups = weightGroups();
   SmallVector<Value> inputs = withLoaded(block, dots);
   Weights weights =
       mapWeights(inputs, groups, [&](Value row, Value col, ValueRange x) {
@@ -495,20 +502,20 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
         cloner.map(lift.getArguments().take_front(s.size()), s);
         cloner.map(lift.getArguments().drop_front(s.size()), params());
         SmallVector<Value> results;
-        for (Value group : groups) {
-          Value weight = cloner.get(group);
+        for (WeightGroup group : groups) {
+          Value weight = cloner.get(group.first);
           results.push_back(alive ? select(alive, weight, f32(0.0f)) : weight);
         }
         return results;
       });
   markApproximate(weights.narrow);
-  return accumulate(block, groups, weights, /*factor=*/Value());
+  return accumulate(block, groups, weights, /*factors=*/{});
 }
 
 /// Weights are exp2(stat * k), none of them too large: nothing is rescaled.
 SmallVector<Value> ReductionKernel::stepFixed(RowBlock &block,
                                               ArrayRef<Value> lifted,
-                                              ArrayRef<Value> groups) {
+                                              ArrayRef<WeightGroup> groups) {
   Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
   Weights weights = mapWeights(lifted, groups, [&](Value, Value, ValueRange x) {
     Value exponent = arith::MulFOp::create(b, loc, x[0], k);
@@ -517,20 +524,22 @@ SmallVector<Value> ReductionKernel::stepFixed(RowBlock &block,
     return SmallVector<Value>(groups.size(), power);
   });
   SmallVector<Value> state(ArrayRef(block.state).take_front(numStats()));
-  state.append(accumulate(block, groups, weights, /*factor=*/Value()));
+  state.append(accumulate(block, groups, weights, /*factors=*/{}));
   return state;
 }
 
 SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
                                                 ArrayRef<Value> dots) {
   unsigned n = numStats();
-  SmallVector<Value> groups = weightGroups();
-  // Weights that need the score are computed with the statistics.
+  SmallVector<WeightGroup> groups = weightGroups();
+  // Weights that need the score are computed with the statistics, each once
+  // whatever factors it meets.
   SmallVector<bool> early;
-  for (Value group : groups) {
-    size_t i = llvm::find(getYielded(monoid.getLift()).drop_front(n), group) -
-               getYielded(monoid.getLift()).drop_front(n).begin();
-    early.push_back(!form.uniformWeight[i]);
+  llvm::SmallSetVector<Value, 4> earlyWeights;
+  for (WeightGroup group : groups) {
+    ValueRange all = getYielded(monoid.getLift()).drop_front(n);
+    size_t i = llvm::find(all, group.first) - all.begin();
+    early.push_back(!form.uniformWeight[i] && earlyWeights.insert(group.first));
   }
   auto lift = [&]() -> SmallVector<Value> {
     if ((form.dotIsStat && !block.tile.masked) || block.tile.linear)
@@ -574,40 +583,39 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     ValueRange from = x.take_front(n);
     ValueRange computed = x.slice(n, lifted.size() - n);
     ValueRange to = x.drop_front(lifted.size());
-    Value rescale, dead;
+    SmallVector<Value> own;
+    Value dead;
     if (form.exponential) {
-      rescale = exponential(from[0], to[0], row.k ? to[1] : k,
-                            /*isWeight=*/true);
+      own = {exponential(from[0], to[0], row.k ? to[1] : k,
+                         /*isWeight=*/true)};
     } else {
-      SmallVector<Value> both(from);
-      llvm::append_range(both, to);
-      rescale = call(monoid.getRescale(), both).front();
+      own = factorsTo(from, to);
       dead = isIdentity(from);
     }
     SmallVector<Value> results;
-    unsigned nextComputed = 0;
-    for (auto [group, given] : llvm::zip(groups, early)) {
-      Value weight;
-      if (given) {
-        weight = computed[nextComputed++];
+    for (WeightGroup group : groups) {
+      Value weight, factor = own[group.second];
+      if (earlyWeights.contains(group.first)) {
+        weight = computed[llvm::find(earlyWeights, group.first) -
+                          earlyWeights.begin()];
       } else {
         RegionCloner cloner(b);
         Region &lift = monoid.getLift();
         cloner.map(lift.getArguments().drop_front(monoid.getNumScores()),
                    params());
-        weight = cloner.get(group);
+        weight = cloner.get(group.first);
       }
       bool one = isConstantFloat(
           weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });
       Value product =
-          one ? rescale
-              : arith::MulFOp::create(b, loc, weight, rescale).getResult();
+          one ? factor
+              : arith::MulFOp::create(b, loc, weight, factor).getResult();
       results.push_back(dead ? select(dead, f32(0.0f), product) : product);
     }
     return results;
   });
   SmallVector<Value> state(row.stats);
-  state.append(accumulate(block, groups, weights, row.factor));
+  state.append(accumulate(block, groups, weights, row.factors));
   return state;
 }
 
@@ -616,7 +624,7 @@ SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
                                               ArrayRef<Value> dots) {
   unsigned n = numStats();
   bool suffix = monoid.getKind() == MonoidKind::suffix;
-  SmallVector<Value> groups = weightGroups();
+  SmallVector<WeightGroup> groups = weightGroups();
   SmallVector<Value> lifted =
       mapLift(block, dots, groups, SmallVector<bool>(groups.size(), true));
   ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
@@ -656,8 +664,10 @@ SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
           results.push_back(call(monoid.getGate(), x.drop_front(n)).front());
         return results;
       });
-  Value factor = suffix ? state.pop_back_val() : Value();
-  state.append(accumulate(block, groups, weights, factor));
+  SmallVector<Value> factors;
+  if (suffix)
+    factors.push_back(state.pop_back_val());
+  state.append(accumulate(block, groups, weights, factors));
   return state;
 }
 

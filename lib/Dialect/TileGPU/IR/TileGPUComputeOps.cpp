@@ -123,6 +123,15 @@ static Scope scopeOf(Type type) {
   return cast<VecType>(type).getScope();
 }
 
+void FragFillOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  auto frag = dyn_cast<FragType>(getResult().getType());
+  if (frag && frag.getLayout() == Layout::Acc)
+    effects.emplace_back(MemoryEffects::Allocate::get(),
+                         getOperation()->getOpResult(0));
+}
+
 LogicalResult FragFillOp::verify() {
   Type element = elementOf(getResult().getType());
   if (element != getValue().getType())

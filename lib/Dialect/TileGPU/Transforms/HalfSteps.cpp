@@ -259,7 +259,7 @@ void Consumer::startSteps() {
       loop->getParentOp() != plan.branch)
     return;
   auto single = plan.branch.thenBlock()->getOps<tile::RowsOp>();
-  if (single.empty() || !onlyStep(loop))
+  if (!llvm::hasSingleElement(single) || !onlyStep(loop))
     return;
   auto loadOf = [&](Block &block) {
     return cast<tile::LoadOp>(*llvm::find_if(

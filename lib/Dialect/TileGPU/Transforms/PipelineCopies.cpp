@@ -155,11 +155,14 @@ LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early, bool tf32) {
     step = rows;
   }
   SmemType tile = stagedType(load, tf32);
-  // Steps take one place each for tiles of one kind, in their order.
+  // Steps take one place each for tiles of one kind, in their order. A block
+  // has several steps where a loop of one turn has become a part of it.
   unsigned place = 0;
   for (Operation &other : *load->getBlock()) {
     if (&other == load)
       break;
+    if (isa<tile::RowsOp>(other))
+      place = 0;
     auto it = plan.placeOf.find(&other);
     place += it != plan.placeOf.end() && plan.steps[it->second].tile == tile &&
              plan.steps[it->second].early == early;
@@ -317,8 +320,9 @@ LogicalResult Pipeliner::analyse() {
   // One counter numbers the uses of all rings.
   result = kernel.walk([&](tile::RowsOp rows) {
     unsigned found = 0;
-    for (Operation &op : *rows->getBlock())
-      found += plan.isStep(&op);
+    for (Operation *op = rows->getPrevNode(); op && !isa<tile::RowsOp>(op);
+         op = op->getPrevNode())
+      found += plan.isStep(op);
     if (found == plan.steps.size())
       return WalkResult::advance();
     rows.emitOpError("expected to load ")

@@ -139,11 +139,14 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
     plan.queries.push_back(ring);
     return true;
   }
-  // The n-th such load of its block.
+  // The n-th such load of its step. A block has several steps where a loop of
+  // one turn has become a part of it, as known sizes let it.
   unsigned place = 0;
   for (Operation &other : *load->getBlock()) {
     if (&other == load)
       break;
+    if (isa<tile::RowsOp>(other))
+      place = 0;
     place += plan.place.contains(&other);
   }
   plan.place[load] = place;
@@ -217,9 +220,10 @@ bool Specializer::analyse() {
   }
   // Counting the steps of a third loop (of a window's far side) takes more
   // scalars than the warpgroups have registers.
-  int numLoops = 0;
+  int numLoops = 0, numSingle = 0;
   plan.stepsAreCounted = llvm::all_of(steps, [&](tile::RowsOp rows) {
     Operation *parent = rows->getParentOp();
+    numSingle += !isa<scf::ForOp>(parent);
     if (auto loop = dyn_cast<scf::ForOp>(parent))
       if (onlyStep(loop)) {
         ++numLoops;
@@ -227,8 +231,10 @@ bool Specializer::analyse() {
       }
     return parent == kernel || parent == plan.branch;
   });
-  // What a member leaves out is made up for behind the last loop.
-  plan.stepsAreCounted &= numLoops <= 2 && isa<scf::ForOp>(plan.lastUse);
+  // What a member leaves out is made up for behind the last loop. The count
+  // starts where the first loop does.
+  plan.stepsAreCounted &=
+      numLoops <= 2 && numSingle <= 1 && isa<scf::ForOp>(plan.lastUse);
   Operation *once = plan.branch ? plan.branch : kernel.getOperation();
   tile::LoadOp first = plan.steps.front().load;
   if (first->getParentOp() == once &&
@@ -239,8 +245,9 @@ bool Specializer::analyse() {
   // Every step loads all of its tiles.
   for (tile::RowsOp rows : steps) {
     unsigned found = 0;
-    for (Operation &op : *rows->getBlock())
-      found += plan.place.contains(&op);
+    for (Operation *op = rows->getPrevNode(); op && !isa<tile::RowsOp>(op);
+         op = op->getPrevNode())
+      found += plan.place.contains(op);
     if (found != plan.steps.size())
       return false;
   }

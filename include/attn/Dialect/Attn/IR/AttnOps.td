@@ -56,10 +56,15 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     |------------|--------------------------------------------|--------|
     | `identity` | `p...`                                     | `c...` (general: `c..., v...`) |
     | `combine`  | `a..., b..., p...`                         | like `identity` |
-    | `rescale`  | `from..., to..., p...`                     | factor |
+    | `rescale`  | `from..., to..., p...`                     | one factor, or one for each component |
     | `gate`     | `c..., p...`                               | factor |
     | `lift`     | `s..., p...` (general: `s..., v..., j, p...`) | `c..., w...` |
     | `finalize` | `c..., v..., p...`                         | outputs |
+
+    Where `rescale` yields one factor, all components are scaled by it; else
+    component k by the k-th, as a sum of squared weights is by the square. Each
+    factor then is a cocycle of its own. For the table above, `r` is the factor of
+    the component at hand.
 
     `finalize` and its output names are the default that `attn.attention`
     uses. The laws are tested by `attn-check-laws` in every compile.
@@ -127,6 +132,11 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     /// Number of `value` components.
     unsigned getNumValues();
     bool isGeneral() { return getKind() == MonoidKind::general; }
+    /// Whether `rescale` yields a factor for each component, not one for all.
+    bool hasFactors() {
+      return !getRescale().empty() &&
+             getRescale().front().getTerminator()->getNumOperands() > 1;
+    }
     Component getComponent(unsigned i) {
       return ::llvm::cast<ComponentAttr>(getComponents()[i]).getValue();
     }

@@ -185,9 +185,14 @@ def TileGPU_SmemMapOp
 // Fragments
 //===----------------------------------------------------------------------===//
 
-def TileGPU_FragFillOp : TileGPU_Op<"frag.fill", [Pure]> {
+def TileGPU_FragFillOp : TileGPU_Op<"frag.fill", [
+    AlwaysSpeculatable, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "A fragment or vector with one scalar in every element";
   let description = [{
+    A fragment in the layout of sums (`acc`) is an allocation of registers, and
+    its effect says so: two accumulators that start alike are not merged into
+    one. One that nothing uses is still deleted.
+
     Example:
 
     ```mlir
@@ -201,6 +206,29 @@ def TileGPU_FragFillOp : TileGPU_Op<"frag.fill", [Pure]> {
   let results = (outs TileGPU_RegisterType:$result);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def TileGPU_FragCopyOp : TileGPU_Op<"frag.copy", [
+    AlwaysSpeculatable, AllTypesMatch<["value", "result"]>]> {
+  let summary = "The same fragment in registers of its own";
+  let description = [{
+    For a product that takes a fragment which others read as well; see
+    `tile-copy-fragments`, which writes it. Copies are allocations, and are not
+    merged. No instruction of its own: the code generator copies registers where
+    two values need them at once.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%o: !tile_gpu.frag<64x128xf32, acc>) {
+    %own = tile_gpu.frag.copy %o : !tile_gpu.frag<64x128xf32, acc>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins TileGPU_FragType:$value);
+  let results = (outs Res<TileGPU_FragType, "", [MemAlloc]>:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
 def TileGPU_FragLoadOp : TileGPU_Op<"frag.load"> {
@@ -387,10 +415,14 @@ def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
     parts of x in bf16, which add up to x, so that all products are exact. An x
     below 2^-100 may lose its last part.
 
-    The token owns the accumulator, and `a` where it is a fragment, until
-    `tile_gpu.mma.wait`: no operation may use the accumulator again (the wait
-    gives it back as a new value) nor the fragment before. A product without
-    `acc` cannot be in flight across the end of a loop body.
+    Operands are values: others may read them too, and passes may merge equal
+    ones. But a product works on registers, so that what it takes and others read
+    while it is in flight is copied first, by `tile-copy-fragments`. After that
+    pass the token owns the registers of the accumulator, and of `a` where it is
+    a fragment, until `tile_gpu.mma.wait`: no operation uses the accumulator again
+    (the wait gives it back as a new value) nor the fragment before;
+    `tile-verify-async` checks it. A product without `acc` cannot be in flight
+    across the end of a loop body.
 
     Example:
 

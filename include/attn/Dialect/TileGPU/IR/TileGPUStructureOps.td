@@ -113,7 +113,8 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
         [MemRead, MemWrite]>:$tickets,
     I32:$tiles, I32:$heads, I32:$batch, Optional<I32>:$splits,
     OptionalAttr<I64Attr>:$section, OptionalAttr<I64Attr>:$cluster);
-  let results = (outs TileGPU_ScheduleType:$result);
+  // A schedule is a resource, of which one loop leads: equal ones stay apart.
+  let results = (outs Res<TileGPU_ScheduleType, "", [MemAlloc]>:$result);
   let regions = (region SizedRegion<1>:$keys);
   let assemblyFormat = [{
     $kind $order (`tickets` `(` $tickets^ `:` type($tickets) `)`)?

@@ -1,4 +1,4 @@
-//===- VerifyPasses.td - Checks of the tile_gpu dialect ----*- tablegen -*-===//
+//===- VerifyPasses.td - Copies and checks, which end it ---*- tablegen -*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,6 +10,62 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileCopyFragmentsPass
+    : Pass<"tile-copy-fragments", "::mlir::func::FuncOp"> {
+  let summary = "Give products in flight registers of their own";
+  let description = [{
+    Expects: any function; those with `tile_gpu.kernel` are looked at. To be run
+    after the last pass that merges equal values, and before
+    `tile-verify-async`.
+
+    Produces: a `tile_gpu.frag.copy` for each fragment that a
+    `tile_gpu.mma.issue` takes while others still need it: an accumulator that is
+    used later on or comes from outside of the product's loop, an A fragment that
+    is used before the product's wait. The copy stands where the fragment is
+    made, not between products, where the assembler would serialise them, and the
+    product takes it. Fragments of the compiler's own kernels have one user, and
+    nothing is copied.
+
+    Example: both products start from one fragment, since an earlier pass has
+    merged two that were equal.
+
+    ```mlir
+    # func.func @example(%p: !tile_gpu.frag<64x128xbf16, a>,
+    #     %v: !tile_gpu.smem<128x64xbf16 swizzle 128>,
+    #     %w: !tile_gpu.smem<128x64xbf16 swizzle 128>, %zero: f32,
+    #     %out: memref<?x?xf32>, %c0: i32) attributes {tile_gpu.kernel} {
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    %o = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<64x64xf32, acc>
+    %t0 = tile_gpu.mma.issue %p, %v acc(%o)
+        : !tile_gpu.frag<64x128xbf16, a>, !tile_gpu.smem<128x64xbf16 swizzle 128>
+       -> !tile_gpu.token<64x64xf32>
+    %o0 = tile_gpu.mma.wait %t0 pending(0) : !tile_gpu.token<64x64xf32>
+    %t1 = tile_gpu.mma.issue %p, %w acc(%o)
+        : !tile_gpu.frag<64x128xbf16, a>, !tile_gpu.smem<128x64xbf16 swizzle 128>
+       -> !tile_gpu.token<64x64xf32>
+    %o1 = tile_gpu.mma.wait %t1 pending(0) : !tile_gpu.token<64x64xf32>
+    #     tile_gpu.global.store %o0, %out[%c0, %c0]
+    #         : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+    #     tile_gpu.global.store %o1, %out[%c0, %c0]
+    #         : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
+    The first product takes a copy of `%o` afterwards.
+
+    Numerics: none.
+
+    Fails when: never.
+  }];
+  let statistics = [
+    Statistic<"numCopied", "num-copied", "Fragments that were copied">
+  ];
+}
+
 def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
   let summary = "Check products in flight, ring slots and bulk copies";
   let description = [{
@@ -20,7 +76,7 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
     - every token is used once, by a wait or by a loop that carries it, and
       its product's accumulator is read afterwards;
     - from its issue on a product owns its old accumulator, and until its wait
-      the A fragment that it reads;
+      the A fragment that it reads (`tile-copy-fragments` sees to it);
     - no A fragment is computed for the next iteration while a product in
       flight reads its predecessor;
     - a product that starts from zero is not in flight across the end of a loop
