@@ -290,9 +290,28 @@ static void tamper(const std::string &how, const std::vector<Tensor> &outputs,
 
 /// What a kernel says of a tensor that tensor copies cannot take. Layouts are
 /// such that it does so seldom.
-static bool isRefusedLayout(const Instance &instance,
+static bool isRefusedLayout(const Kernel &k, const Instance &instance,
                             const std::string &message) {
-  return !instance.aligned && message.find("copy it") != std::string::npos;
+  bool isOdd = !instance.aligned || k.has(Edge::Layout) || k.has(Edge::Views);
+  return isOdd && message.find("copy it") != std::string::npos;
+}
+
+/// Whether what a GPU's matrix units lose of scores this large decides an
+/// output, and no emulation says how much that is: PTX leaves open how they
+/// round sums ("accumulation of the products is of at least single precision").
+/// What should be finite has to be so all the same.
+static bool isUndecided(const Kernel &k, const Instance &instance,
+                        size_t index) {
+  constexpr double large = 0x1p14;
+  if (!k.gpu || !(k.has(Edge::Scale) || k.has(Edge::Scores)) ||
+      instance.largestScore() < large)
+    return false;
+  bool isFinite = true;
+  instance.outputs[index].forEach([&](int64_t at, int64_t n) {
+    isFinite &= !std::isfinite(instance.expected[index].exact[n]) ||
+                std::isfinite(instance.outputs[index].get(at));
+  });
+  return isFinite;
 }
 
 bool fuzz::isRefusedSchedule(const Kernel &k, const std::string &message) {
@@ -323,7 +342,7 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
   error = runOnce(kernel, options.tamper == "keys" ? off : instance,
                   instance.outputs, 1, arena);
   if (!error.empty()) {
-    result.skipped = arena && isRefusedLayout(instance, error);
+    result.skipped = arena && isRefusedLayout(k, instance, error);
     result.broken = arena && !result.skipped && !cuda::synchronize();
     return result.skipped ? result : failed("run: " + error);
   }
@@ -335,6 +354,10 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
     error = checkGuards(instance.outputs[i]);
     if (error.empty())
       error = compareOutput(instance, i, k.gpu, result.worstShare);
+    if (!error.empty() && isUndecided(k, instance, i)) {
+      result.skipped = true;
+      error.clear();
+    }
     if (!error.empty())
       return failed(error);
   }

@@ -31,7 +31,7 @@ struct CaseResult {
   std::string summary;
   /// The worst share of its bound that an output used.
   double worstShare = 0;
-  /// The layout was refused, as it had to be.
+  /// The layout was refused, as it had to be; or an output was undecided.
   bool skipped = false;
   /// The GPU's context is of no use any more.
   bool broken = false;
