@@ -398,7 +398,7 @@ attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
   reference::Emulation emulation;
   emulation.dtype = spec.dtype;
   // GPUs round where they may, CPUs do not.
-  emulation.tf32 = spec.precision == "tf32" && kernel.isOnDevice();
+  emulation.tf32 = spec.precision == "tf32" && kernel.isOfGpu();
   int64_t batches = problem.q.shape[0], heads = problem.q.shape[1];
   for (int64_t i = 0; i < batches * heads; ++i) {
     progress("reference: head " + std::to_string(i + 1) + " of " +
