@@ -166,13 +166,20 @@ static int32_t encode(const AttnRuntime *runtime, void *map, const char *name,
                       ? 2
                       : 4;
   bool isEmpty = llvm::is_contained(result.sizes, 0);
-  bool isFine = isEmpty || reinterpret_cast<uintptr_t>(data) % 16 == 0;
+  auto refuse = [&](const std::string &expected, const std::string &got) {
+    return run.fail("expected '" + result.name + "' " + expected +
+                    ", but got " + got + "; copy it");
+  };
+  if (auto past = reinterpret_cast<uintptr_t>(data) % 16; past && !isEmpty)
+    return refuse("to start at a multiple of 16 bytes in memory",
+                  "an address that is " + std::to_string(past) +
+                      " bytes past one");
   for (int32_t i = 0; i + 1 < rank && !isEmpty; ++i)
-    isFine &= sizes[i] <= 1 || strides[i] * bytes % 16 == 0;
-  if (!isFine)
-    return run.fail("expected '" + result.name +
-                    "' to start, and each of its rows, at a multiple of 16 "
-                    "bytes in memory, but got another; copy it");
+    if (sizes[i] > 1 && strides[i] * bytes % 16)
+      return refuse("to have strides of multiples of " +
+                        std::to_string(16 / bytes) + " elements (16 bytes)",
+                    std::to_string(strides[i]) + " in dimension " +
+                        std::to_string(i));
   auto index = int64_t(run.maps.size());
   run.maps.push_back(std::move(result));
   std::memcpy(map, &index, sizeof(index));
