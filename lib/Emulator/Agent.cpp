@@ -65,20 +65,21 @@ std::shared_ptr<Registers> Agent::use(SlotId slot) {
 
 Step Agent::waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
                     const char *what) {
-  if ((barrier.phase & 1) == parity)
-    return wait(&barrier.version, [&barrier, exact, what] {
-      return std::string(what) + " (" + barrier.info->name + ", which " +
-             std::to_string(barrier.phase) + " of " + std::to_string(exact) +
-             " phases have ended; " + std::to_string(barrier.pending) +
-             " arrival(s) and " + std::to_string(barrier.bytes) +
-             " byte(s) to come)";
-    });
-  if (barrier.phase != exact) {
+  bool isOpen = (barrier.phase & 1) != parity;
+  if (barrier.phase > exact || (isOpen && barrier.phase != exact)) {
     fail("waits for " + std::string(what) + " (" + barrier.info->name +
-         ") by its parity, and goes on after " + std::to_string(barrier.phase) +
-         " phases where " + std::to_string(exact) + " are expected");
+         ") by the parity of phase " + std::to_string(exact) + " where " +
+         std::to_string(barrier.phase) + " have ended");
     return Step::Stop;
   }
+  if (!isOpen)
+    return wait(&barrier.version, [&barrier, exact, what] {
+      return std::string(what) + " (" + barrier.info->name + ": " +
+             std::to_string(barrier.phase) + " of " + std::to_string(exact) +
+             " phases have ended, " + std::to_string(barrier.pending) +
+             " arrival(s) and " + std::to_string(barrier.bytes) +
+             " byte(s) are to come)";
+    });
   for (Clock &clock : clocks)
     clock.join(barrier.clock);
   return Step::Next;
