@@ -159,8 +159,10 @@ int64_t ProgramBuilder::addMBarriers(const std::string &name, int64_t count,
                                      int64_t arrivals) {
   auto first = int64_t(program->mbarriers.size());
   for (int64_t i = 0; i < count; ++i)
-    program->mbarriers.push_back(
-        {count > 1 ? name + " " + std::to_string(i) : name, arrivals});
+    program->mbarriers.push_back({StringRef(name).ends_with("slot")
+                                      ? name + " " + std::to_string(i)
+                                      : name,
+                                  arrivals});
   return first;
 }
 

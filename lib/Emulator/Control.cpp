@@ -126,7 +126,8 @@ LogicalResult attn::emulator::appendRole(ProgramBuilder &b, tg::RoleOp op) {
       a.fail("ends with a product that nobody waited for");
       return Step::Stop;
     }
-    bool copies = llvm::any_of(a.copies, isOpen);
+    bool copies =
+        llvm::any_of(a.copies, isOpen) || llvm::any_of(a.groupedCopies, isOpen);
     for (auto &group : a.bulkGroups)
       copies |= llvm::any_of(group, isOpen);
     // A bulk copy that is known to have read is no longer in the list.

@@ -179,6 +179,38 @@ bool Machine::startCluster(LaunchState &launch) {
   return true;
 }
 
+/// What is wrong with the rings of blocks that have ended: each barrier has as
+/// many arrivals as its phases take, and no slot has been released more often
+/// than filled. Nobody waits for these any more; one item more would meet them.
+static std::string atRest(const Cluster &cluster) {
+  const KernelProgram &kernel = *cluster.launch->kernel;
+  for (auto &block : cluster.blocks) {
+    std::string where =
+        "block " + std::to_string(block->number) + " ends with ";
+    for (const RingInfo &ring : kernel.rings)
+      for (int64_t i = 0; ring.empty >= 0 && i < ring.stages; ++i) {
+        const MBarrier &full = block->mbarriers[size_t(ring.full + i)];
+        const MBarrier &empty = block->mbarriers[size_t(ring.empty + i)];
+        for (const MBarrier *barrier : {&full, &empty})
+          if (barrier->pending != barrier->info->arrivals || barrier->bytes)
+            return where +
+                   std::to_string(barrier->info->arrivals - barrier->pending) +
+                   " of " + std::to_string(barrier->info->arrivals) +
+                   " arrivals at the " + barrier->info->name;
+        if (empty.phase > full.phase)
+          return where + "slot " + std::to_string(i) + " of " + ring.name +
+                 " released " + std::to_string(empty.phase) +
+                 " times, and filled " + std::to_string(full.phase) + " times";
+      }
+    for (const Barrier &barrier : block->barriers)
+      if (barrier.arrived)
+        return where + std::to_string(barrier.arrived) + " of " +
+               std::to_string(barrier.info->warps) + " warps at " +
+               barrier.info->name;
+  }
+  return "";
+}
+
 void Machine::endCluster(Cluster &cluster) {
   LaunchState &launch = *cluster.launch;
   bool hasArrivals = false;
@@ -196,6 +228,8 @@ void Machine::endCluster(Cluster &cluster) {
   }
   if (hasArrivals)
     return;
+  if (std::string text = atRest(cluster); !text.empty())
+    return fail(text);
   for (auto &block : cluster.blocks) {
     if (!block->letsDependentsStart)
       ++launch.lettingStart;

@@ -91,9 +91,9 @@ LogicalResult attn::emulator::emulate(tg::FragPadOp op, ProgramBuilder &b) {
       return Step::Stop;
     auto result = makeRegisters(shape.rows, shape.cols);
     for (int64_t r = 0; r < shape.rows; ++r)
-      for (int64_t c = 0; c < shape.cols && first + c < value->cols; ++c)
-        result->words[size_t(r * shape.cols + c)] =
-            value->words[size_t(r * value->cols + first + c)];
+      for (int64_t c = 0; c < value->cols; ++c)
+        result->words[size_t(r * shape.cols + first + c)] =
+            value->words[size_t(r * value->cols + c)];
     a.inherit(*result, *value);
     a.set(to, std::move(result));
     return Step::Next;

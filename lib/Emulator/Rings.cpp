@@ -72,15 +72,15 @@ LogicalResult attn::emulator::emulate(tg::RingAcquireOp op, ProgramBuilder &b) {
 static Step waitForGroup(Agent &a, const RingInfo &ring,
                          llvm::ArrayRef<SlotId> tiles, uint32_t slot) {
   if (a.part == 0) {
-    for (auto &copy : a.copies)
+    // Copies that no group holds are not waited for.
+    for (auto &copy : a.groupedCopies)
       if (!*copy)
         return a.wait(&a.machine.version,
                       [] { return std::string("its copies"); });
-    a.copies.clear();
+    a.groupedCopies.clear();
     for (int64_t warp = 0; warp < a.warps; ++warp)
       a.clocks[size_t(warp)].seen[a.component(warp, lineCopies)] =
-          a.numCopyGroups;
-    ++a.numCopyGroups;
+          a.numCopyGroups - 1;
     setTiles(a, ring, tiles, slot);
     // The first part that the role's barrier knows is 1.
     a.part = 1;
@@ -184,7 +184,12 @@ LogicalResult attn::emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
   SlotId counter = b.slot(op.getCounter());
   switch (b.kernel().rings[number].fill) {
   case Fill::CpGroup:
-    // The wait is for all copies of a thread.
+    b.emit(op, true, [](Agent &a) {
+      llvm::append_range(a.groupedCopies, a.copies);
+      a.copies.clear();
+      ++a.numCopyGroups;
+      return Step::Next;
+    });
     return success();
   case Fill::Tma:
     return op.emitOpError("expected a ring that warps fill");

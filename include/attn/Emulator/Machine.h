@@ -143,7 +143,8 @@ public:
   uint32_t numProducts = 0;
   std::deque<std::vector<std::shared_ptr<bool>>> bulkGroups;
   uint32_t numBulkGroups = 0;
-  std::vector<std::shared_ptr<bool>> copies;
+  /// Of cp.async: since the last commit, and in groups.
+  std::vector<std::shared_ptr<bool>> copies, groupedCopies;
   uint32_t numCopyGroups = 1;
   std::vector<LateRead> lateReads;
 
