@@ -289,9 +289,19 @@ bool Agent::touchGlobal(const char *data, size_t bytes, Access access) {
   if (buffer->isInput)
     return !access.isWrite || fail("writes the input '" + buffer->name + "'");
   Epoch other;
+  uint32_t *cells = &buffer->cells[size_t(data - buffer->data)];
+  // Of a word of bits, bytes may stay unwritten that no key stands for.
+  bool isPart = false;
+  if (!access.isWrite && bytes <= 8)
+    for (size_t i = 0; i < bytes; ++i)
+      isPart |= cells[i] != AccessTable::unwritten;
   Conflict conflict = machine.table.apply(
       [&](auto run) {
-        run(&buffer->cells[size_t(data - buffer->data)], bytes);
+        if (!isPart)
+          return run(cells, bytes);
+        for (size_t i = 0; i < bytes; ++i)
+          if (cells[i] != AccessTable::unwritten)
+            run(cells + i, 1);
       },
       access, other);
   if (conflict == Conflict::None)

@@ -134,8 +134,11 @@ static void *allocate(const AttnRuntime *runtime, int64_t bytes) {
             alignment * alignment;
   run.workspace.push_back(std::move(memory));
   auto *data = reinterpret_cast<char *>(at);
-  // No number that anybody should meet.
-  std::memset(data, 0xff, size);
+  // Nothing that anybody should meet, and in each schedule something else.
+  for (size_t i = 0; i < size; ++i)
+    data[i] = char(run.machine.schedule.mode == Schedule::Mode::Eager
+                       ? 0xff
+                       : run.machine.random(256));
   run.machine.addBuffer(data, size,
                         "workspace " + std::to_string(run.workspace.size() - 1),
                         /*isInput=*/false);
