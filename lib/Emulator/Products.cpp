@@ -126,7 +126,11 @@ LogicalResult attn::emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
     product.result = makeRegisters(rows, cols);
     if (sums) {
       product.result->words = sums->words;
-      sums->takenBy = product.number;
+      // The value is gone; another that was the same before has registers of
+      // its own.
+      auto taken = makeRegisters(0, 0);
+      taken->takenBy = product.number;
+      a.set(acc, taken);
     }
     float slope = ramp == noSlot ? 0.0f : a.f32(ramp);
     auto result = product.result;
