@@ -26,7 +26,8 @@ Machine::Machine(const Program &program, const Schedule &schedule)
     : program(program), schedule(schedule),
       state(schedule.seed * 0x9E3779B97F4A7C15u + 0x1234567u) {
   // How many blocks run at once is up to the device.
-  if (schedule.mode != Schedule::Mode::Eager)
+  if (schedule.mode != Schedule::Mode::Eager &&
+      schedule.mode != Schedule::Mode::Departs)
     residentBlocks = 1 + int64_t(random(4));
 }
 
@@ -322,6 +323,25 @@ void Machine::step(Agent &agent) {
   }
 }
 
+/// Goes on with who went last, unless this choice is a departure from that.
+void Machine::stepAsTold(std::vector<Agent *> &ready,
+                         const std::vector<size_t> &open) {
+  auto last = std::find(ready.begin(), ready.end(), lastStepped);
+  if (last != ready.end())
+    std::rotate(ready.begin(), last, last + 1);
+  size_t count = ready.size() + open.size(), chosen = 0;
+  if (count > 1) {
+    for (auto [number, what] : schedule.departures)
+      if (number == choices.size())
+        chosen = std::min<size_t>(what, count - 1);
+    choices.push_back(uint32_t(count));
+  }
+  if (chosen >= ready.size())
+    return complete(open[chosen - ready.size()]);
+  lastStepped = ready[chosen];
+  step(*ready[chosen]);
+}
+
 bool Machine::run() {
   std::vector<Agent *> ready;
   std::vector<size_t> open;
@@ -352,6 +372,10 @@ bool Machine::run() {
         step(*ready[lastAgent++ % ready.size()]);
       else
         complete(open[random(open.size())]);
+      continue;
+    }
+    if (schedule.mode == Mode::Departs) {
+      stepAsTold(ready, open);
       continue;
     }
     // The victim and what it has started come last.

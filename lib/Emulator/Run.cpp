@@ -16,6 +16,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 
 using namespace attn::emulator;
 using attn::support::Failure;
@@ -36,8 +37,30 @@ std::string Schedule::text() const {
     return "random:" + std::to_string(seed);
   case Mode::Adversary:
     return "adversary:" + std::to_string(seed);
+  case Mode::Search:
+    return "search:" + std::to_string(seed);
+  case Mode::Departs:
+    break;
   }
-  return "";
+  std::string text = "departs";
+  for (auto [number, what] : departures)
+    text += (text == "departs" ? ":" : "/") + std::to_string(number) + "=" +
+            std::to_string(what);
+  return text;
+}
+
+/// "17=2/40=1"
+static bool readDepartures(llvm::StringRef text, Schedule &schedule) {
+  schedule.mode = Schedule::Mode::Departs;
+  for (llvm::StringRef part : llvm::split(text, '/')) {
+    auto [number, what] = part.split('=');
+    std::pair<uint32_t, uint32_t> departure;
+    if (number.getAsInteger(10, departure.first) ||
+        what.getAsInteger(10, departure.second))
+      return false;
+    schedule.departures.push_back(departure);
+  }
+  return true;
 }
 
 Result<std::vector<Schedule>> attn::emulator::readSchedules() {
@@ -48,6 +71,13 @@ Result<std::vector<Schedule>> attn::emulator::readSchedules() {
     uint64_t seed = 0;
     bool isFine =
         number.empty() ? name == part : !number.getAsInteger(10, seed);
+    if (name == "departs") {
+      Schedule schedule{Schedule::Mode::Departs, 0, {}};
+      if (number.empty() || readDepartures(number, schedule)) {
+        result.push_back(schedule);
+        continue;
+      }
+    }
     using Mode = Schedule::Mode;
     if (isFine && name == "eager" && number.empty()) {
       result.push_back({Mode::Eager, 0});
@@ -57,6 +87,8 @@ Result<std::vector<Schedule>> attn::emulator::readSchedules() {
       result.push_back({Mode::Random, seed});
     } else if (isFine && name == "adversary") {
       result.push_back({Mode::Adversary, seed});
+    } else if (isFine && name == "search" && seed > 0) {
+      result.push_back({Mode::Search, seed});
     } else if (isFine && name == "sweep" && seed > 0) {
       for (uint64_t i = 0; i < seed; ++i)
         result.push_back(i == 0   ? Schedule{Mode::Eager, 0}
@@ -64,9 +96,11 @@ Result<std::vector<Schedule>> attn::emulator::readSchedules() {
                          : i % 2  ? Schedule{Mode::Adversary, i / 2}
                                   : Schedule{Mode::Random, i / 2});
     } else {
-      return Failure{"expected ATTN_EMULATOR to list 'eager', 'lazy:SEED', "
-                     "'random:SEED', 'adversary:SEED' or 'sweep:N', but got '" +
-                     part.str() + "'"};
+      return Failure{
+          "expected ATTN_EMULATOR to list 'eager', 'lazy:SEED', "
+          "'random:SEED', 'adversary:SEED', 'sweep:N' or 'search:N', but got "
+          "'" +
+          part.str() + "'"};
     }
   }
   return result;
@@ -290,7 +324,8 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 
 static Status runOnce(const Program &program, AttnEntry entry, void **args,
                       const std::vector<Buffer> &buffers,
-                      const Schedule &schedule) {
+                      const Schedule &schedule,
+                      std::vector<uint32_t> *choices = nullptr) {
   Run run{program, Machine(program, schedule), {}, {}, {}, {}, false};
   for (const Buffer &buffer : buffers)
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
@@ -310,6 +345,8 @@ static Status runOnce(const Program &program, AttnEntry entry, void **args,
                    std::to_string(status)};
   if (!run.machine.run())
     return failure(run.machine.error());
+  if (choices)
+    *choices = run.machine.choices;
   for (char byte : run.counterMemory)
     if (byte)
       return failure("the tickets of a schedule are not zero again after the "
@@ -317,27 +354,81 @@ static Status runOnce(const Program &program, AttnEntry entry, void **args,
   return attn::support::success();
 }
 
-Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
-                           const std::vector<Buffer> &buffers,
-                           const std::vector<Schedule> &schedules) {
-  std::vector<std::vector<char>> first;
-  for (size_t i = 0; i < schedules.size(); ++i) {
-    if (Status ok = runOnce(program, entry, args, buffers, schedules[i]); !ok)
-      return ok;
+namespace {
+/// What all runs have to come to.
+class Outputs {
+public:
+  explicit Outputs(const std::vector<Buffer> &buffers) : buffers(buffers) {}
+
+  Status compare(const Schedule &schedule) {
+    bool isFirst = first.empty() && from.empty();
     size_t output = 0;
     for (const Buffer &buffer : buffers) {
       if (!buffer.isOutput)
         continue;
       auto *data = static_cast<char *>(buffer.data);
-      if (i == 0) {
+      if (isFirst)
         first.emplace_back(data, data + buffer.bytes);
-        continue;
-      }
-      if (std::memcmp(first[output++].data(), data, buffer.bytes) != 0)
-        return Failure{
-            "emulator: '" + buffer.name + "' differs between ATTN_EMULATOR=" +
-            schedules[0].text() + " and ATTN_EMULATOR=" + schedules[i].text()};
+      else if (std::memcmp(first[output++].data(), data, buffer.bytes) != 0)
+        return Failure{"emulator: '" + buffer.name +
+                       "' differs between ATTN_EMULATOR=" + from +
+                       " and ATTN_EMULATOR=" + schedule.text()};
     }
+    if (isFirst)
+      from = schedule.text();
+    return attn::support::success();
+  }
+
+private:
+  const std::vector<Buffer> &buffers;
+  std::vector<std::vector<char>> first;
+  std::string from;
+};
+} // namespace
+
+/// Runs at most `count` schedules: those with few departures first, each once.
+static Status search(const Program &program, AttnEntry entry, void **args,
+                     const std::vector<Buffer> &buffers, uint64_t count,
+                     Outputs &outputs) {
+  std::deque<Schedule> next = {{Schedule::Mode::Departs, 0, {}}};
+  for (; count && !next.empty(); --count) {
+    Schedule schedule = std::move(next.front());
+    next.pop_front();
+    std::vector<uint32_t> choices;
+    if (Status ok = runOnce(program, entry, args, buffers, schedule, &choices);
+        !ok)
+      return ok;
+    if (Status ok = outputs.compare(schedule); !ok)
+      return ok;
+    // Later departures alone: earlier ones are others' continuations.
+    uint32_t from =
+        schedule.departures.empty() ? 0 : schedule.departures.back().first + 1;
+    for (uint32_t at = from; at < choices.size(); ++at)
+      for (uint32_t what = 1; what < choices[at] && next.size() < count;
+           ++what) {
+        next.push_back(schedule);
+        next.back().departures.push_back({at, what});
+      }
+  }
+  return attn::support::success();
+}
+
+Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
+                           const std::vector<Buffer> &buffers,
+                           const std::vector<Schedule> &schedules) {
+  Outputs outputs(buffers);
+  for (const Schedule &schedule : schedules) {
+    if (schedule.mode == Schedule::Mode::Search) {
+      if (Status ok =
+              search(program, entry, args, buffers, schedule.seed, outputs);
+          !ok)
+        return ok;
+      continue;
+    }
+    if (Status ok = runOnce(program, entry, args, buffers, schedule); !ok)
+      return ok;
+    if (Status ok = outputs.compare(schedule); !ok)
+      return ok;
   }
   return attn::support::success();
 }

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mlir {
@@ -40,17 +41,26 @@ struct Schedule {
     /// As the seed has it.
     Random,
     /// As the seed has it, but one agent as late as possible.
-    Adversary
+    Adversary,
+    /// An agent for as long as it can go on, then another one, then what is
+    /// under way; but for some choices.
+    Departs,
+    /// All with one departure, with two, and so on; `seed` of them.
+    Search
   };
   Mode mode = Mode::Eager;
   uint64_t seed = 0;
+  /// Numbers of choices, and what is chosen there.
+  std::vector<std::pair<uint32_t, uint32_t>> departures;
 
   /// "random:7"
   std::string text() const;
 };
 
 /// The schedules of ATTN_EMULATOR: a list of "eager", "lazy", "random:SEED",
-/// "adversary:SEED" and "sweep:N" (N different ones), separated by commas.
+/// "adversary:SEED", "sweep:N" (N different ones), "search:N" (N at most, from
+/// one order of events on with one departure from it, two and so on) and
+/// "departs:CHOICE=WHAT/..." (one of those), separated by commas.
 /// Eager where it is not set.
 support::Result<std::vector<Schedule>> readSchedules();
 

@@ -287,6 +287,8 @@ public:
   /// Blocks that a device would run at once, of each launch.
   int64_t residentBlocks = 2;
   const LaunchState *previousOf(const LaunchState &launch) const;
+  /// How many there were to choose from, by number of the choice.
+  std::vector<uint32_t> choices;
 
 private:
   friend class Agent;
@@ -298,6 +300,7 @@ private:
   void step(Agent &agent);
   void complete(size_t index);
   bool isVictim(const Agent &agent) const;
+  void stepAsTold(std::vector<Agent *> &ready, const std::vector<size_t> &open);
   std::string describeDeadlock() const;
 
   std::vector<std::unique_ptr<LaunchState>> launches;
@@ -313,6 +316,7 @@ private:
   uint64_t state = 0, numbers = 0, steps = 0;
   uint32_t nextUnit = 1;
   size_t lastAgent = 0;
+  const Agent *lastStepped = nullptr;
 };
 
 /// "block 0, warp 3 of role 'compute'"
