@@ -155,8 +155,13 @@ void Loop::emitTotal() {
   });
 }
 
-/// One ticket, of `count`.
+/// One ticket, of `count`; the launch before may draw from the same.
 static int64_t draw(Agent &a, SlotId tickets, int64_t count) {
+  const Cluster &cluster = *a.block.cluster;
+  if (cluster.launch->finishedBefore < cluster.launch->number &&
+      !a.clocks[0].seen[cluster.dependencies])
+    a.fail("draws an item before dependencies.wait, from tickets that an "
+           "earlier launch may still use");
   auto *counter = reinterpret_cast<uint32_t *>(a.memref(tickets).data);
   uint32_t drawn = *counter;
   *counter = int64_t(drawn) >= count - 1 ? 0 : drawn + 1;

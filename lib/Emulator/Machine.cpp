@@ -181,8 +181,8 @@ bool Machine::startCluster(LaunchState &launch) {
 }
 
 /// What is wrong with the rings of blocks that have ended: each barrier has as
-/// many arrivals as its phases take, and no slot has been released more often
-/// than filled. Nobody waits for these any more; one item more would meet them.
+/// many arrivals as its phases take, and each slot has been released as often
+/// as filled. Nobody waits for these any more; one item more would meet them.
 static std::string atRest(const Cluster &cluster) {
   const KernelProgram &kernel = *cluster.launch->kernel;
   for (auto &block : cluster.blocks) {
@@ -198,7 +198,7 @@ static std::string atRest(const Cluster &cluster) {
                    std::to_string(barrier->info->arrivals - barrier->pending) +
                    " of " + std::to_string(barrier->info->arrivals) +
                    " arrivals at the " + barrier->info->name;
-        if (empty.phase > full.phase)
+        if (empty.phase != full.phase)
           return where + "slot " + std::to_string(i) + " of " + ring.name +
                  " released " + std::to_string(empty.phase) +
                  " times, and filled " + std::to_string(full.phase) + " times";

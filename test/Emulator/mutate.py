@@ -24,23 +24,23 @@ import tempfile
 # tiles.
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "",
-     ["sq=150,sk=330", "sq=400,sk=128", "sq=200,sk=900", "sq=20,sk=0", "sq=192,sk=384"]),
+     ["sq=150,sk=330", "sq=400,sk=128", "sq=200,sk=900", "sq=20,sk=0", "sq=150,sk=90", "sq=192,sk=384"]),
     ("sm_90a", "d=128,dtype=bf16", "",
-     ["sq=150,sk=330", "sq=130,sk=128", "sq=300,sk=900", "sq=20,sk=0"]),
+     ["sq=150,sk=330", "sq=130,sk=128", "sq=300,sk=900", "sq=20,sk=0", "sq=150,sk=90"]),
     ("sm_90a", "d=128,dtype=bf16,mask=11qk", "",
-     ["sq=150,sk=330", "sq=300,sk=900 mask=true", "sq=300,sk=900 mask=blocks", "sq=20,sk=0"]),
+     ["sq=150,sk=330", "sq=300,sk=900 mask=true", "sq=300,sk=900 mask=blocks", "sq=20,sk=0", "sq=150,sk=90"]),
     ("sm_90a", "d=128,dtype=bf16",
      "#attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>",
-     ["sq=300,sk=330", "sq=130,sk=128", "sq=300,sk=900", "sq=20,sk=0"]),
+     ["sq=300,sk=330", "sq=130,sk=128", "sq=300,sk=900", "sq=20,sk=0", "sq=150,sk=90"]),
     ("sm_90a", "d=128,dtype=bf16",
      "#attn.schedule<block_q = 128, rows = 64, block_k = 128, turns = products>",
-     ["sq=150,sk=330", "sq=130,sk=128", "sq=300,sk=900", "sq=20,sk=0"]),
+     ["sq=150,sk=330", "sq=130,sk=128", "sq=300,sk=900", "sq=20,sk=0", "sq=150,sk=90"]),
     ("sm_80", "d=64,dtype=bf16,causal=bottom_right", "",
-     ["sq=150,sk=330", "sq=400,sk=96", "sq=130,sk=400", "sq=20,sk=0"]),
+     ["sq=150,sk=330", "sq=400,sk=96", "sq=130,sk=400", "sq=20,sk=0", "sq=150,sk=90"]),
     ("sm_80", "d=128,dtype=bf16,monoid=stick_breaking", "",
-     ["sq=100,sk=230", "sq=130,sk=96", "sq=20,sk=0"]),
+     ["sq=100,sk=230", "sq=130,sk=96", "sq=20,sk=0", "sq=150,sk=90"]),
     ("sm_80", "d=64,dtype=f32,precision=tf32", "",
-     ["sq=100,sk=230", "sq=130,sk=96", "sq=20,sk=0"]),
+     ["sq=100,sk=230", "sq=130,sk=96", "sq=20,sk=0", "sq=150,sk=90"]),
 ]
 SCHEDULES = "eager,lazy,random:1,random:2,adversary:0,adversary:3"
 
@@ -65,6 +65,13 @@ def excuse(lines, kind, i):
         return "all warps wait once more"
     if kind == "drop after" and "warpgroups" in role:
         return "read by products alone, which have been waited for: after is about where the arrival is put"
+    end = next((j for j in range(i, len(lines)) if lines[j].startswith("  }")), len(lines))
+    body = "".join(lines[kernel:end])
+    if kind == "drop fence" and not re.search(r"bulk\.store|bulk\.reduce|mma\.issue", body):
+        return "no copy and no product reads shared memory in this kernel"
+    if kind == "drop barrier.sync" and "scf.for" not in "".join(lines[i:end]) and "barrier.sync" in "".join(
+            lines[i + 1:i + 4]) and "scheduler grid" in body:
+        return "before the first store of a block that works on one item: nobody has read"
     if kind == "drop smem.clear_rows":
         return "rows of weight zero, of numbers that are finite here"
     return ""
@@ -177,7 +184,7 @@ class Kernel:
         self.sizes = []
         for size in sizes:
             size, _, mask = size.partition(" mask=")
-            arguments = ["--sizes", f"b=1,hq=2,hk=1,{size},d={channels},dv={channels}"]
+            arguments = ["--sizes", f"b={6 if 'sk=0' in size else 1},hq=2,hk=1,{size},d={channels},dv={channels}"]
             if mask:
                 path = f"{folder}/{number}-{mask}.npy"
                 write_mask(path, mask, *(int(n) for n in re.findall(r"\d+", size)))
