@@ -50,12 +50,15 @@ Step Agent::wait(const uint64_t *version, std::function<std::string()> what) {
   return Step::Blocked;
 }
 
-std::shared_ptr<Registers> Agent::use(SlotId slot) {
+std::shared_ptr<Registers> Agent::use(SlotId slot, bool byProduct) {
   auto value = registersAt(slot);
   if (!value)
     fail("uses registers that hold nothing");
   else if (value->takenBy)
     fail("uses an accumulator that a product in flight has taken");
+  for (const Product &product : products)
+    if (value && product.left == value && !byProduct)
+      fail("uses an A fragment that a product in flight reads");
   return value;
 }
 

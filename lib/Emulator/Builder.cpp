@@ -110,6 +110,14 @@ void ProgramBuilder::emitCopies(Operation *op, llvm::ArrayRef<SlotId> from,
     llvm::SmallVector<Slot, 8> taken;
     for (auto [source, target] : moves)
       taken.push_back(a.frame[source]);
+    for (auto [source, target] : moves)
+      for (const Product &product : a.products)
+        if (product.left && product.left == a.frame[target].object &&
+            a.frame[source].object != a.frame[target].object) {
+          a.fail("writes the registers of an A fragment that a product in "
+                 "flight reads");
+          return Step::Stop;
+        }
     for (size_t i = 0; i < moves.size(); ++i)
       a.frame[moves[i].second] = std::move(taken[i]);
     return Step::Next;

@@ -91,7 +91,7 @@ LogicalResult attn::emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
     std::shared_ptr<Registers> sums, leftValue;
     if (acc != noSlot && !(sums = a.use(acc)))
       return Step::Stop;
-    if (!left.isTile && !(leftValue = a.use(left.slot)))
+    if (!left.isTile && !(leftValue = a.use(left.slot, /*byProduct=*/true)))
       return Step::Stop;
     if (a.machine.failed())
       return Step::Stop;
@@ -124,6 +124,7 @@ LogicalResult attn::emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
     product.number = a.machine.nextNumber();
     product.site = a.site();
     product.result = makeRegisters(rows, cols);
+    product.left = leftValue;
     if (sums) {
       product.result->words = sums->words;
       // The value is gone; another that was the same before has registers of

@@ -52,7 +52,8 @@ public:
   SlotId slot(mlir::Value value);
   SlotId newSlot();
   llvm::SmallVector<SlotId> slots(mlir::ValueRange values);
-  /// Copies values at once, as the end of a loop's body does.
+  /// Copies values at once, as the end of a loop's body does: their registers
+  /// are written.
   void emitCopies(mlir::Operation *op, llvm::ArrayRef<SlotId> from,
                   llvm::ArrayRef<SlotId> to);
 

@@ -106,6 +106,8 @@ struct Pending {
 struct Product {
   uint64_t number = 0;
   std::shared_ptr<Registers> result;
+  /// The A fragment that it reads; null where that is a tile.
+  std::shared_ptr<Registers> left;
   std::shared_ptr<bool> done;
   uint32_t site = 0;
 };
@@ -162,8 +164,9 @@ public:
   std::shared_ptr<Registers> registersAt(SlotId slot) const {
     return std::static_pointer_cast<Registers>(frame[slot].object);
   }
-  /// Complains where a product in flight owns them.
-  std::shared_ptr<Registers> use(SlotId slot);
+  /// Complains where a product in flight owns them, or reads them; another
+  /// product may read them as well.
+  std::shared_ptr<Registers> use(SlotId slot, bool byProduct = false);
   MemrefValue &memref(SlotId slot) const {
     return *static_cast<MemrefValue *>(frame[slot].object.get());
   }
