@@ -1,5 +1,3 @@
-# REQUIRES: ml_dtypes
-# RUN: %python %s %attn_src/test/Dialect/TileGPU/kernels/fused-backward.mlir
 """The fused backward, which no GPU has run yet, on the emulator: exchanges,
 rings that warps fill, stores in the order of fragments, bulk reductions.
 

@@ -1,5 +1,3 @@
-# REQUIRES: ml_dtypes
-# RUN: %python %s %attn_src/test/Dialect/TileGPU/kernels/decode.mlir
 """The paged split decode, which no GPU has run yet, on the emulator: boxes of
 pages, states of warps that are merged, a second kernel that starts early.
 
