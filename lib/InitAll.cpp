@@ -13,6 +13,7 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "attn/Emulator/Builder.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -41,6 +42,7 @@ void attn::registerAllDialects(mlir::DialectRegistry &registry) {
                   mlir::tensor::TensorDialect, mlir::vector::VectorDialect,
                   mlir::amx::AMXDialect, mlir::x86vector::X86VectorDialect,
                   mlir::gpu::GPUDialect, mlir::NVVM::NVVMDialect>();
+  emulator::registerModels(registry);
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   mlir::registerGPUDialectTranslation(registry);

@@ -33,7 +33,7 @@ llvm_config.with_environment(
     "ATTN_LIBRARY", os.path.join(config.attn_lib_dir, "libattn.so")
 )
 # What a user has set must not change what a test sees.
-for name in ("ATTN_TARGET", "ATTN_NUM_THREADS", "ATTN_CACHE_DIR"):
+for name in ("ATTN_TARGET", "ATTN_NUM_THREADS", "ATTN_CACHE_DIR", "ATTN_EMULATOR"):
     config.environment.pop(name, None)
 
 # Nothing is left in the user's cache; tests of it set a folder of their own.

@@ -169,6 +169,7 @@ typedef struct AttnCompileOptions {
   size_t structSize;
   /// "host", "cpu-...", "sm_80", "sm_90a" and so on, or "cuda" for the best of
   /// the current GPU. Null: the module's attn.target, else the host.
+  /// "emulator:sm_90a" is code for that GPU which runs on tensors of the host.
   const char *target;
   /// The phase that the text has reached; null: found out. Phases are "input",
   /// "aggregate", "schedule" and "tile"; then "vector" and "llvm" for a CPU,

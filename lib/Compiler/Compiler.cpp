@@ -15,9 +15,11 @@
 #include "Tuning.h"
 #include "attn/Compiler/Jit.h"
 #include "attn/Compiler/Ptx.h"
+#include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Emulator/Emulator.h"
 #include "attn/InitAll.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Nesting.h"
@@ -236,8 +238,9 @@ private:
       return error;
     if (std::string error = chooseTarget(); !error.empty())
       return error;
-    Phase last =
-        options.untilAfter.value_or(target.isCpu() ? Phase::LLVM : Phase::Nvvm);
+    Phase last = options.untilAfter.value_or(target.isCpu() ? Phase::LLVM
+                                             : emulates     ? Phase::Gpu
+                                                            : Phase::Nvvm);
     Phase found = detectPhase(*module, target.isCpu());
     Phase first = options.startFrom.value_or(found);
     for (Phase phase : {first, last})
@@ -275,12 +278,14 @@ private:
     }
     if (options.untilAfter)
       return "";
-    if (!target.isCpu())
-      if (std::string error = takeKernels(isOurs); !error.empty())
+    if (!target.isCpu()) {
+      std::string error = emulates ? emulateKernels() : takeKernels(isOurs);
+      if (!error.empty())
         return error;
+    }
     if (std::string error = generateCode(); !error.empty())
       return error;
-    if (!target.isCpu())
+    if (!target.isCpu() && !emulates)
       if (std::string error = assembleKernels(); !error.empty())
         return error;
     return load();
@@ -329,6 +334,15 @@ private:
       name = cast<StringAttr>(given).getValue().str();
     if (name.empty())
       name = "host";
+    StringRef rest = name;
+    if (rest.consume_front("emulator") &&
+        (rest.empty() || rest.front() == ':')) {
+      emulates = true;
+      auto own = dyn_cast_or_null<StringAttr>(given);
+      name = !rest.empty()                     ? rest.drop_front().str()
+             : own && own.getValue() != "host" ? own.getValue().str()
+                                               : "sm_90a";
+    }
     auto resolved = resolveTarget(name);
     if (!resolved)
       return resolved.error();
@@ -341,7 +355,9 @@ private:
       return "expected a target out of " + known + ", but got '" + name + "'";
     }
     target = *found;
-    kernel->target = target.name;
+    kernel->target = (emulates ? "emulator:" : "") + target.name;
+    if (emulates && target.isCpu())
+      return "expected the emulator of a GPU, but got '" + name + "'";
     if (name != "host")
       module.get()->setAttr("attn.target",
                             StringAttr::get(context.get(), name));
@@ -456,6 +472,32 @@ private:
     return "";
   }
 
+  /// Decodes the kernels for the emulator; the plan stays, and launches them.
+  std::string emulateKernels() {
+    auto program = emulator::decode(*module);
+    if (!program)
+      return messages.failure(program.error()).message;
+    kernel->emulated = *program;
+    OpBuilder builder(context.get());
+    for (auto function : module->getOps<func::FuncOp>()) {
+      if (!function->hasAttr("tile_gpu.kernel"))
+        continue;
+      function.eraseBody();
+      function.setPrivate();
+      // The plan's lowering asks for them; nobody reads them here.
+      for (const char *name : {"tile_gpu.threads", "tile_gpu.smem_bytes"})
+        function->setAttr(name, builder.getI64IntegerAttr(0));
+    }
+    PassManager manager(context.get(), ModuleOp::getOperationName());
+    ConvertPlanToLLVMOptions planOptions;
+    planOptions.expandBF16 = !TargetInfo::host().hasBf16Dot;
+    manager.addPass(createConvertPlanToLLVM(planOptions));
+    if (failed(manager.run(*module)))
+      return messages.failure("the plan cannot be lowered").message;
+    lap("emulate");
+    return "";
+  }
+
   std::string generatePtx() {
     auto ptx = kernelCode->emitPtx();
     if (!ptx)
@@ -514,7 +556,7 @@ private:
     std::string error = hostCode.translate(*module, codeTarget);
     if (!error.empty())
       return messages.failure(error).message;
-    if (target.isCpu()) {
+    if (target.isCpu() || emulates) {
       error = hostCode.emitObject(wantsText);
     } else {
       // Kernels take longer than their plan. IR is of no more use to either,
@@ -599,6 +641,8 @@ private:
   /// Of a GPU, taken out of the module.
   OwningOpRef<gpu::GPUModuleOp> kernels;
   TargetInfo target;
+  /// Whether the emulator runs the kernels.
+  bool emulates = false;
   /// What becomes the kernel's, while it is made.
   std::shared_ptr<cuda::DeviceCode> deviceCode;
   std::shared_ptr<CompiledKernel> kernel;

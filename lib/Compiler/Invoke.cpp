@@ -7,6 +7,7 @@
 
 #include "attn/Compiler/Invoke.h"
 #include "attn/Compiler/Overlap.h"
+#include "attn/Emulator/Emulator.h"
 
 #include <algorithm>
 #include <optional>
@@ -406,6 +407,11 @@ public:
 
   std::vector<void *> args;
 
+  /// Where the elements of an argument's tensor are.
+  void *dataOf(size_t i) const {
+    return reinterpret_cast<void *>(records[i].front());
+  }
+
 private:
   /// Indices that a region computes are clamped to the tensor. An empty one has
   /// nothing to clamp to: it reads as one row of zeros.
@@ -424,6 +430,39 @@ private:
   std::vector<std::vector<char>> zeros;
 };
 } // namespace
+
+/// The memory of all tensors, outputs first.
+static std::vector<emulator::Buffer>
+makeBuffers(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
+            const std::vector<TensorArg> &outputs, const Records &records) {
+  std::vector<emulator::Buffer> buffers;
+  auto add = [&](size_t i, const TensorArg &tensor, bool isOutput) {
+    const ArgInfo &info = entry.args[i];
+    if (info.isScalar)
+      return;
+    auto bytes = int64_t(support::sizeOf(tensor.dtype));
+    int64_t low = 0, high = bytes;
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      int64_t reach = (tensor.shape[d] - 1) * tensor.strides[d] * bytes;
+      (reach < 0 ? low : high) +=
+          std::max<int64_t>(tensor.shape[d], 1) > 1 ? reach : 0;
+    }
+    auto *data = static_cast<char *>(records.dataOf(i));
+    if (isEmpty(tensor.shape)) {
+      // What stands for it reads as one row of zeros.
+      low = 0;
+      high = std::max<int64_t>(tensor.shape.back(), 1) * bytes;
+      if (isOutput || !data || data == tensor.data)
+        return;
+    }
+    buffers.push_back({data + low, size_t(high - low), info.name, isOutput});
+  };
+  for (size_t i = 0; i < outputs.size(); ++i)
+    add(inputs.size() + i, outputs[i], true);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    add(i, inputs[i], false);
+  return buffers;
+}
 
 //===----------------------------------------------------------------------===//
 // Rows of no sequence
@@ -522,7 +561,16 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
       checkCall(kernel, entryIndex, inputs, outputs, /*readable=*/true);
   if (!checked)
     return checked;
-  Records records(kernel.entries[entryIndex], inputs, outputs);
+  const EntryInfo &entry = kernel.entries[entryIndex];
+  Records records(entry, inputs, outputs);
+  if (kernel.emulated) {
+    auto schedules = emulator::readSchedules();
+    if (!schedules)
+      return schedules.takeFailure();
+    return emulator::run(
+        *kernel.emulated, kernel.code[entryIndex], records.args.data(),
+        makeBuffers(entry, inputs, outputs, records), *schedules);
+  }
   int32_t status = kernel.code[entryIndex](records.args.data(), &runtime);
   if (status == ATTN_RUNTIME_OK)
     status = runUncovered(kernel, entryIndex, inputs, outputs, runtime);

@@ -28,10 +28,15 @@
 namespace attn {
 
 class LoadedCode;
+namespace emulator {
+class Program;
+} // namespace emulator
 
 struct CompileOptions {
   /// A name that TargetInfo knows, or "cuda" for the best of the current GPU;
-  /// empty: the module's attn.target, else host.
+  /// empty: the module's attn.target, else host. "emulator:NAME" is code for
+  /// the GPU NAME that is run by the emulator; "emulator" alone takes the
+  /// module's attn.target, else sm_90a.
   std::string target;
   /// What the IR at hand is; absent: found out from its operations.
   std::optional<Phase> startFrom;
@@ -121,6 +126,8 @@ public:
   std::string object;
   /// What a GPU runs; null for a CPU.
   std::shared_ptr<const cuda::DeviceCode> device;
+  /// The kernels of a GPU that the emulator runs on the host; else null.
+  std::shared_ptr<const emulator::Program> emulated;
   /// The same, loaded where it is run; null where compilation stopped before.
   std::unique_ptr<cuda::Program> program;
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 using namespace attn;
@@ -339,10 +340,18 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
   Instance off;
   if (options.tamper == "keys")
     off = withKeysOff(k, instance);
+  // Its own schedules, and none that the user has set.
+  static const bool isFree = !std::getenv("ATTN_EMULATOR");
+  auto setSchedule = [&](const char *mode) {
+    if (options.emulates() && isFree)
+      setenv("ATTN_EMULATOR", (mode + std::to_string(index)).c_str(), 1);
+  };
+  setSchedule("random:");
   error = runOnce(kernel, options.tamper == "keys" ? off : instance,
                   instance.outputs, 1, arena);
   if (!error.empty()) {
-    result.skipped = arena && isRefusedLayout(k, instance, error);
+    result.skipped =
+        (arena || options.emulates()) && isRefusedLayout(k, instance, error);
     result.broken = arena && !result.skipped && !cuda::synchronize();
     return result.skipped ? result : failed("run: " + error);
   }
@@ -365,6 +374,7 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
   std::vector<Tensor> again;
   for (const Tensor &t : instance.outputs)
     again.push_back(cloneLayout(t));
+  setSchedule(index % 2 ? "adversary:" : "lazy:");
   error = runOnce(kernel, instance, again, 2, arena);
   if (!error.empty())
     return failed("second run: " + error);

@@ -118,6 +118,8 @@ Tensor fuzz::makeTensor(Random &random, support::DType dtype,
   // Some end at the last element, some with padding.
   if (!plain && random.chance(0.5))
     total += random.range(0, 40);
+  // What ends at a multiple of 16 bytes starts at one, too.
+  total = (total + unit - 1) / unit * unit;
   tensor.memory = std::make_shared<Memory>(static_cast<size_t>(total) *
                                            support::sizeOf(dtype));
   fill(tensor, filling, random);

@@ -25,13 +25,16 @@ static const std::string tampers[] = {
 
 static const char *const usage =
     "usage: attn-fuzz [--cases N] [--seed S] [--family F] [--case K]\n"
-    "                 [--kernels M] [--target T] [--device cuda] [--jobs J]\n"
+    "                 [--kernels M] [--target T] [--device D] [--jobs J]\n"
     "                 [--clean] [--verbose] [--print-ir] [--compile-only]\n"
     "                 [--tamper HOW]\n"
     "\n"
     "Compares N random attentions with the oracle. Case K runs kernel K % M.\n"
     "--device cuda runs them on the GPU (for its best target, unless --target\n"
-    "names another), between bands of NaN.\n"
+    "names another), between bands of NaN. --device emulator:sm_90a runs code\n"
+    "for that GPU on the CPU, each case under two schedules of its own, or "
+    "under\n"
+    "those of ATTN_EMULATOR.\n"
     "--jobs works in J processes, which outlive the crash of a case.\n"
     "--clean leaves finite values in slots that no query may see.\n"
     "--tamper spoils what the compiler did, which has to be found: weights,\n"
@@ -93,9 +96,12 @@ Options attn::fuzz::parseOptions(int argc, char **argv) {
       options.target = next();
     else if (arg == "--device") {
       std::string name = next();
-      if (name != "cuda" && name != "cpu")
-        fail("expected --device cpu or cuda, but got '" + name + "'");
+      bool emulates = name == "emulator" || name.rfind("emulator:", 0) == 0;
+      if (name != "cuda" && name != "cpu" && !emulates)
+        fail("expected --device cpu, cuda or emulator, but got '" + name + "'");
       options.device = name == "cuda";
+      if (emulates)
+        options.target = name;
     } else if (arg == "--tamper") {
       options.tamper = next();
       if (std::find(std::begin(tampers), std::end(tampers), options.tamper) ==

@@ -27,8 +27,12 @@ struct Options {
   bool device = false;
   std::string target, tamper;
 
+  /// Kernels of a GPU that run on the emulator.
+  bool emulates() const { return target.rfind("emulator", 0) == 0; }
   /// Kernels are drawn for a GPU.
-  bool gpu() const { return device || target.rfind("sm_", 0) == 0; }
+  bool gpu() const {
+    return device || emulates() || target.rfind("sm_", 0) == 0;
+  }
 };
 
 /// The command that shows a case again.

@@ -432,7 +432,7 @@ attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
   }
   meaning.emulation.dtype = spec.dtype;
   // GPUs round where they may, CPUs do not.
-  meaning.emulation.tf32 = spec.precision == "tf32" && kernel.isOnDevice();
+  meaning.emulation.tf32 = spec.precision == "tf32" && kernel.isOfGpu();
   meaning.emulate =
       [&](const reference::Emulation &how) -> Result<Meaning::Outputs> {
     auto emulated = evaluate([&](const AttentionProblem &part) {

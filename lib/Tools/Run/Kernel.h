@@ -97,6 +97,11 @@ public:
   /// The same on tensors that are elsewhere.
   support::Status run(const std::vector<AttnTensor> &inputs,
                       const std::vector<AttnTensor> &outputs) const;
+  /// Whether the numbers are those of a GPU: f32 may be rounded to tf32.
+  bool isOfGpu() const {
+    return isOnDevice() ||
+           std::string(attnKernelTarget(get())).rfind("emulator:", 0) == 0;
+  }
   /// Whether the code is for a GPU.
   bool isOnDevice() const { return attnKernelPtx(get()) != nullptr; }
 

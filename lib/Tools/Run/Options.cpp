@@ -38,8 +38,10 @@ what to run
   --schedule TEXT           an #attn.schedule<...> for --attention
   --entry NAME              function to run (default: the first)
   --target NAME             compile for this target (default: host)
-  --device cpu|cuda         run on the CPU or the current GPU (default: what the
-                            target needs); cuda alone means the GPU's target
+  --device cpu|cuda|emulator  run on the CPU or the current GPU (default: what
+                            the target needs); cuda alone means the GPU's
+                            target. emulator:sm_80 runs code for that GPU on the
+                            CPU, as ATTN_EMULATOR has it, and finds races
 
 arguments
   --input NAME=FILE.npy     read an input
@@ -311,7 +313,15 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
        }},
       {"--entry", text(options.entry)},
       {"--target", text(options.target)},
-      {"--device", setChoice("--device", options.device, {"cpu", "cuda"})},
+      {"--device",
+       [&](const std::string &value) {
+         if (value == "emulator" || value.rfind("emulator:", 0) == 0) {
+           options.device = value;
+           return success();
+         }
+         return setChoice("--device", options.device,
+                          {"cpu", "cuda", "emulator"})(value);
+       }},
       {"--start-from", text(options.startFrom)},
       {"--until-after", text(options.untilAfter)},
       {"--dump-phases-to", text(options.dumpPhasesTo)},
@@ -404,6 +414,10 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   if (!options.attention && !options.schedule.empty())
     return Failure{"expected --schedule together with --attention, but got a "
                    "file"};
+  if (options.device.rfind("emulator", 0) == 0) {
+    bool isComplete = options.target.empty() || options.device != "emulator";
+    options.target = options.device + (isComplete ? "" : ":" + options.target);
+  }
   if (options.autotune && (!options.attention || !options.schedule.empty()))
     return Failure{"expected --autotune together with --attention and no "
                    "--schedule, but got another"};

@@ -314,9 +314,9 @@ def TileGPU_FragConvertOp : TileGPU_Op<"frag.convert", [Pure]> {
 def TileGPU_FragPadOp : TileGPU_Op<"frag.pad", [Pure]> {
   let summary = "A fragment with further columns of zeros";
   let description = [{
-    The columns of an f32 `acc` fragment from column `first` on, a multiple of 8,
-    and zeros. Threads hold what they held: an accumulator's columns are spread
-    over them 8 at a time.
+    The columns of an f32 `acc` fragment, put at column `first`, a multiple of 8,
+    of a wider one, and zeros beside them. Threads hold what they held: an
+    accumulator's columns are spread over them 8 at a time.
 
     Example:
 

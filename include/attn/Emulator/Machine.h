@@ -1,0 +1,330 @@
+//===- Machine.h - Agents, memory and what is under way ---------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The threads of control are agents: a warp of a role of warps, a warpgroup of
+// a role of warpgroups. One is executed at a time, until it comes to an
+// instruction that others notice; a scheduler then chooses who goes on, or
+// which of the operations under way (a copy, a product, an arrival) takes
+// effect. All choices come from a seed.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_EMULATOR_MACHINE_H
+#define ATTN_EMULATOR_MACHINE_H
+
+#include "attn/Emulator/Clocks.h"
+#include "attn/Emulator/Emulator.h"
+#include "attn/Emulator/Program.h"
+
+#include <deque>
+#include <map>
+#include <optional>
+
+namespace attn::emulator {
+
+class Machine;
+class Agent;
+struct ThreadBlock;
+struct Cluster;
+struct LaunchState;
+
+/// Components of each warp of a cluster's clock.
+enum Line : uint32_t {
+  lineThread,
+  lineProducts,
+  lineBulk,
+  lineCopies,
+  numLines
+};
+
+struct MBarrier {
+  const MBarrierInfo *info = nullptr;
+  int64_t pending = 0, bytes = 0;
+  /// Phases that have ended.
+  uint64_t phase = 0;
+  /// Its component of the cluster's clock: the phases.
+  uint32_t component = 0;
+  Clock clock;
+  uint64_t version = 0;
+};
+
+struct Barrier {
+  const BarrierInfo *info = nullptr;
+  int64_t arrived = 0;
+  uint64_t generation = 0;
+  Clock clock;
+  uint64_t version = 0;
+};
+
+/// Shared memory of one allocation.
+struct SharedRegion {
+  const RegionInfo *info = nullptr;
+  std::vector<uint32_t> words, cells;
+  int64_t cellsPerRow = 0;
+  uint32_t *at(const View &v) {
+    const TileInfo &t = info->tile;
+    return words.data() + (v.stage * t.rows + v.row) * t.cols + v.col;
+  }
+};
+
+struct ThreadBlock {
+  Cluster *cluster = nullptr;
+  int64_t number = 0, rank = 0;
+  std::vector<SharedRegion> regions;
+  std::vector<MBarrier> mbarriers;
+  std::vector<Barrier> barriers;
+  /// By schedule and slot: what the warp that draws hands to the others.
+  std::vector<std::vector<std::vector<int64_t>>> handed;
+  std::vector<int64_t> drawn;
+  std::vector<std::unique_ptr<Agent>> agents;
+  bool letsDependentsStart = false;
+};
+
+struct Cluster {
+  LaunchState *launch = nullptr;
+  uint32_t unit = 0;
+  uint32_t components = 0, dependencies = 0;
+  std::vector<std::unique_ptr<ThreadBlock>> blocks;
+  int64_t live = 0;
+};
+
+/// What has been started and takes effect at some later moment.
+struct Pending {
+  Agent *agent = nullptr;
+  std::string what;
+  uint32_t site = 0;
+  std::function<void()> effect;
+  /// Must take effect before this one.
+  std::shared_ptr<bool> after;
+  std::shared_ptr<bool> done;
+};
+
+/// A product in flight.
+struct Product {
+  uint64_t number = 0;
+  std::shared_ptr<Registers> result;
+  /// The A fragment that it reads; null where that is a tile.
+  std::shared_ptr<Registers> left;
+  std::shared_ptr<bool> done;
+  uint32_t site = 0;
+};
+
+/// A read of a ring's slot into registers that may complete late.
+struct LateRead {
+  uint64_t number = 0;
+  uint32_t ring = 0, stage = 0, site = 0;
+};
+
+class Agent {
+public:
+  Agent(Machine &machine, ThreadBlock &block, const RoleInfo &role,
+        int64_t member);
+
+  Machine &machine;
+  ThreadBlock &block;
+  const KernelProgram &program;
+  const RoleInfo &role;
+  int64_t member;
+  /// Of the block.
+  int64_t firstWarp, warps;
+  std::vector<Slot> frame;
+  uint32_t pc = 0;
+  /// Of the hardware barrier that it waits at.
+  uint64_t generation = 0;
+  /// Of an instruction that is executed in parts.
+  uint32_t part = 0;
+  /// By warp.
+  std::vector<Clock> clocks;
+  std::vector<uint32_t> now;
+
+  /// Products and copies under way.
+  std::deque<Product> products;
+  uint32_t numProducts = 0;
+  std::deque<std::vector<std::shared_ptr<bool>>> bulkGroups;
+  uint32_t numBulkGroups = 0;
+  /// Of cp.async: since the last commit, and in groups.
+  std::vector<std::shared_ptr<bool>> copies, groupedCopies;
+  uint32_t numCopyGroups = 1;
+  std::vector<LateRead> lateReads;
+
+  /// Where it waits.
+  bool isBlocked = false, isDone = false;
+  const uint64_t *watched = nullptr;
+  uint64_t versionSeen = 0;
+  std::function<std::string()> waiting;
+
+  // Values.
+  int32_t i32(SlotId slot) const { return frame[slot].i32; }
+  int64_t i64(SlotId slot) const { return frame[slot].bits; }
+  float f32(SlotId slot) const { return frame[slot].f32; }
+  View view(SlotId slot) const { return View::unpack(frame[slot].bits); }
+  std::shared_ptr<Registers> registersAt(SlotId slot) const {
+    return std::static_pointer_cast<Registers>(frame[slot].object);
+  }
+  /// Complains where a product in flight owns them, or reads them; another
+  /// product may read them as well.
+  std::shared_ptr<Registers> use(SlotId slot, bool byProduct = false);
+  MemrefValue &memref(SlotId slot) const {
+    return *static_cast<MemrefValue *>(frame[slot].object.get());
+  }
+  TensorMap &tensorMap(SlotId slot) const {
+    return *static_cast<TensorMap *>(frame[slot].object.get());
+  }
+  void set(SlotId slot, std::shared_ptr<Registers> value) {
+    frame[slot].object = std::move(value);
+  }
+
+  const Instruction &instruction() const { return program.code[pc]; }
+  uint32_t site() const { return instruction().site; }
+  uint32_t component(int64_t warp, Line line) const {
+    return uint32_t((block.rank * program.warps + firstWarp + warp) * numLines +
+                    line);
+  }
+  /// Rows first, count of a value of `rows` rows that belong to a warp.
+  template <typename F>
+  void forRowsOf(int64_t warp, int64_t rows, F body) const {
+    if (!role.isGroup)
+      return body(int64_t(0), rows);
+    for (int64_t at = 16 * warp; at < rows; at += 64)
+      body(at, int64_t(16));
+  }
+
+  /// Goes on elsewhere than at the next instruction.
+  Step jump(uint32_t to) {
+    target = to;
+    return Step::Next;
+  }
+  static constexpr uint32_t noTarget = ~0u;
+  uint32_t target = noTarget;
+  Step wait(const uint64_t *version, std::function<std::string()> what);
+  /// What this agent has done so far comes before what it does from now on.
+  void tick(int64_t warp);
+  void fence();
+  /// Waits for a phase by its parity. `exact`: the number of phases that should
+  /// have ended by then.
+  Step waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
+               const char *what);
+  /// One arrival of each warp, or of one of them; takes effect later.
+  void arrive(ThreadBlock &target, int64_t barrier, int64_t warp,
+              int64_t bytes = 0);
+  void arriveAll(ThreadBlock &target, int64_t barrier);
+  /// A hardware barrier; two parts, from `part` on.
+  Step sync(int64_t barrier, uint32_t firstPart, bool fences);
+  void arriveAt(int64_t barrier);
+  /// The warps of this member, or of the role where it is of warps.
+  Step syncRole(uint32_t firstPart, bool fences);
+  void joinWarps();
+
+  // Memory; false where something is wrong, and reported.
+  struct Rect {
+    int64_t row, col, rows, cols; // As stored, from the view's start.
+  };
+  bool touch(ThreadBlock &owner, const View &view, const Rect &rect,
+             Access access);
+  /// An access by threads.
+  bool touch(int64_t warp, const View &view, const Rect &rect, bool isWrite);
+  Access access(int64_t warp, bool isWrite) const;
+  bool touchGlobal(const char *data, size_t bytes, Access access);
+  /// Address of an element, or null where the indices leave the tensor.
+  char *element(const MemrefValue &memref, const int64_t *indices,
+                int64_t elementBytes);
+  bool fail(const std::string &message);
+
+  /// Notes a read into registers; the result gets its number.
+  void readLate(const View &view, Registers &result);
+  void inherit(Registers &to, const Registers &from) const;
+};
+
+struct LaunchState {
+  const KernelProgram *kernel = nullptr;
+  uint32_t number = 0, finishedBefore = 0;
+  int64_t grid = 0, started = 0, ended = 0;
+  bool isProgrammatic = false, hasBegun = false, hasEnded = false;
+  /// Instead of a kernel: what the stream does by itself.
+  std::function<void()> action;
+  std::vector<Slot> frame;
+  std::vector<int64_t> order;
+  std::vector<std::unique_ptr<Cluster>> clusters;
+  int64_t lettingStart = 0;
+};
+
+struct GlobalBuffer {
+  char *data = nullptr;
+  size_t bytes = 0;
+  std::string name;
+  bool isInput = false;
+  std::vector<uint32_t> cells;
+};
+
+class Machine {
+public:
+  Machine(const Program &program, const Schedule &schedule);
+
+  void addBuffer(char *data, size_t bytes, std::string name, bool isInput);
+  void launch(std::unique_ptr<LaunchState> launch);
+  /// Executes all launches so far; false where something was wrong.
+  bool run();
+  const std::string &error() const { return message; }
+
+  void fail(const std::string &text) {
+    if (message.empty())
+      message = text;
+  }
+  bool failed() const { return !message.empty(); }
+  std::shared_ptr<bool> defer(Agent &agent, std::string what,
+                              std::function<void()> effect,
+                              std::shared_ptr<bool> after = nullptr);
+  GlobalBuffer *find(const char *data);
+  uint64_t random(uint64_t below);
+  std::string describe(const Epoch &epoch) const;
+  uint64_t nextNumber() { return ++numbers; }
+
+  const Program &program;
+  const Schedule schedule;
+  AccessTable table;
+  /// Grows where a product or copy has taken effect.
+  uint64_t version = 0;
+  /// Blocks that a device would run at once, of each launch.
+  int64_t residentBlocks = 2;
+  const LaunchState *previousOf(const LaunchState &launch) const;
+  /// How many there were to choose from, by number of the choice.
+  std::vector<uint32_t> choices;
+
+private:
+  friend class Agent;
+  void startBlocks();
+  bool startCluster(LaunchState &launch);
+  void endCluster(Cluster &cluster);
+  bool mayBegin(const LaunchState &launch) const;
+  bool isReady(Agent &agent) const;
+  void step(Agent &agent);
+  void complete(size_t index);
+  bool isVictim(const Agent &agent) const;
+  void stepAsTold(std::vector<Agent *> &ready, const std::vector<size_t> &open);
+  std::string describeDeadlock() const;
+
+  std::vector<std::unique_ptr<LaunchState>> launches;
+  std::vector<Agent *> agents;
+  std::vector<Pending> pending;
+  std::vector<GlobalBuffer> buffers;
+  struct Unit {
+    const LaunchState *launch;
+    int64_t firstBlock;
+  };
+  std::map<uint32_t, Unit> units;
+  std::string message;
+  uint64_t state = 0, numbers = 0, steps = 0;
+  uint32_t nextUnit = 1;
+  size_t lastAgent = 0;
+  const Agent *lastStepped = nullptr;
+};
+
+/// "block 0, warp 3 of role 'compute'"
+std::string describe(const Agent &agent);
+
+} // namespace attn::emulator
+
+#endif // ATTN_EMULATOR_MACHINE_H

@@ -1,0 +1,432 @@
+//===- Copies.cpp - Copies that take effect later -------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Models.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace attn::emulator;
+
+//===----------------------------------------------------------------------===//
+// Boxes of tensors
+//===----------------------------------------------------------------------===//
+
+static std::optional<MemoryType> typeOfCode(int32_t element) {
+  switch (element) {
+  case ATTN_ELEMENT_F32:
+    return MemoryType{{Kind::F32, 32, Rounding::None}, 4};
+  case ATTN_ELEMENT_F16:
+    return MemoryType{{Kind::F32, 16, Rounding::F16}, 2};
+  case ATTN_ELEMENT_BF16:
+    return MemoryType{{Kind::F32, 16, Rounding::BF16}, 2};
+  case ATTN_ELEMENT_I32:
+    return MemoryType{{Kind::I32, 32, Rounding::None}, 4};
+  case ATTN_ELEMENT_U8:
+    return MemoryType{{Kind::I32, 8, Rounding::None}, 1};
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The address of a tensor's element, or null where there is none: such read
+/// as zero and are not written.
+static char *elementOf(const TensorMap &map, llvm::ArrayRef<int64_t> indices,
+                       int64_t row, int64_t col, int64_t bytes) {
+  size_t rank = map.sizes.size();
+  int64_t offset = 0;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t at = indices[i];
+    if (i + 2 == rank)
+      at += row;
+    if (i + 1 == rank)
+      at += col;
+    if (at < 0 || at >= map.sizes[i])
+      return nullptr;
+    offset += at * map.strides[i];
+  }
+  return map.data + offset * bytes;
+}
+
+static llvm::SmallVector<int64_t, 5> indicesOf(const Agent &a,
+                                               llvm::ArrayRef<SlotId> slots) {
+  llvm::SmallVector<int64_t, 5> indices;
+  for (SlotId slot : slots)
+    indices.push_back(a.i32(slot));
+  return indices;
+}
+
+namespace {
+/// One copy from a tensor into a slot's tile.
+struct BoxLoad {
+  TileInfo tile;
+  SlotId source, tileSlot, box;
+  llvm::SmallVector<SlotId> indices;
+  uint32_t ring;
+};
+} // namespace
+
+/// A panel of a box lands in some blocks at once.
+static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
+                       llvm::ArrayRef<int64_t> indices, const View &view,
+                       llvm::ArrayRef<ThreadBlock *> targets) {
+  const TileInfo &tile = load.tile;
+  const RingInfo &ring = a.program.rings[load.ring];
+  const TensorMap map = a.tensorMap(load.source);
+  auto type = typeOfCode(map.element);
+  if (!type)
+    return a.fail("copies elements that no tensor map describes");
+  int64_t rows = tile.rows / tile.boxes, cols = tile.panelCols;
+  int64_t firstRow = load.box == noSlot ? 0 : a.i32(load.box) * rows;
+  int64_t firstCol = panel * cols, bytes = rows * cols * tile.elementBytes;
+  for (ThreadBlock *target : targets) {
+    MBarrier &full = target->mbarriers[size_t(ring.full) + view.stage];
+    Access access = a.access(0, true);
+    access.isAsync = true;
+    access.epoch.component = full.component;
+    access.epoch.clock = uint32_t(full.phase) + 1;
+    if (!a.touch(*target, view, {firstRow, firstCol, rows, cols}, access))
+      return false;
+  }
+  // Of memory that this plan writes, too.
+  for (int64_t r = 0; r < rows; ++r) {
+    char *first = nullptr;
+    int64_t count = 0;
+    for (int64_t c = 0; c < cols; ++c)
+      if (char *from = elementOf(map, indices, r, firstCol + c, type->bytes)) {
+        first = first ? first : from;
+        ++count;
+      }
+    Access access = a.access(0, false);
+    if (first && !a.touchGlobal(first, size_t(count * type->bytes), access))
+      return false;
+  }
+  llvm::SmallVector<int64_t, 5> where(indices);
+  llvm::SmallVector<ThreadBlock *, 2> blocks(targets);
+  Machine &machine = a.machine;
+  for (ThreadBlock *block : blocks) {
+    MBarrier &full = block->mbarriers[size_t(ring.full) + view.stage];
+    machine.defer(a, "a copy", [=, &machine, &full] {
+      SharedRegion &region = block->regions[view.region];
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < cols; ++c) {
+          View at = view;
+          at.row += uint32_t(firstRow + r);
+          at.col += uint32_t(firstCol + c);
+          uint32_t *to = region.at(at);
+          *to = 0;
+          if (char *from =
+                  elementOf(map, where, r, firstCol + c, type->bytes)) {
+            loadElement(from, *type, to);
+            if (tile.rounding == Rounding::TF32) {
+              float value;
+              std::memcpy(&value, to, 4);
+              value = roundTo(value, Rounding::TF32);
+              std::memcpy(to, &value, 4);
+            }
+          }
+        }
+      completeBytes(machine, full, bytes);
+    });
+  }
+  return true;
+}
+
+static LogicalResult emulateBox(tg::RingLoadOp op, ProgramBuilder &b,
+                                uint32_t ring) {
+  BoxLoad load{tileInfoOf(op.getTile().getType()),
+               b.slot(op.getSource()),
+               b.slot(op.getTile()),
+               op.getBox() ? b.slot(op.getBox()) : noSlot,
+               b.slots(op.getIndices()),
+               ring};
+  b.emit(op, true, [load](Agent &a) {
+    View view = a.view(load.tileSlot);
+    auto indices = indicesOf(a, load.indices);
+    auto &blocks = a.block.cluster->blocks;
+    bool isShared = a.program.rings[load.ring].cluster > 1;
+    int64_t panels = load.tile.cols / load.tile.panelCols;
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      llvm::SmallVector<ThreadBlock *> targets = {&a.block};
+      if (isShared) {
+        // One panel comes from one of the blocks, for all of them.
+        if (panel % int64_t(blocks.size()) != a.block.rank)
+          continue;
+        targets.clear();
+        for (auto &block : blocks)
+          targets.push_back(block.get());
+      }
+      if (!startPanel(a, load, panel, indices, view, targets))
+        return Step::Stop;
+    }
+    return Step::Next;
+  });
+  return success();
+}
+
+/// Contiguous elements by a bulk copy.
+static LogicalResult emulateBulk(tg::RingLoadOp op, ProgramBuilder &b,
+                                 uint32_t number) {
+  auto memory =
+      memoryTypeOf(cast<MemRefType>(op.getSource().getType()).getElementType());
+  if (!memory)
+    return op.emitOpError("expected elements of an integer or float type");
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  SlotId source = b.slot(op.getSource()), at = b.slot(op.getTile());
+  auto slots = b.slots(op.getIndices());
+  MemoryType type = *memory;
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(at);
+    auto indices = indicesOf(a, slots);
+    char *from = a.element(a.memref(source), indices.data(), type.bytes);
+    int64_t count = tile.rows * tile.cols;
+    if (!from ||
+        !a.touchGlobal(from, size_t(count * type.bytes), a.access(0, false)))
+      return Step::Stop;
+    MBarrier &full =
+        a.block.mbarriers[size_t(a.program.rings[number].full) + view.stage];
+    Access access = a.access(0, true);
+    access.isAsync = true;
+    access.epoch.component = full.component;
+    access.epoch.clock = uint32_t(full.phase) + 1;
+    if (!a.touch(a.block, view, {0, 0, tile.rows, tile.cols}, access))
+      return Step::Stop;
+    Machine &machine = a.machine;
+    ThreadBlock &block = a.block;
+    machine.defer(a, "a copy", [=, &machine, &block, &full] {
+      uint32_t *to = block.regions[view.region].at(view);
+      for (int64_t i = 0; i < count; ++i)
+        loadElement(from + i * type.bytes, type, to + i);
+      completeBytes(machine, full, tile.bytes());
+    });
+    return Step::Next;
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// cp.async
+//===----------------------------------------------------------------------===//
+
+/// The warps of the role share the copy, 16 bytes a thread.
+static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
+  auto memref = cast<MemRefType>(op.getSource().getType());
+  auto memory = memoryTypeOf(memref.getElementType());
+  if (!memory || memref.getRank() < 2)
+    return op.emitOpError("expected a tensor of rank 2 or more, of an integer "
+                          "or float type");
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  SlotId source = b.slot(op.getSource()), at = b.slot(op.getTile());
+  auto slots = b.slots(op.getIndices());
+  auto optional = [&](Value value) { return value ? b.slot(value) : noSlot; };
+  SlotId box = optional(op.getBox()), from = optional(op.getFrom());
+  SlotId bound = optional(op.getRows());
+  MemoryType type = *memory;
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(at);
+    const MemrefValue &tensor = a.memref(source);
+    auto indices = indicesOf(a, slots);
+    size_t rank = indices.size();
+    int64_t firstRow = indices[rank - 2], firstCol = indices[rank - 1];
+    int64_t rows = tile.rows / tile.boxes;
+    int64_t top = box == noSlot ? 0 : a.i32(box) * rows;
+    int64_t chunkCols = 16 / tile.elementBytes;
+    int64_t rowChunks = tile.cols / chunkCols;
+    int64_t threads = a.role.warps * 32;
+    struct Piece {
+      const char *from;
+      View to;
+      int64_t count;
+    };
+    std::vector<Piece> pieces;
+    int64_t stride = tensor.strides[rank - 1];
+    for (int64_t i = 0; i < rows * rowChunks; ++i) {
+      int64_t warp = i % threads / 32 - a.member * a.warps;
+      if (warp < 0 || warp >= a.warps)
+        continue;
+      int64_t row = i / rowChunks, col = i % rowChunks * chunkCols;
+      int64_t position = firstRow + row;
+      bool isLive = (bound == noSlot || position < a.i32(bound)) &&
+                    (from == noSlot || position >= a.i32(from));
+      int64_t count = std::clamp<int64_t>(
+          tensor.sizes[rank - 1] - firstCol - col, 0, chunkCols);
+      const char *first = nullptr;
+      if (isLive && count) {
+        indices[rank - 2] = position;
+        indices[rank - 1] = firstCol + col;
+        first = a.element(tensor, indices.data(), type.bytes);
+        if (!first)
+          return Step::Stop;
+        // What follows at other strides is inside as well.
+        if (!a.touchGlobal(first,
+                           size_t(((count - 1) * stride + 1) * type.bytes),
+                           a.access(warp, false)))
+          return Step::Stop;
+      }
+      Access access = a.access(warp, true);
+      access.epoch.component = a.component(warp, lineCopies);
+      access.epoch.clock = a.numCopyGroups;
+      if (!a.touch(a.block, view, {top + row, col, 1, chunkCols}, access))
+        return Step::Stop;
+      View to = view;
+      to.row += uint32_t(top + row);
+      to.col += uint32_t(col);
+      pieces.push_back({first, to, first ? count : 0});
+    }
+    ThreadBlock &block = a.block;
+    Rounding rounding = tile.rounding;
+    auto last = a.copies.empty() ? nullptr : a.copies.back();
+    a.copies.push_back(a.machine.defer(
+        a, "copies of cp.async",
+        [=, &block, pieces = std::move(pieces)] {
+          for (const Piece &piece : pieces) {
+            uint32_t *to = block.regions[piece.to.region].at(piece.to);
+            std::fill(to, to + chunkCols, 0);
+            for (int64_t c = 0; c < piece.count; ++c) {
+              loadElement(piece.from + c * stride * type.bytes, type, to + c);
+              if (rounding == Rounding::TF32) {
+                float value;
+                std::memcpy(&value, to + c, 4);
+                value = roundTo(value, rounding);
+                std::memcpy(to + c, &value, 4);
+              }
+            }
+          }
+        },
+        last));
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::RingLoadOp op, ProgramBuilder &b) {
+  auto acquire = op.getTile().getDefiningOp<tg::RingAcquireOp>();
+  auto ring = acquire ? b.ring(acquire.getRing()) : std::nullopt;
+  if (!ring)
+    return op.emitOpError("expected a tile of a ring.acquire");
+  if (isa<tg::TensorMapType>(op.getSource().getType()))
+    return emulateBox(op, b, *ring);
+  if (b.kernel().rings[*ring].fill == Fill::Tma)
+    return emulateBulk(op, b, *ring);
+  return emulateCopies(op, b);
+}
+
+//===----------------------------------------------------------------------===//
+// Bulk stores
+//===----------------------------------------------------------------------===//
+
+/// Starts a copy out of a tile by the first thread of the member.
+static void startBulk(Agent &a, const View &view,
+                      std::function<void(SharedRegion &, View)> write) {
+  ThreadBlock &block = a.block;
+  auto last = a.bulkGroups.empty() ? nullptr : a.bulkGroups.back().back();
+  a.bulkGroups.push_back({a.machine.defer(
+      a, "a bulk copy",
+      [&block, view, write] { write(block.regions[view.region], view); },
+      last)});
+}
+
+static bool touchBulk(Agent &a, const View &view, const TileInfo &tile) {
+  ++a.numBulkGroups;
+  Access access = a.access(0, false);
+  access.isAsync = true;
+  access.epoch.component = a.component(0, lineBulk);
+  access.epoch.clock = a.numBulkGroups;
+  return a.touch(a.block, view, {0, 0, tile.rows, tile.cols}, access);
+}
+
+LogicalResult attn::emulator::emulate(tg::BulkStoreOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  SlotId from = b.slot(op.getTile()), to = b.slot(op.getDestination());
+  auto slots = b.slots(op.getIndices());
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(from);
+    if (!touchBulk(a, view, tile))
+      return Step::Stop;
+    auto indices = indicesOf(a, slots);
+    const TensorMap map = a.tensorMap(to);
+    auto type = typeOfCode(map.element);
+    if (!type) {
+      a.fail("copies elements that no tensor map describes");
+      return Step::Stop;
+    }
+    for (int64_t r = 0; r < tile.rows; ++r)
+      for (int64_t c = 0; c < tile.cols; ++c) {
+        char *at = elementOf(map, indices, r, c, type->bytes);
+        Access access = a.access(0, true);
+        access.isAsync = true;
+        access.epoch.component = a.component(0, lineBulk);
+        access.epoch.clock = a.numBulkGroups;
+        if (at && !a.touchGlobal(at, size_t(type->bytes), access))
+          return Step::Stop;
+      }
+    startBulk(a, view, [=](SharedRegion &region, View at) {
+      for (int64_t r = 0; r < tile.rows; ++r)
+        for (int64_t c = 0; c < tile.cols; ++c) {
+          View element = at;
+          element.row += uint32_t(r);
+          element.col += uint32_t(c);
+          if (char *place = elementOf(map, indices, r, c, type->bytes))
+            storeElement(place, *type, region.at(element));
+        }
+    });
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  SlotId from = b.slot(op.getTile()), to = b.slot(op.getDestination());
+  auto slots = b.slots(op.getIndices());
+  if (!cast<MemRefType>(op.getDestination().getType()).getElementType().isF32())
+    return op.emitOpError("expected memory of f32");
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(from);
+    if (!touchBulk(a, view, tile))
+      return Step::Stop;
+    auto indices = indicesOf(a, slots);
+    char *first = a.element(a.memref(to), indices.data(), 4);
+    int64_t count = tile.rows * tile.cols;
+    Access access = a.access(0, true);
+    access.isAsync = access.isAtomic = true;
+    if (!first || !a.touchGlobal(first, size_t(count) * 4, access))
+      return Step::Stop;
+    startBulk(a, view, [=](SharedRegion &region, View at) {
+      const uint32_t *words = region.at(at);
+      for (int64_t i = 0; i < count; ++i) {
+        float sum, term;
+        std::memcpy(&sum, first + i * 4, 4);
+        std::memcpy(&term, words + i, 4);
+        sum += term;
+        std::memcpy(first + i * 4, &sum, 4);
+      }
+    });
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::BulkWaitOp op, ProgramBuilder &b) {
+  auto pending = size_t(op.getPending());
+  b.emit(op, true, [=](Agent &a) {
+    while (a.bulkGroups.size() > pending) {
+      for (auto &copy : a.bulkGroups.front())
+        if (!*copy)
+          return a.wait(&a.machine.version,
+                        [] { return std::string("a bulk copy"); });
+      a.bulkGroups.pop_front();
+    }
+    // Of the thread that issued them.
+    Clock &clock = a.clocks[0];
+    uint32_t line = a.component(0, lineBulk);
+    clock.seen[line] = std::max(
+        clock.seen[line], uint32_t(a.numBulkGroups - a.bulkGroups.size()));
+    return Step::Next;
+  });
+  return success();
+}

@@ -1,0 +1,343 @@
+//===- Global.cpp - Registers to and from tensors in memory ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Models.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace attn::emulator;
+
+std::optional<MemoryType> attn::emulator::memoryTypeOf(Type type) {
+  auto scalar = scalarTypeOf(type);
+  if (!scalar)
+    return std::nullopt;
+  // A truth is a byte in memory, an index 8 bytes.
+  return MemoryType{*scalar, std::max<int64_t>(1, scalar->bits / 8)};
+}
+
+void attn::emulator::loadElement(const char *from, const MemoryType &type,
+                                 void *lane) {
+  if (type.bytes == 8) {
+    std::memcpy(lane, from, 8);
+    return;
+  }
+  uint32_t bits = 0;
+  std::memcpy(&bits, from, size_t(type.bytes));
+  if (type.type.kind == Kind::F32 && type.bytes == 2) {
+    if (type.type.rounding == Rounding::BF16) {
+      bits <<= 16;
+    } else {
+      // A half: 5 bits of exponent, 10 behind the point.
+      uint32_t sign = (bits & 0x8000) << 16, rest = bits & 0x7fff;
+      float value;
+      if (rest >= 0x7c00) {
+        uint32_t wide = 0x7f800000u | (rest & 0x3ff) << 13;
+        std::memcpy(&value, &wide, 4);
+      } else if (rest < 0x400) {
+        value = float(rest) * 0x1p-24f;
+      } else {
+        uint32_t wide = (rest << 13) + (uint32_t(127 - 15) << 23);
+        std::memcpy(&value, &wide, 4);
+      }
+      std::memcpy(&bits, &value, 4);
+      bits |= sign;
+    }
+  } else if (type.type.kind == Kind::I32 && type.type.bits > 1 &&
+             type.type.bits < 32) {
+    unsigned shift = 32 - type.type.bits;
+    bits = uint32_t(int32_t(bits << shift) >> shift);
+  } else if (type.type.bits == 1) {
+    bits = bits != 0;
+  }
+  std::memcpy(lane, &bits, 4);
+}
+
+void attn::emulator::storeElement(char *to, const MemoryType &type,
+                                  const void *lane) {
+  if (type.type.kind == Kind::F32 && type.bytes == 2) {
+    float value;
+    std::memcpy(&value, lane, 4);
+    value = roundTo(value, type.type.rounding);
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    uint16_t narrow;
+    if (type.type.rounding == Rounding::BF16) {
+      narrow = uint16_t(bits >> 16);
+    } else {
+      APFloat number(value);
+      bool loses;
+      number.convert(APFloat::IEEEhalf(), APFloat::rmNearestTiesToEven, &loses);
+      narrow = uint16_t(number.bitcastToAPInt().getZExtValue());
+    }
+    std::memcpy(to, &narrow, 2);
+    return;
+  }
+  std::memcpy(to, lane, size_t(type.bytes));
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments and vectors
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A fragment or vector beside a tensor.
+struct Place {
+  SlotId value, memory, bound;
+  llvm::SmallVector<SlotId> indices;
+  MemoryType type;
+  Shape shape;
+  bool isVector = false, isRowVector = false, transposed = false;
+};
+} // namespace
+
+static FailureOr<Place> placeOf(Operation *op, Value value, Value memory,
+                                ValueRange indices, Value rows, bool transposed,
+                                ProgramBuilder &b) {
+  auto type = memoryTypeOf(cast<MemRefType>(memory.getType()).getElementType());
+  if (!type)
+    return op->emitOpError("expected elements of an integer or float type");
+  Place place{b.slot(value),
+              b.slot(memory),
+              rows ? b.slot(rows) : noSlot,
+              b.slots(indices),
+              *type,
+              shapeOf(value.getType()),
+              false,
+              false,
+              transposed};
+  if (auto vec = dyn_cast<tg::VecType>(value.getType())) {
+    place.isVector = true;
+    place.isRowVector = vec.getAxis() == tg::Axis::Row;
+  }
+  return place;
+}
+
+/// Calls body(warp, index of the element, address) for all that are in bounds;
+/// what is not in the tensor, and is not kept away by a bound, is reported.
+template <typename F>
+static bool forElements(Agent &a, const Place &place, bool eachWarp, F body) {
+  const MemrefValue &tensor = a.memref(place.memory);
+  size_t rank = place.indices.size();
+  llvm::SmallVector<int64_t, 5> first, at;
+  for (SlotId slot : place.indices)
+    first.push_back(a.i32(slot));
+  auto visit = [&](int64_t warp, int64_t row, int64_t col) {
+    at = first;
+    int64_t bounded;
+    if (place.isVector) {
+      bounded = at[rank - 1] += col;
+    } else {
+      int64_t down = place.transposed ? col : row;
+      at[rank - 1] += place.transposed ? row : col;
+      bounded = at[rank - 2] += down;
+      // Columns beyond the tensor are padding of the fragment.
+      if (at[rank - 1] >= tensor.sizes[rank - 1])
+        return true;
+    }
+    if (place.bound != noSlot && bounded >= a.i32(place.bound))
+      return true;
+    char *address = a.element(tensor, at.data(), place.type.bytes);
+    return address && body(warp, size_t(row * place.shape.cols + col), address);
+  };
+  bool isFine = true;
+  for (int64_t warp = 0; warp < a.warps; ++warp) {
+    if (place.isVector) {
+      auto some = [&](int64_t begin, int64_t count) {
+        for (int64_t i = begin; i < begin + count && isFine; ++i)
+          isFine = visit(warp, 0, i);
+      };
+      if (place.isRowVector)
+        a.forRowsOf(warp, place.shape.cols, some);
+      else if (warp == 0 || eachWarp)
+        some(0, place.shape.cols);
+    } else {
+      a.forRowsOf(warp, place.shape.rows, [&](int64_t begin, int64_t count) {
+        for (int64_t r = begin; r < begin + count && isFine; ++r)
+          for (int64_t c = 0; c < place.shape.cols && isFine; ++c)
+            isFine = visit(warp, r, c);
+      });
+    }
+  }
+  return isFine;
+}
+
+LogicalResult attn::emulator::emulate(tg::GlobalLoadOp op, ProgramBuilder &b) {
+  auto place = placeOf(op, op.getResult(), op.getSource(), op.getIndices(),
+                       op.getRows(), op.getTransposed(), b);
+  if (failed(place))
+    return failure();
+  b.emit(op, true, [place = *place](Agent &a) {
+    auto result = makeRegisters(place.shape.rows, place.shape.cols);
+    bool isFine = forElements(
+        a, place, true, [&](int64_t warp, size_t i, const char *from) {
+          loadElement(from, place.type, &result->words[i]);
+          return a.touchGlobal(from, size_t(place.type.bytes),
+                               a.access(warp, false));
+        });
+    if (!isFine)
+      return Step::Stop;
+    a.set(place.value, std::move(result));
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
+  auto place = placeOf(op, op.getValue(), op.getDestination(), op.getIndices(),
+                       op.getRows(), op.getTransposed(), b);
+  if (failed(place))
+    return failure();
+  b.emit(op, true, [place = *place](Agent &a) {
+    auto value = a.use(place.value);
+    if (a.machine.failed())
+      return Step::Stop;
+    bool isFine =
+        forElements(a, place, false, [&](int64_t warp, size_t i, char *to) {
+          if (!a.touchGlobal(to, size_t(place.type.bytes),
+                             a.access(warp, true)))
+            return false;
+          storeElement(to, place.type, &value->words[i]);
+          return true;
+        });
+    return isFine ? Step::Next : Step::Stop;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::GlobalReduceOp op,
+                                      ProgramBuilder &b) {
+  auto place = placeOf(op, op.getValue(), op.getDestination(), op.getIndices(),
+                       op.getRows(), op.getTransposed(), b);
+  if (failed(place))
+    return failure();
+  b.emit(op, true, [place = *place](Agent &a) {
+    auto value = a.use(place.value);
+    if (a.machine.failed())
+      return Step::Stop;
+    bool isFine =
+        forElements(a, place, false, [&](int64_t warp, size_t i, char *to) {
+          Access access = a.access(warp, true);
+          access.isAtomic = true;
+          if (!a.touchGlobal(to, 4, access))
+            return false;
+          float sum;
+          std::memcpy(&sum, to, 4);
+          sum += value->floats()[i];
+          std::memcpy(to, &sum, 4);
+          return true;
+        });
+    return isFine ? Step::Next : Step::Stop;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::GlobalStoreBitsOp op,
+                                      ProgramBuilder &b) {
+  SlotId from = b.slot(op.getValue()), memory = b.slot(op.getDestination());
+  SlotId row = b.slot(op.getRow()), column = b.slot(op.getColumn());
+  auto slots = b.slots(op.getIndices());
+  b.emit(op, true, [=](Agent &a) {
+    auto value = a.use(from);
+    if (a.machine.failed())
+      return Step::Stop;
+    const MemrefValue &tensor = a.memref(memory);
+    llvm::SmallVector<int64_t, 5> at;
+    for (SlotId slot : slots)
+      at.push_back(a.i32(slot));
+    at.append({0, 0});
+    // A byte for each column and 8 rows; other rows' bytes stay.
+    for (int64_t c = 0; c < value->cols; ++c)
+      for (int64_t r = 0; r < value->rows; r += 8) {
+        int64_t bit = a.i32(row) + r;
+        at[at.size() - 2] = a.i32(column) + c;
+        at[at.size() - 1] = bit / 32;
+        char *word = a.element(tensor, at.data(), 4);
+        if (!word)
+          return Step::Stop;
+        char *to = word + bit % 32 / 8;
+        if (!a.touchGlobal(to, 1, a.access(0, true)))
+          return Step::Stop;
+        uint8_t bits = 0;
+        for (int64_t i = 0; i < 8 && r + i < value->rows; ++i)
+          bits |= uint8_t((value->words[size_t((r + i) * value->cols + c)] & 1)
+                          << i);
+        std::memcpy(to, &bits, 1);
+      }
+    return Step::Next;
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+LogicalResult attn::emulator::emulate(memref::LoadOp op, ProgramBuilder &b) {
+  auto type = memoryTypeOf(op.getType());
+  if (!type)
+    return op.emitOpError("expected an element of an integer or float type");
+  SlotId memory = b.slot(op.getMemRef()), to = b.slot(op.getResult());
+  auto slots = b.slots(op.getIndices());
+  MemoryType element = *type;
+  b.emit(op, false, [=](Agent &a) {
+    llvm::SmallVector<int64_t, 5> at;
+    for (SlotId slot : slots)
+      at.push_back(a.i64(slot));
+    char *from = a.element(a.memref(memory), at.data(), element.bytes);
+    if (!from)
+      return Step::Stop;
+    for (int64_t warp = 0; warp < a.warps; ++warp)
+      if (!a.touchGlobal(from, size_t(element.bytes), a.access(warp, false)))
+        return Step::Stop;
+    a.frame[to].bits = 0;
+    loadElement(from, element, &a.frame[to].bits);
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(memref::StoreOp op, ProgramBuilder &b) {
+  auto type = memoryTypeOf(op.getValue().getType());
+  if (!type)
+    return op.emitOpError("expected an element of an integer or float type");
+  SlotId from = b.slot(op.getValue()), memory = b.slot(op.getMemRef());
+  auto slots = b.slots(op.getIndices());
+  MemoryType element = *type;
+  b.emit(op, true, [=](Agent &a) {
+    llvm::SmallVector<int64_t, 5> at;
+    for (SlotId slot : slots)
+      at.push_back(a.i64(slot));
+    // One thread of each member writes; all may write the same.
+    char *to = a.element(a.memref(memory), at.data(), element.bytes);
+    if (!to)
+      return Step::Stop;
+    char bytes[8];
+    storeElement(bytes, element, &a.frame[from].bits);
+    Access access = a.access(0, true);
+    access.isCommon = true;
+    access.isSame = std::memcmp(bytes, to, size_t(element.bytes)) == 0;
+    if (!a.touchGlobal(to, size_t(element.bytes), access))
+      return Step::Stop;
+    std::memcpy(to, bytes, size_t(element.bytes));
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(memref::DimOp op, ProgramBuilder &b) {
+  auto index = op.getConstantIndex();
+  if (!index)
+    return op.emitOpError("expected a constant dimension");
+  SlotId memory = b.slot(op.getSource()), to = b.slot(op.getResult());
+  auto dim = size_t(*index);
+  b.emit(op, false, [=](Agent &a) {
+    a.frame[to].bits = a.memref(memory).sizes[dim];
+    return Step::Next;
+  });
+  return success();
+}

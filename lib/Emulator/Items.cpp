@@ -1,0 +1,388 @@
+//===- Items.cpp - Schedules, and the loops over them ---------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// As the lowering has it: of a dynamic schedule one warp draws the items,
+// evaluates the schedule's body, and hands both to the others through slots
+// with a barrier for each direction.
+//===----------------------------------------------------------------------===//
+
+#include "Models.h"
+
+using namespace mlir;
+using namespace attn::emulator;
+
+LogicalResult attn::emulator::emulate(tg::SchedulerOp, ProgramBuilder &) {
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::LaunchDependentsOp op,
+                                      ProgramBuilder &b) {
+  b.emit(op, true, [](Agent &a) {
+    if (!a.block.letsDependentsStart) {
+      a.block.letsDependentsStart = true;
+      ++a.block.cluster->launch->lettingStart;
+    }
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
+                                      ProgramBuilder &b) {
+  b.emit(op, true, [](Agent &a) {
+    const LaunchState *previous =
+        a.machine.previousOf(*a.block.cluster->launch);
+    if (previous && !previous->hasEnded)
+      return a.wait(&a.machine.version,
+                    [] { return std::string("the launch before this one"); });
+    for (Clock &clock : a.clocks)
+      clock.seen[a.block.cluster->dependencies] =
+          clock.fenced[a.block.cluster->dependencies] = 1;
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::SkipOp op, ProgramBuilder &b) {
+  if (isa<tg::ForeachOp>(op->getParentOp()))
+    return success();
+  if (!b.passOver)
+    return op.emitOpError("expected the schedule's items to be drawn by a role "
+                          "of one warp");
+  SlotId condition = b.slot(op.getCondition());
+  uint32_t target = *b.passOver;
+  b.emit(op, false, [=](Agent &a) {
+    return a.i32(condition) & 1 ? a.jump(a.program.labels[target]) : Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::DrawNextOp op, ProgramBuilder &b) {
+  if (auto take = b.takeItem)
+    b.emit(op, true, [take](Agent &a) {
+      take(a);
+      return Step::Next;
+    });
+  return success();
+}
+
+namespace {
+/// One loop over a schedule.
+class Loop {
+public:
+  Loop(tg::ForeachOp op, ProgramBuilder &b, uint32_t number)
+      : op(op), b(b),
+        scheduler(op.getSchedule().getDefiningOp<tg::SchedulerOp>()),
+        number(number), info(b.kernel().schedules[number]) {}
+  LogicalResult build();
+
+private:
+  void emitItem();
+  LogicalResult appendItem();
+  void emitTotal();
+  void emitNext();
+  void emitGive(uint32_t exit);
+  void emitFollow(uint32_t exit);
+  llvm::SmallVector<SlotId> given();
+
+  tg::ForeachOp op;
+  ProgramBuilder &b;
+  tg::SchedulerOp scheduler;
+  uint32_t number;
+  const ScheduleInfo info;
+  SlotId item = noSlot, iteration = noSlot, total = noSlot;
+};
+} // namespace
+
+/// The position of an item in the schedule's box, as the body's arguments.
+void Loop::emitItem() {
+  auto to = b.slots(scheduler.getKeys().getArguments());
+  ScheduleInfo s = info;
+  SlotId from = item;
+  b.emit(scheduler, false, [s, to, from](Agent &a) {
+    int64_t tiles = a.i32(s.tiles), heads = a.i32(s.heads);
+    int64_t batch = a.i32(s.batch);
+    int64_t splits = s.splits == noSlot ? 1 : a.i32(s.splits);
+    int64_t number = a.i32(from), allHeads = heads * batch;
+    int64_t parts = tiles * splits, part, head;
+    if (s.section > 1) {
+      int64_t section = number / (parts * s.section);
+      int64_t rest = number % (parts * s.section);
+      int64_t first = section * s.section;
+      int64_t width = std::min(allHeads - first, s.section);
+      part = rest / width;
+      head = first + rest % width;
+    } else {
+      head = number / parts;
+      part = number % parts;
+    }
+    int64_t tile = part / splits;
+    a.frame[to[0]].bits = s.longestFirst ? tiles - 1 - tile : tile;
+    a.frame[to[1]].bits = head % heads;
+    a.frame[to[2]].bits = head / heads;
+    a.frame[to[3]].bits = part % splits;
+    return Step::Next;
+  });
+}
+
+/// Evaluates the schedule's body, and sets the loop's arguments.
+LogicalResult Loop::appendItem() {
+  emitItem();
+  Block &body = scheduler.getKeys().front();
+  if (failed(b.append(body)))
+    return failure();
+  llvm::SmallVector<SlotId> from = b.slots(body.getArguments());
+  llvm::append_range(from, b.slots(body.getTerminator()->getOperands()));
+  b.emitCopies(op, from, b.slots(op.getItemArgs()));
+  return success();
+}
+
+void Loop::emitTotal() {
+  ScheduleInfo s = info;
+  SlotId to = total, at = item, turn = iteration;
+  b.emit(op, false, [=](Agent &a) {
+    int64_t count = int64_t(a.i32(s.tiles)) * a.i32(s.heads) * a.i32(s.batch);
+    if (s.splits != noSlot)
+      count *= a.i32(s.splits);
+    a.frame[to].bits = count;
+    a.frame[at].bits = a.block.number;
+    a.frame[turn].bits = 0;
+    return Step::Next;
+  });
+}
+
+/// One ticket, of `count`; the launch before may draw from the same.
+static int64_t draw(Agent &a, SlotId tickets, int64_t count) {
+  const Cluster &cluster = *a.block.cluster;
+  if (cluster.launch->finishedBefore < cluster.launch->number &&
+      !a.clocks[0].seen[cluster.dependencies])
+    a.fail("draws an item before dependencies.wait, from tickets that an "
+           "earlier launch may still use");
+  auto *counter = reinterpret_cast<uint32_t *>(a.memref(tickets).data);
+  uint32_t drawn = *counter;
+  *counter = int64_t(drawn) >= count - 1 ? 0 : drawn + 1;
+  return drawn;
+}
+
+/// The number of the next item, in the warp that draws.
+void Loop::emitNext() {
+  ScheduleInfo s = info;
+  SlotId at = item, all = total, turn = iteration;
+  uint32_t n = number;
+  if (s.cluster == 1) {
+    b.emit(op, true, [=](Agent &a) {
+      a.frame[at].bits =
+          draw(a, s.tickets, a.i64(all)) + a.block.cluster->launch->grid;
+      return Step::Next;
+    });
+    return;
+  }
+  // Block 0 draws for its cluster. `turn` has been counted up.
+  b.emit(op, true, [=](Agent &a) {
+    ThreadBlock &first = *a.block.cluster->blocks.front();
+    auto before = uint64_t(a.i64(turn) - 1);
+    if (a.part == 0 && a.block.rank == 0) {
+      MBarrier &empty = first.mbarriers[size_t(s.drawnEmpty)];
+      Step step = a.waitFor(empty, uint32_t((before & 1) ^ 1), before,
+                            "the word for the cluster to be read");
+      if (step != Step::Next)
+        return step;
+      int64_t drawn = draw(a, s.tickets, a.i64(all) / s.cluster);
+      for (auto &block : a.block.cluster->blocks) {
+        block->drawn[n] = drawn;
+        a.arrive(*block, s.drawnFull, 0);
+      }
+    }
+    a.part = 1;
+    MBarrier &full = a.block.mbarriers[size_t(s.drawnFull)];
+    Step step = a.waitFor(full, uint32_t(before & 1), before + 1,
+                          "the item that block 0 draws");
+    if (step != Step::Next)
+      return step;
+    int64_t drawn = a.block.drawn[n];
+    a.arrive(first, s.drawnEmpty, 0);
+    a.frame[at].bits =
+        drawn * s.cluster + a.block.cluster->launch->grid + a.block.rank;
+    return Step::Next;
+  });
+}
+
+/// What the others learn: the number, and all arguments of an item.
+llvm::SmallVector<SlotId> Loop::given() {
+  llvm::SmallVector<SlotId> result = {item};
+  llvm::append_range(result, b.slots(op.getItemArgs()));
+  return result;
+}
+
+void Loop::emitGive(uint32_t exit) {
+  if (info.full < 0)
+    return;
+  ScheduleInfo s = info;
+  SlotId turn = iteration;
+  uint32_t n = number;
+  auto words = given();
+  (void)exit;
+  b.emit(op, true, [=](Agent &a) {
+    auto use = uint64_t(a.i64(turn));
+    uint64_t slot = use % uint64_t(s.slots), round = use / uint64_t(s.slots);
+    MBarrier &empty = a.block.mbarriers[size_t(s.empty) + slot];
+    Step step = a.waitFor(empty, uint32_t((round & 1) ^ 1), round,
+                          "the others to take the item before");
+    if (step != Step::Next)
+      return step;
+    auto &handed = a.block.handed[n][slot];
+    handed.clear();
+    for (SlotId word : words)
+      handed.push_back(a.frame[word].bits);
+    a.arrive(a.block, s.full + int64_t(slot), 0);
+    // The other warps of a warpgroup read what its first one drew.
+    for (int64_t warp = 1; warp < a.warps; ++warp)
+      a.arrive(a.block, s.empty + int64_t(slot), warp);
+    return Step::Next;
+  });
+}
+
+void Loop::emitFollow(uint32_t exit) {
+  ScheduleInfo s = info;
+  SlotId turn = iteration, at = item, all = total;
+  uint32_t n = number;
+  auto words = given();
+  bool isTaken = true;
+  op.getBody().walk([&](tg::DrawNextOp) { isTaken = false; });
+  bool leads = op.getLead();
+  auto take = [=](Agent &a) {
+    if (leads && a.member == 0)
+      return;
+    a.arriveAll(a.block, s.empty + a.i64(turn) % s.slots);
+  };
+  b.emit(op, true, [=](Agent &a) {
+    auto use = uint64_t(a.i64(turn));
+    uint64_t slot = use % uint64_t(s.slots), round = use / uint64_t(s.slots);
+    MBarrier &full = a.block.mbarriers[size_t(s.full) + slot];
+    Step step =
+        a.waitFor(full, uint32_t(round & 1), round + 1, "an item to be drawn");
+    if (step != Step::Next)
+      return step;
+    auto &handed = a.block.handed[n][slot];
+    for (size_t i = 0; i < words.size(); ++i)
+      a.frame[words[i]].bits = handed[i];
+    if (isTaken)
+      take(a);
+    return a.i64(at) < a.i64(all) ? Step::Next : a.jump(a.program.labels[exit]);
+  });
+  b.takeItem = isTaken ? std::function<void(Agent &)>() : take;
+}
+
+LogicalResult Loop::build() {
+  auto carried = b.slots(op.getRegionIterArgs());
+  Block &body = op.getBody().front();
+  item = b.newSlot();
+  iteration = b.newSlot();
+  total = b.newSlot();
+  b.emitCopies(op, b.slots(op.getInitial()), carried);
+  emitTotal();
+  auto yields = [&] {
+    b.emitCopies(op, b.slots(body.getTerminator()->getOperands()), carried);
+  };
+  if (info.kind == ScheduleInfo::Grid) {
+    if (failed(appendItem()) || failed(b.append(body)))
+      return failure();
+    yields();
+    b.emitCopies(op, carried, b.slots(op.getResults()));
+    return success();
+  }
+  uint32_t head = b.newLabel(), exit = b.newLabel(), start = b.newLabel();
+  uint32_t follow = b.newLabel(), last = b.newLabel(), again = b.newLabel();
+  bool isDynamic = info.kind == ScheduleInfo::Dynamic;
+  bool isShared = isDynamic && info.full >= 0;
+  bool draws = isDynamic && op.getLead();
+  // In a role of several warps that leads, the first one draws.
+  bool hasFollowers = draws && !b.role->isGroup && b.role->warps > 1;
+  bool hasGroups = draws && b.role->isGroup && b.role->count > 1;
+  SlotId at = item, all = total, turn = iteration;
+  b.takeItem = nullptr;
+  b.place(head);
+  if (isShared && !draws) {
+    emitFollow(exit);
+  } else {
+    if (hasFollowers || hasGroups)
+      b.emit(op, false, [=](Agent &a) {
+        return a.member ? a.jump(a.program.labels[follow]) : Step::Next;
+      });
+    b.emit(op, false, [=](Agent &a) {
+      return a.i64(at) < a.i64(all) ? Step::Next
+                                    : a.jump(a.program.labels[last]);
+    });
+    bool skips = draws && b.role->warps == 1 && info.cluster == 1;
+    b.passOver = skips ? std::optional<uint32_t>(again) : std::nullopt;
+    if (failed(appendItem()))
+      return failure();
+    b.passOver.reset();
+    if (isShared)
+      emitGive(exit);
+    b.emit(op, false,
+           [=](Agent &a) { return a.jump(a.program.labels[start]); });
+    // The next item instead of this one.
+    b.place(again);
+    if (draws && info.cluster == 1) {
+      emitNext();
+      b.emit(op, false,
+             [=](Agent &a) { return a.jump(a.program.labels[head]); });
+    }
+    b.place(last);
+    if (isShared)
+      emitGive(exit);
+    b.emit(op, false, [=](Agent &a) { return a.jump(a.program.labels[exit]); });
+    b.place(follow);
+    if (isShared && (hasFollowers || hasGroups))
+      emitFollow(exit);
+    b.place(start);
+  }
+  if (failed(b.append(body)))
+    return failure();
+  b.takeItem = nullptr;
+  yields();
+  b.emit(op, false, [=](Agent &a) {
+    ++a.frame[turn].bits;
+    return Step::Next;
+  });
+  ScheduleInfo s = info;
+  if (isShared && !draws) {
+  } else if (!isDynamic) {
+    b.emit(op, false, [=](Agent &a) {
+      a.frame[at].bits += a.block.cluster->launch->grid;
+      return Step::Next;
+    });
+  } else {
+    uint32_t skip = b.newLabel();
+    if (hasFollowers || hasGroups)
+      b.emit(op, false, [=](Agent &a) {
+        return a.member ? a.jump(a.program.labels[skip]) : Step::Next;
+      });
+    // What does nothing but draw waits until the item before is taken.
+    if (isShared && s.slots == 1)
+      b.emit(op, true, [=](Agent &a) {
+        auto round = uint64_t(a.i64(turn));
+        return a.waitFor(a.block.mbarriers[size_t(s.empty)],
+                         uint32_t((round & 1) ^ 1), round,
+                         "the others to take the item before");
+      });
+    emitNext();
+    b.place(skip);
+  }
+  b.emit(op, false, [=](Agent &a) { return a.jump(a.program.labels[head]); });
+  b.place(exit);
+  b.emitCopies(op, carried, b.slots(op.getResults()));
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::ForeachOp op, ProgramBuilder &b) {
+  auto number = b.schedule(op.getSchedule());
+  if (!number || !b.role)
+    return op.emitOpError("expected a schedule made in this kernel, in a role");
+  return Loop(op, b, *number).build();
+}

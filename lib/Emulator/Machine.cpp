@@ -1,0 +1,470 @@
+//===- Machine.cpp - Who goes on, and what takes effect -------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Emulator/Machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace attn::emulator;
+
+/// A kernel that takes longer does not end.
+static constexpr uint64_t mostSteps = 200'000'000;
+
+const KernelProgram *Program::find(const std::string &name) const {
+  for (const auto &kernel : kernels)
+    if (kernel->name == name)
+      return kernel.get();
+  return nullptr;
+}
+
+Machine::Machine(const Program &program, const Schedule &schedule)
+    : program(program), schedule(schedule),
+      state(schedule.seed * 0x9E3779B97F4A7C15u + 0x1234567u) {
+  // How many blocks run at once is up to the device.
+  if (schedule.mode != Schedule::Mode::Eager &&
+      schedule.mode != Schedule::Mode::Departs)
+    residentBlocks = 1 + int64_t(random(4));
+}
+
+uint64_t Machine::random(uint64_t below) {
+  // splitmix64
+  uint64_t z = state += 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return below ? (z ^ (z >> 31)) % below : 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches and blocks
+//===----------------------------------------------------------------------===//
+
+void Machine::addBuffer(char *data, size_t bytes, std::string name,
+                        bool isInput) {
+  GlobalBuffer buffer;
+  buffer.data = data;
+  buffer.bytes = bytes;
+  buffer.name = std::move(name);
+  buffer.isInput = isInput;
+  if (!isInput)
+    buffer.cells.assign(bytes, AccessTable::unwritten);
+  buffers.push_back(std::move(buffer));
+}
+
+GlobalBuffer *Machine::find(const char *data) {
+  for (GlobalBuffer &buffer : buffers)
+    if (data >= buffer.data && data < buffer.data + buffer.bytes)
+      return &buffer;
+  return nullptr;
+}
+
+void Machine::launch(std::unique_ptr<LaunchState> launch) {
+  launch->number = uint32_t(launches.size());
+  for (int64_t i = 0; launch->kernel && i < launch->grid;
+       i += launch->kernel->cluster)
+    launch->order.push_back(i);
+  if (schedule.mode == Schedule::Mode::Random ||
+      schedule.mode == Schedule::Mode::Adversary)
+    for (size_t i = launch->order.size(); i > 1; --i)
+      std::swap(launch->order[i - 1], launch->order[random(i)]);
+  launches.push_back(std::move(launch));
+}
+
+const LaunchState *Machine::previousOf(const LaunchState &launch) const {
+  return launch.number ? launches[launch.number - 1].get() : nullptr;
+}
+
+bool Machine::mayBegin(const LaunchState &launch) const {
+  const LaunchState *previous = previousOf(launch);
+  if (!previous || previous->hasEnded)
+    return true;
+  return launch.isProgrammatic && launch.kernel && previous->hasBegun &&
+         previous->kernel && previous->lettingStart == previous->grid;
+}
+
+void Machine::startBlocks() {
+  for (auto &launch : launches) {
+    if (launch->hasEnded)
+      continue;
+    if (!launch->hasBegun) {
+      if (!mayBegin(*launch))
+        return;
+      launch->hasBegun = true;
+      while (launch->finishedBefore < launch->number &&
+             launches[launch->finishedBefore]->hasEnded)
+        ++launch->finishedBefore;
+      if (launch->action)
+        launch->action();
+      if (!launch->grid) {
+        launch->hasEnded = true;
+        continue;
+      }
+    }
+    int64_t room = std::max<int64_t>(
+        launch->kernel->isPersistent ? launch->grid : residentBlocks,
+        launch->kernel->cluster);
+    while (launch->started < launch->grid &&
+           launch->started - launch->ended < room)
+      if (!startCluster(*launch))
+        return;
+  }
+}
+
+bool Machine::startCluster(LaunchState &launch) {
+  const KernelProgram &kernel = *launch.kernel;
+  int64_t first = launch.order[size_t(launch.started / kernel.cluster)];
+  auto cluster = std::make_unique<Cluster>();
+  cluster->launch = &launch;
+  cluster->unit = nextUnit++;
+  auto lines = uint32_t(kernel.cluster * kernel.warps * numLines);
+  auto perBlock = uint32_t(kernel.mbarriers.size());
+  cluster->dependencies = lines + uint32_t(kernel.cluster) * perBlock;
+  cluster->components = cluster->dependencies + 1;
+  for (int64_t rank = 0; rank < kernel.cluster; ++rank) {
+    auto block = std::make_unique<ThreadBlock>();
+    block->cluster = cluster.get();
+    block->number = first + rank;
+    block->rank = rank;
+    for (const RegionInfo &info : kernel.regions) {
+      SharedRegion region;
+      region.info = &info;
+      const TileInfo &tile = info.tile;
+      size_t rows = size_t(tile.rows) * info.stages;
+      region.cellsPerRow =
+          (tile.cols + info.cellElements - 1) / info.cellElements;
+      // What nobody wrote is no number.
+      region.words.assign(rows * size_t(tile.cols), 0x7fc0dead);
+      region.cells.assign(rows * size_t(region.cellsPerRow),
+                          info.isRamp ? uint32_t(AccessTable::written)
+                                      : uint32_t(AccessTable::unwritten));
+      for (int64_t r = 0; info.isRamp && r < tile.rows; ++r)
+        for (int64_t c = 0; c < tile.cols; ++c) {
+          float value = c < 3 ? float(r) : 0.0f;
+          std::memcpy(&region.words[size_t(r * tile.cols + c)], &value, 4);
+        }
+      block->regions.push_back(std::move(region));
+    }
+    for (uint32_t i = 0; i < perBlock; ++i) {
+      MBarrier barrier;
+      barrier.info = &kernel.mbarriers[i];
+      barrier.pending = barrier.info->arrivals;
+      barrier.component = lines + uint32_t(rank) * perBlock + i;
+      barrier.clock = Clock(cluster->components);
+      block->mbarriers.push_back(std::move(barrier));
+    }
+    for (const BarrierInfo &info : kernel.barriers) {
+      Barrier barrier;
+      barrier.info = &info;
+      barrier.clock = Clock(cluster->components);
+      block->barriers.push_back(std::move(barrier));
+    }
+    block->drawn.resize(kernel.schedules.size());
+    for (const ScheduleInfo &schedule : kernel.schedules)
+      block->handed.emplace_back(size_t(schedule.slots));
+    for (const RoleInfo &role : kernel.roles)
+      for (int64_t member = 0; member < role.count; ++member) {
+        block->agents.push_back(
+            std::make_unique<Agent>(*this, *block, role, member));
+        agents.push_back(block->agents.back().get());
+        ++cluster->live;
+      }
+    cluster->blocks.push_back(std::move(block));
+  }
+  units[cluster->unit] = {&launch, first};
+  launch.started += kernel.cluster;
+  launch.clusters.push_back(std::move(cluster));
+  return true;
+}
+
+/// What is wrong with the rings of blocks that have ended: each barrier has as
+/// many arrivals as its phases take, and each slot has been released as often
+/// as filled. Nobody waits for these any more; one item more would meet them.
+static std::string atRest(const Cluster &cluster) {
+  const KernelProgram &kernel = *cluster.launch->kernel;
+  for (auto &block : cluster.blocks) {
+    std::string where =
+        "block " + std::to_string(block->number) + " ends with ";
+    for (const RingInfo &ring : kernel.rings)
+      for (int64_t i = 0; ring.empty >= 0 && i < ring.stages; ++i) {
+        const MBarrier &full = block->mbarriers[size_t(ring.full + i)];
+        const MBarrier &empty = block->mbarriers[size_t(ring.empty + i)];
+        for (const MBarrier *barrier : {&full, &empty})
+          if (barrier->pending != barrier->info->arrivals || barrier->bytes)
+            return where +
+                   std::to_string(barrier->info->arrivals - barrier->pending) +
+                   " of " + std::to_string(barrier->info->arrivals) +
+                   " arrivals at the " + barrier->info->name;
+        if (empty.phase != full.phase)
+          return where + "slot " + std::to_string(i) + " of " + ring.name +
+                 " released " + std::to_string(empty.phase) +
+                 " times, and filled " + std::to_string(full.phase) + " times";
+      }
+    for (const Barrier &barrier : block->barriers)
+      if (barrier.arrived)
+        return where + std::to_string(barrier.arrived) + " of " +
+               std::to_string(barrier.info->warps) + " warps at " +
+               barrier.info->name;
+  }
+  return "";
+}
+
+void Machine::endCluster(Cluster &cluster) {
+  LaunchState &launch = *cluster.launch;
+  bool hasArrivals = false;
+  for (const Pending &one : pending) {
+    if (one.agent->block.cluster != &cluster)
+      continue;
+    // Nobody is left to notice an arrival; a copy would meet foreign memory.
+    if (one.what.rfind("an arrival", 0) == 0) {
+      hasArrivals = true;
+      continue;
+    }
+    const Site &site = launch.kernel->sites[one.site];
+    return fail(emulator::describe(*one.agent) + ": " + one.what + " of '" +
+                site.op + "' is still under way when its block ends");
+  }
+  if (hasArrivals)
+    return;
+  if (std::string text = atRest(cluster); !text.empty())
+    return fail(text);
+  for (auto &block : cluster.blocks) {
+    if (!block->letsDependentsStart)
+      ++launch.lettingStart;
+    for (auto &agent : block->agents)
+      agents.erase(std::find(agents.begin(), agents.end(), agent.get()));
+    ++launch.ended;
+  }
+  for (auto &one : launch.clusters)
+    if (one.get() == &cluster) {
+      std::swap(one, launch.clusters.back());
+      launch.clusters.pop_back();
+      break;
+    }
+  if (launch.ended == launch.grid) {
+    launch.hasEnded = true;
+    ++version;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+std::shared_ptr<bool> Machine::defer(Agent &agent, std::string what,
+                                     std::function<void()> effect,
+                                     std::shared_ptr<bool> after) {
+  auto done = std::make_shared<bool>(false);
+  if (schedule.mode == Schedule::Mode::Eager && (!after || *after)) {
+    effect();
+    *done = true;
+    ++version;
+    return done;
+  }
+  pending.push_back({&agent, std::move(what), agent.site(), std::move(effect),
+                     std::move(after), done});
+  return done;
+}
+
+void Machine::complete(size_t index) {
+  Pending one = std::move(pending[index]);
+  pending.erase(pending.begin() + long(index));
+  one.effect();
+  *one.done = true;
+  ++version;
+  if (one.agent->block.cluster->live == 0)
+    endCluster(*one.agent->block.cluster);
+}
+
+bool Machine::isReady(Agent &agent) const {
+  return !agent.isBlocked || *agent.watched != agent.versionSeen;
+}
+
+bool Machine::isVictim(const Agent &agent) const {
+  if (schedule.mode != Schedule::Mode::Adversary)
+    return false;
+  const auto &all = agent.block.agents;
+  return all[schedule.seed % all.size()].get() == &agent;
+}
+
+void Machine::step(Agent &agent) {
+  agent.isBlocked = false;
+  bool hasShared = false;
+  while (!failed()) {
+    const Instruction &instruction = agent.program.code[agent.pc];
+    // Others may go first.
+    if (instruction.isShared && hasShared)
+      return;
+    hasShared |= instruction.isShared;
+    if (++steps > mostSteps)
+      return fail("the kernel does not end");
+    switch (instruction.run(agent)) {
+    case Step::Next:
+      agent.pc = agent.target != Agent::noTarget ? agent.target : agent.pc + 1;
+      agent.target = Agent::noTarget;
+      agent.part = 0;
+      break;
+    case Step::Blocked:
+      return;
+    case Step::Done: {
+      agent.isDone = true;
+      if (--agent.block.cluster->live == 0)
+        endCluster(*agent.block.cluster);
+      return;
+    }
+    case Step::Stop:
+      if (!failed())
+        fail("stopped without a reason");
+      return;
+    }
+  }
+}
+
+/// Goes on with who went last, unless this choice is a departure from that.
+void Machine::stepAsTold(std::vector<Agent *> &ready,
+                         const std::vector<size_t> &open) {
+  auto last = std::find(ready.begin(), ready.end(), lastStepped);
+  if (last != ready.end())
+    std::rotate(ready.begin(), last, last + 1);
+  size_t count = ready.size() + open.size(), chosen = 0;
+  if (count > 1) {
+    for (auto [number, what] : schedule.departures)
+      if (number == choices.size())
+        chosen = std::min<size_t>(what, count - 1);
+    choices.push_back(uint32_t(count));
+  }
+  if (chosen >= ready.size())
+    return complete(open[chosen - ready.size()]);
+  lastStepped = ready[chosen];
+  step(*ready[chosen]);
+}
+
+bool Machine::run() {
+  std::vector<Agent *> ready;
+  std::vector<size_t> open;
+  while (!failed()) {
+    startBlocks();
+    ready.clear();
+    open.clear();
+    bool isLive = false;
+    for (Agent *agent : agents) {
+      isLive |= !agent->isDone;
+      if (!agent->isDone && isReady(*agent))
+        ready.push_back(agent);
+    }
+    for (size_t i = 0; i < pending.size(); ++i)
+      if (!pending[i].after || *pending[i].after)
+        open.push_back(i);
+    if (ready.empty() && open.empty()) {
+      bool hasLaunches =
+          std::any_of(launches.begin(), launches.end(),
+                      [](const auto &launch) { return !launch->hasEnded; });
+      if (isLive || hasLaunches)
+        fail(describeDeadlock());
+      return !failed();
+    }
+    using Mode = Schedule::Mode;
+    if (schedule.mode == Mode::Eager || schedule.mode == Mode::Lazy) {
+      if (!ready.empty())
+        step(*ready[lastAgent++ % ready.size()]);
+      else
+        complete(open[random(open.size())]);
+      continue;
+    }
+    if (schedule.mode == Mode::Departs) {
+      stepAsTold(ready, open);
+      continue;
+    }
+    // The victim and what it has started come last.
+    if (schedule.mode == Mode::Adversary) {
+      auto isLast = [&](Agent *agent) { return isVictim(*agent); };
+      std::vector<size_t> others;
+      for (size_t i : open)
+        if (!isLast(pending[i].agent))
+          others.push_back(i);
+      std::vector<Agent *> quick;
+      for (Agent *agent : ready)
+        if (!isLast(agent))
+          quick.push_back(agent);
+      if (!others.empty() || !quick.empty()) {
+        open.swap(others);
+        ready.swap(quick);
+      } else if (!ready.empty()) {
+        open.clear();
+      }
+    }
+    if (ready.empty() || (!open.empty() && random(2)))
+      complete(open[random(open.size())]);
+    else
+      step(*ready[random(ready.size())]);
+  }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+static std::string roleText(const RoleInfo &role, int64_t member) {
+  return (role.isGroup ? "warpgroup " : "warp ") + std::to_string(member) +
+         " of role '" + role.name + "'";
+}
+
+std::string attn::emulator::describe(const Agent &agent) {
+  return "block " + std::to_string(agent.block.number) + ", " +
+         roleText(agent.role, agent.member);
+}
+
+static std::string siteText(const KernelProgram &kernel, uint32_t site) {
+  const Site &s = kernel.sites[site];
+  std::string text = "'" + s.op + "'";
+  if (!s.location.empty())
+    text += " at " + s.location;
+  return text;
+}
+
+std::string Machine::describe(const Epoch &epoch) const {
+  auto it = units.find(epoch.unit);
+  if (it == units.end())
+    return "an earlier access";
+  const KernelProgram &kernel = *it->second.launch->kernel;
+  std::string text = siteText(kernel, epoch.site) + " of ";
+  int64_t lines = kernel.cluster * kernel.warps * numLines;
+  if (int64_t(epoch.component) >= lines) {
+    int64_t index = epoch.component - lines;
+    auto perBlock = int64_t(kernel.mbarriers.size());
+    return text + "block " +
+           std::to_string(it->second.firstBlock + index / perBlock) +
+           " (a copy that ends at the barrier " +
+           kernel.mbarriers[size_t(index % perBlock)].name + ")";
+  }
+  int64_t warp = epoch.component / numLines % kernel.warps;
+  int64_t block = epoch.component / numLines / kernel.warps;
+  text += "block " + std::to_string(it->second.firstBlock + block) + ", ";
+  for (const RoleInfo &role : kernel.roles)
+    if (warp >= role.firstWarp && warp < role.firstWarp + role.warps) {
+      int64_t inRole = warp - role.firstWarp;
+      text += roleText(role, role.isGroup ? inRole / 4 : inRole);
+      if (role.isGroup)
+        text += ", its warp " + std::to_string(inRole % 4);
+    }
+  const char *lineNames[] = {"", " (a product)", " (a bulk copy)",
+                             " (copies of cp.async)"};
+  return text + lineNames[epoch.component % numLines];
+}
+
+std::string Machine::describeDeadlock() const {
+  std::string text = "nobody can go on:";
+  for (const Agent *agent : agents) {
+    text += "\n  " + emulator::describe(*agent);
+    if (agent->isDone)
+      text += " has ended";
+    else
+      text += " at " + siteText(agent->program, agent->site()) + " waits for " +
+              (agent->waiting ? agent->waiting() : "nothing");
+  }
+  return text;
+}

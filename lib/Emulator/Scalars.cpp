@@ -1,0 +1,594 @@
+//===- Scalars.cpp - Arithmetic on many elements at once ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Scalars.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+using namespace attn::emulator;
+
+float attn::emulator::roundTo(float value, Rounding rounding) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  auto fromBits = [](uint32_t b) {
+    float result;
+    std::memcpy(&result, &b, 4);
+    return result;
+  };
+  switch (rounding) {
+  case Rounding::None:
+    return value;
+  case Rounding::BF16:
+    if (std::isnan(value))
+      return fromBits((bits | 0x400000) & 0xffff0000);
+    return fromBits((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
+  case Rounding::TF32:
+    if (!std::isfinite(value))
+      return value;
+    return fromBits((bits + 0x1000) & 0xffffe000);
+  case Rounding::F16: {
+    // Halves have 10 bits behind the point, down to 2^-24.
+    float size = std::fabs(value);
+    if (!std::isfinite(value))
+      return value;
+    if (size >= 65520.0f)
+      return std::copysign(INFINITY, value);
+    if (size < 0x1p-14f)
+      return std::copysign(std::nearbyint(size * 0x1p24f) * 0x1p-24f, value);
+    return fromBits((bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000);
+  }
+  }
+  return value;
+}
+
+std::optional<ScalarType> attn::emulator::scalarTypeOf(Type type) {
+  if (type.isIndex())
+    return ScalarType{Kind::I64, 64, Rounding::None};
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    unsigned bits = integer.getWidth();
+    if (bits > 64)
+      return std::nullopt;
+    return ScalarType{bits > 32 ? Kind::I64 : Kind::I32, uint8_t(bits),
+                      Rounding::None};
+  }
+  if (type.isF32())
+    return ScalarType{Kind::F32, 32, Rounding::None};
+  if (type.isF64())
+    return ScalarType{Kind::F64, 64, Rounding::None};
+  if (type.isBF16())
+    return ScalarType{Kind::F32, 16, Rounding::BF16};
+  if (type.isF16())
+    return ScalarType{Kind::F32, 16, Rounding::F16};
+  if (type.isTF32())
+    return ScalarType{Kind::F32, 32, Rounding::TF32};
+  return std::nullopt;
+}
+
+static std::optional<Opcode> opcodeOf(StringRef name) {
+  static const llvm::StringMap<Opcode> opcodes = {
+      {"arith.addi", Opcode::AddI},
+      {"arith.subi", Opcode::SubI},
+      {"arith.muli", Opcode::MulI},
+      {"arith.divsi", Opcode::DivSI},
+      {"arith.divui", Opcode::DivUI},
+      {"arith.remsi", Opcode::RemSI},
+      {"arith.remui", Opcode::RemUI},
+      {"arith.ceildivsi", Opcode::CeilDivSI},
+      {"arith.ceildivui", Opcode::CeilDivUI},
+      {"arith.floordivsi", Opcode::FloorDivSI},
+      {"arith.minsi", Opcode::MinSI},
+      {"arith.maxsi", Opcode::MaxSI},
+      {"arith.minui", Opcode::MinUI},
+      {"arith.maxui", Opcode::MaxUI},
+      {"arith.andi", Opcode::AndI},
+      {"arith.ori", Opcode::OrI},
+      {"arith.xori", Opcode::XOrI},
+      {"arith.shli", Opcode::ShLI},
+      {"arith.shrui", Opcode::ShRUI},
+      {"arith.shrsi", Opcode::ShRSI},
+      {"arith.cmpi", Opcode::CmpI},
+      {"arith.cmpf", Opcode::CmpF},
+      {"arith.select", Opcode::Select},
+      {"arith.extsi", Opcode::ExtS},
+      {"arith.index_cast", Opcode::ExtS},
+      {"arith.trunci", Opcode::ExtS},
+      {"arith.extui", Opcode::ExtU},
+      {"arith.index_castui", Opcode::ExtU},
+      {"arith.sitofp", Opcode::SIToFP},
+      {"arith.uitofp", Opcode::UIToFP},
+      {"arith.fptosi", Opcode::FPToSI},
+      {"arith.fptoui", Opcode::FPToUI},
+      {"arith.bitcast", Opcode::Bitcast},
+      {"arith.extf", Opcode::ConvertF},
+      {"arith.truncf", Opcode::ConvertF},
+      {"arith.addf", Opcode::AddF},
+      {"arith.subf", Opcode::SubF},
+      {"arith.mulf", Opcode::MulF},
+      {"arith.divf", Opcode::DivF},
+      {"arith.remf", Opcode::RemF},
+      {"arith.negf", Opcode::NegF},
+      {"arith.maximumf", Opcode::MaximumF},
+      {"arith.minimumf", Opcode::MinimumF},
+      {"arith.maxnumf", Opcode::MaxNumF},
+      {"arith.minnumf", Opcode::MinNumF},
+      {"math.fma", Opcode::Fma},
+      {"math.exp", Opcode::Exp},
+      {"math.exp2", Opcode::Exp2},
+      {"math.expm1", Opcode::ExpM1},
+      {"math.log", Opcode::Log},
+      {"math.log2", Opcode::Log2},
+      {"math.log10", Opcode::Log10},
+      {"math.log1p", Opcode::Log1p},
+      {"math.sqrt", Opcode::Sqrt},
+      {"math.rsqrt", Opcode::Rsqrt},
+      {"math.tanh", Opcode::Tanh},
+      {"math.sin", Opcode::Sin},
+      {"math.cos", Opcode::Cos},
+      {"math.tan", Opcode::Tan},
+      {"math.atan", Opcode::Atan},
+      {"math.atan2", Opcode::Atan2},
+      {"math.erf", Opcode::Erf},
+      {"math.powf", Opcode::Pow},
+      {"math.absf", Opcode::AbsF},
+      {"math.absi", Opcode::AbsI},
+      {"math.floor", Opcode::Floor},
+      {"math.ceil", Opcode::Ceil},
+      {"math.round", Opcode::Round},
+      {"math.roundeven", Opcode::RoundEven},
+      {"math.trunc", Opcode::Trunc},
+      {"math.copysign", Opcode::CopySign},
+      {"math.ctpop", Opcode::CtPop},
+      {"math.ctlz", Opcode::Ctlz},
+      {"math.cttz", Opcode::Cttz}};
+  auto it = opcodes.find(name);
+  if (it == opcodes.end())
+    return std::nullopt;
+  return it->second;
+}
+
+std::optional<ScalarOp> attn::emulator::scalarOpOf(Operation *op) {
+  auto opcode = opcodeOf(op->getName().getStringRef());
+  if (!opcode || op->getNumResults() != 1 || op->getNumOperands() == 0)
+    return std::nullopt;
+  // Of a select the values, not the condition.
+  Type operand = op->getOperand(op->getNumOperands() - 1).getType();
+  auto in = scalarTypeOf(operand),
+       out = scalarTypeOf(op->getResult(0).getType());
+  if (!in || !out)
+    return std::nullopt;
+  ScalarOp result{*opcode, *in, *out, 0};
+  if (auto cmp = dyn_cast<arith::CmpIOp>(op))
+    result.predicate = int64_t(cmp.getPredicate());
+  if (auto cmp = dyn_cast<arith::CmpFOp>(op))
+    result.predicate = int64_t(cmp.getPredicate());
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+template <typename Out, typename In, typename F>
+static void unary(int64_t n, const void *const *in, void *out, F f) {
+  auto *x = static_cast<const In *>(in[0]);
+  auto *z = static_cast<Out *>(out);
+  for (int64_t i = 0; i < n; ++i)
+    z[i] = f(x[i]);
+}
+
+template <typename Out, typename In, typename F>
+static void binary(int64_t n, const void *const *in, void *out, F f) {
+  auto *x = static_cast<const In *>(in[0]), *y = static_cast<const In *>(in[1]);
+  auto *z = static_cast<Out *>(out);
+  for (int64_t i = 0; i < n; ++i)
+    z[i] = f(x[i], y[i]);
+}
+
+/// The canonical form of a narrow integer.
+template <typename T> static T wrap(T value, unsigned bits) {
+  if (bits >= sizeof(T) * 8)
+    return value;
+  if (bits == 1)
+    return value & 1;
+  unsigned shift = unsigned(sizeof(T) * 8) - bits;
+  using U = std::make_unsigned_t<T>;
+  return T(U(value) << shift) >> shift;
+}
+
+/// The value as an unsigned number.
+template <typename T> static std::make_unsigned_t<T> plain(T x, unsigned bits) {
+  using U = std::make_unsigned_t<T>;
+  return bits >= sizeof(T) * 8 ? U(x) : U(x) & ((U(1) << bits) - 1);
+}
+
+template <typename T>
+static bool compare(int64_t predicate, T x, T y, unsigned bits) {
+  auto ux = plain(x, bits), uy = plain(y, bits);
+  // A truth is -1 where it has a sign.
+  if (bits == 1)
+    x = T(-x), y = T(-y);
+  switch (arith::CmpIPredicate(predicate)) {
+  case arith::CmpIPredicate::eq:
+    return x == y;
+  case arith::CmpIPredicate::ne:
+    return x != y;
+  case arith::CmpIPredicate::slt:
+    return x < y;
+  case arith::CmpIPredicate::sle:
+    return x <= y;
+  case arith::CmpIPredicate::sgt:
+    return x > y;
+  case arith::CmpIPredicate::sge:
+    return x >= y;
+  case arith::CmpIPredicate::ult:
+    return ux < uy;
+  case arith::CmpIPredicate::ule:
+    return ux <= uy;
+  case arith::CmpIPredicate::ugt:
+    return ux > uy;
+  case arith::CmpIPredicate::uge:
+    return ux >= uy;
+  }
+  return false;
+}
+
+template <typename T>
+static void evaluateInteger(const ScalarOp &op, int64_t n,
+                            const void *const *in, void *out) {
+  using U = std::make_unsigned_t<T>;
+  unsigned bits = op.in.bits;
+  auto run = [&](auto f) {
+    if (bits >= sizeof(T) * 8)
+      binary<T, T>(n, in, out, f);
+    else
+      binary<T, T>(n, in, out,
+                   [&](T x, T y) { return wrap(T(f(x, y)), bits); });
+  };
+  auto divide = [](T x, T y) -> T {
+    return y == 0 ? 0 : y == -1 ? T(-U(x)) : T(x / y);
+  };
+  auto rest = [](T x, T y) -> T { return y == 0 || y == -1 ? 0 : T(x % y); };
+  auto u = [&](T x) { return plain(x, bits); };
+  switch (op.opcode) {
+  case Opcode::AddI:
+    return run([](T x, T y) { return T(U(x) + U(y)); });
+  case Opcode::SubI:
+    return run([](T x, T y) { return T(U(x) - U(y)); });
+  case Opcode::MulI:
+    return run([](T x, T y) { return T(U(x) * U(y)); });
+  case Opcode::DivSI:
+    return run(divide);
+  case Opcode::RemSI:
+    return run(rest);
+  case Opcode::DivUI:
+    return run([&](T x, T y) { return y ? T(u(x) / u(y)) : T(0); });
+  case Opcode::RemUI:
+    return run([&](T x, T y) { return y ? T(u(x) % u(y)) : T(0); });
+  case Opcode::CeilDivUI:
+    return run([&](T x, T y) {
+      return y ? T(u(x) / u(y) + (u(x) % u(y) != 0)) : T(0);
+    });
+  case Opcode::CeilDivSI:
+    return run([&](T x, T y) {
+      return T(divide(x, y) + (rest(x, y) != 0 && (x < 0) == (y < 0)));
+    });
+  case Opcode::FloorDivSI:
+    return run([&](T x, T y) {
+      return T(divide(x, y) - (rest(x, y) != 0 && (x < 0) != (y < 0)));
+    });
+  case Opcode::MinSI:
+    return run([](T x, T y) { return x < y ? x : y; });
+  case Opcode::MaxSI:
+    return run([](T x, T y) { return x > y ? x : y; });
+  case Opcode::MinUI:
+    return run([&](T x, T y) { return u(x) < u(y) ? x : y; });
+  case Opcode::MaxUI:
+    return run([&](T x, T y) { return u(x) > u(y) ? x : y; });
+  case Opcode::AndI:
+    return run([](T x, T y) { return T(x & y); });
+  case Opcode::OrI:
+    return run([](T x, T y) { return T(x | y); });
+  case Opcode::XOrI:
+    return run([](T x, T y) { return T(x ^ y); });
+  case Opcode::ShLI:
+    return run([&](T x, T y) { return u(y) < bits ? T(U(x) << y) : T(0); });
+  case Opcode::ShRUI:
+    return run([&](T x, T y) { return u(y) < bits ? T(u(x) >> y) : T(0); });
+  case Opcode::ShRSI:
+    return run(
+        [&](T x, T y) { return T(x >> (u(y) < bits ? y : T(bits - 1))); });
+  case Opcode::CmpI:
+    return binary<int32_t, T>(n, in, out, [&](T x, T y) {
+      return compare(op.predicate, x, y, bits);
+    });
+  case Opcode::AbsI:
+    return unary<T, T>(n, in, out, [](T x) { return x < 0 ? T(-U(x)) : x; });
+  case Opcode::CtPop:
+    return unary<T, T>(n, in, out, [&](T x) {
+      return T(__builtin_popcountll(uint64_t(u(x))));
+    });
+  case Opcode::Ctlz:
+    return unary<T, T>(n, in, out, [&](T x) {
+      return u(x) ? T(__builtin_clzll(uint64_t(u(x))) - (64 - int(bits)))
+                  : T(bits);
+    });
+  case Opcode::Cttz:
+    return unary<T, T>(n, in, out, [&](T x) {
+      return u(x) ? T(__builtin_ctzll(uint64_t(u(x)))) : T(bits);
+    });
+  case Opcode::SIToFP:
+    if (op.out.kind == Kind::F64)
+      return unary<double, T>(n, in, out, [](T x) { return double(x); });
+    return unary<float, T>(n, in, out, [](T x) { return float(x); });
+  case Opcode::UIToFP:
+    if (op.out.kind == Kind::F64)
+      return unary<double, T>(n, in, out, [&](T x) { return double(u(x)); });
+    return unary<float, T>(n, in, out, [&](T x) { return float(u(x)); });
+  case Opcode::ExtS:
+    if (op.out.kind == Kind::I64)
+      return unary<int64_t, T>(n, in, out, [&](T x) {
+        return wrap(int64_t(bits == 1 ? -x : x), op.out.bits);
+      });
+    return unary<int32_t, T>(n, in, out, [&](T x) {
+      return wrap(int32_t(bits == 1 ? -x : x), op.out.bits);
+    });
+  case Opcode::ExtU:
+    if (op.out.kind == Kind::I64)
+      return unary<int64_t, T>(
+          n, in, out, [&](T x) { return wrap(int64_t(u(x)), op.out.bits); });
+    return unary<int32_t, T>(
+        n, in, out, [&](T x) { return wrap(int32_t(u(x)), op.out.bits); });
+  default:
+    return;
+  }
+}
+
+template <typename T> static bool compareFloat(int64_t predicate, T x, T y) {
+  bool unordered = std::isnan(x) || std::isnan(y);
+  using P = arith::CmpFPredicate;
+  switch (P(predicate)) {
+  case P::AlwaysFalse:
+    return false;
+  case P::AlwaysTrue:
+    return true;
+  case P::ORD:
+    return !unordered;
+  case P::UNO:
+    return unordered;
+  case P::OEQ:
+    return x == y;
+  case P::UEQ:
+    return unordered || x == y;
+  case P::ONE:
+    return !unordered && x != y;
+  case P::UNE:
+    return x != y;
+  case P::OGT:
+    return x > y;
+  case P::UGT:
+    return unordered || x > y;
+  case P::OGE:
+    return x >= y;
+  case P::UGE:
+    return unordered || x >= y;
+  case P::OLT:
+    return x < y;
+  case P::ULT:
+    return unordered || x < y;
+  case P::OLE:
+    return x <= y;
+  case P::ULE:
+    return unordered || x <= y;
+  }
+  return false;
+}
+
+template <typename I, typename T> static I toInteger(T x) {
+  if (std::isnan(x))
+    return 0;
+  if (x >= T(std::numeric_limits<I>::max()))
+    return std::numeric_limits<I>::max();
+  if (x <= T(std::numeric_limits<I>::min()))
+    return std::numeric_limits<I>::min();
+  return I(x);
+}
+
+template <typename T>
+static void evaluateFloat(const ScalarOp &op, int64_t n, const void *const *in,
+                          void *out) {
+  auto one = [&](auto f) { unary<T, T>(n, in, out, f); };
+  auto two = [&](auto f) { binary<T, T>(n, in, out, f); };
+  switch (op.opcode) {
+  case Opcode::AddF:
+    return two([](T x, T y) { return x + y; });
+  case Opcode::SubF:
+    return two([](T x, T y) { return x - y; });
+  case Opcode::MulF:
+    return two([](T x, T y) { return x * y; });
+  case Opcode::DivF:
+    return two([](T x, T y) { return x / y; });
+  case Opcode::RemF:
+    return two([](T x, T y) { return T(std::fmod(x, y)); });
+  case Opcode::NegF:
+    return one([](T x) { return -x; });
+  case Opcode::MaximumF:
+    return two([](T x, T y) {
+      return std::isnan(x) || std::isnan(y) ? x + y
+             : x == y                       ? (std::signbit(x) ? y : x)
+                                            : (x > y ? x : y);
+    });
+  case Opcode::MinimumF:
+    return two([](T x, T y) {
+      return std::isnan(x) || std::isnan(y) ? x + y
+             : x == y                       ? (std::signbit(x) ? x : y)
+                                            : (x < y ? x : y);
+    });
+  case Opcode::MaxNumF:
+    return two([](T x, T y) {
+      return std::isnan(x) ? y : std::isnan(y) ? x : x > y ? x : y;
+    });
+  case Opcode::MinNumF:
+    return two([](T x, T y) {
+      return std::isnan(x) ? y : std::isnan(y) ? x : x < y ? x : y;
+    });
+  case Opcode::Fma: {
+    auto *x = static_cast<const T *>(in[0]), *y = static_cast<const T *>(in[1]),
+         *z = static_cast<const T *>(in[2]);
+    auto *to = static_cast<T *>(out);
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = std::fma(x[i], y[i], z[i]);
+    return;
+  }
+  case Opcode::Exp:
+    return one([](T x) { return std::exp(x); });
+  case Opcode::Exp2:
+    return one([](T x) { return std::exp2(x); });
+  case Opcode::ExpM1:
+    return one([](T x) { return std::expm1(x); });
+  case Opcode::Log:
+    return one([](T x) { return std::log(x); });
+  case Opcode::Log2:
+    return one([](T x) { return std::log2(x); });
+  case Opcode::Log10:
+    return one([](T x) { return std::log10(x); });
+  case Opcode::Log1p:
+    return one([](T x) { return std::log1p(x); });
+  case Opcode::Sqrt:
+    return one([](T x) { return std::sqrt(x); });
+  case Opcode::Rsqrt:
+    return one([](T x) { return T(1) / std::sqrt(x); });
+  case Opcode::Tanh:
+    return one([](T x) { return std::tanh(x); });
+  case Opcode::Sin:
+    return one([](T x) { return std::sin(x); });
+  case Opcode::Cos:
+    return one([](T x) { return std::cos(x); });
+  case Opcode::Tan:
+    return one([](T x) { return std::tan(x); });
+  case Opcode::Atan:
+    return one([](T x) { return std::atan(x); });
+  case Opcode::Atan2:
+    return two([](T x, T y) { return std::atan2(x, y); });
+  case Opcode::Erf:
+    return one([](T x) { return std::erf(x); });
+  case Opcode::Pow:
+    return two([](T x, T y) { return std::pow(x, y); });
+  case Opcode::AbsF:
+    return one([](T x) { return std::fabs(x); });
+  case Opcode::Floor:
+    return one([](T x) { return std::floor(x); });
+  case Opcode::Ceil:
+    return one([](T x) { return std::ceil(x); });
+  case Opcode::Round:
+    return one([](T x) { return std::round(x); });
+  case Opcode::RoundEven:
+    return one([](T x) { return std::nearbyint(x); });
+  case Opcode::Trunc:
+    return one([](T x) { return std::trunc(x); });
+  case Opcode::CopySign:
+    return two([](T x, T y) { return std::copysign(x, y); });
+  case Opcode::CmpF:
+    return binary<int32_t, T>(
+        n, in, out, [&](T x, T y) { return compareFloat(op.predicate, x, y); });
+  case Opcode::FPToSI:
+    if (op.out.kind == Kind::I64)
+      return unary<int64_t, T>(n, in, out,
+                               [](T x) { return toInteger<int64_t>(x); });
+    return unary<int32_t, T>(n, in, out, [&](T x) {
+      return wrap(toInteger<int32_t>(x), op.out.bits);
+    });
+  case Opcode::FPToUI:
+    if (op.out.kind == Kind::I64)
+      return unary<int64_t, T>(
+          n, in, out, [](T x) { return int64_t(toInteger<uint64_t>(x)); });
+    return unary<int32_t, T>(n, in, out, [&](T x) {
+      return wrap(int32_t(toInteger<uint32_t>(x)), op.out.bits);
+    });
+  case Opcode::ConvertF:
+    if (op.out.kind == Kind::F64)
+      return unary<double, T>(n, in, out, [](T x) { return double(x); });
+    return unary<float, T>(n, in, out, [](T x) { return float(x); });
+  default:
+    return;
+  }
+}
+
+template <typename T>
+static void select(int64_t n, const void *const *in, void *out) {
+  auto *c = static_cast<const int32_t *>(in[0]);
+  auto *x = static_cast<const T *>(in[1]), *y = static_cast<const T *>(in[2]);
+  auto *z = static_cast<T *>(out);
+  for (int64_t i = 0; i < n; ++i)
+    z[i] = c[i] ? x[i] : y[i];
+}
+
+/// Between a 16-bit float, which is kept widened, and its bits.
+static uint32_t shortBits(float value, Rounding rounding) {
+  APFloat number(value);
+  bool loses;
+  number.convert(rounding == Rounding::BF16 ? APFloat::BFloat()
+                                            : APFloat::IEEEhalf(),
+                 APFloat::rmNearestTiesToEven, &loses);
+  return uint32_t(number.bitcastToAPInt().getZExtValue());
+}
+
+static float fromShortBits(uint32_t bits, Rounding rounding) {
+  APFloat number(rounding == Rounding::BF16 ? APFloat::BFloat()
+                                            : APFloat::IEEEhalf(),
+                 APInt(16, bits & 0xffff));
+  bool loses;
+  number.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &loses);
+  return number.convertToFloat();
+}
+
+void attn::emulator::evaluate(const ScalarOp &op, int64_t n,
+                              const void *const *in, void *out) {
+  if (op.opcode == Opcode::Select)
+    return op.in.isWide() ? select<int64_t>(n, in, out)
+                          : select<int32_t>(n, in, out);
+  if (op.opcode == Opcode::Bitcast) {
+    if (op.in.isWide())
+      std::memcpy(out, in[0], size_t(n) * 8);
+    else if (op.in.kind == Kind::F32 && op.in.bits == 16 &&
+             op.out.kind == Kind::I32)
+      unary<int32_t, float>(n, in, out, [&](float x) {
+        return wrap(int32_t(shortBits(x, op.in.rounding)), 16);
+      });
+    else if (op.out.kind == Kind::F32 && op.out.bits == 16 &&
+             op.in.kind == Kind::I32)
+      unary<float, int32_t>(n, in, out, [&](int32_t x) {
+        return fromShortBits(uint32_t(x), op.out.rounding);
+      });
+    else
+      std::memcpy(out, in[0], size_t(n) * 4);
+    return;
+  }
+  switch (op.in.kind) {
+  case Kind::I32:
+    evaluateInteger<int32_t>(op, n, in, out);
+    break;
+  case Kind::I64:
+    evaluateInteger<int64_t>(op, n, in, out);
+    break;
+  case Kind::F32:
+    evaluateFloat<float>(op, n, in, out);
+    break;
+  case Kind::F64:
+    evaluateFloat<double>(op, n, in, out);
+    break;
+  }
+  if (op.out.kind == Kind::F32 && op.out.rounding != Rounding::None) {
+    auto *z = static_cast<float *>(out);
+    for (int64_t i = 0; i < n; ++i)
+      z[i] = roundTo(z[i], op.out.rounding);
+  }
+}

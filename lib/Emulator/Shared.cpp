@@ -1,0 +1,425 @@
+//===- Shared.cpp - Views, fragments and vectors in shared memory ---------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Batch.h"
+#include "Models.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace attn::emulator;
+
+Matrix attn::emulator::matrixOf(ThreadBlock &block, const View &view,
+                                const TileInfo &tile) {
+  SharedRegion &region = block.regions[view.region];
+  Matrix matrix{region.at(view), region.info->tile.cols, 1};
+  if (tile.transposed)
+    std::swap(matrix.rowStride, matrix.colStride);
+  return matrix;
+}
+
+Agent::Rect attn::emulator::rectOf(const TileInfo &tile, int64_t row,
+                                   int64_t col, int64_t rows, int64_t cols) {
+  if (tile.transposed)
+    return {col, row, cols, rows};
+  return {row, col, rows, cols};
+}
+
+static LogicalResult emitPlace(Operation *op, Value tile, ProgramBuilder &b) {
+  b.kernel().initial[b.slot(tile)].bits = View{b.region(op), 0, 0, 0}.pack();
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::SmemAllocOp op, ProgramBuilder &b) {
+  return emitPlace(op, op.getTile(), b);
+}
+
+LogicalResult attn::emulator::emulate(tg::SmemRampOp op, ProgramBuilder &b) {
+  return emitPlace(op, op.getTile(), b);
+}
+
+LogicalResult attn::emulator::emulate(tg::SmemTransposeOp op,
+                                      ProgramBuilder &b) {
+  b.emitCopies(op, {b.slot(op.getTile())}, {b.slot(op.getResult())});
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::SmemSliceOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  TileInfo part = tileInfoOf(op.getResult().getType());
+  SlotId from = b.slot(op.getTile()), to = b.slot(op.getResult());
+  SlotId row = b.slot(op.getRow()), col = b.slot(op.getCol());
+  b.emit(op, false, [=](Agent &a) {
+    int64_t r = a.i32(row), c = a.i32(col);
+    if (tile.transposed)
+      std::swap(r, c);
+    if (r < 0 || c < 0 || r + part.rows > tile.rows ||
+        c + part.cols > tile.cols || r % part.rows || c % part.cols) {
+      a.fail("takes rows from " + std::to_string(r) + " and columns from " +
+             std::to_string(c) + " of a tile of " + std::to_string(tile.rows) +
+             "x" + std::to_string(tile.cols));
+      return Step::Stop;
+    }
+    View view = a.view(from);
+    view.row += uint32_t(r);
+    view.col += uint32_t(c);
+    a.frame[to].bits = view.pack();
+    return Step::Next;
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// In place
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Chunks of 16 bytes of a tile, as they are dealt out to threads.
+struct Dealt {
+  int64_t chunks, chunkCols; // Of a row of a panel; elements of a chunk.
+  int64_t threads;
+  /// The warp of the member, or of the role where its warps share the work,
+  /// that a chunk falls to.
+  int64_t warpOf(int64_t row, int64_t chunk) const {
+    return (row * chunks + chunk % chunks) % threads / 32;
+  }
+};
+} // namespace
+
+static Dealt dealOf(const TileInfo &tile, int64_t warps) {
+  int64_t chunkCols = 16 / tile.elementBytes;
+  return {tile.panelCols / chunkCols, chunkCols, warps * 32};
+}
+
+LogicalResult attn::emulator::emulate(tg::SmemClearRowsOp op,
+                                      ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  SlotId at = b.slot(op.getTile());
+  auto optional = [&](Value value) { return value ? b.slot(value) : noSlot; };
+  SlotId from = optional(op.getFrom()), before = optional(op.getBefore());
+  SlotId live = optional(op.getLive());
+  auto bits = b.slots(op.getBits());
+  // Warps that fill and read a slot together also clear its rows together.
+  bool isShared = false;
+  if (auto wait = op.getTile().getDefiningOp<tg::RingWaitOp>())
+    if (auto ring = b.ring(wait.getRing()))
+      isShared = b.kernel().rings[*ring].fill == Fill::CpGroup;
+  b.emit(op, true, [=](Agent &a) {
+    if (a.part == 0) {
+      View view = a.view(at);
+      std::shared_ptr<Registers> alive;
+      if (live != noSlot && !(alive = a.use(live)))
+        return Step::Stop;
+      bool sharesRole = isShared && a.role.warps > 1;
+      Dealt dealt = dealOf(tile, sharesRole ? a.role.warps : a.warps);
+      Matrix matrix = matrixOf(a.block, view, tile);
+      for (int64_t row = 0; row < tile.rows; ++row) {
+        bool isDead = from != noSlot && row >= a.i32(from);
+        isDead |= before != noSlot && row < a.i32(before);
+        isDead |= alive && !alive->words[size_t(row)];
+        isDead |= !bits.empty() &&
+                  !(uint32_t(a.i32(bits[size_t(row / 32)])) >> row % 32 & 1);
+        if (!isDead)
+          continue;
+        for (int64_t col = 0; col < tile.cols; col += dealt.chunkCols) {
+          int64_t warp = dealt.warpOf(row, col / dealt.chunkCols);
+          if (sharesRole && warp != a.member)
+            continue;
+          // Zeros, whoever writes them.
+          Access access = a.access(sharesRole ? 0 : warp, true);
+          access.isCommon = access.isSame = true;
+          if (!a.touch(a.block, view, {row, col, 1, dealt.chunkCols}, access))
+            return Step::Stop;
+          for (int64_t c = 0; c < dealt.chunkCols; ++c)
+            matrix.at(row, col + c) = 0;
+        }
+      }
+      if (!sharesRole) {
+        a.fence();
+        a.joinWarps();
+        return Step::Next;
+      }
+      a.part = 1;
+    }
+    return a.sync(a.role.barrier, 1, false);
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::SmemMapOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  auto body = BatchProgram::build(op.getBody().front(), b);
+  if (failed(body))
+    return failure();
+  SlotId at = b.slot(op.getTile());
+  auto program = std::make_shared<BatchProgram>(std::move(*body));
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(at);
+    Dealt dealt = dealOf(tile, a.warps);
+    Matrix matrix = matrixOf(a.block, view, tile);
+    for (int64_t row = 0; row < tile.rows; ++row)
+      for (int64_t col = 0; col < tile.cols; col += dealt.chunkCols) {
+        int64_t warp = dealt.warpOf(row, col / dealt.chunkCols);
+        Agent::Rect rect{row, col, 1, dealt.chunkCols};
+        if (!a.touch(warp, view, rect, false) ||
+            !a.touch(warp, view, rect, true))
+          return Step::Stop;
+        const void *in[] = {&matrix.at(row, col)};
+        void *out[] = {&matrix.at(row, col)};
+        if (!program->run(a, dealt.chunkCols, in, out))
+          return Step::Stop;
+      }
+    a.fence();
+    a.joinWarps();
+    return Step::Next;
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+LogicalResult attn::emulator::emulate(tg::FragLoadOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  tg::FragType frag = op.getResult().getType();
+  bool isRight = frag.getLayout() == tg::Layout::B;
+  int64_t rows = frag.getRows(), cols = frag.getCols();
+  Rounding rounding =
+      frag.getElementType().isTF32() ? Rounding::TF32 : Rounding::None;
+  SlotId at = b.slot(op.getTile()), to = b.slot(op.getResult());
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(at);
+    auto result = makeRegisters(rows, cols);
+    for (int64_t warp = 0; warp < a.warps; ++warp) {
+      bool isFine = true;
+      auto read = [&](int64_t first, int64_t count) {
+        isFine = isFine && a.touch(warp, view,
+                                   rectOf(tile, first, 0, count, cols), false);
+      };
+      if (isRight)
+        read(0, rows);
+      else
+        a.forRowsOf(warp, rows, read);
+      if (!isFine)
+        return Step::Stop;
+    }
+    Matrix matrix = matrixOf(a.block, view, tile);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < cols; ++c)
+        result->words[size_t(r * cols + c)] = matrix.at(r, c);
+    if (rounding != Rounding::None)
+      for (size_t i = 0; i < result->words.size(); ++i)
+        result->floats()[i] = roundTo(result->floats()[i], rounding);
+    a.readLate(view, *result);
+    a.set(to, std::move(result));
+    return Step::Next;
+  });
+  return success();
+}
+
+/// Where the elements of an accumulator lie among a tile's when each thread
+/// writes its registers, four at a time, one after the other.
+static std::vector<uint32_t> fragmentOrder(int64_t rows, int64_t cols,
+                                           bool isGroup, int64_t perWord) {
+  int64_t blockRows = isGroup ? 64 : 16, threads = isGroup ? 128 : 32;
+  int64_t elements = rows * cols / threads, registers = elements / perWord;
+  int64_t width = std::min<int64_t>(4, registers);
+  std::vector<uint32_t> order(size_t(rows * cols));
+  for (int64_t thread = 0; thread < threads; ++thread)
+    for (int64_t i = 0; i < elements; ++i) {
+      int64_t block = i / (cols / 8 * 4), within = i % (cols / 8 * 4);
+      int64_t row = block * blockRows + thread / 32 * 16 + thread % 32 / 4 +
+                    8 * (i / 2 % 2);
+      int64_t col = 8 * (within / 4) + 2 * (thread % 4) + i % 2;
+      int64_t word = i / perWord;
+      int64_t at = (word / width * threads + thread) * width + word % width;
+      order[size_t(row * cols + col)] = uint32_t(at * perWord + i % perWord);
+    }
+  return order;
+}
+
+/// Writes a fragment into the part of a tile at [row, col].
+static bool storeFragment(Agent &a, Registers &value, const View &view,
+                          TileInfo tile, int64_t row, int64_t col,
+                          bool transposed) {
+  tile.transposed ^= transposed;
+  if (transposed)
+    std::swap(row, col);
+  int64_t rows = value.rows, cols = value.cols;
+  for (int64_t warp = 0; warp < a.warps; ++warp) {
+    bool isFine = true;
+    a.forRowsOf(warp, rows, [&](int64_t first, int64_t count) {
+      isFine =
+          isFine && a.touch(warp, view,
+                            rectOf(tile, row + first, col, count, cols), true);
+    });
+    if (!isFine)
+      return false;
+  }
+  Matrix matrix = matrixOf(a.block, view, tile);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      matrix.at(row + r, col + c) = value.words[size_t(r * cols + c)];
+  return true;
+}
+
+LogicalResult attn::emulator::emulate(tg::FragStoreOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  tg::FragType frag = op.getValue().getType();
+  SlotId from = b.slot(op.getValue()), at = b.slot(op.getTile());
+  if (!op.getFragmentOrder()) {
+    b.emit(op, true, [=](Agent &a) {
+      auto value = a.use(from);
+      if (a.machine.failed() ||
+          !storeFragment(a, *value, a.view(at), tile, 0, 0, false))
+        return Step::Stop;
+      return Step::Next;
+    });
+    return success();
+  }
+  auto order = std::make_shared<std::vector<uint32_t>>(fragmentOrder(
+      frag.getRows(), frag.getCols(), frag.getScope() == tg::Scope::Warpgroup,
+      frag.getElementType().isF32() ? 1 : 2));
+  b.emit(op, true, [=](Agent &a) {
+    auto value = a.use(from);
+    if (a.machine.failed())
+      return Step::Stop;
+    View view = a.view(at);
+    for (int64_t warp = 0; warp < a.warps; ++warp) {
+      // Each warp writes bytes in all rows.
+      bool isFine = true;
+      a.forRowsOf(warp, value->rows, [&](int64_t first, int64_t count) {
+        for (int64_t i = first * value->cols;
+             i < (first + count) * value->cols && isFine; ++i) {
+          int64_t to = (*order)[size_t(i)];
+          isFine =
+              a.touch(warp, view, {to / tile.cols, to % tile.cols, 1, 1}, true);
+        }
+      });
+      if (!isFine)
+        return Step::Stop;
+    }
+    uint32_t *words = a.block.regions[view.region].at(view);
+    for (size_t i = 0; i < order->size(); ++i)
+      words[(*order)[i]] = value->words[i];
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::ExchangeOp op, ProgramBuilder &b) {
+  auto index = b.ring(op.getRing());
+  if (!index)
+    return op.emitOpError("expected a ring made in this kernel by "
+                          "tile_gpu.ring.create");
+  uint32_t number = *index;
+  TileInfo tile = tileInfoOf(op.getRing().getType().getTiles().front());
+  SlotId from = b.slot(op.getValue()), counter = b.slot(op.getCounter());
+  SlotId row = b.slot(op.getRow()), col = b.slot(op.getCol());
+  bool transposed = op.getTransposed();
+  b.emit(op, true, [=](Agent &a) {
+    const RingInfo &ring = a.program.rings[number];
+    auto slot = uint32_t(a.i32(counter)) % uint32_t(ring.stages);
+    auto value = a.use(from);
+    if (a.machine.failed() ||
+        !storeFragment(a, *value, View{ring.regions[0], slot, 0, 0}, tile,
+                       a.i32(row), a.i32(col), transposed))
+      return Step::Stop;
+    a.fence();
+    a.arriveAll(a.block, ring.full + slot);
+    return Step::Next;
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+LogicalResult attn::emulator::emulate(tg::VecLoadOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  tg::VecType vec = op.getResult().getType();
+  bool byRow = vec.getAxis() == tg::Axis::Row, permuted = op.getPermuted();
+  int64_t size = vec.getSize();
+  SlotId at = b.slot(op.getTile()), to = b.slot(op.getResult());
+  SlotId index = op.getIndex() ? b.slot(op.getIndex()) : noSlot;
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(at);
+    auto result = makeRegisters(1, size);
+    // A row vector is a column of the tile where there is a position.
+    bool isColumn = byRow && index != noSlot;
+    int64_t position = index == noSlot ? 0 : a.i32(index);
+    for (int64_t warp = 0; warp < a.warps; ++warp) {
+      bool isFine = true;
+      auto read = [&](int64_t first, int64_t count) {
+        isFine = isFine &&
+                 a.touch(warp, view,
+                         isColumn ? rectOf(tile, first, position, count, 1)
+                                  : rectOf(tile, position, first, 1, count),
+                         false);
+      };
+      if (byRow)
+        a.forRowsOf(warp, size, read);
+      else
+        read(0, size);
+      if (!isFine)
+        return Step::Stop;
+    }
+    Matrix matrix = matrixOf(a.block, view, tile);
+    for (int64_t i = 0; i < size; ++i) {
+      int64_t from = i;
+      // Of each 16 columns, a lane's four follow each other.
+      if (permuted)
+        from = i / 16 * 16 + i % 8 / 2 * 4 + i % 16 / 8 * 2 + i % 2;
+      result->words[size_t(i)] =
+          isColumn ? matrix.at(i, position) : matrix.at(position, from);
+    }
+    a.readLate(view, *result);
+    a.set(to, std::move(result));
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult attn::emulator::emulate(tg::VecStoreOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  tg::VecType vec = op.getValue().getType();
+  bool byRow = vec.getAxis() == tg::Axis::Row;
+  int64_t size = vec.getSize();
+  SlotId from = b.slot(op.getValue()), at = b.slot(op.getTile());
+  SlotId index = b.slot(op.getIndex());
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(at);
+    auto value = a.use(from);
+    if (a.machine.failed())
+      return Step::Stop;
+    int64_t position = a.i32(index);
+    for (int64_t warp = 0; warp < a.warps; ++warp) {
+      bool isFine = true;
+      auto write = [&](int64_t first, int64_t count) {
+        isFine =
+            isFine && a.touch(warp, view,
+                              byRow ? rectOf(tile, first, position, count, 1)
+                                    : rectOf(tile, position, first, 1, count),
+                              true);
+      };
+      if (byRow)
+        a.forRowsOf(warp, size, write);
+      else if (warp == 0)
+        write(0, size);
+      if (!isFine)
+        return Step::Stop;
+    }
+    Matrix matrix = matrixOf(a.block, view, tile);
+    for (int64_t i = 0; i < size; ++i)
+      (byRow ? matrix.at(i, position) : matrix.at(position, i)) =
+          value->words[size_t(i)];
+    return Step::Next;
+  });
+  return success();
+}

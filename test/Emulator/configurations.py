@@ -1,0 +1,94 @@
+"""Runs kernels of test/GPU/configurations.txt on the emulator.
+
+    configurations.py FILE [--bin DIR] [--all] [--jobs N] [--schedules N]
+
+Every kernel that is assembled for a GPU also runs at small sizes, against the
+float64 reference, under several schedules which have to come to the same bits.
+Without --all as few kernels as take each alternative of each line at least once
+for its portable and its Hopper target.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import os
+import subprocess
+import sys
+
+# Others of the portable path differ in budgets alone.
+TARGETS = ("sm_80", "sm_90a")
+
+
+def expand(path):
+    """(target, options, schedule) and the alternatives it takes."""
+    result = {}
+    for number, line in enumerate(open(path)):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        _, targets, *groups = [part.strip() for part in line.split("|")]
+        for combination in itertools.product(*(group.split() for group in groups)):
+            options, _, schedule = ",".join(c for c in combination if c != "-").partition("schedule=")
+            schedule = schedule.replace("/", ", ").replace(":", " = ")
+            for target in targets.split():
+                if target in TARGETS:
+                    key = (target, options.strip(","), schedule)
+                    result.setdefault(key, set()).update((target, number, c) for c in combination)
+    return result
+
+
+def cover(kernels):
+    """Few that take all that any of them takes."""
+    left = set().union(*kernels.values())
+    chosen = []
+    while left:
+        best = max(kernels, key=lambda k: len(kernels[k] & left))
+        chosen.append(best)
+        left -= kernels[best]
+    return chosen
+
+
+def small(options):
+    """The options at sizes of a few tiles."""
+    given = [o for o in options.split(",") if not o.startswith(("sq=", "sk="))]
+    given = [o.replace("window=1023:0", "window=70:0") for o in given]
+    names = {o.split("=")[0] for o in given}
+    given += ["sq=150", "sk=150" if "sequences" in names else "sk=220"]
+    if "hq" not in names:
+        given.append("hq=2")
+    return ",".join(given)
+
+
+def run(tools, schedules, kernel):
+    target, options, schedule = kernel
+    command = [f"{tools}/attn-run", "--device", f"emulator:{target}", "--check", "--attention", small(options)]
+    if schedule:
+        command += ["--schedule", f"#attn.schedule<{schedule}>"]
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env=dict(os.environ, ATTN_EMULATOR=f"sweep:{schedules}"))
+    if done.returncode == 0:
+        return ""
+    return f"ATTN_EMULATOR=sweep:{schedules} " + " ".join(f"'{c}'" for c in command) + "\n" + done.stderr
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("file")
+    parser.add_argument("--bin", default="build/bin")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--schedules", type=int, default=8)
+    options = parser.parse_args()
+    kernels = expand(options.file)
+    chosen = list(kernels) if options.all else cover(kernels)
+    failures = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for error in pool.map(lambda k: run(options.bin, options.schedules, k), chosen):
+            failures += bool(error)
+            print(error, end="", flush=True)
+    print(f"{len(chosen)} of {len(kernels)} kernels, {failures} failed")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

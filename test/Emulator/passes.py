@@ -1,0 +1,126 @@
+"""Every pass of the level gpu leaves kernels that compute what they did before.
+
+    passes.py [--bin DIR] [--jobs N]
+
+The passes of the phase `gpu` are run one after the other; from where kernels
+are of tile_gpu, the emulator runs what each of them leaves, under several
+schedules, and compares with what a CPU computes from the same inputs.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+# In the order of lib/Pipelines/Pipelines.cpp.
+FIRST = "tile-specialize-roles,tile-pipeline-copies,canonicalize,cse,func.func(convert-tile-to-tile-gpu)"
+PASSES = [
+    "canonicalize,cse",
+    "func.func(tile-defer-reductions)",
+    "func.func(tile-overlap-products)",
+    "func.func(tile-delay-scaling)",
+    "func.func(tile-hoist-reciprocals)",
+    "func.func(tile-take-turns)",
+    "tile-stage-stores",
+    "func.func(tile-share-copies)",
+    "func.func(tile-share-items)",
+    "tile-overlap-launches",
+]
+KERNELS = [
+    ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "", "sq=200,sk=330"),
+    ("sm_90a", "d=64,dtype=f16,window=70:0,softcap=30", "", "sq=150,sk=330"),
+    ("sm_90a", "d=128,dtype=bf16,mask=11qk", "", "sq=150,sk=330"),
+    ("sm_90a", "d=64,dtype=bf16,monoid=sigmoid_sum", "", "sq=150,sk=330"),
+    ("sm_90a", "d=128,dtype=bf16", "block_q = 128, rows = 64, block_k = 128, turns = softmax", "sq=150,sk=330"),
+    ("sm_90a", "d=64,dtype=bf16", "block_q = 192, rows = 64, block_k = 128, cluster = 2", "sq=400,sk=330"),
+    ("sm_80", "d=64,dtype=bf16,causal=bottom_right", "", "sq=150,sk=330"),
+    ("sm_80", "d=64,dtype=bf16,monoid=stick_breaking", "", "sq=70,sk=130"),
+]
+SCHEDULES = "eager,lazy,random:1,adversary:1"
+
+
+def read(path):
+    """The floats of a .npy file."""
+    data = open(path, "rb").read()
+    size = struct.unpack("<H", data[8:10])[0]
+    header, data = data[10:10 + size].decode(), data[10 + size:]
+    if "f4" in header:
+        return struct.unpack(f"<{len(data) // 4}f", data)
+    if "f2" in header:
+        return struct.unpack(f"<{len(data) // 2}e", data)
+    words = struct.unpack(f"<{len(data) // 2}H", data)
+    return struct.unpack(f"<{len(words)}f", struct.pack(f"<{len(words)}I", *(w << 16 for w in words)))
+
+
+def run(command, **how):
+    done = subprocess.run(command, capture_output=True, text=True, **how)
+    if done.returncode:
+        raise RuntimeError(" ".join(f"'{c}'" for c in command) + "\n" + done.stderr)
+    return done.stdout
+
+
+def check(tools, number, kernel):
+    """Runs what each pass leaves of a kernel; the number of runs."""
+    target, spec, schedule, sizes = kernel
+    count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        attention = [f"{tools}/attn-run", "--attention", spec]
+        if schedule:
+            attention += ["--schedule", f"#attn.schedule<{schedule}>"]
+        channels = spec.split("d=")[1].split(",")[0]
+        arguments = ["--seed", str(number), "--sizes", f"b=1,hq=2,hk=1,{sizes},d={channels},dv={channels}",
+                     "--output", f"o={folder}/o.npy"]
+        # Options whose values are arguments.
+        for name, value in (("softcap", "softcap=30"), ("window", "window_left=70"), ("window", "window_right=0")):
+            if name in spec:
+                arguments += ["--input", value]
+        with open(f"{folder}/input.mlir", "w") as file:
+            file.write(run([f"{tools}/attn-run", "--attention", spec, "--until-after", "input"]))
+        run([f"{tools}/attn-run", f"{folder}/input.mlir"] + arguments)
+        expected = read(f"{folder}/o.npy")
+        largest = max(abs(x) for x in expected)
+        with open(f"{folder}/0.mlir", "w") as file:
+            file.write(run(attention + ["--target", target, "--until-after", "tile"]))
+        before = None
+        for stage, passes in enumerate([FIRST] + PASSES):
+            text = run([f"{tools}/attn-opt", f"{folder}/{stage}.mlir", f"--pass-pipeline=builtin.module({passes})"])
+            with open(f"{folder}/{stage + 1}.mlir", "w") as file:
+                file.write(text)
+            if text == before:
+                continue
+            before = text
+            try:
+                run([f"{tools}/attn-run", f"{folder}/{stage + 1}.mlir", "--start-from", "gpu", "--device", "emulator"]
+                    + arguments, env=dict(os.environ, ATTN_EMULATOR=SCHEDULES))
+            except RuntimeError as error:
+                raise RuntimeError(f"{target} {spec} {schedule} after {passes}: {error}")
+            worst = max(abs(x - y) for x, y in zip(read(f"{folder}/o.npy"), expected))
+            if not worst <= 0.02 * largest:
+                raise RuntimeError(f"{target} {spec} {schedule} after {passes}: an error of {worst} of {largest}")
+            count += 1
+    return count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--bin", default="build/bin")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    count = failures = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        work = [pool.submit(check, options.bin, i, k) for i, k in enumerate(KERNELS)]
+        for one in work:
+            try:
+                count += one.result()
+            except RuntimeError as error:
+                failures += 1
+                print(error)
+    print(f"{count} forms of {len(KERNELS)} kernels, {failures} failed")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
