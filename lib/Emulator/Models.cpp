@@ -35,11 +35,11 @@ void attn::emulator::registerModels(DialectRegistry &registry) {
            tg::SmemRampOp, tg::SmemTransposeOp, tg::SmemSliceOp,
            tg::SmemClearRowsOp, tg::SmemMapOp, tg::FragLoadOp, tg::FragStoreOp,
            tg::VecLoadOp, tg::VecStoreOp, tg::ExchangeOp, tg::FragFillOp,
-           tg::FragConvertOp, tg::FragPadOp, tg::MapOp, tg::ReduceOp,
-           tg::ScanOp, tg::AnyOp, tg::VecElementsOp, tg::MergeStatesOp,
-           tg::MmaIssueOp, tg::MmaWaitOp, tg::MmaSyncOp, tg::GlobalLoadOp,
-           tg::GlobalStoreOp, tg::GlobalReduceOp, tg::GlobalStoreBitsOp>(
-        context);
+           tg::FragCopyOp, tg::FragConvertOp, tg::FragPadOp, tg::MapOp,
+           tg::ReduceOp, tg::ScanOp, tg::AnyOp, tg::VecElementsOp,
+           tg::MergeStatesOp, tg::MmaIssueOp, tg::MmaWaitOp, tg::MmaSyncOp,
+           tg::GlobalLoadOp, tg::GlobalStoreOp, tg::GlobalReduceOp,
+           tg::GlobalStoreBitsOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
     attach<scf::ForOp, scf::IfOp>(context);

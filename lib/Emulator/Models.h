@@ -62,6 +62,7 @@ LogicalResult emulate(tg::VecStoreOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::ExchangeOp op, ProgramBuilder &b);
 // Registers.cpp
 LogicalResult emulate(tg::FragFillOp op, ProgramBuilder &b);
+LogicalResult emulate(tg::FragCopyOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::FragConvertOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::FragPadOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::MapOp op, ProgramBuilder &b);

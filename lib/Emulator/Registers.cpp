@@ -63,6 +63,21 @@ LogicalResult attn::emulator::emulate(tg::FragFillOp op, ProgramBuilder &b) {
   return success();
 }
 
+LogicalResult attn::emulator::emulate(tg::FragCopyOp op, ProgramBuilder &b) {
+  SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
+  b.emit(op, false, [=](Agent &a) {
+    auto value = a.use(from);
+    if (a.machine.failed())
+      return Step::Stop;
+    auto result = makeRegisters(value->rows, value->cols);
+    result->words = value->words;
+    a.inherit(*result, *value);
+    a.set(to, std::move(result));
+    return Step::Next;
+  });
+  return success();
+}
+
 LogicalResult attn::emulator::emulate(tg::FragConvertOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
   Rounding rounding =
@@ -417,14 +432,17 @@ LogicalResult attn::emulator::emulate(tg::ScanOp op, ProgramBuilder &b) {
 
 LogicalResult attn::emulator::emulate(tg::AnyOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
-  b.emit(op, true, [=](Agent &a) {
+  // Rows apart may be answered together: what `true` chooses is right for all.
+  bool byRows = op.getByRows();
+  b.emit(op, !byRows, [=](Agent &a) {
     auto value = a.use(from);
     if (a.machine.failed())
       return Step::Stop;
     a.frame[to].bits =
         llvm::any_of(value->words, [](uint32_t word) { return word & 1; });
     // Of a warpgroup the warps vote at a barrier.
-    a.joinWarps();
+    if (!byRows)
+      a.joinWarps();
     return Step::Next;
   });
   return success();
