@@ -59,9 +59,26 @@ def small(options):
     return ",".join(given)
 
 
+def program(options):
+    """What attn-run takes for a line with program=NAME: as the package's list
+    of programs has it, whose first line for a program is taken."""
+    name = dict(option.split("=") for option in options.split(","))["program"]
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Package")
+    with open(os.path.join(folder, "programs.txt")) as lines:
+        for line in lines:
+            if line.startswith(f"{name}.mlir "):
+                file, *arguments = line.split()
+                return [os.path.join(folder, "programs", file), *arguments]
+    sys.exit(f"expected a line for {name}.mlir in programs.txt")
+
+
 def run(tools, schedules, kernel):
     target, options, schedule = kernel
-    command = [f"{tools}/attn-run", "--device", f"emulator:{target}", "--check", "--attention", small(options)]
+    command = [f"{tools}/attn-run", "--device", f"emulator:{target}", "--check"]
+    if "program=" in options:
+        command += program(options)
+    else:
+        command += ["--attention", small(options)]
     if schedule:
         command += ["--schedule", f"#attn.schedule<{schedule}>"]
     done = subprocess.run(command, capture_output=True, text=True,
