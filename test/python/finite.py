@@ -147,6 +147,14 @@ for scale in (None, 0.3, 1e-3, -2.0):
         assert (o == 0).all()
         check(("dead", scale, size), lse, np.broadcast_to(sinks[None, :, None], lse.shape), 3e-7)
 
+# A sink beside a score of its own size: half of the weight each.
+for scale in (1e4, 0.3, 12345.0, 1e10):
+    q = np.ones((1, 2, 4, 16), "f")
+    k = np.full((1, 2, 1, 16), 1 / 16, "f")
+    v = rng.standard_normal((1, 2, 1, 16)).astype("f")
+    sinks = np.full(2, np.float32(scale))
+    check(("even", scale), attn.attention(q, k, v, sinks=sinks, scale=scale), np.broadcast_to(v / 2, q.shape), 1e-6)
+
 # ALiBi with slopes that leave one key.
 q, k, v = rows(60, 60)
 slopes = np.array([1e8, 1e30], "f")

@@ -306,35 +306,33 @@ Value ReductionKernel::inScoreUnits(Value stat, Value row) {
   score = select(isIdentity(stat), stat, score);
   if (reduction.getInitBody().empty())
     return score;
-  return select(isLargest(stat), initialStat(row), score);
+  // One near the largest number may round beyond it.
+  Value isInfinite = arith::CmpFOp::create(
+      b, loc, arith::CmpFPredicate::OEQ, math::AbsFOp::create(b, loc, score),
+      f32(std::numeric_limits<float>::infinity()));
+  Value isInitial = arith::OrIOp::create(b, loc, isLargest(stat), isInfinite);
+  return select(isInitial, initialStat(row), score);
 }
 
 /// Within a map: what sums at the reference point of `stat`, as they are held
 /// here, are multiplied by to have it at `score`, which `stat` stands for; an
-/// exponent of 2. Sums are taken at stat * unit, or at the rounded product of
-/// stat and k, and products are exact to twice the precision. Rows far from 0
-/// have nothing to tell the two apart by.
+/// exponent of 2. It is what the products of stat with k and with the unit are
+/// rounded by, and those are exact to twice the precision. That k is rounded
+/// itself is nothing: all differences of scores are. Rows far from 0 have
+/// nothing to tell the two points apart by.
 Value ReductionKernel::gapOfAnchor(Value score, Value stat) {
-  float log2e = form.base;
-  // What f32 leaves of log2(e).
-  float rest = log2e == 1.0f ? 0.0f : 1.92596302e-8f;
   auto residue = [&](Value x, Value y, Value product) -> Value {
     return math::FmaOp::create(b, loc, x, y,
                                arith::NegFOp::create(b, loc, product));
   };
   Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
   Value t = arith::MulFOp::create(b, loc, stat, k);
-  Value gap;
-  if (form.fused) {
-    Value high = arith::MulFOp::create(b, loc, score, f32(log2e));
-    Value low = residue(score, f32(log2e), high);
-    low = math::FmaOp::create(b, loc, score, f32(rest), low);
-    gap = arith::SubFOp::create(b, loc, arith::SubFOp::create(b, loc, t, high),
-                                low);
-  } else {
-    gap = arith::MulFOp::create(b, loc, residue(stat, form.unit, score),
-                                f32(log2e));
-  }
+  Value gap = f32(0.0f);
+  if (form.fused)
+    gap = arith::NegFOp::create(b, loc, residue(stat, k, t));
+  if (form.unit)
+    gap = math::FmaOp::create(b, loc, residue(stat, form.unit, score),
+                              f32(form.base), gap);
   Value none = arith::OrIOp::create(b, loc, isFar(t), isIdentity(stat));
   none = arith::OrIOp::create(b, loc, none, isLargest(stat));
   return select(none, f32(0.0f), gap);
