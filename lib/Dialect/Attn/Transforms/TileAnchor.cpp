@@ -74,12 +74,15 @@ Value ReductionKernel::isFar(Value scaled) {
 }
 
 /// Whether rows that are far have a k of their own instead of another way to
-/// their weights: a GPU is done with that before a branch is taken (5 % of the
-/// cycles at 64 channels for the branch, docs/performance/gpu.md). Not where
-/// f16 makes rows far in which neighbours have weights that count; nor in
-/// linear tiles, whose scores are never whole.
+/// their weights: a warpgroup is done with that before a branch is taken (5 %
+/// of the cycles at 64 channels for the branch, docs/performance/gpu.md). Not
+/// where f16 makes rows far in which neighbours have weights that count; nor in
+/// linear tiles, whose scores are never whole; nor in tiles of warps, which
+/// have no registers for it.
 bool ReductionKernel::rowsHaveK(const KeyTile &tile) const {
-  return isGpu() && !tile.linear && !isF16() && !tf32;
+  return isGpu() && target.hasRoles() &&
+         schedule.getRows() == target.productShape().m && !tile.linear &&
+         !isF16();
 }
 
 /// Within a map over rows: k, but of a far anchor the power of two that takes
