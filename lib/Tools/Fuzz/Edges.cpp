@@ -115,7 +115,7 @@ double fuzz::drawMaskValue(Random &random, DType dtype) {
                  : dtype == DType::bf16 ? -0x1.fep127
                                         : -largestF32;
   return random.pick(
-      {least, least, -1e4, -1e9, -1e10, -1e12, -1e30, -infinity});
+      {least, least, -1e4, -5e8, -1e9, -1e10, -1e12, -1e30, -infinity});
 }
 
 void fuzz::fillPattern(Random &random, const Tensor &tensor, double masked,

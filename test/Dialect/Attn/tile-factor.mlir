@@ -17,12 +17,13 @@ func.func @narrow(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   return %o : tensor<?x?x?x128xbf16>
 }
 
-// Wide heads of 16 bits have no register for the second.
+// So it is for wide heads.
 // CHECK-LABEL: func.func private @wide_kernel0
 // CHECK: tile.dot %{{.*}} transpose_rhs
 // CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[K:.*]] : f32
 // CHECK-NEXT: %[[OFFSET:.*]] = arith.negf %[[SCALED]]
-// CHECK-NEXT: %[[CHANGE:.*]] = math.fma %{{.*}}, %[[K]], %[[OFFSET]]
+// CHECK-NEXT: %[[BEFORE:.*]] = arith.mulf %{{.*}}, %[[K]] : f32
+// CHECK-NEXT: %[[CHANGE:.*]] = arith.addf %[[BEFORE]], %[[OFFSET]]
 // CHECK-NEXT: math.exp2 %[[CHANGE]]
 func.func @wide(%q: tensor<?x?x?x192xbf16>, %k: tensor<?x?x?x192xbf16>,
                 %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {

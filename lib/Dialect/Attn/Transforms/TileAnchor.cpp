@@ -46,20 +46,6 @@ Value ReductionKernel::exponential(Value stat, Value offset, Value k,
   return math::Exp2Op::create(b, loc, exponent, flags);
 }
 
-/// Heads whose sums leave no register for one more product of a row: it costs
-/// 1.3 % at 256 columns. What an fma loses instead is at most 2^-24 of the
-/// anchor's exponent for each tile, where weights have lost 2^-9 of their size
-/// (2^-12 in f16).
-bool ReductionKernel::keepsRegisters() {
-  constexpr int64_t mostColumns = 128;
-  auto isWide = [&](Value tensor) {
-    return cast<ShapedType>(tensor.getType()).getShape().back() > mostColumns;
-  };
-  return isGpu() && narrowDots && narrowValues &&
-         (llvm::any_of(reduction.getQueryOperands(), isWide) ||
-          llvm::any_of(reduction.getValueOperands(), isWide));
-}
-
 /// Exponents of this size and more are far from 0: the rounding of the anchor's
 /// product with k, 2^-24 of it, takes weights out of the range of what holds
 /// them.
@@ -132,8 +118,6 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, old, anchor);
     exponent = select(stays, f32(0.0f),
                       math::FmaOp::create(b, loc, old, k, offset).getResult());
-  } else if (keepsRegisters()) {
-    exponent = math::FmaOp::create(b, loc, old, k, offset);
   } else {
     before = arith::MulFOp::create(b, loc, old, k);
     exponent = arith::AddFOp::create(b, loc, before, offset);

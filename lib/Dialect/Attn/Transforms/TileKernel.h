@@ -430,7 +430,6 @@ private:
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
-  bool keepsRegisters();
   bool isF16() const { return narrowValues && narrowValues.isF16(); }
   float farExponent() const;
   Value isFar(Value scaled);
