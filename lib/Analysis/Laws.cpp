@@ -45,6 +45,9 @@ bool LawChecker::checkIdentity(const Scalars &a) {
   Scalars e = algebra.identity();
   for (bool left : {true, false}) {
     Scalars product = left ? algebra.combine(e, a) : algebra.combine(a, e);
+    // What many keys have made may overflow on the way, and be multiplied by 0.
+    if (isLong && !isInRange(product))
+      continue;
     double size = algebra.sizeOf(a);
     for (auto [want, got] : llvm::zip(a, product))
       if (!agree(want.f, got.f, size))
@@ -62,6 +65,10 @@ bool LawChecker::checkAssociative(const Scalars &a, const Scalars &b,
                                   const Scalars &c) {
   Scalars ab = algebra.combine(a, b), bc = algebra.combine(b, c);
   Scalars left = algebra.combine(ab, c), right = algebra.combine(a, bc);
+  if (isLong &&
+      !llvm::all_of(ArrayRef<Scalars>{ab, bc, left, right},
+                    [&](const Scalars &state) { return isInRange(state); }))
+    return true;
   double size = 0.0;
   for (const Scalars &state : {a, b, c, ab, bc, left, right})
     size = std::max(size, algebra.sizeOf(state));

@@ -627,3 +627,29 @@ attn.monoid @affine_clip general stats(f32, f32) components(unit) {
     attn.yield %s, %h, %one : f32, f32, f32
   }
 }
+
+// A decay for each channel: its logarithms are values, whose sum overflows the
+// exponential of many keys.
+attn.monoid @channel_decay general stats() components(value, value) outputs("o") {
+  identity {
+    %z = arith.constant 0.0 : f32
+    attn.yield %z, %z : f32, f32
+  }
+  combine {
+  ^bb0(%x: f32, %a: f32, %y: f32, %b: f32):
+    %r = math.exp %b : f32
+    %p = arith.mulf %r, %x : f32
+    %o = arith.addf %p, %y : f32
+    %c = arith.addf %a, %b : f32
+    attn.yield %o, %c : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %g: f32, %j: i32):
+    %x = arith.mulf %s, %v : f32
+    attn.yield %x, %g : f32, f32
+  }
+  finalize {
+  ^bb0(%x: f32, %a: f32):
+    attn.yield %x : f32
+  }
+}
