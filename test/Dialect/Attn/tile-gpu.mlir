@@ -9,6 +9,8 @@
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func private @causal_kernel0
 // CHECK-SAME: attributes {tile.kernel}
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-DAG: %[[LIMIT:.*]] = arith.constant 1.07374182E+9 : f32
 // CHECK: tile.load %{{.*}} rows(%{{.*}} to %{{.*}}) : memref<?x?x?x128xf16, {{.*}} -> <128x128xf16>
 // CHECK: scf.if
 // CHECK: tile.load %{{.*}} rows(
@@ -19,7 +21,10 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NEXT: } else {
 // CHECK: arith.select
 // CHECK: tile.reduce
-// CHECK: tile.any %{{.*}} by_rows : <64x1xi1>
+// Rows that are far from 0, beyond 2^27 / 2^-3 for f16 and this scale, have a k
+// that is a power of two.
+// CHECK: %[[FAR:.*]] = arith.cmpf ogt, %{{.*}}, %[[LIMIT]] : f32
+// CHECK-NEXT: arith.select %[[FAR]], %[[ONE]], %{{.*}} : f32
 // CHECK: arith.truncf %{{.*}} : f32 to f16
 // CHECK: scf.for
 // CHECK-NOT: rows(%

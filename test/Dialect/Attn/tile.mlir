@@ -14,9 +14,9 @@
 // CHECK:             %[[S:.*]] = tile.dot {{.*}} transpose_rhs
 // CHECK-NEXT:        tile.reduce ins(%[[S]]
 //                  A row far from 0 subtracts its anchor before the product.
-// CHECK:             math.exp2
 // CHECK:             %[[SIZE:.*]] = math.absf
 // CHECK-NEXT:        %[[IS_FAR:.*]] = arith.cmpf ogt, %[[SIZE]],
+// CHECK:             math.exp2
 // CHECK-NEXT:        tile.yield {{.*}}, %[[IS_FAR]] :
 // CHECK:             %[[FAR:.*]] = tile.any %{{.*}} by_rows
 // CHECK:             %[[T:.*]]:3 = scf.if %[[FAR]]

@@ -402,6 +402,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
             SmallVector<int64_t>(sizes.size(), ShapedType::kDynamic),
             b.getF32Type()),
         sizes));
+  if (marks)
+    leaveNaNToRepair(op, monoid);
   Value blockQ = index(schedule.getBlockQ(), loc);
   Value sequences = batches;
   auto tilesOf = [&](ScheduleAttr schedule) -> Value {

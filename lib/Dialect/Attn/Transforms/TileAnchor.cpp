@@ -46,44 +46,51 @@ Value ReductionKernel::exponential(Value stat, Value offset, Value k,
   return math::Exp2Op::create(b, loc, exponent, flags);
 }
 
-/// Exponents of this size and more are far from 0: the rounding of the anchor's
-/// product with k, 2^-24 of it, takes weights out of the range of what holds
-/// them.
-float ReductionKernel::farExponent() const {
-  return isF16() ? 0x1p26f : 0x1p30f;
+/// Where anchors begin to be far from 0, a power of two T: the rounding of an
+/// anchor's product with k, 2^-24 of it, would take the weights of larger ones
+/// out of the range of what holds them. T times 2^floor(log2(k)) is 2^29, of
+/// f16 2^27: weights of near rows are off by 2^32 at most, together. And `farK`,
+/// the k of far rows, a power of two q: their products are exact, and any other
+/// score is 0 beside their anchor's. No finite score's product is infinite
+/// (`unit` * base = k), and float32 knows no two far scores so close that q
+/// would let both count. T itself has an exact product, so that scores next to
+/// each other on both sides of T are told apart as well: by 2^64, of k above 1
+/// by 2^16 at least.
+void ReductionKernel::findFarAnchors() {
+  constexpr uint32_t exponents = 0x7f800000, one = 0x3f800000;
+  auto powerBelow = [&](Value x) -> Value {
+    Value bits = b.createOrFold<arith::BitcastOp>(loc, b.getI32Type(), x);
+    return b.createOrFold<arith::AndIOp>(loc, bits, i32(exponents));
+  };
+  auto number = [&](Value bits) {
+    return b.createOrFold<arith::BitcastOp>(loc, b.getF32Type(), bits);
+  };
+  uint32_t exponent = isF16() ? 27 : 29;
+  Value power = powerBelow(scaleToBase());
+  form.farAnchor = number(b.createOrFold<arith::SubIOp>(
+      loc, i32(int32_t(2 * one + (exponent << 23))), power));
+  Value unit = form.unit && !isF16() ? powerBelow(form.unit) : power;
+  Value small = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
+                                              power, i32(one));
+  form.farK = number(
+      b.createOrFold<arith::SelectOp>(loc, small, i32(one), unit));
 }
 
-Value ReductionKernel::isFar(Value scaled) {
+/// Whether an anchor is far from 0.
+Value ReductionKernel::isFar(Value anchor) {
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
-                               math::AbsFOp::create(b, loc, scaled),
-                               f32(farExponent()));
+                               math::AbsFOp::create(b, loc, anchor),
+                               form.farAnchor);
 }
 
 /// Whether rows that are far have a k of their own instead of another way to
 /// their weights: a warpgroup is done with that before a branch is taken (5 %
 /// of the cycles at 64 channels for the branch, docs/performance/gpu.md). Not
-/// where f16 makes rows far in which neighbours have weights that count; nor in
-/// linear tiles, whose scores are never whole; nor in tiles of warps, which
+/// in linear tiles, whose scores are never whole; nor in tiles of warps, which
 /// have no registers for it.
 bool ReductionKernel::rowsHaveK(const KeyTile &tile) const {
   return isGpu() && target.hasRoles() &&
-         schedule.getRows() == target.productShape().m && !tile.linear &&
-         !isF16();
-}
-
-/// Within a map over rows: k, but of a far anchor the power of two that takes
-/// it to 2^32 to 2^33. Products with it are exact, and any other score is 2^8
-/// or more from the anchor: 0, as with k.
-Value ReductionKernel::rowK(Value anchor, Value k) {
-  Value far = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
-                                    math::AbsFOp::create(b, loc, anchor),
-                                    form.farAnchor);
-  // Of the bits of a float, those of its exponent: 2^(32 - e) for 2^e.
-  constexpr int64_t exponents = 0x7f800000, sum = (2 * 127 + 32) << 23;
-  Value bits = arith::BitcastOp::create(b, loc, b.getI32Type(), anchor);
-  bits = sub(i32(int32_t(sum)),
-             arith::AndIOp::create(b, loc, bits, i32(exponents)));
-  return select(far, arith::BitcastOp::create(b, loc, b.getF32Type(), bits), k);
+         schedule.getRows() == target.productShape().m && !tile.linear;
 }
 
 /// Within a map over rows: the factor of the old sums and the offset of the
@@ -91,38 +98,36 @@ Value ReductionKernel::rowK(Value anchor, Value k) {
 /// whether the row is far, or its k.
 void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
                                  Value stat, SmallVectorImpl<Value> &results) {
-  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  Value k = scaleToBase();
   // The row's part of the scores of a linear tile, that of the first key.
   Value rest;
   if (block.tile.linear)
     rest = scores(block, row, i32(0), f32(0.0f)).front();
+  bool hasK = form.fused && rowsHaveK(block.tile);
   // No key yet: any finite anchor makes every weight 0.
-  Value anchor = select(isIdentity(stat), f32(0.0f), stat);
+  Value anchor;
+  if (hasK) // one instruction
+    anchor = arith::MaximumFOp::create(
+        b, loc, stat, f32(-std::numeric_limits<float>::max()));
+  else
+    anchor = select(isIdentity(stat), f32(0.0f), stat);
   if (!form.fused) {
     Value offset = arith::NegFOp::create(b, loc, anchor);
     results.push_back(exponential(old, offset, k, /*isWeight=*/false));
     results.push_back(offset);
     return;
   }
-  bool hasK = rowsHaveK(block.tile);
+  Value far = isFar(anchor);
   if (hasK)
-    k = rowK(anchor, k);
+    k = select(far, form.farK, k);
   Value scaled = arith::MulFOp::create(b, loc, anchor, k);
   Value offset = arith::NegFOp::create(b, loc, scaled);
   // The old offset was rounded too: the difference of two products is 0, and
   // the factor 1, for a row whose maximum stays, however many tiles come. An
   // fma leaves what the product lost.
-  Value before, exponent;
-  if (tf32) { // no register for one more product
-    Value stays =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, old, anchor);
-    exponent = select(stays, f32(0.0f),
-                      math::FmaOp::create(b, loc, old, k, offset).getResult());
-  } else {
-    before = arith::MulFOp::create(b, loc, old, k);
-    exponent = arith::AddFOp::create(b, loc, before, offset);
-  }
-  results.push_back(math::Exp2Op::create(b, loc, exponent));
+  Value before = arith::MulFOp::create(b, loc, old, k);
+  results.push_back(math::Exp2Op::create(
+      b, loc, arith::AddFOp::create(b, loc, before, offset)));
   if (rest)
     offset = math::FmaOp::create(b, loc, rest, k, offset);
   results.push_back(offset);
@@ -130,16 +135,13 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
     results.push_back(k);
     return;
   }
-  Value far = isFar(scaled);
   // Where a row far below 0 comes near, the rounding of its old offset is lost
   // from the factor of the old sums: 2^-64 of the new ones at most where f32
   // and bf16 are far, but not f16.
   if (isF16()) {
-    if (!before)
-      before = arith::MulFOp::create(b, loc, old, k);
     Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, old,
                                        identityStats()[0]);
-    some = arith::AndIOp::create(b, loc, some, isFar(before));
+    some = arith::AndIOp::create(b, loc, some, isFar(old));
     far = arith::OrIOp::create(b, loc, far, some);
   }
   results.push_back(far);
@@ -159,7 +161,7 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
   types.append(numFactors(), rowTile());
   if (form.exponential)
     types.push_back(rowTile());
-  bool hasK = rowsHaveK(block.tile);
+  bool hasK = form.fused && rowsHaveK(block.tile);
   if (form.exponential && form.fused)
     types.push_back(hasK
                         ? rowTile()
@@ -198,7 +200,7 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
 void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
                                     Value &stat) {
   Value &rowFactor = row.factors.front(); // an exponential has no other
-  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  Value k = scaleToBase();
   Value some = tile::AnyOp::create(b, loc, b.getI1Type(), row.far,
                                    /*by_rows=*/true);
   Type types[] = {stat.getType(), rowFactor.getType(), row.offset.getType()};
@@ -214,7 +216,7 @@ void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
             Value scaled = arith::MulFOp::create(b, loc, anchor, k);
             Value far = select(
                 none, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0),
-                isFar(scaled));
+                isFar(anchor));
             Value isPoint = arith::OrIOp::create(b, loc, none, far);
             return std::array<Value, 3>{far, select(isPoint, zero, scaled),
                                         select(far, anchor, zero)};
@@ -312,7 +314,7 @@ Value ReductionKernel::gapOfAnchor(Value score, Value stat) {
     return math::FmaOp::create(b, loc, x, y,
                                arith::NegFOp::create(b, loc, product));
   };
-  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  Value k = scaleToBase();
   Value t = arith::MulFOp::create(b, loc, stat, k);
   Value gap = f32(0.0f);
   if (form.fused)
@@ -320,7 +322,7 @@ Value ReductionKernel::gapOfAnchor(Value score, Value stat) {
   if (form.unit)
     gap = math::FmaOp::create(b, loc, residue(stat, form.unit, score),
                               f32(form.base), gap);
-  Value none = arith::OrIOp::create(b, loc, isFar(t), isIdentity(stat));
+  Value none = arith::OrIOp::create(b, loc, isFar(stat), isIdentity(stat));
   none = arith::OrIOp::create(b, loc, none, isLargest(stat));
   return select(none, f32(0.0f), gap);
 }

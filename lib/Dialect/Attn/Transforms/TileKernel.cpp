@@ -631,10 +631,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     keepMarkedTiles();
   uniformPoint = index(0).getDefiningOp();
   analyseForm();
-  if (form.fused) {
-    Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
-    form.farAnchor = b.createOrFold<arith::DivFOp>(loc, f32(farExponent()), k);
-  }
+  if (form.fused)
+    findFarAnchors();
   loadQueries();
   SmallVector<Value> state = walkKeys(initialState());
   if (fixedAnchor) {

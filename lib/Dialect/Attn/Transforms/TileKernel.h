@@ -52,7 +52,10 @@ inline int64_t clusterOf(ScheduleAttr schedule,
 /// them, in a reduction whose kernel multiplies such keys' values by 0
 /// (TileRepair.cpp).
 bool mayKillByScore(ReductionOpInterface op, MonoidOp monoid);
-/// Lets the mask of the reduction say so.
+/// Leaves tests out of its scores which only keep NaN from keys that are dead
+/// all the same: those tiles are done again.
+void leaveNaNToRepair(ReductionOpInterface op, MonoidOp monoid);
+/// Lets the mask of the reduction say which keys scores kill.
 void moveDeadScoresToMask(ReductionOpInterface op);
 /// The schedule of the kernel that does again what such keys have spoiled; it
 /// has `marksOfBlock` rows or fewer in a block on a GPU.
@@ -431,10 +434,12 @@ private:
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
   bool isF16() const { return narrowValues && narrowValues.isF16(); }
-  float farExponent() const;
-  Value isFar(Value scaled);
+  Value scaleToBase() {
+    return form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  }
+  void findFarAnchors();
+  Value isFar(Value anchor);
   bool rowsHaveK(const KeyTile &tile) const;
-  Value rowK(Value anchor, Value k);
   /// A weight of `lift`, and which factor it meets: components that have both
   /// in common share a tile.
   using WeightGroup = std::pair<Value, unsigned>;
@@ -531,8 +536,9 @@ private:
     /// the queries take of a run-time factor: its sign, or all of it where it
     /// is no unit. Null where not applied.
     Value unit, scaleLog2, queryFactor;
-    /// Anchors of this size are far from 0 (see `rowsHaveK`).
-    Value farAnchor;
+    /// Anchors of a larger size are far from 0, and the k of their rows (see
+    /// `findFarAnchors`).
+    Value farAnchor, farK;
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;

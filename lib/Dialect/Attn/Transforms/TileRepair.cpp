@@ -11,7 +11,8 @@
 // would cost all programs what few need. So the kernel does not ask. It writes,
 // for each row, the sum of what it has summed up, which is NaN where a NaN came
 // in; and a second kernel, in whose mask the bias is, runs for the tiles of
-// rows with such a mark, and ends at once for all others.
+// rows with such a mark, and ends at once for all others. With it goes the test
+// that hides the NaN of a dead key's dot, where a NaN reaches every weight.
 //
 // The price where no row has one: a row sum and a store for each row, and a
 // launch whose blocks read 64 marks each (docs/performance).
@@ -19,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
+#include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -135,6 +137,38 @@ bool mlir::attn::mayKillByScore(ReductionOpInterface op, MonoidOp monoid) {
   ValueRange arguments = block->getArguments();
   return static_cast<bool>(
       buildDead(b, op, arguments.take_front(4), arguments.drop_front(4)));
+}
+
+/// Terms of a score: select(x == -inf, x, x + y), of an element x, is x + y but
+/// where y is NaN or infinite; there it is NaN.
+static void dropTests(Value score) {
+  Operation *op = score.getDefiningOp();
+  if (!score.hasOneUse())
+    return;
+  if (auto sum = dyn_cast_or_null<arith::AddFOp>(op)) {
+    dropTests(sum.getLhs());
+    dropTests(sum.getRhs());
+    return;
+  }
+  auto select = dyn_cast_or_null<arith::SelectOp>(op);
+  if (!select)
+    return;
+  Value element = select.getTrueValue();
+  auto sum = select.getFalseValue().getDefiningOp<arith::AddFOp>();
+  auto test = select.getCondition().getDefiningOp<arith::CmpFOp>();
+  if (isElement(element) && sum && test &&
+      test.getPredicate() == arith::CmpFPredicate::OEQ &&
+      test.getLhs() == element && isMinusInfinity(test.getRhs()) &&
+      llvm::is_contained(sum.getOperands(), element))
+    select.replaceAllUsesWith(sum.getResult());
+}
+
+void mlir::attn::leaveNaNToRepair(ReductionOpInterface op, MonoidOp monoid) {
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  if (!laws || !laws->nanReachesWeights)
+    return;
+  for (Value score : getYielded(op.getScoreBody()))
+    dropTests(score);
 }
 
 void mlir::attn::moveDeadScoresToMask(ReductionOpInterface op) {

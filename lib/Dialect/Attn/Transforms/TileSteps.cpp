@@ -516,7 +516,7 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
 SmallVector<Value> ReductionKernel::stepFixed(RowBlock &block,
                                               ArrayRef<Value> lifted,
                                               ArrayRef<WeightGroup> groups) {
-  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  Value k = scaleToBase();
   Weights weights = mapWeights(lifted, groups, [&](Value, Value, ValueRange x) {
     Value exponent = arith::MulFOp::create(b, loc, x[0], k);
     Value power =
@@ -576,7 +576,7 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
     inputs.append(row.stats);
   if (row.k)
     inputs.push_back(row.k);
-  Value k = form.scaleLog2 ? form.scaleLog2 : f32(form.base);
+  Value k = scaleToBase();
   if (block.tile.linear)
     k = linear.scaleLog2;
   Weights weights = mapWeights(inputs, groups, [&](Value, Value, ValueRange x) {
