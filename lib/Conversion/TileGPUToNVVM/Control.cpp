@@ -16,9 +16,27 @@ using namespace attn::gpu;
 // scf
 //===----------------------------------------------------------------------===//
 
+/// Whether a loop goes over keys or rows: their positions are i32.
+static bool isOverPositions(scf::ForOp op) {
+  return op.getInductionVar().getType().isIndex() && !op.getUnsignedCmp() &&
+         getConstantIntValue(op.getStep()) &&
+         op.getBody()
+             ->walk([](MmaIssueOp) { return WalkResult::interrupt(); })
+             .wasInterrupted();
+}
+
 LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   prepareCopies(op);
-  Values initial = {scalar(op.getLowerBound())};
+  // One instruction for a sum and one for a comparison, instead of two each.
+  bool isShort = isOverPositions(op);
+  auto bound = [&](Value value) {
+    return isShort ? e.trunc32(scalar(value)) : scalar(value);
+  };
+  Values initial = {bound(op.getLowerBound())};
+  Value upper = bound(op.getUpperBound());
+  // In each turn LLVM would find out again what it is made of.
+  if (isShort)
+    upper = e.assembly("mov.b32 $0, $1;", "=r,r", {upper}, {e.i32}).front();
   llvm::append_range(initial, flat(op.getInitArgs()));
   SmallVector<Type> types;
   for (Value value : initial)
@@ -28,17 +46,16 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   Block *body = e.newBlock(), *exit = e.newBlock();
   e.startBlock(header);
   Value iv = header->getArgument(0);
-  Value upper = scalar(op.getUpperBound());
   e.branch(op.getUnsignedCmp() ? e.icmp(LLVM::ICmpPredicate::ult, iv, upper)
                                : e.lt(iv, upper),
            body, exit);
   e.startBlock(body);
-  set(op.getInductionVar(), {iv});
+  set(op.getInductionVar(), {isShort ? e.sext64(iv) : iv});
   setAll(op.getRegionIterArgs(), header->getArguments().drop_front());
   if (failed(lowerBlock(*op.getBody())))
     return failure();
   e.loc = op.getLoc();
-  Values next = {e.add(iv, scalar(op.getStep()))};
+  Values next = {e.add(iv, bound(op.getStep()))};
   llvm::append_range(next, flat(op.getBody()->getTerminator()->getOperands()));
   e.branch(header, next);
   e.startBlock(exit);

@@ -214,6 +214,14 @@ Value Emitter::sext64(Value x) {
   return LLVM::SExtOp::create(b, loc, i64, x);
 }
 
+Value Emitter::trunc32(Value x) {
+  if (x.getType() == i32)
+    return x;
+  if (auto cx = constantOf(x))
+    return c32(int32_t(*cx));
+  return LLVM::TruncOp::create(b, loc, i32, x);
+}
+
 Value Emitter::zext64(Value x) {
   if (x.getType() == i64)
     return x;

@@ -74,6 +74,7 @@ public:
   Value select(Value condition, Value x, Value y);
   Value sext64(Value x);
   Value zext64(Value x);
+  Value trunc32(Value x);
   Value bitcast(Value x, Type type);
 
   // Floating point.

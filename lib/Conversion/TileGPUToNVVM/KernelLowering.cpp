@@ -229,6 +229,8 @@ LogicalResult KernelLowering::run() {
       e.b, e.loc, LLVM::LLVMPointerType::get(e.b.getContext(), 3), sharedName);
   sharedBase = LLVM::TruncOp::create(
       e.b, e.loc, e.i32, LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, shared));
+  // As assembly, LLVM does not read it again in each turn of a loop.
+  hiddenZero = e.assembly("mov.u32 $0, %ctaid.z;", "=r", {}, {e.i32}).front();
   thread = e.call("llvm.nvvm.read.ptx.sreg.tid.x", e.i32, {});
   // The same for all lanes, and known to be.
   warp = e.shuffleIndex(e.lshr(thread, 5), 0);

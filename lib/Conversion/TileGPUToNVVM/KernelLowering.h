@@ -306,7 +306,7 @@ private:
   int64_t registerCount(Type type);
 
   // Products.cpp: matrix products.
-  Value descriptorAddress(Value address);
+  Value descriptorLow(Value address, uint64_t bits);
   Value descriptorAt(const MatrixDescriptor &descriptor, Value address);
   LogicalResult lowerIssue(tg::MmaIssueOp op);
   Value rampParts(Value x);
@@ -335,6 +335,9 @@ private:
   llvm::DenseMap<Operation *, int64_t> roleStart; // First warp.
   RoleContext role;
   Value sharedBase, thread, warp, lane, lane0;
+  /// The grid has one dimension, so a block's z is 0; which the assembler
+  /// cannot know.
+  Value hiddenZero;
   int64_t threads = 0, cluster = 1;
   bool persistent = false;
 };

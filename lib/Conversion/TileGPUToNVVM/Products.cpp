@@ -12,6 +12,7 @@
 
 #include "KernelLowering.h"
 #include "MatrixDescriptor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -25,19 +26,55 @@ static std::string registerList(int64_t first, int64_t count) {
   return text + "}";
 }
 
-/// An address / 16 as descriptors hold it. Within a cluster the bits above
-/// those of a block's shared memory are the block's number, which is for no
-/// descriptor.
-Value KernelLowering::descriptorAddress(Value address) {
+/// Where `address` is the sum of the shared memory's address, multiples of 16
+/// and constants: these, and whether it is.
+static bool isSumOf16s(Value address, Value base, int64_t &constant,
+                       Values &others) {
+  APInt factor;
+  if (address == base)
+    return true;
+  if (matchPattern(address, m_ConstantInt(&factor))) {
+    constant += factor.getSExtValue();
+    return factor.getSExtValue() % 16 == 0;
+  }
+  if (auto sum = address.getDefiningOp<LLVM::AddOp>())
+    return isSumOf16s(sum.getLhs(), base, constant, others) &&
+           isSumOf16s(sum.getRhs(), base, constant, others);
+  others.push_back(address);
+  auto product = address.getDefiningOp<LLVM::MulOp>();
+  return product && matchPattern(product.getRhs(), m_ConstantInt(&factor)) &&
+         factor.getSExtValue() % 16 == 0;
+}
+
+/// The lower half of a descriptor: an address / 16, and `bits`. Within a
+/// cluster the bits above those of a block's shared memory are the block's
+/// number, which is for no descriptor. Of the address of a slot, all but the
+/// slot is the same in each turn of a loop, so that one instruction makes it.
+Value KernelLowering::descriptorLow(Value address, uint64_t bits) {
+  int64_t constant = 0;
+  Values others;
+  bool isSum = isSumOf16s(address, sharedBase, constant, others);
+  Value base = isSum ? sharedBase : address;
   if (cluster > 1)
-    address = e.and_(address, 0x3ffff);
-  return e.zext64(e.lshr(address, 4));
+    base = e.and_(base, 0x3ffff);
+  Value low = e.lshr(base, 4);
+  if (!isSum)
+    return e.or_(low, e.c32(int64_t(bits)));
+  low = e.add(low, int64_t(bits) + constant / 16);
+  for (Value other : others) {
+    auto product = other.getDefiningOp<LLVM::MulOp>();
+    low = e.add(low,
+                e.mul(product.getLhs(), *e.constantOf(product.getRhs()) / 16));
+  }
+  return low;
 }
 
 /// The descriptor of a tile at a run-time address.
 Value KernelLowering::descriptorAt(const MatrixDescriptor &descriptor,
                                    Value address) {
-  return e.or_(descriptorAddress(address), e.c64(descriptor.getBits()));
+  uint64_t bits = descriptor.getBits();
+  Value low = descriptorLow(address, bits & 0xffffffff);
+  return e.or_(e.zext64(low), e.c64(int64_t(bits >> 32 << 32)));
 }
 
 /// Register 0 (and 1, for rows are alike) of the A fragment of a ramp: the
@@ -68,7 +105,8 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
   int64_t depth = b.getRows(), steps = depth / MmaShape::warpgroup().k;
   StringRef name = b.getElementType().isBF16() ? "bf16" : "f16";
   MatrixDescriptor right(b, /*kIsRow=*/true);
-  std::string text = "{\n.reg .b64 da, db;\n.reg .pred p;\n";
+  std::string text = "{\n.reg .b64 da, db;\n.reg .b32 low, high;\n"
+                     ".reg .pred p;\n";
   text += op.getAcc() ? "setp.ne.b32 p, 1, 0;\n" : "setp.ne.b32 p, 0, 0;\n";
   text += "wgmma.fence.sync.aligned;\n";
   // Operands: accumulators, then a (registers or a descriptor), then b, then
@@ -82,8 +120,11 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
   std::optional<MatrixDescriptor> left;
   if (aTile) {
     left.emplace(aTile, /*kIsRow=*/false);
-    inputs.push_back(descriptorAt(*left, scalar(op.getA())));
-    constraints += "l,";
+    // Where a loop's steps have the same queries, the assembler knows the upper
+    // half and would add a carry to it.
+    inputs.push_back(
+        descriptorLow(scalar(op.getA()), left->getBits() & 0xffffffff));
+    constraints += "r,";
   } else {
     inputs = of(op.getA());
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -98,8 +139,8 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
     // Without a swizzle; 8 rows of 16 bytes lead to the next 8, and to the
     // second half of the step.
     constexpr uint64_t next = 8 * 16 >> 4;
-    Value low = descriptorAddress(scalar(op.getRampColumns()));
-    inputs.push_back(e.or_(low, e.c64(next << 32 | next << 16)));
+    Value low = descriptorLow(scalar(op.getRampColumns()), next << 16);
+    inputs.push_back(e.or_(e.zext64(low), e.c64(next << 32)));
     constraints += ",r,r,l";
   }
   std::string instruction = "wgmma.mma_async.sync.aligned.m64n" +
@@ -115,11 +156,12 @@ LogicalResult KernelLowering::lowerIssue(MmaIssueOp op) {
         text += "setp.ne.b32 p, 1, 0;\n";
       std::string a = "da";
       if (aTile)
-        text += "add.s64 da, $" + std::to_string(numAcc) + ", " +
+        text += "add.s32 low, $" + std::to_string(numAcc) + ", " +
                 std::to_string((left->stepOffset(step) +
                                 left->blockOffset(block * shape.blockRows)) /
                                16) +
-                ";\n";
+                ";\nmov.b32 high, " + std::to_string(left->getBits() >> 32) +
+                ";\nmov.b64 da, {low, high};\n";
       else
         a = registerList(numAcc + (block * steps + step) * 4, 4);
       text += instruction + " " + registerList(block * perBlock, perBlock) +

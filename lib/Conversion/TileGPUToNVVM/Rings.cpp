@@ -175,8 +175,7 @@ LogicalResult KernelLowering::lowerView(RingViewSlotOp op) {
 }
 
 /// A zero that depends on one register of each instruction that computed or
-/// read `values`, or of the first quarter of these: the grid has one dimension,
-/// so the block's z is 0, which the assembler cannot know.
+/// read `values`, or of the first quarter of these.
 Value KernelLowering::zeroAfter(ValueRange values, bool isPart) {
   Value all;
   for (Value value : values) {
@@ -196,7 +195,7 @@ Value KernelLowering::zeroAfter(ValueRange values, bool isPart) {
       all = all ? e.or_(all, bits) : bits;
     }
   }
-  return e.and_(all, e.call("llvm.nvvm.read.ptx.sreg.ctaid.z", e.i32, {}));
+  return e.and_(all, hiddenZero);
 }
 
 LogicalResult KernelLowering::lowerRelease(RingReleaseOp op) {

@@ -49,9 +49,10 @@ Value ReductionKernel::exponential(Value stat, Value offset, Value k,
 /// Where anchors begin to be far from 0, a power of two T: the rounding of an
 /// anchor's product with k, 2^-24 of it, would take the weights of larger ones
 /// out of the range of what holds them. T times 2^floor(log2(k)) is 2^29, of
-/// f16 2^27: weights of near rows are off by 2^32 at most, together. And `farK`,
-/// the k of far rows, a power of two q: their products are exact, and any other
-/// score is 0 beside their anchor's. No finite score's product is infinite
+/// f16 2^27: weights of near rows are off by 2^32 at most, together. And
+/// `farK`, the k of far rows, a power of two q: their products are exact, and
+/// any other score is 0 beside their anchor's. No finite score's product is
+/// infinite
 /// (`unit` * base = k), and float32 knows no two far scores so close that q
 /// would let both count. T itself has an exact product, so that scores next to
 /// each other on both sides of T are told apart as well: by 2^64, of k above 1
@@ -72,8 +73,8 @@ void ReductionKernel::findFarAnchors() {
   Value unit = form.unit && !isF16() ? powerBelow(form.unit) : power;
   Value small = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
                                               power, i32(one));
-  form.farK = number(
-      b.createOrFold<arith::SelectOp>(loc, small, i32(one), unit));
+  form.farK =
+      number(b.createOrFold<arith::SelectOp>(loc, small, i32(one), unit));
 }
 
 /// Whether an anchor is far from 0.
@@ -107,8 +108,8 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
   // No key yet: any finite anchor makes every weight 0.
   Value anchor;
   if (hasK) // one instruction
-    anchor = arith::MaximumFOp::create(
-        b, loc, stat, f32(-std::numeric_limits<float>::max()));
+    anchor = arith::MaximumFOp::create(b, loc, stat,
+                                       f32(-std::numeric_limits<float>::max()));
   else
     anchor = select(isIdentity(stat), f32(0.0f), stat);
   if (!form.fused) {
