@@ -245,6 +245,8 @@ class Runner:
                 return "differs", "other IR at the level gpu", []
             for name in names:
                 arrays = [Array("%s/%s-%d.npy" % (folder, name, place)) for place in range(2)]
+                if arrays[0].kind == "f32" and name not in bounds:
+                    return "skipped", "the check says no bound of " + name, found
                 found.append(Difference(*arrays, bounds[name]))
                 if found[-1].wrong:
                     return "differs", "%s: %d elements, the first: %s" % (name, found[-1].wrong, found[-1].first), found
