@@ -23,6 +23,7 @@ orders of sums.
 import argparse
 import concurrent.futures
 import collections
+import itertools
 import math
 import os
 import re
@@ -49,7 +50,7 @@ MORE = [
      " layout=bshd,causal=bottom_right layout=sbhd b=3,hq=6,hk=2 hq=5,hk=1,causal=top_left"),
     ("sm_90a sm_80", "d=64,dtype=f16 d=96,dtype=bf16 d=40,dtype=bf16 d=64,dtype=f32,precision=tf32",
      "monoid=softmax_max,outputs=2 monoid=softmax_entropy,outputs=2 monoid=logsumexp monoid=sigmoid_sum"
-     " monoid=relu_sum monoid=relu2_sum monoid=stick_breaking monoid=alpha_compositing monoid=gated_decay"
+     " monoid=relu_sum monoid=relu2_sum monoid=stick_breaking monoid=alpha_compositing"
      " monoid=sigmoid_sum,mask=b11k monoid=stick_breaking,window=70:0 monoid=logsumexp,causal=bottom_right"),
     ("sm_90a sm_80", "d=32,dtype=f32 d=32,dtype=bf16",
      "monoid=maxplus monoid=welford,outputs=2 monoid=maxplus,causal=bottom_right monoid=welford,mask=b11k"),
@@ -106,6 +107,9 @@ def configurations():
         if schedule:
             how += ["--schedule", "#attn.schedule<%s>" % schedule.replace("/", ", ").replace(":", " = ")]
         result.append((target, how))
+    gated = os.path.join(HERE, "Inputs", "gated-decay.mlir")
+    for target, entry in itertools.product(("sm_90a", "sm_80"), ("bf16", "f16", "f32")):
+        result.append((target, [gated, "--entry", entry, "--sizes", "b=1,hq=2,hk=1,sq=150,sk=220"]))
     return result
 
 
