@@ -25,11 +25,12 @@ import tempfile
 # tiles.
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "",
-     ["sq=150,sk=330", "sq=400,sk=128", "sq=200,sk=900", "sq=20,sk=0", "sq=150,sk=90", "sq=192,sk=384"]),
+     ["sq=150,sk=330", "sq=400,sk=128", "sq=200,sk=900", "sq=20,sk=0", "sq=150,sk=90", "sq=192,sk=384", "sq=1,sk=256"]),
     ("sm_90a", "d=128,dtype=bf16", "",
      ["sq=150,sk=330", "sq=130,sk=128", "sq=300,sk=900", "sq=20,sk=0", "sq=150,sk=90", "sq=40,sk=700"]),
     ("sm_90a", "d=128,dtype=bf16,mask=11qk", "",
-     ["sq=150,sk=330", "sq=300,sk=900 mask=true", "sq=300,sk=900 mask=blocks", "sq=20,sk=0", "sq=150,sk=90"]),
+     ["sq=150,sk=330", "sq=300,sk=768 mask=true", "sq=300,sk=900 mask=true", "sq=300,sk=900 mask=blocks", "sq=20,sk=0",
+      "sq=150,sk=90", "sq=20,sk=16640 mask=true"]),
     ("sm_90a", "d=128,dtype=bf16",
      "#attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>",
      ["sq=300,sk=330", "sq=130,sk=128", "sq=300,sk=900", "sq=20,sk=0", "sq=150,sk=90", "sq=40,sk=700"]),
@@ -187,7 +188,7 @@ class Kernel:
             size, _, mask = size.partition(" mask=")
             arguments = ["--sizes", f"b={6 if 'sk=0' in size else 1},hq=2,hk=1,{size},d={channels},dv={channels}"]
             if mask:
-                path = f"{folder}/{number}-{mask}.npy"
+                path = f"{folder}/{number}-{mask}-{size}.npy"
                 write_mask(path, mask, *(int(n) for n in re.findall(r"\d+", size)))
                 arguments += ["--input", f"mask={path}"]
             self.sizes.append(arguments)
@@ -217,18 +218,25 @@ class Kernel:
         return done.returncode, done.stderr, data
 
     def reaches(self, line):
-        """Whether any of the runs comes to a line: a slice beyond its tile there."""
-        for j in range(line, 0, -1):
-            create = re.match(r"\s*(%\w+) = tile_gpu\.ring\.create .* : <(\d+), (\d+)(x[^,>]*)>$", self.lines[j].rstrip())
-            if create:
+        """Whether any of the runs comes to a line: a slice beyond a tile there."""
+        kernel = max(j for j in range(line + 1) if "tile_gpu.kernel" in self.lines[j])
+        for j in range(line - 1, kernel, -1):
+            ring = re.match(r"\s*(%\w+) = tile_gpu\.ring\.create .* : (<\d+, )(\d+)(x[^,>]*)>$", self.lines[j].rstrip())
+            alloc = re.match(r"\s*(%\w+) = tile_gpu\.smem\.alloc : (<)(\d+)(x[^,>]*)>$", self.lines[j].rstrip())
+            if ring or alloc:
                 break
-        ring, stages, rows, rest = create.groups()
+        else:
+            # Beside the rings, which every block makes.
+            return True
+        tile, stages, rows, rest = (ring or alloc).groups()
         indent = re.match(r"\s*", self.lines[line]).group(0)
         marker = (f"{indent}%mutant_zero = arith.constant 0 : i32\n"
-                  f"{indent}%mutant_far = arith.constant {rows} : i32\n"
-                  f"{indent}%mutant_tile = tile_gpu.ring.view {ring}[%mutant_zero] : <{stages}, {rows}{rest}>\n"
-                  f"{indent}%mutant_part = tile_gpu.smem.slice %mutant_tile[%mutant_far, %mutant_zero]"
-                  f" : <{rows}{rest}> -> <{rows}{rest}>\n")
+                  f"{indent}%mutant_far = arith.constant {rows} : i32\n")
+        if ring:
+            marker += f"{indent}%mutant_tile = tile_gpu.ring.view {tile}[%mutant_zero] : {stages}{rows}{rest}>\n"
+            tile = "%mutant_tile"
+        marker += (f"{indent}%mutant_part = tile_gpu.smem.slice {tile}[%mutant_far, %mutant_zero]"
+                   f" : <{rows}{rest}> -> <{rows}{rest}>\n")
         text = "".join(self.lines[:line] + [marker] + self.lines[line:])
         return any("emulator:" in self.emulate(f"reach-{line}", text, size)[1] for size in self.sizes)
 

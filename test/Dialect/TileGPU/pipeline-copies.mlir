@@ -13,6 +13,13 @@ func.func @causal(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
       values(%v : tensor<?x?x?x128xf16>) {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x128xf16>
   return %o : tensor<?x?x?x128xf16>
 }
+
+func.func @full(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+    %v: tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%v : tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
 }
 
 // CHECK-LABEL: func.func private @causal_kernel0(
@@ -54,6 +61,19 @@ func.func @causal(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 // CHECK: tile_gpu.ring.acquire %[[K]][%[[FULL]]#0]
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[FULL]]#0
 // CHECK: tile_gpu.ring.load {{.*}} rows(
+// CHECK: tile.store %{{.*}} : <32x128xf32>
+
+// What whole tiles leave is one tile at most, and none is copied ahead of it.
+// CHECK-LABEL: func.func private @full_kernel0(
+// CHECK: %[[K:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 48x128xf16 swizzle 128>
+// CHECK: %[[V:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 48x128xf16 swizzle 128>
+// CHECK: %[[FULL:.*]]:4 = scf.for
+// CHECK: tile_gpu.ring.acquire %[[V]][
+// CHECK: tile_gpu.ring.acquire %[[K]][
+// CHECK: tile_gpu.ring.acquire %[[K]][%[[FULL]]#0]
+// CHECK: scf.for
+// CHECK: tile_gpu.ring.acquire %[[V]][
+// CHECK-NOT: tile_gpu.ring.acquire
 // CHECK: tile.store %{{.*}} : <32x128xf32>
 
 // Two slots: keys and values together, and one wait for each tile.

@@ -141,6 +141,7 @@ private:
     scf::ForOp loop;
     SmallVector<tile::LoadOp> loads;
     SmallVector<Operation *> slice;
+    /// None of a loop that takes one step at most.
     Value nextPosition, more;
   };
   std::optional<Ahead> analyseLoop(scf::ForOp loop);

@@ -126,6 +126,29 @@ IRMapping PipelineProgram::at(Ahead &loop, Value position) {
   return result;
 }
 
+/// Whether a loop is over what is left of others' whole steps: from
+/// max(upper / step * step, 0), or from that without the max, to upper.
+static bool stepsAtMostOnce(scf::ForOp loop) {
+  Value lower = loop.getLowerBound(), upper = loop.getUpperBound();
+  if (auto select = lower.getDefiningOp<arith::SelectOp>()) {
+    auto compare = select.getCondition().getDefiningOp<arith::CmpIOp>();
+    bool isMax = compare &&
+                 compare.getPredicate() == arith::CmpIPredicate::sgt &&
+                 compare.getLhs() == select.getTrueValue() &&
+                 compare.getRhs() == select.getFalseValue();
+    lower = isMax ? select.getTrueValue() : Value();
+  } else if (auto max = lower.getDefiningOp<arith::MaxSIOp>()) {
+    lower = max.getLhs();
+  }
+  auto whole = lower ? lower.getDefiningOp<arith::MulIOp>() : nullptr;
+  if (!whole || whole.getRhs() != loop.getStep())
+    return false;
+  Operation *count = whole.getLhs().getDefiningOp();
+  return isa_and_nonnull<arith::DivUIOp, arith::DivSIOp>(count) &&
+         count->getOperand(0) == upper &&
+         count->getOperand(1) == loop.getStep();
+}
+
 LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
   Location loc = op.getLoc();
   SmallVector<Value> initial = {steps};
@@ -176,7 +199,7 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     mapping.map(op.getInductionVar(), position(loop.getInductionVar()));
-    if (own) {
+    if (own && !stepsAtMostOnce(op)) {
       Value next = arith::AddIOp::create(b, loc, loop.getInductionVar(), step);
       own->more =
           arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, next, upper);
@@ -295,6 +318,8 @@ void PipelineProgram::syncWarps(Location loc) {
 }
 
 void PipelineProgram::prefetch(unsigned ring) {
+  if (!ahead->more)
+    return;
   Location loc = ahead->loop.getLoc();
   auto branch =
       scf::IfOp::create(b, loc, ahead->more, /*withElseRegion=*/false);
