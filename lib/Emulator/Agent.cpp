@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Emulator/Machine.h"
+#include "Models.h"
 
 #include <algorithm>
 
@@ -40,6 +40,12 @@ bool Agent::fail(const std::string &message) {
   std::string where = s.location.empty() ? "" : s.location + ": ";
   machine.fail(where + "'" + s.op + "' of " + describe(*this) + " " + message);
   return false;
+}
+
+bool Agent::knows(const StartedPtr &started) {
+  if (started->hasEnded)
+    machine.note({Object::Started, started->id}, Effect::Take, 1);
+  return started->hasEnded;
 }
 
 Step Agent::wait(const uint64_t *version, std::function<std::string()> what) {
@@ -83,8 +89,9 @@ Step Agent::waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
              " arrival(s) and " + std::to_string(barrier.bytes) +
              " byte(s) are to come)";
     });
+  machine.note(barrier.object, Effect::Take, exact);
   for (Clock &clock : clocks)
-    clock.join(barrier.clock);
+    clock.join(barrier.ended);
   return Step::Next;
 }
 
@@ -95,12 +102,30 @@ static void finishPhase(Machine &machine, MBarrier &barrier) {
                         " that a phase has");
   if (barrier.pending || barrier.bytes)
     return;
+  machine.noteLast();
   ++barrier.phase;
   barrier.pending = barrier.info->arrivals;
   barrier.clock.seen[barrier.component] = uint32_t(barrier.phase);
   barrier.clock.fenced[barrier.component] = uint32_t(barrier.phase);
+  // What arrives from now on is of the next phase.
+  barrier.ended = barrier.clock;
   ++barrier.version;
 }
+
+namespace attn::emulator {
+void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes) {
+  machine.note(barrier.object, Effect::Give, barrier.phase);
+  barrier.bytes -= bytes;
+  finishPhase(machine, barrier);
+}
+
+void completeArrival(Machine &machine, MBarrier &barrier, const Clock &known,
+                     int64_t bytes) {
+  barrier.clock.join(known);
+  --barrier.pending;
+  completeBytes(machine, barrier, -bytes);
+}
+} // namespace attn::emulator
 
 void Agent::arrive(ThreadBlock &target, int64_t index, int64_t warp,
                    int64_t bytes) {
@@ -108,10 +133,7 @@ void Agent::arrive(ThreadBlock &target, int64_t index, int64_t warp,
   machine.defer(
       *this, "an arrival at " + barrier.info->name,
       [&machine = machine, &barrier, bytes, known = clocks[size_t(warp)]] {
-        barrier.clock.join(known);
-        --barrier.pending;
-        barrier.bytes += bytes;
-        finishPhase(machine, barrier);
+        completeArrival(machine, barrier, known, bytes);
       });
   tick(warp);
 }
@@ -120,14 +142,6 @@ void Agent::arriveAll(ThreadBlock &target, int64_t barrier) {
   for (int64_t warp = 0; warp < warps; ++warp)
     arrive(target, barrier, warp);
 }
-
-namespace attn::emulator {
-/// Bytes of a copy have landed.
-void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes) {
-  barrier.bytes -= bytes;
-  finishPhase(machine, barrier);
-}
-} // namespace attn::emulator
 
 //===----------------------------------------------------------------------===//
 // Hardware barriers
@@ -147,6 +161,7 @@ void Agent::joinWarps() {
 
 void Agent::arriveAt(int64_t index) {
   Barrier &barrier = block.barriers[size_t(index)];
+  machine.note(barrier.object, Effect::Give, barrier.generation);
   for (int64_t warp = 0; warp < warps; ++warp) {
     barrier.clock.join(clocks[size_t(warp)]);
     tick(warp);
@@ -159,6 +174,8 @@ void Agent::arriveAt(int64_t index) {
   }
   if (barrier.arrived == barrier.info->warps) {
     barrier.arrived = 0;
+    barrier.ended = barrier.clock;
+    machine.noteLast();
     ++barrier.generation;
     ++barrier.version;
   }
@@ -174,14 +191,21 @@ Step Agent::sync(int64_t index, uint32_t firstPart, bool fences) {
     if (machine.failed())
       return Step::Stop;
     ++part;
+    // Others may go between the arrival and what follows.
+    if (machine.isTraced) {
+      Step step = wait(&barrier.version, nullptr);
+      --versionSeen;
+      return step;
+    }
   }
   if (barrier.generation == generation)
     return wait(&barrier.version, [&barrier] {
       return barrier.info->name + " (" + std::to_string(barrier.arrived) +
              " of " + std::to_string(barrier.info->warps) + " warps have come)";
     });
+  machine.note(barrier.object, Effect::Take, generation + 1);
   for (Clock &clock : clocks)
-    clock.join(barrier.clock);
+    clock.join(barrier.ended);
   lateReads.clear();
   return Step::Next;
 }

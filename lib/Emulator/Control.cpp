@@ -121,17 +121,19 @@ LogicalResult attn::emulator::appendRole(ProgramBuilder &b, tg::RoleOp op) {
     return failure();
   emitTurnEdges(b, op, false);
   b.emit(op, true, [](Agent &a) {
-    auto isOpen = [](const auto &done) { return !*done; };
+    auto isOpen = [&](const StartedPtr &one) {
+      // It would be under way if it came later.
+      if (one->hasEnded)
+        a.machine.note({Object::Started, one->id}, Effect::Check);
+      return !one->hasEnded;
+    };
     if (!a.products.empty()) {
       a.fail("ends with a product that nobody waited for");
       return Step::Stop;
     }
-    bool copies =
-        llvm::any_of(a.copies, isOpen) || llvm::any_of(a.groupedCopies, isOpen);
-    for (auto &group : a.bulkGroups)
-      copies |= llvm::any_of(group, isOpen);
     // A bulk copy that is known to have read is no longer in the list.
-    if (copies || !a.bulkGroups.empty()) {
+    if (llvm::any_of(a.copies, isOpen) ||
+        llvm::any_of(a.groupedCopies, isOpen) || !a.bulkGroups.empty()) {
       a.fail("ends while a copy may still use its shared memory");
       return Step::Stop;
     }

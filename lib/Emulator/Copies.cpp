@@ -396,16 +396,18 @@ LogicalResult attn::emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
     access.isAsync = access.isAtomic = true;
     if (!first || !a.touchGlobal(first, size_t(count) * 4, access))
       return Step::Stop;
-    startBulk(a, view, [=](SharedRegion &region, View at) {
-      const uint32_t *words = region.at(at);
-      for (int64_t i = 0; i < count; ++i) {
-        float sum, term;
-        std::memcpy(&sum, first + i * 4, 4);
-        std::memcpy(&term, words + i, 4);
-        sum += term;
-        std::memcpy(first + i * 4, &sum, 4);
-      }
-    });
+    startBulk(a, view,
+              [=, &machine = a.machine](SharedRegion &region, View at) {
+                machine.noteAtomic(first, size_t(count) * 4);
+                const uint32_t *words = region.at(at);
+                for (int64_t i = 0; i < count; ++i) {
+                  float sum, term;
+                  std::memcpy(&sum, first + i * 4, 4);
+                  std::memcpy(&term, words + i, 4);
+                  sum += term;
+                  std::memcpy(first + i * 4, &sum, 4);
+                }
+              });
     return Step::Next;
   });
   return success();
@@ -416,7 +418,7 @@ LogicalResult attn::emulator::emulate(tg::BulkWaitOp op, ProgramBuilder &b) {
   b.emit(op, true, [=](Agent &a) {
     while (a.bulkGroups.size() > pending) {
       for (auto &copy : a.bulkGroups.front())
-        if (!*copy)
+        if (!a.knows(copy))
           return a.wait(&a.machine.version,
                         [] { return std::string("a bulk copy"); });
       a.bulkGroups.pop_front();

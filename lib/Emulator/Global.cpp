@@ -225,6 +225,7 @@ LogicalResult attn::emulator::emulate(tg::GlobalReduceOp op,
           access.isAtomic = true;
           if (!a.touchGlobal(to, 4, access))
             return false;
+          a.machine.noteAtomic(to, 4);
           float sum;
           std::memcpy(&sum, to, 4);
           sum += value->floats()[i];

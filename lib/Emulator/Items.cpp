@@ -23,8 +23,10 @@ LogicalResult attn::emulator::emulate(tg::LaunchDependentsOp op,
                                       ProgramBuilder &b) {
   b.emit(op, true, [](Agent &a) {
     if (!a.block.letsDependentsStart) {
+      LaunchState &launch = *a.block.cluster->launch;
       a.block.letsDependentsStart = true;
-      ++a.block.cluster->launch->lettingStart;
+      ++launch.lettingStart;
+      a.machine.note(launch.object(Object::Letting), Effect::Give);
     }
     return Step::Next;
   });
@@ -39,6 +41,8 @@ LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
     if (previous && !previous->hasEnded)
       return a.wait(&a.machine.version,
                     [] { return std::string("the launch before this one"); });
+    if (previous)
+      a.machine.note(previous->object(Object::Ended), Effect::Take, 1);
     for (Clock &clock : a.clocks)
       clock.seen[a.block.cluster->dependencies] =
           clock.fenced[a.block.cluster->dependencies] = 1;
@@ -162,6 +166,7 @@ static int64_t draw(Agent &a, SlotId tickets, int64_t count) {
       !a.clocks[0].seen[cluster.dependencies])
     a.fail("draws an item before dependencies.wait, from tickets that an "
            "earlier launch may still use");
+  a.machine.note({Object::Tickets, {}}, Effect::Exclusive);
   auto *counter = reinterpret_cast<uint32_t *>(a.memref(tickets).data);
   uint32_t drawn = *counter;
   *counter = int64_t(drawn) >= count - 1 ? 0 : drawn + 1;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Emulator/Machine.h"
+#include "Search.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,8 +23,10 @@ const KernelProgram *Program::find(const std::string &name) const {
   return nullptr;
 }
 
-Machine::Machine(const Program &program, const Schedule &schedule)
+Machine::Machine(const Program &program, const Schedule &schedule,
+                 Explorer *explorer)
     : program(program), schedule(schedule),
+      isTraced(schedule.mode == Schedule::Mode::Departs), explorer(explorer),
       state(schedule.seed * 0x9E3779B97F4A7C15u + 0x1234567u) {
   // How many blocks run at once is up to the device.
   if (schedule.mode != Schedule::Mode::Eager &&
@@ -53,6 +56,21 @@ void Machine::addBuffer(char *data, size_t bytes, std::string name,
   if (!isInput)
     buffer.cells.assign(bytes, AccessTable::unwritten);
   buffers.push_back(std::move(buffer));
+}
+
+void Machine::noteAtomic(const char *data, size_t bytes) {
+  if (!isTraced)
+    return;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    auto at = size_t(data - buffers[i].data);
+    if (data >= buffers[i].data && at < buffers[i].bytes)
+      trace.note({{Object::Memory, {uint32_t(i), 0, 0, 0}},
+                  Effect::Exclusive,
+                  0,
+                  false,
+                  at,
+                  at + bytes});
+  }
 }
 
 GlobalBuffer *Machine::find(const char *data) {
@@ -94,6 +112,11 @@ void Machine::startBlocks() {
       if (!mayBegin(*launch))
         return;
       launch->hasBegun = true;
+      for (uint32_t i = 0; isTraced && i < launch->number; ++i)
+        if (const LaunchState &other = *launches[i]; other.grid)
+          launch->begins.push_back(
+              {other.object(other.hasEnded ? Object::Ended : Object::Letting),
+               Effect::Take, 1});
       while (launch->finishedBefore < launch->number &&
              launches[launch->finishedBefore]->hasEnded)
         ++launch->finishedBefore;
@@ -153,13 +176,18 @@ bool Machine::startCluster(LaunchState &launch) {
       barrier.info = &kernel.mbarriers[i];
       barrier.pending = barrier.info->arrivals;
       barrier.component = lines + uint32_t(rank) * perBlock + i;
-      barrier.clock = Clock(cluster->components);
+      barrier.clock = barrier.ended = Clock(cluster->components);
+      barrier.object = {Object::MBarrier,
+                        {launch.number, uint32_t(first + rank), i, 0}};
       block->mbarriers.push_back(std::move(barrier));
     }
     for (const BarrierInfo &info : kernel.barriers) {
       Barrier barrier;
       barrier.info = &info;
-      barrier.clock = Clock(cluster->components);
+      barrier.clock = barrier.ended = Clock(cluster->components);
+      barrier.object = {Object::Barrier,
+                        {launch.number, uint32_t(first + rank),
+                         uint32_t(block->barriers.size()), 0}};
       block->barriers.push_back(std::move(barrier));
     }
     block->drawn.resize(kernel.schedules.size());
@@ -170,6 +198,9 @@ bool Machine::startCluster(LaunchState &launch) {
         block->agents.push_back(
             std::make_unique<Agent>(*this, *block, role, member));
         agents.push_back(block->agents.back().get());
+        agents.back()->id = {launch.number, uint32_t(first + rank),
+                             uint32_t(block->agents.size() - 1), 0};
+        agents.back()->creator = launch.lastEnd;
         ++cluster->live;
       }
     cluster->blocks.push_back(std::move(block));
@@ -218,8 +249,8 @@ void Machine::endCluster(Cluster &cluster) {
   for (const Pending &one : pending) {
     if (one.agent->block.cluster != &cluster)
       continue;
-    // Nobody is left to notice an arrival; a copy would meet foreign memory.
-    if (one.what.rfind("an arrival", 0) == 0) {
+    // A copy would meet foreign memory.
+    if (one.isArrival()) {
       hasArrivals = true;
       continue;
     }
@@ -231,9 +262,19 @@ void Machine::endCluster(Cluster &cluster) {
     return;
   if (std::string text = atRest(cluster); !text.empty())
     return fail(text);
+  note(cluster.object(Object::Live), Effect::Take, 1);
+  note(cluster.object(Object::Open), Effect::Check);
+  note(launch.object(Object::Ended), Effect::Give);
+  // Who ends first makes room for others first.
+  if (launch.started < launch.grid || launch.lastEnd != Event::noCreator)
+    note(launch.object(Object::Room), Effect::Exclusive);
+  if (isTraced && launch.started < launch.grid)
+    launch.lastEnd = trace.start();
   for (auto &block : cluster.blocks) {
-    if (!block->letsDependentsStart)
+    if (!block->letsDependentsStart) {
       ++launch.lettingStart;
+      note(launch.object(Object::Letting), Effect::Give);
+    }
     for (auto &agent : block->agents)
       agents.erase(std::find(agents.begin(), agents.end(), agent.get()));
     ++launch.ended;
@@ -254,18 +295,24 @@ void Machine::endCluster(Cluster &cluster) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-std::shared_ptr<bool> Machine::defer(Agent &agent, std::string what,
-                                     std::function<void()> effect,
-                                     std::shared_ptr<bool> after) {
-  auto done = std::make_shared<bool>(false);
-  if (schedule.mode == Schedule::Mode::Eager && (!after || *after)) {
+Object Cluster::object(Object::Kind kind) const {
+  return {kind, {launch->number, uint32_t(blocks.front()->number), 0, 0}};
+}
+
+StartedPtr Machine::defer(Agent &agent, std::string what,
+                          std::function<void()> effect, StartedPtr after) {
+  auto done = std::make_shared<Started>();
+  if (schedule.mode == Schedule::Mode::Eager && (!after || after->hasEnded)) {
     effect();
-    *done = true;
+    done->hasEnded = true;
     ++version;
     return done;
   }
+  done->id = agent.id;
+  done->id.number = ++agent.numStarted;
   pending.push_back({&agent, std::move(what), agent.site(), std::move(effect),
-                     std::move(after), done});
+                     std::move(after), done,
+                     isTraced ? trace.start() : Event::noCreator});
   return done;
 }
 
@@ -273,10 +320,18 @@ void Machine::complete(size_t index) {
   Pending one = std::move(pending[index]);
   pending.erase(pending.begin() + long(index));
   one.effect();
-  *one.done = true;
+  one.done->hasEnded = true;
   ++version;
-  if (one.agent->block.cluster->live == 0)
-    endCluster(*one.agent->block.cluster);
+  Cluster &cluster = *one.agent->block.cluster;
+  if (isTraced) {
+    note({Object::Started, one.done->id}, Effect::Give);
+    if (one.after)
+      note({Object::Started, one.after->id}, Effect::Take, 1);
+    note(cluster.object(one.isArrival() ? Object::Live : Object::Open),
+         Effect::Give);
+  } else if (cluster.live == 0) {
+    endCluster(cluster);
+  }
 }
 
 bool Machine::isReady(Agent &agent) const {
@@ -311,8 +366,14 @@ void Machine::step(Agent &agent) {
       return;
     case Step::Done: {
       agent.isDone = true;
-      if (--agent.block.cluster->live == 0)
-        endCluster(*agent.block.cluster);
+      Cluster &cluster = *agent.block.cluster;
+      note(cluster.object(Object::Live), Effect::Give);
+      if (--cluster.live == 0) {
+        if (isTraced)
+          ending.push_back(&cluster);
+        else
+          endCluster(cluster);
+      }
       return;
     }
     case Step::Stop:
@@ -323,23 +384,113 @@ void Machine::step(Agent &agent) {
   }
 }
 
-/// Goes on with who went last, unless this choice is a departure from that.
-void Machine::stepAsTold(std::vector<Agent *> &ready,
-                         const std::vector<size_t> &open) {
-  auto last = std::find(ready.begin(), ready.end(), lastStepped);
-  if (last != ready.end())
-    std::rotate(ready.begin(), last, last + 1);
-  size_t count = ready.size() + open.size(), chosen = 0;
-  if (count > 1) {
-    for (auto [number, what] : schedule.departures)
-      if (number == choices.size())
-        chosen = std::min<size_t>(what, count - 1);
-    choices.push_back(uint32_t(count));
+/// An agent, what is under way, or the end of a cluster.
+struct Machine::Candidate {
+  Agent *agent = nullptr;
+  size_t index = 0;
+  Cluster *cluster = nullptr;
+  ProcessId id;
+};
+
+/// Who may come next, in an order that does not depend on who was found to
+/// wait: who went last, the other agents, what is under way, ends.
+std::vector<Machine::Candidate> Machine::candidates() const {
+  std::vector<Candidate> result;
+  for (Agent *agent : agents)
+    if (!agent->isDone)
+      result.push_back({agent, 0, nullptr, agent->id});
+  auto last =
+      std::find_if(result.begin(), result.end(), [&](const Candidate &one) {
+        return one.agent == lastStepped;
+      });
+  if (last != result.end())
+    std::rotate(result.begin(), last, last + 1);
+  for (size_t i = 0; i < pending.size(); ++i)
+    if (!pending[i].after || pending[i].after->hasEnded)
+      result.push_back({nullptr, i, nullptr, pending[i].done->id});
+  for (Cluster *cluster : ending) {
+    bool hasArrivals =
+        std::any_of(pending.begin(), pending.end(), [&](const Pending &one) {
+          return one.agent->block.cluster == cluster && one.isArrival();
+        });
+    ProcessId id = cluster->object(Object::Live).of;
+    id.agent = ProcessId::end;
+    if (!hasArrivals)
+      result.push_back({nullptr, 0, cluster, id});
   }
-  if (chosen >= ready.size())
-    return complete(open[chosen - ready.size()]);
-  lastStepped = ready[chosen];
-  step(*ready[chosen]);
+  return result;
+}
+
+/// An event; false where there was none, as an agent waits.
+bool Machine::take(const Candidate &candidate) {
+  if (candidate.cluster) {
+    trace.begin(candidate.id, Event::noCreator);
+    ending.erase(std::find(ending.begin(), ending.end(), candidate.cluster));
+    lastStepped = nullptr;
+    endCluster(*candidate.cluster);
+    return true;
+  }
+  if (!candidate.agent) {
+    trace.begin(candidate.id, pending[candidate.index].creator);
+    complete(candidate.index);
+    return true;
+  }
+  Agent &agent = *candidate.agent;
+  const LaunchState &launch = *agent.block.cluster->launch;
+  trace.begin(candidate.id, agent.creator);
+  // What nobody can tell the time of belongs to what follows.
+  do
+    step(agent);
+  while (!failed() && trace.isSilent() && !agent.isBlocked);
+  if (trace.isSilent() && !failed()) {
+    trace.events.pop_back();
+    return false;
+  }
+  if (!agent.hasBegun)
+    for (const Effect &effect : launch.begins)
+      trace.note(effect);
+  agent.hasBegun = true;
+  lastStepped = &agent;
+  return true;
+}
+
+/// Goes on with who went last, unless this event is a departure from that.
+/// False where nobody goes on.
+bool Machine::stepAsTold() {
+  auto number = uint32_t(trace.events.size());
+  std::vector<Candidate> all = candidates();
+  std::vector<size_t> order;
+  std::optional<size_t> told;
+  for (auto [at, what] : schedule.departures)
+    if (at == number && what < all.size())
+      told = what;
+  if (const ProcessId *id = explorer ? explorer->next(number) : nullptr)
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].id == *id)
+        told = i;
+  if (told)
+    order.push_back(*told);
+  for (size_t i = 0; i < all.size(); ++i)
+    order.push_back(i);
+  auto mayGo = [&](size_t i) {
+    return !all[i].agent || isReady(*all[i].agent);
+  };
+  for (size_t i : order) {
+    if (!mayGo(i) || (explorer && !explorer->mayTake(number, all[i].id)))
+      continue;
+    if (!take(all[i]))
+      continue;
+    // Where others could have gone before it.
+    for (size_t j = 0; j < i; ++j)
+      if (mayGo(j)) {
+        departures.push_back({number, uint32_t(i)});
+        break;
+      }
+    if (explorer && !failed())
+      explorer->took(trace);
+    return true;
+  }
+  return false;
 }
 
 bool Machine::run() {
@@ -356,9 +507,13 @@ bool Machine::run() {
         ready.push_back(agent);
     }
     for (size_t i = 0; i < pending.size(); ++i)
-      if (!pending[i].after || *pending[i].after)
+      if (!pending[i].after || pending[i].after->hasEnded)
         open.push_back(i);
-    if (ready.empty() && open.empty()) {
+    if (isTraced && stepAsTold())
+      continue;
+    if (explorer && explorer->isRedundant())
+      return true;
+    if (isTraced || (ready.empty() && open.empty())) {
       bool hasLaunches =
           std::any_of(launches.begin(), launches.end(),
                       [](const auto &launch) { return !launch->hasEnded; });
@@ -372,10 +527,6 @@ bool Machine::run() {
         step(*ready[lastAgent++ % ready.size()]);
       else
         complete(open[random(open.size())]);
-      continue;
-    }
-    if (schedule.mode == Mode::Departs) {
-      stepAsTold(ready, open);
       continue;
     }
     // The victim and what it has started come last.

@@ -105,6 +105,9 @@ Shape shapeOf(mlir::Type type);
 
 /// Lands bytes of a copy at a barrier.
 void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes);
+/// One arrival, which may announce bytes.
+void completeArrival(Machine &machine, MBarrier &barrier, const Clock &known,
+                     int64_t bytes);
 
 /// A tile in shared memory as a matrix of the view's rows and columns.
 struct Matrix {

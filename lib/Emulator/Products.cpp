@@ -171,7 +171,7 @@ LogicalResult attn::emulator::emulate(tg::MmaWaitOp op, ProgramBuilder &b) {
   b.emit(op, true, [=](Agent &a) {
     // Products end in the order of their issue.
     while (a.products.size() > pending) {
-      if (!*a.products.front().done)
+      if (!a.knows(a.products.front().done))
         return a.wait(&a.machine.version,
                       [] { return std::string("a product"); });
       a.products.pop_front();

@@ -74,7 +74,7 @@ static Step waitForGroup(Agent &a, const RingInfo &ring,
   if (a.part == 0) {
     // Copies that no group holds are not waited for.
     for (auto &copy : a.groupedCopies)
-      if (!*copy)
+      if (!a.knows(copy))
         return a.wait(&a.machine.version,
                       [] { return std::string("its copies"); });
     a.groupedCopies.clear();
@@ -202,18 +202,14 @@ LogicalResult attn::emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
       for (int64_t warp = 0; warp < a.warps; ++warp) {
         Clock known = a.clocks[size_t(warp)];
         known.seen[a.component(warp, lineCopies)] = a.numCopyGroups;
-        auto copies = a.copies;
-        auto last = std::make_shared<std::function<void()>>();
         Machine &machine = a.machine;
-        *last = [&machine, &full, known] {
-          full.clock.join(known);
-          --full.pending;
-          completeBytes(machine, full, 0);
-        };
         // After the youngest copy in the list: copies are a chain.
         machine.defer(
-            a, "an arrival at " + full.info->name, [last] { (*last)(); },
-            copies.empty() ? nullptr : copies.back());
+            a, "an arrival at " + full.info->name,
+            [&machine, &full, known] {
+              completeArrival(machine, full, known, 0);
+            },
+            a.copies.empty() ? nullptr : a.copies.back());
         a.tick(warp);
       }
       ++a.numCopyGroups;

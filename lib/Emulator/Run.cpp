@@ -9,14 +9,15 @@
 // AttnGpu. Launches are gathered and executed when the plan has ended.
 //===----------------------------------------------------------------------===//
 
+#include "Search.h"
 #include "attn/Emulator/Builder.h"
 #include "attn/Emulator/Machine.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 
 using namespace attn::emulator;
 using attn::support::Failure;
@@ -80,21 +81,21 @@ Result<std::vector<Schedule>> attn::emulator::readSchedules() {
     }
     using Mode = Schedule::Mode;
     if (isFine && name == "eager" && number.empty()) {
-      result.push_back({Mode::Eager, 0});
+      result.push_back({Mode::Eager, 0, {}});
     } else if (isFine && name == "lazy") {
-      result.push_back({Mode::Lazy, seed});
+      result.push_back({Mode::Lazy, seed, {}});
     } else if (isFine && name == "random") {
-      result.push_back({Mode::Random, seed});
+      result.push_back({Mode::Random, seed, {}});
     } else if (isFine && name == "adversary") {
-      result.push_back({Mode::Adversary, seed});
+      result.push_back({Mode::Adversary, seed, {}});
     } else if (isFine && name == "search" && seed > 0) {
-      result.push_back({Mode::Search, seed});
+      result.push_back({Mode::Search, seed, {}});
     } else if (isFine && name == "sweep" && seed > 0) {
       for (uint64_t i = 0; i < seed; ++i)
-        result.push_back(i == 0   ? Schedule{Mode::Eager, 0}
-                         : i == 1 ? Schedule{Mode::Lazy, 0}
-                         : i % 2  ? Schedule{Mode::Adversary, i / 2}
-                                  : Schedule{Mode::Random, i / 2});
+        result.push_back(i == 0   ? Schedule{Mode::Eager, 0, {}}
+                         : i == 1 ? Schedule{Mode::Lazy, 0, {}}
+                         : i % 2  ? Schedule{Mode::Adversary, i / 2, {}}
+                                  : Schedule{Mode::Random, i / 2, {}});
     } else {
       return Failure{
           "expected ATTN_EMULATOR to list 'eager', 'lazy:SEED', "
@@ -323,10 +324,9 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 //===----------------------------------------------------------------------===//
 
 static Status runOnce(const Program &program, AttnEntry entry, void **args,
-                      const std::vector<Buffer> &buffers,
-                      const Schedule &schedule,
-                      std::vector<uint32_t> *choices = nullptr) {
-  Run run{program, Machine(program, schedule), {}, {}, {}, {}, false};
+                      const std::vector<Buffer> &buffers, Schedule &schedule,
+                      Explorer *explorer = nullptr, Trace *trace = nullptr) {
+  Run run{program, Machine(program, schedule, explorer), {}, {}, {}, {}, false};
   for (const Buffer &buffer : buffers)
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
                           buffer.name, !buffer.isOutput);
@@ -334,19 +334,29 @@ static Status runOnce(const Program &program, AttnEntry entry, void **args,
   static const AttnGpu gpu = {encode, launch, fillZero, counters};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &run, &gpu};
   int32_t status = entry(args, &runtime);
-  auto failure = [&](const std::string &message) {
-    return Failure{"emulator: " + message +
-                   "\nnote: ATTN_EMULATOR=" + schedule.text() + " repeats it"};
-  };
   if (!run.error.empty())
     return Failure{run.error};
   if (status != ATTN_RUNTIME_OK)
     return Failure{"expected the plan to succeed, but got status " +
                    std::to_string(status)};
-  if (!run.machine.run())
+  bool isFine = run.machine.run();
+  if (explorer) {
+    schedule.departures = run.machine.departures;
+    *trace = std::move(run.machine.trace);
+  }
+  auto failure = [&](const std::string &message) {
+    return Failure{"emulator: " + message +
+                   "\nnote: ATTN_EMULATOR=" + schedule.text() + " repeats it"};
+  };
+  if (!isFine)
     return failure(run.machine.error());
-  if (choices)
-    *choices = run.machine.choices;
+  if (explorer && trace->events.size() > Explorer::mostEvents)
+    return Failure{"expected at most " + std::to_string(Explorer::mostEvents) +
+                   " events to search, but got " +
+                   std::to_string(trace->events.size()) +
+                   "; take fewer items, or 'sweep:N'"};
+  if (explorer && explorer->isRedundant())
+    return attn::support::success();
   for (char byte : run.counterMemory)
     if (byte)
       return failure("the tickets of a schedule are not zero again after the "
@@ -386,30 +396,31 @@ private:
 };
 } // namespace
 
-/// Runs at most `count` schedules: those with few departures first, each once.
+/// Runs at most `count` schedules, of which none comes to the same as another
+/// by exchanging neighbours that have nothing to do with each other.
 static Status search(const Program &program, AttnEntry entry, void **args,
                      const std::vector<Buffer> &buffers, uint64_t count,
                      Outputs &outputs) {
-  std::deque<Schedule> next = {{Schedule::Mode::Departs, 0, {}}};
-  for (; count && !next.empty(); --count) {
-    Schedule schedule = std::move(next.front());
-    next.pop_front();
-    std::vector<uint32_t> choices;
-    if (Status ok = runOnce(program, entry, args, buffers, schedule, &choices);
+  Explorer explorer;
+  uint64_t runs = 0, redundant = 0;
+  bool isMore = true;
+  for (; isMore && runs < count; ++runs) {
+    Schedule schedule{Schedule::Mode::Departs, 0, {}};
+    Trace trace;
+    if (Status ok =
+            runOnce(program, entry, args, buffers, schedule, &explorer, &trace);
         !ok)
       return ok;
-    if (Status ok = outputs.compare(schedule); !ok)
+    if (explorer.isRedundant())
+      ++redundant;
+    else if (Status ok = outputs.compare(schedule); !ok)
       return ok;
-    // Later departures alone: earlier ones are others' continuations.
-    uint32_t from =
-        schedule.departures.empty() ? 0 : schedule.departures.back().first + 1;
-    for (uint32_t at = from; at < choices.size(); ++at)
-      for (uint32_t what = 1; what < choices[at] && next.size() < count;
-           ++what) {
-        next.push_back(schedule);
-        next.back().departures.push_back({at, what});
-      }
+    isMore = explorer.advance(trace);
   }
+  llvm::errs() << "note: ATTN_EMULATOR=search: "
+               << (isMore ? "" : "all schedules up to equivalence, ")
+               << runs - redundant << (isMore ? " schedules, of more" : "")
+               << '\n';
   return attn::support::success();
 }
 
@@ -417,7 +428,7 @@ Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
                            const std::vector<Buffer> &buffers,
                            const std::vector<Schedule> &schedules) {
   Outputs outputs(buffers);
-  for (const Schedule &schedule : schedules) {
+  for (Schedule schedule : schedules) {
     if (schedule.mode == Schedule::Mode::Search) {
       if (Status ok =
               search(program, entry, args, buffers, schedule.seed, outputs);

@@ -18,6 +18,7 @@
 #include "attn/Emulator/Clocks.h"
 #include "attn/Emulator/Emulator.h"
 #include "attn/Emulator/Program.h"
+#include "attn/Emulator/Trace.h"
 
 #include <deque>
 #include <map>
@@ -42,20 +43,23 @@ enum Line : uint32_t {
 
 struct MBarrier {
   const MBarrierInfo *info = nullptr;
+  Object object;
   int64_t pending = 0, bytes = 0;
   /// Phases that have ended.
   uint64_t phase = 0;
   /// Its component of the cluster's clock: the phases.
   uint32_t component = 0;
-  Clock clock;
+  /// Of all that has arrived, and of what had when the last phase ended.
+  Clock clock, ended;
   uint64_t version = 0;
 };
 
 struct Barrier {
   const BarrierInfo *info = nullptr;
+  Object object;
   int64_t arrived = 0;
   uint64_t generation = 0;
-  Clock clock;
+  Clock clock, ended;
   uint64_t version = 0;
 };
 
@@ -89,7 +93,15 @@ struct Cluster {
   uint32_t components = 0, dependencies = 0;
   std::vector<std::unique_ptr<ThreadBlock>> blocks;
   int64_t live = 0;
+  Object object(Object::Kind kind) const;
 };
+
+/// Whether something that was started has taken effect.
+struct Started {
+  bool hasEnded = false;
+  ProcessId id;
+};
+using StartedPtr = std::shared_ptr<Started>;
 
 /// What has been started and takes effect at some later moment.
 struct Pending {
@@ -98,8 +110,12 @@ struct Pending {
   uint32_t site = 0;
   std::function<void()> effect;
   /// Must take effect before this one.
-  std::shared_ptr<bool> after;
-  std::shared_ptr<bool> done;
+  StartedPtr after;
+  StartedPtr done;
+  /// The event that started it.
+  uint32_t creator = Event::noCreator;
+  /// Nobody is left to notice an arrival when a block ends.
+  bool isArrival() const { return what.rfind("an arrival", 0) == 0; }
 };
 
 /// A product in flight.
@@ -108,7 +124,7 @@ struct Product {
   std::shared_ptr<Registers> result;
   /// The A fragment that it reads; null where that is a tile.
   std::shared_ptr<Registers> left;
-  std::shared_ptr<bool> done;
+  StartedPtr done;
   uint32_t site = 0;
 };
 
@@ -125,6 +141,11 @@ public:
 
   Machine &machine;
   ThreadBlock &block;
+  ProcessId id;
+  uint32_t numStarted = 0;
+  /// The event that made room for its block, and whether it has taken part.
+  uint32_t creator = Event::noCreator;
+  bool hasBegun = false;
   const KernelProgram &program;
   const RoleInfo &role;
   int64_t member;
@@ -143,10 +164,10 @@ public:
   /// Products and copies under way.
   std::deque<Product> products;
   uint32_t numProducts = 0;
-  std::deque<std::vector<std::shared_ptr<bool>>> bulkGroups;
+  std::deque<std::vector<StartedPtr>> bulkGroups;
   uint32_t numBulkGroups = 0;
   /// Of cp.async: since the last commit, and in groups.
-  std::vector<std::shared_ptr<bool>> copies, groupedCopies;
+  std::vector<StartedPtr> copies, groupedCopies;
   uint32_t numCopyGroups = 1;
   std::vector<LateRead> lateReads;
 
@@ -200,6 +221,8 @@ public:
   static constexpr uint32_t noTarget = ~0u;
   uint32_t target = noTarget;
   Step wait(const uint64_t *version, std::function<std::string()> what);
+  /// Whether something has taken effect, which this agent waits for.
+  bool knows(const StartedPtr &started);
   /// What this agent has done so far comes before what it does from now on.
   void tick(int64_t warp);
   void fence();
@@ -249,6 +272,10 @@ struct LaunchState {
   std::vector<int64_t> order;
   std::vector<std::unique_ptr<Cluster>> clusters;
   int64_t lettingStart = 0;
+  /// What its blocks start after.
+  std::vector<Effect> begins;
+  uint32_t lastEnd = Event::noCreator;
+  Object object(Object::Kind kind) const { return {kind, {number, 0, 0, 0}}; }
 };
 
 struct GlobalBuffer {
@@ -259,9 +286,13 @@ struct GlobalBuffer {
   std::vector<uint32_t> cells;
 };
 
+/// Chooses among schedules that are not the same; see Search.h.
+class Explorer;
+
 class Machine {
 public:
-  Machine(const Program &program, const Schedule &schedule);
+  Machine(const Program &program, const Schedule &schedule,
+          Explorer *explorer = nullptr);
 
   void addBuffer(char *data, size_t bytes, std::string name, bool isInput);
   void launch(std::unique_ptr<LaunchState> launch);
@@ -274,10 +305,21 @@ public:
       message = text;
   }
   bool failed() const { return !message.empty(); }
-  std::shared_ptr<bool> defer(Agent &agent, std::string what,
-                              std::function<void()> effect,
-                              std::shared_ptr<bool> after = nullptr);
+  StartedPtr defer(Agent &agent, std::string what, std::function<void()> effect,
+                   StartedPtr after = nullptr);
   GlobalBuffer *find(const char *data);
+  /// Notes an effect of the event that takes place.
+  void note(Object object, Effect::How how, uint64_t phase = 0) {
+    if (isTraced)
+      trace.note({object, how, phase});
+  }
+  /// It was the one that ended a phase.
+  void noteLast() {
+    if (isTraced)
+      trace.noteLast();
+  }
+  /// Bytes that an atomic operation has changed.
+  void noteAtomic(const char *data, size_t bytes);
   uint64_t random(uint64_t below);
   std::string describe(const Epoch &epoch) const;
   uint64_t nextNumber() { return ++numbers; }
@@ -290,8 +332,10 @@ public:
   /// Blocks that a device would run at once, of each launch.
   int64_t residentBlocks = 2;
   const LaunchState *previousOf(const LaunchState &launch) const;
-  /// How many there were to choose from, by number of the choice.
-  std::vector<uint32_t> choices;
+  /// Of schedules that are told: the events, and who went of all there were.
+  const bool isTraced;
+  Trace trace;
+  std::vector<std::pair<uint32_t, uint32_t>> departures;
 
 private:
   friend class Agent;
@@ -303,13 +347,19 @@ private:
   void step(Agent &agent);
   void complete(size_t index);
   bool isVictim(const Agent &agent) const;
-  void stepAsTold(std::vector<Agent *> &ready, const std::vector<size_t> &open);
+  struct Candidate;
+  std::vector<Candidate> candidates() const;
+  bool take(const Candidate &candidate);
+  bool stepAsTold();
   std::string describeDeadlock() const;
 
   std::vector<std::unique_ptr<LaunchState>> launches;
   std::vector<Agent *> agents;
   std::vector<Pending> pending;
+  /// Clusters whose agents have ended, where their end is an event.
+  std::vector<Cluster *> ending;
   std::vector<GlobalBuffer> buffers;
+  Explorer *explorer = nullptr;
   struct Unit {
     const LaunchState *launch;
     int64_t firstBlock;
