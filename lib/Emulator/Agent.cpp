@@ -91,7 +91,7 @@ Step Agent::waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
     });
   machine.note(barrier.object, Effect::Take, exact);
   for (Clock &clock : clocks)
-    clock.join(barrier.ended);
+    clock.join(barrier.past);
   return Step::Next;
 }
 
@@ -108,7 +108,7 @@ static void finishPhase(Machine &machine, MBarrier &barrier) {
   barrier.clock.seen[barrier.component] = uint32_t(barrier.phase);
   barrier.clock.fenced[barrier.component] = uint32_t(barrier.phase);
   // What arrives from now on is of the next phase.
-  barrier.ended = barrier.clock;
+  barrier.past = barrier.clock;
   ++barrier.version;
 }
 
@@ -174,7 +174,7 @@ void Agent::arriveAt(int64_t index) {
   }
   if (barrier.arrived == barrier.info->warps) {
     barrier.arrived = 0;
-    barrier.ended = barrier.clock;
+    barrier.past = barrier.clock;
     machine.noteLast();
     ++barrier.generation;
     ++barrier.version;
@@ -205,7 +205,7 @@ Step Agent::sync(int64_t index, uint32_t firstPart, bool fences) {
     });
   machine.note(barrier.object, Effect::Take, generation + 1);
   for (Clock &clock : clocks)
-    clock.join(barrier.ended);
+    clock.join(barrier.past);
   lateReads.clear();
   return Step::Next;
 }

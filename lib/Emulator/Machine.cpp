@@ -176,7 +176,7 @@ bool Machine::startCluster(LaunchState &launch) {
       barrier.info = &kernel.mbarriers[i];
       barrier.pending = barrier.info->arrivals;
       barrier.component = lines + uint32_t(rank) * perBlock + i;
-      barrier.clock = barrier.ended = Clock(cluster->components);
+      barrier.clock = barrier.past = Clock(cluster->components);
       barrier.object = {Object::MBarrier,
                         {launch.number, uint32_t(first + rank), i, 0}};
       block->mbarriers.push_back(std::move(barrier));
@@ -184,7 +184,7 @@ bool Machine::startCluster(LaunchState &launch) {
     for (const BarrierInfo &info : kernel.barriers) {
       Barrier barrier;
       barrier.info = &info;
-      barrier.clock = barrier.ended = Clock(cluster->components);
+      barrier.clock = barrier.past = Clock(cluster->components);
       barrier.object = {Object::Barrier,
                         {launch.number, uint32_t(first + rank),
                          uint32_t(block->barriers.size()), 0}};

@@ -50,7 +50,7 @@ struct MBarrier {
   /// Its component of the cluster's clock: the phases.
   uint32_t component = 0;
   /// Of all that has arrived, and of what had when the last phase ended.
-  Clock clock, ended;
+  Clock clock, past;
   uint64_t version = 0;
 };
 
@@ -59,7 +59,7 @@ struct Barrier {
   Object object;
   int64_t arrived = 0;
   uint64_t generation = 0;
-  Clock clock, ended;
+  Clock clock, past;
   uint64_t version = 0;
 };
 
