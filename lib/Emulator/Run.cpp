@@ -325,8 +325,10 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 
 static Status runOnce(const Program &program, AttnEntry entry, void **args,
                       const std::vector<Buffer> &buffers, Schedule &schedule,
-                      Explorer *explorer = nullptr, Trace *trace = nullptr) {
+                      Observer *observer, Explorer *explorer = nullptr,
+                      Trace *trace = nullptr) {
   Run run{program, Machine(program, schedule, explorer), {}, {}, {}, {}, false};
+  run.machine.observer = observer;
   for (const Buffer &buffer : buffers)
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
                           buffer.name, !buffer.isOutput);
@@ -407,8 +409,8 @@ static Status search(const Program &program, AttnEntry entry, void **args,
   for (; isMore && runs < count; ++runs) {
     Schedule schedule{Schedule::Mode::Departs, 0, {}};
     Trace trace;
-    if (Status ok =
-            runOnce(program, entry, args, buffers, schedule, &explorer, &trace);
+    if (Status ok = runOnce(program, entry, args, buffers, schedule, nullptr,
+                            &explorer, &trace);
         !ok)
       return ok;
     if (explorer.isRedundant())
@@ -426,7 +428,8 @@ static Status search(const Program &program, AttnEntry entry, void **args,
 
 Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
                            const std::vector<Buffer> &buffers,
-                           const std::vector<Schedule> &schedules) {
+                           const std::vector<Schedule> &schedules,
+                           Observer *observer) {
   Outputs outputs(buffers);
   for (Schedule schedule : schedules) {
     if (schedule.mode == Schedule::Mode::Search) {
@@ -436,8 +439,10 @@ Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
         return ok;
       continue;
     }
-    if (Status ok = runOnce(program, entry, args, buffers, schedule); !ok)
+    if (Status ok = runOnce(program, entry, args, buffers, schedule, observer);
+        !ok)
       return ok;
+    observer = nullptr;
     if (Status ok = outputs.compare(schedule); !ok)
       return ok;
   }
