@@ -74,6 +74,7 @@ std::shared_ptr<Registers> Agent::use(SlotId slot, bool byProduct) {
 
 Step Agent::waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
                     const char *what) {
+  waitedAt = &barrier.info->name;
   bool isOpen = (barrier.phase & 1) != parity;
   if (barrier.phase > exact || (isOpen && barrier.phase != exact)) {
     fail("waits for " + std::string(what) + " (" + barrier.info->name +
@@ -183,6 +184,7 @@ void Agent::arriveAt(int64_t index) {
 
 Step Agent::sync(int64_t index, uint32_t firstPart, bool fences) {
   Barrier &barrier = block.barriers[size_t(index)];
+  waitedAt = &barrier.info->name;
   if (part == firstPart) {
     if (fences)
       fence();

@@ -85,6 +85,7 @@ static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
   int64_t firstCol = panel * cols, bytes = rows * cols * tile.elementBytes;
   for (ThreadBlock *target : targets) {
     MBarrier &full = target->mbarriers[size_t(ring.full) + view.stage];
+    a.signals = &full.info->name;
     Access access = a.access(0, true);
     access.isAsync = true;
     access.epoch.component = full.component;
@@ -189,6 +190,7 @@ static LogicalResult emulateBulk(tg::RingLoadOp op, ProgramBuilder &b,
       return Step::Stop;
     MBarrier &full =
         a.block.mbarriers[size_t(a.program.rings[number].full) + view.stage];
+    a.signals = &full.info->name;
     Access access = a.access(0, true);
     access.isAsync = true;
     access.epoch.component = full.component;
@@ -227,6 +229,7 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
   SlotId bound = optional(op.getRows());
   MemoryType type = *memory;
   b.emit(op, true, [=](Agent &a) {
+    a.signals = nullptr;
     View view = a.view(at);
     const MemrefValue &tensor = a.memref(source);
     auto indices = indicesOf(a, slots);
@@ -416,6 +419,7 @@ LogicalResult attn::emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
 LogicalResult attn::emulator::emulate(tg::BulkWaitOp op, ProgramBuilder &b) {
   auto pending = size_t(op.getPending());
   b.emit(op, true, [=](Agent &a) {
+    a.waitedAt = nullptr;
     while (a.bulkGroups.size() > pending) {
       for (auto &copy : a.bulkGroups.front())
         if (!a.knows(copy))

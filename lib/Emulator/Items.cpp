@@ -36,6 +36,7 @@ LogicalResult attn::emulator::emulate(tg::LaunchDependentsOp op,
 LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
                                       ProgramBuilder &b) {
   b.emit(op, true, [](Agent &a) {
+    a.waitedAt = nullptr;
     const LaunchState *previous =
         a.machine.previousOf(*a.block.cluster->launch);
     if (previous && !previous->hasEnded)

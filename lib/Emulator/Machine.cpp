@@ -559,7 +559,7 @@ bool Machine::run() {
 // Reports
 //===----------------------------------------------------------------------===//
 
-static std::string roleText(const RoleInfo &role, int64_t member) {
+std::string attn::emulator::roleText(const RoleInfo &role, int64_t member) {
   return (role.isGroup ? "warpgroup " : "warp ") + std::to_string(member) +
          " of role '" + role.name + "'";
 }

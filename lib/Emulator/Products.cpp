@@ -169,6 +169,7 @@ LogicalResult attn::emulator::emulate(tg::MmaWaitOp op, ProgramBuilder &b) {
   auto tokens = b.slots(op.getTokens()), results = b.slots(op.getAccs());
   auto pending = size_t(op.getPending());
   b.emit(op, true, [=](Agent &a) {
+    a.waitedAt = nullptr;
     // Products end in the order of their issue.
     while (a.products.size() > pending) {
       if (!a.knows(a.products.front().done))

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Search.h"
+#include "Timeline.h"
 #include "attn/Emulator/Builder.h"
 #include "attn/Emulator/Machine.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -426,10 +427,10 @@ static Status search(const Program &program, AttnEntry entry, void **args,
   return attn::support::success();
 }
 
-Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
-                           const std::vector<Buffer> &buffers,
-                           const std::vector<Schedule> &schedules,
-                           Observer *observer) {
+static Status runAll(const Program &program, AttnEntry entry, void **args,
+                     const std::vector<Buffer> &buffers,
+                     const std::vector<Schedule> &schedules,
+                     Observer *observer) {
   Outputs outputs(buffers);
   for (Schedule schedule : schedules) {
     if (schedule.mode == Schedule::Mode::Search) {
@@ -447,4 +448,18 @@ Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
       return ok;
   }
   return attn::support::success();
+}
+
+Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
+                           const std::vector<Buffer> &buffers,
+                           const std::vector<Schedule> &schedules,
+                           Observer *observer) {
+  const char *path = std::getenv("ATTN_TIMELINE");
+  if (observer || !path || !*path)
+    return runAll(program, entry, args, buffers, schedules, observer);
+  // What led to an error is drawn, too.
+  Timeline timeline;
+  Status ok = runAll(program, entry, args, buffers, schedules, &timeline);
+  Status written = timeline.write(path);
+  return ok ? written : ok;
 }

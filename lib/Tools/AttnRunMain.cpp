@@ -608,6 +608,8 @@ int attn::attnRunMain(int argc, char **argv) {
     std::fputs(helpText(), stdout);
     return 0;
   }
+  if (!options->timeline.empty())
+    setenv("ATTN_TIMELINE", options->timeline.c_str(), /*overwrite=*/1);
   Status ok = Session(*options).run();
   std::fflush(stdout);
   if (!ok) {

@@ -177,6 +177,9 @@ public:
   const uint64_t *watched = nullptr;
   uint64_t versionSeen = 0;
   std::function<std::string()> waiting;
+  /// The barrier that it has waited at last, and the one that counts the bytes
+  /// of what it has started last, for timelines.
+  const std::string *waitedAt = nullptr, *signals = nullptr;
 
   // Values.
   int32_t i32(SlotId slot) const { return frame[slot].i32; }
@@ -375,6 +378,8 @@ private:
   const Agent *lastStepped = nullptr;
 };
 
+/// "warp 3 of role 'compute'"
+std::string roleText(const RoleInfo &role, int64_t member);
 /// "block 0, warp 3 of role 'compute'"
 std::string describe(const Agent &agent);
 
