@@ -324,9 +324,10 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 
 static Status runOnce(const Program &program, AttnEntry entry, void **args,
                       const std::vector<Buffer> &buffers,
-                      const Schedule &schedule,
+                      const Schedule &schedule, Observer *observer,
                       std::vector<uint32_t> *choices = nullptr) {
   Run run{program, Machine(program, schedule), {}, {}, {}, {}, false};
+  run.machine.observer = observer;
   for (const Buffer &buffer : buffers)
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
                           buffer.name, !buffer.isOutput);
@@ -395,7 +396,8 @@ static Status search(const Program &program, AttnEntry entry, void **args,
     Schedule schedule = std::move(next.front());
     next.pop_front();
     std::vector<uint32_t> choices;
-    if (Status ok = runOnce(program, entry, args, buffers, schedule, &choices);
+    if (Status ok =
+            runOnce(program, entry, args, buffers, schedule, nullptr, &choices);
         !ok)
       return ok;
     if (Status ok = outputs.compare(schedule); !ok)
@@ -415,7 +417,8 @@ static Status search(const Program &program, AttnEntry entry, void **args,
 
 Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
                            const std::vector<Buffer> &buffers,
-                           const std::vector<Schedule> &schedules) {
+                           const std::vector<Schedule> &schedules,
+                           Observer *observer) {
   Outputs outputs(buffers);
   for (const Schedule &schedule : schedules) {
     if (schedule.mode == Schedule::Mode::Search) {
@@ -425,8 +428,10 @@ Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
         return ok;
       continue;
     }
-    if (Status ok = runOnce(program, entry, args, buffers, schedule); !ok)
+    if (Status ok = runOnce(program, entry, args, buffers, schedule, observer);
+        !ok)
       return ok;
+    observer = nullptr;
     if (Status ok = outputs.compare(schedule); !ok)
       return ok;
   }

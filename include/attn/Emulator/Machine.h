@@ -16,6 +16,7 @@
 #define ATTN_EMULATOR_MACHINE_H
 
 #include "attn/Emulator/Clocks.h"
+#include "attn/Emulator/Costs.h"
 #include "attn/Emulator/Emulator.h"
 #include "attn/Emulator/Program.h"
 
@@ -284,6 +285,8 @@ public:
 
   const Program &program;
   const Schedule schedule;
+  /// Whom to tell of what is executed, or null.
+  Observer *observer = nullptr;
   AccessTable table;
   /// Grows where a product or copy has taken effect.
   uint64_t version = 0;
