@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Emulator/Machine.h"
+#include "attn/Emulator/Timing.h"
 
 #include <algorithm>
 
@@ -40,6 +40,11 @@ bool Agent::fail(const std::string &message) {
   std::string where = s.location.empty() ? "" : s.location + ": ";
   machine.fail(where + "'" + s.op + "' of " + describe(*this) + " " + message);
   return false;
+}
+
+void Agent::await(Cycles until) {
+  if (machine.timing)
+    machine.timing->wait(*this, until);
 }
 
 Step Agent::wait(const uint64_t *version, std::function<std::string()> what) {
@@ -85,6 +90,7 @@ Step Agent::waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
     });
   for (Clock &clock : clocks)
     clock.join(barrier.clock);
+  await(barrier.ended);
   return Step::Next;
 }
 
@@ -96,23 +102,30 @@ static void finishPhase(Machine &machine, MBarrier &barrier) {
   if (barrier.pending || barrier.bytes)
     return;
   ++barrier.phase;
+  barrier.ended = barrier.latest;
   barrier.pending = barrier.info->arrivals;
   barrier.clock.seen[barrier.component] = uint32_t(barrier.phase);
   barrier.clock.fenced[barrier.component] = uint32_t(barrier.phase);
   ++barrier.version;
 }
 
+/// When others notice what this agent does now.
+Cycles Agent::arrivalTime() const {
+  return machine.timing ? time + machine.timing->barrierLatency() : 0;
+}
+
 void Agent::arrive(ThreadBlock &target, int64_t index, int64_t warp,
                    int64_t bytes) {
   MBarrier &barrier = target.mbarriers[size_t(index)];
-  machine.defer(
-      *this, "an arrival at " + barrier.info->name,
-      [&machine = machine, &barrier, bytes, known = clocks[size_t(warp)]] {
-        barrier.clock.join(known);
-        --barrier.pending;
-        barrier.bytes += bytes;
-        finishPhase(machine, barrier);
-      });
+  machine.defer(*this, "an arrival at " + barrier.info->name,
+                [&machine = machine, &barrier, bytes,
+                 known = clocks[size_t(warp)], at = arrivalTime()] {
+                  barrier.clock.join(known);
+                  barrier.latest = std::max(barrier.latest, at);
+                  --barrier.pending;
+                  barrier.bytes += bytes;
+                  finishPhase(machine, barrier);
+                });
   tick(warp);
 }
 
@@ -123,7 +136,9 @@ void Agent::arriveAll(ThreadBlock &target, int64_t barrier) {
 
 namespace attn::emulator {
 /// Bytes of a copy have landed.
-void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes) {
+void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes,
+                   Cycles at) {
+  barrier.latest = std::max(barrier.latest, at);
   barrier.bytes -= bytes;
   finishPhase(machine, barrier);
 }
@@ -151,6 +166,7 @@ void Agent::arriveAt(int64_t index) {
     barrier.clock.join(clocks[size_t(warp)]);
     tick(warp);
   }
+  barrier.latest = std::max(barrier.latest, arrivalTime());
   barrier.arrived += warps;
   if (barrier.arrived > barrier.info->warps) {
     fail("is one warp too many at " + barrier.info->name + " of " +
@@ -159,6 +175,7 @@ void Agent::arriveAt(int64_t index) {
   }
   if (barrier.arrived == barrier.info->warps) {
     barrier.arrived = 0;
+    barrier.ended = barrier.latest;
     ++barrier.generation;
     ++barrier.version;
   }
@@ -182,6 +199,7 @@ Step Agent::sync(int64_t index, uint32_t firstPart, bool fences) {
     });
   for (Clock &clock : clocks)
     clock.join(barrier.clock);
+  await(barrier.ended);
   lateReads.clear();
   return Step::Next;
 }
@@ -289,6 +307,11 @@ bool Agent::touchGlobal(const char *data, size_t bytes, Access access) {
   GlobalBuffer *buffer = machine.find(data);
   if (!buffer || data + bytes > buffer->data + buffer->bytes)
     return fail("leaves the memory of all tensors");
+  if (machine.timing)
+    machine.timing->touch(*this,
+                          (access.epoch.component / numLines) % program.warps,
+                          buffer->base + uint64_t(data - buffer->data),
+                          int64_t(bytes), access.isWrite);
   if (buffer->isInput)
     return !access.isWrite || fail("writes the input '" + buffer->name + "'");
   Epoch other;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Emulator/Timing.h"
 
 using namespace mlir;
 using namespace attn::emulator;
@@ -39,6 +40,8 @@ LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
     if (previous && !previous->hasEnded)
       return a.wait(&a.machine.version,
                     [] { return std::string("the launch before this one"); });
+    if (previous)
+      a.await(previous->end);
     for (Clock &clock : a.clocks)
       clock.seen[a.block.cluster->dependencies] =
           clock.fenced[a.block.cluster->dependencies] = 1;
@@ -288,8 +291,18 @@ LogicalResult Loop::build() {
   auto yields = [&] {
     b.emitCopies(op, b.slots(body.getTerminator()->getOperands()), carried);
   };
+  auto emitBegin = [&] {
+    b.emit(op, false, [](Agent &a) {
+      if (a.machine.timing)
+        a.machine.timing->beginItem(a);
+      return Step::Next;
+    });
+  };
   if (info.kind == ScheduleInfo::Grid) {
-    if (failed(appendItem()) || failed(b.append(body)))
+    if (failed(appendItem()))
+      return failure();
+    emitBegin();
+    if (failed(b.append(body)))
       return failure();
     yields();
     b.emitCopies(op, carried, b.slots(op.getResults()));
@@ -342,6 +355,7 @@ LogicalResult Loop::build() {
       emitFollow(exit);
     b.place(start);
   }
+  emitBegin();
   if (failed(b.append(body)))
     return failure();
   b.takeItem = nullptr;

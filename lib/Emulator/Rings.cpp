@@ -78,6 +78,7 @@ static Step waitForGroup(Agent &a, const RingInfo &ring,
         return a.wait(&a.machine.version,
                       [] { return std::string("its copies"); });
     a.groupedCopies.clear();
+    a.await(a.groupedCopiesEnd);
     for (int64_t warp = 0; warp < a.warps; ++warp)
       a.clocks[size_t(warp)].seen[a.component(warp, lineCopies)] =
           a.numCopyGroups - 1;
@@ -187,6 +188,7 @@ LogicalResult attn::emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
     b.emit(op, true, [](Agent &a) {
       llvm::append_range(a.groupedCopies, a.copies);
       a.copies.clear();
+      a.groupedCopiesEnd = a.copiesEnd;
       ++a.numCopyGroups;
       return Step::Next;
     });
@@ -205,10 +207,10 @@ LogicalResult attn::emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
         auto copies = a.copies;
         auto last = std::make_shared<std::function<void()>>();
         Machine &machine = a.machine;
-        *last = [&machine, &full, known] {
+        *last = [&machine, &full, known, end = a.copiesEnd] {
           full.clock.join(known);
           --full.pending;
-          completeBytes(machine, full, 0);
+          completeBytes(machine, full, 0, end);
         };
         // After the youngest copy in the list: copies are a chain.
         machine.defer(

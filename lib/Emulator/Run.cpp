@@ -9,8 +9,9 @@
 // AttnGpu. Launches are gathered and executed when the plan has ended.
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/TargetAttr.h"
 #include "attn/Emulator/Builder.h"
-#include "attn/Emulator/Machine.h"
+#include "attn/Emulator/Timing.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -113,10 +114,15 @@ Result<std::vector<Schedule>> attn::emulator::readSchedules() {
 Result<std::shared_ptr<const Program>>
 attn::emulator::decode(mlir::ModuleOp module) {
   auto program = std::make_shared<Program>();
+  auto target = getTarget(module);
+  if (!target || target->isCpu())
+    return Failure{"expected kernels for a GPU, but got '" +
+                   (target ? target->name : "") + "'"};
+  program->target = *target;
   for (auto kernel : module.getOps<mlir::func::FuncOp>()) {
     if (!kernel->hasAttr("tile_gpu.kernel") || kernel.isExternal())
       continue;
-    ProgramBuilder builder(kernel);
+    ProgramBuilder builder(kernel, program->target);
     if (failed(builder.run()))
       return Failure{"the kernel '" + kernel.getName().str() +
                      "' cannot be emulated"};
@@ -285,7 +291,7 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
                     std::to_string(grid));
   // No more than a device would run at once.
   state->grid = kernel->isPersistent
-                    ? std::min(grid, run.machine.residentBlocks * cluster)
+                    ? std::min(grid, run.machine.residentBlocksOf(*kernel))
                     : grid;
   state->frame = kernel->initial;
   readParams(run, *kernel, params, state->frame);
@@ -311,7 +317,7 @@ static int32_t fillZero(const AttnRuntime *runtime, void *memory,
   return ATTN_RUNTIME_OK;
 }
 
-static void *counters(const AttnRuntime *runtime, int64_t count) {
+static void *ticketsOf(const AttnRuntime *runtime, int64_t count) {
   Run &run = Run::of(runtime);
   // Those of one stream.
   run.counterMemory.resize(size_t(std::max<int64_t>(count, 16)) * 4);
@@ -324,15 +330,18 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 
 static Status runOnce(const Program &program, AttnEntry entry, void **args,
                       const std::vector<Buffer> &buffers,
-                      const Schedule &schedule, Observer *observer,
+                      const Schedule &schedule, Observer *observer = nullptr,
+                      std::string *counters = nullptr,
                       std::vector<uint32_t> *choices = nullptr) {
   Run run{program, Machine(program, schedule), {}, {}, {}, {}, false};
   run.machine.observer = observer;
+  if (observer || counters)
+    run.machine.keepTime();
   for (const Buffer &buffer : buffers)
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
                           buffer.name, !buffer.isOutput);
   run.counterMemory.reserve(1024);
-  static const AttnGpu gpu = {encode, launch, fillZero, counters};
+  static const AttnGpu gpu = {encode, launch, fillZero, ticketsOf};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &run, &gpu};
   int32_t status = entry(args, &runtime);
   auto failure = [&](const std::string &message) {
@@ -348,6 +357,8 @@ static Status runOnce(const Program &program, AttnEntry entry, void **args,
     return failure(run.machine.error());
   if (choices)
     *choices = run.machine.choices;
+  if (counters)
+    *counters = run.machine.timing->text();
   for (char byte : run.counterMemory)
     if (byte)
       return failure("the tickets of a schedule are not zero again after the "
@@ -396,8 +407,8 @@ static Status search(const Program &program, AttnEntry entry, void **args,
     Schedule schedule = std::move(next.front());
     next.pop_front();
     std::vector<uint32_t> choices;
-    if (Status ok =
-            runOnce(program, entry, args, buffers, schedule, nullptr, &choices);
+    if (Status ok = runOnce(program, entry, args, buffers, schedule, nullptr,
+                            nullptr, &choices);
         !ok)
       return ok;
     if (Status ok = outputs.compare(schedule); !ok)
@@ -418,8 +429,18 @@ static Status search(const Program &program, AttnEntry entry, void **args,
 Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
                            const std::vector<Buffer> &buffers,
                            const std::vector<Schedule> &schedules,
-                           Observer *observer) {
+                           Observer *observer, std::string *counters) {
   Outputs outputs(buffers);
+  if (observer || counters) {
+    // Times are those of an eager schedule.
+    Schedule eager;
+    if (Status ok =
+            runOnce(program, entry, args, buffers, eager, observer, counters);
+        !ok)
+      return ok;
+    if (Status ok = outputs.compare(eager); !ok)
+      return ok;
+  }
   for (const Schedule &schedule : schedules) {
     if (schedule.mode == Schedule::Mode::Search) {
       if (Status ok =
@@ -428,10 +449,11 @@ Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
         return ok;
       continue;
     }
-    if (Status ok = runOnce(program, entry, args, buffers, schedule, observer);
-        !ok)
+    // That was the run above.
+    if ((observer || counters) && schedule.mode == Schedule::Mode::Eager)
+      continue;
+    if (Status ok = runOnce(program, entry, args, buffers, schedule); !ok)
       return ok;
-    observer = nullptr;
     if (Status ok = outputs.compare(schedule); !ok)
       return ok;
   }
