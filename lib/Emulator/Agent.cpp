@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Emulator/Timing.h"
 
 #include <algorithm>
 
@@ -46,6 +47,11 @@ bool Agent::knows(const StartedPtr &started) {
   if (started->hasEnded)
     machine.note({Object::Started, started->id}, Effect::Take, 1);
   return started->hasEnded;
+}
+
+void Agent::await(Cycles until) {
+  if (machine.timing)
+    machine.timing->wait(*this, until);
 }
 
 Step Agent::wait(const uint64_t *version, std::function<std::string()> what) {
@@ -93,6 +99,7 @@ Step Agent::waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
   machine.note(barrier.object, Effect::Take, exact);
   for (Clock &clock : clocks)
     clock.join(barrier.past);
+  await(barrier.ended);
   return Step::Next;
 }
 
@@ -105,6 +112,7 @@ static void finishPhase(Machine &machine, MBarrier &barrier) {
     return;
   machine.noteLast();
   ++barrier.phase;
+  barrier.ended = barrier.latest;
   barrier.pending = barrier.info->arrivals;
   barrier.clock.seen[barrier.component] = uint32_t(barrier.phase);
   barrier.clock.fenced[barrier.component] = uint32_t(barrier.phase);
@@ -114,28 +122,35 @@ static void finishPhase(Machine &machine, MBarrier &barrier) {
 }
 
 namespace attn::emulator {
-void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes) {
+void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes,
+                   Cycles at) {
   machine.note(barrier.object, Effect::Give, barrier.phase);
+  barrier.latest = std::max(barrier.latest, at);
   barrier.bytes -= bytes;
   finishPhase(machine, barrier);
 }
 
 void completeArrival(Machine &machine, MBarrier &barrier, const Clock &known,
-                     int64_t bytes) {
+                     int64_t bytes, Cycles at) {
   barrier.clock.join(known);
   --barrier.pending;
-  completeBytes(machine, barrier, -bytes);
+  completeBytes(machine, barrier, -bytes, at);
 }
 } // namespace attn::emulator
+
+/// When others notice what this agent does now.
+Cycles Agent::arrivalTime() const {
+  return machine.timing ? time + machine.timing->barrierLatency() : 0;
+}
 
 void Agent::arrive(ThreadBlock &target, int64_t index, int64_t warp,
                    int64_t bytes) {
   MBarrier &barrier = target.mbarriers[size_t(index)];
-  machine.defer(
-      *this, "an arrival at " + barrier.info->name,
-      [&machine = machine, &barrier, bytes, known = clocks[size_t(warp)]] {
-        completeArrival(machine, barrier, known, bytes);
-      });
+  machine.defer(*this, "an arrival at " + barrier.info->name,
+                [&machine = machine, &barrier, bytes,
+                 known = clocks[size_t(warp)], at = arrivalTime()] {
+                  completeArrival(machine, barrier, known, bytes, at);
+                });
   tick(warp);
 }
 
@@ -167,6 +182,7 @@ void Agent::arriveAt(int64_t index) {
     barrier.clock.join(clocks[size_t(warp)]);
     tick(warp);
   }
+  barrier.latest = std::max(barrier.latest, arrivalTime());
   barrier.arrived += warps;
   if (barrier.arrived > barrier.info->warps) {
     fail("is one warp too many at " + barrier.info->name + " of " +
@@ -176,6 +192,7 @@ void Agent::arriveAt(int64_t index) {
   if (barrier.arrived == barrier.info->warps) {
     barrier.arrived = 0;
     barrier.past = barrier.clock;
+    barrier.ended = barrier.latest;
     machine.noteLast();
     ++barrier.generation;
     ++barrier.version;
@@ -208,6 +225,7 @@ Step Agent::sync(int64_t index, uint32_t firstPart, bool fences) {
   machine.note(barrier.object, Effect::Take, generation + 1);
   for (Clock &clock : clocks)
     clock.join(barrier.past);
+  await(barrier.ended);
   lateReads.clear();
   return Step::Next;
 }
@@ -315,6 +333,11 @@ bool Agent::touchGlobal(const char *data, size_t bytes, Access access) {
   GlobalBuffer *buffer = machine.find(data);
   if (!buffer || data + bytes > buffer->data + buffer->bytes)
     return fail("leaves the memory of all tensors");
+  if (machine.timing)
+    machine.timing->touch(*this,
+                          (access.epoch.component / numLines) % program.warps,
+                          buffer->base + uint64_t(data - buffer->data),
+                          int64_t(bytes), access.isWrite);
   if (buffer->isInput)
     return !access.isWrite || fail("writes the input '" + buffer->name + "'");
   Epoch other;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Emulator/Timing.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -42,9 +43,17 @@ LogicalResult attn::emulator::emulate(scf::ForOp op, ProgramBuilder &b) {
   uint32_t body = b.newLabel(), head = b.newLabel(), end = b.newLabel();
   b.emitCopies(op, b.slots(op.getInitArgs()), arguments);
   b.emitCopies(op, {lower}, {iv});
+  uint32_t loop = b.beginLoop(op);
+  b.emit(op, false, [=](Agent &a) {
+    if (a.machine.timing)
+      a.machine.timing->enterLoop(a, loop);
+    return Step::Next;
+  });
   b.place(head);
   b.emit(op, false, [=](Agent &a) {
     bool goesOn = isWide ? a.i64(iv) < a.i64(upper) : a.i32(iv) < a.i32(upper);
+    if (a.machine.timing)
+      a.machine.timing->atHead(a, loop, goesOn);
     return goesOn ? Step::Next : a.jump(a.program.labels[end]);
   });
   b.place(body);
@@ -58,6 +67,7 @@ LogicalResult attn::emulator::emulate(scf::ForOp op, ProgramBuilder &b) {
       a.frame[iv].bits = int64_t(a.i32(iv)) + a.i32(step);
     return a.jump(a.program.labels[head]);
   });
+  b.endLoop();
   b.place(end);
   b.emitCopies(op, arguments, b.slots(op.getResults()));
   return success();

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Emulator/Timing.h"
 
 using namespace mlir;
 using namespace attn::emulator;
@@ -42,8 +43,10 @@ LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
     if (previous && !previous->hasEnded)
       return a.wait(&a.machine.version,
                     [] { return std::string("the launch before this one"); });
-    if (previous)
+    if (previous) {
       a.machine.note(previous->object(Object::Ended), Effect::Take, 1);
+      a.await(previous->end);
+    }
     for (Clock &clock : a.clocks)
       clock.seen[a.block.cluster->dependencies] =
           clock.fenced[a.block.cluster->dependencies] = 1;
@@ -294,8 +297,18 @@ LogicalResult Loop::build() {
   auto yields = [&] {
     b.emitCopies(op, b.slots(body.getTerminator()->getOperands()), carried);
   };
+  auto emitBegin = [&] {
+    b.emit(op, false, [](Agent &a) {
+      if (a.machine.timing)
+        a.machine.timing->beginItem(a);
+      return Step::Next;
+    });
+  };
   if (info.kind == ScheduleInfo::Grid) {
-    if (failed(appendItem()) || failed(b.append(body)))
+    if (failed(appendItem()))
+      return failure();
+    emitBegin();
+    if (failed(b.append(body)))
       return failure();
     yields();
     b.emitCopies(op, carried, b.slots(op.getResults()));
@@ -348,6 +361,7 @@ LogicalResult Loop::build() {
       emitFollow(exit);
     b.place(start);
   }
+  emitBegin();
   if (failed(b.append(body)))
     return failure();
   b.takeItem = nullptr;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Emulator/Machine.h"
 #include "Search.h"
+#include "attn/Emulator/Timing.h"
 
 #include <algorithm>
 #include <cstring>
@@ -53,6 +53,10 @@ void Machine::addBuffer(char *data, size_t bytes, std::string name,
   buffer.bytes = bytes;
   buffer.name = std::move(name);
   buffer.isInput = isInput;
+  constexpr uint64_t alignment = 4096;
+  if (!buffers.empty())
+    buffer.base = (buffers.back().base + buffers.back().bytes + alignment - 1) /
+                  alignment * alignment;
   if (!isInput)
     buffer.cells.assign(bytes, AccessTable::unwritten);
   buffers.push_back(std::move(buffer));
@@ -78,6 +82,15 @@ GlobalBuffer *Machine::find(const char *data) {
     if (data >= buffer.data && data < buffer.data + buffer.bytes)
       return &buffer;
   return nullptr;
+}
+
+void Machine::keepTime() {
+  timing = std::make_shared<Timing>(*this, program.target);
+}
+
+int64_t Machine::residentBlocksOf(const KernelProgram &kernel) const {
+  return timing ? timing->residentBlocksOf(kernel)
+                : residentBlocks * kernel.cluster;
 }
 
 void Machine::launch(std::unique_ptr<LaunchState> launch) {
@@ -120,6 +133,8 @@ void Machine::startBlocks() {
       while (launch->finishedBefore < launch->number &&
              launches[launch->finishedBefore]->hasEnded)
         ++launch->finishedBefore;
+      if (timing)
+        timing->beginLaunch(*launch, previousOf(*launch));
       if (launch->action)
         launch->action();
       if (!launch->grid) {
@@ -127,9 +142,11 @@ void Machine::startBlocks() {
         continue;
       }
     }
-    int64_t room = std::max<int64_t>(
-        launch->kernel->isPersistent ? launch->grid : residentBlocks,
-        launch->kernel->cluster);
+    const KernelProgram &kernel = *launch->kernel;
+    int64_t room = std::max<int64_t>(kernel.isPersistent ? launch->grid
+                                     : timing ? residentBlocksOf(kernel)
+                                              : residentBlocks,
+                                     kernel.cluster);
     while (launch->started < launch->grid &&
            launch->started - launch->ended < room)
       if (!startCluster(*launch))
@@ -193,6 +210,8 @@ bool Machine::startCluster(LaunchState &launch) {
     block->drawn.resize(kernel.schedules.size());
     for (const ScheduleInfo &schedule : kernel.schedules)
       block->handed.emplace_back(size_t(schedule.slots));
+    if (timing)
+      timing->beginBlock(*block);
     for (const RoleInfo &role : kernel.roles)
       for (int64_t member = 0; member < role.count; ++member) {
         block->agents.push_back(
@@ -201,6 +220,7 @@ bool Machine::startCluster(LaunchState &launch) {
         agents.back()->id = {launch.number, uint32_t(first + rank),
                              uint32_t(block->agents.size() - 1), 0};
         agents.back()->creator = launch.lastEnd;
+        agents.back()->time = agents.back()->outstanding = block->start;
         ++cluster->live;
       }
     cluster->blocks.push_back(std::move(block));
@@ -271,6 +291,8 @@ void Machine::endCluster(Cluster &cluster) {
   if (isTraced && launch.started < launch.grid)
     launch.lastEnd = trace.start();
   for (auto &block : cluster.blocks) {
+    if (timing)
+      timing->endBlock(*block);
     if (!block->letsDependentsStart) {
       ++launch.lettingStart;
       note(launch.object(Object::Letting), Effect::Give);
@@ -287,6 +309,8 @@ void Machine::endCluster(Cluster &cluster) {
     }
   if (launch.ended == launch.grid) {
     launch.hasEnded = true;
+    if (timing)
+      timing->endLaunch(launch);
     ++version;
   }
 }
@@ -356,11 +380,18 @@ void Machine::step(Agent &agent) {
     hasShared |= instruction.isShared;
     if (++steps > mostSteps)
       return fail("the kernel does not end");
+    if (timing)
+      timing->begin(agent);
     switch (instruction.run(agent)) {
     case Step::Next:
+      if (timing)
+        timing->end(agent);
       agent.pc = agent.target != Agent::noTarget ? agent.target : agent.pc + 1;
       agent.target = Agent::noTarget;
       agent.part = 0;
+      // Whose clock is behind goes on.
+      if (timing && (instruction.isShared || agent.time > timeLimit))
+        return;
       break;
     case Step::Blocked:
       return;
@@ -382,6 +413,19 @@ void Machine::step(Agent &agent) {
       return;
     }
   }
+}
+
+/// Goes on with the agent whose clock is least, until another one's is.
+void Machine::stepByTime(std::vector<Agent *> &ready) {
+  Agent *first = ready.front();
+  timeLimit = std::numeric_limits<Cycles>::max();
+  for (Agent *agent : ready)
+    if (agent->time < first->time)
+      first = agent;
+  for (Agent *agent : ready)
+    if (agent != first)
+      timeLimit = std::min(timeLimit, agent->time);
+  step(*first);
 }
 
 /// An agent, what is under way, or the end of a cluster.
@@ -523,7 +567,9 @@ bool Machine::run() {
     }
     using Mode = Schedule::Mode;
     if (schedule.mode == Mode::Eager || schedule.mode == Mode::Lazy) {
-      if (!ready.empty())
+      if (!ready.empty() && timing)
+        stepByTime(ready);
+      else if (!ready.empty())
         step(*ready[lastAgent++ % ready.size()]);
       else
         complete(open[random(open.size())]);
@@ -602,8 +648,7 @@ std::string Machine::describe(const Epoch &epoch) const {
       if (role.isGroup)
         text += ", its warp " + std::to_string(inRole % 4);
     }
-  const char *lineNames[] = {"", " (a product)", " (a bulk copy)",
-                             " (copies of cp.async)"};
+  const char *lineNames[] = {"", " (a product)", " (a bulk copy)", " (copies of cp.async)"};
   return text + lineNames[epoch.component % numLines];
 }
 

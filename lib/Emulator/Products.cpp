@@ -175,6 +175,7 @@ LogicalResult attn::emulator::emulate(tg::MmaWaitOp op, ProgramBuilder &b) {
       if (!a.knows(a.products.front().done))
         return a.wait(&a.machine.version,
                       [] { return std::string("a product"); });
+      a.await(a.products.front().end);
       a.products.pop_front();
     }
     auto ended = uint32_t(a.numProducts - a.products.size());

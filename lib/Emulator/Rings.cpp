@@ -84,6 +84,7 @@ static Step waitForGroup(Agent &a, const RingSlot &slot) {
         return a.wait(&a.machine.version,
                       [] { return std::string("its copies"); });
     a.groupedCopies.clear();
+    a.await(a.groupedCopiesEnd);
     for (int64_t warp = 0; warp < a.warps; ++warp)
       a.clocks[size_t(warp)].seen[a.component(warp, lineCopies)] =
           a.numCopyGroups - 1;
@@ -187,7 +188,9 @@ static void arriveAfterCopies(Agent &a, MBarrier &full) {
     // After the youngest copy in the list: copies are a chain.
     machine.defer(
         a, "an arrival at " + full.info->name,
-        [&machine, &full, known] { completeArrival(machine, full, known, 0); },
+        [&machine, &full, known, end = a.copiesEnd] {
+          completeArrival(machine, full, known, 0, end);
+        },
         a.copies.empty() ? nullptr : a.copies.back());
     a.tick(warp);
   }
@@ -206,6 +209,7 @@ LogicalResult attn::emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
     if (fill == Fill::CpGroup) {
       llvm::append_range(a.groupedCopies, a.copies);
       a.copies.clear();
+      a.groupedCopiesEnd = a.copiesEnd;
       ++a.numCopyGroups;
       return Step::Next;
     }

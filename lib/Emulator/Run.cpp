@@ -11,8 +11,9 @@
 
 #include "Search.h"
 #include "Timeline.h"
+#include "attn/Analysis/TargetAttr.h"
 #include "attn/Emulator/Builder.h"
-#include "attn/Emulator/Machine.h"
+#include "attn/Emulator/Timing.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -115,10 +116,15 @@ Result<std::vector<Schedule>> attn::emulator::readSchedules() {
 Result<std::shared_ptr<const Program>>
 attn::emulator::decode(mlir::ModuleOp module) {
   auto program = std::make_shared<Program>();
+  auto target = getTarget(module);
+  if (!target || target->isCpu())
+    return Failure{"expected kernels for a GPU, but got '" +
+                   (target ? target->name : "") + "'"};
+  program->target = *target;
   for (auto kernel : module.getOps<mlir::func::FuncOp>()) {
     if (!kernel->hasAttr("tile_gpu.kernel") || kernel.isExternal())
       continue;
-    ProgramBuilder builder(kernel);
+    ProgramBuilder builder(kernel, program->target);
     if (failed(builder.run()))
       return Failure{"the kernel '" + kernel.getName().str() +
                      "' cannot be emulated"};
@@ -287,7 +293,7 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
                     std::to_string(grid));
   // No more than a device would run at once.
   state->grid = kernel->isPersistent
-                    ? std::min(grid, run.machine.residentBlocks * cluster)
+                    ? std::min(grid, run.machine.residentBlocksOf(*kernel))
                     : grid;
   state->frame = kernel->initial;
   readParams(run, *kernel, params, state->frame);
@@ -313,7 +319,7 @@ static int32_t fillZero(const AttnRuntime *runtime, void *memory,
   return ATTN_RUNTIME_OK;
 }
 
-static void *counters(const AttnRuntime *runtime, int64_t count) {
+static void *ticketsOf(const AttnRuntime *runtime, int64_t count) {
   Run &run = Run::of(runtime);
   // Those of one stream.
   run.counterMemory.resize(size_t(std::max<int64_t>(count, 16)) * 4);
@@ -326,15 +332,18 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 
 static Status runOnce(const Program &program, AttnEntry entry, void **args,
                       const std::vector<Buffer> &buffers, Schedule &schedule,
-                      Observer *observer, Explorer *explorer = nullptr,
-                      Trace *trace = nullptr) {
+                      Observer *observer = nullptr,
+                      std::string *counters = nullptr,
+                      Explorer *explorer = nullptr, Trace *trace = nullptr) {
   Run run{program, Machine(program, schedule, explorer), {}, {}, {}, {}, false};
   run.machine.observer = observer;
+  if (observer || counters)
+    run.machine.keepTime();
   for (const Buffer &buffer : buffers)
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
                           buffer.name, !buffer.isOutput);
   run.counterMemory.reserve(1024);
-  static const AttnGpu gpu = {encode, launch, fillZero, counters};
+  static const AttnGpu gpu = {encode, launch, fillZero, ticketsOf};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &run, &gpu};
   int32_t status = entry(args, &runtime);
   if (!run.error.empty())
@@ -360,6 +369,8 @@ static Status runOnce(const Program &program, AttnEntry entry, void **args,
                    "; take fewer items, or 'sweep:N'"};
   if (explorer && explorer->isRedundant())
     return attn::support::success();
+  if (counters)
+    *counters = run.machine.timing->text();
   for (char byte : run.counterMemory)
     if (byte)
       return failure("the tickets of a schedule are not zero again after the "
@@ -411,7 +422,7 @@ static Status search(const Program &program, AttnEntry entry, void **args,
     Schedule schedule{Schedule::Mode::Departs, 0, {}};
     Trace trace;
     if (Status ok = runOnce(program, entry, args, buffers, schedule, nullptr,
-                            &explorer, &trace);
+                            nullptr, &explorer, &trace);
         !ok)
       return ok;
     if (explorer.isRedundant())
@@ -429,9 +440,19 @@ static Status search(const Program &program, AttnEntry entry, void **args,
 
 static Status runAll(const Program &program, AttnEntry entry, void **args,
                      const std::vector<Buffer> &buffers,
-                     const std::vector<Schedule> &schedules,
-                     Observer *observer) {
+                     const std::vector<Schedule> &schedules, Observer *observer,
+                     std::string *counters) {
   Outputs outputs(buffers);
+  if (observer || counters) {
+    // Times are those of an eager schedule.
+    Schedule eager;
+    if (Status ok =
+            runOnce(program, entry, args, buffers, eager, observer, counters);
+        !ok)
+      return ok;
+    if (Status ok = outputs.compare(eager); !ok)
+      return ok;
+  }
   for (Schedule schedule : schedules) {
     if (schedule.mode == Schedule::Mode::Search) {
       if (Status ok =
@@ -440,10 +461,11 @@ static Status runAll(const Program &program, AttnEntry entry, void **args,
         return ok;
       continue;
     }
-    if (Status ok = runOnce(program, entry, args, buffers, schedule, observer);
-        !ok)
+    // That was the run above.
+    if ((observer || counters) && schedule.mode == Schedule::Mode::Eager)
+      continue;
+    if (Status ok = runOnce(program, entry, args, buffers, schedule); !ok)
       return ok;
-    observer = nullptr;
     if (Status ok = outputs.compare(schedule); !ok)
       return ok;
   }
@@ -453,13 +475,14 @@ static Status runAll(const Program &program, AttnEntry entry, void **args,
 Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
                            const std::vector<Buffer> &buffers,
                            const std::vector<Schedule> &schedules,
-                           Observer *observer) {
+                           Observer *observer, std::string *counters) {
   const char *path = std::getenv("ATTN_TIMELINE");
   if (observer || !path || !*path)
-    return runAll(program, entry, args, buffers, schedules, observer);
+    return runAll(program, entry, args, buffers, schedules, observer, counters);
   // What led to an error is drawn, too.
   Timeline timeline;
-  Status ok = runAll(program, entry, args, buffers, schedules, &timeline);
+  Status ok =
+      runAll(program, entry, args, buffers, schedules, &timeline, counters);
   Status written = timeline.write(path);
   return ok ? written : ok;
 }

@@ -42,6 +42,47 @@ enum class Pipe : uint8_t {
   Wait
 };
 
+/// Accesses of shared memory by loads and stores of one warp.
+struct SharedCost {
+  int64_t instructions = 0, bytes = 0;
+  /// Cycles of the banks, and how many of these there would be without
+  /// conflicts.
+  int64_t wavefronts = 0, ideal = 0;
+  SharedCost &operator+=(const SharedCost &other) {
+    instructions += other.instructions;
+    bytes += other.bytes;
+    wavefronts += other.wavefronts;
+    ideal += other.ideal;
+    return *this;
+  }
+};
+
+/// What an operation takes each time that an agent executes it, beside what it
+/// does at addresses that are known only then. Numbers of instructions are
+/// those of each warp.
+struct OpCost {
+  /// Instructions that are in no list below.
+  int64_t issue = 0;
+  int64_t alu = 0, fma = 0, special = 0, shuffles = 0;
+  SharedCost loads, stores;
+  /// Of mma.sync, by each warp: multiplications and additions.
+  int64_t flops = 0;
+  /// Of wgmma, by the warpgroup: cycles of the tensor cores, multiplications
+  /// and additions, and bytes of its operands in shared memory.
+  int64_t tensorCycles = 0, groupFlops = 0, operandBytes = 0;
+  /// From an input's element to the result's that depends on it; that of a
+  /// reduction depends on all.
+  Cycles latency = 0;
+  bool isReduction = false;
+  /// What it touches of memory goes past the multiprocessor's own cache.
+  bool isCopy = false;
+
+  int64_t instructions() const {
+    return issue + alu + fma + special + shuffles + loads.instructions +
+           stores.instructions;
+  }
+};
+
 /// Learns of all that is executed. A machine with an observer keeps clocks.
 class Observer {
 public:

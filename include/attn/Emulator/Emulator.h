@@ -77,11 +77,13 @@ struct Buffer {
 support::Result<std::shared_ptr<const Program>> decode(mlir::ModuleOp module);
 
 /// Runs a plan once for each schedule; all have to come to the same bits. The
-/// observer, of attn/Emulator/Costs.h, learns of the first one.
+/// observer, of attn/Emulator/Costs.h, learns of an eager one, and `counters`
+/// gets what that counted, in the form of docs/Emulator.md.
 support::Status run(const Program &program, AttnEntry entry, void **args,
                     const std::vector<Buffer> &buffers,
                     const std::vector<Schedule> &schedules,
-                    Observer *observer = nullptr);
+                    Observer *observer = nullptr,
+                    std::string *counters = nullptr);
 
 } // namespace attn::emulator
 

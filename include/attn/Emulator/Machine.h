@@ -24,11 +24,13 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace attn::emulator {
 
 class Machine;
 class Agent;
+class Timing;
 struct ThreadBlock;
 struct Cluster;
 struct LaunchState;
@@ -53,6 +55,8 @@ struct MBarrier {
   /// Of all that has arrived, and of what had when the last phase ended.
   Clock clock, past;
   uint64_t version = 0;
+  /// When the last phase ended, and the last arrival of the next one.
+  Cycles ended = 0, latest = 0;
 };
 
 struct Barrier {
@@ -62,6 +66,7 @@ struct Barrier {
   uint64_t generation = 0;
   Clock clock, past;
   uint64_t version = 0;
+  Cycles ended = 0, latest = 0;
 };
 
 /// Shared memory of one allocation.
@@ -86,6 +91,13 @@ struct ThreadBlock {
   std::vector<int64_t> drawn;
   std::vector<std::unique_ptr<Agent>> agents;
   bool letsDependentsStart = false;
+  /// Where it runs, and from when on.
+  int64_t multiprocessor = 0;
+  size_t place = 0;
+  Cycles start = 0;
+  /// When the item that each slot hands over is there; sectors that its threads
+  /// have read.
+  std::set<uint64_t> sectors;
 };
 
 struct Cluster {
@@ -127,6 +139,7 @@ struct Product {
   std::shared_ptr<Registers> left;
   StartedPtr done;
   uint32_t site = 0;
+  Cycles end = 0;
 };
 
 /// A read of a ring's slot into registers that may complete late.
@@ -166,11 +179,29 @@ public:
   std::deque<Product> products;
   uint32_t numProducts = 0;
   std::deque<std::vector<StartedPtr>> bulkGroups;
+  /// When each has read its tile.
+  std::deque<Cycles> bulkEnds;
   uint32_t numBulkGroups = 0;
   /// Of cp.async: since the last commit, and in groups.
   std::vector<StartedPtr> copies, groupedCopies;
   uint32_t numCopyGroups = 1;
+  Cycles copiesEnd = 0, groupedCopiesEnd = 0;
   std::vector<LateRead> lateReads;
+
+  /// Its clock; when all that it has computed is there, and what that waits
+  /// for.
+  Cycles time = 0, outstanding = 0;
+  uint32_t outstandingSite = 0;
+  Pipe outstandingPipe = Pipe::Issue;
+  /// Of the loop's turns: how many, the first and the last one.
+  struct Turns {
+    int64_t count = 0;
+    Cycles first = 0, last = 0;
+  };
+  std::vector<Turns> turns;
+  /// Waits until then, by its clock.
+  void await(Cycles until);
+  Cycles arrivalTime() const;
 
   /// Where it waits.
   bool isBlocked = false, isDone = false;
@@ -274,6 +305,7 @@ struct LaunchState {
   std::function<void()> action;
   std::vector<Slot> frame;
   std::vector<int64_t> order;
+  Cycles begin = 0, end = 0;
   std::vector<std::unique_ptr<Cluster>> clusters;
   int64_t lettingStart = 0;
   /// What its blocks start after.
@@ -288,6 +320,8 @@ struct GlobalBuffer {
   std::string name;
   bool isInput = false;
   std::vector<uint32_t> cells;
+  /// Where it lies for the model of the cache, whatever the host has it at.
+  uint64_t base = 0;
 };
 
 /// Chooses among schedules that are not the same; see Search.h.
@@ -332,11 +366,15 @@ public:
   const Schedule schedule;
   /// Whom to tell of what is executed, or null.
   Observer *observer = nullptr;
+  /// Clocks and counters, where somebody asks for them.
+  std::shared_ptr<Timing> timing;
+  void keepTime();
   AccessTable table;
   /// Grows where a product or copy has taken effect.
   uint64_t version = 0;
   /// Blocks that a device would run at once, of each launch.
   int64_t residentBlocks = 2;
+  int64_t residentBlocksOf(const KernelProgram &kernel) const;
   const LaunchState *previousOf(const LaunchState &launch) const;
   /// Of schedules that are told: the events, and who went of all there were.
   const bool isTraced;
@@ -345,12 +383,14 @@ public:
 
 private:
   friend class Agent;
+  friend class Timing;
   void startBlocks();
   bool startCluster(LaunchState &launch);
   void endCluster(Cluster &cluster);
   bool mayBegin(const LaunchState &launch) const;
   bool isReady(Agent &agent) const;
   void step(Agent &agent);
+  void stepByTime(std::vector<Agent *> &ready);
   void complete(size_t index);
   bool isVictim(const Agent &agent) const;
   struct Candidate;
@@ -375,6 +415,7 @@ private:
   uint64_t state = 0, numbers = 0, steps = 0;
   uint32_t nextUnit = 1;
   size_t lastAgent = 0;
+  Cycles timeLimit = 0;
   const Agent *lastStepped = nullptr;
 };
 
