@@ -353,6 +353,16 @@ static bool touchBulk(Agent &a, const View &view, const TileInfo &tile) {
   return a.touch(a.block, view, {0, 0, tile.rows, tile.cols}, access);
 }
 
+/// What is written is there when the launch ends (PTX ISA, cp.async.bulk: what
+/// waits with .read waits for the reads alone).
+static Access bulkWrite(const Agent &a) {
+  Access access = a.access(0, true);
+  access.isAsync = true;
+  access.epoch.component = a.component(0, lineBulkWrites);
+  access.epoch.clock = a.numBulkGroups;
+  return access;
+}
+
 LogicalResult attn::emulator::emulate(tg::BulkStoreOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   SlotId from = b.slot(op.getTile()), to = b.slot(op.getDestination());
@@ -371,10 +381,7 @@ LogicalResult attn::emulator::emulate(tg::BulkStoreOp op, ProgramBuilder &b) {
     for (int64_t r = 0; r < tile.rows; ++r)
       for (int64_t c = 0; c < tile.cols; ++c) {
         char *at = elementOf(map, indices, r, c, type->bytes);
-        Access access = a.access(0, true);
-        access.isAsync = true;
-        access.epoch.component = a.component(0, lineBulk);
-        access.epoch.clock = a.numBulkGroups;
+        Access access = bulkWrite(a);
         if (at && !a.touchGlobal(at, size_t(type->bytes), access))
           return Step::Stop;
       }
@@ -406,8 +413,8 @@ LogicalResult attn::emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
     auto indices = indicesOf(a, slots);
     char *first = a.element(a.memref(to), indices.data(), 4);
     int64_t count = tile.rows * tile.cols;
-    Access access = a.access(0, true);
-    access.isAsync = access.isAtomic = true;
+    Access access = bulkWrite(a);
+    access.isAtomic = true;
     if (!first || !a.touchGlobal(first, size_t(count) * 4, access))
       return Step::Stop;
     startBulk(a, view, tile,

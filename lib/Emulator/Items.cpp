@@ -38,8 +38,8 @@ LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
                                       ProgramBuilder &b) {
   b.emit(op, true, [](Agent &a) {
     a.waitedAt = nullptr;
-    const LaunchState *previous =
-        a.machine.previousOf(*a.block.cluster->launch);
+    const LaunchState &own = *a.block.cluster->launch;
+    const LaunchState *previous = a.machine.previousOf(own);
     if (previous && !previous->hasEnded)
       return a.wait(&a.machine.version,
                     [] { return std::string("the launch before this one"); });
@@ -47,9 +47,11 @@ LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
       a.machine.note(previous->object(Object::Ended), Effect::Take, 1);
       a.await(previous->end);
     }
-    for (Clock &clock : a.clocks)
-      clock.seen[a.block.cluster->dependencies] =
-          clock.fenced[a.block.cluster->dependencies] = 1;
+    // Where that one has not waited itself, others may go on.
+    if (a.machine.haveEnded(own))
+      for (Clock &clock : a.clocks)
+        clock.seen[a.block.cluster->dependencies] =
+            clock.fenced[a.block.cluster->dependencies] = 1;
     return Step::Next;
   });
   return success();

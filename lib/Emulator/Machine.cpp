@@ -109,10 +109,16 @@ const LaunchState *Machine::previousOf(const LaunchState &launch) const {
   return launch.number ? launches[launch.number - 1].get() : nullptr;
 }
 
+bool Machine::haveEnded(const LaunchState &before) const {
+  return std::all_of(launches.begin(), launches.begin() + before.number,
+                     [](const auto &launch) { return launch->hasEnded; });
+}
+
 bool Machine::mayBegin(const LaunchState &launch) const {
-  const LaunchState *previous = previousOf(launch);
-  if (!previous || previous->hasEnded)
+  if (haveEnded(launch))
     return true;
+  // One that the launch before lets start; others, of the whole stream.
+  const LaunchState *previous = previousOf(launch);
   return launch.isProgrammatic && launch.kernel && previous->hasBegun &&
          previous->kernel && previous->lettingStart == previous->grid;
 }
@@ -648,7 +654,8 @@ std::string Machine::describe(const Epoch &epoch) const {
       if (role.isGroup)
         text += ", its warp " + std::to_string(inRole % 4);
     }
-  const char *lineNames[] = {"", " (a product)", " (a bulk copy)", " (copies of cp.async)"};
+  const char *lineNames[] = {"", " (a product)", " (a bulk copy)",
+                             " (a bulk copy)", " (copies of cp.async)"};
   return text + lineNames[epoch.component % numLines];
 }
 

@@ -39,7 +39,10 @@ struct LaunchState;
 enum Line : uint32_t {
   lineThread,
   lineProducts,
+  /// Bulk copies have read their tiles. Who waits for that does not know that
+  /// they have written.
   lineBulk,
+  lineBulkWrites,
   lineCopies,
   numLines
 };
@@ -376,6 +379,8 @@ public:
   int64_t residentBlocks = 2;
   int64_t residentBlocksOf(const KernelProgram &kernel) const;
   const LaunchState *previousOf(const LaunchState &launch) const;
+  /// Whether all launches before this one have ended.
+  bool haveEnded(const LaunchState &before) const;
   /// Of schedules that are told: the events, and who went of all there were.
   const bool isTraced;
   Trace trace;
