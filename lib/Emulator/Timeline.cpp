@@ -9,6 +9,7 @@
 #include "attn/Emulator/Machine.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -143,7 +144,12 @@ public:
       json.attributeObject("args", [&] { json.attribute("name", text); });
     });
   }
-  void at(Cycles cycles) { json.attribute("ts", double(cycles) * 1e-3); }
+  void time(const char *what, Cycles cycles) {
+    json.attributeBegin(what);
+    json.rawValue(
+        llvm::formatv("{0}.{1,0+3}", cycles / 1000, cycles % 1000).str());
+    json.attributeEnd();
+  }
 
   llvm::json::OStream &json;
 };
@@ -209,8 +215,8 @@ Status Timeline::write(const std::string &path) const {
         writer.event("X", [&] {
           json.attribute("name", slice.name);
           json.attribute("cat", slice.kind);
-          writer.at(slice.start);
-          json.attribute("dur", double(slice.end - slice.start) * 1e-3);
+          writer.time("ts", slice.start);
+          writer.time("dur", slice.end - slice.start);
           json.attributeObject("args", [&] {
             json.attribute("op", slice.op);
             if (!slice.location.empty())
@@ -246,7 +252,7 @@ Status Timeline::write(const std::string &path) const {
             json.attribute("cat", "fills");
             json.attribute("id", arrows);
             json.attribute("bp", "e");
-            writer.at(at);
+            writer.time("ts", at);
           });
         };
         arrow("s", last->thread, last->end - 1);
