@@ -47,11 +47,13 @@ LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
       a.machine.note(previous->object(Object::Ended), Effect::Take, 1);
       a.await(previous->end);
     }
-    // Where that one has not waited itself, others may go on.
-    if (a.machine.haveEnded(own))
-      for (Clock &clock : a.clocks)
-        clock.seen[a.block.cluster->dependencies] =
-            clock.fenced[a.block.cluster->dependencies] = 1;
+    // Where that one has not waited itself, earlier ones may go on.
+    if (previous && !previous->impliesEarlier)
+      return Step::Next;
+    a.block.knowsDependencies = true;
+    for (Clock &clock : a.clocks)
+      clock.seen[a.block.cluster->dependencies] =
+          clock.fenced[a.block.cluster->dependencies] = 1;
     return Step::Next;
   });
   return success();

@@ -109,18 +109,16 @@ const LaunchState *Machine::previousOf(const LaunchState &launch) const {
   return launch.number ? launches[launch.number - 1].get() : nullptr;
 }
 
-bool Machine::haveEnded(const LaunchState &before) const {
-  return std::all_of(launches.begin(), launches.begin() + before.number,
-                     [](const auto &launch) { return launch->hasEnded; });
+bool Machine::mayOverlap(const LaunchState &launch) const {
+  const LaunchState *previous = previousOf(launch);
+  return launch.isProgrammatic && launch.kernel && previous && previous->kernel;
 }
 
 bool Machine::mayBegin(const LaunchState &launch) const {
-  if (haveEnded(launch))
-    return true;
-  // One that the launch before lets start; others, of the whole stream.
-  const LaunchState *previous = previousOf(launch);
-  return launch.isProgrammatic && launch.kernel && previous->hasBegun &&
-         previous->kernel && previous->lettingStart == previous->grid;
+  if (const LaunchState *previous = previousOf(launch); mayOverlap(launch))
+    return previous->hasBegun && previous->lettingStart == previous->grid;
+  return std::all_of(launches.begin(), launches.begin() + launch.number,
+                     [](const auto &earlier) { return earlier->hasEnded; });
 }
 
 void Machine::startBlocks() {
@@ -131,14 +129,18 @@ void Machine::startBlocks() {
       if (!mayBegin(*launch))
         return;
       launch->hasBegun = true;
-      for (uint32_t i = 0; isTraced && i < launch->number; ++i)
-        if (const LaunchState &other = *launches[i]; other.grid)
+      // What has ended by chance does not count.
+      if (const LaunchState *previous = previousOf(*launch);
+          mayOverlap(*launch)) {
+        launch->finishedBefore = previous->finishedBefore;
+        launch->begins.push_back(
+            {previous->object(Object::Letting), Effect::Take, 1});
+      } else {
+        launch->finishedBefore = launch->number;
+        for (uint32_t i = 0; i < launch->number; ++i)
           launch->begins.push_back(
-              {other.object(other.hasEnded ? Object::Ended : Object::Letting),
-               Effect::Take, 1});
-      while (launch->finishedBefore < launch->number &&
-             launches[launch->finishedBefore]->hasEnded)
-        ++launch->finishedBefore;
+              {launches[i]->object(Object::Ended), Effect::Take, 1});
+      }
       if (timing)
         timing->beginLaunch(*launch, previousOf(*launch));
       if (launch->action)
@@ -299,6 +301,7 @@ void Machine::endCluster(Cluster &cluster) {
   for (auto &block : cluster.blocks) {
     if (timing)
       timing->endBlock(*block);
+    launch.impliesEarlier &= !mayOverlap(launch) || block->knowsDependencies;
     if (!block->letsDependentsStart) {
       ++launch.lettingStart;
       note(launch.object(Object::Letting), Effect::Give);

@@ -94,6 +94,8 @@ struct ThreadBlock {
   std::vector<int64_t> drawn;
   std::vector<std::unique_ptr<Agent>> agents;
   bool letsDependentsStart = false;
+  /// One of its agents knows that all earlier launches have ended.
+  bool knowsDependencies = false;
   /// Where it runs, and from when on.
   int64_t multiprocessor = 0;
   size_t place = 0;
@@ -311,6 +313,8 @@ struct LaunchState {
   Cycles begin = 0, end = 0;
   std::vector<std::unique_ptr<Cluster>> clusters;
   int64_t lettingStart = 0;
+  /// Whether its end says that all earlier launches have ended.
+  bool impliesEarlier = true;
   /// What its blocks start after.
   std::vector<Effect> begins;
   uint32_t lastEnd = Event::noCreator;
@@ -379,8 +383,8 @@ public:
   int64_t residentBlocks = 2;
   int64_t residentBlocksOf(const KernelProgram &kernel) const;
   const LaunchState *previousOf(const LaunchState &launch) const;
-  /// Whether all launches before this one have ended.
-  bool haveEnded(const LaunchState &before) const;
+  /// Whether it may begin before the launch before it has ended.
+  bool mayOverlap(const LaunchState &launch) const;
   /// Of schedules that are told: the events, and who went of all there were.
   const bool isTraced;
   Trace trace;
