@@ -382,6 +382,9 @@ ATTN_EXPORT AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
 /// Whether a run is to stop: nonzero means so.
 typedef int32_t (*AttnInterrupt)(void *user);
 
+/// Takes a text, which lives as long as the call.
+typedef void (*AttnText)(const char *text, void *user);
+
 typedef struct AttnRunOptions {
   size_t structSize;
   /// A CUstream (cudaStream_t) of the GPU that the tensors are on; null: the
@@ -397,6 +400,13 @@ typedef struct AttnRunOptions {
   /// Available since API version 6.
   AttnInterrupt interrupt;
   void *interruptUser;
+  /// Of a kernel on the emulator: called with what it counted, in the form of
+  /// docs/Emulator.md, when the run has ended well. Null: nothing is counted,
+  /// which is faster.
+  ///
+  /// Available since API version 6.
+  AttnText counters;
+  void *countersUser;
 } AttnRunOptions;
 
 /// The same on a stream of a GPU, without waiting: what the kernel meets there

@@ -306,7 +306,11 @@ AttnError *attnKernelRunOn(const AttnKernel *kernel, size_t entry,
   std::optional<Interrupt> interrupt;
   if (options.interrupt)
     runtime.user = &interrupt.emplace(options.interrupt, options.interruptUser);
-  auto status = invoke(compiled, entry, ins, outs, runtime);
+  std::string counters;
+  auto status = invoke(compiled, entry, ins, outs, runtime,
+                       options.counters ? &counters : nullptr);
+  if (status && options.counters && compiled.emulated)
+    options.counters(counters.c_str(), options.countersUser);
   return status ? nullptr : makeError(status.error());
 }
 

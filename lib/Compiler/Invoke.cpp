@@ -554,7 +554,7 @@ static int32_t runUncovered(const CompiledKernel &kernel, size_t entryIndex,
 Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
                     const std::vector<TensorArg> &inputs,
                     const std::vector<TensorArg> &outputs,
-                    const AttnRuntime &runtime) {
+                    const AttnRuntime &runtime, std::string *counters) {
   if (kernel.device)
     return fail("a kernel for the CPU", "one for '" + kernel.target + "'");
   Status checked =
@@ -569,7 +569,8 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
       return schedules.takeFailure();
     return emulator::run(
         *kernel.emulated, kernel.code[entryIndex], records.args.data(),
-        makeBuffers(entry, inputs, outputs, records), *schedules);
+        makeBuffers(entry, inputs, outputs, records), *schedules,
+        /*observer=*/nullptr, counters);
   }
   int32_t status = kernel.code[entryIndex](records.args.data(), &runtime);
   if (status == ATTN_RUNTIME_OK)

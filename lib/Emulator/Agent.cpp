@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Emulator/Machine.h"
+#include "Models.h"
+#include "attn/Emulator/Timing.h"
 
 #include <algorithm>
 
@@ -42,6 +43,17 @@ bool Agent::fail(const std::string &message) {
   return false;
 }
 
+bool Agent::knows(const StartedPtr &started) {
+  if (started->hasEnded)
+    machine.note({Object::Started, started->id}, Effect::Take, 1);
+  return started->hasEnded;
+}
+
+void Agent::await(Cycles until) {
+  if (machine.timing)
+    machine.timing->wait(*this, until);
+}
+
 Step Agent::wait(const uint64_t *version, std::function<std::string()> what) {
   isBlocked = true;
   watched = version;
@@ -68,6 +80,7 @@ std::shared_ptr<Registers> Agent::use(SlotId slot, bool byProduct) {
 
 Step Agent::waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
                     const char *what) {
+  waitedAt = &barrier.info->name;
   bool isOpen = (barrier.phase & 1) != parity;
   if (barrier.phase > exact || (isOpen && barrier.phase != exact)) {
     fail("waits for " + std::string(what) + " (" + barrier.info->name +
@@ -83,8 +96,10 @@ Step Agent::waitFor(MBarrier &barrier, uint32_t parity, uint64_t exact,
              " arrival(s) and " + std::to_string(barrier.bytes) +
              " byte(s) are to come)";
     });
+  machine.note(barrier.object, Effect::Take, exact);
   for (Clock &clock : clocks)
-    clock.join(barrier.clock);
+    clock.join(barrier.past);
+  await(barrier.ended);
   return Step::Next;
 }
 
@@ -95,24 +110,47 @@ static void finishPhase(Machine &machine, MBarrier &barrier) {
                         " that a phase has");
   if (barrier.pending || barrier.bytes)
     return;
+  machine.noteLast();
   ++barrier.phase;
+  barrier.ended = barrier.latest;
   barrier.pending = barrier.info->arrivals;
   barrier.clock.seen[barrier.component] = uint32_t(barrier.phase);
   barrier.clock.fenced[barrier.component] = uint32_t(barrier.phase);
+  // What arrives from now on is of the next phase.
+  barrier.past = barrier.clock;
   ++barrier.version;
+}
+
+namespace attn::emulator {
+void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes,
+                   Cycles at) {
+  machine.note(barrier.object, Effect::Give, barrier.phase);
+  barrier.latest = std::max(barrier.latest, at);
+  barrier.bytes -= bytes;
+  finishPhase(machine, barrier);
+}
+
+void completeArrival(Machine &machine, MBarrier &barrier, const Clock &known,
+                     int64_t bytes, Cycles at) {
+  barrier.clock.join(known);
+  --barrier.pending;
+  completeBytes(machine, barrier, -bytes, at);
+}
+} // namespace attn::emulator
+
+/// When others notice what this agent does now.
+Cycles Agent::arrivalTime() const {
+  return machine.timing ? time + machine.timing->barrierLatency() : 0;
 }
 
 void Agent::arrive(ThreadBlock &target, int64_t index, int64_t warp,
                    int64_t bytes) {
   MBarrier &barrier = target.mbarriers[size_t(index)];
-  machine.defer(
-      *this, "an arrival at " + barrier.info->name,
-      [&machine = machine, &barrier, bytes, known = clocks[size_t(warp)]] {
-        barrier.clock.join(known);
-        --barrier.pending;
-        barrier.bytes += bytes;
-        finishPhase(machine, barrier);
-      });
+  machine.defer(*this, "an arrival at " + barrier.info->name,
+                [&machine = machine, &barrier, bytes,
+                 known = clocks[size_t(warp)], at = arrivalTime()] {
+                  completeArrival(machine, barrier, known, bytes, at);
+                });
   tick(warp);
 }
 
@@ -120,14 +158,6 @@ void Agent::arriveAll(ThreadBlock &target, int64_t barrier) {
   for (int64_t warp = 0; warp < warps; ++warp)
     arrive(target, barrier, warp);
 }
-
-namespace attn::emulator {
-/// Bytes of a copy have landed.
-void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes) {
-  barrier.bytes -= bytes;
-  finishPhase(machine, barrier);
-}
-} // namespace attn::emulator
 
 //===----------------------------------------------------------------------===//
 // Hardware barriers
@@ -147,10 +177,12 @@ void Agent::joinWarps() {
 
 void Agent::arriveAt(int64_t index) {
   Barrier &barrier = block.barriers[size_t(index)];
+  machine.note(barrier.object, Effect::Give, barrier.generation);
   for (int64_t warp = 0; warp < warps; ++warp) {
     barrier.clock.join(clocks[size_t(warp)]);
     tick(warp);
   }
+  barrier.latest = std::max(barrier.latest, arrivalTime());
   barrier.arrived += warps;
   if (barrier.arrived > barrier.info->warps) {
     fail("is one warp too many at " + barrier.info->name + " of " +
@@ -159,6 +191,9 @@ void Agent::arriveAt(int64_t index) {
   }
   if (barrier.arrived == barrier.info->warps) {
     barrier.arrived = 0;
+    barrier.past = barrier.clock;
+    barrier.ended = barrier.latest;
+    machine.noteLast();
     ++barrier.generation;
     ++barrier.version;
   }
@@ -166,6 +201,7 @@ void Agent::arriveAt(int64_t index) {
 
 Step Agent::sync(int64_t index, uint32_t firstPart, bool fences) {
   Barrier &barrier = block.barriers[size_t(index)];
+  waitedAt = &barrier.info->name;
   if (part == firstPart) {
     if (fences)
       fence();
@@ -174,14 +210,22 @@ Step Agent::sync(int64_t index, uint32_t firstPart, bool fences) {
     if (machine.failed())
       return Step::Stop;
     ++part;
+    // Others may go between the arrival and what follows.
+    if (machine.isTraced) {
+      Step step = wait(&barrier.version, nullptr);
+      --versionSeen;
+      return step;
+    }
   }
   if (barrier.generation == generation)
     return wait(&barrier.version, [&barrier] {
       return barrier.info->name + " (" + std::to_string(barrier.arrived) +
              " of " + std::to_string(barrier.info->warps) + " warps have come)";
     });
+  machine.note(barrier.object, Effect::Take, generation + 1);
   for (Clock &clock : clocks)
-    clock.join(barrier.clock);
+    clock.join(barrier.past);
+  await(barrier.ended);
   lateReads.clear();
   return Step::Next;
 }
@@ -289,6 +333,11 @@ bool Agent::touchGlobal(const char *data, size_t bytes, Access access) {
   GlobalBuffer *buffer = machine.find(data);
   if (!buffer || data + bytes > buffer->data + buffer->bytes)
     return fail("leaves the memory of all tensors");
+  if (machine.timing)
+    machine.timing->touch(*this,
+                          (access.epoch.component / numLines) % program.warps,
+                          buffer->base + uint64_t(data - buffer->data),
+                          int64_t(bytes), access.isWrite);
   if (buffer->isInput)
     return !access.isWrite || fail("writes the input '" + buffer->name + "'");
   Epoch other;

@@ -33,8 +33,8 @@ TileInfo attn::emulator::tileInfoOf(SmemType type) {
   return info;
 }
 
-ProgramBuilder::ProgramBuilder(func::FuncOp kernel)
-    : function(kernel),
+ProgramBuilder::ProgramBuilder(func::FuncOp kernel, const TargetInfo &target)
+    : function(kernel), target(target),
       names(kernel, OpPrintingFlags().skipRegions().useLocalScope()),
       program(std::make_unique<KernelProgram>()) {
   program->name = kernel.getName().str();
@@ -94,9 +94,52 @@ void ProgramBuilder::emit(Operation *op, bool isShared,
   if (program->sites.empty() || program->sites.back().op != site.op ||
       program->sites.back().location != site.location)
     program->sites.push_back(std::move(site));
-  program->code.push_back(
-      {std::move(run), uint32_t(program->sites.size() - 1), isShared});
+  Instruction instruction;
+  instruction.run = std::move(run);
+  instruction.site = uint32_t(program->sites.size() - 1);
+  instruction.isShared = isShared;
+  instruction.loop = loop;
+  // The first instruction has the cost of all.
+  if (uncounted == op) {
+    uncounted = nullptr;
+    instruction.cost = costOf(op);
+    auto addRegisters = [&](ValueRange values, std::vector<SlotId> &to) {
+      for (Value value : values)
+        if (isa<FragType, VecType>(value.getType()))
+          to.push_back(slot(value));
+    };
+    addRegisters(op->getOperands(), instruction.inputs);
+    addRegisters(op->getResults(), instruction.outputs);
+  }
+  program->code.push_back(std::move(instruction));
 }
+
+OpCost ProgramBuilder::costOf(Operation *op) const {
+  if (auto emulated = dyn_cast<EmulatedOpInterface>(op))
+    return emulated.cost(target);
+  OpCost cost;
+  // Scalars are the same in all lanes, and take little beside what is not.
+  if (auto scalar = scalarOpOf(op)) {
+    cost.alu = scalar->cost.alu;
+    cost.fma = scalar->cost.fma;
+    cost.special = scalar->cost.special;
+  }
+  return cost;
+}
+
+uint32_t ProgramBuilder::beginLoop(Operation *op) {
+  LoopInfo info;
+  info.parent = loop;
+  if (auto file = op->getLoc()->findInstanceOf<FileLineColLoc>())
+    info.location = (file.getFilename().getValue() + ":" +
+                     Twine(file.getLine()) + ":" + Twine(file.getColumn()))
+                        .str();
+  info.role = uint32_t(role ? role - program->roles.data() : 0);
+  program->loops.push_back(std::move(info));
+  return loop = uint32_t(program->loops.size() - 1);
+}
+
+void ProgramBuilder::endLoop() { loop = program->loops[loop].parent; }
 
 void ProgramBuilder::emitCopies(Operation *op, llvm::ArrayRef<SlotId> from,
                                 llvm::ArrayRef<SlotId> to) {
@@ -282,6 +325,7 @@ LogicalResult ProgramBuilder::collect() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ProgramBuilder::append(Operation *op) {
+  uncounted = op;
   if (auto emulated = dyn_cast<EmulatedOpInterface>(op))
     return emulated.emulate(*this);
   if (auto scalar = scalarOpOf(op)) {
@@ -310,6 +354,30 @@ LogicalResult ProgramBuilder::append(Block &block) {
     if (failed(append(&op)))
       return failure();
   return success();
+}
+
+/// What bounds how many blocks run side by side.
+void ProgramBuilder::collectLimits(const ::attn::gpu::SharedLayout &layout) {
+  constexpr int64_t groupWarps =
+      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
+  program->sharedBytes = layout.getBytes();
+  if (auto attr = function->getAttrOfType<IntegerAttr>("tile.blocks"))
+    program->blocks = attr.getInt();
+  // Roles of warps share a warpgroup's registers.
+  int64_t registers = 0, openWarps = 0;
+  for (auto op : function.getOps<RoleOp>()) {
+    int64_t each = op.getRegisters().value_or(0);
+    int64_t whole = llvm::alignTo(op.getWarps(), groupWarps);
+    if (op.getScope() == Scope::Warp) {
+      whole = llvm::alignTo(std::max<int64_t>(op.getWarps() - openWarps, 0),
+                            groupWarps);
+      openWarps = (openWarps + whole - op.getWarps());
+    } else {
+      openWarps = 0;
+    }
+    registers += each * whole * TargetInfo::warpThreads;
+  }
+  program->registers = registers;
 }
 
 static std::optional<ParamKind> paramKindOf(Type type) {
@@ -365,6 +433,14 @@ LogicalResult ProgramBuilder::run() {
     program->roles.push_back(std::move(info));
   }
   program->warps = warps;
+  // Kernels that no GPU could take are emulated too.
+  {
+    ::attn::gpu::SharedLayout layout;
+    ScopedDiagnosticHandler quiet(function.getContext(),
+                                  [](Diagnostic &) { return success(); });
+    if (succeeded(layout.compute(function)))
+      collectLimits(layout);
+  }
   // Everybody begins with what comes before the roles.
   for (Operation &op : function.getBody().front().without_terminator())
     if (!isa<RoleOp>(op) && failed(append(&op)))

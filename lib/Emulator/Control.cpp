@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Emulator/Timing.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -42,9 +43,17 @@ LogicalResult attn::emulator::emulate(scf::ForOp op, ProgramBuilder &b) {
   uint32_t body = b.newLabel(), head = b.newLabel(), end = b.newLabel();
   b.emitCopies(op, b.slots(op.getInitArgs()), arguments);
   b.emitCopies(op, {lower}, {iv});
+  uint32_t loop = b.beginLoop(op);
+  b.emit(op, false, [=](Agent &a) {
+    if (a.machine.timing)
+      a.machine.timing->enterLoop(a, loop);
+    return Step::Next;
+  });
   b.place(head);
   b.emit(op, false, [=](Agent &a) {
     bool goesOn = isWide ? a.i64(iv) < a.i64(upper) : a.i32(iv) < a.i32(upper);
+    if (a.machine.timing)
+      a.machine.timing->atHead(a, loop, goesOn);
     return goesOn ? Step::Next : a.jump(a.program.labels[end]);
   });
   b.place(body);
@@ -58,6 +67,7 @@ LogicalResult attn::emulator::emulate(scf::ForOp op, ProgramBuilder &b) {
       a.frame[iv].bits = int64_t(a.i32(iv)) + a.i32(step);
     return a.jump(a.program.labels[head]);
   });
+  b.endLoop();
   b.place(end);
   b.emitCopies(op, arguments, b.slots(op.getResults()));
   return success();
@@ -121,17 +131,19 @@ LogicalResult attn::emulator::appendRole(ProgramBuilder &b, tg::RoleOp op) {
     return failure();
   emitTurnEdges(b, op, false);
   b.emit(op, true, [](Agent &a) {
-    auto isOpen = [](const auto &done) { return !*done; };
+    auto isOpen = [&](const StartedPtr &one) {
+      // It would be under way if it came later.
+      if (one->hasEnded)
+        a.machine.note({Object::Started, one->id}, Effect::Check);
+      return !one->hasEnded;
+    };
     if (!a.products.empty()) {
       a.fail("ends with a product that nobody waited for");
       return Step::Stop;
     }
-    bool copies =
-        llvm::any_of(a.copies, isOpen) || llvm::any_of(a.groupedCopies, isOpen);
-    for (auto &group : a.bulkGroups)
-      copies |= llvm::any_of(group, isOpen);
     // A bulk copy that is known to have read is no longer in the list.
-    if (copies || !a.bulkGroups.empty()) {
+    if (llvm::any_of(a.copies, isOpen) ||
+        llvm::any_of(a.groupedCopies, isOpen) || !a.bulkGroups.empty()) {
       a.fail("ends while a copy may still use its shared memory");
       return Step::Stop;
     }

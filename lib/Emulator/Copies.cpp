@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Emulator/Timing.h"
 
 #include <cstring>
 
@@ -70,6 +71,11 @@ struct BoxLoad {
 };
 } // namespace
 
+/// When what an instruction touches has been copied.
+static Cycles copiedAt(Agent &a, int64_t bytes, bool isStore) {
+  return a.machine.timing ? a.machine.timing->copy(a, bytes, isStore) : 0;
+}
+
 /// A panel of a box lands in some blocks at once.
 static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
                        llvm::ArrayRef<int64_t> indices, const View &view,
@@ -85,6 +91,7 @@ static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
   int64_t firstCol = panel * cols, bytes = rows * cols * tile.elementBytes;
   for (ThreadBlock *target : targets) {
     MBarrier &full = target->mbarriers[size_t(ring.full) + view.stage];
+    a.signals = &full.info->name;
     Access access = a.access(0, true);
     access.isAsync = true;
     access.epoch.component = full.component;
@@ -108,6 +115,7 @@ static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
   llvm::SmallVector<int64_t, 5> where(indices);
   llvm::SmallVector<ThreadBlock *, 2> blocks(targets);
   Machine &machine = a.machine;
+  Cycles end = copiedAt(a, bytes * int64_t(targets.size()), /*isStore=*/false);
   for (ThreadBlock *block : blocks) {
     MBarrier &full = block->mbarriers[size_t(ring.full) + view.stage];
     machine.defer(a, "a copy", [=, &machine, &full] {
@@ -130,7 +138,7 @@ static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
             }
           }
         }
-      completeBytes(machine, full, bytes);
+      completeBytes(machine, full, bytes, end);
     });
   }
   return true;
@@ -189,6 +197,7 @@ static LogicalResult emulateBulk(tg::RingLoadOp op, ProgramBuilder &b,
       return Step::Stop;
     MBarrier &full =
         a.block.mbarriers[size_t(a.program.rings[number].full) + view.stage];
+    a.signals = &full.info->name;
     Access access = a.access(0, true);
     access.isAsync = true;
     access.epoch.component = full.component;
@@ -197,11 +206,12 @@ static LogicalResult emulateBulk(tg::RingLoadOp op, ProgramBuilder &b,
       return Step::Stop;
     Machine &machine = a.machine;
     ThreadBlock &block = a.block;
+    Cycles end = copiedAt(a, tile.bytes(), /*isStore=*/false);
     machine.defer(a, "a copy", [=, &machine, &block, &full] {
       uint32_t *to = block.regions[view.region].at(view);
       for (int64_t i = 0; i < count; ++i)
         loadElement(from + i * type.bytes, type, to + i);
-      completeBytes(machine, full, tile.bytes());
+      completeBytes(machine, full, tile.bytes(), end);
     });
     return Step::Next;
   });
@@ -227,6 +237,7 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
   SlotId bound = optional(op.getRows());
   MemoryType type = *memory;
   b.emit(op, true, [=](Agent &a) {
+    a.signals = nullptr;
     View view = a.view(at);
     const MemrefValue &tensor = a.memref(source);
     auto indices = indicesOf(a, slots);
@@ -277,6 +288,8 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
       to.col += uint32_t(col);
       pieces.push_back({first, to, first ? count : 0});
     }
+    // Stores of threads count its bytes in shared memory.
+    a.copiesEnd = std::max(a.copiesEnd, copiedAt(a, 0, /*isStore=*/false));
     ThreadBlock &block = a.block;
     Rounding rounding = tile.rounding;
     auto last = a.copies.empty() ? nullptr : a.copies.back();
@@ -320,8 +333,9 @@ LogicalResult attn::emulator::emulate(tg::RingLoadOp op, ProgramBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 /// Starts a copy out of a tile by the first thread of the member.
-static void startBulk(Agent &a, const View &view,
+static void startBulk(Agent &a, const View &view, const TileInfo &tile,
                       std::function<void(SharedRegion &, View)> write) {
+  a.bulkEnds.push_back(copiedAt(a, tile.bytes(), /*isStore=*/true));
   ThreadBlock &block = a.block;
   auto last = a.bulkGroups.empty() ? nullptr : a.bulkGroups.back().back();
   a.bulkGroups.push_back({a.machine.defer(
@@ -337,6 +351,16 @@ static bool touchBulk(Agent &a, const View &view, const TileInfo &tile) {
   access.epoch.component = a.component(0, lineBulk);
   access.epoch.clock = a.numBulkGroups;
   return a.touch(a.block, view, {0, 0, tile.rows, tile.cols}, access);
+}
+
+/// What is written is there when the launch ends (PTX ISA, cp.async.bulk: what
+/// waits with .read waits for the reads alone).
+static Access bulkWrite(const Agent &a) {
+  Access access = a.access(0, true);
+  access.isAsync = true;
+  access.epoch.component = a.component(0, lineBulkWrites);
+  access.epoch.clock = a.numBulkGroups;
+  return access;
 }
 
 LogicalResult attn::emulator::emulate(tg::BulkStoreOp op, ProgramBuilder &b) {
@@ -357,14 +381,11 @@ LogicalResult attn::emulator::emulate(tg::BulkStoreOp op, ProgramBuilder &b) {
     for (int64_t r = 0; r < tile.rows; ++r)
       for (int64_t c = 0; c < tile.cols; ++c) {
         char *at = elementOf(map, indices, r, c, type->bytes);
-        Access access = a.access(0, true);
-        access.isAsync = true;
-        access.epoch.component = a.component(0, lineBulk);
-        access.epoch.clock = a.numBulkGroups;
+        Access access = bulkWrite(a);
         if (at && !a.touchGlobal(at, size_t(type->bytes), access))
           return Step::Stop;
       }
-    startBulk(a, view, [=](SharedRegion &region, View at) {
+    startBulk(a, view, tile, [=](SharedRegion &region, View at) {
       for (int64_t r = 0; r < tile.rows; ++r)
         for (int64_t c = 0; c < tile.cols; ++c) {
           View element = at;
@@ -392,20 +413,22 @@ LogicalResult attn::emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
     auto indices = indicesOf(a, slots);
     char *first = a.element(a.memref(to), indices.data(), 4);
     int64_t count = tile.rows * tile.cols;
-    Access access = a.access(0, true);
-    access.isAsync = access.isAtomic = true;
+    Access access = bulkWrite(a);
+    access.isAtomic = true;
     if (!first || !a.touchGlobal(first, size_t(count) * 4, access))
       return Step::Stop;
-    startBulk(a, view, [=](SharedRegion &region, View at) {
-      const uint32_t *words = region.at(at);
-      for (int64_t i = 0; i < count; ++i) {
-        float sum, term;
-        std::memcpy(&sum, first + i * 4, 4);
-        std::memcpy(&term, words + i, 4);
-        sum += term;
-        std::memcpy(first + i * 4, &sum, 4);
-      }
-    });
+    startBulk(a, view, tile,
+              [=, &machine = a.machine](SharedRegion &region, View at) {
+                machine.noteAtomic(first, size_t(count) * 4);
+                const uint32_t *words = region.at(at);
+                for (int64_t i = 0; i < count; ++i) {
+                  float sum, term;
+                  std::memcpy(&sum, first + i * 4, 4);
+                  std::memcpy(&term, words + i, 4);
+                  sum += term;
+                  std::memcpy(first + i * 4, &sum, 4);
+                }
+              });
     return Step::Next;
   });
   return success();
@@ -414,12 +437,15 @@ LogicalResult attn::emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
 LogicalResult attn::emulator::emulate(tg::BulkWaitOp op, ProgramBuilder &b) {
   auto pending = size_t(op.getPending());
   b.emit(op, true, [=](Agent &a) {
+    a.waitedAt = nullptr;
     while (a.bulkGroups.size() > pending) {
       for (auto &copy : a.bulkGroups.front())
-        if (!*copy)
+        if (!a.knows(copy))
           return a.wait(&a.machine.version,
                         [] { return std::string("a bulk copy"); });
       a.bulkGroups.pop_front();
+      a.await(a.bulkEnds.front());
+      a.bulkEnds.pop_front();
     }
     // Of the thread that issued them.
     Clock &clock = a.clocks[0];

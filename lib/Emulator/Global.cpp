@@ -95,21 +95,21 @@ struct Place {
 };
 } // namespace
 
-static FailureOr<Place> placeOf(Operation *op, Value value, Value memory,
-                                ValueRange indices, Value rows, bool transposed,
+template <typename OpT>
+static FailureOr<Place> placeOf(OpT op, Value value, Value memory,
                                 ProgramBuilder &b) {
   auto type = memoryTypeOf(cast<MemRefType>(memory.getType()).getElementType());
   if (!type)
-    return op->emitOpError("expected elements of an integer or float type");
+    return op.emitOpError("expected elements of an integer or float type");
   Place place{b.slot(value),
               b.slot(memory),
-              rows ? b.slot(rows) : noSlot,
-              b.slots(indices),
+              op.getRows() ? b.slot(op.getRows()) : noSlot,
+              b.slots(op.getIndices()),
               *type,
               shapeOf(value.getType()),
               false,
               false,
-              transposed};
+              op.getTransposed()};
   if (auto vec = dyn_cast<tg::VecType>(value.getType())) {
     place.isVector = true;
     place.isRowVector = vec.getAxis() == tg::Axis::Row;
@@ -167,8 +167,7 @@ static bool forElements(Agent &a, const Place &place, bool eachWarp, F body) {
 }
 
 LogicalResult attn::emulator::emulate(tg::GlobalLoadOp op, ProgramBuilder &b) {
-  auto place = placeOf(op, op.getResult(), op.getSource(), op.getIndices(),
-                       op.getRows(), op.getTransposed(), b);
+  auto place = placeOf(op, op.getResult(), op.getSource(), b);
   if (failed(place))
     return failure();
   b.emit(op, true, [place = *place](Agent &a) {
@@ -187,21 +186,27 @@ LogicalResult attn::emulator::emulate(tg::GlobalLoadOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
-  auto place = placeOf(op, op.getValue(), op.getDestination(), op.getIndices(),
-                       op.getRows(), op.getTransposed(), b);
+/// Calls write(register, address) for all elements of a value that are in
+/// bounds.
+template <typename OpT, typename F>
+static LogicalResult emitWrites(OpT op, bool isAtomic, F write,
+                                ProgramBuilder &b) {
+  auto place = placeOf(op, op.getValue(), op.getDestination(), b);
   if (failed(place))
     return failure();
-  b.emit(op, true, [place = *place](Agent &a) {
+  b.emit(op, true, [=, place = *place](Agent &a) {
     auto value = a.use(place.value);
     if (a.machine.failed())
       return Step::Stop;
     bool isFine =
         forElements(a, place, false, [&](int64_t warp, size_t i, char *to) {
-          if (!a.touchGlobal(to, size_t(place.type.bytes),
-                             a.access(warp, true)))
+          Access access = a.access(warp, true);
+          access.isAtomic = isAtomic;
+          if (!a.touchGlobal(to, size_t(place.type.bytes), access))
             return false;
-          storeElement(to, place.type, &value->words[i]);
+          if (isAtomic)
+            a.machine.noteAtomic(to, size_t(place.type.bytes));
+          write(place.type, &value->words[i], to);
           return true;
         });
     return isFine ? Step::Next : Step::Stop;
@@ -209,31 +214,27 @@ LogicalResult attn::emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
   return success();
 }
 
+LogicalResult attn::emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
+  return emitWrites(
+      op, /*isAtomic=*/false,
+      [](const MemoryType &type, const void *lane, char *to) {
+        storeElement(to, type, lane);
+      },
+      b);
+}
+
 LogicalResult attn::emulator::emulate(tg::GlobalReduceOp op,
                                       ProgramBuilder &b) {
-  auto place = placeOf(op, op.getValue(), op.getDestination(), op.getIndices(),
-                       op.getRows(), op.getTransposed(), b);
-  if (failed(place))
-    return failure();
-  b.emit(op, true, [place = *place](Agent &a) {
-    auto value = a.use(place.value);
-    if (a.machine.failed())
-      return Step::Stop;
-    bool isFine =
-        forElements(a, place, false, [&](int64_t warp, size_t i, char *to) {
-          Access access = a.access(warp, true);
-          access.isAtomic = true;
-          if (!a.touchGlobal(to, 4, access))
-            return false;
-          float sum;
-          std::memcpy(&sum, to, 4);
-          sum += value->floats()[i];
-          std::memcpy(to, &sum, 4);
-          return true;
-        });
-    return isFine ? Step::Next : Step::Stop;
-  });
-  return success();
+  return emitWrites(
+      op, /*isAtomic=*/true,
+      [](const MemoryType &, const void *lane, char *to) {
+        float sum, term;
+        std::memcpy(&sum, to, 4);
+        std::memcpy(&term, lane, 4);
+        sum += term;
+        std::memcpy(to, &sum, 4);
+      },
+      b);
 }
 
 LogicalResult attn::emulator::emulate(tg::GlobalStoreBitsOp op,
@@ -277,53 +278,69 @@ LogicalResult attn::emulator::emulate(tg::GlobalStoreBitsOp op,
 // Scalars
 //===----------------------------------------------------------------------===//
 
-LogicalResult attn::emulator::emulate(memref::LoadOp op, ProgramBuilder &b) {
-  auto type = memoryTypeOf(op.getType());
+namespace {
+/// An element of a tensor, and the scalar beside it.
+struct ScalarPlace {
+  SlotId scalar, memory;
+  llvm::SmallVector<SlotId> indices;
+  MemoryType type;
+
+  /// Its address, or null where the indices leave the tensor.
+  char *at(Agent &a) const {
+    llvm::SmallVector<int64_t, 5> at;
+    for (SlotId slot : indices)
+      at.push_back(a.i64(slot));
+    return a.element(a.memref(memory), at.data(), type.bytes);
+  }
+};
+} // namespace
+
+template <typename OpT>
+static FailureOr<ScalarPlace> scalarPlaceOf(OpT op, Value scalar,
+                                            ProgramBuilder &b) {
+  auto type = memoryTypeOf(scalar.getType());
   if (!type)
     return op.emitOpError("expected an element of an integer or float type");
-  SlotId memory = b.slot(op.getMemRef()), to = b.slot(op.getResult());
-  auto slots = b.slots(op.getIndices());
-  MemoryType element = *type;
-  b.emit(op, false, [=](Agent &a) {
-    llvm::SmallVector<int64_t, 5> at;
-    for (SlotId slot : slots)
-      at.push_back(a.i64(slot));
-    char *from = a.element(a.memref(memory), at.data(), element.bytes);
+  return ScalarPlace{b.slot(scalar), b.slot(op.getMemRef()),
+                     b.slots(op.getIndices()), *type};
+}
+
+LogicalResult attn::emulator::emulate(memref::LoadOp op, ProgramBuilder &b) {
+  auto place = scalarPlaceOf(op, op.getResult(), b);
+  if (failed(place))
+    return failure();
+  b.emit(op, false, [place = *place](Agent &a) {
+    char *from = place.at(a);
     if (!from)
       return Step::Stop;
     for (int64_t warp = 0; warp < a.warps; ++warp)
-      if (!a.touchGlobal(from, size_t(element.bytes), a.access(warp, false)))
+      if (!a.touchGlobal(from, size_t(place.type.bytes), a.access(warp, false)))
         return Step::Stop;
-    a.frame[to].bits = 0;
-    loadElement(from, element, &a.frame[to].bits);
+    a.frame[place.scalar].bits = 0;
+    loadElement(from, place.type, &a.frame[place.scalar].bits);
     return Step::Next;
   });
   return success();
 }
 
 LogicalResult attn::emulator::emulate(memref::StoreOp op, ProgramBuilder &b) {
-  auto type = memoryTypeOf(op.getValue().getType());
-  if (!type)
-    return op.emitOpError("expected an element of an integer or float type");
-  SlotId from = b.slot(op.getValue()), memory = b.slot(op.getMemRef());
-  auto slots = b.slots(op.getIndices());
-  MemoryType element = *type;
-  b.emit(op, true, [=](Agent &a) {
-    llvm::SmallVector<int64_t, 5> at;
-    for (SlotId slot : slots)
-      at.push_back(a.i64(slot));
+  auto place = scalarPlaceOf(op, op.getValue(), b);
+  if (failed(place))
+    return failure();
+  b.emit(op, true, [place = *place](Agent &a) {
     // One thread of each member writes; all may write the same.
-    char *to = a.element(a.memref(memory), at.data(), element.bytes);
+    char *to = place.at(a);
     if (!to)
       return Step::Stop;
     char bytes[8];
-    storeElement(bytes, element, &a.frame[from].bits);
+    storeElement(bytes, place.type, &a.frame[place.scalar].bits);
+    auto size = size_t(place.type.bytes);
     Access access = a.access(0, true);
     access.isCommon = true;
-    access.isSame = std::memcmp(bytes, to, size_t(element.bytes)) == 0;
-    if (!a.touchGlobal(to, size_t(element.bytes), access))
+    access.isSame = std::memcmp(bytes, to, size) == 0;
+    if (!a.touchGlobal(to, size, access))
       return Step::Stop;
-    std::memcpy(to, bytes, size_t(element.bytes));
+    std::memcpy(to, bytes, size);
     return Step::Next;
   });
   return success();

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Emulator/Timing.h"
 
 using namespace mlir;
 using namespace attn::emulator;
@@ -23,8 +24,10 @@ LogicalResult attn::emulator::emulate(tg::LaunchDependentsOp op,
                                       ProgramBuilder &b) {
   b.emit(op, true, [](Agent &a) {
     if (!a.block.letsDependentsStart) {
+      LaunchState &launch = *a.block.cluster->launch;
       a.block.letsDependentsStart = true;
-      ++a.block.cluster->launch->lettingStart;
+      ++launch.lettingStart;
+      a.machine.note(launch.object(Object::Letting), Effect::Give);
     }
     return Step::Next;
   });
@@ -34,11 +37,20 @@ LogicalResult attn::emulator::emulate(tg::LaunchDependentsOp op,
 LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
                                       ProgramBuilder &b) {
   b.emit(op, true, [](Agent &a) {
-    const LaunchState *previous =
-        a.machine.previousOf(*a.block.cluster->launch);
+    a.waitedAt = nullptr;
+    const LaunchState &own = *a.block.cluster->launch;
+    const LaunchState *previous = a.machine.previousOf(own);
     if (previous && !previous->hasEnded)
       return a.wait(&a.machine.version,
                     [] { return std::string("the launch before this one"); });
+    if (previous) {
+      a.machine.note(previous->object(Object::Ended), Effect::Take, 1);
+      a.await(previous->end);
+    }
+    // Where that one has not waited itself, earlier ones may go on.
+    if (previous && !previous->impliesEarlier)
+      return Step::Next;
+    a.block.knowsDependencies = true;
     for (Clock &clock : a.clocks)
       clock.seen[a.block.cluster->dependencies] =
           clock.fenced[a.block.cluster->dependencies] = 1;
@@ -162,6 +174,7 @@ static int64_t draw(Agent &a, SlotId tickets, int64_t count) {
       !a.clocks[0].seen[cluster.dependencies])
     a.fail("draws an item before dependencies.wait, from tickets that an "
            "earlier launch may still use");
+  a.machine.note({Object::Tickets, {}}, Effect::Exclusive);
   auto *counter = reinterpret_cast<uint32_t *>(a.memref(tickets).data);
   uint32_t drawn = *counter;
   *counter = int64_t(drawn) >= count - 1 ? 0 : drawn + 1;
@@ -288,8 +301,18 @@ LogicalResult Loop::build() {
   auto yields = [&] {
     b.emitCopies(op, b.slots(body.getTerminator()->getOperands()), carried);
   };
+  auto emitBegin = [&] {
+    b.emit(op, false, [](Agent &a) {
+      if (a.machine.timing)
+        a.machine.timing->beginItem(a);
+      return Step::Next;
+    });
+  };
   if (info.kind == ScheduleInfo::Grid) {
-    if (failed(appendItem()) || failed(b.append(body)))
+    if (failed(appendItem()))
+      return failure();
+    emitBegin();
+    if (failed(b.append(body)))
       return failure();
     yields();
     b.emitCopies(op, carried, b.slots(op.getResults()));
@@ -342,6 +365,7 @@ LogicalResult Loop::build() {
       emitFollow(exit);
     b.place(start);
   }
+  emitBegin();
   if (failed(b.append(body)))
     return failure();
   b.takeItem = nullptr;

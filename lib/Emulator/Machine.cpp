@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Emulator/Machine.h"
+#include "Search.h"
+#include "attn/Emulator/Timing.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,8 +23,10 @@ const KernelProgram *Program::find(const std::string &name) const {
   return nullptr;
 }
 
-Machine::Machine(const Program &program, const Schedule &schedule)
+Machine::Machine(const Program &program, const Schedule &schedule,
+                 Explorer *explorer)
     : program(program), schedule(schedule),
+      isTraced(schedule.mode == Schedule::Mode::Departs), explorer(explorer),
       state(schedule.seed * 0x9E3779B97F4A7C15u + 0x1234567u) {
   // How many blocks run at once is up to the device.
   if (schedule.mode != Schedule::Mode::Eager &&
@@ -50,9 +53,28 @@ void Machine::addBuffer(char *data, size_t bytes, std::string name,
   buffer.bytes = bytes;
   buffer.name = std::move(name);
   buffer.isInput = isInput;
+  constexpr uint64_t alignment = 4096;
+  if (!buffers.empty())
+    buffer.base = (buffers.back().base + buffers.back().bytes + alignment - 1) /
+                  alignment * alignment;
   if (!isInput)
     buffer.cells.assign(bytes, AccessTable::unwritten);
   buffers.push_back(std::move(buffer));
+}
+
+void Machine::noteAtomic(const char *data, size_t bytes) {
+  if (!isTraced)
+    return;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    auto at = size_t(data - buffers[i].data);
+    if (data >= buffers[i].data && at < buffers[i].bytes)
+      trace.note({{Object::Memory, {uint32_t(i), 0, 0, 0}},
+                  Effect::Exclusive,
+                  0,
+                  false,
+                  at,
+                  at + bytes});
+  }
 }
 
 GlobalBuffer *Machine::find(const char *data) {
@@ -60,6 +82,15 @@ GlobalBuffer *Machine::find(const char *data) {
     if (data >= buffer.data && data < buffer.data + buffer.bytes)
       return &buffer;
   return nullptr;
+}
+
+void Machine::keepTime() {
+  timing = std::make_shared<Timing>(*this, program.target);
+}
+
+int64_t Machine::residentBlocksOf(const KernelProgram &kernel) const {
+  return timing ? timing->residentBlocksOf(kernel)
+                : residentBlocks * kernel.cluster;
 }
 
 void Machine::launch(std::unique_ptr<LaunchState> launch) {
@@ -78,12 +109,16 @@ const LaunchState *Machine::previousOf(const LaunchState &launch) const {
   return launch.number ? launches[launch.number - 1].get() : nullptr;
 }
 
-bool Machine::mayBegin(const LaunchState &launch) const {
+bool Machine::mayOverlap(const LaunchState &launch) const {
   const LaunchState *previous = previousOf(launch);
-  if (!previous || previous->hasEnded)
-    return true;
-  return launch.isProgrammatic && launch.kernel && previous->hasBegun &&
-         previous->kernel && previous->lettingStart == previous->grid;
+  return launch.isProgrammatic && launch.kernel && previous && previous->kernel;
+}
+
+bool Machine::mayBegin(const LaunchState &launch) const {
+  if (const LaunchState *previous = previousOf(launch); mayOverlap(launch))
+    return previous->hasBegun && previous->lettingStart == previous->grid;
+  return std::all_of(launches.begin(), launches.begin() + launch.number,
+                     [](const auto &earlier) { return earlier->hasEnded; });
 }
 
 void Machine::startBlocks() {
@@ -94,9 +129,20 @@ void Machine::startBlocks() {
       if (!mayBegin(*launch))
         return;
       launch->hasBegun = true;
-      while (launch->finishedBefore < launch->number &&
-             launches[launch->finishedBefore]->hasEnded)
-        ++launch->finishedBefore;
+      // What has ended by chance does not count.
+      if (const LaunchState *previous = previousOf(*launch);
+          mayOverlap(*launch)) {
+        launch->finishedBefore = previous->finishedBefore;
+        launch->begins.push_back(
+            {previous->object(Object::Letting), Effect::Take, 1});
+      } else {
+        launch->finishedBefore = launch->number;
+        for (uint32_t i = 0; i < launch->number; ++i)
+          launch->begins.push_back(
+              {launches[i]->object(Object::Ended), Effect::Take, 1});
+      }
+      if (timing)
+        timing->beginLaunch(*launch, previousOf(*launch));
       if (launch->action)
         launch->action();
       if (!launch->grid) {
@@ -104,9 +150,11 @@ void Machine::startBlocks() {
         continue;
       }
     }
-    int64_t room = std::max<int64_t>(
-        launch->kernel->isPersistent ? launch->grid : residentBlocks,
-        launch->kernel->cluster);
+    const KernelProgram &kernel = *launch->kernel;
+    int64_t room = std::max<int64_t>(kernel.isPersistent ? launch->grid
+                                     : timing ? residentBlocksOf(kernel)
+                                              : residentBlocks,
+                                     kernel.cluster);
     while (launch->started < launch->grid &&
            launch->started - launch->ended < room)
       if (!startCluster(*launch))
@@ -153,23 +201,34 @@ bool Machine::startCluster(LaunchState &launch) {
       barrier.info = &kernel.mbarriers[i];
       barrier.pending = barrier.info->arrivals;
       barrier.component = lines + uint32_t(rank) * perBlock + i;
-      barrier.clock = Clock(cluster->components);
+      barrier.clock = barrier.past = Clock(cluster->components);
+      barrier.object = {Object::MBarrier,
+                        {launch.number, uint32_t(first + rank), i, 0}};
       block->mbarriers.push_back(std::move(barrier));
     }
     for (const BarrierInfo &info : kernel.barriers) {
       Barrier barrier;
       barrier.info = &info;
-      barrier.clock = Clock(cluster->components);
+      barrier.clock = barrier.past = Clock(cluster->components);
+      barrier.object = {Object::Barrier,
+                        {launch.number, uint32_t(first + rank),
+                         uint32_t(block->barriers.size()), 0}};
       block->barriers.push_back(std::move(barrier));
     }
     block->drawn.resize(kernel.schedules.size());
     for (const ScheduleInfo &schedule : kernel.schedules)
       block->handed.emplace_back(size_t(schedule.slots));
+    if (timing)
+      timing->beginBlock(*block);
     for (const RoleInfo &role : kernel.roles)
       for (int64_t member = 0; member < role.count; ++member) {
         block->agents.push_back(
             std::make_unique<Agent>(*this, *block, role, member));
         agents.push_back(block->agents.back().get());
+        agents.back()->id = {launch.number, uint32_t(first + rank),
+                             uint32_t(block->agents.size() - 1), 0};
+        agents.back()->creator = launch.lastEnd;
+        agents.back()->time = agents.back()->outstanding = block->start;
         ++cluster->live;
       }
     cluster->blocks.push_back(std::move(block));
@@ -218,8 +277,8 @@ void Machine::endCluster(Cluster &cluster) {
   for (const Pending &one : pending) {
     if (one.agent->block.cluster != &cluster)
       continue;
-    // Nobody is left to notice an arrival; a copy would meet foreign memory.
-    if (one.what.rfind("an arrival", 0) == 0) {
+    // A copy would meet foreign memory.
+    if (one.isArrival()) {
       hasArrivals = true;
       continue;
     }
@@ -231,9 +290,22 @@ void Machine::endCluster(Cluster &cluster) {
     return;
   if (std::string text = atRest(cluster); !text.empty())
     return fail(text);
+  note(cluster.object(Object::Live), Effect::Take, 1);
+  note(cluster.object(Object::Open), Effect::Check);
+  note(launch.object(Object::Ended), Effect::Give);
+  // Who ends first makes room for others first.
+  if (launch.started < launch.grid || launch.lastEnd != Event::noCreator)
+    note(launch.object(Object::Room), Effect::Exclusive);
+  if (isTraced && launch.started < launch.grid)
+    launch.lastEnd = trace.start();
   for (auto &block : cluster.blocks) {
-    if (!block->letsDependentsStart)
+    if (timing)
+      timing->endBlock(*block);
+    launch.impliesEarlier &= !mayOverlap(launch) || block->knowsDependencies;
+    if (!block->letsDependentsStart) {
       ++launch.lettingStart;
+      note(launch.object(Object::Letting), Effect::Give);
+    }
     for (auto &agent : block->agents)
       agents.erase(std::find(agents.begin(), agents.end(), agent.get()));
     ++launch.ended;
@@ -246,6 +318,8 @@ void Machine::endCluster(Cluster &cluster) {
     }
   if (launch.ended == launch.grid) {
     launch.hasEnded = true;
+    if (timing)
+      timing->endLaunch(launch);
     ++version;
   }
 }
@@ -254,18 +328,24 @@ void Machine::endCluster(Cluster &cluster) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-std::shared_ptr<bool> Machine::defer(Agent &agent, std::string what,
-                                     std::function<void()> effect,
-                                     std::shared_ptr<bool> after) {
-  auto done = std::make_shared<bool>(false);
-  if (schedule.mode == Schedule::Mode::Eager && (!after || *after)) {
+Object Cluster::object(Object::Kind kind) const {
+  return {kind, {launch->number, uint32_t(blocks.front()->number), 0, 0}};
+}
+
+StartedPtr Machine::defer(Agent &agent, std::string what,
+                          std::function<void()> effect, StartedPtr after) {
+  auto done = std::make_shared<Started>();
+  if (schedule.mode == Schedule::Mode::Eager && (!after || after->hasEnded)) {
     effect();
-    *done = true;
+    done->hasEnded = true;
     ++version;
     return done;
   }
+  done->id = agent.id;
+  done->id.number = ++agent.numStarted;
   pending.push_back({&agent, std::move(what), agent.site(), std::move(effect),
-                     std::move(after), done});
+                     std::move(after), done,
+                     isTraced ? trace.start() : Event::noCreator});
   return done;
 }
 
@@ -273,10 +353,18 @@ void Machine::complete(size_t index) {
   Pending one = std::move(pending[index]);
   pending.erase(pending.begin() + long(index));
   one.effect();
-  *one.done = true;
+  one.done->hasEnded = true;
   ++version;
-  if (one.agent->block.cluster->live == 0)
-    endCluster(*one.agent->block.cluster);
+  Cluster &cluster = *one.agent->block.cluster;
+  if (isTraced) {
+    note({Object::Started, one.done->id}, Effect::Give);
+    if (one.after)
+      note({Object::Started, one.after->id}, Effect::Take, 1);
+    note(cluster.object(one.isArrival() ? Object::Live : Object::Open),
+         Effect::Give);
+  } else if (cluster.live == 0) {
+    endCluster(cluster);
+  }
 }
 
 bool Machine::isReady(Agent &agent) const {
@@ -301,18 +389,31 @@ void Machine::step(Agent &agent) {
     hasShared |= instruction.isShared;
     if (++steps > mostSteps)
       return fail("the kernel does not end");
+    if (timing)
+      timing->begin(agent);
     switch (instruction.run(agent)) {
     case Step::Next:
+      if (timing)
+        timing->end(agent);
       agent.pc = agent.target != Agent::noTarget ? agent.target : agent.pc + 1;
       agent.target = Agent::noTarget;
       agent.part = 0;
+      // Whose clock is behind goes on.
+      if (timing && (instruction.isShared || agent.time > timeLimit))
+        return;
       break;
     case Step::Blocked:
       return;
     case Step::Done: {
       agent.isDone = true;
-      if (--agent.block.cluster->live == 0)
-        endCluster(*agent.block.cluster);
+      Cluster &cluster = *agent.block.cluster;
+      note(cluster.object(Object::Live), Effect::Give);
+      if (--cluster.live == 0) {
+        if (isTraced)
+          ending.push_back(&cluster);
+        else
+          endCluster(cluster);
+      }
       return;
     }
     case Step::Stop:
@@ -323,23 +424,126 @@ void Machine::step(Agent &agent) {
   }
 }
 
-/// Goes on with who went last, unless this choice is a departure from that.
-void Machine::stepAsTold(std::vector<Agent *> &ready,
-                         const std::vector<size_t> &open) {
-  auto last = std::find(ready.begin(), ready.end(), lastStepped);
-  if (last != ready.end())
-    std::rotate(ready.begin(), last, last + 1);
-  size_t count = ready.size() + open.size(), chosen = 0;
-  if (count > 1) {
-    for (auto [number, what] : schedule.departures)
-      if (number == choices.size())
-        chosen = std::min<size_t>(what, count - 1);
-    choices.push_back(uint32_t(count));
+/// Goes on with the agent whose clock is least, until another one's is.
+void Machine::stepByTime(std::vector<Agent *> &ready) {
+  Agent *first = ready.front();
+  timeLimit = std::numeric_limits<Cycles>::max();
+  for (Agent *agent : ready)
+    if (agent->time < first->time)
+      first = agent;
+  for (Agent *agent : ready)
+    if (agent != first)
+      timeLimit = std::min(timeLimit, agent->time);
+  step(*first);
+}
+
+/// An agent, what is under way, or the end of a cluster.
+struct Machine::Candidate {
+  Agent *agent = nullptr;
+  size_t index = 0;
+  Cluster *cluster = nullptr;
+  ProcessId id;
+};
+
+/// Who may come next, in an order that does not depend on who was found to
+/// wait: who went last, the other agents, what is under way, ends.
+std::vector<Machine::Candidate> Machine::candidates() const {
+  std::vector<Candidate> result;
+  for (Agent *agent : agents)
+    if (!agent->isDone)
+      result.push_back({agent, 0, nullptr, agent->id});
+  auto last =
+      std::find_if(result.begin(), result.end(), [&](const Candidate &one) {
+        return one.agent == lastStepped;
+      });
+  if (last != result.end())
+    std::rotate(result.begin(), last, last + 1);
+  for (size_t i = 0; i < pending.size(); ++i)
+    if (!pending[i].after || pending[i].after->hasEnded)
+      result.push_back({nullptr, i, nullptr, pending[i].done->id});
+  for (Cluster *cluster : ending) {
+    bool hasArrivals =
+        std::any_of(pending.begin(), pending.end(), [&](const Pending &one) {
+          return one.agent->block.cluster == cluster && one.isArrival();
+        });
+    ProcessId id = cluster->object(Object::Live).of;
+    id.agent = ProcessId::end;
+    if (!hasArrivals)
+      result.push_back({nullptr, 0, cluster, id});
   }
-  if (chosen >= ready.size())
-    return complete(open[chosen - ready.size()]);
-  lastStepped = ready[chosen];
-  step(*ready[chosen]);
+  return result;
+}
+
+/// An event; false where there was none, as an agent waits.
+bool Machine::take(const Candidate &candidate) {
+  if (candidate.cluster) {
+    trace.begin(candidate.id, Event::noCreator);
+    ending.erase(std::find(ending.begin(), ending.end(), candidate.cluster));
+    lastStepped = nullptr;
+    endCluster(*candidate.cluster);
+    return true;
+  }
+  if (!candidate.agent) {
+    trace.begin(candidate.id, pending[candidate.index].creator);
+    complete(candidate.index);
+    return true;
+  }
+  Agent &agent = *candidate.agent;
+  const LaunchState &launch = *agent.block.cluster->launch;
+  trace.begin(candidate.id, agent.creator);
+  // What nobody can tell the time of belongs to what follows.
+  do
+    step(agent);
+  while (!failed() && trace.isSilent() && !agent.isBlocked);
+  if (trace.isSilent() && !failed()) {
+    trace.events.pop_back();
+    return false;
+  }
+  if (!agent.hasBegun)
+    for (const Effect &effect : launch.begins)
+      trace.note(effect);
+  agent.hasBegun = true;
+  lastStepped = &agent;
+  return true;
+}
+
+/// Goes on with who went last, unless this event is a departure from that.
+/// False where nobody goes on.
+bool Machine::stepAsTold() {
+  auto number = uint32_t(trace.events.size());
+  std::vector<Candidate> all = candidates();
+  std::vector<size_t> order;
+  std::optional<size_t> told;
+  for (auto [at, what] : schedule.departures)
+    if (at == number && what < all.size())
+      told = what;
+  if (const ProcessId *id = explorer ? explorer->next(number) : nullptr)
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].id == *id)
+        told = i;
+  if (told)
+    order.push_back(*told);
+  for (size_t i = 0; i < all.size(); ++i)
+    order.push_back(i);
+  auto mayGo = [&](size_t i) {
+    return !all[i].agent || isReady(*all[i].agent);
+  };
+  for (size_t i : order) {
+    if (!mayGo(i) || (explorer && !explorer->mayTake(number, all[i].id)))
+      continue;
+    if (!take(all[i]))
+      continue;
+    // Where others could have gone before it.
+    for (size_t j = 0; j < i; ++j)
+      if (mayGo(j)) {
+        departures.push_back({number, uint32_t(i)});
+        break;
+      }
+    if (explorer && !failed())
+      explorer->took(trace);
+    return true;
+  }
+  return false;
 }
 
 bool Machine::run() {
@@ -356,9 +560,13 @@ bool Machine::run() {
         ready.push_back(agent);
     }
     for (size_t i = 0; i < pending.size(); ++i)
-      if (!pending[i].after || *pending[i].after)
+      if (!pending[i].after || pending[i].after->hasEnded)
         open.push_back(i);
-    if (ready.empty() && open.empty()) {
+    if (isTraced && stepAsTold())
+      continue;
+    if (explorer && explorer->isRedundant())
+      return true;
+    if (isTraced || (ready.empty() && open.empty())) {
       bool hasLaunches =
           std::any_of(launches.begin(), launches.end(),
                       [](const auto &launch) { return !launch->hasEnded; });
@@ -368,14 +576,12 @@ bool Machine::run() {
     }
     using Mode = Schedule::Mode;
     if (schedule.mode == Mode::Eager || schedule.mode == Mode::Lazy) {
-      if (!ready.empty())
+      if (!ready.empty() && timing)
+        stepByTime(ready);
+      else if (!ready.empty())
         step(*ready[lastAgent++ % ready.size()]);
       else
         complete(open[random(open.size())]);
-      continue;
-    }
-    if (schedule.mode == Mode::Departs) {
-      stepAsTold(ready, open);
       continue;
     }
     // The victim and what it has started come last.
@@ -408,7 +614,7 @@ bool Machine::run() {
 // Reports
 //===----------------------------------------------------------------------===//
 
-static std::string roleText(const RoleInfo &role, int64_t member) {
+std::string attn::emulator::roleText(const RoleInfo &role, int64_t member) {
   return (role.isGroup ? "warpgroup " : "warp ") + std::to_string(member) +
          " of role '" + role.name + "'";
 }
@@ -452,7 +658,7 @@ std::string Machine::describe(const Epoch &epoch) const {
         text += ", its warp " + std::to_string(inRole % 4);
     }
   const char *lineNames[] = {"", " (a product)", " (a bulk copy)",
-                             " (copies of cp.async)"};
+                             " (a bulk copy)", " (copies of cp.async)"};
   return text + lineNames[epoch.component % numLines];
 }
 

@@ -17,6 +17,9 @@ struct Model : EmulatedOpInterface::ExternalModel<Model<OpT>, OpT> {
   LogicalResult emulate(Operation *op, ProgramBuilder &builder) const {
     return attn::emulator::emulate(cast<OpT>(op), builder);
   }
+  OpCost cost(Operation *op, const attn::TargetInfo &target) const {
+    return costOf(cast<OpT>(op), target);
+  }
 };
 
 template <typename... OpT> void attach(MLIRContext *context) {

@@ -11,6 +11,7 @@
 #include "Scalars.h"
 #include "attn/Emulator/Builder.h"
 #include "attn/Emulator/Machine.h"
+#include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -84,6 +85,40 @@ LogicalResult emulate(mlir::memref::LoadOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::StoreOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::DimOp op, ProgramBuilder &b);
 
+// Costs.cpp, and BankConflicts.cpp of those that access shared memory.
+OpCost costOf(tg::FragConvertOp op, const TargetInfo &target);
+OpCost costOf(tg::FragCopyOp op, const TargetInfo &target);
+OpCost costOf(tg::FragFillOp op, const TargetInfo &target);
+OpCost costOf(tg::FragPadOp op, const TargetInfo &target);
+OpCost costOf(tg::MapOp op, const TargetInfo &target);
+OpCost costOf(tg::ReduceOp op, const TargetInfo &target);
+OpCost costOf(tg::ScanOp op, const TargetInfo &target);
+OpCost costOf(tg::MmaIssueOp op, const TargetInfo &target);
+OpCost costOf(tg::MmaSyncOp op, const TargetInfo &target);
+OpCost costOf(tg::FragLoadOp op, const TargetInfo &target);
+OpCost costOf(tg::FragStoreOp op, const TargetInfo &target);
+OpCost costOf(tg::ExchangeOp op, const TargetInfo &target);
+OpCost costOf(tg::VecLoadOp op, const TargetInfo &target);
+OpCost costOf(tg::VecStoreOp op, const TargetInfo &target);
+OpCost costOf(tg::SmemMapOp op, const TargetInfo &target);
+OpCost costOf(tg::SmemClearRowsOp op, const TargetInfo &target);
+OpCost costOf(tg::RingLoadOp op, const TargetInfo &target);
+OpCost costOf(tg::BulkStoreOp op, const TargetInfo &target);
+OpCost costOf(tg::BulkReduceOp op, const TargetInfo &target);
+OpCost costOf(tg::GlobalLoadOp op, const TargetInfo &target);
+OpCost costOf(tg::GlobalStoreOp op, const TargetInfo &target);
+OpCost costOf(tg::GlobalReduceOp op, const TargetInfo &target);
+/// What has no cost of its own takes an instruction or two, which address and
+/// test.
+template <typename OpT> OpCost costOf(OpT, const TargetInfo &) {
+  OpCost cost;
+  cost.issue = 2;
+  return cost;
+}
+/// Loads of a tile's matrices by ldmatrix: `rows` by `cols` of those of the
+/// view, from the first on.
+SharedCost matrixCost(tg::SmemType tile, int64_t rows, int64_t cols);
+
 /// How elements lie in global memory.
 struct MemoryType {
   ScalarType type;
@@ -104,7 +139,11 @@ struct Shape {
 Shape shapeOf(mlir::Type type);
 
 /// Lands bytes of a copy at a barrier.
-void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes);
+void completeBytes(Machine &machine, MBarrier &barrier, int64_t bytes,
+                   Cycles at = 0);
+/// One arrival, which may announce bytes.
+void completeArrival(Machine &machine, MBarrier &barrier, const Clock &known,
+                     int64_t bytes, Cycles at = 0);
 
 /// A tile in shared memory as a matrix of the view's rows and columns.
 struct Matrix {

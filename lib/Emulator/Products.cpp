@@ -169,11 +169,13 @@ LogicalResult attn::emulator::emulate(tg::MmaWaitOp op, ProgramBuilder &b) {
   auto tokens = b.slots(op.getTokens()), results = b.slots(op.getAccs());
   auto pending = size_t(op.getPending());
   b.emit(op, true, [=](Agent &a) {
+    a.waitedAt = nullptr;
     // Products end in the order of their issue.
     while (a.products.size() > pending) {
-      if (!*a.products.front().done)
+      if (!a.knows(a.products.front().done))
         return a.wait(&a.machine.version,
                       [] { return std::string("a product"); });
+      a.await(a.products.front().end);
       a.products.pop_front();
     }
     auto ended = uint32_t(a.numProducts - a.products.size());

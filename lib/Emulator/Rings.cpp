@@ -17,41 +17,48 @@ LogicalResult attn::emulator::emulate(tg::BarrierCreateOp, ProgramBuilder &) {
   return success();
 }
 
-static LogicalResult noRing(Operation *op) {
-  return op->emitOpError("expected a ring made in this kernel by "
-                         "tile_gpu.ring.create");
-}
-
 namespace {
 /// A use of a ring by its counter.
 struct Use {
   uint32_t slot;
   uint64_t round;
 };
+
+/// What an operation takes of a ring: the slot of a counter, and its tiles.
+struct RingSlot {
+  uint32_t number;
+  SlotId counter;
+  llvm::SmallVector<SlotId> tiles;
+
+  const RingInfo &ring(const Agent &a) const { return a.program.rings[number]; }
+  Use use(const Agent &a) const {
+    auto count = uint32_t(a.i32(counter));
+    auto stages = uint32_t(ring(a).stages);
+    return {count % stages, count / stages};
+  }
+  void setTiles(Agent &a, uint32_t slot) const {
+    for (auto [region, tile] : llvm::zip_equal(ring(a).regions, tiles))
+      a.frame[tile].bits = View{region, slot, 0, 0}.pack();
+  }
+};
 } // namespace
 
-static Use useOf(const Agent &a, const RingInfo &ring, SlotId counter) {
-  auto count = uint32_t(a.i32(counter));
-  auto stages = uint32_t(ring.stages);
-  return {count % stages, count / stages};
-}
-
-static void setTiles(Agent &a, const RingInfo &ring,
-                     llvm::ArrayRef<SlotId> tiles, uint32_t slot) {
-  for (auto [region, tile] : llvm::zip_equal(ring.regions, tiles))
-    a.frame[tile].bits = View{region, slot, 0, 0}.pack();
+template <typename OpT>
+static FailureOr<RingSlot> slotOf(OpT op, ValueRange tiles, ProgramBuilder &b) {
+  auto ring = b.ring(op.getRing());
+  if (!ring)
+    return op.emitOpError("expected a ring made in this kernel by "
+                          "tile_gpu.ring.create");
+  return RingSlot{*ring, b.slot(op.getCounter()), b.slots(tiles)};
 }
 
 LogicalResult attn::emulator::emulate(tg::RingAcquireOp op, ProgramBuilder &b) {
-  auto index = b.ring(op.getRing());
-  if (!index)
-    return noRing(op);
-  uint32_t number = *index;
-  SlotId counter = b.slot(op.getCounter());
-  auto tiles = b.slots(op.getTiles());
-  b.emit(op, true, [=](Agent &a) {
-    const RingInfo &ring = a.program.rings[number];
-    Use use = useOf(a, ring, counter);
+  auto slot = slotOf(op, op.getTiles(), b);
+  if (failed(slot))
+    return failure();
+  b.emit(op, true, [slot = *slot](Agent &a) {
+    const RingInfo &ring = slot.ring(a);
+    Use use = slot.use(a);
     if (ring.empty >= 0) {
       MBarrier &empty = a.block.mbarriers[size_t(ring.empty) + use.slot];
       Step step = a.waitFor(empty, uint32_t((use.round & 1) ^ 1), use.round,
@@ -59,7 +66,7 @@ LogicalResult attn::emulator::emulate(tg::RingAcquireOp op, ProgramBuilder &b) {
       if (step != Step::Next)
         return step;
     }
-    setTiles(a, ring, tiles, use.slot);
+    slot.setTiles(a, use.slot);
     // One thread announces the bytes; of a warpgroup, that of its first warp.
     if (ring.fill == Fill::Tma)
       a.arrive(a.block, ring.full + use.slot, 0, ring.slotBytes);
@@ -69,19 +76,19 @@ LogicalResult attn::emulator::emulate(tg::RingAcquireOp op, ProgramBuilder &b) {
 }
 
 /// Rounds what this warp has copied, and waits for the other warps.
-static Step waitForGroup(Agent &a, const RingInfo &ring,
-                         llvm::ArrayRef<SlotId> tiles, uint32_t slot) {
+static Step waitForGroup(Agent &a, const RingSlot &slot) {
   if (a.part == 0) {
     // Copies that no group holds are not waited for.
     for (auto &copy : a.groupedCopies)
-      if (!*copy)
+      if (!a.knows(copy))
         return a.wait(&a.machine.version,
                       [] { return std::string("its copies"); });
     a.groupedCopies.clear();
+    a.await(a.groupedCopiesEnd);
     for (int64_t warp = 0; warp < a.warps; ++warp)
       a.clocks[size_t(warp)].seen[a.component(warp, lineCopies)] =
           a.numCopyGroups - 1;
-    setTiles(a, ring, tiles, slot);
+    slot.setTiles(a, slot.use(a).slot);
     // The first part that the role's barrier knows is 1.
     a.part = 1;
   }
@@ -91,20 +98,17 @@ static Step waitForGroup(Agent &a, const RingInfo &ring,
 }
 
 LogicalResult attn::emulator::emulate(tg::RingWaitOp op, ProgramBuilder &b) {
-  auto index = b.ring(op.getRing());
-  if (!index)
-    return noRing(op);
-  uint32_t number = *index;
-  SlotId counter = b.slot(op.getCounter());
-  auto tiles = b.slots(op.getTiles());
-  if (b.kernel().rings[number].fill == Fill::CpGroup && b.role &&
+  auto slot = slotOf(op, op.getTiles(), b);
+  if (failed(slot))
+    return failure();
+  if (b.kernel().rings[slot->number].fill == Fill::CpGroup && b.role &&
       b.role->isGroup)
     return op.emitOpError("expected copy groups in a role of warps");
-  b.emit(op, true, [=](Agent &a) {
-    const RingInfo &ring = a.program.rings[number];
-    Use use = useOf(a, ring, counter);
+  b.emit(op, true, [slot = *slot](Agent &a) {
+    const RingInfo &ring = slot.ring(a);
     if (ring.fill == Fill::CpGroup)
-      return waitForGroup(a, ring, tiles, use.slot);
+      return waitForGroup(a, slot);
+    Use use = slot.use(a);
     MBarrier &full = a.block.mbarriers[size_t(ring.full) + use.slot];
     Step step = a.waitFor(full, uint32_t(use.round & 1), use.round + 1,
                           "a slot to be full");
@@ -113,7 +117,7 @@ LogicalResult attn::emulator::emulate(tg::RingWaitOp op, ProgramBuilder &b) {
     // Products do not see what threads copied without it.
     if (ring.fill == Fill::CpAsync && a.role.isGroup)
       a.fence();
-    setTiles(a, ring, tiles, use.slot);
+    slot.setTiles(a, use.slot);
     return Step::Next;
   });
   return success();
@@ -121,53 +125,52 @@ LogicalResult attn::emulator::emulate(tg::RingWaitOp op, ProgramBuilder &b) {
 
 LogicalResult attn::emulator::emulate(tg::RingViewSlotOp op,
                                       ProgramBuilder &b) {
-  auto index = b.ring(op.getRing());
-  if (!index)
-    return noRing(op);
-  uint32_t number = *index;
-  SlotId counter = b.slot(op.getCounter());
-  auto tiles = b.slots(op.getTiles());
-  b.emit(op, false, [=](Agent &a) {
-    const RingInfo &ring = a.program.rings[number];
-    setTiles(a, ring, tiles, useOf(a, ring, counter).slot);
+  auto slot = slotOf(op, op.getTiles(), b);
+  if (failed(slot))
+    return failure();
+  b.emit(op, false, [slot = *slot](Agent &a) {
+    slot.setTiles(a, slot.use(a).slot);
     return Step::Next;
   });
   return success();
 }
 
+/// The arrival overtakes reads into registers that it does not depend on: those
+/// of this slot that no value of `after` was computed from.
+static bool mayRelease(Agent &a, uint32_t number, uint32_t slot,
+                       llvm::ArrayRef<SlotId> after) {
+  llvm::SmallVector<uint64_t, 8> known;
+  for (SlotId value : after) {
+    auto registers = a.use(value);
+    if (a.machine.failed())
+      return false;
+    known.append(registers->reads.begin(), registers->reads.end());
+  }
+  for (const LateRead &late : a.lateReads)
+    if (late.ring == number && late.stage == slot &&
+        !llvm::is_contained(known, late.number))
+      return a.fail("may overtake the read of slot " + std::to_string(slot) +
+                    " by '" + a.program.sites[late.site].op +
+                    "': 'after' names nothing computed from it");
+  llvm::erase_if(a.lateReads, [&](const LateRead &late) {
+    return late.ring == number && late.stage == slot;
+  });
+  return true;
+}
+
 LogicalResult attn::emulator::emulate(tg::RingReleaseOp op, ProgramBuilder &b) {
-  auto index = b.ring(op.getRing());
-  if (!index)
-    return noRing(op);
-  uint32_t number = *index;
-  SlotId counter = b.slot(op.getCounter());
-  auto after = b.slots(op.getAfter());
-  b.emit(op, true, [=](Agent &a) {
-    const RingInfo &ring = a.program.rings[number];
+  auto slot = slotOf(op, {}, b);
+  if (failed(slot))
+    return failure();
+  b.emit(op, true, [slot = *slot, after = b.slots(op.getAfter())](Agent &a) {
+    const RingInfo &ring = slot.ring(a);
     if (ring.empty < 0) {
       a.fail("releases a ring without consumers");
       return Step::Stop;
     }
-    Use use = useOf(a, ring, counter);
-    // The arrival overtakes reads into registers that it does not depend on.
-    llvm::SmallVector<uint64_t, 8> known;
-    for (SlotId slot : after) {
-      auto value = a.use(slot);
-      if (a.machine.failed())
-        return Step::Stop;
-      known.append(value->reads.begin(), value->reads.end());
-    }
-    for (const LateRead &late : a.lateReads)
-      if (late.ring == number && late.stage == use.slot &&
-          !llvm::is_contained(known, late.number)) {
-        const Site &site = a.program.sites[late.site];
-        a.fail("may overtake the read of slot " + std::to_string(use.slot) +
-               " by '" + site.op + "': 'after' names nothing computed from it");
-        return Step::Stop;
-      }
-    llvm::erase_if(a.lateReads, [&](const LateRead &late) {
-      return late.ring == number && late.stage == use.slot;
-    });
+    Use use = slot.use(a);
+    if (!mayRelease(a, slot.number, use.slot, after))
+      return Step::Stop;
     for (auto &block : a.block.cluster->blocks)
       if (block.get() == &a.block || ring.cluster > 1)
         a.arriveAll(*block, ring.empty + use.slot);
@@ -176,59 +179,47 @@ LogicalResult attn::emulator::emulate(tg::RingReleaseOp op, ProgramBuilder &b) {
   return success();
 }
 
+/// Arrives by itself when the copies so far have landed.
+static void arriveAfterCopies(Agent &a, MBarrier &full) {
+  for (int64_t warp = 0; warp < a.warps; ++warp) {
+    Clock known = a.clocks[size_t(warp)];
+    known.seen[a.component(warp, lineCopies)] = a.numCopyGroups;
+    Machine &machine = a.machine;
+    // After the youngest copy in the list: copies are a chain.
+    machine.defer(
+        a, "an arrival at " + full.info->name,
+        [&machine, &full, known, end = a.copiesEnd] {
+          completeArrival(machine, full, known, 0, end);
+        },
+        a.copies.empty() ? nullptr : a.copies.back());
+    a.tick(warp);
+  }
+  ++a.numCopyGroups;
+  a.copies.clear();
+}
+
 LogicalResult attn::emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
-  auto index = b.ring(op.getRing());
-  if (!index)
-    return noRing(op);
-  uint32_t number = *index;
-  SlotId counter = b.slot(op.getCounter());
-  switch (b.kernel().rings[number].fill) {
-  case Fill::CpGroup:
-    b.emit(op, true, [](Agent &a) {
+  auto slot = slotOf(op, {}, b);
+  if (failed(slot))
+    return failure();
+  Fill fill = b.kernel().rings[slot->number].fill;
+  if (fill == Fill::Tma)
+    return op.emitOpError("expected a ring that warps fill");
+  b.emit(op, true, [slot = *slot, fill](Agent &a) {
+    if (fill == Fill::CpGroup) {
       llvm::append_range(a.groupedCopies, a.copies);
       a.copies.clear();
+      a.groupedCopiesEnd = a.copiesEnd;
       ++a.numCopyGroups;
       return Step::Next;
-    });
-    return success();
-  case Fill::Tma:
-    return op.emitOpError("expected a ring that warps fill");
-  case Fill::CpAsync:
-    b.emit(op, true, [=](Agent &a) {
-      const RingInfo &ring = a.program.rings[number];
-      Use use = useOf(a, ring, counter);
-      MBarrier &full = a.block.mbarriers[size_t(ring.full) + use.slot];
-      // Arrives by itself when the copies so far have landed.
-      for (int64_t warp = 0; warp < a.warps; ++warp) {
-        Clock known = a.clocks[size_t(warp)];
-        known.seen[a.component(warp, lineCopies)] = a.numCopyGroups;
-        auto copies = a.copies;
-        auto last = std::make_shared<std::function<void()>>();
-        Machine &machine = a.machine;
-        *last = [&machine, &full, known] {
-          full.clock.join(known);
-          --full.pending;
-          completeBytes(machine, full, 0);
-        };
-        // After the youngest copy in the list: copies are a chain.
-        machine.defer(
-            a, "an arrival at " + full.info->name, [last] { (*last)(); },
-            copies.empty() ? nullptr : copies.back());
-        a.tick(warp);
-      }
-      ++a.numCopyGroups;
-      a.copies.clear();
+    }
+    int64_t full = slot.ring(a).full + slot.use(a).slot;
+    if (fill == Fill::CpAsync) {
+      arriveAfterCopies(a, a.block.mbarriers[size_t(full)]);
       return Step::Next;
-    });
-    return success();
-  case Fill::Warps:
-  case Fill::Exchange:
-    break;
-  }
-  b.emit(op, true, [=](Agent &a) {
-    const RingInfo &ring = a.program.rings[number];
+    }
     a.fence();
-    a.arriveAll(a.block, ring.full + useOf(a, ring, counter).slot);
+    a.arriveAll(a.block, full);
     return Step::Next;
   });
   return success();
@@ -238,44 +229,44 @@ LogicalResult attn::emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
 // Hardware barriers
 //===----------------------------------------------------------------------===//
 
-static LogicalResult noBarrier(Operation *op) {
-  return op->emitOpError("expected a barrier made in this kernel by "
-                         "tile_gpu.barrier.create");
+/// The first hardware barrier of what an operation names, or nothing.
+template <typename OpT>
+static FailureOr<int64_t> barrierOf(OpT op, ProgramBuilder &b) {
+  if (auto index = b.barrier(op.getBarrier()))
+    return int64_t(*index);
+  return op.emitOpError("expected a barrier made in this kernel by "
+                        "tile_gpu.barrier.create");
 }
 
-LogicalResult attn::emulator::emulate(tg::BarrierSyncOp op, ProgramBuilder &b) {
-  auto index = b.barrier(op.getBarrier());
-  if (!index)
-    return noBarrier(op);
-  int64_t first = *index;
+/// Waits at the barrier of a member, where there is one for each.
+template <typename OpT>
+static LogicalResult emitSync(OpT op, bool fences, ProgramBuilder &b) {
+  auto first = barrierOf(op, b);
+  if (failed(first))
+    return failure();
   SlotId member = op.getMember() ? b.slot(op.getMember()) : noSlot;
-  bool fences = !op.getThreadsOnly();
-  b.emit(op, true, [=](Agent &a) {
+  b.emit(op, true, [=, first = *first](Agent &a) {
     return a.sync(first + (member == noSlot ? 0 : a.i32(member)), 0, fences);
   });
   return success();
 }
 
+LogicalResult attn::emulator::emulate(tg::BarrierSyncOp op, ProgramBuilder &b) {
+  return emitSync(op, !op.getThreadsOnly(), b);
+}
+
 LogicalResult attn::emulator::emulate(tg::TurnWaitOp op, ProgramBuilder &b) {
-  auto index = b.barrier(op.getBarrier());
-  if (!index)
-    return noBarrier(op);
-  int64_t first = *index;
-  SlotId member = b.slot(op.getMember());
-  b.emit(op, true,
-         [=](Agent &a) { return a.sync(first + a.i32(member), 0, false); });
-  return success();
+  return emitSync(op, false, b);
 }
 
 LogicalResult attn::emulator::emulate(tg::TurnPassOp op, ProgramBuilder &b) {
-  auto index = b.barrier(op.getBarrier());
+  auto first = barrierOf(op, b);
   auto create = op.getBarrier().getDefiningOp<tg::BarrierCreateOp>();
-  if (!index || !create)
-    return noBarrier(op);
-  int64_t first = *index;
+  if (failed(first))
+    return failure();
   auto count = int64_t(create.getEach());
   SlotId member = b.slot(op.getMember());
-  b.emit(op, true, [=](Agent &a) {
+  b.emit(op, true, [=, first = *first](Agent &a) {
     a.arriveAt(first + (a.i32(member) + 1) % count);
     return a.machine.failed() ? Step::Stop : Step::Next;
   });

@@ -9,14 +9,17 @@
 // AttnGpu. Launches are gathered and executed when the plan has ended.
 //===----------------------------------------------------------------------===//
 
+#include "Search.h"
+#include "Timeline.h"
+#include "attn/Analysis/TargetAttr.h"
 #include "attn/Emulator/Builder.h"
-#include "attn/Emulator/Machine.h"
+#include "attn/Emulator/Timing.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 
 using namespace attn::emulator;
 using attn::support::Failure;
@@ -80,21 +83,21 @@ Result<std::vector<Schedule>> attn::emulator::readSchedules() {
     }
     using Mode = Schedule::Mode;
     if (isFine && name == "eager" && number.empty()) {
-      result.push_back({Mode::Eager, 0});
+      result.push_back({Mode::Eager, 0, {}});
     } else if (isFine && name == "lazy") {
-      result.push_back({Mode::Lazy, seed});
+      result.push_back({Mode::Lazy, seed, {}});
     } else if (isFine && name == "random") {
-      result.push_back({Mode::Random, seed});
+      result.push_back({Mode::Random, seed, {}});
     } else if (isFine && name == "adversary") {
-      result.push_back({Mode::Adversary, seed});
+      result.push_back({Mode::Adversary, seed, {}});
     } else if (isFine && name == "search" && seed > 0) {
-      result.push_back({Mode::Search, seed});
+      result.push_back({Mode::Search, seed, {}});
     } else if (isFine && name == "sweep" && seed > 0) {
       for (uint64_t i = 0; i < seed; ++i)
-        result.push_back(i == 0   ? Schedule{Mode::Eager, 0}
-                         : i == 1 ? Schedule{Mode::Lazy, 0}
-                         : i % 2  ? Schedule{Mode::Adversary, i / 2}
-                                  : Schedule{Mode::Random, i / 2});
+        result.push_back(i == 0   ? Schedule{Mode::Eager, 0, {}}
+                         : i == 1 ? Schedule{Mode::Lazy, 0, {}}
+                         : i % 2  ? Schedule{Mode::Adversary, i / 2, {}}
+                                  : Schedule{Mode::Random, i / 2, {}});
     } else {
       return Failure{
           "expected ATTN_EMULATOR to list 'eager', 'lazy:SEED', "
@@ -113,10 +116,15 @@ Result<std::vector<Schedule>> attn::emulator::readSchedules() {
 Result<std::shared_ptr<const Program>>
 attn::emulator::decode(mlir::ModuleOp module) {
   auto program = std::make_shared<Program>();
+  auto target = getTarget(module);
+  if (!target || target->isCpu())
+    return Failure{"expected kernels for a GPU, but got '" +
+                   (target ? target->name : "") + "'"};
+  program->target = *target;
   for (auto kernel : module.getOps<mlir::func::FuncOp>()) {
     if (!kernel->hasAttr("tile_gpu.kernel") || kernel.isExternal())
       continue;
-    ProgramBuilder builder(kernel);
+    ProgramBuilder builder(kernel, program->target);
     if (failed(builder.run()))
       return Failure{"the kernel '" + kernel.getName().str() +
                      "' cannot be emulated"};
@@ -285,7 +293,7 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
                     std::to_string(grid));
   // No more than a device would run at once.
   state->grid = kernel->isPersistent
-                    ? std::min(grid, run.machine.residentBlocks * cluster)
+                    ? std::min(grid, run.machine.residentBlocksOf(*kernel))
                     : grid;
   state->frame = kernel->initial;
   readParams(run, *kernel, params, state->frame);
@@ -311,7 +319,7 @@ static int32_t fillZero(const AttnRuntime *runtime, void *memory,
   return ATTN_RUNTIME_OK;
 }
 
-static void *counters(const AttnRuntime *runtime, int64_t count) {
+static void *ticketsOf(const AttnRuntime *runtime, int64_t count) {
   Run &run = Run::of(runtime);
   // Those of one stream.
   run.counterMemory.resize(size_t(std::max<int64_t>(count, 16)) * 4);
@@ -323,30 +331,46 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 //===----------------------------------------------------------------------===//
 
 static Status runOnce(const Program &program, AttnEntry entry, void **args,
-                      const std::vector<Buffer> &buffers,
-                      const Schedule &schedule,
-                      std::vector<uint32_t> *choices = nullptr) {
-  Run run{program, Machine(program, schedule), {}, {}, {}, {}, false};
+                      const std::vector<Buffer> &buffers, Schedule &schedule,
+                      Observer *observer = nullptr,
+                      std::string *counters = nullptr,
+                      Explorer *explorer = nullptr, Trace *trace = nullptr) {
+  Run run{program, Machine(program, schedule, explorer), {}, {}, {}, {}, false};
+  run.machine.observer = observer;
+  if (observer || counters)
+    run.machine.keepTime();
   for (const Buffer &buffer : buffers)
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
                           buffer.name, !buffer.isOutput);
   run.counterMemory.reserve(1024);
-  static const AttnGpu gpu = {encode, launch, fillZero, counters};
+  static const AttnGpu gpu = {encode, launch, fillZero, ticketsOf};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &run, &gpu};
   int32_t status = entry(args, &runtime);
-  auto failure = [&](const std::string &message) {
-    return Failure{"emulator: " + message +
-                   "\nnote: ATTN_EMULATOR=" + schedule.text() + " repeats it"};
-  };
   if (!run.error.empty())
     return Failure{run.error};
   if (status != ATTN_RUNTIME_OK)
     return Failure{"expected the plan to succeed, but got status " +
                    std::to_string(status)};
-  if (!run.machine.run())
+  bool isFine = run.machine.run();
+  if (explorer) {
+    schedule.departures = run.machine.departures;
+    *trace = std::move(run.machine.trace);
+  }
+  auto failure = [&](const std::string &message) {
+    return Failure{"emulator: " + message +
+                   "\nnote: ATTN_EMULATOR=" + schedule.text() + " repeats it"};
+  };
+  if (!isFine)
     return failure(run.machine.error());
-  if (choices)
-    *choices = run.machine.choices;
+  if (explorer && trace->events.size() > Explorer::mostEvents)
+    return Failure{"expected at most " + std::to_string(Explorer::mostEvents) +
+                   " events to search, but got " +
+                   std::to_string(trace->events.size()) +
+                   "; take fewer items, or 'sweep:N'"};
+  if (explorer && explorer->isRedundant())
+    return attn::support::success();
+  if (counters)
+    *counters = run.machine.timing->text();
   for (char byte : run.counterMemory)
     if (byte)
       return failure("the tickets of a schedule are not zero again after the "
@@ -386,38 +410,50 @@ private:
 };
 } // namespace
 
-/// Runs at most `count` schedules: those with few departures first, each once.
+/// Runs at most `count` schedules, of which none comes to the same as another
+/// by exchanging neighbours that have nothing to do with each other.
 static Status search(const Program &program, AttnEntry entry, void **args,
                      const std::vector<Buffer> &buffers, uint64_t count,
                      Outputs &outputs) {
-  std::deque<Schedule> next = {{Schedule::Mode::Departs, 0, {}}};
-  for (; count && !next.empty(); --count) {
-    Schedule schedule = std::move(next.front());
-    next.pop_front();
-    std::vector<uint32_t> choices;
-    if (Status ok = runOnce(program, entry, args, buffers, schedule, &choices);
+  Explorer explorer;
+  uint64_t runs = 0, redundant = 0;
+  bool isMore = true;
+  for (; isMore && runs < count; ++runs) {
+    Schedule schedule{Schedule::Mode::Departs, 0, {}};
+    Trace trace;
+    if (Status ok = runOnce(program, entry, args, buffers, schedule, nullptr,
+                            nullptr, &explorer, &trace);
         !ok)
       return ok;
-    if (Status ok = outputs.compare(schedule); !ok)
+    if (explorer.isRedundant())
+      ++redundant;
+    else if (Status ok = outputs.compare(schedule); !ok)
       return ok;
-    // Later departures alone: earlier ones are others' continuations.
-    uint32_t from =
-        schedule.departures.empty() ? 0 : schedule.departures.back().first + 1;
-    for (uint32_t at = from; at < choices.size(); ++at)
-      for (uint32_t what = 1; what < choices[at] && next.size() < count;
-           ++what) {
-        next.push_back(schedule);
-        next.back().departures.push_back({at, what});
-      }
+    isMore = explorer.advance(trace);
   }
+  llvm::errs() << "note: ATTN_EMULATOR=search: "
+               << (isMore ? "" : "all schedules up to equivalence, ")
+               << runs - redundant << (isMore ? " schedules, of more" : "")
+               << '\n';
   return attn::support::success();
 }
 
-Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
-                           const std::vector<Buffer> &buffers,
-                           const std::vector<Schedule> &schedules) {
+static Status runAll(const Program &program, AttnEntry entry, void **args,
+                     const std::vector<Buffer> &buffers,
+                     const std::vector<Schedule> &schedules, Observer *observer,
+                     std::string *counters) {
   Outputs outputs(buffers);
-  for (const Schedule &schedule : schedules) {
+  if (observer || counters) {
+    // Times are those of an eager schedule.
+    Schedule eager;
+    if (Status ok =
+            runOnce(program, entry, args, buffers, eager, observer, counters);
+        !ok)
+      return ok;
+    if (Status ok = outputs.compare(eager); !ok)
+      return ok;
+  }
+  for (Schedule schedule : schedules) {
     if (schedule.mode == Schedule::Mode::Search) {
       if (Status ok =
               search(program, entry, args, buffers, schedule.seed, outputs);
@@ -425,10 +461,28 @@ Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
         return ok;
       continue;
     }
+    // That was the run above.
+    if ((observer || counters) && schedule.mode == Schedule::Mode::Eager)
+      continue;
     if (Status ok = runOnce(program, entry, args, buffers, schedule); !ok)
       return ok;
     if (Status ok = outputs.compare(schedule); !ok)
       return ok;
   }
   return attn::support::success();
+}
+
+Status attn::emulator::run(const Program &program, AttnEntry entry, void **args,
+                           const std::vector<Buffer> &buffers,
+                           const std::vector<Schedule> &schedules,
+                           Observer *observer, std::string *counters) {
+  const char *path = std::getenv("ATTN_TIMELINE");
+  if (observer || !path || !*path)
+    return runAll(program, entry, args, buffers, schedules, observer, counters);
+  // What led to an error is drawn, too.
+  Timeline timeline;
+  Status ok =
+      runAll(program, entry, args, buffers, schedules, &timeline, counters);
+  Status written = timeline.write(path);
+  return ok ? written : ok;
 }

@@ -73,91 +73,103 @@ std::optional<ScalarType> attn::emulator::scalarTypeOf(Type type) {
   return std::nullopt;
 }
 
-static std::optional<Opcode> opcodeOf(StringRef name) {
-  static const llvm::StringMap<Opcode> opcodes = {
-      {"arith.addi", Opcode::AddI},
-      {"arith.subi", Opcode::SubI},
-      {"arith.muli", Opcode::MulI},
-      {"arith.divsi", Opcode::DivSI},
-      {"arith.divui", Opcode::DivUI},
-      {"arith.remsi", Opcode::RemSI},
-      {"arith.remui", Opcode::RemUI},
-      {"arith.ceildivsi", Opcode::CeilDivSI},
-      {"arith.ceildivui", Opcode::CeilDivUI},
-      {"arith.floordivsi", Opcode::FloorDivSI},
-      {"arith.minsi", Opcode::MinSI},
-      {"arith.maxsi", Opcode::MaxSI},
-      {"arith.minui", Opcode::MinUI},
-      {"arith.maxui", Opcode::MaxUI},
-      {"arith.andi", Opcode::AndI},
-      {"arith.ori", Opcode::OrI},
-      {"arith.xori", Opcode::XOrI},
-      {"arith.shli", Opcode::ShLI},
-      {"arith.shrui", Opcode::ShRUI},
-      {"arith.shrsi", Opcode::ShRSI},
-      {"arith.cmpi", Opcode::CmpI},
-      {"arith.cmpf", Opcode::CmpF},
-      {"arith.select", Opcode::Select},
-      {"arith.extsi", Opcode::ExtS},
-      {"arith.index_cast", Opcode::ExtS},
-      {"arith.trunci", Opcode::ExtS},
-      {"arith.extui", Opcode::ExtU},
-      {"arith.index_castui", Opcode::ExtU},
-      {"arith.sitofp", Opcode::SIToFP},
-      {"arith.uitofp", Opcode::UIToFP},
-      {"arith.fptosi", Opcode::FPToSI},
-      {"arith.fptoui", Opcode::FPToUI},
-      {"arith.bitcast", Opcode::Bitcast},
-      {"arith.extf", Opcode::ConvertF},
-      {"arith.truncf", Opcode::ConvertF},
-      {"arith.addf", Opcode::AddF},
-      {"arith.subf", Opcode::SubF},
-      {"arith.mulf", Opcode::MulF},
-      {"arith.divf", Opcode::DivF},
-      {"arith.remf", Opcode::RemF},
-      {"arith.negf", Opcode::NegF},
-      {"arith.maximumf", Opcode::MaximumF},
-      {"arith.minimumf", Opcode::MinimumF},
-      {"arith.maxnumf", Opcode::MaxNumF},
-      {"arith.minnumf", Opcode::MinNumF},
-      {"math.fma", Opcode::Fma},
-      {"math.exp", Opcode::Exp},
-      {"math.exp2", Opcode::Exp2},
-      {"math.expm1", Opcode::ExpM1},
-      {"math.log", Opcode::Log},
-      {"math.log2", Opcode::Log2},
-      {"math.log10", Opcode::Log10},
-      {"math.log1p", Opcode::Log1p},
-      {"math.sqrt", Opcode::Sqrt},
-      {"math.rsqrt", Opcode::Rsqrt},
-      {"math.tanh", Opcode::Tanh},
-      {"math.sin", Opcode::Sin},
-      {"math.cos", Opcode::Cos},
-      {"math.tan", Opcode::Tan},
-      {"math.atan", Opcode::Atan},
-      {"math.atan2", Opcode::Atan2},
-      {"math.erf", Opcode::Erf},
-      {"math.powf", Opcode::Pow},
-      {"math.absf", Opcode::AbsF},
-      {"math.absi", Opcode::AbsI},
-      {"math.floor", Opcode::Floor},
-      {"math.ceil", Opcode::Ceil},
-      {"math.round", Opcode::Round},
-      {"math.roundeven", Opcode::RoundEven},
-      {"math.trunc", Opcode::Trunc},
-      {"math.copysign", Opcode::CopySign},
-      {"math.ctpop", Opcode::CtPop},
-      {"math.ctlz", Opcode::Ctlz},
-      {"math.cttz", Opcode::Cttz}};
+namespace {
+/// An operation's number, and what it takes: as it is, and where the module
+/// lets it be approximate.
+struct Entry {
+  Opcode opcode;
+  ScalarCost cost;
+  std::optional<ScalarCost> fast = std::nullopt;
+};
+} // namespace
+
+static const Entry *entryOf(StringRef name) {
+  constexpr ScalarCost none = {0, 0, 0}, fma = {1, 0, 0}, alu = {0, 1, 0};
+  constexpr ScalarCost special = {0, 0, 1};
+  static const llvm::StringMap<Entry> opcodes = {
+      {"arith.addi", {Opcode::AddI, alu}},
+      {"arith.subi", {Opcode::SubI, alu}},
+      {"arith.muli", {Opcode::MulI, alu}},
+      {"arith.divsi", {Opcode::DivSI, {2, 16, 2}}},
+      {"arith.divui", {Opcode::DivUI, {2, 16, 2}}},
+      {"arith.remsi", {Opcode::RemSI, {2, 18, 2}}},
+      {"arith.remui", {Opcode::RemUI, {2, 18, 2}}},
+      {"arith.ceildivsi", {Opcode::CeilDivSI, {2, 20, 2}}},
+      {"arith.ceildivui", {Opcode::CeilDivUI, {2, 20, 2}}},
+      {"arith.floordivsi", {Opcode::FloorDivSI, {2, 20, 2}}},
+      {"arith.minsi", {Opcode::MinSI, alu}},
+      {"arith.maxsi", {Opcode::MaxSI, alu}},
+      {"arith.minui", {Opcode::MinUI, alu}},
+      {"arith.maxui", {Opcode::MaxUI, alu}},
+      {"arith.andi", {Opcode::AndI, alu}},
+      {"arith.ori", {Opcode::OrI, alu}},
+      {"arith.xori", {Opcode::XOrI, alu}},
+      {"arith.shli", {Opcode::ShLI, alu}},
+      {"arith.shrui", {Opcode::ShRUI, alu}},
+      {"arith.shrsi", {Opcode::ShRSI, alu}},
+      {"arith.cmpi", {Opcode::CmpI, alu}},
+      {"arith.cmpf", {Opcode::CmpF, alu}},
+      {"arith.select", {Opcode::Select, alu}},
+      {"arith.extsi", {Opcode::ExtS, alu}},
+      {"arith.index_cast", {Opcode::ExtS, alu}},
+      {"arith.trunci", {Opcode::ExtS, alu}},
+      {"arith.extui", {Opcode::ExtU, alu}},
+      {"arith.index_castui", {Opcode::ExtU, alu}},
+      {"arith.sitofp", {Opcode::SIToFP, special}},
+      {"arith.uitofp", {Opcode::UIToFP, special}},
+      {"arith.fptosi", {Opcode::FPToSI, special}},
+      {"arith.fptoui", {Opcode::FPToUI, special}},
+      {"arith.bitcast", {Opcode::Bitcast, none}},
+      {"arith.extf", {Opcode::ConvertF, alu}},
+      {"arith.truncf", {Opcode::ConvertF, alu}},
+      {"arith.addf", {Opcode::AddF, fma}},
+      {"arith.subf", {Opcode::SubF, fma}},
+      {"arith.mulf", {Opcode::MulF, fma}},
+      {"arith.divf", {Opcode::DivF, {5, 3, 1}}},
+      {"arith.remf", {Opcode::RemF, {20, 10, 2}}},
+      {"arith.negf", {Opcode::NegF, none}},
+      {"arith.maximumf", {Opcode::MaximumF, alu}},
+      {"arith.minimumf", {Opcode::MinimumF, alu}},
+      {"arith.maxnumf", {Opcode::MaxNumF, alu}},
+      {"arith.minnumf", {Opcode::MinNumF, alu}},
+      {"math.fma", {Opcode::Fma, fma}},
+      {"math.exp", {Opcode::Exp, {6, 4, 1}, ScalarCost{1, 0, 1}}},
+      {"math.exp2", {Opcode::Exp2, special}},
+      {"math.expm1", {Opcode::ExpM1, {18, 7, 1}}},
+      {"math.log", {Opcode::Log, {14, 12, 0}, ScalarCost{1, 2, 1}}},
+      {"math.log2", {Opcode::Log2, {15, 12, 0}, ScalarCost{1, 2, 1}}},
+      {"math.log10", {Opcode::Log10, {16, 12, 0}}},
+      {"math.log1p", {Opcode::Log1p, {23, 16, 1}}},
+      {"math.sqrt", {Opcode::Sqrt, {4, 2, 1}}},
+      {"math.rsqrt", {Opcode::Rsqrt, special}},
+      {"math.tanh", {Opcode::Tanh, {12, 5, 2}, special}},
+      {"math.sin", {Opcode::Sin, {16, 10, 0}}},
+      {"math.cos", {Opcode::Cos, {16, 10, 0}}},
+      {"math.tan", {Opcode::Tan, {24, 12, 1}}},
+      {"math.atan", {Opcode::Atan, {20, 10, 1}}},
+      {"math.atan2", {Opcode::Atan2, {24, 14, 1}}},
+      {"math.erf", {Opcode::Erf, {24, 8, 1}}},
+      {"math.powf", {Opcode::Pow, {40, 24, 1}}},
+      {"math.absf", {Opcode::AbsF, none}},
+      {"math.absi", {Opcode::AbsI, alu}},
+      {"math.floor", {Opcode::Floor, special}},
+      {"math.ceil", {Opcode::Ceil, special}},
+      {"math.round", {Opcode::Round, special}},
+      {"math.roundeven", {Opcode::RoundEven, special}},
+      {"math.trunc", {Opcode::Trunc, special}},
+      {"math.copysign", {Opcode::CopySign, alu}},
+      {"math.ctpop", {Opcode::CtPop, alu}},
+      {"math.ctlz", {Opcode::Ctlz, alu}},
+      {"math.cttz", {Opcode::Cttz, alu}}};
   auto it = opcodes.find(name);
   if (it == opcodes.end())
-    return std::nullopt;
-  return it->second;
+    return nullptr;
+  return &it->second;
 }
 
 std::optional<ScalarOp> attn::emulator::scalarOpOf(Operation *op) {
-  auto opcode = opcodeOf(op->getName().getStringRef());
-  if (!opcode || op->getNumResults() != 1 || op->getNumOperands() == 0)
+  const Entry *entry = entryOf(op->getName().getStringRef());
+  if (!entry || op->getNumResults() != 1 || op->getNumOperands() == 0)
     return std::nullopt;
   // Of a select the values, not the condition.
   Type operand = op->getOperand(op->getNumOperands() - 1).getType();
@@ -165,7 +177,13 @@ std::optional<ScalarOp> attn::emulator::scalarOpOf(Operation *op) {
        out = scalarTypeOf(op->getResult(0).getType());
   if (!in || !out)
     return std::nullopt;
-  ScalarOp result{*opcode, *in, *out, 0};
+  ScalarOp result{entry->opcode, *in, *out, 0, entry->cost};
+  if (auto math = dyn_cast<arith::ArithFastMathInterface>(op);
+      math && entry->fast)
+    if (auto flags = math.getFastMathFlagsAttr();
+        flags &&
+        bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::afn))
+      result.cost = *entry->fast;
   if (auto cmp = dyn_cast<arith::CmpIOp>(op))
     result.predicate = int64_t(cmp.getPredicate());
   if (auto cmp = dyn_cast<arith::CmpFOp>(op))

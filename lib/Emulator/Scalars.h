@@ -99,10 +99,17 @@ enum class Opcode : uint8_t {
   Cttz
 };
 
+/// Instructions that an operation on scalars becomes (lib/Conversion/
+/// TileGPUToNVVM/Math.cpp has the longer ones), by pipe.
+struct ScalarCost {
+  int64_t fma = 0, alu = 0, special = 0;
+};
+
 struct ScalarOp {
   Opcode opcode = Opcode::AddI;
   ScalarType in, out;
   int64_t predicate = 0;
+  ScalarCost cost = {};
 };
 
 /// The operation on scalars that `op` is, if it is one.

@@ -70,6 +70,24 @@ static TargetInfo makeGpu(std::string_view name, int64_t sharedMemory,
     info.mmaShapes.push_back(MmaShape::tensorMemory());
     info.tensorMemoryBytes = 256 << 10;
   }
+  GpuRates &rates = info.rates;
+  if (name == "sm_80")
+    rates.fmaLanes = 16;
+  if (name == "sm_86" || name == "sm_89") {
+    rates.warpFlops = 1024;
+    rates.memoryBytes = name == "sm_86" ? 550 : 400;
+    rates.maxThreads = 1536;
+    rates.maxBlocks = name == "sm_86" ? 16 : 24;
+  }
+  if (name == "sm_90a") {
+    rates.groupFlops = 4096;
+    rates.warpFlops = 2560;
+    rates.memoryBytes = 2620;
+  }
+  if (name == "sm_100a") {
+    rates.warpFlops = 2048;
+    rates.memoryBytes = 4300;
+  }
   if (name == "sm_90a" || name == "sm_100a") {
     info.hasTensorCopy = true;
     info.hasRoleRegisters = true;

@@ -9,6 +9,7 @@
 #include "Run/Autotune.h"
 #include "Run/Check.h"
 #include "Run/Compile.h"
+#include "Run/Counters.h"
 #include "Run/Device.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
@@ -57,6 +58,8 @@ private:
   Status writeOutputs();
   void printOutputs();
   void printTimings();
+  double predictTraffic(const Work &work, const char *text) const;
+  std::vector<Prediction> predictCounters() const;
   void printExplanation();
   void printDeviceTraffic(const char *text);
   Status check();
@@ -433,6 +436,20 @@ void Session::printDeviceTraffic(const char *text) {
                 "then read up to twice as much\n");
 }
 
+/// Bytes of keys and values that query tiles read, each its own.
+double Session::predictTraffic(const Work &work, const char *text) const {
+  const AttentionSpec &spec = *options.attention;
+  int64_t rows = findNumber(text, "block_q = ");
+  if (rows <= 0 || spec.sq <= 0)
+    return 0;
+  double tiles = std::ceil(double(spec.sq) / double(rows));
+  double perPair =
+      double(spec.d + spec.dv) * double(sizeOf(spec.dtype)) / double(spec.sq);
+  // Tiles of a cluster read once for all of them.
+  int64_t sharing = std::max<int64_t>(findNumber(text, "cluster = "), 1);
+  return work.livePairs * perPair * tiles / double(sharing);
+}
+
 void Session::printExplanation() {
   const char *target = attnKernelTarget(kernel->get());
   const char *text = attnKernelExplain(kernel->get());
@@ -454,20 +471,19 @@ void Session::printExplanation() {
   // Each query tile reads the keys and values that are live for it.
   if (int64_t rows = findNumber(text, "block_q = "); rows > 0 && spec.sq > 0) {
     double tiles = std::ceil(double(spec.sq) / double(rows));
-    double perPair =
-        double(spec.d + spec.dv) * double(sizeOf(spec.dtype)) / double(spec.sq);
-    // Tiles of a cluster read once for all of them.
     int64_t sharing = std::max<int64_t>(findNumber(text, "cluster = "), 1);
     std::printf("traffic: %.4g MB of keys and values through the caches, each "
                 "of %.0f query tiles reading its own",
-                work.livePairs * perPair * tiles / double(sharing) * 1e-6,
-                tiles);
+                predictTraffic(work, text) * 1e-6, tiles);
     if (sharing > 1)
       std::printf(" with its cluster of %lld", (long long)sharing);
     std::printf("\n");
   }
   if (kernel->isOnDevice())
     return printDeviceTraffic(text);
+  // The host's peaks say nothing of what runs as on a GPU.
+  if (kernel->isEmulated())
+    return;
   // What bounds products says nothing of a way that has none.
   if (std::strstr(text, "path: element by element")) {
     std::printf("roofline: none, for what is not matrix products\n");
@@ -486,7 +502,37 @@ void Session::printExplanation() {
                              bytes / peaks.bytesPerSecond));
 }
 
+/// What --explain says beforehand of what the emulator counts.
+std::vector<Prediction> Session::predictCounters() const {
+  double read = countBytes(inputs), written = countBytes(outputs);
+  // All inputs are read from memory once; results stay in the cache.
+  std::vector<Prediction> result = {{{"hbm_read_bytes"}, read, 0.02}};
+  const char *text = attnKernelExplain(kernel->get());
+  int64_t blockQ = findNumber(text, "block_q = ");
+  int64_t blockK = findNumber(text, "block_k = ");
+  if (!options.attention || !blockQ || !blockK)
+    return result;
+  const AttentionSpec &spec = *options.attention;
+  Work work = countWork(spec, *kernel, inputs, blockQ, blockK);
+  result.push_back({{"tensor_flops"}, work.touchedFlops, 0.02});
+  double keys = predictTraffic(work, text);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (kernel->inputs[i].name == "k" || kernel->inputs[i].name == "v")
+      read -= double(inputs[i].bytes.size());
+  result.push_back({{"l2_read_bytes"}, keys + read, 0.02});
+  result.push_back({{"l2_written_bytes"}, written, 0.02});
+  return result;
+}
+
 Status Session::runOnce() {
+  if (kernel->isEmulated() && options.explain) {
+    std::string counters;
+    if (Status ok = kernel->run(inputs, outputs, &counters); !ok)
+      return ok;
+    std::fputs(counters.c_str(), stdout);
+    std::fputs(compareCounters(counters, predictCounters()).c_str(), stdout);
+    return success();
+  }
   if (!kernel->isOnDevice())
     return kernel->run(inputs, outputs);
   auto placed = DeviceRun::create(*kernel, inputs, outputs);
@@ -608,6 +654,8 @@ int attn::attnRunMain(int argc, char **argv) {
     std::fputs(helpText(), stdout);
     return 0;
   }
+  if (!options->timeline.empty())
+    setenv("ATTN_TIMELINE", options->timeline.c_str(), /*overwrite=*/1);
   Status ok = Session(*options).run();
   std::fflush(stdout);
   if (!ok) {

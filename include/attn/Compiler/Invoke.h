@@ -43,11 +43,13 @@ support::Result<DimSizes> checkInputs(const EntryInfo &entry,
 support::Result<std::vector<int64_t>>
 getOutputShape(const EntryInfo &entry, const DimSizes &sizes, size_t index);
 
-/// Checks everything and runs entry number `entry`.
+/// Checks everything and runs entry number `entry`. Of a kernel on the emulator
+/// `counters` gets what it counted, where it is not null.
 support::Status invoke(const CompiledKernel &kernel, size_t entry,
                        const std::vector<TensorArg> &inputs,
                        const std::vector<TensorArg> &outputs,
-                       const AttnRuntime &runtime);
+                       const AttnRuntime &runtime,
+                       std::string *counters = nullptr);
 
 /// The same for a kernel of a GPU, on tensors in its memory: checks everything
 /// but what lengths and offsets hold, and puts the work on a stream (a

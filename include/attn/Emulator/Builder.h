@@ -8,8 +8,11 @@
 #ifndef ATTN_EMULATOR_BUILDER_H
 #define ATTN_EMULATOR_BUILDER_H
 
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Emulator/Costs.h"
 #include "attn/Emulator/Program.h"
+#include "attn/Target/TargetInfo.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "llvm/ADT/DenseMap.h"
@@ -32,7 +35,7 @@ void registerModels(mlir::DialectRegistry &registry);
 
 class ProgramBuilder {
 public:
-  explicit ProgramBuilder(mlir::func::FuncOp kernel);
+  ProgramBuilder(mlir::func::FuncOp kernel, const TargetInfo &target);
 
   /// Decodes the kernel.
   mlir::LogicalResult run();
@@ -45,6 +48,9 @@ public:
   /// Appends an instruction of `op`. `isShared`: others notice it.
   void emit(mlir::Operation *op, bool isShared,
             std::function<Step(Agent &)> run);
+  /// What is appended between these is of a loop.
+  uint32_t beginLoop(mlir::Operation *op);
+  void endLoop();
   /// A place to jump to, and its definition here.
   uint32_t newLabel();
   void place(uint32_t label);
@@ -83,7 +89,14 @@ private:
                        int64_t arrivals);
   std::string nameOf(mlir::Value value);
 
+  OpCost costOf(mlir::Operation *op) const;
+  void collectLimits(const gpu::SharedLayout &layout);
+
   mlir::func::FuncOp function;
+  const TargetInfo &target;
+  /// The operation that is appended and whose cost no instruction has yet.
+  mlir::Operation *uncounted = nullptr;
+  uint32_t loop = Instruction::noLoop;
   mlir::AsmState names;
   std::unique_ptr<KernelProgram> program;
   llvm::DenseMap<mlir::Value, SlotId> values;

@@ -23,7 +23,11 @@ def EmulatedOpInterface : OpInterface<"EmulatedOpInterface"> {
   let methods = [
     InterfaceMethod<"Appends the operation's instructions.",
                     "::llvm::LogicalResult", "emulate",
-                    (ins "::attn::emulator::ProgramBuilder &":$builder)>
+                    (ins "::attn::emulator::ProgramBuilder &":$builder)>,
+    InterfaceMethod<[{What an execution takes by the rates of a target. Bytes of
+      global memory and of copies are counted where `emulate` touches them.}],
+                    "::attn::emulator::OpCost", "cost",
+                    (ins "const ::attn::TargetInfo &":$target)>
   ];
 }
 

@@ -30,6 +30,7 @@ class ModuleOp;
 namespace attn::emulator {
 
 class Program;
+class Observer;
 
 /// Who goes on when, and when copies, products and arrivals take effect.
 struct Schedule {
@@ -75,10 +76,14 @@ struct Buffer {
 /// Decodes the kernels of a module. An error is reported where it is found.
 support::Result<std::shared_ptr<const Program>> decode(mlir::ModuleOp module);
 
-/// Runs a plan once for each schedule; all have to come to the same bits.
+/// Runs a plan once for each schedule; all have to come to the same bits. The
+/// observer, of attn/Emulator/Costs.h, learns of an eager one, and `counters`
+/// gets what that counted, in the form of docs/Emulator.md.
 support::Status run(const Program &program, AttnEntry entry, void **args,
                     const std::vector<Buffer> &buffers,
-                    const std::vector<Schedule> &schedules);
+                    const std::vector<Schedule> &schedules,
+                    Observer *observer = nullptr,
+                    std::string *counters = nullptr);
 
 } // namespace attn::emulator
 

@@ -16,17 +16,21 @@
 #define ATTN_EMULATOR_MACHINE_H
 
 #include "attn/Emulator/Clocks.h"
+#include "attn/Emulator/Costs.h"
 #include "attn/Emulator/Emulator.h"
 #include "attn/Emulator/Program.h"
+#include "attn/Emulator/Trace.h"
 
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace attn::emulator {
 
 class Machine;
 class Agent;
+class Timing;
 struct ThreadBlock;
 struct Cluster;
 struct LaunchState;
@@ -35,28 +39,37 @@ struct LaunchState;
 enum Line : uint32_t {
   lineThread,
   lineProducts,
+  /// Bulk copies have read their tiles. Who waits for that does not know that
+  /// they have written.
   lineBulk,
+  lineBulkWrites,
   lineCopies,
   numLines
 };
 
 struct MBarrier {
   const MBarrierInfo *info = nullptr;
+  Object object;
   int64_t pending = 0, bytes = 0;
   /// Phases that have ended.
   uint64_t phase = 0;
   /// Its component of the cluster's clock: the phases.
   uint32_t component = 0;
-  Clock clock;
+  /// Of all that has arrived, and of what had when the last phase ended.
+  Clock clock, past;
   uint64_t version = 0;
+  /// When the last phase ended, and the last arrival of the next one.
+  Cycles ended = 0, latest = 0;
 };
 
 struct Barrier {
   const BarrierInfo *info = nullptr;
+  Object object;
   int64_t arrived = 0;
   uint64_t generation = 0;
-  Clock clock;
+  Clock clock, past;
   uint64_t version = 0;
+  Cycles ended = 0, latest = 0;
 };
 
 /// Shared memory of one allocation.
@@ -81,6 +94,15 @@ struct ThreadBlock {
   std::vector<int64_t> drawn;
   std::vector<std::unique_ptr<Agent>> agents;
   bool letsDependentsStart = false;
+  /// One of its agents knows that all earlier launches have ended.
+  bool knowsDependencies = false;
+  /// Where it runs, and from when on.
+  int64_t multiprocessor = 0;
+  size_t place = 0;
+  Cycles start = 0;
+  /// When the item that each slot hands over is there; sectors that its threads
+  /// have read.
+  std::set<uint64_t> sectors;
 };
 
 struct Cluster {
@@ -89,7 +111,15 @@ struct Cluster {
   uint32_t components = 0, dependencies = 0;
   std::vector<std::unique_ptr<ThreadBlock>> blocks;
   int64_t live = 0;
+  Object object(Object::Kind kind) const;
 };
+
+/// Whether something that was started has taken effect.
+struct Started {
+  bool hasEnded = false;
+  ProcessId id;
+};
+using StartedPtr = std::shared_ptr<Started>;
 
 /// What has been started and takes effect at some later moment.
 struct Pending {
@@ -98,8 +128,12 @@ struct Pending {
   uint32_t site = 0;
   std::function<void()> effect;
   /// Must take effect before this one.
-  std::shared_ptr<bool> after;
-  std::shared_ptr<bool> done;
+  StartedPtr after;
+  StartedPtr done;
+  /// The event that started it.
+  uint32_t creator = Event::noCreator;
+  /// Nobody is left to notice an arrival when a block ends.
+  bool isArrival() const { return what.rfind("an arrival", 0) == 0; }
 };
 
 /// A product in flight.
@@ -108,8 +142,9 @@ struct Product {
   std::shared_ptr<Registers> result;
   /// The A fragment that it reads; null where that is a tile.
   std::shared_ptr<Registers> left;
-  std::shared_ptr<bool> done;
+  StartedPtr done;
   uint32_t site = 0;
+  Cycles end = 0;
 };
 
 /// A read of a ring's slot into registers that may complete late.
@@ -125,6 +160,11 @@ public:
 
   Machine &machine;
   ThreadBlock &block;
+  ProcessId id;
+  uint32_t numStarted = 0;
+  /// The event that made room for its block, and whether it has taken part.
+  uint32_t creator = Event::noCreator;
+  bool hasBegun = false;
   const KernelProgram &program;
   const RoleInfo &role;
   int64_t member;
@@ -143,18 +183,39 @@ public:
   /// Products and copies under way.
   std::deque<Product> products;
   uint32_t numProducts = 0;
-  std::deque<std::vector<std::shared_ptr<bool>>> bulkGroups;
+  std::deque<std::vector<StartedPtr>> bulkGroups;
+  /// When each has read its tile.
+  std::deque<Cycles> bulkEnds;
   uint32_t numBulkGroups = 0;
   /// Of cp.async: since the last commit, and in groups.
-  std::vector<std::shared_ptr<bool>> copies, groupedCopies;
+  std::vector<StartedPtr> copies, groupedCopies;
   uint32_t numCopyGroups = 1;
+  Cycles copiesEnd = 0, groupedCopiesEnd = 0;
   std::vector<LateRead> lateReads;
+
+  /// Its clock; when all that it has computed is there, and what that waits
+  /// for.
+  Cycles time = 0, outstanding = 0;
+  uint32_t outstandingSite = 0;
+  Pipe outstandingPipe = Pipe::Issue;
+  /// Of the loop's turns: how many, the first and the last one.
+  struct Turns {
+    int64_t count = 0;
+    Cycles first = 0, last = 0;
+  };
+  std::vector<Turns> turns;
+  /// Waits until then, by its clock.
+  void await(Cycles until);
+  Cycles arrivalTime() const;
 
   /// Where it waits.
   bool isBlocked = false, isDone = false;
   const uint64_t *watched = nullptr;
   uint64_t versionSeen = 0;
   std::function<std::string()> waiting;
+  /// The barrier that it has waited at last, and the one that counts the bytes
+  /// of what it has started last, for timelines.
+  const std::string *waitedAt = nullptr, *signals = nullptr;
 
   // Values.
   int32_t i32(SlotId slot) const { return frame[slot].i32; }
@@ -200,6 +261,8 @@ public:
   static constexpr uint32_t noTarget = ~0u;
   uint32_t target = noTarget;
   Step wait(const uint64_t *version, std::function<std::string()> what);
+  /// Whether something has taken effect, which this agent waits for.
+  bool knows(const StartedPtr &started);
   /// What this agent has done so far comes before what it does from now on.
   void tick(int64_t warp);
   void fence();
@@ -247,8 +310,15 @@ struct LaunchState {
   std::function<void()> action;
   std::vector<Slot> frame;
   std::vector<int64_t> order;
+  Cycles begin = 0, end = 0;
   std::vector<std::unique_ptr<Cluster>> clusters;
   int64_t lettingStart = 0;
+  /// Whether its end says that all earlier launches have ended.
+  bool impliesEarlier = true;
+  /// What its blocks start after.
+  std::vector<Effect> begins;
+  uint32_t lastEnd = Event::noCreator;
+  Object object(Object::Kind kind) const { return {kind, {number, 0, 0, 0}}; }
 };
 
 struct GlobalBuffer {
@@ -257,11 +327,17 @@ struct GlobalBuffer {
   std::string name;
   bool isInput = false;
   std::vector<uint32_t> cells;
+  /// Where it lies for the model of the cache, whatever the host has it at.
+  uint64_t base = 0;
 };
+
+/// Chooses among schedules that are not the same; see Search.h.
+class Explorer;
 
 class Machine {
 public:
-  Machine(const Program &program, const Schedule &schedule);
+  Machine(const Program &program, const Schedule &schedule,
+          Explorer *explorer = nullptr);
 
   void addBuffer(char *data, size_t bytes, std::string name, bool isInput);
   void launch(std::unique_ptr<LaunchState> launch);
@@ -274,42 +350,71 @@ public:
       message = text;
   }
   bool failed() const { return !message.empty(); }
-  std::shared_ptr<bool> defer(Agent &agent, std::string what,
-                              std::function<void()> effect,
-                              std::shared_ptr<bool> after = nullptr);
+  StartedPtr defer(Agent &agent, std::string what, std::function<void()> effect,
+                   StartedPtr after = nullptr);
   GlobalBuffer *find(const char *data);
+  /// Notes an effect of the event that takes place.
+  void note(Object object, Effect::How how, uint64_t phase = 0) {
+    if (isTraced)
+      trace.note({object, how, phase});
+  }
+  /// It was the one that ended a phase.
+  void noteLast() {
+    if (isTraced)
+      trace.noteLast();
+  }
+  /// Bytes that an atomic operation has changed.
+  void noteAtomic(const char *data, size_t bytes);
   uint64_t random(uint64_t below);
   std::string describe(const Epoch &epoch) const;
   uint64_t nextNumber() { return ++numbers; }
 
   const Program &program;
   const Schedule schedule;
+  /// Whom to tell of what is executed, or null.
+  Observer *observer = nullptr;
+  /// Clocks and counters, where somebody asks for them.
+  std::shared_ptr<Timing> timing;
+  void keepTime();
   AccessTable table;
   /// Grows where a product or copy has taken effect.
   uint64_t version = 0;
   /// Blocks that a device would run at once, of each launch.
   int64_t residentBlocks = 2;
+  int64_t residentBlocksOf(const KernelProgram &kernel) const;
   const LaunchState *previousOf(const LaunchState &launch) const;
-  /// How many there were to choose from, by number of the choice.
-  std::vector<uint32_t> choices;
+  /// Whether it may begin before the launch before it has ended.
+  bool mayOverlap(const LaunchState &launch) const;
+  /// Of schedules that are told: the events, and who went of all there were.
+  const bool isTraced;
+  Trace trace;
+  std::vector<std::pair<uint32_t, uint32_t>> departures;
 
 private:
   friend class Agent;
+  friend class Timing;
   void startBlocks();
   bool startCluster(LaunchState &launch);
   void endCluster(Cluster &cluster);
   bool mayBegin(const LaunchState &launch) const;
   bool isReady(Agent &agent) const;
   void step(Agent &agent);
+  void stepByTime(std::vector<Agent *> &ready);
   void complete(size_t index);
   bool isVictim(const Agent &agent) const;
-  void stepAsTold(std::vector<Agent *> &ready, const std::vector<size_t> &open);
+  struct Candidate;
+  std::vector<Candidate> candidates() const;
+  bool take(const Candidate &candidate);
+  bool stepAsTold();
   std::string describeDeadlock() const;
 
   std::vector<std::unique_ptr<LaunchState>> launches;
   std::vector<Agent *> agents;
   std::vector<Pending> pending;
+  /// Clusters whose agents have ended, where their end is an event.
+  std::vector<Cluster *> ending;
   std::vector<GlobalBuffer> buffers;
+  Explorer *explorer = nullptr;
   struct Unit {
     const LaunchState *launch;
     int64_t firstBlock;
@@ -319,9 +424,12 @@ private:
   uint64_t state = 0, numbers = 0, steps = 0;
   uint32_t nextUnit = 1;
   size_t lastAgent = 0;
+  Cycles timeLimit = 0;
   const Agent *lastStepped = nullptr;
 };
 
+/// "warp 3 of role 'compute'"
+std::string roleText(const RoleInfo &role, int64_t member);
 /// "block 0, warp 3 of role 'compute'"
 std::string describe(const Agent &agent);
 

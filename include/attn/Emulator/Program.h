@@ -14,6 +14,9 @@
 #ifndef ATTN_EMULATOR_PROGRAM_H
 #define ATTN_EMULATOR_PROGRAM_H
 
+#include "attn/Emulator/Costs.h"
+#include "attn/Target/TargetInfo.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -44,6 +47,8 @@ struct Registers {
   std::vector<uint64_t> reads;
   /// The product in flight that has taken them, or 0.
   uint64_t takenBy = 0;
+  /// When the first of them can be used, and all.
+  Cycles first = 0, ready = 0;
 
   float *floats() { return reinterpret_cast<float *>(words.data()); }
   int32_t *ints() { return reinterpret_cast<int32_t *>(words.data()); }
@@ -117,6 +122,18 @@ struct Instruction {
   uint32_t site = 0;
   /// Others may notice when it is executed: agents take turns here.
   bool isShared = false;
+  OpCost cost;
+  /// Registers that it computes from, and that it computes.
+  std::vector<SlotId> inputs, outputs;
+  /// The innermost loop of its role, or none.
+  uint32_t loop = noLoop;
+  static constexpr uint32_t noLoop = ~0u;
+};
+
+/// A loop of a role's program; `parent` is the loop around it.
+struct LoopInfo {
+  std::string location;
+  uint32_t role = 0, parent = Instruction::noLoop;
 };
 
 /// An operation, for reports.
@@ -200,6 +217,10 @@ struct KernelProgram {
   std::vector<BarrierInfo> barriers;
   std::vector<RoleInfo> roles;
   std::vector<ScheduleInfo> schedules;
+  std::vector<LoopInfo> loops;
+  /// Shared memory of a block; registers of all threads of a block where roles
+  /// ask for them, else 0; blocks of a multiprocessor that the schedule is for.
+  int64_t sharedBytes = 0, registers = 0, blocks = 1;
   int64_t warps = 0, cluster = 1;
   bool isPersistent = false;
 };
@@ -208,6 +229,7 @@ struct KernelProgram {
 class Program {
 public:
   std::vector<std::unique_ptr<const KernelProgram>> kernels;
+  TargetInfo target;
   const KernelProgram *find(const std::string &name) const;
 };
 

@@ -65,6 +65,38 @@ struct MmaShape {
   }
 };
 
+/// Rates of a GPU, for each cycle of its clock, and latencies in cycles: what
+/// the emulator's clocks count by. docs/Emulator.md has their sources.
+struct GpuRates {
+  /// Schedulers of a multiprocessor; each starts one instruction of a warp.
+  int64_t schedulers = 4;
+  /// Lanes that each scheduler serves: multiply-adds of f32; integers,
+  /// comparisons and conversions; special functions.
+  int64_t fmaLanes = 32, aluLanes = 16, specialLanes = 4;
+  /// Bytes of shared memory of a multiprocessor.
+  int64_t sharedBytes = 128;
+  /// Multiplications and additions of 16-bit operands by the tensor cores of a
+  /// multiprocessor, by wgmma and by mma.sync.
+  int64_t groupFlops = 0, warpFlops = 2048;
+  /// Bytes between the L2 cache and one multiprocessor, and all of them; and
+  /// from memory.
+  int64_t l2PortBytes = 64, l2Bytes = 5120, memoryBytes = 1100;
+  /// Arithmetic, special functions, exchanges between lanes, shared memory,
+  /// barriers.
+  int64_t arithmeticLatency = 4, specialLatency = 18, shuffleLatency = 24,
+          sharedLatency = 30, barrierLatency = 20;
+  /// From a product's last step to its sums, and from one product to the next
+  /// one of another warpgroup.
+  int64_t productLatency = 32, productGap = 0;
+  /// From asking to having, beside what the bytes take; what a tensor copy
+  /// adds.
+  int64_t l2Latency = 260, memoryLatency = 560, tensorCopyLatency = 170;
+  /// Granules of the L2 cache.
+  static constexpr int64_t sectorBytes = 32, lineBytes = 128;
+  /// Of a multiprocessor.
+  int64_t maxThreads = 2048, maxBlocks = 32;
+};
+
 struct TargetInfo {
   enum class Kind { Cpu, Gpu };
 
@@ -130,6 +162,7 @@ struct TargetInfo {
   bool hasTf32 = false;
   /// A kernel may start before its predecessor has ended.
   bool hasProgrammaticLaunch = false;
+  GpuRates rates;
 
   bool isCpu() const { return kind == Kind::Cpu; }
   /// Whether tiles of this 16-bit type are multiplied as they are, with sums in

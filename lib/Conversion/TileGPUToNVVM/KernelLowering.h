@@ -33,7 +33,7 @@
 #include "Emitter.h"
 #include "MatrixAccess.h"
 #include "Positions.h"
-#include "SharedLayout.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

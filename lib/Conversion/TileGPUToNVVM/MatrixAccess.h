@@ -15,23 +15,9 @@
 #define ATTN_LIB_CONVERSION_TILEGPUTONVVM_MATRIXACCESS_H
 
 #include "Emitter.h"
-#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/IR/TileForm.h"
 
 namespace attn::gpu {
-
-/// How the rows of a stored tile lie in memory.
-struct TileForm {
-  explicit TileForm(mlir::tile_gpu::SmemType tile);
-  int64_t swizzle;
-  /// Bytes from row to row of a panel, and from panel to panel.
-  int64_t rowBytes, panelBytes;
-  /// Chunks of 16 bytes in a row of a panel.
-  int64_t chunks;
-  /// Bytes from the start of the tile to an element's first byte.
-  int64_t offsetOf(int64_t row, int64_t byte) const;
-  /// What is exchanged with the number of a chunk in a row.
-  int64_t exchangeOf(int64_t row) const;
-};
 
 /// Addresses of matrices whose rows are 8 (R + rowBit) + lane % 8 and whose
 /// chunk is C + chunkBit, with C even: R and C are named at each access, the

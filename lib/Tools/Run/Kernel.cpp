@@ -204,12 +204,20 @@ Kernel::makeOutputs(const std::vector<HostTensor> &given,
 }
 
 Status Kernel::run(const std::vector<HostTensor> &given,
-                   std::vector<HostTensor> &results) const {
-  return run(views(given), views(results));
+                   std::vector<HostTensor> &results,
+                   std::string *counters) const {
+  return run(views(given), views(results), counters);
 }
 
 Status Kernel::run(const std::vector<AttnTensor> &ins,
-                   const std::vector<AttnTensor> &outs) const {
-  return take(attnKernelRun(get(), entry, ins.data(), ins.size(), outs.data(),
-                            outs.size()));
+                   const std::vector<AttnTensor> &outs,
+                   std::string *counters) const {
+  AttnRunOptions options = {};
+  options.structSize = sizeof(options);
+  options.counters = [](const char *text, void *user) {
+    *static_cast<std::string *>(user) = text;
+  };
+  options.countersUser = counters;
+  return take(attnKernelRunOn(get(), entry, ins.data(), ins.size(), outs.data(),
+                              outs.size(), counters ? &options : nullptr));
 }

@@ -92,15 +92,18 @@ public:
   support::Result<std::vector<HostTensor>>
   makeOutputs(const std::vector<HostTensor> &inputs,
               const std::vector<int> &order = {}) const;
+  /// `counters`: what the emulator counts, where it runs the kernel.
   support::Status run(const std::vector<HostTensor> &inputs,
-                      std::vector<HostTensor> &outputs) const;
+                      std::vector<HostTensor> &outputs,
+                      std::string *counters = nullptr) const;
   /// The same on tensors that are elsewhere.
   support::Status run(const std::vector<AttnTensor> &inputs,
-                      const std::vector<AttnTensor> &outputs) const;
+                      const std::vector<AttnTensor> &outputs,
+                      std::string *counters = nullptr) const;
   /// Whether the numbers are those of a GPU: f32 may be rounded to tf32.
-  bool isOfGpu() const {
-    return isOnDevice() ||
-           std::string(attnKernelTarget(get())).rfind("emulator:", 0) == 0;
+  bool isOfGpu() const { return isOnDevice() || isEmulated(); }
+  bool isEmulated() const {
+    return std::string(attnKernelTarget(get())).rfind("emulator:", 0) == 0;
   }
   /// Whether the code is for a GPU.
   bool isOnDevice() const { return attnKernelPtx(get()) != nullptr; }

@@ -61,6 +61,7 @@ what to do
   --bench-seconds X         for about this long (default 1)
   --threads N               threads (default: physical cores)
   --progress                say on stderr how far long work is, as on a terminal
+  --timeline FILE.json      write when the emulator executes what, for Perfetto
   --explain                 print the schedule and the arithmetic behind it
   --timings                 print what each step of the compilation took
   --until-after PHASE       print the IR after input, aggregate, schedule,
@@ -327,6 +328,7 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       {"--dump-phases-to", text(options.dumpPhasesTo)},
       {"--schedule", text(options.schedule)},
       {"--monoid", text(options.monoidFile)},
+      {"--timeline", text(options.timeline)},
       {"--check-against",
        [&](const std::string &value) {
          options.checkAgainst = value;
@@ -414,7 +416,11 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   if (!options.attention && !options.schedule.empty())
     return Failure{"expected --schedule together with --attention, but got a "
                    "file"};
-  if (options.device.rfind("emulator", 0) == 0) {
+  bool emulates = options.device.rfind("emulator", 0) == 0;
+  if (!options.timeline.empty() && !emulates)
+    return Failure{"expected --timeline together with --device emulator, but "
+                   "got another device"};
+  if (emulates) {
     bool isComplete = options.target.empty() || options.device != "emulator";
     options.target = options.device + (isComplete ? "" : ":" + options.target);
   }

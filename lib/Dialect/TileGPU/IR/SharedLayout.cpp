@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "SharedLayout.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Target/TargetInfo.h"
 #include "llvm/Support/MathExtras.h"
 

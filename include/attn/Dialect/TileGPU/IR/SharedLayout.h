@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_CONVERSION_TILEGPUTONVVM_SHAREDLAYOUT_H
-#define ATTN_LIB_CONVERSION_TILEGPUTONVVM_SHAREDLAYOUT_H
+#ifndef ATTN_DIALECT_TILEGPU_IR_SHAREDLAYOUT_H
+#define ATTN_DIALECT_TILEGPU_IR_SHAREDLAYOUT_H
 
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "llvm/ADT/MapVector.h"
@@ -81,4 +81,4 @@ private:
 
 } // namespace attn::gpu
 
-#endif // ATTN_LIB_CONVERSION_TILEGPUTONVVM_SHAREDLAYOUT_H
+#endif // ATTN_DIALECT_TILEGPU_IR_SHAREDLAYOUT_H
