@@ -296,15 +296,18 @@ void Timing::end(Agent &agent) {
   Cycles fma = cost.fma * lanes / rates.fmaLanes;
   Cycles alu = cost.alu * lanes / rates.aluLanes;
   Cycles special = cost.special * lanes / rates.specialLanes;
-  // Each scheduler has its share of the tensor cores.
-  Cycles tensor = ceilDiv(cost.flops * rates.schedulers, rates.warpFlops);
-  Cycles shared =
-      (cost.loads.wavefronts + cost.stores.wavefronts + cost.shuffles) *
-      agent.warps;
+  Cycles tensor = cost.mmaCycles;
+  Cycles shared = (cost.loads.wavefronts + cost.stores.wavefronts +
+                   cost.asyncStores.wavefronts + cost.shuffles) *
+                  agent.warps;
   Cycles end = start, issued = start;
+  // A few instructions slip in between others'.
+  constexpr int64_t few = 64;
   auto use = [&](Cycles &free, Cycles takes) {
-    if (takes)
-      end = std::max(end, free = std::max(free, start) + takes);
+    if (!takes)
+      return;
+    free = std::max(free, start) + takes;
+    end = std::max(end, takes > few ? free : start + takes);
   };
   for (int64_t warp = 0; warp < agent.warps; ++warp) {
     Scheduler &scheduler =
@@ -313,8 +316,6 @@ void Timing::end(Agent &agent) {
     use(scheduler.alu, alu);
     use(scheduler.special, special);
     use(scheduler.tensor, tensor);
-    // A few instructions slip in between others'.
-    constexpr int64_t few = 16;
     Cycles from = instructions > few ? std::max(scheduler.issue, start) : start;
     scheduler.issue = std::max(scheduler.issue, start) + instructions;
     issued = std::max(issued, from + instructions);
@@ -385,6 +386,7 @@ void Timing::end(Agent &agent) {
     for (int64_t warp = 0; warp < warps; ++warp) {
       counters.loads += cost.loads;
       counters.stores += cost.stores;
+      counters.asyncStores += cost.asyncStores;
     }
   });
 }

@@ -31,7 +31,7 @@ struct Counters {
   /// Shared memory: written by tensor and bulk copies, read by bulk stores, and
   /// by products.
   int64_t copied = 0, stored = 0, operands = 0;
-  SharedCost loads, stores;
+  SharedCost loads, stores, asyncStores;
   int64_t tensorCycles = 0, mmaCycles = 0, flops = 0;
   int64_t special = 0, fma = 0, alu = 0, shuffles = 0, instructions = 0;
   /// Waits for barriers, turns, products and copies, and what they took.
