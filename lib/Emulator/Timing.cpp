@@ -320,6 +320,13 @@ void Timing::end(Agent &agent) {
     scheduler.issue = std::max(scheduler.issue, start) + instructions;
     issued = std::max(issued, from + instructions);
   }
+  // Registers are read and written for both.
+  if (place.tensor > start) {
+    int64_t perCycle = 100 * rates.schedulers;
+    place.stalls += instructions * agent.warps * rates.issueStall;
+    place.tensor += place.stalls / perCycle;
+    place.stalls %= perCycle;
+  }
   use(place.shared, shared);
   end = std::max(end, issued);
   Cycles ready = std::max(end, inputsReady) + cost.latency;
@@ -349,10 +356,7 @@ void Timing::end(Agent &agent) {
   if (cost.tensorCycles) {
     pipe = Pipe::Tensor;
     Product &product = agent.products.back();
-    // The tensor cores turn from one warpgroup to another.
-    Cycles gap = place.lastGroup == &agent ? 0 : rates.productGap;
-    place.lastGroup = &agent;
-    Cycles from = std::max(place.tensor + gap, issued);
+    Cycles from = std::max(place.tensor, issued);
     place.tensor = from + cost.tensorCycles;
     product.end = place.tensor + rates.productLatency;
     product.result->first = product.result->ready = product.end;

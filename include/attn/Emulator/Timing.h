@@ -116,7 +116,8 @@ private:
     Cycles tensor = 0, shared = 0;
     /// In bytes of the port.
     int64_t port = 0;
-    const void *lastGroup = nullptr;
+    /// Of instructions that have not yet cost the tensor cores a cycle.
+    int64_t stalls = 0;
   };
   /// Room for a block.
   struct Place {
