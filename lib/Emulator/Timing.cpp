@@ -73,10 +73,13 @@ int64_t Timing::occupancyOf(const KernelProgram &kernel) const {
   int64_t threads =
       ceilDiv(kernel.warps, groupWarps) * groupWarps * TargetInfo::warpThreads;
   int64_t blocks = std::min(rates.maxBlocks, rates.maxThreads / threads);
-  // Registers of roles, or as many as the assembler is asked to make room for.
+  // Registers of roles; else of threads that have as many as they may, or fewer
+  // where the assembler is asked to make room.
+  int64_t registers =
+      kernel.registers ? kernel.registers : threads * target.maxThreadRegisters;
+  int64_t room = target.numRegisters / registers;
   blocks =
-      std::min(blocks, kernel.registers ? target.numRegisters / kernel.registers
-                                        : kernel.blocks);
+      std::min(blocks, kernel.registers ? room : std::max(room, kernel.blocks));
   while (blocks > 1 && !target.sharesMemory(blocks, kernel.sharedBytes))
     --blocks;
   return std::max<int64_t>(blocks, 1);

@@ -515,8 +515,11 @@ std::vector<Prediction> Session::predictCounters() const {
   bool isPacked = std::strstr(text, "pack_heads = true");
   if (!options.attention || !findNumber(text, "block_q = ") || isPacked)
     return result;
+  const AttentionSpec &spec = *options.attention;
   Work work = countWholeWork(text);
-  result.push_back({{"tensor_flops"}, work.touchedFlops, 0.02});
+  // Products of f32 are multiply-adds, but those of tf32.
+  if (spec.dtype != DType::f32 || std::strstr(text, "rounded to tf32"))
+    result.push_back({{"tensor_flops"}, work.touchedFlops, 0.02});
   double keys = predictTraffic(work, text);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (kernel->inputs[i].name == "k" || kernel->inputs[i].name == "v")

@@ -93,7 +93,7 @@ public:
   void begin(Agent &agent);
   void end(Agent &agent);
   void wait(Agent &agent, Cycles until);
-  /// A loop comes to its head; `turn` counts from 0.
+  /// A loop comes to its head, once more where it goes on.
   void atHead(Agent &agent, uint32_t loop, bool goesOn);
   void enterLoop(Agent &agent, uint32_t loop);
 

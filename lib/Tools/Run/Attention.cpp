@@ -548,7 +548,13 @@ Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
   bool hasValues = inputs.find("v") != nullptr;
   double perPair = 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
   work.flops = work.livePairs * perPair;
-  work.touchedFlops = touched.pairs * perPair;
+  // Tiles are as wide as whole panels of shared memory.
+  constexpr int64_t panel = 64;
+  auto padded = [](int64_t width) {
+    return double((width + panel - 1) / panel * panel);
+  };
+  work.touchedFlops = touched.pairs * 2.0 *
+                      (padded(spec.d) + (hasValues ? padded(spec.dv) : 0));
   work.touchedKeys = touched.keys;
   return work;
 }
