@@ -74,6 +74,33 @@ static SharedCost storedMatrixCost(tg::SmemType tile, int64_t rows,
   return cost;
 }
 
+/// Operands of 32 bits that no matrix instruction takes: B along its columns
+/// one by one, and in pairs where A is an accumulator (Tf32Loader).
+SharedCost attn::emulator::tf32Cost(tg::SmemType tile, bool pairs) {
+  SharedCost cost;
+  TileForm form(tile);
+  int64_t depth = tile.getRows(), cols = tile.getCols(), elementBytes = 4;
+  bool alongK = tile.getTransposed();
+  for (int64_t col = 0; col < cols; col += 8)
+    for (int64_t step = 0; step < depth; step += 8)
+      for (int64_t i : {0, 1}) {
+        llvm::SmallVector<int64_t, 32> addresses;
+        for (int64_t lane = 0; lane < TargetInfo::warpThreads; ++lane) {
+          int64_t quad = lane / 4, t = lane % 4;
+          int64_t k = step + (pairs ? 2 * t + i : t + 4 * i);
+          addresses.push_back(
+              alongK ? form.offsetOf(col + quad, k * elementBytes)
+                     : form.offsetOf(k, (col + quad) * elementBytes));
+        }
+        // The pair is one access.
+        if (!alongK)
+          addAccess(cost, addresses, elementBytes);
+        else if (i == 0)
+          addAccess(cost, addresses, 2 * elementBytes);
+      }
+  return cost;
+}
+
 SharedCost attn::emulator::matrixCost(tg::SmemType tile, int64_t rows,
                                       int64_t cols) {
   if (tile.getTransposed())
@@ -276,7 +303,28 @@ OpCost attn::emulator::costOf(tg::RingLoadOp op, const TargetInfo &) {
          ++i)
       addresses.push_back(
           form.offsetOf(i / rowChunks, i % rowChunks * chunkBytes));
-    addAccess(cost.stores, addresses, chunkBytes);
+    addAccess(cost.asyncStores, addresses, chunkBytes);
+  }
+  return cost;
+}
+
+/// Warps round what they have copied of f32 for tf32, each its own chunks.
+OpCost attn::emulator::costOf(tg::RingWaitOp op, const TargetInfo &) {
+  OpCost cost;
+  cost.issue = 2;
+  auto create = op.getRing().getDefiningOp<tg::RingCreateOp>();
+  auto role = op->getParentOfType<tg::RoleOp>();
+  if (!create || !role || create.getFill() != tg::Fill::CpGroup)
+    return cost;
+  for (Value tile : op.getTiles()) {
+    auto type = cast<tg::SmemType>(tile.getType());
+    if (!type.getElementType().isTF32())
+      continue;
+    int64_t threads = role.getWarps() * TargetInfo::warpThreads;
+    SharedCost chunks = chunkCost(type, threads);
+    cost.loads += chunks;
+    cost.stores += chunks;
+    cost.alu += chunks.instructions * chunkBytes / wordBytes;
   }
   return cost;
 }

@@ -261,8 +261,13 @@ OpCost attn::emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
   int64_t products = sums.getRows() * sums.getCols() * depth;
   Type left = elementOf(op.getA()), right = elementOf(op.getB());
   bool isTf32 = right.isTF32();
+  auto frag = dyn_cast<tg::FragType>(op.getA().getType());
+  bool pairs = frag && frag.getLayout() == tg::Layout::Acc;
   if (auto tile = dyn_cast<tg::SmemType>(op.getB().getType()))
-    cost.loads += matrixCost(tile, tile.getRows(), tile.getCols());
+    // Along K without pairs, rows of matrices are four elements.
+    cost.loads += isTf32 && (pairs || !tile.getTransposed())
+                      ? tf32Cost(tile, pairs)
+                      : matrixCost(tile, tile.getRows(), tile.getCols());
   if (auto tile = dyn_cast<tg::SmemType>(op.getA().getType()))
     cost.loads += matrixCost(tile, tile.getRows(), tile.getCols());
   cost.latency = rates.sharedLatency + rates.productLatency;
@@ -272,8 +277,11 @@ OpCost attn::emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
   }
   MmaShape unit = isTf32 ? MmaShape::warpTf32() : MmaShape::warp();
   cost.issue = products / (unit.m * unit.nStep * unit.k);
-  // Operands of 32 bits take twice as long.
-  cost.flops = 2 * products * (isTf32 ? 2 : 1);
+  cost.flops = 2 * products;
+  // Operands of 32 bits take twice as long. Each scheduler has its share of
+  // the tensor cores.
+  cost.mmaCycles = ceilDiv(cost.flops * (isTf32 ? 2 : 1) * rates.schedulers,
+                           rates.warpFlops);
   return cost;
 }
 

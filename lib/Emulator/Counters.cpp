@@ -22,6 +22,7 @@ Counters &Counters::operator+=(const Counters &other) {
   operands += other.operands;
   loads += other.loads;
   stores += other.stores;
+  asyncStores += other.asyncStores;
   tensorCycles += other.tensorCycles;
   mmaCycles += other.mmaCycles;
   flops += other.flops;
@@ -61,6 +62,14 @@ static const Row rows[] = {
      [](const Counters &c) { return c.stores.wavefronts; }},
     {"shared_store_conflicts",
      [](const Counters &c) { return c.stores.wavefronts - c.stores.ideal; }},
+    {"shared_async_bytes",
+     [](const Counters &c) { return c.asyncStores.bytes; }},
+    {"shared_async_wavefronts",
+     [](const Counters &c) { return c.asyncStores.wavefronts; }},
+    {"shared_async_conflicts",
+     [](const Counters &c) {
+       return c.asyncStores.wavefronts - c.asyncStores.ideal;
+     }},
     {"tensor_flops", [](const Counters &c) { return c.flops; }},
     {"wgmma_cycles", [](const Counters &c) { return c.tensorCycles; }},
     {"mma_sync_cycles", [](const Counters &c) { return c.mmaCycles; }},
@@ -94,7 +103,7 @@ struct StepCounters {
 /// What a loop is chosen by: the one that most is done in.
 static int64_t weightOf(const Counters &c) {
   return c.tensorCycles + c.mmaCycles + c.fma + c.alu + c.copied +
-         c.stores.bytes + c.l2Read;
+         c.stores.bytes + c.asyncStores.bytes + c.l2Read;
 }
 
 static StepCounters stepOf(const KernelCounters &kernel) {

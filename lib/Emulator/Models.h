@@ -103,6 +103,7 @@ OpCost costOf(tg::VecStoreOp op, const TargetInfo &target);
 OpCost costOf(tg::SmemMapOp op, const TargetInfo &target);
 OpCost costOf(tg::SmemClearRowsOp op, const TargetInfo &target);
 OpCost costOf(tg::RingLoadOp op, const TargetInfo &target);
+OpCost costOf(tg::RingWaitOp op, const TargetInfo &target);
 OpCost costOf(tg::BulkStoreOp op, const TargetInfo &target);
 OpCost costOf(tg::BulkReduceOp op, const TargetInfo &target);
 OpCost costOf(tg::GlobalLoadOp op, const TargetInfo &target);
@@ -118,6 +119,7 @@ template <typename OpT> OpCost costOf(OpT, const TargetInfo &) {
 /// Loads of a tile's matrices by ldmatrix: `rows` by `cols` of those of the
 /// view, from the first on.
 SharedCost matrixCost(tg::SmemType tile, int64_t rows, int64_t cols);
+SharedCost tf32Cost(tg::SmemType tile, bool pairs);
 
 /// How elements lie in global memory.
 struct MemoryType {

@@ -73,10 +73,13 @@ int64_t Timing::occupancyOf(const KernelProgram &kernel) const {
   int64_t threads =
       ceilDiv(kernel.warps, groupWarps) * groupWarps * TargetInfo::warpThreads;
   int64_t blocks = std::min(rates.maxBlocks, rates.maxThreads / threads);
-  // Registers of roles, or as many as the assembler is asked to make room for.
+  // Registers of roles; else of threads that have as many as they may, or fewer
+  // where the assembler is asked to make room.
+  int64_t registers =
+      kernel.registers ? kernel.registers : threads * target.maxThreadRegisters;
+  int64_t room = target.numRegisters / registers;
   blocks =
-      std::min(blocks, kernel.registers ? target.numRegisters / kernel.registers
-                                        : kernel.blocks);
+      std::min(blocks, kernel.registers ? room : std::max(room, kernel.blocks));
   while (blocks > 1 && !target.sharesMemory(blocks, kernel.sharedBytes))
     --blocks;
   return std::max<int64_t>(blocks, 1);
@@ -296,15 +299,18 @@ void Timing::end(Agent &agent) {
   Cycles fma = cost.fma * lanes / rates.fmaLanes;
   Cycles alu = cost.alu * lanes / rates.aluLanes;
   Cycles special = cost.special * lanes / rates.specialLanes;
-  // Each scheduler has its share of the tensor cores.
-  Cycles tensor = ceilDiv(cost.flops * rates.schedulers, rates.warpFlops);
-  Cycles shared =
-      (cost.loads.wavefronts + cost.stores.wavefronts + cost.shuffles) *
-      agent.warps;
+  Cycles tensor = cost.mmaCycles;
+  Cycles shared = (cost.loads.wavefronts + cost.stores.wavefronts +
+                   cost.asyncStores.wavefronts + cost.shuffles) *
+                  agent.warps;
   Cycles end = start, issued = start;
+  // A few instructions slip in between others'.
+  constexpr int64_t few = 64;
   auto use = [&](Cycles &free, Cycles takes) {
-    if (takes)
-      end = std::max(end, free = std::max(free, start) + takes);
+    if (!takes)
+      return;
+    free = std::max(free, start) + takes;
+    end = std::max(end, takes > few ? free : start + takes);
   };
   for (int64_t warp = 0; warp < agent.warps; ++warp) {
     Scheduler &scheduler =
@@ -313,11 +319,16 @@ void Timing::end(Agent &agent) {
     use(scheduler.alu, alu);
     use(scheduler.special, special);
     use(scheduler.tensor, tensor);
-    // A few instructions slip in between others'.
-    constexpr int64_t few = 16;
     Cycles from = instructions > few ? std::max(scheduler.issue, start) : start;
     scheduler.issue = std::max(scheduler.issue, start) + instructions;
     issued = std::max(issued, from + instructions);
+  }
+  // Registers are read and written for both.
+  if (place.tensor > start) {
+    int64_t perCycle = 100 * rates.schedulers;
+    place.stalls += instructions * agent.warps * rates.issueStall;
+    place.tensor += place.stalls / perCycle;
+    place.stalls %= perCycle;
   }
   use(place.shared, shared);
   end = std::max(end, issued);
@@ -348,10 +359,7 @@ void Timing::end(Agent &agent) {
   if (cost.tensorCycles) {
     pipe = Pipe::Tensor;
     Product &product = agent.products.back();
-    // The tensor cores turn from one warpgroup to another.
-    Cycles gap = place.lastGroup == &agent ? 0 : rates.productGap;
-    place.lastGroup = &agent;
-    Cycles from = std::max(place.tensor + gap, issued);
+    Cycles from = std::max(place.tensor, issued);
     place.tensor = from + cost.tensorCycles;
     product.end = place.tensor + rates.productLatency;
     product.result->first = product.result->ready = product.end;
@@ -385,6 +393,7 @@ void Timing::end(Agent &agent) {
     for (int64_t warp = 0; warp < warps; ++warp) {
       counters.loads += cost.loads;
       counters.stores += cost.stores;
+      counters.asyncStores += cost.asyncStores;
     }
   });
 }

@@ -58,6 +58,7 @@ private:
   Status writeOutputs();
   void printOutputs();
   void printTimings();
+  Work countWholeWork(const char *text) const;
   double predictTraffic(const Work &work, const char *text) const;
   std::vector<Prediction> predictCounters() const;
   void printExplanation();
@@ -436,18 +437,20 @@ void Session::printDeviceTraffic(const char *text) {
                 "then read up to twice as much\n");
 }
 
+/// The work of whole tiles, where the schedule is known.
+Work Session::countWholeWork(const char *text) const {
+  return countWork(*options.attention, *kernel, inputs,
+                   findNumber(text, "block_q = "),
+                   findNumber(text, "block_k = "), findNumber(text, "rows = "));
+}
+
 /// Bytes of keys and values that query tiles read, each its own.
 double Session::predictTraffic(const Work &work, const char *text) const {
   const AttentionSpec &spec = *options.attention;
-  int64_t rows = findNumber(text, "block_q = ");
-  if (rows <= 0 || spec.sq <= 0)
-    return 0;
-  double tiles = std::ceil(double(spec.sq) / double(rows));
-  double perPair =
-      double(spec.d + spec.dv) * double(sizeOf(spec.dtype)) / double(spec.sq);
   // Tiles of a cluster read once for all of them.
   int64_t sharing = std::max<int64_t>(findNumber(text, "cluster = "), 1);
-  return work.livePairs * perPair * tiles / double(sharing);
+  return work.touchedKeys * double(spec.d + spec.dv) *
+         double(sizeOf(spec.dtype)) / double(sharing);
 }
 
 void Session::printExplanation() {
@@ -465,7 +468,7 @@ void Session::printExplanation() {
     return;
 
   const AttentionSpec &spec = *options.attention;
-  Work work = countWork(spec, *kernel, inputs);
+  Work work = countWholeWork(text);
   std::printf("work: %.4g GFLOP on %.4g live pairs of %.4g\n",
               work.flops * 1e-9, work.livePairs, work.allPairs);
   // Each query tile reads the keys and values that are live for it.
@@ -508,13 +511,15 @@ std::vector<Prediction> Session::predictCounters() const {
   // All inputs are read from memory once; results stay in the cache.
   std::vector<Prediction> result = {{{"hbm_read_bytes"}, read, 0.02}};
   const char *text = attnKernelExplain(kernel->get());
-  int64_t blockQ = findNumber(text, "block_q = ");
-  int64_t blockK = findNumber(text, "block_k = ");
-  if (!options.attention || !blockQ || !blockK)
+  // Of packed heads the tiles are of other rows.
+  bool isPacked = std::strstr(text, "pack_heads = true");
+  if (!options.attention || !findNumber(text, "block_q = ") || isPacked)
     return result;
   const AttentionSpec &spec = *options.attention;
-  Work work = countWork(spec, *kernel, inputs, blockQ, blockK);
-  result.push_back({{"tensor_flops"}, work.touchedFlops, 0.02});
+  Work work = countWholeWork(text);
+  // Products of f32 are multiply-adds, but those of tf32.
+  if (spec.dtype != DType::f32 || std::strstr(text, "rounded to tf32"))
+    result.push_back({{"tensor_flops"}, work.touchedFlops, 0.02});
   double keys = predictTraffic(work, text);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (kernel->inputs[i].name == "k" || kernel->inputs[i].name == "v")
@@ -549,12 +554,8 @@ Status Session::benchOnDevice() {
   if (!times)
     return times.takeFailure();
   Work work;
-  if (options.attention) {
-    const char *text = attnKernelExplain(kernel->get());
-    work = countWork(*options.attention, *kernel, inputs,
-                     findNumber(text, "block_q = "),
-                     findNumber(text, "block_k = "));
-  }
+  if (options.attention)
+    work = countWholeWork(attnKernelExplain(kernel->get()));
   auto print = [&](const char *name, double ms, int runs) {
     std::printf("bench: %s %.4g ms, %d launches", name, ms, runs);
     if (work.flops > 0)

@@ -248,6 +248,12 @@ def compare(options):
                                           "ratio"))
     for name in options.kernels:
         few, many = KERNELS[name][1]
+        lacking = [k for k in (few, many)
+                   if not os.path.exists(path(options, name, k, "emulated"))]
+        if lacking:
+            print("%-12s was not emulated with %s keys" % (name, lacking))
+            differs += 1
+            continue
         counted = {k: read_emulated(path(options, name, k, "emulated"))
                    for k in (few, many)}
         measured = {}

@@ -65,8 +65,11 @@ struct OpCost {
   int64_t issue = 0;
   int64_t alu = 0, fma = 0, special = 0, shuffles = 0;
   SharedCost loads, stores;
-  /// Of mma.sync, by each warp: multiplications and additions.
-  int64_t flops = 0;
+  /// What cp.async writes when it has come.
+  SharedCost asyncStores;
+  /// Of mma.sync, by each warp: multiplications and additions, and cycles of
+  /// its scheduler's tensor core.
+  int64_t flops = 0, mmaCycles = 0;
   /// Of wgmma, by the warpgroup: cycles of the tensor cores, multiplications
   /// and additions, and bytes of its operands in shared memory.
   int64_t tensorCycles = 0, groupFlops = 0, operandBytes = 0;
@@ -79,7 +82,7 @@ struct OpCost {
 
   int64_t instructions() const {
     return issue + alu + fma + special + shuffles + loads.instructions +
-           stores.instructions;
+           stores.instructions + asyncStores.instructions;
   }
 };
 

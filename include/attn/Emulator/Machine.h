@@ -100,8 +100,7 @@ struct ThreadBlock {
   int64_t multiprocessor = 0;
   size_t place = 0;
   Cycles start = 0;
-  /// When the item that each slot hands over is there; sectors that its threads
-  /// have read.
+  /// Of memory, what its threads have read, and find in their own cache.
   std::set<uint64_t> sectors;
 };
 

@@ -31,7 +31,7 @@ struct Counters {
   /// Shared memory: written by tensor and bulk copies, read by bulk stores, and
   /// by products.
   int64_t copied = 0, stored = 0, operands = 0;
-  SharedCost loads, stores;
+  SharedCost loads, stores, asyncStores;
   int64_t tensorCycles = 0, mmaCycles = 0, flops = 0;
   int64_t special = 0, fma = 0, alu = 0, shuffles = 0, instructions = 0;
   /// Waits for barriers, turns, products and copies, and what they took.
@@ -93,7 +93,7 @@ public:
   void begin(Agent &agent);
   void end(Agent &agent);
   void wait(Agent &agent, Cycles until);
-  /// A loop comes to its head; `turn` counts from 0.
+  /// A loop comes to its head, once more where it goes on.
   void atHead(Agent &agent, uint32_t loop, bool goesOn);
   void enterLoop(Agent &agent, uint32_t loop);
 
@@ -116,7 +116,8 @@ private:
     Cycles tensor = 0, shared = 0;
     /// In bytes of the port.
     int64_t port = 0;
-    const void *lastGroup = nullptr;
+    /// Of instructions that have not yet cost the tensor cores a cycle.
+    int64_t stalls = 0;
   };
   /// Room for a block.
   struct Place {

@@ -85,9 +85,12 @@ struct GpuRates {
   /// barriers.
   int64_t arithmeticLatency = 4, specialLatency = 18, shuffleLatency = 24,
           sharedLatency = 30, barrierLatency = 20;
-  /// From a product's last step to its sums, and from one product to the next
-  /// one of another warpgroup.
-  int64_t productLatency = 32, productGap = 0;
+  /// From a product's last step to its sums.
+  int64_t productLatency = 32;
+  /// What the tensor cores of wgmma lose, in cycles, for every hundred
+  /// instructions that each scheduler issues while they are busy: both use the
+  /// registers. Fitted (docs/Emulator.md).
+  int64_t issueStall = 0;
   /// From asking to having, beside what the bytes take; what a tensor copy
   /// adds.
   int64_t l2Latency = 260, memoryLatency = 560, tensorCopyLatency = 170;

@@ -480,27 +480,53 @@ static double countPairs(const AttentionSpec &spec, int64_t sq, int64_t sk) {
   return pairs;
 }
 
-/// Pairs of one head in tiles that hold a live one.
-static double countTouched(const AttentionSpec &spec, int64_t sq, int64_t sk,
-                           int64_t blockQ, int64_t blockK) {
-  double tiles = 0;
+namespace {
+/// What tiles that hold a live pair of one head come to.
+struct Touched {
+  double pairs = 0;
+  /// Keys that the tiles of queries read, each its own.
+  double keys = 0;
+};
+} // namespace
+
+/// Warpgroups, of 64 rows, end each with the last key of its own; one without
+/// rows takes part in the first tile of keys. Warps end together.
+static Touched countTouched(const AttentionSpec &spec, int64_t sq, int64_t sk,
+                            int64_t blockQ, int64_t blockK, int64_t rows) {
+  Touched touched;
   for (int64_t i = 0; i < sq; i += blockQ) {
     // Both ends rise with the row.
     int64_t low = keysOfRow(spec, i, sq, sk).first;
     int64_t last = std::min(i + blockQ, sq) - 1;
     int64_t high = keysOfRow(spec, last, sq, sk).second;
-    if (low <= high)
-      tiles += double(high / blockK - low / blockK + 1);
+    if (low > high)
+      continue;
+    int64_t begin = low / blockK * blockK;
+    int64_t end = (high / blockK + 1) * blockK;
+    constexpr int64_t groupRows = 64;
+    int64_t unit = rows == groupRows ? rows : blockQ;
+    for (int64_t row = i; row < i + blockQ; row += unit) {
+      int64_t own = begin + blockK;
+      if (row <= last)
+        own = std::max(
+            own,
+            (keysOfRow(spec, std::min(row + unit - 1, last), sq, sk).second /
+                 blockK +
+             1) *
+                blockK);
+      touched.pairs += double(own - begin) * double(unit);
+    }
+    touched.keys += double(std::min(end, sk) - begin);
   }
-  return tiles * double(blockQ) * double(blockK);
+  return touched;
 }
 
 Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
                           const std::vector<HostTensor> &tensors,
-                          int64_t blockQ, int64_t blockK) {
+                          int64_t blockQ, int64_t blockK, int64_t rows) {
   Inputs inputs(kernel, tensors);
   Work work;
-  double touched = 0;
+  Touched touched;
   std::vector<int32_t> lengths = inputs.integers("kv_lengths"),
                        cuQ = inputs.integers("cu_seqlens_q"),
                        cuK = inputs.integers("cu_seqlens_k");
@@ -512,12 +538,23 @@ Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
     if (!lengths.empty())
       sk = lengths[i];
     work.livePairs += double(spec.hq) * countPairs(spec, sq, sk);
-    if (blockQ > 0 && blockK > 0)
-      touched += double(spec.hq) * countTouched(spec, sq, sk, blockQ, blockK);
+    if (blockQ <= 0 || blockK <= 0)
+      continue;
+    Touched one =
+        countTouched(spec, sq, sk, blockQ, blockK, rows > 0 ? rows : blockQ);
+    touched.pairs += double(spec.hq) * one.pairs;
+    touched.keys += double(spec.hq) * one.keys;
   }
   bool hasValues = inputs.find("v") != nullptr;
   double perPair = 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
   work.flops = work.livePairs * perPair;
-  work.touchedFlops = touched * perPair;
+  // Tiles are as wide as whole panels of shared memory.
+  constexpr int64_t panel = 64;
+  auto padded = [](int64_t width) {
+    return double((width + panel - 1) / panel * panel);
+  };
+  work.touchedFlops = touched.pairs * 2.0 *
+                      (padded(spec.d) + (hasValues ? padded(spec.dv) : 0));
+  work.touchedKeys = touched.keys;
   return work;
 }

@@ -61,10 +61,12 @@ checkAttention(const AttentionSpec &spec, const Kernel &kernel,
 /// hold a live pair, where these are given.
 struct Work {
   double livePairs = 0, allPairs = 0, flops = 0, touchedFlops = 0;
+  /// Keys that tiles of queries read, each its own.
+  double touchedKeys = 0;
 };
 Work countWork(const AttentionSpec &spec, const Kernel &kernel,
                const std::vector<HostTensor> &inputs, int64_t blockQ = 0,
-               int64_t blockK = 0);
+               int64_t blockK = 0, int64_t rows = 0);
 
 } // namespace attn::run
 
