@@ -25,6 +25,9 @@ static TargetInfo makeCpu(std::string_view name) {
   info.hasFma = true;
   info.l1Bytes = 32 << 10;
   info.l2Bytes = 512 << 10;
+  info.rates.division = 5;
+  info.rates.shuffles = 1;
+  info.rates.shuffleLatency = 3;
   if (name == "cpu-avx2")
     return info;
   info.llvmCpu = "x86-64-v4";
@@ -34,9 +37,14 @@ static TargetInfo makeCpu(std::string_view name) {
   info.numVectorRegisters = 32;
   info.l1Bytes = 32 << 10;
   info.l2Bytes = 1 << 20;
+  info.rates.vectors = 2;
+  info.rates.division = 16;
+  info.rates.divisionLatency = 24;
   if (name == "cpu-avx512")
     return info;
   info.hasBf16Dot = true;
+  info.rates.instructions = 6;
+  info.rates.window = 512;
   info.llvmFeatures += ",+avx512bf16";
   if (name == "cpu-avx512-bf16")
     return info;

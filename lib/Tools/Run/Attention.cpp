@@ -480,27 +480,32 @@ static double countPairs(const AttentionSpec &spec, int64_t sq, int64_t sk) {
   return pairs;
 }
 
-/// Pairs of one head in tiles that hold a live one.
-static double countTouched(const AttentionSpec &spec, int64_t sq, int64_t sk,
-                           int64_t blockQ, int64_t blockK) {
-  double tiles = 0;
-  for (int64_t i = 0; i < sq; i += blockQ) {
+/// Adds what one head has of tiles that hold a live pair.
+static void addTouched(const AttentionSpec &spec, int64_t sq, int64_t sk,
+                       const Tiles &tiles, double perPair, Work &work) {
+  int64_t rows = std::max<int64_t>(tiles.rows, 1);
+  for (int64_t i = 0; i < sq; i += tiles.blockQ) {
     // Both ends rise with the row.
     int64_t low = keysOfRow(spec, i, sq, sk).first;
-    int64_t last = std::min(i + blockQ, sq) - 1;
+    int64_t last = std::min(i + tiles.blockQ, sq) - 1;
     int64_t high = keysOfRow(spec, last, sq, sk).second;
-    if (low <= high)
-      tiles += double(high / blockK - low / blockK + 1);
+    ++work.blocks;
+    if (low > high)
+      continue;
+    int64_t keys =
+        (high / tiles.blockK - low / tiles.blockK + 1) * tiles.blockK;
+    work.touchedFlops += perPair * double(keys) * double(tiles.blockQ);
+    work.touchedKeys += double(keys);
+    work.touchedPairs += double(keys) * double((last - i + rows) / rows * rows);
   }
-  return tiles * double(blockQ) * double(blockK);
 }
 
 Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
-                          const std::vector<HostTensor> &tensors,
-                          int64_t blockQ, int64_t blockK) {
+                          const std::vector<HostTensor> &tensors, Tiles tiles) {
   Inputs inputs(kernel, tensors);
-  Work work;
-  double touched = 0;
+  Work work, head;
+  bool hasValues = inputs.find("v") != nullptr;
+  double perPair = 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
   std::vector<int32_t> lengths = inputs.integers("kv_lengths"),
                        cuQ = inputs.integers("cu_seqlens_q"),
                        cuK = inputs.integers("cu_seqlens_k");
@@ -512,12 +517,13 @@ Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
     if (!lengths.empty())
       sk = lengths[i];
     work.livePairs += double(spec.hq) * countPairs(spec, sq, sk);
-    if (blockQ > 0 && blockK > 0)
-      touched += double(spec.hq) * countTouched(spec, sq, sk, blockQ, blockK);
+    if (tiles.blockQ > 0 && tiles.blockK > 0)
+      addTouched(spec, sq, sk, tiles, perPair, head);
   }
-  bool hasValues = inputs.find("v") != nullptr;
-  double perPair = 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
   work.flops = work.livePairs * perPair;
-  work.touchedFlops = touched * perPair;
+  work.touchedFlops = double(spec.hq) * head.touchedFlops;
+  work.touchedPairs = double(spec.hq) * head.touchedPairs;
+  work.touchedKeys = double(spec.hq) * head.touchedKeys;
+  work.blocks = double(spec.hq) * head.blocks;
   return work;
 }

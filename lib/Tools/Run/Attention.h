@@ -57,14 +57,20 @@ checkAttention(const AttentionSpec &spec, const Kernel &kernel,
                const std::vector<HostTensor> &outputs,
                const Progress &progress);
 
-/// Work of one run; that of whole tiles of `blockQ` rows and `blockK` keys that
-/// hold a live pair, where these are given.
+/// Tiles of a schedule; 0 where they are not known. A block of rows is worked
+/// on in whole `rows`.
+struct Tiles {
+  int64_t blockQ = 0, rows = 0, blockK = 0;
+};
+
+/// Work of one run. Where tiles are given: that of those that hold a live pair,
+/// the pairs in them, the keys that blocks of rows walk over, and the blocks.
 struct Work {
   double livePairs = 0, allPairs = 0, flops = 0, touchedFlops = 0;
+  double touchedPairs = 0, touchedKeys = 0, blocks = 0;
 };
 Work countWork(const AttentionSpec &spec, const Kernel &kernel,
-               const std::vector<HostTensor> &inputs, int64_t blockQ = 0,
-               int64_t blockK = 0);
+               const std::vector<HostTensor> &inputs, Tiles tiles = {});
 
 } // namespace attn::run
 
