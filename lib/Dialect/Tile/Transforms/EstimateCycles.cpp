@@ -102,9 +102,10 @@ private:
   Block *takenBranch(scf::IfOp op);
   /// Operations of the body whose operands are the same in every step.
   SmallPtrSet<Operation *, 16> invariants(scf::ForOp op);
-  /// Cycles from what a step is given to what it gives the next one.
+  /// Cycles from one step to the next, for what a step makes of the one before.
   double chain(scf::ForOp op);
-  double chain(Block &block, DenseMap<Value, double> &ready);
+  /// When the values of a block are ready that follow from those that are.
+  void chain(Block &block, DenseMap<Value, double> &ready);
   Cost straight(ArrayRef<Operation *> ops);
 
   const ::attn::TargetInfo &target;
@@ -325,7 +326,7 @@ SmallPtrSet<Operation *, 16> Estimator::invariants(scf::ForOp op) {
   return result;
 }
 
-double Estimator::chain(Block &block, DenseMap<Value, double> &ready) {
+void Estimator::chain(Block &block, DenseMap<Value, double> &ready) {
   auto readyAt = [&](Value value) {
     auto it = ready.find(value);
     return it == ready.end() ? -1.0 : it->second;
@@ -356,17 +357,30 @@ double Estimator::chain(Block &block, DenseMap<Value, double> &ready) {
     for (Value result : op.getResults())
       ready[result] = start + latency;
   }
-  double longest = 0;
-  for (Value yielded : block.getTerminator()->getOperands())
-    longest = std::max(longest, readyAt(yielded));
-  return longest;
 }
 
 double Estimator::chain(scf::ForOp op) {
-  DenseMap<Value, double> ready;
-  for (Value carried : op.getRegionIterArgs())
-    ready[carried] = 0;
-  return chain(*op.getBody(), ready);
+  // What a step gives of each number to each number of the next.
+  ValueRange carried = op.getRegionIterArgs();
+  ValueRange yielded = op.getBody()->getTerminator()->getOperands();
+  size_t count = carried.size();
+  SmallVector<SmallVector<double>> latency;
+  for (Value from : carried) {
+    DenseMap<Value, double> ready = {{from, 0.0}};
+    chain(*op.getBody(), ready);
+    latency.emplace_back();
+    for (Value to : yielded) {
+      auto it = ready.find(to);
+      latency.back().push_back(it == ready.end() ? -1 : it->second);
+    }
+  }
+  // Numbers wait for themselves, or two for each other in turn.
+  double longest = 0;
+  for (size_t i = 0; i < count; ++i)
+    for (size_t j = i; j < count; ++j)
+      if (latency[i][j] >= 0 && latency[j][i] >= 0)
+        longest = std::max(longest, (latency[i][j] + latency[j][i]) / 2);
+  return longest;
 }
 
 Cost Estimator::loop(scf::ForOp op) {
