@@ -372,8 +372,8 @@ attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
 /// one buffer or its even and odd rows, are taken. Tensors may be empty. A
 /// kernel for a GPU runs on the default stream, as with attnKernelRunOn.
 ///
-/// Of a packed kernel for a CPU, rows behind the last sequence become rows
-/// without keys: 0, and -inf for lse. A kernel for a GPU does not write them.
+/// Of a packed kernel, rows behind the last sequence are rows without keys: 0,
+/// and -inf for lse.
 ATTN_EXPORT AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
                                      const AttnTensor *inputs, size_t numInputs,
                                      const AttnTensor *outputs,

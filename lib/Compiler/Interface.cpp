@@ -417,8 +417,12 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
       if (value == arg)
         info.elementsUpTo = rules.dims.name(dim.first, dim.second);
     for (auto &[value, dim] : rules.offsets)
-      if (value == arg)
-        info.offsetsUpTo = rules.dims.name(dim.first, dim.second);
+      if (value == arg) {
+        // One argument may hold those of rows and of keys.
+        std::string name = rules.dims.name(dim.first, dim.second);
+        if (!llvm::is_contained(llvm::split(info.offsetsUpTo, ' '), name))
+          info.offsetsUpTo += (info.offsetsUpTo.empty() ? "" : " ") + name;
+      }
     for (const ShapeRules::Indexed &use : rules.indexed) {
       if (use.value != arg || use.dim >= getRank(arg.getType()))
         continue;

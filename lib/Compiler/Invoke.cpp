@@ -174,32 +174,34 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
 }
 
 /// Lengths and row offsets address memory: they are read before the code does.
+/// Offsets of rows and of keys have several bounds, separated by blanks.
 static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
                             const SeenSizes &seen) {
-  const std::string &dim =
-      info.elementsUpTo.empty() ? info.offsetsUpTo : info.elementsUpTo;
-  const Seen *limit = seen.find(dim);
-  if (dim.empty() || !limit || tensor.shape.size() != 1)
-    return success();
   bool isOffsets = !info.offsetsUpTo.empty();
-  int64_t previous = 0;
-  for (int64_t i = 0; i < tensor.shape[0]; ++i) {
-    auto value =
-        int64_t(loadElement(tensor.data, tensor.dtype, i * tensor.strides[0]));
-    std::string got = std::to_string(value) + " at " + std::to_string(i);
-    if (isOffsets && i == 0 && value != 0)
-      return fail(quote(info) + " to start at 0", got);
-    if (isOffsets && value < previous)
-      return fail(quote(info) + " not to decrease",
-                  got + " after " + std::to_string(previous));
-    if (value < 0 || value > limit->size)
-      return fail(quote(info) + " to hold values between 0 and " + dim + " = " +
-                      std::to_string(limit->size),
-                  got);
-    previous = value;
-  }
-  if (isOffsets && tensor.shape[0] == 0)
+  if (isOffsets && tensor.shape.size() == 1 && tensor.shape[0] == 0)
     return fail(quote(info) + " to hold at least one offset, 0", "none");
+  std::istringstream names(isOffsets ? info.offsetsUpTo : info.elementsUpTo);
+  for (std::string dim; names >> dim;) {
+    const Seen *limit = seen.find(dim);
+    if (!limit || tensor.shape.size() != 1)
+      continue;
+    int64_t previous = 0;
+    for (int64_t i = 0; i < tensor.shape[0]; ++i) {
+      auto value = int64_t(
+          loadElement(tensor.data, tensor.dtype, i * tensor.strides[0]));
+      std::string got = std::to_string(value) + " at " + std::to_string(i);
+      if (isOffsets && i == 0 && value != 0)
+        return fail(quote(info) + " to start at 0", got);
+      if (isOffsets && value < previous)
+        return fail(quote(info) + " not to decrease",
+                    got + " after " + std::to_string(previous));
+      if (value < 0 || value > limit->size)
+        return fail(quote(info) + " to hold values between 0 and " + dim +
+                        " = " + std::to_string(limit->size),
+                    got);
+      previous = value;
+    }
+  }
   return success();
 }
 
@@ -465,89 +467,6 @@ makeBuffers(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
 }
 
 //===----------------------------------------------------------------------===//
-// Rows of no sequence
-//===----------------------------------------------------------------------===//
-
-/// The offsets of rows and of keys, as arguments of an entry.
-struct PackedArgs {
-  size_t rows, keys;
-};
-
-/// Finds them where rows and keys are packed each by offsets of its own, and
-/// some output has the rows.
-static std::optional<PackedArgs> findPacked(const EntryInfo &entry) {
-  std::vector<size_t> offsets;
-  for (size_t i = 0; i < entry.numInputs(); ++i)
-    if (!entry.args[i].offsetsUpTo.empty())
-      offsets.push_back(i);
-  if (offsets.size() != 2)
-    return std::nullopt;
-  auto isOfOutput = [&](size_t arg) {
-    for (const ArgInfo &info : entry.args)
-      if (info.isOutput &&
-          std::find(info.dims.begin(), info.dims.end(),
-                    entry.args[arg].offsetsUpTo) != info.dims.end())
-        return true;
-    return false;
-  };
-  bool first = isOfOutput(offsets[0]), second = isOfOutput(offsets[1]);
-  if (first == second)
-    return std::nullopt;
-  return first ? PackedArgs{offsets[0], offsets[1]}
-               : PackedArgs{offsets[1], offsets[0]};
-}
-
-/// Leaves of a tensor what lies behind position `from` of the dimension `dim`.
-static void dropBefore(const ArgInfo &info, TensorArg &tensor,
-                       const std::string &dim, int64_t from) {
-  for (size_t i = 0; i < info.dims.size(); ++i)
-    if (info.dims[i] == dim) {
-      tensor.shape[i] -= from;
-      tensor.data =
-          static_cast<char *>(tensor.data) +
-          from * tensor.strides[i] * int64_t(support::sizeOf(tensor.dtype));
-    }
-}
-
-/// Rows that lie behind the last sequence are one more sequence, without keys:
-/// the kernel writes what the monoid gives for those.
-static int32_t runUncovered(const CompiledKernel &kernel, size_t entryIndex,
-                            const std::vector<TensorArg> &given,
-                            const std::vector<TensorArg> &givenOutputs,
-                            const AttnRuntime &runtime) {
-  const EntryInfo &entry = kernel.entries[entryIndex];
-  std::optional<PackedArgs> packed = findPacked(entry);
-  if (!packed)
-    return ATTN_RUNTIME_OK;
-  const TensorArg &offsets = given[packed->rows];
-  const std::string &dim = entry.args[packed->rows].offsetsUpTo;
-  auto covered =
-      int64_t(loadElement(offsets.data, offsets.dtype,
-                          (offsets.shape[0] - 1) * offsets.strides[0]));
-  int64_t total = 0;
-  for (size_t i = 0; i < entry.args.size(); ++i) {
-    const ArgInfo &info = entry.args[i];
-    for (size_t d = 0; d < info.dims.size(); ++d)
-      if (info.dims[d] == dim)
-        total = (info.isOutput ? givenOutputs[i - given.size()] : given[i])
-                    .shape[d];
-  }
-  if (covered == total)
-    return ATTN_RUNTIME_OK;
-  std::vector<TensorArg> inputs = given, outputs = givenOutputs;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    dropBefore(entry.args[i], inputs[i], dim, covered);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    dropBefore(entry.args[inputs.size() + i], outputs[i], dim, covered);
-  int32_t rows[2] = {0, int32_t(total - covered)}, keys[2] = {0, 0};
-  for (auto [arg, memory] :
-       {std::pair(packed->rows, rows), std::pair(packed->keys, keys)})
-    inputs[arg] = {memory, DType::i32, {2}, {1}};
-  Records records(entry, inputs, outputs);
-  return kernel.code[entryIndex](records.args.data(), &runtime);
-}
-
-//===----------------------------------------------------------------------===//
 // Running
 //===----------------------------------------------------------------------===//
 
@@ -573,8 +492,6 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
         /*observer=*/nullptr, counters);
   }
   int32_t status = kernel.code[entryIndex](records.args.data(), &runtime);
-  if (status == ATTN_RUNTIME_OK)
-    status = runUncovered(kernel, entryIndex, inputs, outputs, runtime);
   if (status & ATTN_RUNTIME_STOPPED)
     return Failure{"interrupted: the run was stopped on request, and its "
                    "outputs hold anything"};

@@ -56,7 +56,8 @@ void attn::populateTilePipeline(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target) {
+void attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
+                                  bool explain) {
   ConvertTileToVectorOptions vectorOptions;
   vectorOptions.target = target.name;
   pm.addPass(createConvertTileToVector(vectorOptions));
@@ -64,6 +65,11 @@ void attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target) {
   TileExpandMathPassOptions mathOptions;
   mathOptions.target = target.name;
   pm.addPass(createTileExpandMathPass(mathOptions));
+  if (!explain)
+    return;
+  TileEstimateCyclesPassOptions cycleOptions;
+  cycleOptions.target = target.name;
+  pm.addPass(createTileEstimateCyclesPass(cycleOptions));
 }
 
 void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
@@ -125,7 +131,7 @@ void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
   case Phase::Tile:
     return populateTilePipeline(pm);
   case Phase::Vector:
-    return populateVectorPipeline(pm, target);
+    return populateVectorPipeline(pm, target, explain);
   case Phase::LLVM:
     return populateLLVMPipeline(pm, target);
   case Phase::Gpu:

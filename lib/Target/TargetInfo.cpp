@@ -25,6 +25,9 @@ static TargetInfo makeCpu(std::string_view name) {
   info.hasFma = true;
   info.l1Bytes = 32 << 10;
   info.l2Bytes = 512 << 10;
+  info.coreRates.division = 5;
+  info.coreRates.shuffles = 1;
+  info.coreRates.shuffleLatency = 3;
   if (name == "cpu-avx2")
     return info;
   info.llvmCpu = "x86-64-v4";
@@ -34,9 +37,14 @@ static TargetInfo makeCpu(std::string_view name) {
   info.numVectorRegisters = 32;
   info.l1Bytes = 32 << 10;
   info.l2Bytes = 1 << 20;
+  info.coreRates.vectors = 2;
+  info.coreRates.division = 16;
+  info.coreRates.divisionLatency = 24;
   if (name == "cpu-avx512")
     return info;
   info.hasBf16Dot = true;
+  info.coreRates.instructions = 6;
+  info.coreRates.window = 512;
   info.llvmFeatures += ",+avx512bf16";
   if (name == "cpu-avx512-bf16")
     return info;

@@ -13,6 +13,7 @@
 #include "Run/Device.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
+#include "Run/Prediction.h"
 #include "Run/Roofline.h"
 #include "Run/Traffic.h"
 #include "attn/Tools/RunMain.h"
@@ -90,6 +91,7 @@ private:
   std::optional<Kernel> kernel;
   std::optional<DeviceRun> device;
   std::vector<HostTensor> inputs, outputs;
+  std::optional<PredictedTime> prediction;
   double compileCpuMs = 0;
   /// Names of inputs that nobody gave.
   std::string drawn;
@@ -393,12 +395,6 @@ static double countBytes(const std::vector<HostTensor> &tensors) {
   return bytes;
 }
 
-/// The number after `key` in a text, or 0.
-static int64_t findNumber(const char *text, const char *key) {
-  const char *at = text ? std::strstr(text, key) : nullptr;
-  return at ? std::strtoll(at + std::strlen(key), nullptr, 10) : 0;
-}
-
 void Session::printDeviceTraffic(const char *text) {
   const AttentionSpec &spec = *options.attention;
   DeviceModel model;
@@ -439,9 +435,7 @@ void Session::printDeviceTraffic(const char *text) {
 
 /// The work of whole tiles, where the schedule is known.
 Work Session::countWholeWork(const char *text) const {
-  return countWork(*options.attention, *kernel, inputs,
-                   findNumber(text, "block_q = "),
-                   findNumber(text, "block_k = "), findNumber(text, "rows = "));
+  return countWork(*options.attention, *kernel, inputs, findTiles(text));
 }
 
 /// Bytes of keys and values that query tiles read, each its own.
@@ -487,22 +481,16 @@ void Session::printExplanation() {
   // The host's peaks say nothing of what runs as on a GPU.
   if (kernel->isEmulated())
     return;
-  // What bounds products says nothing of a way that has none.
-  if (std::strstr(text, "path: element by element")) {
-    std::printf("roofline: none, for what is not matrix products\n");
-    return;
-  }
-  Peaks peaks = measurePeaks(target, spec.dtype, attnGetNumThreads());
-  double intensity = work.flops / std::max(bytes, 1.0);
-  double ridge = peaks.flopsPerSecond / peaks.bytesPerSecond;
-  std::printf("roofline: %.4g GFLOP/s (%s, measured) and %.4g GB/s (measured) "
-              "meet at %.3g FLOP per byte; here are %.3g, so %s bounds it, to "
-              "%.4g ms\n",
-              peaks.flopsPerSecond * 1e-9, peaks.instruction.c_str(),
-              peaks.bytesPerSecond * 1e-9, ridge, intensity,
-              intensity < ridge ? "memory" : "arithmetic",
-              1e3 * std::max(work.flops / peaks.flopsPerSecond,
-                             bytes / peaks.bytesPerSecond));
+  int threads = attnGetNumThreads();
+  Peaks peaks = measurePeaks(target, spec.dtype, threads);
+  if (std::strstr(text, "path: matrix products"))
+    printProductRoofline(work.flops, bytes, peaks);
+  // The clock, by what is done in each cycle of a core.
+  Peaks core = measurePeaks(target, attn::support::DType::f32, 1);
+  core.bytesPerSecond = peaks.bytesPerSecond;
+  prediction = predict(text, countWholeWork(text), core, bytes, threads);
+  if (prediction)
+    std::printf("%s\n", prediction->text.c_str());
 }
 
 /// What --explain says beforehand of what the emulator counts.
@@ -591,8 +579,12 @@ Status Session::bench() {
     std::printf(", %.4g GFLOP/s",
                 countWork(*options.attention, *kernel, inputs).flops / median *
                     1e-9);
-  std::printf(", %.4g GB/s\n",
+  std::printf(", %.4g GB/s",
               (countBytes(inputs) + countBytes(outputs)) / median * 1e-9);
+  if (prediction)
+    std::printf(", %.2f of the predicted %.4g ms", median / prediction->seconds,
+                prediction->seconds * 1e3);
+  std::printf("\n");
   return success();
 }
 

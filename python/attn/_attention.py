@@ -30,7 +30,6 @@ _LAYOUTS = {
 _PRECISIONS = {"ieee": 0, "tf32": 1}
 _FLOATS = (c.F32, c.F16, c.BF16)
 _BROADCAST = (2, 4, 8, 16)  # ATTN_BROADCAST_BATCH, ... of attn.h
-_MONOID_AT = 14  # in _Call.key
 # Monoids that give what the key gives, and more outputs.
 _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 
@@ -237,7 +236,7 @@ class _Call:
             mask_flags,
             bias_type,
             0 if alibi is None else len(alibi.shape),
-            name.encode(),  # at _MONOID_AT
+            name.encode(),
             count,
             None,
             sizes,
@@ -466,12 +465,6 @@ class _Call:
             result, view = self._output(arg, None if results else out)
             results.append(result)
             views.append(view)
-        fills = None
-        if self.layout == "thd" and self.device is not None:
-            # On a GPU nobody knows here which rows the offsets leave out.
-            fills = self._dead_row(len(results))
-            for result, value in zip(results, fills):
-                result.fill_(value)
         try:
             kernel.run(inputs, views)
         except ValueError as error:
@@ -483,32 +476,7 @@ class _Call:
         if out is not None:
             made[0] = out
         pick = self._picker()
-        return pick(made), (kernel, inputs, views, made, pick, fills)
-
-    def _dead_row(self, count):
-        """What the first `count` outputs are in a row without keys."""
-        name = self.key[_MONOID_AT].decode()
-        known = {"o": 0.0, "lse": -math.inf, "max": -math.inf}
-        names = self.output_names[:count]
-        if "attn.monoid" not in name and all(output in known for output in names):
-            return [known[output] for output in names]
-        # One row, on the host.
-        torch = arrays.torch_module()
-        d = self.key[1]
-        q, k = torch.zeros(1, 1, d), torch.zeros(0, 1, d)
-        params = [x.owner.value for n, x in self.views.items() if n.startswith("param")]
-        o, aux = attention(
-            q,
-            k,
-            k if "v" in self.views else None,
-            layout="thd",
-            cu_seqlens_q=[0, 1],
-            cu_seqlens_k=[0, 0],
-            monoid=name,
-            monoid_params=params,
-            return_aux=names[1:],
-        )
-        return [x.flatten()[0].item() for x in (o, *(aux[n] for n in names[1:]))]
+        return pick(made), (kernel, inputs, views, made, pick)
 
     def _output(self, arg, out):
         q, dense = self.views["q"].shape, None

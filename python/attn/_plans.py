@@ -98,14 +98,13 @@ def find(key):
     return _plans.get(key)
 
 
-def remember(key, operands, kernel, inputs, outputs, results, pick, fills):
+def remember(key, operands, kernel, inputs, outputs, results, pick):
     """Makes a plan of a call that has run, if it can be one.
 
     Args:
         inputs, outputs: the views (attn._arrays) that the kernel ran on.
         results: the arrays of the outputs.
         pick: a function from `results` to what the call returns.
-        fills: what `results` hold where the kernel writes nothing, or None.
     """
     if key is None:
         return
@@ -122,9 +121,7 @@ def remember(key, operands, kernel, inputs, outputs, results, pick, fills):
         places.append(_OUT if result is operands[_OUT] else None)
     if len(_plans) >= _MOST:
         _plans.clear()
-    plan = _Plan(operands, kernel, inputs, outputs, places, results, pick)
-    plan.fills = fills
-    _plans[key] = plan
+    _plans[key] = _Plan(operands, kernel, inputs, outputs, places, results, pick)
 
 
 def forget(handle):
@@ -144,7 +141,7 @@ class _Plan:
 
     def __init__(self, operands, kernel, inputs, outputs, places, results, pick):
         # The handle and not the kernel, which a program might make anew.
-        self.handle, self._pick, self.fills = kernel._handle, pick, None
+        self.handle, self._pick = kernel._handle, pick
         views = inputs + outputs
         tensors, self._keep = arrays.pack(views)
         options = c.run_options()
@@ -190,9 +187,6 @@ class _Plan:
             result = make()
             words[slot] = address(result)
             results.append(result)
-        if self.fills is not None:
-            for result, value in zip(results, self.fills):
-                result.fill_(value)
         if self._device is not None:
             words[self._stream] = arrays.stream_of(self._device) or 0
         start = ctypes.addressof(words)

@@ -13,6 +13,7 @@ that hangs or faults takes nothing with it:
     hand      the kernel written by hand (causal, d = 128) against float64
     speed     its times beside cuDNN's, burst and sustained
     compiled  attn.attention against float64
+    packed    rows of no sequence in the layout "thd" are rows without keys
     compare   its times beside cuDNN's, burst and sustained
     flex      the same beside cuDNN and FlexAttention, which takes minutes
     graph     capture into a graph, runs from threads
@@ -34,7 +35,7 @@ for folder in ("python", "../python"):
     if os.path.isdir(os.path.join(path, "attn")):
         sys.path.insert(0, os.path.abspath(path))
 
-STEPS = ("info", "hand", "speed", "compiled", "compare", "flex", "graph")
+STEPS = ("info", "hand", "speed", "compiled", "packed", "compare", "flex", "graph")
 counts = {"ok": 0, "WRONG": 0}
 
 
@@ -382,6 +383,64 @@ def step_compiled(path):
         report(name, most < 3e-2 and norm < 6e-3 and lse_error < 1e-3 and same,
                "max %.1e norm %.1e lse %.1e%s"
                % (most, norm, lse_error, "" if same else " REPEATS DIFFER"))
+
+
+def step_packed(path):
+    """Into memory that held NaN, by attn.attention and by a kernel's handle."""
+    import torch
+    import attn
+
+    torch.manual_seed(0)
+    total = 500
+    # What outputs are in a row without keys; 0 where it is not said.
+    dead = {"lse": -math.inf, "max": -math.inf}
+    for monoid in ("softmax", "softmax_max", "softmax_entropy", "sigmoid_sum"):
+        names = attn.monoids()[monoid][1:]
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            for causal in (None, "bottom_right"):
+                name = "packed %s %s %s" % (monoid, str(dtype)[6:], causal or "full")
+                q, k, v = (torch.randn(total, h, 64, device="cuda").to(dtype) for h in (4, 2, 2))
+                wrong = []
+                for ends in ([0, 130, 300], [0, 128, 256], [0, 40, 40], [0, 0], [0],
+                             [0, 1, 500], [0, 130, 499]):
+                    cu = torch.tensor(ends, dtype=torch.int32, device="cuda")
+                    for _ in range(2):  # the second time by a plan
+                        out = poison((total, 4, 64), dtype)
+                        # What is free next held NaN.
+                        held = [poison((4, total), torch.float32) for _ in range(4)]
+                        del held
+                        o, aux = attn.attention(
+                            q, k, v, layout="thd", cu_seqlens_q=cu, cu_seqlens_k=cu,
+                            causal=causal, monoid=monoid, return_aux=names, out=out)
+                        torch.cuda.synchronize()
+                        n = ends[-1]
+                        good = bool((o[n:] == 0).all() and torch.isfinite(o).all())
+                        for output, x in aux.items():
+                            good &= bool((x[:, n:] == dead.get(output, 0.0)).all())
+                            good &= bool(torch.isfinite(x[:, :n]).all())
+                        if not good:
+                            wrong.append(ends)
+                report(name, not wrong, "offsets %s" % wrong if wrong else "")
+    text = """
+func.func @one(%x: tensor<2x?x64xbf16>, %cu: tensor<?xi32>)
+    -> (tensor<2x?x64xbf16>, tensor<2x?xf32>) {
+  %o, %lse = attn.attention queries(%x : tensor<2x?x64xbf16>)
+      keys(%x : tensor<2x?x64xbf16>) values(%x : tensor<2x?x64xbf16>)
+      cu_seqlens_q(%cu : tensor<?xi32>) cu_seqlens_k(%cu : tensor<?xi32>)
+      -> tensor<2x?x64xbf16>, tensor<2x?xf32>
+  return %o, %lse : tensor<2x?x64xbf16>, tensor<2x?xf32>
+}
+"""
+    kernel = attn.compile(text, target="cuda")
+    x = draw((1, 2, total, 64))[0]
+    for ends in ([0, 130, 300], [0], [0, 500]):
+        outs = poison((2, total, 64), torch.bfloat16), poison((2, total), torch.float32)
+        o, lse = kernel(x, torch.tensor(ends, dtype=torch.int32, device="cuda"), out=outs)
+        torch.cuda.synchronize()
+        n = ends[-1]
+        report("offsets of rows and keys in one %s" % ends,
+               bool((o[:, n:] == 0).all() and (lse[:, n:] == -math.inf).all()
+                    and torch.isfinite(o).all() and torch.isfinite(lse[:, :n]).all()), "")
 
 
 def step_compare(path, flex=False):

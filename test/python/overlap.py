@@ -15,7 +15,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inp
 from reference import fails
 
 import attn
-from attn import _attention
 
 rng = np.random.default_rng(0)
 
@@ -94,25 +93,29 @@ for monoid, dead in (("softmax", (-np.inf,)), ("softmax_max", (-np.inf, -np.inf)
                 assert np.isfinite(lse[:, : cu[-1]]).all()
                 if aux:
                     assert (results[2]["max"][:, cu[-1] :] == -np.inf).all()
-# What outputs on a GPU are filled with before, where offsets cannot be looked at.
-class Torch:
-    zeros = staticmethod(lambda *shape: np.zeros(shape, np.float32))
-
-
-module, _attention.arrays.torch_module = _attention.arrays.torch_module, lambda: Torch
-for monoid, names in (("softmax", ("lse",)), ("softmax_max", ("lse", "max")),
-                      ("softmax_entropy", ("lse", "entropy")), ("logsumexp", ()),
-                      ("sigmoid_sum", ()), ("welford", attn.monoids()["welford"][1:])):
-    v = None if monoid == "logsumexp" else rows
-    options = dict(layout="thd", monoid=monoid, return_aux=names, cu_seqlens_q=[0, 8],
-                   cu_seqlens_k=[0, 8])
-    o, aux = attn.attention(rows, rows, v, **options)
-    call = _attention._Call(rows, rows, v, **options)
-    dead = call._dead_row(1 + len(names))
-    for array, value in zip([o, *aux.values()], dead):
-        array = array[8:] if array.ndim == 3 else array[:, 8:]
-        assert np.array_equal(array, np.full_like(array, value)), (monoid, value)
-_attention.arrays.torch_module = module
+# The same of every monoid, with offsets for rows and keys or one for both; of
+# code for GPUs too, into outputs that hold other things.
+TEXT = """
+func.func @one(%%x: tensor<2x?x16xf32>, %%cu: tensor<?xi32>)
+    -> (tensor<2x?x16xf32>, tensor<2x?xf32>) {
+  %%o, %%lse = attn.attention queries(%%x : tensor<2x?x16xf32>)
+      keys(%%x : tensor<2x?x16xf32>) values(%%x : tensor<2x?x16xf32>)
+      cu_seqlens_q(%%cu : tensor<?xi32>) cu_seqlens_k(%%cu : tensor<?xi32>) %s
+      -> tensor<2x?x16xf32>, tensor<2x?xf32>
+  return %%o, %%lse : tensor<2x?x16xf32>, tensor<2x?xf32>
+}
+"""
+packed = np.ascontiguousarray(rows.transpose(1, 0, 2))
+for target in (None, "emulator:sm_90a", "emulator:sm_80"):
+    for attribute in ("", "{causal = #attn.causal<bottom_right>}"):
+        kernel = attn.compile(TEXT % attribute, target=target)
+        for cu in ([0, 8, 17], [0, 8, 8], [0], [0, 0], [0, 8, 20]):
+            out = np.full_like(packed, np.nan), np.full((2, 20), np.nan, "f")
+            o, lse = kernel(packed, np.array(cu, np.int32), out=out)
+            n = cu[-1]
+            assert (o[:, n:] == 0).all() and np.isfinite(o).all(), (target, attribute, cu)
+            assert (lse[:, n:] == -np.inf).all() and np.isfinite(lse[:, :n]).all()
+    fails(ValueError, "between 0 and", kernel, packed, np.array([0, 8, 21], np.int32))
 
 # Masks and slopes of each sequence are not looked at beyond the last.
 mask = np.ones((2, 2, 9, 9), bool)

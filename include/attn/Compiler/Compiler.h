@@ -76,7 +76,8 @@ struct ArgInfo {
   std::vector<std::string> atLeast;
   /// Elements must lie between 0 and the size of this dimension; empty: any.
   std::string elementsUpTo;
-  /// Elements must not decrease, from 0 up to at most this dimension's size.
+  /// Elements must not decrease, from 0 up to at most the sizes of these
+  /// dimensions, separated by spaces: of rows, of keys or of both.
   std::string offsetsUpTo;
 };
 

@@ -28,7 +28,8 @@ void populateAggregatePipeline(mlir::OpPassManager &pm, bool explain = false);
 void populateSchedulePipeline(mlir::OpPassManager &pm, bool explain = false,
                               const std::string &scheduleTable = "");
 void populateTilePipeline(mlir::OpPassManager &pm);
-void populateVectorPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
+void populateVectorPipeline(mlir::OpPassManager &pm, const TargetInfo &target,
+                            bool explain = false);
 /// The GPU form of the same rung: roles, rings, fragments, products in flight.
 void populateLLVMPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 void populateGpuPipeline(mlir::OpPassManager &pm, const TargetInfo &target);

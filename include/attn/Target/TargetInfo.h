@@ -100,6 +100,25 @@ struct GpuRates {
   int64_t maxThreads = 2048, maxBlocks = 32;
 };
 
+/// What a core of a CPU does in a cycle, on whole vector registers, and how
+/// long it waits: what `--explain` predicts times from. Sources: uops.info and
+/// Agner Fog's tables, for the processors that the target is named after.
+struct CoreRates {
+  /// Additions, multiplications and fused ones; all operations on vectors, of
+  /// them shuffles and comparisons; loads; stores; instructions of any kind.
+  double floats = 2, vectors = 3, shuffles = 2, loads = 2, stores = 1,
+         instructions = 4;
+  /// Cycles from one division or square root to the next, and of one tile
+  /// product.
+  double division = 4, tileProduct = 16;
+  /// Cycles until a result can be used: of floats, divisions, shuffles, other
+  /// operations on vectors.
+  double floatLatency = 4, divisionLatency = 12, shuffleLatency = 2,
+         vectorLatency = 1;
+  /// Instructions that wait at once: what is further off does not start early.
+  double window = 224;
+};
+
 struct TargetInfo {
   enum class Kind { Cpu, Gpu };
 
@@ -116,6 +135,7 @@ struct TargetInfo {
   bool hasBf16Dot = false;
   /// AMX-BF16: 16x32 by 32x16 tile products into 16x16 f32.
   bool hasAmxBf16 = false;
+  CoreRates coreRates;
   /// LLVM CPU name and feature string that code is generated for.
   std::string llvmCpu;
   std::string llvmFeatures;
@@ -210,6 +230,10 @@ struct TargetInfo {
   bool hasRoles() const { return hasTensorCopy && productShape().asynchronous; }
   /// f32 lanes of one vector register.
   int64_t lanes() const { return vectorBits / 32; }
+  /// f32 operations of a core in a cycle, where nothing else is done.
+  double flopsPerCycle() const {
+    return coreRates.floats * double(lanes()) * (hasFma ? 2 : 1);
+  }
 
   /// The target of that name, or nothing when it is unknown.
   static std::optional<TargetInfo> get(std::string_view name);

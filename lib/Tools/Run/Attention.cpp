@@ -483,50 +483,64 @@ static double countPairs(const AttentionSpec &spec, int64_t sq, int64_t sk) {
 namespace {
 /// What tiles that hold a live pair of one head come to.
 struct Touched {
-  double pairs = 0;
-  /// Keys that the tiles of queries read, each its own.
-  double keys = 0;
+  /// Pairs of whole tiles: of whole warpgroups on a GPU, of whole `rows`.
+  double groupPairs = 0, pairs = 0;
+  /// Keys that the tiles of queries read, each its own, and whole tiles of them
+  /// that they walk over; tiles of queries.
+  double keys = 0, walked = 0, blocks = 0;
 };
 } // namespace
 
-/// Warpgroups, of 64 rows, end each with the last key of its own; one without
-/// rows takes part in the first tile of keys. Warps end together.
-static Touched countTouched(const AttentionSpec &spec, int64_t sq, int64_t sk,
-                            int64_t blockQ, int64_t blockK, int64_t rows) {
-  Touched touched;
-  for (int64_t i = 0; i < sq; i += blockQ) {
+/// Pairs of the tile of queries from `row0` on. Warpgroups, of 64 rows, end
+/// each with the last key of its own; one without rows takes part in the first
+/// tile of keys. Warps end together.
+static double countGroupPairs(const AttentionSpec &spec, int64_t row0,
+                              int64_t last, int64_t sq, int64_t sk,
+                              const Tiles &tiles) {
+  auto endOf = [&](int64_t row) {
+    return (keysOfRow(spec, row, sq, sk).second / tiles.blockK + 1) *
+           tiles.blockK;
+  };
+  constexpr int64_t groupRows = 64;
+  int64_t unit = tiles.rows == groupRows ? tiles.rows : tiles.blockQ;
+  int64_t begin =
+      keysOfRow(spec, row0, sq, sk).first / tiles.blockK * tiles.blockK;
+  double pairs = 0;
+  for (int64_t row = row0; row < row0 + tiles.blockQ; row += unit) {
+    int64_t end = begin + tiles.blockK;
+    if (row <= last)
+      end = std::max(end, endOf(std::min(row + unit - 1, last)));
+    pairs += double(end - begin) * double(unit);
+  }
+  return pairs;
+}
+
+static void addTouched(const AttentionSpec &spec, int64_t sq, int64_t sk,
+                       const Tiles &tiles, Touched &touched) {
+  int64_t rows = std::max<int64_t>(tiles.rows, 1);
+  for (int64_t i = 0; i < sq; i += tiles.blockQ) {
     // Both ends rise with the row.
     int64_t low = keysOfRow(spec, i, sq, sk).first;
-    int64_t last = std::min(i + blockQ, sq) - 1;
+    int64_t last = std::min(i + tiles.blockQ, sq) - 1;
     int64_t high = keysOfRow(spec, last, sq, sk).second;
+    ++touched.blocks;
     if (low > high)
       continue;
-    int64_t begin = low / blockK * blockK;
-    int64_t end = (high / blockK + 1) * blockK;
-    constexpr int64_t groupRows = 64;
-    int64_t unit = rows == groupRows ? rows : blockQ;
-    for (int64_t row = i; row < i + blockQ; row += unit) {
-      int64_t own = begin + blockK;
-      if (row <= last)
-        own = std::max(
-            own,
-            (keysOfRow(spec, std::min(row + unit - 1, last), sq, sk).second /
-                 blockK +
-             1) *
-                blockK);
-      touched.pairs += double(own - begin) * double(unit);
-    }
+    int64_t begin = low / tiles.blockK * tiles.blockK;
+    int64_t end = (high / tiles.blockK + 1) * tiles.blockK;
+    touched.groupPairs += countGroupPairs(spec, i, last, sq, sk, tiles);
+    touched.pairs +=
+        double(end - begin) * double((last - i + rows) / rows * rows);
     touched.keys += double(std::min(end, sk) - begin);
+    touched.walked += double(end - begin);
   }
-  return touched;
 }
 
 Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
-                          const std::vector<HostTensor> &tensors,
-                          int64_t blockQ, int64_t blockK, int64_t rows) {
+                          const std::vector<HostTensor> &tensors, Tiles tiles) {
   Inputs inputs(kernel, tensors);
   Work work;
-  Touched touched;
+  Touched head;
   std::vector<int32_t> lengths = inputs.integers("kv_lengths"),
                        cuQ = inputs.integers("cu_seqlens_q"),
                        cuK = inputs.integers("cu_seqlens_k");
@@ -538,12 +552,8 @@ Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
     if (!lengths.empty())
       sk = lengths[i];
     work.livePairs += double(spec.hq) * countPairs(spec, sq, sk);
-    if (blockQ <= 0 || blockK <= 0)
-      continue;
-    Touched one =
-        countTouched(spec, sq, sk, blockQ, blockK, rows > 0 ? rows : blockQ);
-    touched.pairs += double(spec.hq) * one.pairs;
-    touched.keys += double(spec.hq) * one.keys;
+    if (tiles.blockQ > 0 && tiles.blockK > 0)
+      addTouched(spec, sq, sk, tiles, head);
   }
   bool hasValues = inputs.find("v") != nullptr;
   double perPair = 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
@@ -553,8 +563,12 @@ Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
   auto padded = [](int64_t width) {
     return double((width + panel - 1) / panel * panel);
   };
-  work.touchedFlops = touched.pairs * 2.0 *
+  double heads = double(spec.hq);
+  work.touchedFlops = heads * head.groupPairs * 2.0 *
                       (padded(spec.d) + (hasValues ? padded(spec.dv) : 0));
-  work.touchedKeys = touched.keys;
+  work.touchedPairs = heads * head.pairs;
+  work.touchedKeys = heads * head.keys;
+  work.walkedKeys = heads * head.walked;
+  work.blocks = heads * head.blocks;
   return work;
 }

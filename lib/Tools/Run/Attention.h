@@ -57,16 +57,22 @@ checkAttention(const AttentionSpec &spec, const Kernel &kernel,
                const std::vector<HostTensor> &outputs,
                const Progress &progress);
 
-/// Work of one run; that of whole tiles of `blockQ` rows and `blockK` keys that
-/// hold a live pair, where these are given.
+/// Tiles of a schedule; 0 where they are not known. A block of rows is worked
+/// on in whole `rows`.
+struct Tiles {
+  int64_t blockQ = 0, rows = 0, blockK = 0;
+};
+
+/// Work of one run. Where tiles are given, also that of those which hold a live
+/// pair: operations of a GPU's products, pairs in whole `rows`, keys that tiles
+/// of queries read, each its own, whole tiles of keys that they walk over, and
+/// tiles of queries.
 struct Work {
   double livePairs = 0, allPairs = 0, flops = 0, touchedFlops = 0;
-  /// Keys that tiles of queries read, each its own.
-  double touchedKeys = 0;
+  double touchedPairs = 0, touchedKeys = 0, walkedKeys = 0, blocks = 0;
 };
 Work countWork(const AttentionSpec &spec, const Kernel &kernel,
-               const std::vector<HostTensor> &inputs, int64_t blockQ = 0,
-               int64_t blockK = 0, int64_t rows = 0);
+               const std::vector<HostTensor> &inputs, Tiles tiles = {});
 
 } // namespace attn::run
 

@@ -8,11 +8,11 @@
 // CHECK:           tile.map ins(%{{.*}}, %{{.*}} : !tile.tile<32x1xf32>, !tile.tile<32x1xf32>)
 // CHECK:             %[[D:.*]] = arith.addf
 // CHECK-NEXT:        %[[E:.*]] = arith.mulf %[[D]]
-// CHECK-NEXT:        math.exp2 %[[E]] : f32
+// CHECK-NEXT:        math.exp2 %[[E]] {tile.least_power = -126 : i32} : f32
 // CHECK:           tile.map ins(%[[S]]
 // CHECK:             %[[D:.*]] = arith.addf
 // CHECK-NEXT:        %[[E:.*]] = arith.mulf %[[D]]
-// CHECK-NEXT:        %[[W:.*]] = math.exp2 %[[E]] : f32
+// CHECK-NEXT:        %[[W:.*]] = math.exp2 %[[E]] {tile.least_power = -126 : i32} : f32
 // CHECK-NEXT:        arith.truncf %[[W]] : f32 to bf16
 
 // Wanted in bf16, the rounded product is good enough, and one fma. The factor
@@ -33,7 +33,7 @@
 // CHECK:           %[[T:.*]]:3 = scf.if
 // CHECK:           tile.map ins(%[[T]]#0
 // CHECK:             %[[E:.*]] = math.fma
-// CHECK-NEXT:        %[[W:.*]] = math.exp2 %[[E]] fastmath<afn> : f32
+// CHECK-NEXT:        %[[W:.*]] = math.exp2 %[[E]] fastmath<afn> {tile.least_power = -126 : i32} : f32
 // CHECK-NEXT:        arith.truncf %[[W]] : f32 to bf16
 module attributes {attn.target = "cpu-amx"} {
 func.func @wide(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,

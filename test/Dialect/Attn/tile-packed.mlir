@@ -14,17 +14,21 @@
 // CHECK:           arith.divui
 // CHECK:           scf.yield
 // CHECK:         %[[BATCH:.*]] = arith.index_cast %[[SEQUENCE]]
-// CHECK:         %[[ROW:.*]] = memref.load %[[CU]][%[[BATCH]]]
-// CHECK:         %[[NEXT:.*]] = arith.addi %[[BATCH]], %[[ONE]]
+// What captures have of the rows behind the last sequence is not looked at.
+// CHECK:         %[[BEHIND:.*]] = arith.addi %[[BATCH]], %[[ONE]]
+// CHECK-NEXT:    %[[NEXT:.*]] = arith.minsi %[[BEHIND]], %[[LASTONE:.*]] : index
+// CHECK-NEXT:    %[[REST:.*]] = arith.cmpi eq, %[[BATCH]], %[[LASTONE]] : index
 // CHECK:         %[[TOTAL:.*]] = memref.dim %[[Q]], %[[ONE]]
-// CHECK:         %[[FIRST:.*]] = arith.index_cast %[[ROW]]
+// CHECK:         %[[FIRST:.*]] = arith.index_cast
 // CHECK:         %[[LOW:.*]] = arith.maxsi %[[FIRST]], %[[ZERO]]
 // CHECK:         %[[START:.*]] = arith.minsi %[[LOW]], %[[TOTAL]]
 // CHECK:         memref.load %[[CU]][%[[NEXT]]]
 // CHECK:         %[[LAST:.*]] = arith.index_cast
 // CHECK:         %[[HIGH:.*]] = arith.maxsi %[[LAST]], %[[START]]
 // CHECK:         %[[END:.*]] = arith.minsi %[[HIGH]], %[[TOTAL]]
-// CHECK:         arith.subi %[[END]], %[[START]]
+// These are the rows up to the last one.
+// CHECK:         %[[ROWSEND:.*]] = arith.select %[[REST]], %[[TOTAL]], %[[END]]
+// CHECK:         arith.subi %[[ROWSEND]], %[[START]]
 // A tile without rows has nothing to do.
 // CHECK:         %[[MOST:.*]] = arith.minsi %{{.*}}, %c128 : index
 // CHECK-NEXT:    %[[ROWS:.*]] = arith.maxsi %[[MOST]], %[[ZERO]] : index

@@ -116,7 +116,8 @@ func.func @sum(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // CHECK:         %[[C:.*]]:2 = tile.map
 // CHECK:         tile.reduce ins(%[[C]]#0
 // CHECK:         tile.scan reverse ins(%[[C]]#0
-// CHECK:         math.exp
+// CHECK:         math.exp %{{.*}} {tile.least_power = -116 : i32} : f32
+// CHECK:         math.exp %{{.*}} {tile.least_power = -116 : i32} : f32
 // CHECK:         tile.dot %{{.*}}, %{{.*}} acc %{{.*}} scale
 func.func @suffix(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                   %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {

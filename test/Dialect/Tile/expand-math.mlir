@@ -20,6 +20,25 @@ func.func @exp2(%x: vector<16xf32>) -> vector<16xf32> {
   return %y : vector<16xf32>
 }
 
+// What is known to be 0 takes no part in arithmetic of numbers that are too
+// small: its lanes are masked off, or its power of two is 0.
+// CHECK-LABEL: func.func @vanishing
+// CHECK-SAME: %[[X:.*]]: vector<16xf32>
+func.func @vanishing(%x: vector<16xf32>) -> (vector<16xf32>, vector<16xf32>) {
+  // CHECK-DAG: %[[LEAST:.*]] = arith.constant dense<-1.160000e+02>
+  // CHECK: %[[MORE:.*]] = arith.cmpf uge, %[[X]], %[[LEAST]]
+  // AVX512: vector.bitcast %[[MORE]] : vector<16xi1> to vector<1xi16>
+  // AVX512: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
+  // AVX2: arith.select %[[MORE]], %{{.*}}, %{{.*}} : vector<16xi1>, vector<16xf32>
+  // GENERIC: arith.select %[[MORE]], %{{.*}}, %{{.*}} : vector<16xi1>, vector<16xf32>
+  // By default what rounds to 0 does; of powers of e, below -150 log(2).
+  // CHECK-DAG: %[[DEFAULT:.*]] = arith.constant dense<-103.972076>
+  // CHECK: arith.cmpf uge, %[[X]], %[[DEFAULT]]
+  %y = math.exp2 %x {tile.least_power = -116 : i32} : vector<16xf32>
+  %z = math.exp %x : vector<16xf32>
+  return %y, %z : vector<16xf32>, vector<16xf32>
+}
+
 // CHECK-LABEL: func.func @tanh
 func.func @tanh(%x: vector<16xf32>) -> vector<16xf32> {
   // AVX512: llvm.call_intrinsic "llvm.x86.avx512.rcp14.ps.512"

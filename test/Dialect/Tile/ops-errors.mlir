@@ -555,3 +555,19 @@ func.func @store_bits_apart(%a: !tile.tile<32x64xi1>, %m: memref<64x2xi32, strid
   tile.store_bits %a, %m[] row(%c) column(%c) : !tile.tile<32x64xi1>, memref<64x2xi32, strided<[1, 64]>>
   return
 }
+
+// -----
+
+func.func @least_power_op(%x: f32) -> f32 {
+  // expected-error @below {{expected tile.least_power to be an i32 from -150 to -100, on math.exp or math.exp2}}
+  %y = math.log %x {tile.least_power = -126 : i32} : f32
+  return %y : f32
+}
+
+// -----
+
+func.func @least_power_large(%x: f32) -> f32 {
+  // expected-error @below {{expected tile.least_power to be an i32 from -150 to -100}}
+  %y = math.exp %x {tile.least_power = -1 : i32} : f32
+  return %y : f32
+}

@@ -10,6 +10,9 @@
 
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/MapVector.h"
 
 #define DEBUG_TYPE "attn-check-laws"
 
@@ -39,11 +42,35 @@ static StringRef describePath(mlir::attn::MonoidOp monoid) {
   return "";
 }
 
+/// How many functions and divisions a key of a row takes: for each channel, of
+/// a general monoid.
+static std::string countFunctions(mlir::attn::MonoidOp monoid) {
+  llvm::MapVector<StringRef, int> counts;
+  SmallVector<Region *> regions = {&monoid.getLift(), &monoid.getGate()};
+  if (monoid.getKind() == mlir::attn::MonoidKind::cocycle)
+    regions.push_back(&monoid.getRescale());
+  else
+    regions.push_back(&monoid.getCombine());
+  for (Region *region : regions)
+    region->walk([&](Operation *op) {
+      bool isCheap = isa<math::AbsFOp, math::CopySignOp, math::FmaOp>(op);
+      if (isa<arith::DivFOp, arith::RemFOp>(op) ||
+          (isa<math::MathDialect>(op->getDialect()) && !isCheap))
+        ++counts[op->getName().stripDialect()];
+    });
+  std::string text;
+  for (auto [name, count] : counts)
+    text +=
+        (text.empty() ? "" : ", ") + std::to_string(count) + " " + name.str();
+  return text.empty() ? "none" : text;
+}
+
 /// What the report says beside the laws, for tests and for --explain.
 static void remarkProperties(mlir::attn::MonoidOp monoid,
                              const ::attn::LawReport &report) {
   InFlightDiagnostic remark = monoid.emitRemark("path: ");
-  remark << describePath(monoid);
+  remark << describePath(monoid)
+         << "\nfunctions of a key: " << countFunctions(monoid);
   std::pair<StringRef, bool> properties[] = {
       {"commutative", report.isCommutative},
       {"trivial statistics", report.statsTrivial},

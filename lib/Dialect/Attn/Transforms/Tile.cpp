@@ -351,39 +351,14 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   SmallVector<Value> sizes;
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     sizes.push_back(index(partial.getSplits(), loc));
-  if (packed) {
-    Value offsets = mapping.lookup(op.getPackedQueries());
-    Value one = index(1, loc);
-    Value entries = arith::MaxSIOp::create(b, loc, dim(offsets, 0), one);
-    batches = arith::SubIOp::create(b, loc, entries, one);
-  }
   if (packed && clusterOf(schedule, target) > 1)
     return op->emitOpError("expected cluster = 1 with packed sequences, whose "
                            "tiles blocks find one by one, but got ")
            << schedule.getCluster();
-  if (packed && !target.isCpu()) {
-    // The host cannot read offsets in a GPU's memory: blocks find the sequence
-    // of theirs, which has at most one tile too many.
+  if (packed) {
+    // Plans of GPUs cannot read offsets: blocks find the sequence of theirs,
+    // which has at most one tile too many.
     rows = dim(query, 1);
-  } else if (packed) {
-    Value offsets = mapping.lookup(op.getPackedQueries());
-    Value one = index(1, loc), zero = index(0, loc);
-    // The grid has room for the longest sequence in each batch.
-    auto longest =
-        scf::ForOp::create(b, loc, zero, batches, one, ValueRange(zero));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(longest.getBody());
-    Value next = arith::AddIOp::create(b, loc, longest.getInductionVar(), one);
-    auto at = [&](Value position) -> Value {
-      Value row = memref::LoadOp::create(b, loc, offsets, ValueRange(position));
-      return arith::IndexCastOp::create(b, loc, b.getIndexType(), row);
-    };
-    Value length =
-        arith::SubIOp::create(b, loc, at(next), at(longest.getInductionVar()));
-    Value most = arith::MaxSIOp::create(
-        b, loc, longest.getRegionIterArgs().front(), length);
-    scf::YieldOp::create(b, loc, most);
-    rows = longest.getResult(0);
   } else {
     batches = dim(query, 0);
     rows = dim(query, 2);
@@ -405,12 +380,14 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (marks)
     leaveNaNToRepair(op, monoid);
   Value blockQ = index(schedule.getBlockQ(), loc);
-  Value sequences = batches;
   auto tilesOf = [&](ScheduleAttr schedule) -> Value {
     Value blockQ = index(schedule.getBlockQ(), loc);
-    if (packed && !target.isCpu())
+    if (packed) {
+      // The sequences, and the rows behind the last one.
+      Value sequences = dim(mapping.lookup(op.getPackedQueries()), 0);
       return arith::AddIOp::create(
           b, loc, arith::DivUIOp::create(b, loc, rows, blockQ), sequences);
+    }
     // A cluster's tiles are of one head.
     int64_t cluster = clusterOf(schedule, target);
     Value tiles = arith::CeilDivUIOp::create(
@@ -420,9 +397,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     return tiles;
   };
   Value numTiles = tilesOf(schedule);
-  // Without sequences there are no blocks.
-  if (packed && !target.isCpu())
-    batches = arith::MinSIOp::create(b, loc, batches, index(1, loc));
+  if (packed)
+    batches = index(1, loc);
   PackedHeads views;
   if (schedule.getPackHeads()) {
     if (std::string why = whyNotPacked(op); !why.empty())

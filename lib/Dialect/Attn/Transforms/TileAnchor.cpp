@@ -43,7 +43,13 @@ Value ReductionKernel::exponential(Value stat, Value offset, Value k,
   // A weight that is rounded to 16 bits may be approximate.
   auto flags = isWeight && form.shortWeights ? arith::FastMathFlags::afn
                                              : arith::FastMathFlags::none;
-  return math::Exp2Op::create(b, loc, exponent, flags);
+  auto power = math::Exp2Op::create(b, loc, exponent, flags);
+  // Beside the 1 of the row's largest score nothing smaller than a normal
+  // number counts, and it would take a CPU a hundred times as long.
+  if (!isGpu())
+    power->setAttr(tile::TileDialect::leastPowerName,
+                   b.getI32IntegerAttr(-126));
+  return power;
 }
 
 /// Where anchors begin to be far from 0, a power of two T: the rounding of an

@@ -76,31 +76,41 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     tileIndex = add(mul(tileIndex, index(cluster)), inCluster);
   std::tie(batch, head) = split2(rest, numHeads);
   Value found;
-  if (packed && isGpu())
+  if (packed)
     std::tie(batch, found) = findSequence(tileIndex);
   // Masks are mostly causal: the last rows have the most keys, so they start
   // first and the short tiles fill the end.
   bool lastFirst = !reduction.getMaskBody().empty();
   if (lastFirst && !found)
     tileIndex = sub(sub(numTiles, index(1)), tileIndex);
-  batchI32 = toI32(batch);
+  // What captures have of the rows behind the last sequence is not looked at.
+  Value sequences =
+      packed ? dim(arg(reduction.getPackedQueries()), 0) : Value();
+  batchI32 = toI32(packed ? min(batch, max(sub(sequences, index(2)), index(0)))
+                          : batch);
   headI32 = toI32(head);
 
   keyHead = split2(head, group).first;
 
   if (packed) {
-    Value next = add(batch, index(1));
+    // Rows behind the last sequence are one more, without keys.
+    Value last = max(sub(sequences, index(1)), index(0));
+    Value next = min(add(batch, index(1)), last);
+    Value isRest = cmp(arith::CmpIPredicate::eq, batch, last);
     Value cuQ = arg(reduction.getPackedQueries());
     Value cuK = arg(reduction.getPackedKeys());
     // A GPU's offsets are read by kernels alone: no value of theirs may lead
     // out of the tensors.
-    auto range = [&](Value offsets, Value total) {
+    auto range = [&](Value offsets, Value total, Value restEnd) {
       Value start = min(max(element(offsets, batch), index(0)), total);
       Value end = min(max(element(offsets, next), start), total);
+      if (restEnd)
+        end = select(isRest, restEnd, end);
       return std::pair(start, sub(end, start));
     };
-    std::tie(queryOffset, sq) = range(cuQ, dim(query, 1));
-    std::tie(keyOffset, numKeys) = range(cuK, dim(key, 1));
+    Value rows = dim(query, 1);
+    std::tie(queryOffset, sq) = range(cuQ, rows, /*restEnd=*/rows);
+    std::tie(keyOffset, numKeys) = range(cuK, dim(key, 1), /*restEnd=*/Value());
   } else {
     sq = dim(query, 2);
     numKeys = dim(key, 2);
@@ -136,7 +146,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   // none in those that fill up a cluster.
   if (packed || cluster > 1)
     liveRows = max(liveRows, index(0));
-  if (found)
+  if (found && isGpu())
     tile::SkipOp::create(b, loc,
                          cmp(arith::CmpIPredicate::sle, liveRows, index(0)));
 }
@@ -167,11 +177,12 @@ std::pair<Value, Value> ReductionKernel::tilePositions() {
 /// The sequence of packed tensors that tile t of a grid belongs to, and the
 /// number of the tile in it. The tiles of sequence i, which starts at row c,
 /// are those from c / block_q + i on: enough for any length, at most one too
-/// many, and nothing needs to be summed up to find them.
+/// many, and nothing needs to be summed up to find them. The rows behind the
+/// last sequence count as one.
 std::pair<Value, Value> ReductionKernel::findSequence(Value tileIndex) {
   Value offsets = arg(reduction.getPackedQueries());
   Value t = toI32(tileIndex), zero = i32(0), one = i32(1);
-  Value count = max(sub(toI32(dim(offsets, 0)), one), one);
+  Value count = max(toI32(dim(offsets, 0)), one);
   auto start = [&](Value i) {
     Value row = memref::LoadOp::create(b, loc, offsets, ValueRange(toIndex(i)));
     return add(arith::DivUIOp::create(b, loc, max(row, zero),

@@ -458,6 +458,7 @@ private:
   SmallVector<Value> stepFixed(RowBlock &block, ArrayRef<Value> lifted,
                                ArrayRef<WeightGroup> groups);
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
+  Value gate(ValueRange stats);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
 

@@ -17,6 +17,7 @@
 #include "attn/Analysis/Laws.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -619,6 +620,27 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
   return state;
 }
 
+/// The factor that a key's weight takes from the gates with statistics `stats`.
+/// On a CPU, 0 takes the place of what is below 2^-116: its products with
+/// weights and values would be too small for normal numbers, which makes each
+/// of them take a hundred times as long (docs/performance/cpu.md).
+Value ReductionKernel::gate(ValueRange stats) {
+  constexpr int leastPower = -116;
+  Value gate = call(monoid.getGate(), stats).front();
+  if (isGpu())
+    return gate;
+  Operation *root = gate.getDefiningOp();
+  if (isa_and_nonnull<math::ExpOp, math::Exp2Op>(root)) {
+    root->setAttr(tile::TileDialect::leastPowerName,
+                  b.getI32IntegerAttr(leastPower));
+    return gate;
+  }
+  Value isSmall = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT,
+                                        math::AbsFOp::create(b, loc, gate),
+                                        f32(std::ldexp(1.0f, leastPower)));
+  return select(isSmall, f32(0.0f), gate);
+}
+
 /// Suffix: later keys gate earlier ones. Prefix: the other way round.
 SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
                                               ArrayRef<Value> dots) {
@@ -643,10 +665,10 @@ SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
     ValueRange own = x.slice(n, groups.size());
     if (!suffix)
       passed = combine(x.drop_front(n + groups.size()), passed);
-    Value gate = call(monoid.getGate(), passed).front();
+    Value factor = gate(passed);
     SmallVector<Value> results;
     for (Value weight : own)
-      results.push_back(arith::MulFOp::create(b, loc, weight, gate));
+      results.push_back(arith::MulFOp::create(b, loc, weight, factor));
     return results;
   });
 
@@ -661,7 +683,7 @@ SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
       map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
         SmallVector<Value> results = combine(x.take_front(n), x.drop_front(n));
         if (suffix)
-          results.push_back(call(monoid.getGate(), x.drop_front(n)).front());
+          results.push_back(gate(x.drop_front(n)));
         return results;
       });
   SmallVector<Value> factors;

@@ -8,6 +8,7 @@
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -34,6 +35,15 @@ void TileDialect::initialize() {
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attr) {
+  if (attr.getName() == leastPowerName) {
+    auto power = dyn_cast<IntegerAttr>(attr.getValue());
+    if (!isa<math::ExpOp, math::Exp2Op>(op) || !power ||
+        !power.getType().isSignlessInteger(32) || power.getInt() < -150 ||
+        power.getInt() > -100)
+      return op->emitOpError("expected tile.least_power to be an i32 from -150 "
+                             "to -100, on math.exp or math.exp2");
+    return success();
+  }
   if (attr.getName() != "tile.kernel")
     return success();
   auto func = dyn_cast<FunctionOpInterface>(op);

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MathExpander.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -33,6 +34,11 @@ static constexpr float exp2Coefficients[] = {1.0f,
 static constexpr float exp2CoefficientsShort[] = {
     0.9999992847442627f, 0.6931217908859253f, 0.240247443318367f,
     0.05591786280274391f, 0.009570101276040077f};
+
+/// The same on [0, 1], to 2.7e-6.
+static constexpr float exp2CoefficientsFloor[] = {
+    1.0000026226043701f, 0.6930038332939148f, 0.2414427548646927f,
+    0.05201146379113197f, 0.013534167781472206f};
 
 /// tanh(x) = x P(x^2) / Q(x^2); the coefficients of Eigen's float tanh, which
 /// MLIR's own approximation uses too.
@@ -135,22 +141,39 @@ Value MathExpander::powerOfTwo(Value n) {
   return ofBits(shiftLeft(addI(n, integer(127)), integer(23)));
 }
 
-Value MathExpander::scale(Value p, Value n, Value shifted) {
+Value MathExpander::scale(Value p, Value n, Value shifted, Value isMore) {
   if (isFullVector()) {
     Value mask =
         arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
+    Value zero = constant(0.0f);
+    if (isMore) {
+      auto word = VectorType::get(1, b.getI16Type());
+      mask = vector::ExtractOp::create(
+          b, vector::BitCastOp::create(b, word, isMore), 0);
+    }
     Value rounding =
         LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(4));
     return LLVM::CallIntrinsicOp::create(
                b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-               ValueRange{p, n, p, mask, rounding})
+               ValueRange{p, n, zero, mask, rounding})
         .getResult(0);
   }
   // 2^n in two factors, so that 2^128 and 2^-149 are reached.
   Value whole = subI(bitsOf(shifted), integer(0x4B400000));
   Value first = shiftSigned(whole, integer(1));
-  Value second = subI(whole, first);
-  return mul(mul(p, powerOfTwo(first)), powerOfTwo(second));
+  Value second = powerOfTwo(subI(whole, first));
+  if (isMore)
+    second = select(isMore, second, constant(0.0f));
+  return mul(mul(p, powerOfTwo(first)), second);
+}
+
+/// Whether the power `x` of 2, or of e with log(2) as the unit, is not below
+/// 2^least, where it is taken as 0. Processors need a hundred times as long for
+/// a result that is too small for a normal number, also if it rounds to 0, and
+/// as long for a product with it (docs/performance/cpu.md).
+Value MathExpander::isAtLeast(Value x, int least, float unit) {
+  return arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x,
+                               constant(float(least) * unit));
 }
 
 Value MathExpander::reciprocal(Value x) {
@@ -171,32 +194,37 @@ Value MathExpander::reciprocal(Value x) {
 // Exponentials
 //===----------------------------------------------------------------------===//
 
-Value MathExpander::exp2(Value x, bool isShort) {
-  ArrayRef<float> coefficients(exp2Coefficients);
-  if (isShort)
-    coefficients = exp2CoefficientsShort;
+Value MathExpander::exp2(Value x, bool isShort, int least) {
+  Value isMore = isAtLeast(x, least, 1.0f);
   if (isFullVector()) {
-    // x - nearest(x), which is 0 for an infinite x.
-    Value mask =
-        arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
     auto i32 = [&](int32_t value) -> Value {
       return LLVM::ConstantOp::create(b, b.getI32Type(),
                                       b.getI32IntegerAttr(value));
     };
+    // x less the integer nearest to it or, of the short one, below it, which
+    // vscalef finds again by itself; 0 for an infinite x.
+    Value mask =
+        arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
     Value r =
         LLVM::CallIntrinsicOp::create(
             b, type, b.getStringAttr("llvm.x86.avx512.mask.reduce.ps.512"),
-            ValueRange{x, i32(0), x, mask, i32(4)})
+            ValueRange{x, i32(isShort ? 1 : 0), x, mask, i32(4)})
             .getResult(0);
-    return scale(horner(r, coefficients), sub(x, r), Value());
+    if (isShort)
+      return scale(horner(r, exp2CoefficientsFloor), x, Value(), isMore);
+    return scale(horner(r, exp2Coefficients), sub(x, r), Value(), isMore);
   }
+  ArrayRef<float> coefficients(exp2Coefficients);
+  if (isShort)
+    coefficients = exp2CoefficientsShort;
   // Beyond these the result is 0 or inf; the clamps keep -inf - -inf away.
   x = atMost(atLeast(x, -151.0f), 129.0f);
   auto [n, shifted] = nearest(x);
-  return scale(horner(sub(x, n), coefficients), n, shifted);
+  return scale(horner(sub(x, n), coefficients), n, shifted, isMore);
 }
 
-Value MathExpander::exp(Value x, int halvings) {
+Value MathExpander::exp(Value x, int halvings, int least) {
+  Value isMore = isAtLeast(x, least, 0.693147180f);
   x = atMost(atLeast(x, -104.7f), 89.5f);
   Value n, shifted, power;
   if (target.hasFma) {
@@ -217,7 +245,7 @@ Value MathExpander::exp(Value x, int halvings) {
     n = sub(n, constant(halvings));
     shifted = sub(shifted, constant(halvings));
   }
-  return scale(power, n, shifted);
+  return scale(power, n, shifted, isMore);
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,6 +307,8 @@ Value MathExpander::tanhSegments(Value x, Value factor) {
 Value MathExpander::expand(Operation *op) {
   SmallVector<Value, 3> x(op->getOperands());
   bool rounds = target.vectorBits > 128; // SSE4.1 has instructions for it
+  auto attr = op->getAttrOfType<IntegerAttr>(TileDialect::leastPowerName);
+  int least = attr ? int(attr.getInt()) : leastPower;
   auto unlessRounds = [&](auto build) { return rounds ? Value() : build(); };
   auto floorOrCeil = [&](bool isFloor) {
     Value t = truncate(x[0]);
@@ -289,10 +319,12 @@ Value MathExpander::expand(Operation *op) {
   };
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](math::Exp2Op o) {
-        return exp2(x[0], bitEnumContainsAny(o.getFastmath(),
-                                             arith::FastMathFlags::afn));
+        return exp2(
+            x[0],
+            bitEnumContainsAny(o.getFastmath(), arith::FastMathFlags::afn),
+            least);
       })
-      .Case([&](math::ExpOp) { return exp(x[0]); })
+      .Case([&](math::ExpOp) { return exp(x[0], /*halvings=*/0, least); })
       .Case([&](math::ExpM1Op) { return expm1(x[0]); })
       .Case([&](math::LogOp) { return log(x[0]); })
       .Case([&](math::Log2Op) { return log2(x[0]); })

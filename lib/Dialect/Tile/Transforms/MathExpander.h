@@ -43,11 +43,15 @@ public:
   /// What stands for `op`, a function of f32, or nothing where it stays.
   Value expand(Operation *op);
 
+  /// Powers of two below this one round to 0.
+  static constexpr int leastPower = -150;
+
   // MathExpander.cpp
   bool isFullVector() const;
-  Value exp2(Value x, bool isShort);
+  /// Results below 2^least may be 0.
+  Value exp2(Value x, bool isShort, int least = leastPower);
   /// e^x / 2^halvings.
-  Value exp(Value x, int halvings = 0);
+  Value exp(Value x, int halvings = 0, int least = leastPower);
   Value tanh(Value x);
   /// Beside products of bf16 operands; of full vectors to 2.7e-5, times a
   /// factor where there is one.
@@ -185,8 +189,9 @@ private:
   Value any(Value truth);
   /// The integer nearest x as float, and the same plus the magic number.
   std::pair<Value, Value> nearest(Value x);
-  /// p * 2^n, with `shifted` = n + magic.
-  Value scale(Value p, Value n, Value shifted);
+  /// p * 2^n, with `shifted` = n + magic; 0 unless `isMore`, where it is given.
+  Value scale(Value p, Value n, Value shifted, Value isMore = Value());
+  Value isAtLeast(Value x, int least, float unit);
   /// 2^n of an integer from -126 to 127.
   Value powerOfTwo(Value n);
   Value reciprocal(Value x);

@@ -25,6 +25,12 @@ def Tile_Dialect : Dialect {
     A kernel is a `func.func` with the unit attribute `tile.kernel`; its last
     argument is the linear block index (`index`). A plan is a function that
     holds `tile.launch`.
+
+    `tile.least_power = N : i32` on a `math.exp` or `math.exp2` says that
+    results below 2^N may be 0. N is from -150, where nothing is lost, to -100.
+  }];
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral leastPowerName = "tile.least_power";
   }];
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -64,4 +64,49 @@ def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
   ];
 }
 
+def TileEstimateCyclesPass : Pass<"tile-estimate-cycles", "::mlir::ModuleOp"> {
+  let summary = "Say how many cycles kernels take, by the target's rates";
+  let description = [{
+    Expects: kernels of vectors for a CPU, with math expanded.
+
+    Produces: a remark for each kernel with a loop over tiles of keys, and no
+    change. It has the cycles of a core for each key of a row, for each key of a
+    block of rows (packing) and for each block (its queries and outputs), what
+    bounds the first, and the f32 operations and bytes of caches in it. Where
+    there are several loops over keys, as with a mask, the cheapest one counts:
+    whole tiles.
+
+    Loops of constant bounds are added up. Straight code takes as long as what it
+    keeps busiest, of the rates in `TargetInfo`. A loop whose steps need the one
+    before takes as long as these, where more of them than fit the window of
+    instructions in flight follow each other.
+
+    Example: before
+
+    ```mlir
+    func.func @kernel(%scores: memref<1024xf32>, %n: index)
+        attributes {tile.kernel} {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %c32 = arith.constant 32 : index
+      scf.for %j = %c0 to %n step %c32 {
+        scf.for %i = %c0 to %c32 step %c16 {
+          %x = vector.load %scores[%i] : memref<1024xf32>, vector<16xf32>
+          %y = arith.addf %x, %x : vector<16xf32>
+          vector.store %y, %scores[%i] : memref<1024xf32>, vector<16xf32>
+        }
+      }
+      return
+    }
+    ```
+
+    Fails when: the target is none of a CPU.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"\"",
+           "Target whose rates count; empty: the module's `attn.target`, else "
+           "the host">
+  ];
+}
+
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD
