@@ -36,15 +36,19 @@ double reference::errorBound(const std::vector<double> &reference,
 
 std::vector<Emulation> reference::emulationsOf(const Emulation &first) {
   std::vector<Emulation> all;
-  for (bool inF32 : {false, true})
+  auto add = [&](DType dtype, DType operands) {
     for (int order = 0; order < numOrders; ++order) {
       all.push_back(first);
       all.back().order = order;
-      if (inF32)
-        all.back().dtype = DType::f32;
+      all.back().dtype = dtype;
+      all.back().operands = operands;
     }
-  if (first.dtype == DType::f32)
-    all.resize(numOrders);
+  };
+  add(first.dtype, DType::f32);
+  if (first.dtype != DType::f32) {
+    add(DType::f32, DType::f32);
+    add(DType::f32, first.dtype);
+  }
   return all;
 }
 

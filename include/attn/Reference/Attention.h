@@ -80,6 +80,10 @@ struct Emulation {
   bool roundAccumulators = false;
   /// The operands of products (q, k, weights, v) are rounded to tf32; with f32.
   bool tf32 = false;
+  /// The same operands are rounded to this type, f16 or bf16, and nothing else
+  /// is; with f32. So compiled code has 16-bit inputs: weights are those of an
+  /// f32 score, rounded once.
+  DType operands = DType::f32;
   /// Which of the `numOrders` evaluations of the same formulas; see SumOrder.
   int order = 0;
   /// Keys of a tile, where the order has tiles.
@@ -126,8 +130,10 @@ Result<AttentionResult> emulatedAttention(const AttentionProblem &problem,
                                           const OracleOptions &options = {});
 
 /// What has to be emulated before an error is called one: `first` in each
-/// order, in its own type and in f32. In f16 an emulation may overflow where
-/// the f32 of accumulators does not, and then says nothing.
+/// order, in its own type, in f32, and in f32 with operands of its type. In f16
+/// an emulation may overflow where the f32 of accumulators does not, and then
+/// says nothing; and where a sigmoid in bf16 is a round number, so are all
+/// products of gates, and none shows what the rounding of weights is.
 std::vector<Emulation> emulationsOf(const Emulation &first);
 
 /// The largest difference between finite entries of `reference` and finite

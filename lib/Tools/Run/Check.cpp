@@ -7,6 +7,7 @@
 
 #include "Check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -110,6 +111,12 @@ Judge::judgeBy(const reference::Emulation &first) {
   std::vector<reference::Errors> errors(outputs.size());
   std::vector<Verdict> verdicts;
   std::vector<reference::Emulation> all = reference::emulationsOf(first);
+  if (!meaning.hasOperands)
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [](const reference::Emulation &how) {
+                               return how.operands != DType::f32;
+                             }),
+              all.end());
   // Of the program's own tiles nothing is known here.
   for (size_t n = 0, count = all.size(); n < count; ++n)
     if (reference::sumOrders[all[n].order].tiles) {

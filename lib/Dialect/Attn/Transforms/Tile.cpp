@@ -342,6 +342,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   // Every pipeline comes through here: tiles stand on the laws.
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
+  // Marks tell of a NaN that dead keys bring in, where it shows.
+  bool marks = mayKillByScore(op, monoid);
+  if (!marks || !mayDropNaN(op, monoid))
+    hideDeadDots(op);
   Value query = mapping.lookup(op.getQueryOperands().front());
   bool packed = static_cast<bool>(op.getPackedQueries());
   auto dim = [&](Value memref, int64_t d) -> Value {
@@ -394,7 +398,6 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
-  bool marks = mayKillByScore(op, monoid);
   if (marks)
     outputs.push_back(tile::WorkspaceOp::create(
         b, loc,

@@ -120,6 +120,61 @@ static Value buildDead(OpBuilder &b, ReductionOpInterface op,
   return all;
 }
 
+/// Whether a score that no dot is part of may be -inf.
+static bool mayBeMinusInfinity(Value term) {
+  if (isMinusInfinity(term) || isElement(term))
+    return true;
+  Operation *op = term.getDefiningOp();
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op))
+    return mayBeMinusInfinity(select.getTrueValue()) ||
+           mayBeMinusInfinity(select.getFalseValue());
+  if (auto sum = dyn_cast_or_null<arith::AddFOp>(op))
+    return mayBeMinusInfinity(sum.getLhs()) || mayBeMinusInfinity(sum.getRhs());
+  return false;
+}
+
+/// Whether `sum` is used only where `term`, which it adds, is not -inf.
+static bool isHidden(arith::AddFOp sum, Value term) {
+  auto select = sum->hasOneUse() ? dyn_cast<arith::SelectOp>(*sum->user_begin())
+                                 : arith::SelectOp();
+  if (!select || select.getTrueValue() != term)
+    return false;
+  auto isDead = select.getCondition().getDefiningOp<arith::CmpFOp>();
+  return isDead && isDead.getPredicate() == arith::CmpFPredicate::OEQ &&
+         isDead.getLhs() == term && isMinusInfinity(isDead.getRhs());
+}
+
+void mlir::attn::hideDeadDots(ReductionOpInterface op) {
+  Region &score = op.getScoreBody();
+  if (score.empty())
+    return;
+  ValueRange dots =
+      score.getArguments().take_front(op.getQueryOperands().size());
+  auto dependsOnDots = [&](Value value) {
+    return llvm::any_of(dots, [&](Value dot) { return dependsOn(value, dot); });
+  };
+  SmallVector<arith::AddFOp> sums(score.getOps<arith::AddFOp>());
+  for (arith::AddFOp sum : sums) {
+    Value term = sum.getRhs(), x = sum.getLhs();
+    if (dependsOnDots(term))
+      std::swap(term, x);
+    if (dependsOnDots(term) || !dependsOnDots(x) || !mayBeMinusInfinity(term) ||
+        isHidden(sum, term))
+      continue;
+    OpBuilder b(op.getContext());
+    b.setInsertionPointAfter(sum);
+    Location loc = sum.getLoc();
+    auto type = cast<FloatType>(term.getType());
+    Value infinity = arith::ConstantFloatOp::create(
+        b, loc, type,
+        APFloat::getInf(type.getFloatSemantics(), /*Negative=*/true));
+    Value isDead = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                         term, infinity);
+    Value hidden = arith::SelectOp::create(b, loc, isDead, term, sum);
+    sum.getResult().replaceAllUsesExcept(hidden, hidden.getDefiningOp());
+  }
+}
+
 bool mlir::attn::mayKillByScore(ReductionOpInterface op, MonoidOp monoid) {
   // Element by element a dead key's values are not touched.
   Region &score = op.getScoreBody();
