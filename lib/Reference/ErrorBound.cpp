@@ -88,6 +88,14 @@ Errors reference::errorBars(const std::vector<double> &reference,
           errorBarOf(largest.coarse, errors.coarse, outDType, 2.0)};
 }
 
+double reference::productError(const std::vector<double> &products) {
+  double worst = 0.0;
+  for (double x : products)
+    if (x > 0.0 && std::isfinite(x))
+      worst = std::max(worst, std::fabs(x * std::log(x)) * 0x1p-22);
+  return worst;
+}
+
 bool reference::isDecisive(const std::vector<double> &reference,
                            const Errors &errors, const Errors &bounds,
                            double scale) {

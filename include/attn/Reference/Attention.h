@@ -177,6 +177,11 @@ Errors maxErrors(const std::vector<double> &reference,
 Errors errorBars(const std::vector<double> &reference, const Errors &errors,
                  DType outDType);
 
+/// What products of gates may be off by at least, whatever an emulation's luck:
+/// they are exponentials of a sum of logarithms, and that is known to two units
+/// in its last place.
+double productError(const std::vector<double> &products);
+
 /// Whether a bound tells right from wrong. It does where it is at most half of
 /// the largest entry that it is for. Outputs that are 0 but for rounding (the
 /// variance of one key), less than 2^-20 of the emulation's error, are known

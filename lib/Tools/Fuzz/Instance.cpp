@@ -528,6 +528,8 @@ std::string InstanceMaker::ask() {
                        support::DType::f64);
     if (k.family == Family::Edges && (e.name == "lse" || e.name == "entropy"))
       e.least = 0x1p-20;
+    if (e.name == "remainder")
+      e.least = reference::productError(e.exact);
     // Scales below 1e-30 multiply the queries in their type.
     if (k.has(Edge::Scale) && k.dtype != DType::f32 && e.name == "max")
       e.least = 0x1p-90;

@@ -68,6 +68,8 @@ void testEmulatedErrors() {
   check(shareError(bf16) < 1e-6, "round shares are exact");
   check(shareError(atProduct) > 2e-5, "shares rounded at the product");
   check(worst >= shareError(atProduct), "both are among the emulations");
+  checkClose({productError({0.5, 0.0, 1.0, -1.0})},
+             {0.5 * std::log(2.0) * 0x1p-22}, 1e-15, "two units of log 2");
   checkError(emulatedAttention(thirds.p, f32).error(),
              "expected an order below 8, but got 8", "an order too many");
   checkError(emulatedAttention(thirds.p, Emulation{DType::i8, false}).error(),
