@@ -65,7 +65,11 @@ for size in (-1e9, -1e10, -1e30, least):
         o, lse = reference(q, k, v, bias)
         check("lse alone", attn.attention(q, k, v, bias=bias, monoid="logsumexp"), lse)
         check("softmax_max", attn.attention(q, k, v, bias=bias, monoid="softmax_max"), o)
-        check("softmax_entropy", attn.attention(q, k, v, bias=bias, monoid="softmax_entropy"), o)
+        got = attn.attention(q, k, v, bias=bias, monoid="softmax_entropy", return_aux=["entropy"])
+        live = attn.attention(q, k[:, :, padded:], v[:, :, padded:], monoid="softmax_entropy", return_aux=["entropy"])
+        check("softmax_entropy", got[0], o)
+        if padded < 300:
+            check("entropy", got[1]["entropy"], live[1]["entropy"])
         half = [x.astype(np.float16) for x in (q, k, v)]
         o, lse = reference(*half, bias)
         got = attn.attention(*half, bias=bias, return_lse=True)

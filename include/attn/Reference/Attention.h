@@ -109,15 +109,19 @@ struct SumOrder {
   /// Sums of weights times something are divided by the sum of the weights, not
   /// each weight.
   bool deferred;
+  /// Weights are exp(s - max - shift): compiled code rounds the reference point
+  /// of a row, so that the weights of its largest scores are no round numbers.
+  double shift;
 };
-inline constexpr SumOrder sumOrders[] = {{1, false, false, false, false, false},
-                                         {1, true, false, true, false, true},
-                                         {1, false, true, true, true, true},
-                                         {1, true, true, false, true, false},
-                                         {4, false, false, true, true, false},
-                                         {8, true, true, true, false, true},
-                                         {16, false, true, true, true, true},
-                                         {16, true, false, true, true, true}};
+inline constexpr SumOrder sumOrders[] = {
+    {1, false, false, false, false, false, 0.0},
+    {1, true, false, true, false, true, 0.25},
+    {1, false, true, true, true, true, 0.3},
+    {1, true, true, false, true, false, -0.15},
+    {4, false, false, true, true, false, 0.0},
+    {8, true, true, true, false, true, -0.2},
+    {16, false, true, true, true, true, 0.1},
+    {16, true, false, true, true, true, 0.0}};
 inline constexpr int numOrders = sizeof(sumOrders) / sizeof(sumOrders[0]);
 
 /// The exact result: double throughout, each formula as it is defined.
