@@ -153,15 +153,17 @@ bool LawChecker::checkCocycle(const Scalars &a, const Scalars &x,
   for (unsigned order = 0; order < 4; ++order) {
     Scalars b = order & 1 ? algebra.combine(x, a) : algebra.combine(a, x);
     Scalars c = order & 2 ? algebra.combine(y, b) : algebra.combine(b, y);
-    if (algebra.isIdentity(b) || algebra.isIdentity(c))
+    if (algebra.isIdentity(b) || algebra.isIdentity(c)) {
+      bool isFirst = algebra.isIdentity(b);
       return broken("only the identity is the identity: combine(a, b) = e "
                     "implies a = b = e",
-                    "a = " + algebra.print(a) + ", b = " +
-                        algebra.print(algebra.isIdentity(b) ? x : y) +
-                        " gives " + algebra.print(algebra.identity()));
+                    "a = " + algebra.print(isFirst ? a : b) +
+                        ", b = " + algebra.print(isFirst ? x : y) + " gives " +
+                        algebra.print(algebra.identity()));
+    }
     Factors ab = algebra.rescale(a, b), bc = algebra.rescale(b, c);
     if (!ab.areFinite())
-      return brokenRange(a, order & 1 ? x : y, ab);
+      return brokenRange(a, x, ab);
     if (!bc.areFinite())
       return brokenRange(b, y, bc);
     if (!checkFactors(a, b, c))

@@ -347,8 +347,24 @@ void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
   for (double &score : scores)
     score = roundScore(score, options);
   // A key all of whose scores are -inf is the identity.
-  if (llvm::all_of(scores, [](double s) { return s == -INFINITY; }))
+  auto isDead = [](llvm::ArrayRef<double> scores) {
+    return llvm::all_of(scores, [](double s) { return s == -INFINITY; });
+  };
+  if (isDead(scores))
     return;
+  // So is one whose scores are -inf whatever the dots are; beside a NaN, or an
+  // infinity, the sum does not show it.
+  if (llvm::any_of(scores, [](double s) { return std::isnan(s); })) {
+    bool always = true;
+    for (double any : {1.0, -2.0}) {
+      llvm::SmallVector<double, 2> others;
+      reduction.score(llvm::SmallVector<double, 2>(dots.size(), any), row, key,
+                      others);
+      always &= isDead(others);
+    }
+    if (always)
+      return;
+  }
   llvm::SmallVector<const double *, 2> values;
   for (const ReferenceValue *operand : reduction.values)
     values.push_back(

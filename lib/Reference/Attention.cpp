@@ -360,6 +360,10 @@ reference::emulatedAttention(const AttentionProblem &problem,
   case DType::f32:
     if (emulation.tf32)
       return emulate<Oracle<ToF32, ToF32, ToTF32>>(problem, emulation, options);
+    if (emulation.operands == DType::bf16)
+      return emulate<Oracle<ToF32, ToF32, ToBF16>>(problem, emulation, options);
+    if (emulation.operands == DType::f16)
+      return emulate<Oracle<ToF32, ToF32, ToF16>>(problem, emulation, options);
     return emulate<Oracle<ToF32, ToF32>>(problem, emulation, options);
   case DType::f16:
     if (emulation.roundAccumulators)

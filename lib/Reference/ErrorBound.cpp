@@ -36,15 +36,19 @@ double reference::errorBound(const std::vector<double> &reference,
 
 std::vector<Emulation> reference::emulationsOf(const Emulation &first) {
   std::vector<Emulation> all;
-  for (bool inF32 : {false, true})
+  auto add = [&](DType dtype, DType operands) {
     for (int order = 0; order < numOrders; ++order) {
       all.push_back(first);
       all.back().order = order;
-      if (inF32)
-        all.back().dtype = DType::f32;
+      all.back().dtype = dtype;
+      all.back().operands = operands;
     }
-  if (first.dtype == DType::f32)
-    all.resize(numOrders);
+  };
+  add(first.dtype, DType::f32);
+  if (first.dtype != DType::f32) {
+    add(DType::f32, DType::f32);
+    add(DType::f32, first.dtype);
+  }
   return all;
 }
 
@@ -82,6 +86,14 @@ Errors reference::errorBars(const std::vector<double> &reference,
   Errors largest = largestOf(reference);
   return {errorBarOf(largest.fine, errors.fine, outDType, 2.0),
           errorBarOf(largest.coarse, errors.coarse, outDType, 2.0)};
+}
+
+double reference::productError(const std::vector<double> &products) {
+  double worst = 0.0;
+  for (double x : products)
+    if (x > 0.0 && std::isfinite(x))
+      worst = std::max(worst, std::fabs(x * std::log(x)) * 0x1p-22);
+  return worst;
 }
 
 bool reference::isDecisive(const std::vector<double> &reference,

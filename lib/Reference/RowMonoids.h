@@ -97,7 +97,7 @@ public:
       weights[n] = weightOf(keys.score[n], max);
     double total = addUp(weights, sinkWeight);
     total = round(total);
-    const double lse = round(max + round(std::log(total)));
+    const double lse = round(max + sum(round(std::log(total)) + order.shift));
     put(to.lse, lse);
     auto divided = [&](double x) { return round(x / total); };
     double sinkShare = sinkWeight;
@@ -224,7 +224,9 @@ private:
 
   /// exp(s - max); a sink of -inf, the identity, weighs nothing.
   double weightOf(double s, double max) {
-    return s == negativeInfinity ? 0.0 : round(std::exp(round(s - max)));
+    return s == negativeInfinity
+               ? 0.0
+               : round(std::exp(sum(round(s - max) - order.shift)));
   }
 
   /// Each key takes the share sigmoid(s) of what those before it have left,

@@ -65,7 +65,11 @@ for size in (-1e9, -1e10, -1e30, least):
         o, lse = reference(q, k, v, bias)
         check("lse alone", attn.attention(q, k, v, bias=bias, monoid="logsumexp"), lse)
         check("softmax_max", attn.attention(q, k, v, bias=bias, monoid="softmax_max"), o)
-        check("softmax_entropy", attn.attention(q, k, v, bias=bias, monoid="softmax_entropy"), o)
+        got = attn.attention(q, k, v, bias=bias, monoid="softmax_entropy", return_aux=["entropy"])
+        live = attn.attention(q, k[:, :, padded:], v[:, :, padded:], monoid="softmax_entropy", return_aux=["entropy"])
+        check("softmax_entropy", got[0], o)
+        if padded < 300:
+            check("entropy", got[1]["entropy"], live[1]["entropy"])
         half = [x.astype(np.float16) for x in (q, k, v)]
         o, lse = reference(*half, bias)
         got = attn.attention(*half, bias=bias, return_lse=True)
@@ -189,4 +193,66 @@ for sq, sk, d in ((1, 64, 16), (4, 64, 16), (40, 300, 40), (200, 600, 64)):
             assert not np.isnan(got).any(), shape
             v[:, :, -1] = np.nan
             assert np.isnan(attn.attention(q, k, v, bias=bias)).all(), shape
+
+# A score function that adds -inf kills a key as well, for every monoid: neither
+# K nor V of it reaches anybody, and those of a live key do. hardmax compares
+# statistics, so that a NaN would not even show.
+hardmax = """
+attn.monoid @hardmax cocycle stats(f32) components(value, unit) outputs("o", "count") {
+  identity { %e = arith.constant 0xFF800000 : f32 attn.yield %e : f32 }
+  combine { ^bb0(%a: f32, %b: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c : f32 }
+  rescale { ^bb0(%from: f32, %to: f32): %same = arith.cmpf oeq, %from, %to : f32
+            %r = arith.uitofp %same : i1 to f32 attn.yield %r : f32 }
+  lift { ^bb0(%s: f32): %one = arith.constant 1.0 : f32 attn.yield %s, %one, %one : f32, f32, f32 }
+  finalize { ^bb0(%c: f32, %sum: f32, %n: f32): %one = arith.constant 1.0 : f32
+             %d = arith.maximumf %n, %one : f32 %o = arith.divf %sum, %d : f32
+             attn.yield %o, %n : f32, f32 }
+}
+"""
+by_position = """
+      %live = arith.cmpi sge, %j, %first : i32
+      %zero = arith.constant 0.0 : f32
+      %dead = arith.constant 0xFF800000 : f32
+      %term = arith.select %live, %zero, %dead : f32
+      %sum = arith.addf %s, %term : f32
+      attn.yield %sum : f32"""
+by_element = """
+      %at = arith.index_cast %j : i32 to index
+      %term = tensor.extract %terms[%at] : tensor<?xf32>
+      %sum = arith.addf %term, %s : f32
+      attn.yield %sum : f32"""
+
+
+def program(monoid, rows_only, score):
+    rows, out = ("tensor<?x?x?x16xf32>", "tensor<?x?x?xf32>" if rows_only else "tensor<?x?x?x16xf32>")
+    return f"""{hardmax if monoid == "hardmax" else ""}
+    func.func @f(%q: {rows}, %k: {rows}, {"" if rows_only else f"%v: {rows}, "}%bias: tensor<?xf32>, %n: i32) -> {out} {{
+      %r = attn.attention monoid(@{monoid}) queries(%q : {rows}) keys(%k : {rows})
+          {"" if rows_only else f"values(%v : {rows})"} captures(%bias, %n : tensor<?xf32>, i32)
+          score {{ ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %terms: tensor<?xf32>, %first: i32): {score}
+          }} -> {out}
+      return %r : {out}
+    }}"""
+
+
+for score in (by_position, by_element):
+    for monoid in ("softmax", "logsumexp", "hardmax", "maxplus", "sigmoid_sum", "stick_breaking"):
+        rows_only = monoid == "logsumexp"
+        kernel = attn.compile(program(monoid, rows_only, score))
+        q, k, v = rows(20, 90)
+        terms = np.where(np.arange(90) < 40, -np.inf, 0).astype("f")
+
+        def run(k, v):
+            return kernel(*((q, k) if rows_only else (q, k, v)), terms, 40)
+
+        want = run(k, v)
+        for junk in (np.nan, np.inf):
+            spoiled, values = k.copy(), v.copy()
+            spoiled[:, :, :40] = junk
+            assert np.array_equal(run(spoiled, v), want), (monoid, junk)
+            values[:, :, :40] = junk
+            assert np.array_equal(run(spoiled, values), want), (monoid, junk)
+        spoiled = k.copy()
+        spoiled[:, :, 50] = np.nan
+        assert monoid == "hardmax" or np.isnan(run(spoiled, v)).all(), monoid
 print("ok")

@@ -755,4 +755,36 @@ func.func @f(%q: tensor<2x?x3xf32>, %k: tensor<1x?x3xf32>,
   EXPECT_TRUE(oracle::compare((*got)[0].data, want->out, 1e-9).ok);
   EXPECT_TRUE(oracle::compare((*got)[1].data, want->remainder, 1e-9).ok);
 }
+
+TEST_F(Interpreter, DeadScoresHideDots) {
+  // -inf is added to the first score, whatever the dot is.
+  auto module = parseWithPrelude(R"(
+func.func @f(%q: tensor<1x1x1x1xf32>, %k: tensor<1x1x?x1xf32>,
+    %v: tensor<1x1x?x1xf32>) -> tensor<1x1x1x1xf32> {
+  %o = attn.attention queries(%q : tensor<1x1x1x1xf32>)
+      keys(%k : tensor<1x1x?x1xf32>) values(%v : tensor<1x1x?x1xf32>)
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      %first = arith.constant 0 : i32
+      %zero = arith.constant 0.0 : f32
+      %inf = arith.constant 0xFF800000 : f32
+      %live = arith.cmpi ne, %j, %first : i32
+      %term = arith.select %live, %zero, %inf : f32
+      %sum = arith.addf %s, %term : f32
+      attn.yield %sum : f32
+    } -> tensor<1x1x1x1xf32>
+  return %o : tensor<1x1x1x1xf32>
+})");
+  ASSERT_TRUE(module);
+  auto valueOf = [&](std::vector<double> keys) {
+    auto got = evaluateReference(
+        *module->getOps<mlir::func::FuncOp>().begin(),
+        {{{1, 1, 1, 1}, {1.0}}, {{1, 1, 2, 1}, keys}, {{1, 1, 2, 1}, {5, 7}}});
+    EXPECT_TRUE(succeeded(got));
+    return (*got)[0].data[0];
+  };
+  EXPECT_EQ(valueOf({NAN, 1.0}), 7.0);
+  EXPECT_EQ(valueOf({INFINITY, 1.0}), 7.0);
+  EXPECT_TRUE(std::isnan(valueOf({1.0, NAN})));
+}
 } // namespace

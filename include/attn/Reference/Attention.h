@@ -80,6 +80,10 @@ struct Emulation {
   bool roundAccumulators = false;
   /// The operands of products (q, k, weights, v) are rounded to tf32; with f32.
   bool tf32 = false;
+  /// The same operands are rounded to this type, f16 or bf16, and nothing else
+  /// is; with f32. So compiled code has 16-bit inputs: weights are those of an
+  /// f32 score, rounded once.
+  DType operands = DType::f32;
   /// Which of the `numOrders` evaluations of the same formulas; see SumOrder.
   int order = 0;
   /// Keys of a tile, where the order has tiles.
@@ -105,15 +109,19 @@ struct SumOrder {
   /// Sums of weights times something are divided by the sum of the weights, not
   /// each weight.
   bool deferred;
+  /// Weights are exp(s - max - shift): compiled code rounds the reference point
+  /// of a row, so that the weights of its largest scores are no round numbers.
+  double shift;
 };
-inline constexpr SumOrder sumOrders[] = {{1, false, false, false, false, false},
-                                         {1, true, false, true, false, true},
-                                         {1, false, true, true, true, true},
-                                         {1, true, true, false, true, false},
-                                         {4, false, false, true, true, false},
-                                         {8, true, true, true, false, true},
-                                         {16, false, true, true, true, true},
-                                         {16, true, false, true, true, true}};
+inline constexpr SumOrder sumOrders[] = {
+    {1, false, false, false, false, false, 0.0},
+    {1, true, false, true, false, true, 0.25},
+    {1, false, true, true, true, true, 0.3},
+    {1, true, true, false, true, false, -0.15},
+    {4, false, false, true, true, false, 0.0},
+    {8, true, true, true, false, true, -0.2},
+    {16, false, true, true, true, true, 0.1},
+    {16, true, false, true, true, true, 0.0}};
 inline constexpr int numOrders = sizeof(sumOrders) / sizeof(sumOrders[0]);
 
 /// The exact result: double throughout, each formula as it is defined.
@@ -126,8 +134,10 @@ Result<AttentionResult> emulatedAttention(const AttentionProblem &problem,
                                           const OracleOptions &options = {});
 
 /// What has to be emulated before an error is called one: `first` in each
-/// order, in its own type and in f32. In f16 an emulation may overflow where
-/// the f32 of accumulators does not, and then says nothing.
+/// order, in its own type, in f32, and in f32 with operands of its type. In f16
+/// an emulation may overflow where the f32 of accumulators does not, and then
+/// says nothing; and where a sigmoid in bf16 is a round number, so are all
+/// products of gates, and none shows what the rounding of weights is.
 std::vector<Emulation> emulationsOf(const Emulation &first);
 
 /// The largest difference between finite entries of `reference` and finite
@@ -170,6 +180,11 @@ Errors maxErrors(const std::vector<double> &reference,
 /// The bounds as `errorBar` gives them, each of its own entries.
 Errors errorBars(const std::vector<double> &reference, const Errors &errors,
                  DType outDType);
+
+/// What products of gates may be off by at least, whatever an emulation's luck:
+/// they are exponentials of a sum of logarithms, and that is known to two units
+/// in its last place.
+double productError(const std::vector<double> &products);
 
 /// Whether a bound tells right from wrong. It does where it is at most half of
 /// the largest entry that it is for. Outputs that are 0 but for rounding (the

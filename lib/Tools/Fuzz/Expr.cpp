@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 using namespace attn::fuzz;
 
@@ -21,6 +22,23 @@ Value Expr::at(const Point &point) const {
   if (kind == Kind::Float && point.round)
     result.real = point.round(result.real);
   return result;
+}
+
+bool Expr::readsScore() const {
+  return name == "%s" ||
+         std::any_of(operands.begin(), operands.end(),
+                     [](const ExprPtr &x) { return x->readsScore(); });
+}
+
+bool Expr::isDeadAt(const Point &point) const {
+  if (!readsScore())
+    return kind == Kind::Float &&
+           at(point).real == -std::numeric_limits<double>::infinity();
+  if (text.rfind("arith.addf", 0) == 0)
+    return operands[0]->isDeadAt(point) || operands[1]->isDeadAt(point);
+  if (text.rfind("arith.select", 0) == 0 && !operands[0]->readsScore())
+    return operands[operands[0]->at(point).integer ? 1 : 2]->isDeadAt(point);
+  return false;
 }
 
 static const char *typeOf(Kind kind) {

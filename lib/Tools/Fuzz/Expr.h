@@ -67,6 +67,11 @@ public:
   Evaluate evaluate;
 
   Value at(const Point &point) const;
+  /// Whether this is -inf whatever the score is: a term of it is, or what is
+  /// selected by positions and captures. A score that is NaN does not matter
+  /// then (Semantics, rule 4).
+  bool isDeadAt(const Point &point) const;
+  bool readsScore() const;
 };
 
 /// Prints expressions into a region; equal subtrees are printed once.

@@ -26,6 +26,7 @@ public:
   std::string run(bool poison);
   support::Result<std::vector<reference::Errors>> emulateAll();
   double largestScore() const;
+  support::Result<std::vector<Interval>> intervals(size_t output) const;
 
 private:
   bool packsHeads() const { return k.schedule && k.schedule->packHeads; }
@@ -45,7 +46,8 @@ private:
   std::string excuseOverflow();
   reference::OracleOptions oracleOptions() const;
   support::Result<std::vector<reference::Errors>>
-  emulate(DType dtype, int order, bool wideSums = false);
+  emulate(DType dtype, int order, bool wideSums = false,
+          DType operands = DType::f32);
   void poisonDeadKeys();
   void spoil(const Tensor &t, int64_t batch, int64_t head, int64_t j,
              double poison) const;
@@ -502,7 +504,9 @@ std::string InstanceMaker::ask() {
         Point p = pointAt(b, h, i, j);
         p.score = s;
         p.round = round;
-        return k.scoreExpr->at(p).real;
+        return k.scoreExpr->isDeadAt(p)
+                   ? -std::numeric_limits<double>::infinity()
+                   : k.scoreExpr->at(p).real;
       };
     if (k.gateExpr)
       problem.logGate = [=](int64_t b, int64_t h, int64_t i, int64_t j) {
@@ -524,6 +528,11 @@ std::string InstanceMaker::ask() {
                        support::DType::f64);
     if (k.family == Family::Edges && (e.name == "lse" || e.name == "entropy"))
       e.least = 0x1p-20;
+    if (e.name == "remainder")
+      e.least = reference::productError(e.exact);
+    // Scales below 1e-30 multiply the queries in their type.
+    if (k.has(Edge::Scale) && k.dtype != DType::f32 && e.name == "max")
+      e.least = 0x1p-90;
     to.expected.push_back(std::move(e));
   }
   // What follows emulates.
@@ -560,9 +569,10 @@ reference::OracleOptions InstanceMaker::oracleOptions() const {
 /// The error of each output in one emulation. `wideSums`: sums are of weights
 /// before these are rounded for the products, as compiled code has them.
 support::Result<std::vector<reference::Errors>>
-InstanceMaker::emulate(DType dtype, int order, bool wideSums) {
+InstanceMaker::emulate(DType dtype, int order, bool wideSums, DType operands) {
   reference::Emulation how;
   how.dtype = dtype;
+  how.operands = operands;
   // A CPU takes f32 as it is, whatever it may do.
   how.tf32 = k.tf32 && k.gpu;
   how.order = order;
@@ -599,7 +609,8 @@ support::Result<std::vector<reference::Errors>> InstanceMaker::emulateAll() {
   reference::Emulation first;
   first.dtype = k.dtype;
   for (const reference::Emulation &how : reference::emulationsOf(first)) {
-    auto errors = emulate(how.dtype, how.order);
+    auto errors =
+        emulate(how.dtype, how.order, /*wideSums=*/false, how.operands);
     if (!errors)
       return errors;
     for (size_t i = 0; i < worst.size(); ++i)
@@ -617,6 +628,18 @@ double InstanceMaker::largestScore() const {
       if (std::isfinite(score))
         largest = std::max(largest, std::fabs(score));
   return largest;
+}
+
+support::Result<std::vector<Interval>>
+InstanceMaker::intervals(size_t output) const {
+  reference::OracleOptions options;
+  options.keepPairs = true;
+  auto result = reference::attention(problem, options);
+  if (!result)
+    return result.takeFailure();
+  // tf32 has the significand of f16.
+  return intervalsOf(problem, *result, to.expected[output].name,
+                     k.tf32 && k.gpu ? DType::f16 : k.dtype);
 }
 
 /// Keys that no query of their head sees, whatever the scores are, may hold
@@ -758,6 +781,9 @@ std::string fuzz::makeInstance(const Kernel &kernel, uint64_t seed,
   // It refers to the instance, which holds it.
   auto maker = std::make_shared<InstanceMaker>(kernel, seed, index, instance);
   instance.emulatedErrors = [maker] { return maker->emulateAll(); };
+  instance.intervals = [maker](size_t output) {
+    return maker->intervals(output);
+  };
   instance.largestScore = [maker] { return maker->largestScore(); };
   return maker->run(poison);
 }

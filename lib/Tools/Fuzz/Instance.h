@@ -14,6 +14,7 @@
 #ifndef ATTN_LIB_TOOLS_FUZZ_INSTANCE_H
 #define ATTN_LIB_TOOLS_FUZZ_INSTANCE_H
 
+#include "Intervals.h"
 #include "Kernel.h"
 #include "Memory.h"
 #include "attn/Reference/Attention.h"
@@ -50,6 +51,10 @@ struct Instance {
   /// reference::SumOrder. Takes a while.
   std::function<support::Result<std::vector<reference::Errors>>()>
       emulatedErrors;
+  /// What an output may be in whatever order: of large scores, for which a few
+  /// emulations are a throw of dice.
+  std::function<support::Result<std::vector<Interval>>(size_t output)>
+      intervals;
   /// The size of the largest finite score, which says how far rounding goes.
   std::function<double()> largestScore;
   /// Scores x100.

@@ -431,6 +431,7 @@ attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
                                              : 1.0);
   }
   meaning.emulation.dtype = spec.dtype;
+  meaning.hasOperands = true;
   // GPUs round where they may, CPUs do not.
   meaning.emulation.tf32 = spec.precision == "tf32" && kernel.isOfGpu();
   meaning.emulate =

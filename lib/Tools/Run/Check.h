@@ -31,6 +31,8 @@ struct Meaning {
   /// the reference does not compute may be empty.
   reference::Emulation emulation;
   std::function<support::Result<Outputs>(const reference::Emulation &)> emulate;
+  /// Whether it knows of `operands`, or they make no difference.
+  bool hasOperands = false;
 };
 
 /// A line for each output, or why one of them is wrong or cannot be told from

@@ -351,3 +351,32 @@ attn.monoid @multiply_add general stats(f32) components(value) {
     attn.yield %s, %v : f32, f32
   }
 }
+
+// -----
+
+// The example names what makes the factor infinite: exp(300 (2 - -1)).
+// expected-error@+1 {{breaks the law "rescale is finite in float32: r(a, combine(a, b)) and r(a, combine(b, a))": a = -1, b = 2 gives inf}}
+attn.monoid @steep cocycle stats(f32) components(unit) {
+  identity {
+    %e = arith.constant 0xFF800000 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    attn.yield %c : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %steep = arith.constant 300.0 : f32
+    %d = arith.subf %to, %from : f32
+    %s = arith.mulf %d, %steep : f32
+    %r = math.exp %s : f32
+    attn.yield %r : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one : f32, f32
+  }
+}

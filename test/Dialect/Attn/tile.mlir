@@ -140,6 +140,32 @@ func.func @general(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
   return %o : tensor<?x?x?x64xf32>
 }
 
+// A NaN dot does not show where -inf is added to it: no values are multiplied
+// here that would tell of it, so the term is selected.
+// CHECK-LABEL: func.func private @hidden_kernel0(
+// CHECK:           %[[TERM:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : f32
+// CHECK:           %[[DEAD:.*]] = arith.cmpf oeq, %[[TERM]], %{{.*}} : f32
+// CHECK:           %[[SUM:.*]] = arith.addf %{{.*}}, %[[TERM]] : f32
+// CHECK:           arith.select %[[DEAD]], %[[TERM]], %[[SUM]] : f32
+func.func @hidden(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>)
+    -> tensor<?x?x?xf32> {
+  %o = attn.attention monoid(@logsumexp) queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      %inf = arith.constant 0xFF800000 : f32
+      %zero = arith.constant 0.0 : f32
+      %two = arith.constant 2 : i32
+      %live = arith.cmpi sge, %j, %two : i32
+      %term = arith.select %live, %zero, %inf : f32
+      %sum = arith.addf %s, %term : f32
+      attn.yield %sum : f32
+    }
+      -> tensor<?x?x?xf32>
+  return %o : tensor<?x?x?xf32>
+}
+
 // Parts go through workspace; the finalize's kernel multiplies them in order.
 // CHECK-LABEL: func.func @split(
 // CHECK-COUNT-3: tile.workspace

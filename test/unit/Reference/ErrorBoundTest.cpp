@@ -53,6 +53,23 @@ void testEmulatedErrors() {
     checkClose(shares->remainder, sticks.run().remainder, 0x1p-24,
                "remainder of an order");
   }
+  // Where sigmoids are 1/2 in bf16, all shares that bf16 makes of them are
+  // exact. Shares of f32 that are rounded at the product are not.
+  OneRow lucky(std::vector<double>(24, 0.0015),
+               std::vector<double>(24, 2.390625), Monoid::alphaCompositing);
+  auto shareError = [&](const Emulation &how) {
+    return maxError(lucky.run().out, emulatedAttention(lucky.p, how)->out);
+  };
+  double worst = 0.0;
+  for (const Emulation &how : emulationsOf(bf16))
+    worst = std::max(worst, shareError(how));
+  Emulation atProduct;
+  atProduct.operands = DType::bf16;
+  check(shareError(bf16) < 1e-6, "round shares are exact");
+  check(shareError(atProduct) > 2e-5, "shares rounded at the product");
+  check(worst >= shareError(atProduct), "both are among the emulations");
+  checkClose({productError({0.5, 0.0, 1.0, -1.0})},
+             {0.5 * std::log(2.0) * 0x1p-22}, 1e-15, "two units of log 2");
   checkError(emulatedAttention(thirds.p, f32).error(),
              "expected an order below 8, but got 8", "an order too many");
   checkError(emulatedAttention(thirds.p, Emulation{DType::i8, false}).error(),

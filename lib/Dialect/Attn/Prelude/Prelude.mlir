@@ -74,7 +74,9 @@ attn.monoid @logsumexp cocycle stats(f32) components(unit) outputs("lse") {
 }
 
 // Softmax and the entropy of its weights, LSE - sum p s. The logarithm comes
-// last: LSE itself has lost its digits where scores are large.
+// last: LSE itself has lost its digits where scores are large. Scores are summed
+// in units of 2^20, so that as many masked by finfo.min stay finite: what has
+// overflowed does not become 0 when a live key follows.
 attn.monoid @softmax_entropy cocycle stats(f32) components(value, unit, unit)
     outputs("o", "lse", "entropy") {
   identity {
@@ -95,7 +97,9 @@ attn.monoid @softmax_entropy cocycle stats(f32) components(value, unit, unit)
   lift {
   ^bb0(%s: f32):
     %one = arith.constant 1.0 : f32
-    attn.yield %s, %one, %one, %s : f32, f32, f32, f32
+    %unit = arith.constant 0x35800000 : f32
+    %part = arith.mulf %s, %unit : f32
+    attn.yield %s, %one, %one, %part : f32, f32, f32, f32
   }
   finalize {
   ^bb0(%m: f32, %acc: f32, %sum: f32, %weighted: f32):
@@ -105,7 +109,9 @@ attn.monoid @softmax_entropy cocycle stats(f32) components(value, unit, unit)
     %o = arith.select %empty, %zero, %quot : f32
     %log = math.log %sum : f32
     %lse = arith.addf %m, %log : f32
-    %mean = arith.divf %weighted, %sum : f32
+    %keys = arith.constant 0x49800000 : f32
+    %part = arith.divf %weighted, %sum : f32
+    %mean = arith.mulf %part, %keys : f32
     %gap = arith.subf %m, %mean : f32
     %spread = arith.addf %gap, %log : f32
     %entropy = arith.select %empty, %zero, %spread : f32

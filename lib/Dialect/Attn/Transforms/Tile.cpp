@@ -342,6 +342,12 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   // Every pipeline comes through here: tiles stand on the laws.
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
+  // Marks tell of a NaN that dead keys bring in, where it shows.
+  bool marks = mayKillByScore(op, monoid);
+  if (marks && mayDropNaN(op, monoid))
+    leaveNaNToRepair(op);
+  else
+    hideDeadDots(op);
   Value query = mapping.lookup(op.getQueryOperands().front());
   bool packed = static_cast<bool>(op.getPackedQueries());
   auto dim = [&](Value memref, int64_t d) -> Value {
@@ -369,7 +375,6 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
-  bool marks = mayKillByScore(op, monoid);
   if (marks)
     outputs.push_back(tile::WorkspaceOp::create(
         b, loc,
@@ -377,8 +382,6 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
             SmallVector<int64_t>(sizes.size(), ShapedType::kDynamic),
             b.getF32Type()),
         sizes));
-  if (marks)
-    leaveNaNToRepair(op, monoid);
   Value blockQ = index(schedule.getBlockQ(), loc);
   auto tilesOf = [&](ScheduleAttr schedule) -> Value {
     Value blockQ = index(schedule.getBlockQ(), loc);

@@ -52,9 +52,13 @@ inline int64_t clusterOf(ScheduleAttr schedule,
 /// them, in a reduction whose kernel multiplies such keys' values by 0
 /// (TileRepair.cpp).
 bool mayKillByScore(ReductionOpInterface op, MonoidOp monoid);
-/// Leaves tests out of its scores which only keep NaN from keys that are dead
-/// all the same: those tiles are done again.
-void leaveNaNToRepair(ReductionOpInterface op, MonoidOp monoid);
+/// Keeps a dot that is NaN out of such scores: s + b is b where b is -inf.
+void hideDeadDots(ReductionOpInterface op);
+/// The opposite, where the kernel's marks see the NaN: those tiles are done
+/// again.
+void leaveNaNToRepair(ReductionOpInterface op);
+/// Whether a NaN that `combine` drops reaches every output all the same.
+bool mayDropNaN(Operation *op, MonoidOp monoid);
 /// Lets the mask of the reduction say which keys scores kill.
 void moveDeadScoresToMask(ReductionOpInterface op);
 /// The schedule of the kernel that does again what such keys have spoiled; it

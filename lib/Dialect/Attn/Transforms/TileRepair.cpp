@@ -20,7 +20,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
-#include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -122,6 +121,61 @@ static Value buildDead(OpBuilder &b, ReductionOpInterface op,
   return all;
 }
 
+/// Whether a score that no dot is part of may be -inf.
+static bool mayBeMinusInfinity(Value term) {
+  if (isMinusInfinity(term) || isElement(term))
+    return true;
+  Operation *op = term.getDefiningOp();
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op))
+    return mayBeMinusInfinity(select.getTrueValue()) ||
+           mayBeMinusInfinity(select.getFalseValue());
+  if (auto sum = dyn_cast_or_null<arith::AddFOp>(op))
+    return mayBeMinusInfinity(sum.getLhs()) || mayBeMinusInfinity(sum.getRhs());
+  return false;
+}
+
+/// Whether `sum` is used only where `term`, which it adds, is not -inf.
+static bool isHidden(arith::AddFOp sum, Value term) {
+  auto select = sum->hasOneUse() ? dyn_cast<arith::SelectOp>(*sum->user_begin())
+                                 : arith::SelectOp();
+  if (!select || select.getTrueValue() != term)
+    return false;
+  auto isDead = select.getCondition().getDefiningOp<arith::CmpFOp>();
+  return isDead && isDead.getPredicate() == arith::CmpFPredicate::OEQ &&
+         isDead.getLhs() == term && isMinusInfinity(isDead.getRhs());
+}
+
+void mlir::attn::hideDeadDots(ReductionOpInterface op) {
+  Region &score = op.getScoreBody();
+  if (score.empty())
+    return;
+  ValueRange dots =
+      score.getArguments().take_front(op.getQueryOperands().size());
+  auto dependsOnDots = [&](Value value) {
+    return llvm::any_of(dots, [&](Value dot) { return dependsOn(value, dot); });
+  };
+  SmallVector<arith::AddFOp> sums(score.getOps<arith::AddFOp>());
+  for (arith::AddFOp sum : sums) {
+    Value term = sum.getRhs(), x = sum.getLhs();
+    if (dependsOnDots(term))
+      std::swap(term, x);
+    if (dependsOnDots(term) || !dependsOnDots(x) || !mayBeMinusInfinity(term) ||
+        isHidden(sum, term))
+      continue;
+    OpBuilder b(op.getContext());
+    b.setInsertionPointAfter(sum);
+    Location loc = sum.getLoc();
+    auto type = cast<FloatType>(term.getType());
+    Value infinity = arith::ConstantFloatOp::create(
+        b, loc, type,
+        APFloat::getInf(type.getFloatSemantics(), /*Negative=*/true));
+    Value isDead = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                         term, infinity);
+    Value hidden = arith::SelectOp::create(b, loc, isDead, term, sum);
+    sum.getResult().replaceAllUsesExcept(hidden, hidden.getDefiningOp());
+  }
+}
+
 bool mlir::attn::mayKillByScore(ReductionOpInterface op, MonoidOp monoid) {
   // Element by element a dead key's values are not touched.
   Region &score = op.getScoreBody();
@@ -155,18 +209,12 @@ static void dropTests(Value score) {
     return;
   Value element = select.getTrueValue();
   auto sum = select.getFalseValue().getDefiningOp<arith::AddFOp>();
-  auto test = select.getCondition().getDefiningOp<arith::CmpFOp>();
-  if (isElement(element) && sum && test &&
-      test.getPredicate() == arith::CmpFPredicate::OEQ &&
-      test.getLhs() == element && isMinusInfinity(test.getRhs()) &&
+  if (isElement(element) && sum && isHidden(sum, element) &&
       llvm::is_contained(sum.getOperands(), element))
     select.replaceAllUsesWith(sum.getResult());
 }
 
-void mlir::attn::leaveNaNToRepair(ReductionOpInterface op, MonoidOp monoid) {
-  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
-  if (!laws || !laws->nanReachesWeights)
-    return;
+void mlir::attn::leaveNaNToRepair(ReductionOpInterface op) {
   for (Value score : getYielded(op.getScoreBody()))
     dropTests(score);
 }

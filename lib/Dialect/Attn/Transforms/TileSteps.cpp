@@ -104,17 +104,16 @@ static SmallVector<Type> outputTypes(Operation *op) {
   return types;
 }
 
-/// Whether a NaN that `combine` drops reaches every output all the same.
-static bool mayDropNaN(Operation *op, MonoidOp monoid,
-                       const ::attn::LawReport &laws) {
-  if (!laws.nanReachesWeights)
+bool mlir::attn::mayDropNaN(Operation *op, MonoidOp monoid) {
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  if (!laws || !laws->nanReachesWeights)
     return false;
   auto regions = finalizers(op);
   if (!regions)
     return false;
   return llvm::all_of(*regions, [&](Region *region) {
     if (region->empty())
-      return laws.relaxedMax;
+      return laws->relaxedMax;
     auto report = ::attn::checkFinalize(monoid, *region);
     return succeeded(report) &&
            llvm::all_of(report->spreadsNaN, [](bool b) { return b; });
@@ -179,7 +178,7 @@ void ReductionKernel::analyseForm() {
       monoid.getNumScores() == 1 &&
       getYielded(lift).front() == lift.getArgument(0) &&
       llvm::all_of(form.uniformWeight, [](bool uniform) { return uniform; });
-  form.relaxedMax = maximum && laws && mayDropNaN(op, monoid, *laws);
+  form.relaxedMax = maximum && mayDropNaN(op, monoid);
   // Weights that hold the score may meet it again in a difference, as in an
   // entropy; they are computed as the monoid says.
   form.exponential = scoreIsStat && maximum;

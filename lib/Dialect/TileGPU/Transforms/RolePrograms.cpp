@@ -202,12 +202,12 @@ static bool hasSteps(Operation &op) {
 /// Finds where in `region` the next item is drawn: once on every path.
 void Producer::planDraw(Region &region) {
   SmallVector<Operation *> loops, branches;
-  if (!region.empty())
-    for (Operation &op : region.front())
-      if (hasSteps(op) && isa<scf::ForOp>(op))
-        loops.push_back(&op);
-      else if (hasSteps(op) && isa<scf::IfOp>(op))
-        branches.push_back(&op);
+  for (Operation &op : region.getOps()) {
+    if (hasSteps(op) && isa<scf::ForOp>(op))
+      loops.push_back(&op);
+    else if (hasSteps(op) && isa<scf::IfOp>(op))
+      branches.push_back(&op);
+  }
   // Whole tiles come before those that are masked at their end, of which there
   // are few.
   if (!loops.empty()) {
