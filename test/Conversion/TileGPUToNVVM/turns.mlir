@@ -7,6 +7,7 @@
 // before it is passed: the barrier's number depends on it.
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: llvm.func @turns
+// CHECK: %[[ZERO:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %ctaid.z;"
 // CHECK: ^bb1:
 // CHECK-NEXT: %[[MEMBER:.*]] = llvm.lshr
 // CHECK: %[[LAST:.*]] = llvm.icmp "eq" %[[MEMBER]], %{{.*}} : i32
@@ -18,7 +19,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: llvm.select
 // CHECK: llvm.call_intrinsic "llvm.nvvm.barrier.cta.arrive.aligned.count"
 // CHECK: llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.count"
-// CHECK: llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.z"
+// CHECK: llvm.and %{{.*}}, %[[ZERO]] : i32
 // CHECK: llvm.call_intrinsic "llvm.nvvm.barrier.cta.arrive.aligned.count"
 // CHECK: %[[FIRST:.*]] = llvm.icmp "eq" %[[MEMBER]], %{{.*}} : i32
 // CHECK-NEXT: llvm.cond_br %[[FIRST]], ^[[CLOSE:bb[0-9]+]], ^[[END:bb[0-9]+]]

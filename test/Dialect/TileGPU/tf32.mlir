@@ -8,12 +8,11 @@
 module attributes {attn.target = "sm_80"} {
 // TILE-LABEL: func.func private @full_kernel0
 // TILE: tile.dot %{{.*}}, %{{.*}} transpose_rhs tf32
-// The factor of old sums is 1 where the maximum stays: by choice, not by the
-// difference of two rounded products, which takes a register more.
-// TILE: arith.negf
-// TILE-NEXT: %[[STAYS:.*]] = arith.cmpf oeq, %[[OLD:.*]], %{{.*}} : f32
-// TILE-NEXT: %[[CHANGE:.*]] = math.fma %[[OLD]],
-// TILE-NEXT: %[[EXPONENT:.*]] = arith.select %[[STAYS]], %{{.*}}, %[[CHANGE]] : f32
+// The factor of old sums is 1 where the maximum stays: by the difference of two
+// rounded products.
+// TILE: %[[NEW:.*]] = arith.negf
+// TILE-NEXT: %[[OLD:.*]] = arith.mulf
+// TILE-NEXT: %[[EXPONENT:.*]] = arith.addf %[[OLD]], %[[NEW]] : f32
 // TILE-NEXT: math.exp2 %[[EXPONENT]]
 // TILE: tile.dot %{{.*}}, %{{.*}} acc %{{.*}} scale %{{.*}} tf32
 

@@ -74,8 +74,11 @@ void ReductionKernel::findFarAnchors() {
   };
   uint32_t exponent = isF16() ? 27 : 29;
   Value power = powerBelow(scaleToBase());
-  form.farAnchor = number(b.createOrFold<arith::SubIOp>(
-      loc, i32(int32_t(2 * one + (exponent << 23))), power));
+  // Where T is beyond f32, no anchor is far.
+  Value bits = b.createOrFold<arith::SubIOp>(
+      loc, i32(int32_t(2 * one + (exponent << 23))), power);
+  form.farAnchor = number(b.createOrFold<arith::MinUIOp>(
+      loc, bits, i32(int32_t(exponents))));
   Value unit = form.unit && !isF16() ? powerBelow(form.unit) : power;
   Value small = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
                                               power, i32(one));

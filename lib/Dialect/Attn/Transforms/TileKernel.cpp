@@ -631,7 +631,7 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     keepMarkedTiles();
   uniformPoint = index(0).getDefiningOp();
   analyseForm();
-  if (form.fused)
+  if (form.fused || form.unit)
     findFarAnchors();
   loadQueries();
   SmallVector<Value> state = walkKeys(initialState());
