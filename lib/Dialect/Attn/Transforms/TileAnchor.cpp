@@ -22,6 +22,7 @@
 
 #include "TileKernel.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -77,13 +78,16 @@ void ReductionKernel::findFarAnchors() {
   // Where T is beyond f32, no anchor is far.
   Value bits = b.createOrFold<arith::SubIOp>(
       loc, i32(int32_t(2 * one + (exponent << 23))), power);
-  form.farAnchor = number(b.createOrFold<arith::MinUIOp>(
-      loc, bits, i32(int32_t(exponents))));
-  Value unit = form.unit && !isF16() ? powerBelow(form.unit) : power;
+  form.farAnchor = number(
+      b.createOrFold<arith::MinUIOp>(loc, bits, i32(int32_t(exponents))));
+  Value unit = form.unit ? powerBelow(form.unit) : power;
   Value small = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
                                               power, i32(one));
   form.farK =
       number(b.createOrFold<arith::SelectOp>(loc, small, i32(one), unit));
+  // Its product with q is finite, as that of every score that is.
+  form.leastAnchor = b.createOrFold<arith::DivFOp>(
+      loc, f32(-std::numeric_limits<float>::max()), form.farK);
 }
 
 /// Whether an anchor is far from 0.
@@ -97,10 +101,16 @@ Value ReductionKernel::isFar(Value anchor) {
 /// their weights: a warpgroup is done with that before a branch is taken (5 %
 /// of the cycles at 64 channels for the branch, docs/performance/gpu.md). Not
 /// in linear tiles, whose scores are never whole; nor in tiles of warps, which
-/// have no registers for it.
+/// have no registers for it; nor for weights of f16 where q may be half of k,
+/// which leaves neighbours of the anchor too much.
 bool ReductionKernel::rowsHaveK(const KeyTile &tile) const {
+  APFloat k(0.0f);
+  bool isFine = !isF16() || !form.unit ||
+                (matchPattern(form.scaleLog2, m_ConstantFloat(&k)) &&
+                 k.convertToFloat() < 1.0f);
   return isGpu() && target.hasRoles() &&
-         schedule.getRows() == target.productShape().m && !tile.linear;
+         schedule.getRows() == target.productShape().m && !tile.linear &&
+         isFine;
 }
 
 /// Within a map over rows: the factor of the old sums and the offset of the
@@ -117,8 +127,7 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
   // No key yet: any finite anchor makes every weight 0.
   Value anchor;
   if (hasK) // one instruction
-    anchor = arith::MaximumFOp::create(b, loc, stat,
-                                       f32(-std::numeric_limits<float>::max()));
+    anchor = arith::MaximumFOp::create(b, loc, stat, form.leastAnchor);
   else
     anchor = select(isIdentity(stat), f32(0.0f), stat);
   if (!form.fused) {

@@ -541,9 +541,9 @@ private:
     /// the queries take of a run-time factor: its sign, or all of it where it
     /// is no unit. Null where not applied.
     Value unit, scaleLog2, queryFactor;
-    /// Anchors of a larger size are far from 0, and the k of their rows (see
-    /// `findFarAnchors`).
-    Value farAnchor, farK;
+    /// Anchors of a larger size are far from 0, the k of their rows, and the
+    /// anchor of rows without keys (see `findFarAnchors`).
+    Value farAnchor, farK, leastAnchor;
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;
