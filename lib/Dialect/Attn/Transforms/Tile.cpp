@@ -400,8 +400,9 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     return tiles;
   };
   Value numTiles = tilesOf(schedule);
+  // Without rows there are no blocks, and nothing they could read.
   if (packed)
-    batches = index(1, loc);
+    batches = arith::MinUIOp::create(b, loc, rows, index(1, loc));
   PackedHeads views;
   if (schedule.getPackHeads()) {
     if (std::string why = whyNotPacked(op); !why.empty())
