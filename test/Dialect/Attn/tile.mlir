@@ -13,19 +13,14 @@
 // CHECK:           tile.rows 32
 // CHECK:             %[[S:.*]] = tile.dot {{.*}} transpose_rhs
 // CHECK-NEXT:        tile.reduce ins(%[[S]]
-//                  A row far from 0 subtracts its anchor before the product.
+//                  A row far from 0 has a k that is a power of two.
 // CHECK:             %[[SIZE:.*]] = math.absf
 // CHECK-NEXT:        %[[IS_FAR:.*]] = arith.cmpf ogt, %[[SIZE]],
+// CHECK-NEXT:        %[[K:.*]] = arith.select %[[IS_FAR]],
 // CHECK:             math.exp2
-// CHECK-NEXT:        tile.yield {{.*}}, %[[IS_FAR]] :
-// CHECK:             %[[FAR:.*]] = tile.any %{{.*}} by_rows
-// CHECK:             %[[T:.*]]:3 = scf.if %[[FAR]]
-// CHECK:               tile.map ins(%[[S]],
-// CHECK:                 %[[DISTANCE:.*]] = arith.subf
-// CHECK-NEXT:            arith.select %{{.*}}, %[[DISTANCE]], %
-// CHECK:             } else {
-// CHECK-NEXT:          scf.yield %[[S]],
-// CHECK:             %[[P:.*]] = tile.map ins(%[[T]]#0, %[[T]]#2
+// CHECK-NEXT:        tile.yield {{.*}}, %[[K]] :
+// CHECK-NOT:         tile.any
+// CHECK:             %[[P:.*]] = tile.map ins(%[[S]], %{{.*}}#2, %{{.*}}#3
 // CHECK:               math.fma
 // CHECK-NEXT:          math.exp2
 // CHECK:             tile.reduce ins(%[[P]]
