@@ -28,15 +28,15 @@ import re
 import subprocess
 import sys
 
-# name: (attention, the two numbers of keys)
+# name: (attention, the two numbers of keys, blocks of a cluster)
 KERNELS = {
-    "full-64": ("b=1,hq=8,hk=8,sq=768,sk=%d,d=64,dtype=bf16", (1024, 2048)),
-    "full-128": ("b=1,hq=8,hk=8,sq=1024,sk=%d,d=128,dtype=bf16", (1024, 2048)),
+    "full-64": ("b=1,hq=8,hk=8,sq=768,sk=%d,d=64,dtype=bf16", (1024, 2048), 1),
+    "full-128": ("b=1,hq=8,hk=8,sq=1024,sk=%d,d=128,dtype=bf16", (1024, 2048), 1),
     "groups-128": ("b=1,hq=8,hk=2,sq=1024,sk=%d,d=128,dtype=f16,softcap=20",
-                   (1024, 2048)),
-    "full-256": ("b=1,hq=4,hk=4,sq=1024,sk=%d,d=256,dtype=bf16", (1200, 2400)),
+                   (1024, 2048), 1),
+    "full-256": ("b=1,hq=4,hk=4,sq=1024,sk=%d,d=256,dtype=bf16", (1200, 2400), 2),
     "warps-128": ("b=1,hq=4,hk=4,sq=1024,sk=%d,d=128,dtype=f32,precision=tf32",
-                  (1024, 2048)),
+                  (1024, 2048), 1),
 }
 
 METRICS = [
@@ -52,6 +52,7 @@ METRICS = [
     "lts__t_sectors_srcunit_ltcfabric.sum",
     "lts__t_sectors_srcnode_gpc.sum",
     "l1tex__m_xbar2l1tex_read_bytes.sum",
+    "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld_dest_multicast.sum",
     "l1tex__m_l1tex2xbar_write_bytes.sum",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
@@ -86,7 +87,7 @@ def path(options, name, keys, kind):
 
 def runs(options):
     for name in options.kernels:
-        attention, lengths = KERNELS[name]
+        attention, lengths, _ = KERNELS[name]
         for keys in lengths:
             yield name, keys, attention % keys
 
@@ -188,25 +189,46 @@ def read_ncu(file):
 
 
 def l2_bytes(m):
-    """Between the cache and multiprocessors: what its halves send each other,
-    and instructions, are not of the kernel."""
-    if "lts__t_sectors_srcunit_tex.sum" in m:
-        return 32 * m["lts__t_sectors_srcunit_tex.sum"]
-    if "lts__t_bytes.sum" in m:
-        return m["lts__t_bytes.sum"] - 32 * m.get(
-            "lts__t_sectors_srcunit_ltcfabric.sum", 0)
-    return None
+    """What multiprocessors get from the cache, copies for a cluster once, and
+    write to it. The cache itself counts less (`lts__t`): what several ask for at
+    once is joined on the way."""
+    read = m.get("l1tex__m_xbar2l1tex_read_bytes.sum")
+    written = m.get("l1tex__m_l1tex2xbar_write_bytes.sum")
+    if read is None or written is None:
+        return None
+    shared = m.get("l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld_dest_"
+                   "multicast.sum", 0)
+    return read - shared * (1 - 1 / m["cluster"]) + written
+
+
+def bank_bytes(m, what):
+    """Of the memory that is shared memory and first cache, 4 bytes a bank."""
+    banks = m.get("l1tex__data_bank_%s.sum" % what)
+    return None if banks is None else 4 * banks
+
+
+def stored_directly(c):
+    """Results that are stored from registers pass through the same memory."""
+    return max(0, c["l2_written_bytes"] - c["shared_stored_bytes"])
 
 
 # What is compared: the counters, the metrics, and the bar in percent.
 ROWS = [
     ("L2 bytes", lambda c: c["l2_read_bytes"] + c["l2_written_bytes"], l2_bytes, 2),
-    ("L2, with its halves", lambda c: c["l2_read_bytes"] + c["l2_written_bytes"],
+    ("L2, as it counts", lambda c: c["l2_read_bytes"] + c["l2_written_bytes"],
      lambda m: m.get("lts__t_bytes.sum"), None),
+    ("shared bytes read",
+     lambda c: c["shared_operand_bytes"] + c["shared_loaded_bytes"]
+     + c["shared_stored_bytes"] + stored_directly(c),
+     lambda m: bank_bytes(m, "reads"), 2),
+    ("shared bytes written",
+     lambda c: c["shared_copied_bytes"] + c["shared_written_bytes"]
+     + c["shared_async_bytes"] + stored_directly(c),
+     lambda m: bank_bytes(m, "writes"), 2),
     ("shared, loads' cycles", lambda c: c["shared_load_wavefronts"],
-     lambda m: m.get("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"), 2),
+     lambda m: m.get("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"), None),
     ("shared, stores' cycles", lambda c: c["shared_store_wavefronts"],
-     lambda m: m.get("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"), 2),
+     lambda m: m.get("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"), None),
     ("shared, conflicts",
      lambda c: c["shared_load_conflicts"] + c["shared_store_conflicts"],
      lambda m: m.get("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"), None),
@@ -260,6 +282,7 @@ def compare(options):
         for keys in (few, many):
             file = path(options, name, keys, "csv")
             measured[keys] = read_ncu(file) if os.path.exists(file) else {}
+            measured[keys]["cluster"] = KERNELS[name][2]
         for what, of_counters, of_metrics, bar in ROWS:
             line(name, what, of_counters(counted[many][0]),
                  of_metrics(measured[many]), bar)
