@@ -58,12 +58,11 @@ Value ReductionKernel::exponential(Value stat, Value offset, Value k,
 /// out of the range of what holds them. T times 2^floor(log2(k)) is 2^29, of
 /// f16 2^27: weights of near rows are off by 2^32 at most, together. And
 /// `farK`, the k of far rows, a power of two q: their products are exact, and
-/// any other score is 0 beside their anchor's. No finite score's product is
-/// infinite
-/// (`unit` * base = k), and float32 knows no two far scores so close that q
-/// would let both count. T itself has an exact product, so that scores next to
-/// each other on both sides of T are told apart as well: by 2^64, of k above 1
-/// by 2^16 at least.
+/// any other score is 0 beside their anchor's. No finite score's product with q
+/// is infinite, for q is at most the score's `unit`, or 1; and float32 knows no
+/// two far scores so close that q would let both count. T itself has an exact
+/// product, so that scores next to each other on both sides of T are told apart
+/// as well: by 2^64, of k above 1 by 2^16 at least.
 void ReductionKernel::findFarAnchors() {
   constexpr uint32_t exponents = 0x7f800000, one = 0x3f800000;
   auto powerBelow = [&](Value x) -> Value {
