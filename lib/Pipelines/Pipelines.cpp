@@ -72,7 +72,8 @@ void attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
   pm.addPass(createTileEstimateCyclesPass(cycleOptions));
 }
 
-void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
+void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
+                               bool explain) {
   // Structure: roles, rings, one program for each role. What it leaves alone,
   // warps and copies of sm_80 run.
   pm.addPass(createTileSpecializeRolesPass());
@@ -86,8 +87,11 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target) {
   OpPassManager &kernels = pm.nest<func::FuncOp>();
   // Before products move: it looks for sums beside their loops.
   kernels.addPass(createTileDeferReductionsPass());
-  kernels.addPass(createTileOverlapProductsPass());
-  kernels.addPass(createTileDelayScalingPass());
+  // Which products run beside the next step, and then that they do.
+  TileGpuAssignStagesPassOptions stages;
+  stages.explain = explain;
+  kernels.addPass(createTileGpuAssignStagesPass(stages));
+  kernels.addPass(createTileGpuExpandPipelinePass());
   kernels.addPass(createTileHoistReciprocalsPass());
   // Around products where they are issued in the end.
   kernels.addPass(createTileTakeTurnsPass());
@@ -135,7 +139,7 @@ void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
   case Phase::LLVM:
     return populateLLVMPipeline(pm, target);
   case Phase::Gpu:
-    return populateGpuPipeline(pm, target);
+    return populateGpuPipeline(pm, target, explain);
   case Phase::Nvvm:
     return populateNvvmPipeline(pm, target);
   }

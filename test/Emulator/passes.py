@@ -25,8 +25,8 @@ FIRST = "tile-specialize-roles,tile-pipeline-copies,canonicalize,cse,func.func(c
 PASSES = [
     "canonicalize,cse",
     "func.func(tile-defer-reductions)",
-    "func.func(tile-overlap-products)",
-    "func.func(tile-delay-scaling)",
+    "func.func(tile-gpu-assign-stages)",
+    "func.func(tile-gpu-expand-pipeline)",
     "func.func(tile-hoist-reciprocals)",
     "func.func(tile-take-turns)",
     "tile-stage-stores",

@@ -30,9 +30,10 @@ void populateSchedulePipeline(mlir::OpPassManager &pm, bool explain = false,
 void populateTilePipeline(mlir::OpPassManager &pm);
 void populateVectorPipeline(mlir::OpPassManager &pm, const TargetInfo &target,
                             bool explain = false);
-/// The GPU form of the same rung: roles, rings, fragments, products in flight.
 void populateLLVMPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
-void populateGpuPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
+/// The GPU form of the same rung: roles, rings, fragments, products in flight.
+void populateGpuPipeline(mlir::OpPassManager &pm, const TargetInfo &target,
+                         bool explain = false);
 void populateNvvmPipeline(mlir::OpPassManager &pm, const TargetInfo &target);
 
 /// Registers `attn-pipeline{from=... until-after=... target=...}`.

@@ -19,10 +19,16 @@ using namespace mlir::tile_gpu;
 
 #include "attn/Dialect/TileGPU/IR/TileGPUDialect.cpp.inc"
 #include "attn/Dialect/TileGPU/IR/TileGPUEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/TileGPU/IR/TileGPUAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "attn/Dialect/TileGPU/IR/TileGPUTypes.cpp.inc"
 
 void TileGPUDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "attn/Dialect/TileGPU/IR/TileGPUAttrs.cpp.inc"
+      >();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "attn/Dialect/TileGPU/IR/TileGPUTypes.cpp.inc"
@@ -35,6 +41,17 @@ void TileGPUDialect::initialize() {
 
 LogicalResult TileGPUDialect::verifyOperationAttribute(Operation *op,
                                                        NamedAttribute attr) {
+  if (attr.getName() == stageName) {
+    if (!isa<StageAttr>(attr.getValue()))
+      return op->emitOpError("expected tile_gpu.stage to be a "
+                             "#tile_gpu.stage<stage, order>, but got ")
+             << attr.getValue();
+    // Once for all of a block.
+    Operation *before = op->getPrevNode();
+    while (before && !stageOf(before))
+      before = before->getPrevNode();
+    return before ? success() : verifyStages(*op->getBlock());
+  }
   if (attr.getName() != "tile_gpu.kernel")
     return success();
   auto func = dyn_cast<func::FuncOp>(op);

@@ -22,6 +22,8 @@
 
 #include "attn/Dialect/TileGPU/IR/TileGPUDialect.h.inc"
 #include "attn/Dialect/TileGPU/IR/TileGPUEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/TileGPU/IR/TileGPUAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "attn/Dialect/TileGPU/IR/TileGPUTypes.h.inc"
 #define GET_OP_CLASSES
@@ -30,6 +32,16 @@
 namespace mlir::tile_gpu {
 /// The type of the `smem.ramp` of products of so many columns.
 SmemType rampType(MLIRContext *context, int64_t cols);
+
+/// The name under which operations of a step have their StageAttr.
+inline constexpr llvm::StringLiteral stageName = "tile_gpu.stage";
+/// The stage of `op`, or null.
+inline StageAttr stageOf(Operation *op) {
+  return op->getAttrOfType<StageAttr>(stageName);
+}
+/// Whether the stages of a block agree with what its operations read, and its
+/// loop carries.
+LogicalResult verifyStages(Block &block);
 } // namespace mlir::tile_gpu
 
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPU_H

@@ -34,6 +34,7 @@ def TileGPU_Dialect : Dialect {
     `tile-verify-budget`; the rules of asynchronous products and of ring slots
     by `tile-verify-async`.
   }];
+  let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let dependentDialects = [

@@ -8,6 +8,7 @@
 #ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD
 #define ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD
 
+include "attn/Dialect/TileGPU/IR/TileGPUAttrs.td"
 include "attn/Dialect/TileGPU/IR/TileGPUTypes.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"

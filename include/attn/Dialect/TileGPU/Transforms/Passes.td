@@ -107,27 +107,32 @@ def TileSpecializeRolesPass
   ];
 }
 
-def TileOverlapProductsPass
-    : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> {
-  let summary = "Put products with values off to the next step's softmax";
+def TileGpuAssignStagesPass
+    : Pass<"tile-gpu-assign-stages", "::mlir::func::FuncOp"> {
+  let summary = "Choose which products run beside the next step's softmax";
   let description = [{
     Expects: a `tile_gpu.kernel` in which each product is waited for right
     after its issue: a first step and loops that take its accumulators from one
-    another, each a score product from zero, work on it, and products of packed
-    weights with values. The first step may have its scores in the branches of a
-    conditional, one form of them in each; a last one, on other tiles, may lie in
-    a conditional behind the loops that else passes the accumulators on.
+    another, each with products from zero, work on them, and products of packed
+    weights with tiles of rings. The first step may have its products from zero
+    in the branches of a conditional, one form of them in each; a last one, on
+    other tiles, may lie in a conditional behind the loops that else passes the
+    accumulators on.
 
-    Produces: loops that issue the scores of their step and then the products
-    with values of the step before, and wait for the former before the work on
-    scores, for the latter after it; the products of the last step follow the
-    last loop. A step in a conditional behind it has those beside its own scores
-    and waits for its own products at once; in the other branch they follow the
-    loop. Slots of keys are given back behind a reduction of their scores
-    (behind the last one where the products with values are short; behind the
-    weights where there is no maximum, or scores take several operations), which
-    is what keeps the assembler from waiting for those products any earlier.
-    Kernels of another form stay as they are.
+    Produces: `tile_gpu.stage` on the operations of these steps, for
+    `tile-gpu-expand-pipeline`. Products whose sum the next step alone reads,
+    as many as there are, are of stage 1: they run a turn later, behind the
+    issue of that step's products from zero and beside the work on them. Where a
+    map scales their sum that is of stage 1 too, up to 64 columns and, in
+    clusters (`tile.cluster`), above 128. All of stage 1 has one wait, and slots
+    that both stages read are waited for in each. Slots that stage 0 alone reads
+    are released behind a reduction of the scores (behind the last one where the
+    products of stage 1 have up to 64 columns; behind the weights where there is
+    no maximum, or scores take several operations), which is what keeps ptxas
+    from waiting for those products any earlier.
+
+    Kernels with `tile.no_overlap` stay as they are. Other loops with products
+    that do not overlap are counted, and `explain` says why.
 
     Example:
 
@@ -174,11 +179,52 @@ def TileOverlapProductsPass
     # }
     ```
 
-    Numerics: no effect; every sum is formed from the same terms in the same
-    order.
+    The loop's body has stages and orders afterwards: the products with values,
+    and the wait and release that belong to them, are of stage 1.
+
+    Numerics: no effect.
 
     Fails when: never.
   }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Say of each loop what overlaps, or why nothing does">
+  ];
+  let statistics = [
+    Statistic<"numAssigned", "num-assigned", "Loops whose products overlap">,
+    Statistic<"numMissed", "num-missed", "Loops whose products do not">
+  ];
+}
+
+def TileGpuExpandPipelinePass
+    : Pass<"tile-gpu-expand-pipeline", "::mlir::func::FuncOp"> {
+  let summary = "Run stage 1 of a step beside stage 0 of the next";
+  let description = [{
+    Expects: steps whose operations have a `tile_gpu.stage`: one ahead of a loop,
+    the loop's body, those of loops that take over from it what stage 1 makes,
+    and perhaps one in a conditional behind them that else passes that on. Stage 1
+    of the loops is the same operations in each, on other values.
+
+    Produces: loops that carry what stage 1 reads, and run it in the turn after
+    its step, by order among the operations of stage 0; behind the last loop
+    stage 1 of its last turn, behind the releases of slots that follow the loop.
+    A step in a conditional has that between its own operations, and its own
+    stage 1 behind them; in the other branch it comes alone. Waits leave in
+    flight what is issued after the products that they are for. The
+    attributes are gone.
+
+
+@@EX@@
+    Numerics: no effect; every sum is formed from the same terms in the same
+    order.
+
+    Fails when: stage 1 of a loop is not that of the step ahead of it, an
+    operation with effects in a loop's step has no stage, or what stage 1 makes
+    is read before the next step.
+  }];
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Loops that were pipelined">
+  ];
 }
 
 def TileDeferReductionsPass
@@ -419,102 +465,6 @@ def TileHoistReciprocalsPass
     Fails when: never.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-}
-
-def TileDelayScalingPass
-    : Pass<"tile-delay-scaling", "::mlir::func::FuncOp"> {
-  let summary = "Scale sums under the product of the next scores";
-  let description = [{
-    Expects: a `tile_gpu.kernel` in which tile-overlap-products has put products
-    with values off to the next step.
-
-    Produces: where a loop carries a sum that a map scales by row vectors at the
-    end of each step, and in the same way ahead of the loop, the loop carries
-    the sum as it is, and the vectors. It is scaled ahead of the product that
-    adds to it, if that is issued while another one is in flight, and behind the
-    loop. Then the scaling takes no time in which the warpgroup has no product in
-    flight. That pays for sums of up to 64 columns, and in clusters
-    (`tile.cluster`) of more than 128. Other loops stay as they are.
-
-    Example:
-
-    ```mlir
-    # func.func @example(%q: !tile_gpu.smem<64x64xbf16 swizzle 128>,
-    #     %k: !tile_gpu.smem<64x64xbf16 swizzle 128 transposed>,
-    #     %v: !tile_gpu.smem<64x64xbf16 swizzle 128>,
-    #     %p: !tile_gpu.frag<64x64xbf16, a>, %o: !tile_gpu.frag<64x64xf32, acc>,
-    #     %a: !tile_gpu.vec<64xf32, row>, %n: index) attributes {tile_gpu.kernel} {
-    #   %factor = arith.constant 0.5 : f32
-    #   %c0 = arith.constant 0 : index
-    #   %c1 = arith.constant 1 : index
-    #   tile_gpu.role "compute" warpgroups(1) {
-    #   ^bb0(%wg: i32):
-    %first = tile_gpu.map ins(%o, %a : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
-    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
-      %z = arith.mulf %x, %y : f32
-      tile_gpu.yield %z : f32
-    } -> !tile_gpu.frag<64x64xf32, acc>
-    %last = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %first) -> (!tile_gpu.frag<64x64xf32, acc>) {
-      %s = tile_gpu.mma.issue %q, %k : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
-      %t = tile_gpu.mma.issue %p, %v acc(%sum) : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
-      %scores = tile_gpu.mma.wait %s pending(1) : !tile_gpu.token<64x64xf32>
-      %m = tile_gpu.frag.fill %factor : f32 -> !tile_gpu.vec<64xf32, row>
-      %new = tile_gpu.mma.wait %t pending(0) : !tile_gpu.token<64x64xf32>
-      %next = tile_gpu.map ins(%new, %m : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
-      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
-        %z = arith.mulf %x, %y : f32
-        tile_gpu.yield %z : f32
-      } -> !tile_gpu.frag<64x64xf32, acc>
-      scf.yield %next : !tile_gpu.frag<64x64xf32, acc>
-    }
-    #     tile_gpu.yield
-    #   }
-    #   return
-    # }
-    ```
-
-    becomes
-
-    ```mlir
-    # func.func @example(%q: !tile_gpu.smem<64x64xbf16 swizzle 128>,
-    #     %k: !tile_gpu.smem<64x64xbf16 swizzle 128 transposed>,
-    #     %v: !tile_gpu.smem<64x64xbf16 swizzle 128>,
-    #     %p: !tile_gpu.frag<64x64xbf16, a>, %o: !tile_gpu.frag<64x64xf32, acc>,
-    #     %a: !tile_gpu.vec<64xf32, row>, %n: index) attributes {tile_gpu.kernel} {
-    #   %factor = arith.constant 0.5 : f32
-    #   %c0 = arith.constant 0 : index
-    #   %c1 = arith.constant 1 : index
-    #   tile_gpu.role "compute" warpgroups(1) {
-    #   ^bb0(%wg: i32):
-    %last:2 = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %o, %by = %a) -> (!tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
-      %s = tile_gpu.mma.issue %q, %k : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
-      %scaled = tile_gpu.map ins(%sum, %by : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
-      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
-        %z = arith.mulf %x, %y : f32
-        tile_gpu.yield %z : f32
-      } -> !tile_gpu.frag<64x64xf32, acc>
-      %t = tile_gpu.mma.issue %p, %v acc(%scaled) : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
-      %scores = tile_gpu.mma.wait %s pending(1) : !tile_gpu.token<64x64xf32>
-      %m = tile_gpu.frag.fill %factor : f32 -> !tile_gpu.vec<64xf32, row>
-      %new = tile_gpu.mma.wait %t pending(0) : !tile_gpu.token<64x64xf32>
-      scf.yield %new, %m : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>
-    }
-    %end = tile_gpu.map ins(%last#0, %last#1 : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
-    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
-      %z = arith.mulf %x, %y : f32
-      tile_gpu.yield %z : f32
-    } -> !tile_gpu.frag<64x64xf32, acc>
-    #     tile_gpu.yield
-    #   }
-    #   return
-    # }
-    ```
-
-    Numerics: no effect: the same factors of the same sums.
-
-    Fails when: never.
-  }];
-  let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
 
 def TileShareCopiesPass : Pass<"tile-share-copies", "::mlir::func::FuncOp"> {

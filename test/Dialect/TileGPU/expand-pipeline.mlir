@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --pass-pipeline='builtin.module(func.func(tile-overlap-products,tile-verify-async))' | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-overlap-products %tidy %verify_kernels | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline='builtin.module(func.func(tile-gpu-assign-stages,tile-gpu-expand-pipeline,tile-verify-async))' | FileCheck %s
+// RUN: attn-opt %s %tidy --tile-gpu-assign-stages %tidy --tile-gpu-expand-pipeline %tidy %verify_kernels | FileCheck %s
 
 // A first step and two loops. Scores of a step are issued before the products
 // with the values of the step before, and waited for first; weights are packed
