@@ -47,8 +47,7 @@ static LogicalResult verifyUse(Operation *user, Value value, Block &block) {
   if (madeIn < usedIn || (madeIn == usedIn && made.getOrder() < use.getOrder()))
     return success();
   InFlightDiagnostic diag = user->emitOpError("of stage ")
-                            << use.getStage() << " and order "
-                            << use.getOrder()
+                            << use.getStage() << " and order " << use.getOrder()
                             << " runs before what it reads is made; expected "
                                "a later stage or order than "
                             << made;

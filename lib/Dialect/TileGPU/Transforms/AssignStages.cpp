@@ -117,7 +117,8 @@ private:
 class Assigner {
 public:
   Assigner(Step &step, ArrayRef<bool> delayed)
-      : step(step), delayed(delayed), rewriter(step.block->getParentOp()->getContext()) {}
+      : step(step), delayed(delayed),
+        rewriter(step.block->getParentOp()->getContext()) {}
   void run(ArrayRef<RingReleaseOp> others);
 
 private:
@@ -210,8 +211,8 @@ bool Finder::addLate(Step &step, MmaIssueOp issue, MmaWaitOp wait) {
       }))
     return miss("the left operand of a product is no fragment of its own");
   auto scale = issue.getAcc() ? issue.getAcc().getDefiningOp<MapOp>() : MapOp();
-  if (scale && scale->getBlock() == step.block &&
-      scale->getNumResults() == 1 && scale->hasOneUse())
+  if (scale && scale->getBlock() == step.block && scale->getNumResults() == 1 &&
+      scale->hasOneUse())
     product.scale = scale;
   step.late.push_back(product);
   return true;
@@ -220,8 +221,8 @@ bool Finder::addLate(Step &step, MmaIssueOp issue, MmaWaitOp wait) {
 /// Early products in the branches of a conditional ahead of the loops, each of
 /// which is a form of the same scores.
 bool Finder::findEarly(Step &step) {
-  for (Operation &op : llvm::make_range(step.block->begin(),
-                                        step.end->getIterator())) {
+  for (Operation &op :
+       llvm::make_range(step.block->begin(), step.end->getIterator())) {
     if (isa<LoopLikeOpInterface>(op))
       break;
     auto branch = dyn_cast<scf::IfOp>(op);
@@ -253,8 +254,8 @@ bool Finder::findEarly(Step &step) {
 bool Finder::findStep(Step &step, function_ref<bool(OpOperand &)> isLate) {
   if (step.kind == Kind::First && !findEarly(step))
     return false;
-  for (Operation &op : llvm::make_range(step.block->begin(),
-                                        step.end->getIterator())) {
+  for (Operation &op :
+       llvm::make_range(step.block->begin(), step.end->getIterator())) {
     auto issue = dyn_cast<MmaIssueOp>(op);
     if (!issue)
       continue;
@@ -293,9 +294,8 @@ bool Finder::findFirst(Chain &chain) {
     return miss("no step stands ahead of the loop, for its first turn to run "
                 "beside");
   chain.steps.push_back(step);
-  return findStep(chain.steps.back(), [&](OpOperand &use) {
-    return use.getOwner() == start;
-  });
+  return findStep(chain.steps.back(),
+                  [&](OpOperand &use) { return use.getOwner() == start; });
 }
 
 /// Finds the loops that take the sums from one another, and their steps.
@@ -321,9 +321,9 @@ bool Finder::followSums(Chain &chain) {
     for (auto [sum, product, initial] :
          llvm::zip(sums, step.late, first.late)) {
       OpOperand &use = *sum.use_begin();
-      BlockArgument argument =
-          use.getOwner() == loop ? loop.getTiedLoopRegionIterArg(&use)
-                                 : BlockArgument();
+      BlockArgument argument = use.getOwner() == loop
+                                   ? loop.getTiedLoopRegionIterArg(&use)
+                                   : BlockArgument();
       Value result = product.wait.getResult(0);
       if (!argument || loop.getTiedLoopYieldedValue(argument)->get() != result)
         return miss("steps add to their sums in different orders");
@@ -360,7 +360,8 @@ bool Finder::findTail(Chain &chain, ArrayRef<Value> sums) {
   Step step(Kind::Tail, chain.tail.thenBlock(), yield);
   if (!findStep(step, [&](OpOperand &use) { return use.getOwner() == yield; }))
     return false;
-  if (step.late.size() != sums.size() || other != &chain.tail.elseBlock()->front())
+  if (step.late.size() != sums.size() ||
+      other != &chain.tail.elseBlock()->front())
     return miss("a conditional behind the loops is no step of their kind");
   for (auto [sum, product] : llvm::zip(sums, step.late)) {
     Operation *reader = product.scale ? product.scale.getOperation()
@@ -379,9 +380,8 @@ bool Finder::findTail(Chain &chain, ArrayRef<Value> sums) {
 
 /// The one fragment among the inputs of a map whose others are vectors.
 static bool hasOneFragment(MapOp map) {
-  return llvm::count_if(map.getInputs().getTypes(), [](Type type) {
-           return isa<FragType>(type);
-         }) == 1;
+  return llvm::count_if(map.getInputs().getTypes(),
+                        [](Type type) { return isa<FragType>(type); }) == 1;
 }
 
 static bool scaleAlike(MapOp a, MapOp b) {
@@ -434,10 +434,12 @@ std::optional<Chain> Finder::find() {
   Chain chain;
   if (!inBody) {
     // An outer loop has the products of those in it.
-    if (start.walk([&](scf::ForOp inner) {
-               return inner == start ? WalkResult::advance()
-                                     : WalkResult::interrupt();
-             }).wasInterrupted())
+    if (start
+            .walk([&](scf::ForOp inner) {
+              return inner == start ? WalkResult::advance()
+                                    : WalkResult::interrupt();
+            })
+            .wasInterrupted())
       return std::nullopt;
     miss("products stand in branches of its body");
     return std::nullopt;
@@ -471,9 +473,9 @@ static bool areComputed(ReduceOp reduce) {
 /// and sink arithmetic below it: released too early, keys serialise these
 /// products. Behind the first reduction (of the maxima) there is most to hide
 /// them under; one that is over by then, of few columns, even hides behind the
-/// last reduction. Where there are no maxima, or scores take several operations,
-/// some of which ptxas would sink below the wait, keys are released behind (a
-/// part of) the weights.
+/// last reduction. Where there are no maxima, or scores take several
+/// operations, some of which ptxas would sink below the wait, keys are released
+/// behind (a part of) the weights.
 static Value behindSlots(Step &step) {
   constexpr int64_t fewColumns = 64;
   bool isShort = llvm::all_of(step.late, [](LateProduct &product) {
@@ -546,9 +548,8 @@ void Assigner::separate() {
   for (MmaIssueOp issue : step.early)
     early.insert(slotOf(issue.getB()));
   auto isLateIssue = [&](Operation *op) {
-    return llvm::any_of(step.late, [&](LateProduct &product) {
-      return product.issue == op;
-    });
+    return llvm::any_of(
+        step.late, [&](LateProduct &product) { return product.issue == op; });
   };
   DenseMap<Operation *, RingWaitOp> slots;
   for (auto [number, product] : llvm::enumerate(step.late)) {
@@ -715,6 +716,24 @@ void Assigner::run(ArrayRef<RingReleaseOp> others) {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// Whether a step behind `loop` reads the slot that `release` gives back.
+static bool isReadBehind(Operation *loop, RingReleaseOp release) {
+  SmallVector<Operation *> readers;
+  for (Operation *user : release.getRing().getUsers())
+    if (isa<RingWaitOp, RingViewSlotOp>(user) &&
+        user->getOperands() == release->getOperands().take_front(2))
+      readers.push_back(user);
+  for (size_t i = 0; i < readers.size(); ++i) {
+    Operation *here = loop->getBlock()->findAncestorOpInBlock(*readers[i]);
+    if (here && loop->isBeforeInBlock(here))
+      return true;
+    if (isa<RingWaitOp, RingViewSlotOp, SmemTransposeOp, SmemSliceOp>(
+            readers[i]))
+      llvm::append_range(readers, readers[i]->getUsers());
+  }
+  return false;
+}
+
 /// Slots that are given back behind the loops and that late products do not
 /// read (of the queries) go back ahead of the wait for those that are left.
 static SmallVector<RingReleaseOp> releaseOthers(Chain &chain) {
@@ -722,15 +741,15 @@ static SmallVector<RingReleaseOp> releaseOthers(Chain &chain) {
   SmallVector<RingReleaseOp> others;
   for (Operation *op = last->getNextNode(); op; op = op->getNextNode()) {
     auto release = dyn_cast<RingReleaseOp>(op);
-    if (!release || llvm::any_of(chain.steps.front().late,
-                                 [&](LateProduct &product) {
-                                   return product.slot.getRing() ==
-                                          release.getRing();
-                                 }))
+    if (!release ||
+        llvm::any_of(chain.steps.front().late, [&](LateProduct &product) {
+          return product.slot.getRing() == release.getRing();
+        }))
       continue;
     Operation *counter = release.getCounter().getDefiningOp();
-    if (!counter || counter->getBlock() != last->getBlock() ||
-        counter->isBeforeInBlock(last))
+    bool isKnown = !counter || counter->getBlock() != last->getBlock() ||
+                   counter->isBeforeInBlock(last);
+    if (isKnown && !isReadBehind(last, release))
       others.push_back(release);
   }
   if (!chain.tail) {
@@ -797,7 +816,8 @@ struct AssignStagesPass
     const Step &step = chain.steps.front();
     loop.emitRemark("products overlapped: ")
         << step.late.size() << " of " << step.late.size() + step.early.size()
-        << " run beside the next step, with " << llvm::count(chain.delayed, true)
+        << " run beside the next step, with "
+        << llvm::count(chain.delayed, true)
         << " sums scaled ahead of them there";
   }
 };

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A reduction over keys is a chain of steps: one that stands ahead of the
-// loops, the bodies of loops that take over from one another, and perhaps one in
-// a conditional behind them. Stage 1 of each runs in the step after it:
+// loops, the bodies of loops that take over from one another, and perhaps one
+// in a conditional behind them. Stage 1 of each runs in the step after it:
 //
 //   prologue       stage 0 of the step ahead of the loops
 //   steady state   stage 0 of each turn, and stage 1 of the step before, by
@@ -64,8 +64,7 @@ private:
   scf::ForOp expandLoop(scf::ForOp loop, Step &step);
   void expandFirst(Step &step, Operation *loop);
   void expandEnd(Chain &chain);
-  void expandTail(Chain &chain, IRMapping &mapping,
-                  ArrayRef<Operation *> rest);
+  void expandTail(Chain &chain, IRMapping &mapping, ArrayRef<Operation *> rest);
   SmallVector<Operation *> cloned(ArrayRef<Operation *> ops,
                                   IRMapping &mapping) {
     return llvm::map_to_vector(
@@ -230,7 +229,8 @@ LogicalResult Expander::check(Chain &chain) {
       Type type = loop.getResult(position).getType();
       if (!llvm::any_of(inputs, [&](Value v) { return v.getType() == type; }))
         return loop.emitOpError("carries a ")
-               << type << " that stage 1 makes; expected it to read one as well";
+               << type
+               << " that stage 1 makes; expected it to read one as well";
       if (number + 1 == chain.loops.size())
         continue;
       scf::ForOp next = chain.loops[number + 1].first;
@@ -317,8 +317,8 @@ scf::ForOp Expander::expandLoop(scf::ForOp loop, Step &step) {
   }
   for (unsigned position : empty)
     for (unsigned i : rank(inputs))
-      if (place[i] < 0 && inputs[i].getType() ==
-                              loop.getRegionIterArg(position).getType()) {
+      if (place[i] < 0 &&
+          inputs[i].getType() == loop.getRegionIterArg(position).getType()) {
         place[i] = position;
         yield->setOperand(position, inputs[i]);
         break;
@@ -326,8 +326,7 @@ scf::ForOp Expander::expandLoop(scf::ForOp loop, Step &step) {
   for (auto [position, value] : llvm::zip(positions, made))
     rewriter.replaceUsesWithIf(
         loop.getRegionIterArg(position), value, [&](OpOperand &use) {
-          Operation *user =
-              step.block->findAncestorOpInBlock(*use.getOwner());
+          Operation *user = step.block->findAncestorOpInBlock(*use.getOwner());
           return !llvm::is_contained(step.later, user);
         });
 
