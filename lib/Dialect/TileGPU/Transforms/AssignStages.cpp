@@ -401,6 +401,9 @@ static bool scaleAlike(MapOp a, MapOp b) {
 /// time.
 bool Finder::isDelayed(Chain &chain, unsigned number) {
   constexpr int64_t few = 64, many = 128;
+  // The second sum's scaling would keep its product from following the first.
+  if (chain.steps.front().late.size() > 1)
+    return false;
   MapOp first = chain.steps.front().late[number].scale;
   if (!first || !hasOneFragment(first))
     return false;
@@ -526,7 +529,7 @@ void Assigner::releaseKeys() {
   Value value = step.kind == Kind::First ? Value() : behindSlots(step);
   if (value && value.getDefiningOp() &&
       value.getDefiningOp()->getBlock() == step.block &&
-      behind->isBeforeInBlock(value.getDefiningOp()))
+      !value.getDefiningOp()->isBeforeInBlock(behind))
     behind = value.getDefiningOp();
   else
     value = {};
