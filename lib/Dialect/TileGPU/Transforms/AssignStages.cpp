@@ -817,11 +817,11 @@ struct AssignStagesPass
 
   void describe(scf::ForOp loop, Chain &chain) {
     const Step &step = chain.steps.front();
-    loop.emitRemark("products overlapped: ")
-        << step.late.size() << " of " << step.late.size() + step.early.size()
-        << " run beside the next step, with "
-        << llvm::count(chain.delayed, true)
-        << " sums scaled ahead of them there";
+    InFlightDiagnostic remark = loop.emitRemark("products overlapped: ");
+    remark << step.late.size() << " of " << step.late.size() + step.early.size()
+           << " run beside the next step";
+    if (llvm::is_contained(chain.delayed, true))
+      remark << ", which scales the sum as well";
   }
 };
 } // namespace

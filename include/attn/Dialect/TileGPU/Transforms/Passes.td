@@ -122,9 +122,9 @@ def TileGpuAssignStagesPass
     Produces: `tile_gpu.stage` on the operations of these steps, for
     `tile-gpu-expand-pipeline`. Products whose sum the next step alone reads,
     as many as there are, are of stage 1: they run a turn later, behind the
-    issue of that step's products from zero and beside the work on them. Where a
-    map scales their sum that is of stage 1 too, up to 64 columns and, in
-    clusters (`tile.cluster`), above 128. All of stage 1 has one wait, and slots
+    issue of that step's products from zero and beside the work on them. Where
+    there is one, and a map scales its sum, that is of stage 1 too, up to 64
+    columns and, in clusters (`tile.cluster`), above 128. All of stage 1 has one wait, and slots
     that both stages read are waited for in each. Slots that stage 0 alone reads
     are released behind a reduction of the scores (behind the last one where the
     products of stage 1 have up to 64 columns; behind the weights where there is
@@ -213,8 +213,51 @@ def TileGpuExpandPipelinePass
     flight what is issued after the products that they are for. The
     attributes are gone.
 
+    Example:
 
-@@EX@@
+    ```mlir
+    # !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
+    # !kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    # func.func @example(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %zero = arith.constant 0.0 : f32
+    #   %k = tile_gpu.ring.create tma consumers(4) : !kv
+    #   %v = tile_gpu.ring.create tma consumers(4) : !kv
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    #     %init = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<64x64xf32, acc>
+    #     %k0 = tile_gpu.ring.wait %k[%c0] : !kv
+    #     %t0 = tile_gpu.smem.transpose %k0 : !tile_gpu.smem<64x64xbf16 swizzle 128>
+    #     %q0 = tile_gpu.mma.issue %q, %t0 {tile_gpu.stage = #tile_gpu.stage<0, 0>} : !q, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+    #     %s0 = tile_gpu.mma.wait %q0 pending(0) {tile_gpu.stage = #tile_gpu.stage<0, 1>} : !tile_gpu.token<64x64xf32>
+    #     %p0 = tile_gpu.frag.convert %s0 {tile_gpu.stage = #tile_gpu.stage<0, 3>} : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x64xbf16, a>
+    #     %v0 = tile_gpu.ring.wait %v[%c0] {tile_gpu.stage = #tile_gpu.stage<1, 4>} : !kv
+    #     %pv0 = tile_gpu.mma.issue %p0, %v0 acc(%init) {tile_gpu.stage = #tile_gpu.stage<1, 5>} : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+    #     %o0 = tile_gpu.mma.wait %pv0 pending(0) {tile_gpu.stage = #tile_gpu.stage<1, 6>} : !tile_gpu.token<64x64xf32>
+    #     tile_gpu.ring.release %k[%c0] {tile_gpu.stage = #tile_gpu.stage<0, 2>} : !kv
+    #     tile_gpu.ring.release %v[%c0] {tile_gpu.stage = #tile_gpu.stage<1, 7>} : !kv
+    %r = scf.for %c = %c1 to %n step %c1 iter_args(%o = %o0)
+        -> (!tile_gpu.frag<64x64xf32, acc>) : i32 {
+      %ks = tile_gpu.ring.wait %k[%c] {tile_gpu.stage = #tile_gpu.stage<0, 0>} : !kv
+      %kT = tile_gpu.smem.transpose %ks {tile_gpu.stage = #tile_gpu.stage<0, 1>} : !tile_gpu.smem<64x64xbf16 swizzle 128>
+      %qk = tile_gpu.mma.issue %q, %kT {tile_gpu.stage = #tile_gpu.stage<0, 2>} : !q, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+      %s = tile_gpu.mma.wait %qk pending(0) {tile_gpu.stage = #tile_gpu.stage<0, 5>} : !tile_gpu.token<64x64xf32>
+      %p = tile_gpu.frag.convert %s {tile_gpu.stage = #tile_gpu.stage<0, 9>} : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x64xbf16, a>
+      %vs = tile_gpu.ring.wait %v[%c] {tile_gpu.stage = #tile_gpu.stage<1, 3>} : !kv
+      %pv = tile_gpu.mma.issue %p, %vs acc(%o) {tile_gpu.stage = #tile_gpu.stage<1, 4>} : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
+      %on = tile_gpu.mma.wait %pv pending(0) {tile_gpu.stage = #tile_gpu.stage<1, 7>} : !tile_gpu.token<64x64xf32>
+      tile_gpu.ring.release %k[%c] {tile_gpu.stage = #tile_gpu.stage<0, 6>} : !kv
+      tile_gpu.ring.release %v[%c] {tile_gpu.stage = #tile_gpu.stage<1, 8>} : !kv
+      scf.yield %on : !tile_gpu.frag<64x64xf32, acc>
+    }
+    #     tile_gpu.global.store %r, %out[%c0, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+    #     tile_gpu.yield
+    #   }
+    #   return
+    # }
+    ```
+
     Numerics: no effect; every sum is formed from the same terms in the same
     order.
 
