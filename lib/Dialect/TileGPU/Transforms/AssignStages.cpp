@@ -447,7 +447,10 @@ std::optional<Chain> Finder::find() {
     miss("products stand in branches of its body");
     return std::nullopt;
   }
-  if (!findFirst(chain) || !followSums(chain))
+  Operation *yield = start.getBody()->getTerminator();
+  Step body(Kind::Loop, start.getBody(), yield);
+  auto isYielded = [&](OpOperand &use) { return use.getOwner() == yield; };
+  if (!findStep(body, isYielded) || !findFirst(chain) || !followSums(chain))
     return std::nullopt;
   for (unsigned i = 0, e = chain.steps.front().late.size(); i < e; ++i)
     chain.delayed.push_back(isDelayed(chain, i));
@@ -719,8 +722,10 @@ void Assigner::run(ArrayRef<RingReleaseOp> others) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Whether a step behind `loop` reads the slot that `release` gives back.
-static bool isReadBehind(Operation *loop, RingReleaseOp release) {
+/// Whether a step behind the loops, other than the last one of the chain, reads
+/// the slot that `release` gives back.
+static bool isReadBehind(Chain &chain, RingReleaseOp release) {
+  Operation *loop = chain.loops.back();
   SmallVector<Operation *> readers;
   for (Operation *user : release.getRing().getUsers())
     if (isa<RingWaitOp, RingViewSlotOp>(user) &&
@@ -728,7 +733,7 @@ static bool isReadBehind(Operation *loop, RingReleaseOp release) {
       readers.push_back(user);
   for (size_t i = 0; i < readers.size(); ++i) {
     Operation *here = loop->getBlock()->findAncestorOpInBlock(*readers[i]);
-    if (here && loop->isBeforeInBlock(here))
+    if (here && here != chain.tail && loop->isBeforeInBlock(here))
       return true;
     if (isa<RingWaitOp, RingViewSlotOp, SmemTransposeOp, SmemSliceOp>(
             readers[i]))
@@ -752,7 +757,7 @@ static SmallVector<RingReleaseOp> releaseOthers(Chain &chain) {
     Operation *counter = release.getCounter().getDefiningOp();
     bool isKnown = !counter || counter->getBlock() != last->getBlock() ||
                    counter->isBeforeInBlock(last);
-    if (isKnown && !isReadBehind(last, release))
+    if (isKnown && !isReadBehind(chain, release))
       others.push_back(release);
   }
   if (!chain.tail) {
