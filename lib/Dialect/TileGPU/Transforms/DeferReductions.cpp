@@ -38,15 +38,12 @@ struct Update {
   unsigned result;
 };
 
-/// A sum through loops that take it from one another.
-struct SumChain {
-  /// What the first loop starts from.
-  OpOperand *initial = nullptr;
-  SmallVector<Update> updates;
-  SmallVector<std::pair<scf::ForOp, unsigned>> loops;
-  /// The result of a conditional behind the last loop that may add one more
-  /// share; or null.
-  OpResult tail;
+/// A loop that carries such a sum, or a conditional that may add one more share
+/// to what a loop gives; and its result that is the sum.
+struct Site {
+  Operation *op;
+  unsigned result;
+  Update update;
 };
 } // namespace
 
@@ -141,125 +138,117 @@ static std::optional<Update> findUpdate(Value old, Operation *other = nullptr) {
   return Update{reduce, map, use.getOperandNumber()};
 }
 
+/// The sum that a loop carries at `position`.
+static std::optional<Site> findLoop(scf::ForOp loop, unsigned position) {
+  BlockArgument argument = loop.getRegionIterArg(position);
+  auto type = dyn_cast<VecType>(argument.getType());
+  auto update = type && !type.getPartial() ? findUpdate(argument) : std::nullopt;
+  if (!update)
+    return std::nullopt;
+  Value next = update->map.getResult(update->result);
+  if (loop.getYieldedValues()[position] != next || !next.hasOneUse())
+    return std::nullopt;
+  return Site{loop, position, *update};
+}
+
 /// A conditional that updates `sum` in one branch and passes it on in the
 /// other.
-static void findTail(Value sum, SumChain &chain) {
+static std::optional<Site> findTail(Value sum) {
   for (OpOperand &use : sum.getUses()) {
     auto branch = dyn_cast<scf::IfOp>(use.getOwner()->getParentOp());
-    if (!branch || branch.elseBlock() != use.getOwner()->getBlock() ||
-        use.getOwner() != branch.elseYield())
+    if (!branch || !branch.elseBlock() || use.getOwner() != branch.elseYield())
       continue;
+    unsigned number = use.getOperandNumber();
     auto update = findUpdate(sum, use.getOwner());
     if (!update || update->map->getBlock() != branch.thenBlock())
-      return;
+      return std::nullopt;
     Value next = update->map.getResult(update->result);
-    if (branch.thenYield().getOperand(use.getOperandNumber()) != next ||
-        !next.hasOneUse())
-      return;
-    chain.updates.push_back(*update);
-    chain.tail = cast<OpResult>(branch.getResult(use.getOperandNumber()));
-    return;
+    if (branch.thenYield().getOperand(number) != next || !next.hasOneUse())
+      return std::nullopt;
+    return Site{branch, number, *update};
   }
+  return std::nullopt;
 }
 
-/// Follows the sum that `initial` starts.
-static std::optional<SumChain> findChain(OpOperand &initial) {
-  SumChain chain;
-  chain.initial = &initial;
-  Value value;
-  auto loop = dyn_cast<scf::ForOp>(initial.getOwner());
-  while (loop) {
-    BlockArgument argument =
-        loop.getTiedLoopRegionIterArg(value ? &*value.use_begin() : &initial);
-    if (!argument)
-      break;
-    auto update = findUpdate(argument);
-    if (!update)
-      break;
-    OpOperand *yielded = loop.getTiedLoopYieldedValue(argument);
-    Value next = update->map.getResult(update->result);
-    if (!yielded || yielded->get() != next || !next.hasOneUse())
-      break;
-    chain.updates.push_back(*update);
-    chain.loops.push_back({loop, argument.getArgNumber() - 1});
-    value = loop.getResult(argument.getArgNumber() - 1);
-    findTail(value, chain);
-    if (!value.hasOneUse())
-      break;
-    Operation *user = *value.user_begin();
-    loop = user->getBlock() == loop->getBlock() ? dyn_cast<scf::ForOp>(user)
-                                                : scf::ForOp();
-  }
-  if (chain.loops.empty())
-    return std::nullopt;
-  return chain;
-}
-
-/// Drops chains until every map that updates one updates nothing else: shares
+/// Drops sums until every map that updates one updates nothing else: shares
 /// and whole sums do not go through one map.
-static void keepWholeMaps(SmallVectorImpl<SumChain> &chains) {
+static void keepWholeMaps(SmallVectorImpl<Site> &sites) {
   while (true) {
     DenseMap<Operation *, unsigned> updated;
-    for (SumChain &chain : chains)
-      for (Update &update : chain.updates)
-        ++updated[update.map];
-    size_t before = chains.size();
-    llvm::erase_if(chains, [&](SumChain &chain) {
-      return llvm::any_of(chain.updates, [&](Update &update) {
-        return updated[update.map] != update.map->getNumResults();
-      });
+    for (Site &site : sites)
+      ++updated[site.update.map];
+    size_t before = sites.size();
+    llvm::erase_if(sites, [&](Site &site) {
+      return updated[site.update.map] != site.update.map->getNumResults();
     });
-    if (chains.size() == before)
+    if (sites.size() == before)
       return;
   }
 }
 
-static void deferChain(SumChain &chain) {
-  scf::ForOp first = chain.loops.front().first;
-  OpBuilder b(first);
-  Location loc = first.getLoc();
-  Value start = chain.initial->get();
-  auto partial = partialOf(start.getType());
-  // Each of the four threads of a row starts with a quarter, which is exact.
-  auto share = MapOp::create(b, loc, TypeRange{partial}, ValueRange{start});
-  {
-    OpBuilder::InsertionGuard guard(b);
-    Type i32 = b.getI32Type();
-    Block *body = b.createBlock(&share.getBody(), {},
-                                {i32, i32, b.getF32Type()}, {loc, loc, loc});
-    Value quarter = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.25f));
-    Value x = arith::MulFOp::create(b, loc, body->getArgument(2), quarter);
-    YieldOp::create(b, loc, x);
-  }
-  chain.initial->set(share.getResult(0));
-  for (Update &update : chain.updates) {
-    update.reduce.getResult(0).setType(partial);
-    update.map.getResult(update.result).setType(partial);
-  }
-  Value last;
-  for (auto [loop, position] : chain.loops) {
-    loop.getRegionIterArg(position).setType(partial);
-    last = loop.getResult(position);
-    last.setType(partial);
-  }
-  if (chain.tail) {
-    last = chain.tail;
-    last.setType(partial);
-  }
-  b.setInsertionPointAfter(last.getDefiningOp());
+/// Each of the four threads of a row starts with a quarter, which is exact.
+static Value shareOut(OpBuilder &b, Location loc, Value start) {
+  auto share =
+      MapOp::create(b, loc, TypeRange{partialOf(start.getType())}, start);
+  OpBuilder::InsertionGuard guard(b);
+  Type i32 = b.getI32Type();
+  Block *body = b.createBlock(&share.getBody(), {}, {i32, i32, b.getF32Type()},
+                              {loc, loc, loc});
+  Value quarter = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.25f));
+  Value x = arith::MulFOp::create(b, loc, body->getArgument(2), quarter);
+  YieldOp::create(b, loc, x);
+  return share.getResult(0);
+}
+
+static ReduceOp addUp(OpBuilder &b, Location loc, Type type, Value shares) {
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  auto complete = ReduceOp::create(b, loc, TypeRange{start.getType()},
-                                   ValueRange{last}, ValueRange{zero});
-  {
-    OpBuilder::InsertionGuard guard(b);
-    Type f32 = b.getF32Type();
-    Block *body =
-        b.createBlock(&complete.getBody(), {}, {f32, f32}, {loc, loc});
-    Value sum = arith::AddFOp::create(b, loc, body->getArgument(0),
-                                      body->getArgument(1));
-    YieldOp::create(b, loc, sum);
+  auto complete = ReduceOp::create(b, loc, TypeRange{type}, ValueRange{shares},
+                                   ValueRange{zero});
+  OpBuilder::InsertionGuard guard(b);
+  Type f32 = b.getF32Type();
+  Block *body = b.createBlock(&complete.getBody(), {}, {f32, f32}, {loc, loc});
+  Value sum = arith::AddFOp::create(b, loc, body->getArgument(0),
+                                    body->getArgument(1));
+  YieldOp::create(b, loc, sum);
+  return complete;
+}
+
+/// Shares of a sum go through `site`, and are added up behind it. Where they
+/// have just been added up ahead of it, they go on as they are.
+static void defer(Site &site, DenseMap<Value, Value> &sharesOf) {
+  OpBuilder b(site.op);
+  Location loc = site.op->getLoc();
+  Value result = site.op->getResult(site.result);
+  Type type = result.getType();
+  auto loop = dyn_cast<scf::ForOp>(site.op);
+  Value start = loop ? loop.getInitArgs()[site.result]
+                     : cast<scf::IfOp>(site.op).elseYield().getOperand(
+                           site.result);
+  Value shares = sharesOf.lookup(start);
+  auto added = shares ? start.getDefiningOp<ReduceOp>() : ReduceOp();
+  if (!shares)
+    shares = shareOut(b, loc, start);
+  if (loop) {
+    loop.getInitArgsMutable()[site.result].set(shares);
+    loop.getRegionIterArg(site.result).setType(shares.getType());
+  } else {
+    start.replaceUsesWithIf(shares, [&](OpOperand &use) {
+      return site.op->isProperAncestor(use.getOwner());
+    });
   }
-  last.replaceAllUsesExcept(complete.getResult(0), complete);
+  if (added && added->use_empty()) {
+    Operation *zero = added.getIdentities()[0].getDefiningOp();
+    added.erase();
+    if (zero->use_empty())
+      zero->erase();
+  }
+  site.update.reduce.getResult(0).setType(shares.getType());
+  site.update.map.getResult(site.update.result).setType(shares.getType());
+  result.setType(shares.getType());
+  b.setInsertionPointAfter(site.op);
+  ReduceOp complete = addUp(b, loc, type, result);
+  result.replaceAllUsesExcept(complete.getResult(0), complete);
+  sharesOf[complete.getResult(0)] = result;
 }
 
 namespace {
@@ -272,24 +261,18 @@ struct DeferReductionsPass
     SmallVector<scf::ForOp> loops;
     func.walk<WalkOrder::PreOrder>(
         [&](scf::ForOp loop) { loops.push_back(loop); });
-    SmallVector<SumChain> chains;
-    DenseSet<std::pair<Operation *, unsigned>> taken;
+    SmallVector<Site> sites;
     for (scf::ForOp loop : loops)
-      for (OpOperand &initial : loop.getInitArgsMutable()) {
-        auto type = dyn_cast<VecType>(initial.get().getType());
-        unsigned position =
-            initial.getOperandNumber() - loop.getNumControlOperands();
-        if (!type || type.getPartial() || taken.contains({loop, position}))
-          continue;
-        if (auto chain = findChain(initial)) {
-          for (auto [member, at] : chain->loops)
-            taken.insert({member, at});
-          chains.push_back(std::move(*chain));
+      for (unsigned i = 0, e = loop.getNumResults(); i < e; ++i)
+        if (auto site = findLoop(loop, i)) {
+          sites.push_back(*site);
+          if (auto tail = findTail(loop.getResult(i)))
+            sites.push_back(*tail);
         }
-      }
-    keepWholeMaps(chains);
-    for (SumChain &chain : chains)
-      deferChain(chain);
+    keepWholeMaps(sites);
+    DenseMap<Value, Value> sharesOf;
+    for (Site &site : sites)
+      defer(site, sharesOf);
   }
 };
 } // namespace
