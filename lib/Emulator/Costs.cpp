@@ -13,10 +13,11 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
-using namespace attn::emulator;
-using attn::GpuRates;
-using attn::MmaShape;
-using attn::TargetInfo;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
+using ::attn::GpuRates;
+using ::attn::MmaShape;
+using ::attn::TargetInfo;
 
 static int64_t threadsOf(tg::Scope scope) {
   return scope == tg::Scope::Warpgroup ? TargetInfo::warpgroupThreads
@@ -111,7 +112,7 @@ static void addBody(Block &block, const Held &held, const GpuRates &rates,
   cost.latency += longest;
 }
 
-OpCost attn::emulator::costOf(tg::MapOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::MapOp op, const TargetInfo &target) {
   OpCost cost;
   Block &body = op.getBody().front();
   Dependences known;
@@ -139,7 +140,7 @@ OpCost attn::emulator::costOf(tg::MapOp op, const TargetInfo &target) {
   return cost;
 }
 
-OpCost attn::emulator::costOf(tg::FragConvertOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::FragConvertOp op, const TargetInfo &target) {
   OpCost cost;
   tg::FragType type = op.getResult().getType();
   cost.alu = type.getRegisters();
@@ -151,15 +152,15 @@ OpCost attn::emulator::costOf(tg::FragConvertOp op, const TargetInfo &target) {
 }
 
 /// Registers are renamed, or are constants of what uses them.
-OpCost attn::emulator::costOf(tg::FragCopyOp op, const TargetInfo &) {
+OpCost emulator::costOf(tg::FragCopyOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = heldOf(op.getResult().getType()).elements;
   return cost;
 }
-OpCost attn::emulator::costOf(tg::FragFillOp, const TargetInfo &) { return {}; }
-OpCost attn::emulator::costOf(tg::FragPadOp, const TargetInfo &) { return {}; }
+OpCost emulator::costOf(tg::FragFillOp, const TargetInfo &) { return {}; }
+OpCost emulator::costOf(tg::FragPadOp, const TargetInfo &) { return {}; }
 
-OpCost attn::emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
   OpCost cost, one;
   const GpuRates &rates = target.rates;
   Type from = op.getInputs()[0].getType();
@@ -189,7 +190,7 @@ OpCost attn::emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
   return cost;
 }
 
-OpCost attn::emulator::costOf(tg::ScanOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::ScanOp op, const TargetInfo &target) {
   OpCost cost;
   const GpuRates &rates = target.rates;
   Held held = heldOf(op.getInputs()[0].getType());
@@ -218,7 +219,7 @@ static int64_t ceilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 /// A step m64nNk16 takes as long as its multiplications, or as its operands
 /// take to come from shared memory: B, and A where that is a tile.
-OpCost attn::emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
   OpCost cost;
   const GpuRates &rates = target.rates;
   MmaShape unit = MmaShape::warpgroup();
@@ -248,7 +249,7 @@ OpCost attn::emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
   return cost;
 }
 
-OpCost attn::emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
   OpCost cost;
   const GpuRates &rates = target.rates;
   tg::FragType sums = op.getResult().getType();
@@ -297,31 +298,31 @@ static int64_t accessesOf(Type type, Type memory) {
                                                         : elements;
 }
 
-OpCost attn::emulator::costOf(tg::GlobalLoadOp op, const TargetInfo &) {
+OpCost emulator::costOf(tg::GlobalLoadOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getResult().getType(),
                               op.getSource().getType().getElementType());
   return cost;
 }
-OpCost attn::emulator::costOf(tg::GlobalStoreOp op, const TargetInfo &) {
+OpCost emulator::costOf(tg::GlobalStoreOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getValue().getType(),
                               op.getDestination().getType().getElementType());
   return cost;
 }
-OpCost attn::emulator::costOf(tg::GlobalReduceOp op, const TargetInfo &) {
+OpCost emulator::costOf(tg::GlobalReduceOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getValue().getType(),
                               op.getDestination().getType().getElementType());
   return cost;
 }
-OpCost attn::emulator::costOf(tg::BulkStoreOp, const TargetInfo &) {
+OpCost emulator::costOf(tg::BulkStoreOp, const TargetInfo &) {
   OpCost cost;
   cost.issue = 4;
   cost.isCopy = true;
   return cost;
 }
-OpCost attn::emulator::costOf(tg::BulkReduceOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::BulkReduceOp op, const TargetInfo &target) {
   OpCost cost;
   cost.issue = 4;
   cost.isCopy = true;

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 
 /// A kernel that takes longer does not end.
 static constexpr uint64_t mostSteps = 200'000'000;

@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <bitset>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 using attn::GpuRates;
 
 static int64_t ceilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #endif
 
-using namespace attn;
+using namespace ::attn;
 
 static TargetInfo makeCpu(std::string_view name) {
   TargetInfo info;

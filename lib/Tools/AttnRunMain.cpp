@@ -30,8 +30,8 @@
 #include <new>
 #include <unistd.h>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 
 static double now() {
   return std::chrono::duration<double>(

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <sstream>
 
-using namespace attn::run;
+using namespace ::attn::run;
 
 std::map<std::string, double> attn::run::readCounters(const std::string &text) {
   std::map<std::string, double> result;

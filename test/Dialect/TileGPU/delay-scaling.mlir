@@ -13,9 +13,8 @@
 !scores = !tile_gpu.token<64x64xf32>
 !token = !tile_gpu.token<64x64xf32>
 
-// CHECK-LABEL: func.func @two_loops
-func.func @two_loops(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @two_loops
+tile_gpu.kernel @two_loops(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>) {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -81,14 +80,13 @@ func.func @two_loops(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index
     tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // What the loop starts from is scaled in another way.
 
-// CHECK-LABEL: func.func @other_map
-func.func @other_map(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @other_map
+tile_gpu.kernel @other_map(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>) {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -126,14 +124,13 @@ func.func @other_map(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index
     tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // The scores are there before the product is issued: nothing to hide behind.
 
-// CHECK-LABEL: func.func @no_product
-func.func @no_product(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @no_product
+tile_gpu.kernel @no_product(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>) {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -171,14 +168,13 @@ func.func @no_product(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: inde
     tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // What it scales by is inside of the map.
 
-// CHECK-LABEL: func.func @captured
-func.func @captured(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @captured
+tile_gpu.kernel @captured(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>) {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -219,7 +215,7 @@ func.func @captured(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index,
     tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -235,9 +231,8 @@ func.func @captured(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index,
 !token = !tile_gpu.token<64x128xf32>
 
 // The other warpgroup has products enough.
-// CHECK-LABEL: func.func @wide
-func.func @wide(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @wide
+tile_gpu.kernel @wide(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>) {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -275,7 +270,7 @@ func.func @wide(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %ou
     tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -291,9 +286,8 @@ func.func @wide(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %ou
 !token = !tile_gpu.token<64x256xf32>
 
 // Wider ones wait for each other in clusters.
-// CHECK-LABEL: func.func @alone
-func.func @alone(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @alone
+tile_gpu.kernel @alone(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>) {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -331,12 +325,12 @@ func.func @alone(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %o
     tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-// CHECK-LABEL: func.func @clusters
-func.func @clusters(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+// CHECK-LABEL: kernel @clusters
+tile_gpu.kernel @clusters(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index, %out: memref<?x?xf32>)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %half = arith.constant 0.5 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -373,5 +367,5 @@ func.func @clusters(%q: !q, %k: !k, %v: !v, %p: !p, %o: !o, %a: !row, %n: index,
     tile_gpu.global.store %done, %out[%at, %at] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -19,10 +19,16 @@ using namespace mlir::tile_gpu;
 
 #include "attn/Dialect/TileGPU/IR/TileGPUDialect.cpp.inc"
 #include "attn/Dialect/TileGPU/IR/TileGPUEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/TileGPU/IR/TileGPUAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "attn/Dialect/TileGPU/IR/TileGPUTypes.cpp.inc"
 
 void TileGPUDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "attn/Dialect/TileGPU/IR/TileGPUAttrs.cpp.inc"
+      >();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "attn/Dialect/TileGPU/IR/TileGPUTypes.cpp.inc"
@@ -35,15 +41,23 @@ void TileGPUDialect::initialize() {
 
 LogicalResult TileGPUDialect::verifyOperationAttribute(Operation *op,
                                                        NamedAttribute attr) {
-  if (attr.getName() != "tile_gpu.kernel")
-    return success();
-  auto func = dyn_cast<func::FuncOp>(op);
-  if (!func)
-    return op->emitOpError("expected tile_gpu.kernel on a func.func");
-  if (func.getNumResults())
-    return op->emitOpError("expected a tile_gpu.kernel to have no results, but "
-                           "got ")
-           << func.getNumResults();
+  if (attr.getName() != launchName)
+    return op->emitOpError("expected no attribute ")
+           << attr.getName() << ", which the tile_gpu dialect does not define";
+  if (!isa<FunctionOpInterface>(op) || !isa<LaunchAttr>(attr.getValue()))
+    return op->emitOpError("expected tile_gpu.launch to be a "
+                           "#tile_gpu.launch<...> of a function, but got ")
+           << attr.getValue();
+  return success();
+}
+
+LogicalResult LaunchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t threads, int64_t sharedBytes,
+                                 bool persistent) {
+  if (threads < 0 || sharedBytes < 0)
+    return emitError() << "expected threads and shared_bytes of 0 or more, but "
+                          "got "
+                       << threads << " and " << sharedBytes;
   return success();
 }
 

@@ -266,9 +266,7 @@ namespace {
 struct DeferReductionsPass
     : ::attn::impl::TileDeferReductionsPassBase<DeferReductionsPass> {
   void runOnOperation() final {
-    func::FuncOp func = getOperation();
-    if (!func->hasAttr("tile_gpu.kernel"))
-      return;
+    KernelOp func = getOperation();
     SmallVector<scf::ForOp> loops;
     func.walk<WalkOrder::PreOrder>(
         [&](scf::ForOp loop) { loops.push_back(loop); });

@@ -169,9 +169,7 @@ namespace {
 struct DelayScalingPass
     : ::attn::impl::TileDelayScalingPassBase<DelayScalingPass> {
   void runOnOperation() final {
-    if (!getOperation()->hasAttr("tile_gpu.kernel"))
-      return;
-    bool inCluster = getOperation()->hasAttr("tile.cluster");
+    bool inCluster = getOperation().getCluster() > 1;
     IRRewriter rewriter(&getContext());
     // In order: behind one loop stands what the next one's sums start from.
     SmallVector<scf::ForOp> loops;

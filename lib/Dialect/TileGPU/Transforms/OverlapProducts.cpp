@@ -667,8 +667,8 @@ namespace {
 struct OverlapProductsPass
     : ::attn::impl::TileOverlapProductsPassBase<OverlapProductsPass> {
   void runOnOperation() final {
-    func::FuncOp func = getOperation();
-    if (!func->hasAttr("tile_gpu.kernel") || func->hasAttr("tile.no_overlap"))
+    KernelOp func = getOperation();
+    if (!func.getOverlap())
       return;
     SmallVector<Block *> blocks;
     func.walk([&](Block *block) {

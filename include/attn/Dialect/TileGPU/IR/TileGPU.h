@@ -8,6 +8,7 @@
 #ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPU_H
 #define ATTN_DIALECT_TILEGPU_IR_TILEGPU_H
 
+#include "attn/Dialect/Attn/IR/AttnAttrs.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -16,12 +17,15 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "attn/Dialect/TileGPU/IR/TileGPUDialect.h.inc"
 #include "attn/Dialect/TileGPU/IR/TileGPUEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/TileGPU/IR/TileGPUAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "attn/Dialect/TileGPU/IR/TileGPUTypes.h.inc"
 #define GET_OP_CLASSES

@@ -17,11 +17,9 @@ def TileGPU_Dialect : Dialect {
   let cppNamespace = "::mlir::tile_gpu";
   let summary = "The GPU target form: fragments, rings, roles and tokens";
   let description = [{
-    Rung 4 for GPUs. A kernel is a `func.func` with the unit attribute
-    `tile_gpu.kernel`. Its body creates shared-memory rings and barriers, may
-    define one schedule of tiles, and then holds the programs of its *roles*,
-    which run side by side. Inside a role every operation is executed by the
-    whole warp or warpgroup; loops are `scf` and `tile_gpu.foreach`; positions
+    Rung 4 for GPUs. A kernel is a `tile_gpu.kernel`, which holds the programs of
+    its *roles*. Inside a role every operation is executed by the whole warp or
+    warpgroup; loops are `scf` and `tile_gpu.foreach`; positions
     and counters are `i32`.
 
     Values are register fragments whose layout is in the type, views of
@@ -35,9 +33,15 @@ def TileGPU_Dialect : Dialect {
     by `tile-verify-async`.
   }];
   let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// On the code of a lowered kernel: what its declaration says of launches.
+    static constexpr ::llvm::StringLiteral launchName = "tile_gpu.launch";
+  }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::arith::ArithDialect", "::mlir::attn::AttnDialect",
+    "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
   ];
 }
@@ -75,5 +79,26 @@ def TileGPU_MergeScope : TileGPU_Enum<"MergeScope", "holders of states", [
   I32EnumAttrCase<"Pair", 0, "pair">, I32EnumAttrCase<"Warps", 1, "warps">,
   I32EnumAttrCase<"Cluster", 2, "cluster">,
   I32EnumAttrCase<"Blocks", 3, "blocks">]>;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+def TileGPU_LaunchAttr : AttrDef<TileGPU_Dialect, "Launch"> {
+  let mnemonic = "launch";
+  let summary = "What a launch has to know of a kernel";
+  let description = [{
+    The threads of a block, the bytes of its dynamic shared memory, and whether
+    blocks are `persistent`: no more are started than run at once, and each
+    takes several work tiles.
+
+    Example: `#tile_gpu.launch<threads = 384, shared_bytes = 230400,
+    persistent = true>`
+  }];
+  let parameters = (ins "int64_t":$threads, "int64_t":$shared_bytes,
+                        DefaultValuedParameter<"bool", "false">:$persistent);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
 
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUDIALECT_TD
