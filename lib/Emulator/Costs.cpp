@@ -61,6 +61,15 @@ static ScalarCost costOfScalar(Operation &op) {
                                               : ScalarCost{0, 2, 0};
 }
 
+/// Registers that an operation reads each time: what changes as seldom as rows
+/// or columns do is there from the time before.
+static int64_t readsOf(Operation &op, unsigned on, const Dependences &known) {
+  int64_t often = llvm::count_if(op.getOperands(), [&](Value operand) {
+    return known.lookup(operand) == on && !matchPattern(operand, m_Constant());
+  });
+  return std::max<int64_t>(often, 1);
+}
+
 /// Adds what a body takes for what a thread holds.
 static void addBody(Block &block, const Held &held, const GpuRates &rates,
                     Dependences known, OpCost &cost) {
@@ -91,6 +100,15 @@ static void addBody(Block &block, const Held &held, const GpuRates &rates,
         isa<arith::AddFOp, arith::SubFOp>(*op.getResult(0).getUsers().begin());
     if (isFused)
       one = {};
+    int64_t reads = readsOf(op, on, known);
+    if (isFused)
+      // The product itself, which the sum has among its operands, is not read.
+      --reads;
+    else if (int64_t instructions = one.fma + one.alu + one.special)
+      // Each of several reads what the one before it has left.
+      reads += instructions - 1;
+    else
+      reads = 0;
     // The reciprocal of a divisor that elements share.
     bool isShared = isa<arith::DivFOp>(op) && on == OnBoth &&
                     known.lookup(op.getOperand(1)) != OnBoth;
@@ -101,6 +119,7 @@ static void addBody(Block &block, const Held &held, const GpuRates &rates,
     cost.fma += one.fma * times;
     cost.alu += one.alu * times;
     cost.special += one.special * (isShared ? held.rows : times);
+    cost.reads += reads * times;
     Cycles takes = (one.fma + one.alu) * rates.arithmeticLatency +
                    (one.special ? rates.specialLatency : 0);
     for (Value result : op.getResults()) {
@@ -135,8 +154,10 @@ OpCost emulator::costOf(tg::MapOp op, const TargetInfo &target) {
   // Results of 16 bits are packed in pairs.
   for (Type type : op.getResultTypes())
     if (auto frag = dyn_cast<tg::FragType>(type))
-      if (frag.getElementType().isBF16() || frag.getElementType().isF16())
+      if (frag.getElementType().isBF16() || frag.getElementType().isF16()) {
         cost.alu += held.elements / 2;
+        cost.reads += held.elements;
+      }
   return cost;
 }
 
@@ -144,6 +165,7 @@ OpCost emulator::costOf(tg::FragConvertOp op, const TargetInfo &target) {
   OpCost cost;
   tg::FragType type = op.getResult().getType();
   cost.alu = type.getRegisters();
+  cost.reads = heldOf(type).elements;
   cost.latency = target.rates.arithmeticLatency;
   // Right operands are transposed, eight rows and columns at a time.
   if (type.getLayout() == tg::Layout::B)
@@ -172,6 +194,7 @@ OpCost emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
     cost.fma += one.fma * times;
     cost.alu += one.alu * times;
     cost.special += one.special * times;
+    cost.reads += one.reads * times;
     cost.latency += one.latency * deep;
   };
   cost.isReduction = true;
@@ -196,7 +219,7 @@ OpCost emulator::costOf(tg::ScanOp op, const TargetInfo &target) {
   Held held = heldOf(op.getInputs()[0].getType());
   // What each thread holds twice, and two exchanges for each pair of columns.
   addBody(op.getBody().front(), {1, 1, 1}, rates, Dependences(), cost);
-  for (int64_t *count : {&cost.fma, &cost.alu, &cost.special})
+  for (int64_t *count : {&cost.fma, &cost.alu, &cost.special, &cost.reads})
     *count *= 2 * held.elements;
   cost.shuffles = held.elements * int64_t(op.getInputs().size());
   cost.latency *= held.cols;
@@ -244,6 +267,9 @@ OpCost emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
     cost.issue += times * 3;
   };
   add(blocks * steps, leftBytes + rightBytes);
+  // The left operand; of sums, one for each cycle is counted where that is.
+  if (auto left = dyn_cast<tg::FragType>(op.getA().getType()))
+    cost.reads = left.getRegisters();
   if (op.getRamp())
     add(blocks, rightBytes);
   return cost;
@@ -276,6 +302,10 @@ OpCost emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
     cost.fma = products / TargetInfo::warpThreads;
     return cost;
   }
+  // Weights are rounded to tf32 by a test for infinity and an addition; the
+  // product does without the bits below.
+  if (isTf32 && frag)
+    cost.alu = cost.reads = 2 * frag.getRegisters();
   MmaShape unit = isTf32 ? MmaShape::warpTf32() : MmaShape::warp();
   cost.issue = products / (unit.m * unit.nStep * unit.k);
   cost.flops = 2 * products;
