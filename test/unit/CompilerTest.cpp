@@ -56,8 +56,7 @@ func.func @scale(%x: memref<?x16xf32, strided<[?, 1]>>, %f: f32,
 /// A plan of one block whose kernel is `body`, on x and o of eight f32.
 std::string makeMap(const std::string &body) {
   return R"(
-func.func private @kernel(%x: memref<8xf32>, %o: memref<8xf32>, %block: index)
-    attributes {tile.kernel} {
+tile.kernel private @kernel(%x: memref<8xf32>, %o: memref<8xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -67,7 +66,7 @@ func.func private @kernel(%x: memref<8xf32>, %o: memref<8xf32>, %block: index)
          R"(
     memref.store %r, %o[%i] : memref<8xf32>
   }
-  return
+  tile.return
 }
 func.func @map(%x: memref<8xf32>, %o: memref<8xf32>) attributes {tile.plan} {
   %c1 = arith.constant 1 : index
