@@ -15,7 +15,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using namespace attn;
+using namespace ::attn;
 
 /// Values of a valid region stay below `largest`, factors below
 /// `largestFactor`: evaluation in 64 bits does not overflow.

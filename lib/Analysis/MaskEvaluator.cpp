@@ -17,7 +17,7 @@
 #include <map>
 
 using namespace mlir;
-using namespace attn;
+using namespace ::attn;
 
 //===----------------------------------------------------------------------===//
 // Arithmetics

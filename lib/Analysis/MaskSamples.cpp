@@ -8,7 +8,7 @@
 #include "attn/Analysis/MaskAnalysis.h"
 
 using namespace mlir;
-using namespace attn;
+using namespace ::attn;
 
 Value MaskAnalysis::sampled(Value value) {
   if (!value.getType().isSignlessInteger() ||

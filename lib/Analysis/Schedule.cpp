@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-using namespace attn;
+using namespace ::attn;
 
 static int64_t roundUp(int64_t value, int64_t to) {
   return (std::max<int64_t>(value, 1) + to - 1) / to * to;

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <vector>
 
-using namespace attn;
+using namespace ::attn;
 
 static const char *const shipped =
 #include "Schedules.inc"

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <functional>
 
-using namespace attn;
+using namespace ::attn;
 
 int32_t attnApiVersion(void) { return ATTN_API_VERSION; }
 

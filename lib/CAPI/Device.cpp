@@ -8,7 +8,7 @@
 #include "Handles.h"
 #include "attn/Runtime/Cuda.h"
 
-using namespace attn;
+using namespace ::attn;
 
 AttnError *attnDeviceCount(int32_t *count) {
   if (!count)

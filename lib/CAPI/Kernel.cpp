@@ -14,7 +14,7 @@
 #include <new>
 #include <stdexcept>
 
-using namespace attn;
+using namespace ::attn;
 using support::DType;
 
 AttnKernel::AttnKernel(std::shared_ptr<const CompiledKernel> given)

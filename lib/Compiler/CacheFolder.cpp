@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using namespace attn;
+using namespace ::attn;
 using namespace llvm;
 using attn::support::Failure;
 using attn::support::Result;

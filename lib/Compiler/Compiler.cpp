@@ -126,26 +126,27 @@ private:
 static Phase detectPhase(ModuleOp module, bool isCpu) {
   bool hasTiles = false, hasFunctions = false;
   for (Operation &op : *module.getBody()) {
-    auto function = dyn_cast<func::FuncOp>(op);
-    if (!function) {
-      if (isa<mlir::attn::MonoidOp>(op))
-        return Phase::Input;
+    if (isa<mlir::attn::MonoidOp>(op))
+      return Phase::Input;
+    auto function = dyn_cast<FunctionOpInterface>(op);
+    if (!function)
       continue;
-    }
-    if (function->hasAttr("tile_gpu.kernel")) {
+    if (isa<tile_gpu::KernelOp>(op)) {
       hasFunctions = true;
       continue;
     }
-    if (!function->hasAttr("tile.plan") && !function->hasAttr("tile.kernel")) {
-      if (function.isPublic())
+    bool isKernel = isa<tile::KernelOp>(op);
+    if (!isKernel && !op.hasAttr(tile::TileDialect::planName)) {
+      if (function.isPublic() && isa<func::FuncOp>(op))
         return Phase::Input;
       continue;
     }
     hasFunctions = true;
-    hasTiles |= !isCpu && function->hasAttr("tile.kernel");
-    function.walk([&](Operation *inner) {
+    hasTiles |= !isCpu && isKernel;
+    op.walk([&](Operation *inner) {
       hasTiles |= isa<tile::TileDialect>(inner->getDialect()) &&
-                  !isa<tile::LaunchOp, tile::WorkspaceOp>(inner);
+                  !isa<tile::KernelOp, tile::LaunchOp, tile::ReturnOp,
+                       tile::WorkspaceOp>(inner);
       return hasTiles ? WalkResult::interrupt() : WalkResult::advance();
     });
   }
@@ -377,7 +378,8 @@ private:
     messages.clear();
     if (phase == Phase::Tile)
       for (auto function : module.get().getOps<func::FuncOp>())
-        if (function.isPublic() && !function->hasAttr("tile.plan"))
+        if (function.isPublic() &&
+            !function->hasAttr(tile::TileDialect::planName))
           return printLocation(function.getLoc()) +
                  "expected a function with an operation of attn, but '" +
                  function.getName().str() + "' has none; make it private";
@@ -445,15 +447,14 @@ private:
       for (auto function : gpuModule.getOps<LLVM::LLVMFuncOp>()) {
         if (!function->hasAttr("nvvm.kernel"))
           continue;
-        auto number = [&](StringRef name) {
-          auto value = function->getAttrOfType<IntegerAttr>(name);
-          return value ? value.getInt() : 0;
-        };
         cuda::KernelInfo info;
         info.name = function.getName().str();
-        info.threads = number("tile_gpu.threads");
-        info.sharedBytes = number("tile_gpu.smem_bytes");
-        info.persistent = function->hasAttr("tile_gpu.persistent");
+        if (auto launch = function->getAttrOfType<tile_gpu::LaunchAttr>(
+                tile_gpu::TileGPUDialect::launchName)) {
+          info.threads = launch.getThreads();
+          info.sharedBytes = launch.getSharedBytes();
+          info.persistent = launch.getPersistent();
+        }
         device->kernels.push_back(std::move(info));
       }
       if (kernelCode)
@@ -478,15 +479,13 @@ private:
     if (!program)
       return messages.failure(program.error()).message;
     kernel->emulated = *program;
-    OpBuilder builder(context.get());
-    for (auto function : module->getOps<func::FuncOp>()) {
-      if (!function->hasAttr("tile_gpu.kernel"))
-        continue;
+    for (auto function : module->getOps<tile_gpu::KernelOp>()) {
       function.eraseBody();
       function.setPrivate();
-      // The plan's lowering asks for them; nobody reads them here.
-      for (const char *name : {"tile_gpu.threads", "tile_gpu.smem_bytes"})
-        function->setAttr(name, builder.getI64IntegerAttr(0));
+      // The plan's lowering asks for it; nobody reads it here.
+      function.setLaunchAttr(tile_gpu::LaunchAttr::get(
+          context.get(), /*threads=*/0, /*sharedBytes=*/0,
+          /*persistent=*/false));
     }
     PassManager manager(context.get(), ModuleOp::getOperationName());
     ConvertPlanToLLVMOptions planOptions;

@@ -16,7 +16,7 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
-using namespace attn;
+using namespace ::attn;
 using namespace llvm;
 
 /// Files beyond this many make room, oldest first.

@@ -381,9 +381,7 @@ static void decode(DictionaryAttr attrs, ArgInfo &info) {
 }
 
 static bool isEntry(func::FuncOp function) {
-  return function.isPublic() && !function.isExternal() &&
-         !function->hasAttr("tile.kernel") &&
-         !function->hasAttr("tile_gpu.kernel");
+  return function.isPublic() && !function.isExternal();
 }
 
 static int64_t getRank(Type type) {

@@ -13,8 +13,8 @@
 #include <optional>
 #include <sstream>
 
-using namespace attn;
-using namespace attn::support;
+using namespace ::attn;
+using namespace ::attn::support;
 
 std::vector<int64_t> attn::denseStrides(const std::vector<int64_t> &shape) {
   std::vector<int64_t> strides(shape.size(), 1);

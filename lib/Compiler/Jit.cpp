@@ -33,7 +33,7 @@
 #include <cmath>
 #include <cstring>
 
-using namespace attn;
+using namespace ::attn;
 using namespace llvm;
 
 static std::string toOneLine(Error error) {

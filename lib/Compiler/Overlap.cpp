@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-using namespace attn;
+using namespace ::attn;
 
 namespace {
 /// Sizes and strides are the caller's and may be any numbers: no product of

@@ -32,7 +32,7 @@
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
-using namespace attn;
+using namespace ::attn;
 using namespace llvm;
 
 static std::unique_ptr<TargetMachine>

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 
 Agent::Agent(Machine &machine, ThreadBlock &block, const RoleInfo &role,
              int64_t member)

@@ -11,7 +11,7 @@
 #include <cstring>
 
 using namespace mlir;
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 
 //===----------------------------------------------------------------------===//
 // Decoding

@@ -11,13 +11,14 @@
 #include "attn/Target/TargetInfo.h"
 #include "llvm/ADT/SetVector.h"
 
-using namespace mlir;
-using namespace mlir::tile_gpu;
-using namespace attn::emulator;
-
 #include "attn/Emulator/EmulatedOpInterface.cpp.inc"
 
-TileInfo attn::emulator::tileInfoOf(SmemType type) {
+using namespace mlir;
+using namespace mlir::tile_gpu;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
+
+TileInfo emulator::tileInfoOf(SmemType type) {
   TileInfo info;
   info.rows = type.getStoredRows();
   info.cols = type.getStoredCols();
@@ -33,7 +34,7 @@ TileInfo attn::emulator::tileInfoOf(SmemType type) {
   return info;
 }
 
-ProgramBuilder::ProgramBuilder(func::FuncOp kernel, const TargetInfo &target)
+ProgramBuilder::ProgramBuilder(KernelOp kernel, const TargetInfo &target)
     : function(kernel), target(target),
       names(kernel, OpPrintingFlags().skipRegions().useLocalScope()),
       program(std::make_unique<KernelProgram>()) {
@@ -273,7 +274,7 @@ LogicalResult ProgramBuilder::collect() {
       RingType type = create.getRing().getType();
       RingInfo info;
       info.name = "ring " + nameOf(create.getRing());
-      info.fill = attn::emulator::Fill(int(create.getFill()));
+      info.fill = ::attn::emulator::Fill(int(create.getFill()));
       info.producers = create.getProducers().value_or(0);
       info.consumers = create.getConsumers().value_or(0);
       info.cluster = create.getCluster().value_or(1);
@@ -286,9 +287,9 @@ LogicalResult ProgramBuilder::collect() {
         info.regions.push_back(addRegion(name, tile, info.stages));
         info.slotBytes += tile.getBytes();
       }
-      if (info.fill != attn::emulator::Fill::CpGroup) {
+      if (info.fill != ::attn::emulator::Fill::CpGroup) {
         int64_t arrivals =
-            info.fill == attn::emulator::Fill::Tma ? 1 : info.producers;
+            info.fill == ::attn::emulator::Fill::Tma ? 1 : info.producers;
         info.full = addMBarriers("full barrier of " + info.name + ", slot",
                                  info.stages, arrivals);
         if (info.consumers)
@@ -361,8 +362,7 @@ void ProgramBuilder::collectLimits(const ::attn::gpu::SharedLayout &layout) {
   constexpr int64_t groupWarps =
       TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
   program->sharedBytes = layout.getBytes();
-  if (auto attr = function->getAttrOfType<IntegerAttr>("tile.blocks"))
-    program->blocks = attr.getInt();
+  program->blocks = function.getOccupancy();
   // Roles of warps share a warpgroup's registers.
   int64_t registers = 0, openWarps = 0;
   for (auto op : function.getOps<RoleOp>()) {

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 
 void Clock::join(const Clock &other) {
   for (size_t i = 0; i < seen.size(); ++i) {

@@ -11,9 +11,10 @@
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
-LogicalResult attn::emulator::emulate(arith::ConstantOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(arith::ConstantOp op, ProgramBuilder &b) {
   Slot &initial = b.kernel().initial[b.slot(op.getResult())];
   auto type = scalarTypeOf(op.getType());
   if (auto integer = dyn_cast<IntegerAttr>(op.getValue()); integer && type) {
@@ -32,7 +33,7 @@ LogicalResult attn::emulator::emulate(arith::ConstantOp op, ProgramBuilder &b) {
   return op.emitOpError("expected an integer or a float");
 }
 
-LogicalResult attn::emulator::emulate(scf::ForOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(scf::ForOp op, ProgramBuilder &b) {
   auto type = scalarTypeOf(op.getInductionVar().getType());
   if (!type || type->kind == Kind::F32 || type->kind == Kind::F64)
     return op.emitOpError("expected bounds of integers");
@@ -73,7 +74,7 @@ LogicalResult attn::emulator::emulate(scf::ForOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(scf::IfOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(scf::IfOp op, ProgramBuilder &b) {
   SlotId condition = b.slot(op.getCondition());
   auto results = b.slots(op.getResults());
   uint32_t otherwise = b.newLabel(), end = b.newLabel();
@@ -123,7 +124,7 @@ static void emitTurnEdges(ProgramBuilder &b, tg::RoleOp op, bool isOpening) {
   }
 }
 
-LogicalResult attn::emulator::appendRole(ProgramBuilder &b, tg::RoleOp op) {
+LogicalResult emulator::appendRole(ProgramBuilder &b, tg::RoleOp op) {
   b.passOver.reset();
   b.takeItem = nullptr;
   emitTurnEdges(b, op, true);

@@ -11,7 +11,8 @@
 #include <cstring>
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
 //===----------------------------------------------------------------------===//
 // Boxes of tensors
@@ -316,7 +317,7 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::RingLoadOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::RingLoadOp op, ProgramBuilder &b) {
   auto acquire = op.getTile().getDefiningOp<tg::RingAcquireOp>();
   auto ring = acquire ? b.ring(acquire.getRing()) : std::nullopt;
   if (!ring)
@@ -363,7 +364,7 @@ static Access bulkWrite(const Agent &a) {
   return access;
 }
 
-LogicalResult attn::emulator::emulate(tg::BulkStoreOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::BulkStoreOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   SlotId from = b.slot(op.getTile()), to = b.slot(op.getDestination());
   auto slots = b.slots(op.getIndices());
@@ -400,7 +401,7 @@ LogicalResult attn::emulator::emulate(tg::BulkStoreOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   SlotId from = b.slot(op.getTile()), to = b.slot(op.getDestination());
   auto slots = b.slots(op.getIndices());
@@ -434,7 +435,7 @@ LogicalResult attn::emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::BulkWaitOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::BulkWaitOp op, ProgramBuilder &b) {
   auto pending = size_t(op.getPending());
   b.emit(op, true, [=](Agent &a) {
     a.waitedAt = nullptr;

@@ -13,10 +13,11 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
-using namespace attn::emulator;
-using attn::GpuRates;
-using attn::MmaShape;
-using attn::TargetInfo;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
+using ::attn::GpuRates;
+using ::attn::MmaShape;
+using ::attn::TargetInfo;
 
 static int64_t threadsOf(tg::Scope scope) {
   return scope == tg::Scope::Warpgroup ? TargetInfo::warpgroupThreads
@@ -60,6 +61,15 @@ static ScalarCost costOfScalar(Operation &op) {
                                               : ScalarCost{0, 2, 0};
 }
 
+/// Registers that an operation reads each time: what changes as seldom as rows
+/// or columns do is there from the time before.
+static int64_t readsOf(Operation &op, unsigned on, const Dependences &known) {
+  int64_t often = llvm::count_if(op.getOperands(), [&](Value operand) {
+    return known.lookup(operand) == on && !matchPattern(operand, m_Constant());
+  });
+  return std::max<int64_t>(often, 1);
+}
+
 /// Adds what a body takes for what a thread holds.
 static void addBody(Block &block, const Held &held, const GpuRates &rates,
                     Dependences known, OpCost &cost) {
@@ -90,6 +100,15 @@ static void addBody(Block &block, const Held &held, const GpuRates &rates,
         isa<arith::AddFOp, arith::SubFOp>(*op.getResult(0).getUsers().begin());
     if (isFused)
       one = {};
+    int64_t reads = readsOf(op, on, known);
+    if (isFused)
+      // The product itself, which the sum has among its operands, is not read.
+      --reads;
+    else if (int64_t instructions = one.fma + one.alu + one.special)
+      // Each of several reads what the one before it has left.
+      reads += instructions - 1;
+    else
+      reads = 0;
     // The reciprocal of a divisor that elements share.
     bool isShared = isa<arith::DivFOp>(op) && on == OnBoth &&
                     known.lookup(op.getOperand(1)) != OnBoth;
@@ -100,6 +119,7 @@ static void addBody(Block &block, const Held &held, const GpuRates &rates,
     cost.fma += one.fma * times;
     cost.alu += one.alu * times;
     cost.special += one.special * (isShared ? held.rows : times);
+    cost.reads += reads * times;
     Cycles takes = (one.fma + one.alu) * rates.arithmeticLatency +
                    (one.special ? rates.specialLatency : 0);
     for (Value result : op.getResults()) {
@@ -111,7 +131,7 @@ static void addBody(Block &block, const Held &held, const GpuRates &rates,
   cost.latency += longest;
 }
 
-OpCost attn::emulator::costOf(tg::MapOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::MapOp op, const TargetInfo &target) {
   OpCost cost;
   Block &body = op.getBody().front();
   Dependences known;
@@ -134,15 +154,18 @@ OpCost attn::emulator::costOf(tg::MapOp op, const TargetInfo &target) {
   // Results of 16 bits are packed in pairs.
   for (Type type : op.getResultTypes())
     if (auto frag = dyn_cast<tg::FragType>(type))
-      if (frag.getElementType().isBF16() || frag.getElementType().isF16())
+      if (frag.getElementType().isBF16() || frag.getElementType().isF16()) {
         cost.alu += held.elements / 2;
+        cost.reads += held.elements;
+      }
   return cost;
 }
 
-OpCost attn::emulator::costOf(tg::FragConvertOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::FragConvertOp op, const TargetInfo &target) {
   OpCost cost;
   tg::FragType type = op.getResult().getType();
   cost.alu = type.getRegisters();
+  cost.reads = heldOf(type).elements;
   cost.latency = target.rates.arithmeticLatency;
   // Right operands are transposed, eight rows and columns at a time.
   if (type.getLayout() == tg::Layout::B)
@@ -151,15 +174,15 @@ OpCost attn::emulator::costOf(tg::FragConvertOp op, const TargetInfo &target) {
 }
 
 /// Registers are renamed, or are constants of what uses them.
-OpCost attn::emulator::costOf(tg::FragCopyOp op, const TargetInfo &) {
+OpCost emulator::costOf(tg::FragCopyOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = heldOf(op.getResult().getType()).elements;
   return cost;
 }
-OpCost attn::emulator::costOf(tg::FragFillOp, const TargetInfo &) { return {}; }
-OpCost attn::emulator::costOf(tg::FragPadOp, const TargetInfo &) { return {}; }
+OpCost emulator::costOf(tg::FragFillOp, const TargetInfo &) { return {}; }
+OpCost emulator::costOf(tg::FragPadOp, const TargetInfo &) { return {}; }
 
-OpCost attn::emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
   OpCost cost, one;
   const GpuRates &rates = target.rates;
   Type from = op.getInputs()[0].getType();
@@ -171,6 +194,7 @@ OpCost attn::emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
     cost.fma += one.fma * times;
     cost.alu += one.alu * times;
     cost.special += one.special * times;
+    cost.reads += one.reads * times;
     cost.latency += one.latency * deep;
   };
   cost.isReduction = true;
@@ -189,13 +213,13 @@ OpCost attn::emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
   return cost;
 }
 
-OpCost attn::emulator::costOf(tg::ScanOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::ScanOp op, const TargetInfo &target) {
   OpCost cost;
   const GpuRates &rates = target.rates;
   Held held = heldOf(op.getInputs()[0].getType());
   // What each thread holds twice, and two exchanges for each pair of columns.
   addBody(op.getBody().front(), {1, 1, 1}, rates, Dependences(), cost);
-  for (int64_t *count : {&cost.fma, &cost.alu, &cost.special})
+  for (int64_t *count : {&cost.fma, &cost.alu, &cost.special, &cost.reads})
     *count *= 2 * held.elements;
   cost.shuffles = held.elements * int64_t(op.getInputs().size());
   cost.latency *= held.cols;
@@ -218,7 +242,7 @@ static int64_t ceilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 /// A step m64nNk16 takes as long as its multiplications, or as its operands
 /// take to come from shared memory: B, and A where that is a tile.
-OpCost attn::emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
   OpCost cost;
   const GpuRates &rates = target.rates;
   MmaShape unit = MmaShape::warpgroup();
@@ -243,12 +267,15 @@ OpCost attn::emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
     cost.issue += times * 3;
   };
   add(blocks * steps, leftBytes + rightBytes);
+  // The left operand; of sums, one for each cycle is counted where that is.
+  if (auto left = dyn_cast<tg::FragType>(op.getA().getType()))
+    cost.reads = left.getRegisters();
   if (op.getRamp())
     add(blocks, rightBytes);
   return cost;
 }
 
-OpCost attn::emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
   OpCost cost;
   const GpuRates &rates = target.rates;
   tg::FragType sums = op.getResult().getType();
@@ -275,6 +302,10 @@ OpCost attn::emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
     cost.fma = products / TargetInfo::warpThreads;
     return cost;
   }
+  // Weights are rounded to tf32 by a test for infinity and an addition; the
+  // product does without the bits below.
+  if (isTf32 && frag)
+    cost.alu = cost.reads = 2 * frag.getRegisters();
   MmaShape unit = isTf32 ? MmaShape::warpTf32() : MmaShape::warp();
   cost.issue = products / (unit.m * unit.nStep * unit.k);
   cost.flops = 2 * products;
@@ -297,31 +328,31 @@ static int64_t accessesOf(Type type, Type memory) {
                                                         : elements;
 }
 
-OpCost attn::emulator::costOf(tg::GlobalLoadOp op, const TargetInfo &) {
+OpCost emulator::costOf(tg::GlobalLoadOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getResult().getType(),
                               op.getSource().getType().getElementType());
   return cost;
 }
-OpCost attn::emulator::costOf(tg::GlobalStoreOp op, const TargetInfo &) {
+OpCost emulator::costOf(tg::GlobalStoreOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getValue().getType(),
                               op.getDestination().getType().getElementType());
   return cost;
 }
-OpCost attn::emulator::costOf(tg::GlobalReduceOp op, const TargetInfo &) {
+OpCost emulator::costOf(tg::GlobalReduceOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getValue().getType(),
                               op.getDestination().getType().getElementType());
   return cost;
 }
-OpCost attn::emulator::costOf(tg::BulkStoreOp, const TargetInfo &) {
+OpCost emulator::costOf(tg::BulkStoreOp, const TargetInfo &) {
   OpCost cost;
   cost.issue = 4;
   cost.isCopy = true;
   return cost;
 }
-OpCost attn::emulator::costOf(tg::BulkReduceOp op, const TargetInfo &target) {
+OpCost emulator::costOf(tg::BulkReduceOp op, const TargetInfo &target) {
   OpCost cost;
   cost.issue = 4;
   cost.isCopy = true;

@@ -10,7 +10,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 
 Counters &Counters::operator+=(const Counters &other) {
   memoryRead += other.memoryRead;

@@ -10,9 +10,10 @@
 #include <cstring>
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
-std::optional<MemoryType> attn::emulator::memoryTypeOf(Type type) {
+std::optional<MemoryType> emulator::memoryTypeOf(Type type) {
   auto scalar = scalarTypeOf(type);
   if (!scalar)
     return std::nullopt;
@@ -20,8 +21,8 @@ std::optional<MemoryType> attn::emulator::memoryTypeOf(Type type) {
   return MemoryType{*scalar, std::max<int64_t>(1, scalar->bits / 8)};
 }
 
-void attn::emulator::loadElement(const char *from, const MemoryType &type,
-                                 void *lane) {
+void emulator::loadElement(const char *from, const MemoryType &type,
+                           void *lane) {
   if (type.bytes == 8) {
     std::memcpy(lane, from, 8);
     return;
@@ -57,8 +58,8 @@ void attn::emulator::loadElement(const char *from, const MemoryType &type,
   std::memcpy(lane, &bits, 4);
 }
 
-void attn::emulator::storeElement(char *to, const MemoryType &type,
-                                  const void *lane) {
+void emulator::storeElement(char *to, const MemoryType &type,
+                            const void *lane) {
   if (type.type.kind == Kind::F32 && type.bytes == 2) {
     float value;
     std::memcpy(&value, lane, 4);
@@ -166,7 +167,7 @@ static bool forElements(Agent &a, const Place &place, bool eachWarp, F body) {
   return isFine;
 }
 
-LogicalResult attn::emulator::emulate(tg::GlobalLoadOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::GlobalLoadOp op, ProgramBuilder &b) {
   auto place = placeOf(op, op.getResult(), op.getSource(), b);
   if (failed(place))
     return failure();
@@ -214,7 +215,7 @@ static LogicalResult emitWrites(OpT op, bool isAtomic, F write,
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
   return emitWrites(
       op, /*isAtomic=*/false,
       [](const MemoryType &type, const void *lane, char *to) {
@@ -223,8 +224,7 @@ LogicalResult attn::emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
       b);
 }
 
-LogicalResult attn::emulator::emulate(tg::GlobalReduceOp op,
-                                      ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::GlobalReduceOp op, ProgramBuilder &b) {
   return emitWrites(
       op, /*isAtomic=*/true,
       [](const MemoryType &, const void *lane, char *to) {
@@ -237,8 +237,7 @@ LogicalResult attn::emulator::emulate(tg::GlobalReduceOp op,
       b);
 }
 
-LogicalResult attn::emulator::emulate(tg::GlobalStoreBitsOp op,
-                                      ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::GlobalStoreBitsOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), memory = b.slot(op.getDestination());
   SlotId row = b.slot(op.getRow()), column = b.slot(op.getColumn());
   auto slots = b.slots(op.getIndices());
@@ -305,7 +304,7 @@ static FailureOr<ScalarPlace> scalarPlaceOf(OpT op, Value scalar,
                      b.slots(op.getIndices()), *type};
 }
 
-LogicalResult attn::emulator::emulate(memref::LoadOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(memref::LoadOp op, ProgramBuilder &b) {
   auto place = scalarPlaceOf(op, op.getResult(), b);
   if (failed(place))
     return failure();
@@ -323,7 +322,7 @@ LogicalResult attn::emulator::emulate(memref::LoadOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(memref::StoreOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(memref::StoreOp op, ProgramBuilder &b) {
   auto place = scalarPlaceOf(op, op.getValue(), b);
   if (failed(place))
     return failure();
@@ -346,7 +345,7 @@ LogicalResult attn::emulator::emulate(memref::StoreOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(memref::DimOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(memref::DimOp op, ProgramBuilder &b) {
   auto index = op.getConstantIndex();
   if (!index)
     return op.emitOpError("expected a constant dimension");

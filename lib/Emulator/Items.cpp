@@ -14,14 +14,14 @@
 #include "attn/Emulator/Timing.h"
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
-LogicalResult attn::emulator::emulate(tg::SchedulerOp, ProgramBuilder &) {
+LogicalResult emulator::emulate(tg::SchedulerOp, ProgramBuilder &) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::LaunchDependentsOp op,
-                                      ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::LaunchDependentsOp op, ProgramBuilder &b) {
   b.emit(op, true, [](Agent &a) {
     if (!a.block.letsDependentsStart) {
       LaunchState &launch = *a.block.cluster->launch;
@@ -34,8 +34,7 @@ LogicalResult attn::emulator::emulate(tg::LaunchDependentsOp op,
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
-                                      ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::WaitDependenciesOp op, ProgramBuilder &b) {
   b.emit(op, true, [](Agent &a) {
     a.waitedAt = nullptr;
     const LaunchState &own = *a.block.cluster->launch;
@@ -59,7 +58,7 @@ LogicalResult attn::emulator::emulate(tg::WaitDependenciesOp op,
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::SkipOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::SkipOp op, ProgramBuilder &b) {
   if (isa<tg::ForeachOp>(op->getParentOp()))
     return success();
   if (!b.passOver)
@@ -73,7 +72,7 @@ LogicalResult attn::emulator::emulate(tg::SkipOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::DrawNextOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::DrawNextOp op, ProgramBuilder &b) {
   if (auto take = b.takeItem)
     b.emit(op, true, [take](Agent &a) {
       take(a);
@@ -404,7 +403,7 @@ LogicalResult Loop::build() {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::ForeachOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::ForeachOp op, ProgramBuilder &b) {
   auto number = b.schedule(op.getSchedule());
   if (!number || !b.role)
     return op.emitOpError("expected a schedule made in this kernel, in a role");

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 
 /// A kernel that takes longer does not end.
 static constexpr uint64_t mostSteps = 200'000'000;
@@ -378,8 +378,24 @@ bool Machine::isVictim(const Agent &agent) const {
   return all[schedule.seed % all.size()].get() == &agent;
 }
 
+/// Lets the clock come to the end of an instruction that has been run, and goes
+/// on to the next one; whether the agent may, too. Others whose clocks are
+/// behind go first.
+bool Machine::pass(Agent &agent) {
+  agent.isTimed = true;
+  for (; agent.work.parts; timing->goOn(agent))
+    if (agent.time > timeLimit)
+      return false;
+  agent.isTimed = false;
+  bool isShared = agent.instruction().isShared;
+  agent.goOn();
+  return !isShared && agent.time <= timeLimit;
+}
+
 void Machine::step(Agent &agent) {
   agent.isBlocked = false;
+  if (agent.isTimed && !pass(agent))
+    return;
   bool hasShared = false;
   while (!failed()) {
     const Instruction &instruction = agent.program.code[agent.pc];
@@ -393,13 +409,12 @@ void Machine::step(Agent &agent) {
       timing->begin(agent);
     switch (instruction.run(agent)) {
     case Step::Next:
-      if (timing)
-        timing->end(agent);
-      agent.pc = agent.target != Agent::noTarget ? agent.target : agent.pc + 1;
-      agent.target = Agent::noTarget;
-      agent.part = 0;
-      // Whose clock is behind goes on.
-      if (timing && (instruction.isShared || agent.time > timeLimit))
+      if (!timing) {
+        agent.goOn();
+        break;
+      }
+      timing->end(agent);
+      if (!pass(agent))
         return;
       break;
     case Step::Blocked:

@@ -10,7 +10,8 @@
 #include <cstring>
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
 namespace {
 struct Merge {
@@ -58,7 +59,7 @@ static bool mergeInto(Agent &a, const Merge &merge, Values &into,
   return true;
 }
 
-LogicalResult attn::emulator::emulate(tg::MergeStatesOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::MergeStatesOp op, ProgramBuilder &b) {
   bool isPair = op.getScope() == tg::MergeScope::Pair;
   if (!isPair && op.getScope() != tg::MergeScope::Warps)
     return op.emitOpError("expected states of a pair or of warps, but got '")

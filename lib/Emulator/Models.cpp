@@ -9,15 +9,16 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
 namespace {
 template <typename OpT>
 struct Model : EmulatedOpInterface::ExternalModel<Model<OpT>, OpT> {
   LogicalResult emulate(Operation *op, ProgramBuilder &builder) const {
-    return attn::emulator::emulate(cast<OpT>(op), builder);
+    return ::attn::emulator::emulate(cast<OpT>(op), builder);
   }
-  OpCost cost(Operation *op, const attn::TargetInfo &target) const {
+  OpCost cost(Operation *op, const ::attn::TargetInfo &target) const {
     return costOf(cast<OpT>(op), target);
   }
 };
@@ -27,7 +28,7 @@ template <typename... OpT> void attach(MLIRContext *context) {
 }
 } // namespace
 
-void attn::emulator::registerModels(DialectRegistry &registry) {
+void emulator::registerModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, tg::TileGPUDialect *) {
     attach<tg::SchedulerOp, tg::ForeachOp, tg::SkipOp, tg::DrawNextOp,
            tg::LaunchDependentsOp, tg::WaitDependenciesOp, tg::RingCreateOp,

@@ -16,7 +16,8 @@
 #include <cstring>
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
 /// acc (rows x cols) += a (rows x depth) * b (depth x cols), all dense.
 static void multiply(float *__restrict acc, const float *__restrict a,
@@ -78,7 +79,7 @@ static Type elementOf(Value value) {
 // In flight
 //===----------------------------------------------------------------------===//
 
-LogicalResult attn::emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
   Operand left = operandOf(op.getA(), b), right = operandOf(op.getB(), b);
   SlotId acc = op.getAcc() ? b.slot(op.getAcc()) : noSlot;
   SlotId ramp = op.getRamp() ? b.slot(op.getRamp()) : noSlot;
@@ -165,7 +166,7 @@ LogicalResult attn::emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::MmaWaitOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::MmaWaitOp op, ProgramBuilder &b) {
   auto tokens = b.slots(op.getTokens()), results = b.slots(op.getAccs());
   auto pending = size_t(op.getPending());
   b.emit(op, true, [=](Agent &a) {
@@ -217,7 +218,7 @@ LogicalResult attn::emulator::emulate(tg::MmaWaitOp op, ProgramBuilder &b) {
 // At once
 //===----------------------------------------------------------------------===//
 
-LogicalResult attn::emulator::emulate(tg::MmaSyncOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::MmaSyncOp op, ProgramBuilder &b) {
   Operand left = operandOf(op.getA(), b), right = operandOf(op.getB(), b);
   SlotId acc = b.slot(op.getAcc()), to = b.slot(op.getResult());
   bool isTf32 = elementOf(op.getB()).isTF32();

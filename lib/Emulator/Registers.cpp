@@ -15,10 +15,10 @@
 #include <cstring>
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
-std::shared_ptr<Registers> attn::emulator::makeRegisters(int64_t rows,
-                                                         int64_t cols) {
+std::shared_ptr<Registers> emulator::makeRegisters(int64_t rows, int64_t cols) {
   auto result = std::make_shared<Registers>();
   result->rows = rows;
   result->cols = cols;
@@ -33,7 +33,7 @@ static int64_t sharesOf(tg::VecType vec) {
   return vec.getScope() == tg::Scope::Warpgroup ? 32 : 8;
 }
 
-Shape attn::emulator::shapeOf(Type type) {
+Shape emulator::shapeOf(Type type) {
   if (auto frag = dyn_cast<tg::FragType>(type))
     return {frag.getRows(), frag.getCols()};
   if (auto token = dyn_cast<tg::TokenType>(type))
@@ -50,7 +50,7 @@ static Type elementOf(Type type) {
   return cast<tg::VecType>(type).getElementType();
 }
 
-LogicalResult attn::emulator::emulate(tg::FragFillOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::FragFillOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
   Shape shape = shapeOf(op.getResult().getType());
   b.emit(op, false, [=](Agent &a) {
@@ -63,7 +63,7 @@ LogicalResult attn::emulator::emulate(tg::FragFillOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::FragCopyOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::FragCopyOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
   b.emit(op, false, [=](Agent &a) {
     auto value = a.use(from);
@@ -78,7 +78,7 @@ LogicalResult attn::emulator::emulate(tg::FragCopyOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::FragConvertOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::FragConvertOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
   Rounding rounding =
       scalarTypeOf(op.getResult().getType().getElementType())->rounding;
@@ -96,7 +96,7 @@ LogicalResult attn::emulator::emulate(tg::FragConvertOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::FragPadOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::FragPadOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
   Shape shape = shapeOf(op.getResult().getType());
   auto first = int64_t(op.getFirst());
@@ -129,7 +129,7 @@ struct MapInput {
 };
 } // namespace
 
-LogicalResult attn::emulator::emulate(tg::MapOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::MapOp op, ProgramBuilder &b) {
   auto body = BatchProgram::build(op.getBody().front(), b);
   if (failed(body))
     return failure();
@@ -326,7 +326,7 @@ static bool reduceInOrder(Agent &a, const BatchProgram &body,
   return true;
 }
 
-LogicalResult attn::emulator::emulate(tg::ReduceOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::ReduceOp op, ProgramBuilder &b) {
   auto built = BatchProgram::build(op.getBody().front(), b);
   if (failed(built))
     return failure();
@@ -382,7 +382,7 @@ LogicalResult attn::emulator::emulate(tg::ReduceOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::ScanOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::ScanOp op, ProgramBuilder &b) {
   auto built = BatchProgram::build(op.getBody().front(), b);
   if (failed(built))
     return failure();
@@ -430,7 +430,7 @@ LogicalResult attn::emulator::emulate(tg::ScanOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::AnyOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::AnyOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
   // Rows apart may be answered together: what `true` chooses is right for all.
   bool byRows = op.getByRows();
@@ -448,7 +448,7 @@ LogicalResult attn::emulator::emulate(tg::AnyOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::VecElementsOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::VecElementsOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue());
   auto to = b.slots(op.getElements());
   b.emit(op, false, [=](Agent &a) {

@@ -8,12 +8,13 @@
 #include "Models.h"
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
-LogicalResult attn::emulator::emulate(tg::RingCreateOp, ProgramBuilder &) {
+LogicalResult emulator::emulate(tg::RingCreateOp, ProgramBuilder &) {
   return success();
 }
-LogicalResult attn::emulator::emulate(tg::BarrierCreateOp, ProgramBuilder &) {
+LogicalResult emulator::emulate(tg::BarrierCreateOp, ProgramBuilder &) {
   return success();
 }
 
@@ -52,7 +53,7 @@ static FailureOr<RingSlot> slotOf(OpT op, ValueRange tiles, ProgramBuilder &b) {
   return RingSlot{*ring, b.slot(op.getCounter()), b.slots(tiles)};
 }
 
-LogicalResult attn::emulator::emulate(tg::RingAcquireOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::RingAcquireOp op, ProgramBuilder &b) {
   auto slot = slotOf(op, op.getTiles(), b);
   if (failed(slot))
     return failure();
@@ -97,7 +98,7 @@ static Step waitForGroup(Agent &a, const RingSlot &slot) {
   return a.sync(a.role.barrier, 1, false);
 }
 
-LogicalResult attn::emulator::emulate(tg::RingWaitOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::RingWaitOp op, ProgramBuilder &b) {
   auto slot = slotOf(op, op.getTiles(), b);
   if (failed(slot))
     return failure();
@@ -123,8 +124,7 @@ LogicalResult attn::emulator::emulate(tg::RingWaitOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::RingViewSlotOp op,
-                                      ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::RingViewSlotOp op, ProgramBuilder &b) {
   auto slot = slotOf(op, op.getTiles(), b);
   if (failed(slot))
     return failure();
@@ -158,7 +158,7 @@ static bool mayRelease(Agent &a, uint32_t number, uint32_t slot,
   return true;
 }
 
-LogicalResult attn::emulator::emulate(tg::RingReleaseOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::RingReleaseOp op, ProgramBuilder &b) {
   auto slot = slotOf(op, {}, b);
   if (failed(slot))
     return failure();
@@ -198,7 +198,7 @@ static void arriveAfterCopies(Agent &a, MBarrier &full) {
   a.copies.clear();
 }
 
-LogicalResult attn::emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
   auto slot = slotOf(op, {}, b);
   if (failed(slot))
     return failure();
@@ -251,15 +251,15 @@ static LogicalResult emitSync(OpT op, bool fences, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::BarrierSyncOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::BarrierSyncOp op, ProgramBuilder &b) {
   return emitSync(op, !op.getThreadsOnly(), b);
 }
 
-LogicalResult attn::emulator::emulate(tg::TurnWaitOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::TurnWaitOp op, ProgramBuilder &b) {
   return emitSync(op, false, b);
 }
 
-LogicalResult attn::emulator::emulate(tg::TurnPassOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::TurnPassOp op, ProgramBuilder &b) {
   auto first = barrierOf(op, b);
   auto create = op.getBarrier().getDefiningOp<tg::BarrierCreateOp>();
   if (failed(first))

@@ -21,7 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 using attn::support::Failure;
 using attn::support::Result;
 using attn::support::Status;
@@ -121,8 +121,8 @@ attn::emulator::decode(mlir::ModuleOp module) {
     return Failure{"expected kernels for a GPU, but got '" +
                    (target ? target->name : "") + "'"};
   program->target = *target;
-  for (auto kernel : module.getOps<mlir::func::FuncOp>()) {
-    if (!kernel->hasAttr("tile_gpu.kernel") || kernel.isExternal())
+  for (auto kernel : module.getOps<mlir::tile_gpu::KernelOp>()) {
+    if (kernel.isExternal())
       continue;
     ProgramBuilder builder(kernel, program->target);
     if (failed(builder.run()))

@@ -14,9 +14,10 @@
 #include <cstring>
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
-float attn::emulator::roundTo(float value, Rounding rounding) {
+float emulator::roundTo(float value, Rounding rounding) {
   uint32_t bits;
   std::memcpy(&bits, &value, 4);
   auto fromBits = [](uint32_t b) {
@@ -50,7 +51,7 @@ float attn::emulator::roundTo(float value, Rounding rounding) {
   return value;
 }
 
-std::optional<ScalarType> attn::emulator::scalarTypeOf(Type type) {
+std::optional<ScalarType> emulator::scalarTypeOf(Type type) {
   if (type.isIndex())
     return ScalarType{Kind::I64, 64, Rounding::None};
   if (auto integer = dyn_cast<IntegerType>(type)) {
@@ -167,7 +168,7 @@ static const Entry *entryOf(StringRef name) {
   return &it->second;
 }
 
-std::optional<ScalarOp> attn::emulator::scalarOpOf(Operation *op) {
+std::optional<ScalarOp> emulator::scalarOpOf(Operation *op) {
   const Entry *entry = entryOf(op->getName().getStringRef());
   if (!entry || op->getNumResults() != 1 || op->getNumOperands() == 0)
     return std::nullopt;
@@ -568,8 +569,8 @@ static float fromShortBits(uint32_t bits, Rounding rounding) {
   return number.convertToFloat();
 }
 
-void attn::emulator::evaluate(const ScalarOp &op, int64_t n,
-                              const void *const *in, void *out) {
+void emulator::evaluate(const ScalarOp &op, int64_t n, const void *const *in,
+                        void *out) {
   if (op.opcode == Opcode::Select)
     return op.in.isWide() ? select<int64_t>(n, in, out)
                           : select<int32_t>(n, in, out);

@@ -8,7 +8,7 @@
 #include "Search.h"
 #include "llvm/ADT/STLExtras.h"
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 
 //===----------------------------------------------------------------------===//
 // Traces

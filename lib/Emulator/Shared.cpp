@@ -11,10 +11,11 @@
 #include <cstring>
 
 using namespace mlir;
-using namespace attn::emulator;
+namespace emulator = ::attn::emulator;
+using namespace ::attn::emulator;
 
-Matrix attn::emulator::matrixOf(ThreadBlock &block, const View &view,
-                                const TileInfo &tile) {
+Matrix emulator::matrixOf(ThreadBlock &block, const View &view,
+                          const TileInfo &tile) {
   SharedRegion &region = block.regions[view.region];
   Matrix matrix{region.at(view), region.info->tile.cols, 1};
   if (tile.transposed)
@@ -22,8 +23,8 @@ Matrix attn::emulator::matrixOf(ThreadBlock &block, const View &view,
   return matrix;
 }
 
-Agent::Rect attn::emulator::rectOf(const TileInfo &tile, int64_t row,
-                                   int64_t col, int64_t rows, int64_t cols) {
+Agent::Rect emulator::rectOf(const TileInfo &tile, int64_t row, int64_t col,
+                             int64_t rows, int64_t cols) {
   if (tile.transposed)
     return {col, row, cols, rows};
   return {row, col, rows, cols};
@@ -34,21 +35,20 @@ static LogicalResult emitPlace(Operation *op, Value tile, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::SmemAllocOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::SmemAllocOp op, ProgramBuilder &b) {
   return emitPlace(op, op.getTile(), b);
 }
 
-LogicalResult attn::emulator::emulate(tg::SmemRampOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::SmemRampOp op, ProgramBuilder &b) {
   return emitPlace(op, op.getTile(), b);
 }
 
-LogicalResult attn::emulator::emulate(tg::SmemTransposeOp op,
-                                      ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::SmemTransposeOp op, ProgramBuilder &b) {
   b.emitCopies(op, {b.slot(op.getTile())}, {b.slot(op.getResult())});
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::SmemSliceOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::SmemSliceOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   TileInfo part = tileInfoOf(op.getResult().getType());
   SlotId from = b.slot(op.getTile()), to = b.slot(op.getResult());
@@ -95,8 +95,7 @@ static Dealt dealOf(const TileInfo &tile, int64_t warps) {
   return {tile.panelCols / chunkCols, chunkCols, warps * 32};
 }
 
-LogicalResult attn::emulator::emulate(tg::SmemClearRowsOp op,
-                                      ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::SmemClearRowsOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   SlotId at = b.slot(op.getTile());
   auto optional = [&](Value value) { return value ? b.slot(value) : noSlot; };
@@ -150,7 +149,7 @@ LogicalResult attn::emulator::emulate(tg::SmemClearRowsOp op,
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::SmemMapOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::SmemMapOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   auto body = BatchProgram::build(op.getBody().front(), b);
   if (failed(body))
@@ -184,7 +183,7 @@ LogicalResult attn::emulator::emulate(tg::SmemMapOp op, ProgramBuilder &b) {
 // Fragments
 //===----------------------------------------------------------------------===//
 
-LogicalResult attn::emulator::emulate(tg::FragLoadOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::FragLoadOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   tg::FragType frag = op.getResult().getType();
   bool isRight = frag.getLayout() == tg::Layout::B;
@@ -268,7 +267,7 @@ static bool storeFragment(Agent &a, Registers &value, const View &view,
   return true;
 }
 
-LogicalResult attn::emulator::emulate(tg::FragStoreOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::FragStoreOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   tg::FragType frag = op.getValue().getType();
   SlotId from = b.slot(op.getValue()), at = b.slot(op.getTile());
@@ -312,7 +311,7 @@ LogicalResult attn::emulator::emulate(tg::FragStoreOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::ExchangeOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::ExchangeOp op, ProgramBuilder &b) {
   auto index = b.ring(op.getRing());
   if (!index)
     return op.emitOpError("expected a ring made in this kernel by "
@@ -341,7 +340,7 @@ LogicalResult attn::emulator::emulate(tg::ExchangeOp op, ProgramBuilder &b) {
 // Vectors
 //===----------------------------------------------------------------------===//
 
-LogicalResult attn::emulator::emulate(tg::VecLoadOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::VecLoadOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   tg::VecType vec = op.getResult().getType();
   bool byRow = vec.getAxis() == tg::Axis::Row, permuted = op.getPermuted();
@@ -386,7 +385,7 @@ LogicalResult attn::emulator::emulate(tg::VecLoadOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult attn::emulator::emulate(tg::VecStoreOp op, ProgramBuilder &b) {
+LogicalResult emulator::emulate(tg::VecStoreOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
   tg::VecType vec = op.getValue().getType();
   bool byRow = vec.getAxis() == tg::Axis::Row;

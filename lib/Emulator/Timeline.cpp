@@ -15,7 +15,7 @@
 
 #include <algorithm>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 using attn::support::Failure;
 using attn::support::Status;
 

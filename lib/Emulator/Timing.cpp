@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A pipe is a cycle from which on it is free. An operation takes those that it
-// needs for as long as its instructions take, and computes element by element:
-// what uses its result may begin with the first element, and ends after the
-// last. A warp goes on behind the issue of its instructions; at the next
-// operation that others notice, all that it has computed has to be there, for
-// the assembler moves nothing across these.
+// A pipe is a cycle from which on it is free. The instructions of an operation
+// are issued in order, some at a time, between those of other warps, and take
+// the pipes that they need. An operation computes element by element: what uses
+// its result may begin with the first element, and ends after the last. A warp
+// goes on behind the issue of its instructions; at the next operation that
+// others notice, all that it has computed has to be there, for the assembler
+// moves nothing across these.
 //===----------------------------------------------------------------------===//
 
 #include "attn/Emulator/Timing.h"
@@ -18,7 +19,7 @@
 #include <algorithm>
 #include <bitset>
 
-using namespace attn::emulator;
+using namespace ::attn::emulator;
 using attn::GpuRates;
 
 static int64_t ceilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -281,85 +282,157 @@ void Timing::wait(Agent &agent, Cycles until) {
   report(agent, agent.site(), Pipe::Wait, start, agent.time);
 }
 
+/// Of one warp: cycles of shared memory, through which exchanges go as well.
+static int64_t sharedCyclesOf(const OpCost &cost) {
+  return cost.loads.wavefronts + cost.stores.wavefronts +
+         cost.asyncStores.wavefronts + cost.shuffles;
+}
+
+/// What each part of an operation takes of so many: shares that differ by one
+/// at most.
+static int64_t shareOf(int64_t all, const Work &work) {
+  return all * (work.done + 1) / work.parts - all * work.done / work.parts;
+}
+
 void Timing::end(Agent &agent) {
   const Instruction &instruction = agent.instruction();
   const OpCost &cost = instruction.cost;
   int64_t instructions = cost.instructions();
   if (!instructions && !cost.flops && !touchedBytes)
     return;
-  Multiprocessor &place = of(agent);
+  Work &work = agent.work;
+  work = {};
+  // Small enough for warps to share their scheduler, whose pipes would be taken
+  // by one operation after the other.
+  constexpr int64_t atOnce = 16;
+  work.parts = std::max<int64_t>(ceilDiv(instructions, atOnce), 1);
   // An element of the result needs one of each input; a reduction needs all.
-  Cycles start = agent.time, inputsReady = start;
+  work.start = work.inputsReady = agent.time;
   for (SlotId slot : instruction.inputs)
     if (auto value = agent.registersAt(slot)) {
-      start = std::max(start, value->first);
-      inputsReady = std::max(inputsReady, value->ready);
+      work.start = std::max(work.start, value->first);
+      work.inputsReady = std::max(work.inputsReady, value->ready);
     }
-  int64_t lanes = TargetInfo::warpThreads;
-  Cycles fma = cost.fma * lanes / rates.fmaLanes;
-  Cycles alu = cost.alu * lanes / rates.aluLanes;
-  Cycles special = cost.special * lanes / rates.specialLanes;
-  Cycles tensor = cost.mmaCycles;
-  Cycles shared = (cost.loads.wavefronts + cost.stores.wavefronts +
-                   cost.asyncStores.wavefronts + cost.shuffles) *
-                  agent.warps;
-  Cycles end = start, issued = start;
-  // A few instructions slip in between others'.
-  constexpr int64_t few = 64;
+  // Loads by threads; what a scalar is loaded for waits at once.
+  if (touchedBytes && !cost.isCopy) {
+    Cycles way =
+        take(of(agent).port, work.start, touchedBytes, rates.l2PortBytes);
+    if (missedBytes)
+      way = std::max(way,
+                     take(memory, work.start, missedBytes, rates.memoryBytes));
+    work.loaded = way + (missedBytes ? rates.memoryLatency : rates.l2Latency);
+  }
+  report(agent, agent.outstandingSite, agent.outstandingPipe, agent.time,
+         work.start);
+  agent.time = work.start;
+}
+
+/// Issues a part of an operation's instructions. A warp has them one after the
+/// other, at the pace of one warp; pipes and registers are for all warps of a
+/// scheduler.
+void Timing::goOn(Agent &agent) {
+  constexpr int64_t tenths = 10;
+  Work &work = agent.work;
+  const OpCost &cost = agent.instruction().cost;
+  Multiprocessor &place = of(agent);
+  Cycles start = agent.time;
+  bool isBesideProducts = place.tensor > start;
+  auto share = [&](int64_t all) { return shareOf(all, work); };
+  int64_t fma = share(cost.fma), alu = share(cost.alu),
+          special = share(cost.special), reads = share(cost.reads),
+          mma = share(cost.mmaCycles),
+          instructions = share(cost.instructions());
+  const GpuRates::Pace &pace =
+      isBesideProducts ? rates.besideProducts : rates.alone;
+  work.tenths += fma * pace.fma + alu * pace.alu + special * pace.special +
+                 (instructions - fma - alu - special) * tenths;
+  Cycles end = start + work.tenths / tenths;
+  work.tenths %= tenths;
   auto use = [&](Cycles &free, Cycles takes) {
     if (!takes)
       return;
     free = std::max(free, start) + takes;
-    end = std::max(end, takes > few ? free : start + takes);
+    end = std::max(end, free);
   };
-  for (int64_t warp = 0; warp < agent.warps; ++warp) {
-    Scheduler &scheduler =
-        place.schedulers[size_t((agent.firstWarp + warp) % rates.schedulers)];
-    use(scheduler.fma, fma);
-    use(scheduler.alu, alu);
-    use(scheduler.special, special);
-    use(scheduler.tensor, tensor);
-    Cycles from = instructions > few ? std::max(scheduler.issue, start) : start;
-    scheduler.issue = std::max(scheduler.issue, start) + instructions;
-    issued = std::max(issued, from + instructions);
-  }
-  // Registers are read and written for both.
-  if (place.tensor > start) {
-    int64_t perCycle = 100 * rates.schedulers;
-    place.stalls += instructions * agent.warps * rates.issueStall;
-    place.tensor += place.stalls / perCycle;
-    place.stalls %= perCycle;
-  }
-  use(place.shared, shared);
-  end = std::max(end, issued);
-  Cycles ready = std::max(end, inputsReady) + cost.latency;
+  constexpr int64_t lanes = TargetInfo::warpThreads;
+  forSchedulers(agent, [&](Scheduler &scheduler) {
+    use(scheduler.issue, instructions);
+    use(scheduler.fma, fma * lanes / rates.fmaLanes);
+    use(scheduler.alu, alu * lanes / rates.aluLanes);
+    use(scheduler.special, special * lanes / rates.specialLanes);
+    // mma.sync reads as much as the registers give.
+    use(scheduler.registers,
+        mma + reads * GpuRates::registerCycles / GpuRates::registerReads);
+  });
+  use(place.shared, share(sharedCyclesOf(cost)) * agent.warps);
+  if (isBesideProducts)
+    delayProducts(agent, reads, end);
+  agent.time = end;
+  if (++work.done == work.parts)
+    finish(agent);
+}
 
+/// Products of warpgroups wait for what instructions read beyond what is left
+/// beside them; they go on in all schedulers together.
+void Timing::delayProducts(Agent &agent, int64_t reads, Cycles end) {
+  constexpr int64_t left = GpuRates::registerReads - GpuRates::registerCycles;
+  constexpr int64_t each = GpuRates::registerCycles / left;
+  Multiprocessor &place = of(agent);
+  forSchedulers(agent, [&](Scheduler &scheduler) {
+    Cycles free = std::max(scheduler.spare, agent.time) + reads * each;
+    scheduler.spare = std::min(free, end);
+    place.delay += free - scheduler.spare;
+  });
+  place.tensor += place.delay / (each * rates.schedulers);
+  place.delay %= each * rates.schedulers;
+}
+
+void Timing::forSchedulers(const Agent &agent,
+                           llvm::function_ref<void(Scheduler &)> visit) {
+  for (int64_t warp = 0; warp < agent.warps; ++warp)
+    visit(of(agent)
+              .schedulers[size_t((agent.firstWarp + warp) % rates.schedulers)]);
+}
+
+/// Where an operation spends most of its time.
+Pipe Timing::pipeOf(const Agent &agent) const {
+  const OpCost &cost = agent.instruction().cost;
+  if (cost.tensorCycles)
+    return Pipe::Tensor;
+  if (agent.work.loaded)
+    return Pipe::Copy;
+  int64_t lanes = TargetInfo::warpThreads;
+  int64_t shared = sharedCyclesOf(cost) * agent.warps;
   Pipe pipe = Pipe::Issue;
-  Cycles most = instructions;
+  Cycles most = cost.instructions();
   for (auto [other, takes] :
-       {std::pair(Pipe::Alu, alu), std::pair(Pipe::Fma, fma),
-        std::pair(Pipe::Special, special), std::pair(Pipe::Shared, shared),
-        std::pair(Pipe::Tensor, tensor)})
+       {std::pair(Pipe::Alu, cost.alu * lanes / rates.aluLanes),
+        std::pair(Pipe::Fma, cost.fma * lanes / rates.fmaLanes),
+        std::pair(Pipe::Special, cost.special * lanes / rates.specialLanes),
+        std::pair(Pipe::Shared, shared),
+        std::pair(Pipe::Tensor, cost.mmaCycles)})
     if (takes >= most && takes) {
       pipe = other;
       most = takes;
     }
-  // Loads by threads; what a scalar is loaded for waits at once.
-  if (touchedBytes && !cost.isCopy) {
-    pipe = Pipe::Copy;
-    Cycles way = take(place.port, start, touchedBytes, rates.l2PortBytes);
-    if (missedBytes)
-      way = std::max(way, take(memory, start, missedBytes, rates.memoryBytes));
-    way += missedBytes ? rates.memoryLatency : rates.l2Latency;
-    if (!instruction.outputs.empty())
-      ready = std::max(ready, way);
-    else if (!instruction.isShared)
-      issued = std::max(issued, way);
-  }
+  return pipe;
+}
+
+void Timing::finish(Agent &agent) {
+  const Instruction &instruction = agent.instruction();
+  const OpCost &cost = instruction.cost;
+  const Work work = agent.work;
+  Pipe pipe = pipeOf(agent);
+  agent.work = {};
+  Cycles ready = std::max(agent.time, work.inputsReady) + cost.latency;
+  if (work.loaded && !instruction.outputs.empty())
+    ready = std::max(ready, work.loaded);
+  else if (!instruction.isShared)
+    agent.time = std::max(agent.time, work.loaded);
   if (cost.tensorCycles) {
-    pipe = Pipe::Tensor;
+    Multiprocessor &place = of(agent);
     Product &product = agent.products.back();
-    Cycles from = std::max(place.tensor, issued);
+    Cycles from = std::max(place.tensor, agent.time);
     place.tensor = from + cost.tensorCycles;
     product.end = place.tensor + rates.productLatency;
     product.result->first = product.result->ready = product.end;
@@ -369,11 +442,10 @@ void Timing::end(Agent &agent) {
   }
   for (SlotId slot : instruction.outputs)
     if (auto value = agent.registersAt(slot)) {
-      value->first = cost.isReduction ? ready : start + cost.latency;
+      value->first = cost.isReduction ? ready : work.start + cost.latency;
       value->ready = ready;
     }
-  report(agent, instruction.site, pipe, agent.time, issued);
-  agent.time = issued;
+  report(agent, instruction.site, pipe, work.start, agent.time);
   if (ready > agent.outstanding) {
     agent.outstanding = ready;
     agent.outstandingSite = instruction.site;
@@ -381,12 +453,12 @@ void Timing::end(Agent &agent) {
   }
   count(agent, [&](Counters &counters) {
     int64_t warps = agent.warps;
-    counters.instructions += instructions * warps;
+    counters.instructions += cost.instructions() * warps;
     counters.fma += cost.fma * warps;
     counters.alu += cost.alu * warps;
     counters.special += cost.special * warps;
     counters.shuffles += cost.shuffles * warps;
-    counters.mmaCycles += tensor * warps;
+    counters.mmaCycles += cost.mmaCycles * warps;
     counters.flops += cost.flops * warps + cost.groupFlops;
     counters.tensorCycles += cost.tensorCycles;
     counters.operands += cost.operandBytes;

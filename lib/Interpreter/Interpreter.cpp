@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace attn;
+using namespace ::attn;
 using namespace mlir;
 
 namespace {

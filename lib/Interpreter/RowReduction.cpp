@@ -11,8 +11,8 @@
 
 #include <cmath>
 
-using namespace attn;
-using namespace attn::detail;
+using namespace ::attn;
+using namespace ::attn::detail;
 using mlir::Type;
 
 double detail::roundTo(double value, ReferenceOptions::Rounding rounding) {

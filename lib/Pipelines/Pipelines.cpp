@@ -21,7 +21,7 @@
 
 using namespace mlir;
 
-void attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
+void ::attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   // First: everything after it may look a monoid up in the module.
   pm.addPass(createAttnImportPreludePass());
   // Before any rewrite that the laws license, and in every compilation.
@@ -37,8 +37,8 @@ void attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   pm.addPass(createAttnDropDeadComponentsPass(components));
 }
 
-void attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
-                                    const std::string &scheduleTable) {
+void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
+                                      const std::string &scheduleTable) {
   AttnChooseSchedulePassOptions schedule;
   schedule.explain = explain;
   schedule.tableText = scheduleTable;
@@ -49,15 +49,15 @@ void attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   pm.addPass(createAttnSplitPass(split));
 }
 
-void attn::populateTilePipeline(OpPassManager &pm) {
+void ::attn::populateTilePipeline(OpPassManager &pm) {
   pm.addPass(createAttnTilePass());
   pm.addPass(createCanonicalizerPass());
   // Kernel builders recompute positions and constants freely.
   pm.addPass(createCSEPass());
 }
 
-void attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
-                                  bool explain) {
+void ::attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
+                                    bool explain) {
   ConvertTileToVectorOptions vectorOptions;
   vectorOptions.target = target.name;
   pm.addPass(createConvertTileToVector(vectorOptions));
@@ -72,8 +72,8 @@ void attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
   pm.addPass(createTileEstimateCyclesPass(cycleOptions));
 }
 
-void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
-                               bool explain) {
+void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
+                                 bool explain) {
   // Structure: roles, rings, one program for each role. What it leaves alone,
   // warps and copies of sm_80 run.
   pm.addPass(createTileSpecializeRolesPass());
@@ -81,10 +81,10 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   // Compute: fragments, each product waited for at once.
-  pm.addNestedPass<func::FuncOp>(createConvertTileToTileGPU());
+  pm.addNestedPass<tile_gpu::KernelOp>(createConvertTileToTileGPU());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  OpPassManager &kernels = pm.nest<func::FuncOp>();
+  OpPassManager &kernels = pm.nest<tile_gpu::KernelOp>();
   // Before products move: it looks for sums beside their loops.
   kernels.addPass(createTileDeferReductionsPass());
   // Which products run beside the next step, and then that they do.
@@ -98,23 +98,23 @@ void attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   // Last: it takes the shared memory that the rest has left.
   pm.addPass(createTileStageStoresPass());
   // Before items are shared: it follows them from their numbers.
-  pm.addNestedPass<func::FuncOp>(createTileShareCopiesPass());
-  pm.addNestedPass<func::FuncOp>(createTileShareItemsPass());
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileShareCopiesPass());
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileShareItemsPass());
   // Of plans, and at the edges of their kernels.
   pm.addPass(createTileOverlapLaunchesPass());
   // After the last pass that could merge fragments, for the check below.
-  pm.addNestedPass<func::FuncOp>(createTileCopyFragmentsPass());
-  pm.addNestedPass<func::FuncOp>(createTileVerifyAsyncPass());
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileCopyFragmentsPass());
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileVerifyAsyncPass());
   pm.addPass(createTileVerifyBudgetPass());
 }
 
-void attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
+void ::attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
   ConvertPlanToLLVMOptions options;
   options.expandBF16 = !target.hasBf16Dot;
   pm.addPass(createConvertPlanToLLVM(options));
 }
 
-void attn::populateNvvmPipeline(OpPassManager &pm, const TargetInfo &target) {
+void ::attn::populateNvvmPipeline(OpPassManager &pm, const TargetInfo &target) {
   pm.addPass(createConvertTileGPUToNVVM());
   // The plan runs on the host, and launches what the kernels become.
   ConvertPlanToLLVMOptions options;
@@ -122,9 +122,9 @@ void attn::populateNvvmPipeline(OpPassManager &pm, const TargetInfo &target) {
   pm.addPass(createConvertPlanToLLVM(options));
 }
 
-void attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
-                                 const TargetInfo &target, bool explain,
-                                 const std::string &scheduleTable) {
+void ::attn::populatePhasePipeline(Phase phase, OpPassManager &pm,
+                                   const TargetInfo &target, bool explain,
+                                   const std::string &scheduleTable) {
   switch (phase) {
   case Phase::Input:
     return;
@@ -163,7 +163,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
 };
 } // namespace
 
-void attn::registerAttnPipelines() {
+void ::attn::registerAttnPipelines() {
   PassPipelineRegistration<PipelineOptions>(
       "attn-pipeline", "Compile attention through the named phases",
       [](OpPassManager &pm, const PipelineOptions &options) {

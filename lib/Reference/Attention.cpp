@@ -18,9 +18,9 @@
 #include <cstdlib>
 #include <type_traits>
 
-using namespace attn;
-using namespace attn::reference;
-using namespace attn::reference::detail;
+using namespace ::attn;
+using namespace ::attn::reference;
+using namespace ::attn::reference::detail;
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <cstdio>
 
-using namespace attn;
-using namespace attn::reference;
+using namespace ::attn;
+using namespace ::attn::reference;
 
 double reference::maxError(const std::vector<double> &reference,
                            const std::vector<double> &other) {

@@ -11,7 +11,7 @@
 
 #include <cstring>
 
-using namespace attn;
+using namespace ::attn;
 
 struct AttnModule {
   explicit AttnModule(std::shared_ptr<const cuda::DeviceCode> code)

@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <mutex>
 
-using namespace attn::cuda;
+using namespace ::attn::cuda;
 using attn::support::Failure;
 using attn::support::Result;
 using attn::support::Status;

@@ -15,8 +15,8 @@
 #include <map>
 #include <mutex>
 
-using namespace attn;
-using namespace attn::cuda;
+using namespace ::attn;
+using namespace ::attn::cuda;
 using attn::support::Failure;
 using attn::support::Result;
 using attn::support::Status;

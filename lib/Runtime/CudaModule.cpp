@@ -16,8 +16,8 @@
 #include <cctype>
 #include <cstdlib>
 
-using namespace attn;
-using namespace attn::cuda;
+using namespace ::attn;
+using namespace ::attn::cuda;
 using attn::support::Failure;
 using attn::support::Result;
 using attn::support::Status;

@@ -13,8 +13,8 @@
 
 #include <algorithm>
 
-using namespace attn;
-using namespace attn::cuda;
+using namespace ::attn;
+using namespace ::attn::cuda;
 using attn::support::Failure;
 using attn::support::Status;
 using attn::support::success;

@@ -21,7 +21,7 @@
 #include <string>
 #include <thread>
 
-using namespace attn;
+using namespace ::attn;
 
 //===----------------------------------------------------------------------===//
 // Memory

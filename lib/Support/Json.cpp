@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <charconv>
 
-using namespace attn::support;
+using namespace ::attn::support;
 
 namespace {
 

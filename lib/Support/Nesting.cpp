@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-using namespace attn;
+using namespace ::attn;
 
 int64_t support::countNesting(std::string_view text) {
   int64_t depth = 0, deepest = 0;

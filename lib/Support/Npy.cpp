@@ -18,7 +18,7 @@
 #include <fstream>
 #include <system_error>
 
-using namespace attn::support;
+using namespace ::attn::support;
 
 namespace {
 

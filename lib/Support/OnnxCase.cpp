@@ -25,7 +25,7 @@
 #include <map>
 #include <system_error>
 
-using namespace attn::support;
+using namespace ::attn::support;
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-using namespace attn::support;
+using namespace ::attn::support;
 
 TensorView attn::support::denseView(const void *data, DType dtype,
                                     std::array<int64_t, 4> shape) {

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #endif
 
-using namespace attn;
+using namespace ::attn;
 
 static TargetInfo makeCpu(std::string_view name) {
   TargetInfo info;
@@ -90,7 +90,6 @@ static TargetInfo makeGpu(std::string_view name, int64_t sharedMemory,
   if (name == "sm_90a") {
     rates.groupFlops = 4096;
     rates.warpFlops = 2560;
-    rates.issueStall = 35;
     rates.memoryBytes = 2620;
   }
   if (name == "sm_100a") {

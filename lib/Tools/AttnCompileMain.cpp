@@ -14,8 +14,8 @@
 #include <cstdio>
 #include <cstring>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 
 static const char *const help =
     R"(usage: attn-compile FILE.mlir -o PREFIX [options]

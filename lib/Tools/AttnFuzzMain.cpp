@@ -31,8 +31,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 
 namespace {
 using Clock = std::chrono::steady_clock;

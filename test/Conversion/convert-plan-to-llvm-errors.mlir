@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --convert-plan-to-llvm --split-input-file --verify-diagnostics
 
-func.func private @kernel(%o: memref<?xf32>, %block: index) attributes {tile.kernel} {
-  return
+tile.kernel private @kernel(%o: memref<?xf32>, %block: index) {
+  tile.return
 }
 func.func @arguments(%f: f32) attributes {tile.plan} {
   %c1 = arith.constant 1 : index
@@ -17,7 +17,7 @@ func.func private @function(%o: memref<?xf32>, %block: index) {
 }
 func.func @no_kernel(%o: memref<?xf32>) attributes {tile.plan} {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{expected 'function' to be a function with 'tile.kernel'}}
+  // expected-error @+1 {{expected 'function' to be a tile.kernel in this module}}
   tile.launch @function grid(%c1) args(%o : memref<?xf32>)
   return
 }
@@ -50,31 +50,19 @@ func.func @offset(%o: memref<4xf32, strided<[1], offset: ?>>) attributes {tile.p
 // -----
 
 // expected-error @+1 {{expected the kernel to be lowered, but got its body; run convert-tile-gpu-to-nvvm first}}
-func.func private @gpu_kernel(%n: index) attributes {tile_gpu.kernel} {
-  return
+tile_gpu.kernel private @gpu_kernel(%n: index) {
+  tile_gpu.return
 }
 
 // -----
 
-// expected-error @+1 {{expected the declaration of a kernel to have 'tile_gpu.threads' and 'tile_gpu.smem_bytes'}}
-func.func private @gpu_kernel(index) attributes {tile_gpu.kernel}
+// expected-error @+1 {{expected the declaration of a kernel to have launch = #tile_gpu.launch<...>}}
+tile_gpu.kernel private @gpu_kernel(index)
 
 // -----
 
-func.func private @kernel(%o: memref<?xf32>, %block: index, %scratch: memref<?xi8>) attributes {tile.kernel, tile.scratch_bytes = 64 : i64} {
-  return
-}
-func.func @scratch(%o: memref<?xf32>) attributes {tile.plan} {
-  %c1 = arith.constant 1 : index
-  // expected-error @+1 {{expected a kernel with 'tile.scratch_bytes' to end in a static memref}}
-  tile.launch @kernel grid(%c1) args(%o : memref<?xf32>)
-  return
-}
-
-// -----
-
-func.func private @kernel(%o: memref<?xf32>, %n: index, %block: index) attributes {tile.kernel} {
-  return
+tile.kernel private @kernel(%o: memref<?xf32>, %n: index, %block: index) {
+  tile.return
 }
 func.func @few_arguments(%o: memref<?xf32>) attributes {tile.plan} {
   %c1 = arith.constant 1 : index

@@ -5,9 +5,8 @@
 
 !map = !tile_gpu.tensor_map<128x128xbf16 swizzle 128>
 !paged = !tile_gpu.tensor_map<16x128xbf16 swizzle 128>
-func.func private @forward_kernel(!map, memref<?x?xf32>, memref<1xi32>, i32, f32, index, i1)
-    attributes {tile_gpu.kernel, tile_gpu.threads = 384 : i32,
-                tile_gpu.smem_bytes = 196608 : i64, tile_gpu.persistent}
+tile_gpu.kernel private @forward_kernel(!map, memref<?x?xf32>, memref<1xi32>, i32, f32, index, i1)
+    attributes {launch = #tile_gpu.launch<threads = 384, shared_bytes = 196608, persistent = true>}
 
 // CHECK-NOT: forward_kernel(
 // CHECK-DAG: llvm.mlir.global internal constant @[[KERNEL:.*]]("forward_kernel\00")

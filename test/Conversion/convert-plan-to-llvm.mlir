@@ -4,7 +4,7 @@
 // CHECK-LABEL: llvm.func internal @scale_kernel(
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: !llvm.ptr {llvm.noalias},
 // CHECK-SAME: attributes {always_inline
-func.func private @scale_kernel(%x: memref<?x16xf32, strided<[?, 1]>>, %o: memref<?x16xf32, strided<[?, 1]>>, %f: f32, %block: index, %scratch: memref<64xi8>) attributes {tile.kernel, tile.scratch_bytes = 64 : i64} {
+tile.kernel private @scale_kernel(%x: memref<?x16xf32, strided<[?, 1]>>, %o: memref<?x16xf32, strided<[?, 1]>>, %f: f32, %block: index, %scratch: memref<64xi8>) attributes {scratch_bytes = 64 : i64} {
   %c0 = arith.constant 0 : index
   %s = memref.view %scratch[%c0][] : memref<64xi8> to memref<16xf32>
   // CHECK: llvm.load %{{.*}} : !llvm.ptr -> vector<16xf32>
@@ -14,7 +14,7 @@ func.func private @scale_kernel(%x: memref<?x16xf32, strided<[?, 1]>>, %o: memre
   vector.store %m, %s[%c0] : memref<16xf32>, vector<16xf32>
   %w = vector.load %s[%c0] : memref<16xf32>, vector<16xf32>
   vector.store %w, %o[%block, %c0] : memref<?x16xf32, strided<[?, 1]>>, vector<16xf32>
-  return
+  tile.return
 }
 
 // CHECK-LABEL: llvm.func @attn_entry_scale(%arg0: !llvm.ptr, %arg1: !llvm.ptr) -> i32

@@ -1,26 +1,26 @@
 // RUN: attn-opt %s --convert-tile-to-tile-gpu -split-input-file -verify-diagnostics
 
-func.func @rows(%z: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @rows(%z: f32) {
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
     // expected-error @+1 {{expected the rows of a warpgroup acc fragment to be a multiple of 64, but got 16}}
     %o = tile.fill %z : f32 -> !tile.tile<16x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @outside(%z: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @outside(%z: f32) {
   // expected-error @+1 {{expected tile ops inside of a tile_gpu.role}}
   %o = tile.fill %z : f32 -> !tile.tile<64x64xf32>
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @rows_left(%n: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @rows_left(%n: index) {
   %z = arith.constant 0.0 : f32
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
@@ -32,12 +32,12 @@ func.func @rows_left(%n: index) attributes {tile_gpu.kernel} {
     } -> !tile.tile<64x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @right_operand(%q: !tile_gpu.frag<16x64xbf16, a, warp>, %V: memref<?x64xbf16>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @right_operand(%q: !tile_gpu.frag<16x64xbf16, a, warp>, %V: memref<?x64xbf16>) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
@@ -47,12 +47,12 @@ func.func @right_operand(%q: !tile_gpu.frag<16x64xbf16, a, warp>, %V: memref<?x6
     %s = tile.dot %a, %v : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @f32_on_warpgroup(%q: !tile_gpu.smem<64x64xf32 swizzle 128>, %k: !tile_gpu.smem<64x64xf32 swizzle 128>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @f32_on_warpgroup(%q: !tile_gpu.smem<64x64xf32 swizzle 128>, %k: !tile_gpu.smem<64x64xf32 swizzle 128>) {
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
     %a = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<64x64xf32 swizzle 128> to !tile.tile<64x64xf32>
@@ -61,12 +61,12 @@ func.func @f32_on_warpgroup(%q: !tile_gpu.smem<64x64xf32 swizzle 128>, %k: !tile
     %s = tile.dot %a, %b transpose_rhs : !tile.tile<64x64xf32>, !tile.tile<64x64xf32> -> !tile.tile<64x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @live(%V: memref<?x64xf32>, %v: !tile_gpu.vec<16xi1, col, warp>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @live(%V: memref<?x64xf32>, %v: !tile_gpu.vec<16xi1, col, warp>) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -75,12 +75,12 @@ func.func @live(%V: memref<?x64xf32>, %v: !tile_gpu.vec<16xi1, col, warp>) attri
     %t = tile.load %V[%c0, %c0] live %live : !tile.tile<1x16xi1> : memref<?x64xf32> -> !tile.tile<16x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @cast(%z: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @cast(%z: f32) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     %t = tile.fill %z : f32 -> !tile.tile<16x64xf32>
@@ -88,12 +88,12 @@ func.func @cast(%z: f32) attributes {tile_gpu.kernel} {
     %f = builtin.unrealized_conversion_cast %t : !tile.tile<16x64xf32> to !tile_gpu.frag<16x64xbf16, acc, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @mapped_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @mapped_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
     %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xbf16 swizzle 128> to !tile.tile<16x64xbf16>
@@ -104,12 +104,12 @@ func.func @mapped_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>) attributes 
     } -> !tile.tile<16x64xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @stored_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>, %O: memref<?x64xbf16>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @stored_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>, %O: memref<?x64xbf16>) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
     %c0 = arith.constant 0 : index
@@ -118,12 +118,12 @@ func.func @stored_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>, %O: memref<
     tile.store %t, %O[%c0, %c0] : !tile.tile<16x64xbf16>, memref<?x64xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @any_of_memory(%q: !tile_gpu.smem<16x64xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @any_of_memory(%q: !tile_gpu.smem<16x64xi32>) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
     %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xi32> to !tile.tile<16x64xi1>
@@ -131,12 +131,12 @@ func.func @any_of_memory(%q: !tile_gpu.smem<16x64xi32>) attributes {tile_gpu.ker
     %a = tile.any %t : !tile.tile<16x64xi1>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @rounded_row(%z: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @rounded_row(%z: f32) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
     %o = tile.fill %z : f32 -> !tile.tile<16x1xf32>
@@ -148,12 +148,12 @@ func.func @rounded_row(%z: f32) attributes {tile_gpu.kernel} {
     } -> !tile.tile<16x1xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @another_cast(%z: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @another_cast(%z: f32) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
     %o = tile.fill %z : f32 -> !tile.tile<16x64xf32>
@@ -161,12 +161,12 @@ func.func @another_cast(%z: f32) attributes {tile_gpu.kernel} {
     %c = builtin.unrealized_conversion_cast %o : !tile.tile<16x64xf32> to !tile_gpu.vec<16xf32, row, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @left_operand(%q: !tile_gpu.frag<16x64xbf16, acc, warp>, %v: !tile_gpu.smem<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @left_operand(%q: !tile_gpu.frag<16x64xbf16, acc, warp>, %v: !tile_gpu.smem<64x64xbf16 swizzle 128>) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
     %a = builtin.unrealized_conversion_cast %q : !tile_gpu.frag<16x64xbf16, acc, warp> to !tile.tile<16x64xbf16>
@@ -175,12 +175,12 @@ func.func @left_operand(%q: !tile_gpu.frag<16x64xbf16, acc, warp>, %v: !tile_gpu
     %s = tile.dot %a, %b : !tile.tile<16x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @reduced_row(%z: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @reduced_row(%z: f32) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
     %t = tile.fill %z : f32 -> !tile.tile<1x64xf32>
@@ -192,12 +192,12 @@ func.func @reduced_row(%z: f32) attributes {tile_gpu.kernel} {
     } -> !tile.tile<1x1xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @scanned_memory(%q: !tile_gpu.smem<16x64xf32>, %z: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @scanned_memory(%q: !tile_gpu.smem<16x64xf32>, %z: f32) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
     %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xf32> to !tile.tile<16x64xf32>
@@ -209,12 +209,12 @@ func.func @scanned_memory(%q: !tile_gpu.smem<16x64xf32>, %z: f32) attributes {ti
     } -> !tile.tile<16x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @fold_on_warpgroups(%s: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @fold_on_warpgroups(%s: f32) {
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
     %t = tile.fill %s : f32 -> !tile.tile<64x64xf32>
@@ -227,12 +227,12 @@ func.func @fold_on_warpgroups(%s: f32) attributes {tile_gpu.kernel} {
     } -> !tile.tile<64x1xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @fold_scores(%q: !tile_gpu.smem<16x64xf32>, %s: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @fold_scores(%q: !tile_gpu.smem<16x64xf32>, %s: f32) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%w: i32):
     %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xf32> to !tile.tile<16x64xf32>
@@ -245,12 +245,12 @@ func.func @fold_scores(%q: !tile_gpu.smem<16x64xf32>, %s: f32) attributes {tile_
     } -> !tile.tile<16x1xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @fold_values(%s: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @fold_values(%s: f32) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%w: i32):
     %t = tile.fill %s : f32 -> !tile.tile<16x64xf32>
@@ -264,12 +264,12 @@ func.func @fold_values(%s: f32) attributes {tile_gpu.kernel} {
     } -> !tile.tile<16x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @fold_states(%q: !tile_gpu.smem<16x64xf32>, %s: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @fold_states(%q: !tile_gpu.smem<16x64xf32>, %s: f32) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%w: i32):
     %t = tile.fill %s : f32 -> !tile.tile<16x64xf32>
@@ -282,12 +282,12 @@ func.func @fold_states(%q: !tile_gpu.smem<16x64xf32>, %s: f32) attributes {tile_
     } -> !tile.tile<16x1xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @load_column(%V: memref<?x64xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @load_column(%V: memref<?x64xf32>) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -295,12 +295,12 @@ func.func @load_column(%V: memref<?x64xf32>) attributes {tile_gpu.kernel} {
     %t = tile.load %V[%c0, %c0] : memref<?x64xf32> -> !tile.tile<16x1xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @load_row(%V: memref<?x64xf32>, %n: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @load_row(%V: memref<?x64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -308,12 +308,12 @@ func.func @load_row(%V: memref<?x64xf32>, %n: index) attributes {tile_gpu.kernel
     %t = tile.load %V[%c0, %c0] rows(%c0 to %n) : memref<?x64xf32> -> !tile.tile<1x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @load_lower(%V: memref<?x64xbf16>, %lo: index, %n: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @load_lower(%V: memref<?x64xbf16>, %lo: index, %n: index) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -321,12 +321,12 @@ func.func @load_lower(%V: memref<?x64xbf16>, %lo: index, %n: index) attributes {
     %t = tile.load %V[%c0, %c0] rows(%lo to %n) : memref<?x64xbf16> -> !tile.tile<16x64xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @store_column(%O: memref<?x64xf32>, %z: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @store_column(%O: memref<?x64xf32>, %z: f32) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -335,12 +335,12 @@ func.func @store_column(%O: memref<?x64xf32>, %z: f32) attributes {tile_gpu.kern
     tile.store %t, %O[%c0, %c0] : !tile.tile<16x1xf32>, memref<?x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @store_lower(%O: memref<?x64xf32>, %z: f32, %lo: index, %n: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @store_lower(%O: memref<?x64xf32>, %z: f32, %lo: index, %n: index) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -349,12 +349,12 @@ func.func @store_lower(%O: memref<?x64xf32>, %z: f32, %lo: index, %n: index) att
     tile.store %t, %O[%c0, %c0] rows(%lo to %n) : !tile.tile<16x64xf32>, memref<?x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @carried(%q: !tile_gpu.smem<16x64xf32>, %z: f32, %n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @carried(%q: !tile_gpu.smem<16x64xf32>, %z: f32, %n: i32) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     %t = tile.fill %z : f32 -> !tile.tile<16x64xf32>
@@ -365,12 +365,12 @@ func.func @carried(%q: !tile_gpu.smem<16x64xf32>, %z: f32, %n: i32) attributes {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @pad(%z: f16) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @pad(%z: f16) {
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
     %p = tile.fill %z : f16 -> !tile.tile<64x64xf16>
@@ -378,12 +378,12 @@ func.func @pad(%z: f16) attributes {tile_gpu.kernel} {
     %w = tile.pad %p first 64 : !tile.tile<64x64xf16> -> !tile.tile<64x128xf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @bits_of_group(%m: memref<64x2xi32>, %c: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @bits_of_group(%m: memref<64x2xi32>, %c: index) {
   %no = arith.constant false
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -392,5 +392,5 @@ func.func @bits_of_group(%m: memref<64x2xi32>, %c: index) attributes {tile_gpu.k
     tile.store_bits %o, %m[] row(%c) column(%c) : !tile.tile<64x64xi1>, memref<64x2xi32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

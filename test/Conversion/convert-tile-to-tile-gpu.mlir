@@ -6,9 +6,9 @@
 !tensor = memref<?x?x128xbf16, strided<[?, ?, 1]>>
 
 // Softmax on warpgroups: both products, states that loops and branches carry.
-// CHECK-LABEL: func.func private @softmax_kernel
-func.func private @softmax_kernel(%q: !tile, %O: !tensor, %LSE: memref<?x?xf32>,
-    %heads: i32, %rows: i32, %n: i32, %scale: f32) attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel private @softmax_kernel
+tile_gpu.kernel private @softmax_kernel(%q: !tile, %O: !tensor, %LSE: memref<?x?xf32>,
+    %heads: i32, %rows: i32, %n: i32, %scale: f32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %d0 = arith.constant 0 : index
@@ -112,16 +112,16 @@ func.func private @softmax_kernel(%q: !tile, %O: !tensor, %LSE: memref<?x?xf32>,
     }
     tile_gpu.yield
   }
-  // CHECK: return
+  // CHECK: tile_gpu.return
   // CHECK-NOT: !tile.tile
-  return
+  tile_gpu.return
 }
 
 // Warps: whatever else the portable path asks for.
-// CHECK-LABEL: func.func private @forms_kernel
-func.func private @forms_kernel(%S: memref<?x?xf32>, %L: memref<?xf32>, %M: memref<?xi32>,
+// CHECK-LABEL: kernel private @forms_kernel
+tile_gpu.kernel private @forms_kernel(%S: memref<?x?xf32>, %L: memref<?xf32>, %M: memref<?xi32>,
     %B: memref<?x64xf32>, %q: !tile_gpu.frag<16x64xf16, a, warp>,
-    %k: !tile_gpu.smem<64x64xf32>, %row: index, %n: index) attributes {tile_gpu.kernel} {
+    %k: !tile_gpu.smem<64x64xf32>, %row: index, %n: index) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %false = arith.constant false
@@ -193,16 +193,16 @@ func.func private @forms_kernel(%S: memref<?x?xf32>, %L: memref<?xf32>, %M: memr
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Keys one by one: scores and who is alive go through shared memory, one tile
 // each for all warps; a state of one value a row sees no channel.
-// CHECK-LABEL: func.func private @fold_kernel
+// CHECK-LABEL: kernel private @fold_kernel
 // CHECK: %[[SCORES:.*]] = tile_gpu.smem.alloc : <64x64xf32>
 // CHECK: %[[LIVE:.*]] = tile_gpu.smem.alloc : <64x64xf32>
-func.func private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>,
-    %S: memref<?x64xf32>, %O: memref<?x128xf32>, %row: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>,
+    %S: memref<?x64xf32>, %O: memref<?x128xf32>, %row: index) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %c7 = arith.constant 7 : i32
@@ -240,5 +240,5 @@ func.func private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>,
     tile.store %r#1, %O[%row, %c0] : !tile.tile<16x128xf32>, memref<?x128xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -1,17 +1,17 @@
 // RUN: attn-opt %s --convert-tile-to-vector=target=cpu-avx512 -split-input-file -verify-diagnostics
 
 !in = memref<?x24xf32, strided<[?, 1]>>
-func.func @columns(%Q: !in, %block: index) attributes {tile.kernel} {
+tile.kernel @columns(%Q: !in, %block: index) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{expected tiles of 1 column or a multiple of 16 columns on the CPU, but got 24}}
   %q = tile.load %Q[%block, %c0] : !in -> !tile.tile<32x24xf32>
   tile.store %q, %Q[%block, %c0] : !tile.tile<32x24xf32>, !in
-  return
+  tile.return
 }
 
 // -----
 
-func.func @nested(%m: memref<?x16xf32, strided<[?, 1]>>, %flag: i1, %block: index) attributes {tile.kernel} {
+tile.kernel @nested(%m: memref<?x16xf32, strided<[?, 1]>>, %flag: i1, %block: index) {
   %c0 = arith.constant 0 : index
   %t = tile.map {
   ^bb0(%r: i32, %c: i32):
@@ -26,12 +26,12 @@ func.func @nested(%m: memref<?x16xf32, strided<[?, 1]>>, %flag: i1, %block: inde
     tile.yield %x : f32
   } -> !tile.tile<16x16xf32>
   tile.store %t, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @store_in_body(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel @store_in_body(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %t = tile.map {
   ^bb0(%r: i32, %c: i32):
@@ -41,12 +41,12 @@ func.func @store_in_body(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?xf32
     tile.yield %x : f32
   } -> !tile.tile<16x16xf32>
   tile.store %t, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @memref_by_lane(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<4xf32>, %b: memref<4xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel @memref_by_lane(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<4xf32>, %b: memref<4xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %t = tile.map {
   ^bb0(%r: i32, %c: i32):
@@ -57,24 +57,24 @@ func.func @memref_by_lane(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<4xf3
     tile.yield %x : f32
   } -> !tile.tile<16x16xf32>
   tile.store %t, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @right_operand(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+tile.kernel @right_operand(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %a = tile.fill %z : f32 -> !tile.tile<16x16xf32>
   // expected-error @+1 {{expected the right operand of tile.dot to be a tile.load}}
   %d = tile.dot %a, %a : !tile.tile<16x16xf32>, !tile.tile<16x16xf32> -> !tile.tile<16x16xf32>
   tile.store %d, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @fold_state(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+tile.kernel @fold_state(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %s = tile.fill %z : f32 -> !tile.tile<16x32xf32>
@@ -87,75 +87,75 @@ func.func @fold_state(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) attr
     tile.yield %y, %b : f32, f32
   } -> !tile.tile<16x1xf32>, !tile.tile<16x16xf32>
   tile.store %r#1, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @load_columns(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?x?xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+tile.kernel @load_columns(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?x?xf32, strided<[?, 1]>>, %block: index) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{expected the columns of the tensor to be static}}
   %t = tile.load %a[%c0, %c0] : memref<?x?xf32, strided<[?, 1]>> -> !tile.tile<16x16xf32>
   tile.store %t, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @store_columns(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?x?xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+tile.kernel @store_columns(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?x?xf32, strided<[?, 1]>>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %t = tile.fill %z : f32 -> !tile.tile<16x16xf32>
   // expected-error @+1 {{expected the columns of the tensor to be static}}
   tile.store %t, %a[%c0, %c0] : !tile.tile<16x16xf32>, memref<?x?xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @store_first_column(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+tile.kernel @store_first_column(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %t = tile.fill %z : f32 -> !tile.tile<16x16xf32>
   // expected-error @+1 {{expected a constant first column}}
   tile.store %t, %m[%c0, %block] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @stored_argument(%m: memref<?x16xf32, strided<[?, 1]>>, %t: !tile.tile<16x16xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel @stored_argument(%m: memref<?x16xf32, strided<[?, 1]>>, %t: !tile.tile<16x16xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{expected operand 0 to be stored in rows}}
   tile.store %t, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @selected_tile(%m: memref<?x16xf32, strided<[?, 1]>>, %p: i1, %block: index) attributes {tile.kernel} {
+tile.kernel @selected_tile(%m: memref<?x16xf32, strided<[?, 1]>>, %p: i1, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %t = tile.fill %z : f32 -> !tile.tile<16x16xf32>
   // expected-error @+1 {{expected tiles to be used by tile ops, scf.for and scf.if only}}
   %u = arith.select %p, %t, %t : !tile.tile<16x16xf32>
   tile.store %u, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @words(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+tile.kernel @words(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) {
   %no = arith.constant false
   %t = tile.fill %no : i1 -> !tile.tile<16x1xi1>
   // expected-error @+1 {{expected tiles to be used by tile ops, scf.for and scf.if only}}
   %w = tile.bits %t : !tile.tile<16x1xi1>
-  return
+  tile.return
 }
 
 // -----
 
-func.func @in_while(%m: memref<?x16xf32, strided<[?, 1]>>, %p: i1, %block: index) attributes {tile.kernel} {
+tile.kernel @in_while(%m: memref<?x16xf32, strided<[?, 1]>>, %p: i1, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   // expected-error @+1 {{expected tile ops in scf.for and scf.if only}}
@@ -166,26 +166,26 @@ func.func @in_while(%m: memref<?x16xf32, strided<[?, 1]>>, %p: i1, %block: index
   } do {
     scf.yield
   }
-  return
+  tile.return
 }
 
 // -----
 
-func.func @nested_columns(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?x24xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+tile.kernel @nested_columns(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?x24xf32, strided<[?, 1]>>, %block: index) {
   %c0 = arith.constant 0 : index
   scf.for %i = %c0 to %block step %block {
     // expected-error @+1 {{expected tiles of 1 column or a multiple of 16 columns on the CPU, but got 24}}
     %t = tile.load %a[%c0, %c0] : memref<?x24xf32, strided<[?, 1]>> -> !tile.tile<16x24xf32>
     tile.store %t, %a[%block, %c0] : !tile.tile<16x24xf32>, memref<?x24xf32, strided<[?, 1]>>
   }
-  return
+  tile.return
 }
 
 // -----
 
 // expected-error @+1 {{expected a tile kernel of one block}}
-func.func @blocks(%block: index) attributes {tile.kernel} {
+tile.kernel @blocks(%block: index) {
   cf.br ^bb1
 ^bb1:
-  return
+  tile.return
 }

@@ -6,9 +6,9 @@
 !half = memref<?x64xbf16, strided<[?, 1]>>
 
 // S = Q K^T and its row maximum; the map and the reduction are one loop.
-// CHECK-LABEL: func.func @scores
-// CHECK-SAME: %[[SCRATCH:[a-z0-9]+]]: memref<[[N:[0-9]+]]xi8>) attributes {tile.kernel, tile.scratch_bytes = [[N]] : i64}
-func.func @scores(%Q: !in, %K: !in, %M: memref<?xf32, strided<[1]>>, %n: index, %block: index) attributes {tile.kernel} {
+// CHECK-LABEL: tile.kernel @scores
+// CHECK-SAME: %[[SCRATCH:[a-z0-9]+]]: memref<[[N:[0-9]+]]xi8>) attributes {scratch_bytes = [[N]] : i64}
+tile.kernel @scores(%Q: !in, %K: !in, %M: memref<?xf32, strided<[1]>>, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
   %ninf = arith.constant 0xFF800000 : f32
   %two = arith.constant 2.0 : f32
@@ -37,11 +37,11 @@ func.func @scores(%Q: !in, %K: !in, %M: memref<?xf32, strided<[1]>>, %n: index, 
   } -> !tile.tile<32x1xf32>
   tile.store vector %m, %M[%block] rows(%c0 to %n) : !tile.tile<32x1xf32>, memref<?xf32, strided<[1]>>
   // CHECK-NOT: tile.{{load|dot|map|store}}
-  return
+  tile.return
 }
 
-// CHECK-LABEL: func.func @bf16
-func.func @bf16(%Q: !half, %K: !half, %S: memref<?x128xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+// CHECK-LABEL: kernel @bf16
+tile.kernel @bf16(%Q: !half, %K: !half, %S: memref<?x128xf32, strided<[?, 1]>>, %block: index) {
   %c0 = arith.constant 0 : index
   %q = tile.load %Q[%block, %c0] : !half -> !tile.tile<32x64xbf16>
   %k = tile.load %K[%c0, %c0] : !half -> !tile.tile<128x64xbf16>
@@ -52,13 +52,13 @@ func.func @bf16(%Q: !half, %K: !half, %S: memref<?x128xf32, strided<[?, 1]>>, %b
   // F32: arith.extf
   %s = tile.dot %q, %k transpose_rhs : !tile.tile<32x64xbf16>, !tile.tile<128x64xbf16> -> !tile.tile<32x128xf32>
   tile.store %s, %S[%block, %c0] : !tile.tile<32x128xf32>, memref<?x128xf32, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // Loop states that change places: the one that is overwritten first moves out
 // of the way.
-// CHECK-LABEL: func.func @swap
-// CHECK-SAME:  tile.scratch_bytes = 192 : i64
+// CHECK-LABEL: kernel @swap
+// CHECK-SAME:  scratch_bytes = 192 : i64
 // CHECK:       memref.store %{{.*}}, %[[X:.*]][%{{.*}}] : memref<16xf32>
 // CHECK:       memref.store %{{.*}}, %[[Y:.*]][%{{.*}}] : memref<16xf32>
 // CHECK:       scf.for
@@ -68,7 +68,7 @@ func.func @bf16(%Q: !half, %K: !half, %S: memref<?x128xf32, strided<[?, 1]>>, %b
 // CHECK-NEXT:    vector.store %[[V]], %[[X]][
 // CHECK:         %[[V:.*]] = vector.load %[[ASIDE]][
 // CHECK-NEXT:    vector.store %[[V]], %[[Y]][
-func.func @swap(%A: memref<?xf32, strided<[1]>>, %B: memref<?xf32, strided<[1]>>, %n: index, %block: index) attributes {tile.kernel} {
+tile.kernel @swap(%A: memref<?xf32, strided<[1]>>, %B: memref<?xf32, strided<[1]>>, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %a = tile.load vector %A[%c0] : memref<?xf32, strided<[1]>> -> !tile.tile<16x1xf32>
@@ -79,5 +79,5 @@ func.func @swap(%A: memref<?xf32, strided<[1]>>, %B: memref<?xf32, strided<[1]>>
   }
   tile.store vector %r#0, %A[%c0] : !tile.tile<16x1xf32>, memref<?xf32, strided<[1]>>
   tile.store vector %r#1, %B[%c0] : !tile.tile<16x1xf32>, memref<?xf32, strided<[1]>>
-  return
+  tile.return
 }

@@ -6,14 +6,14 @@
 
 !tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
 
-// GPU-LABEL: func.func private @warpgroup
+// GPU-LABEL: kernel private @warpgroup
 // GPU: %[[C:.*]] = tile_gpu.smem.ramp : <72x8xbf16>
 // GPU-NOT: smem.ramp
 // GPU: tile_gpu.role
 // GPU: tile_gpu.mma.issue %{{.*}}, %{{.*}} ramp(%{{.*}}, %[[C]])
 // GPU: tile_gpu.mma.issue %{{.*}}, %{{.*}} ramp(%{{.*}}, %[[C]])
-func.func private @warpgroup(%q: !tile, %k: !tile, %x: f32, %y: f32,
-    %out: memref<64x64xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @warpgroup(%q: !tile, %k: !tile, %x: f32, %y: f32,
+    %out: memref<64x64xf32>) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -29,18 +29,18 @@ func.func private @warpgroup(%q: !tile, %k: !tile, %x: f32, %y: f32,
     tile.store %r, %out[%c0, %c0] : !tile.tile<64x64xf32>, memref<64x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A warp adds it behind its product.
-// GPU-LABEL: func.func private @warp
+// GPU-LABEL: kernel private @warp
 // GPU: %[[S:.*]] = tile_gpu.mma.sync
 // GPU: tile_gpu.map ins(%[[S]] :
 // GPU: %[[COL:.*]] = arith.sitofp
 // GPU: %[[P:.*]] = arith.mulf %{{.*}}, %[[COL]]
 // GPU: arith.addf %{{.*}}, %[[P]]
-func.func private @warp(%q: !tile_gpu.smem<16x128xbf16 swizzle 128>, %k: !tile, %x: f32,
-    %out: memref<16x64xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @warp(%q: !tile_gpu.smem<16x128xbf16 swizzle 128>, %k: !tile, %x: f32,
+    %out: memref<16x64xf32>) {
   %c0 = arith.constant 0 : index
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -50,19 +50,19 @@ func.func private @warp(%q: !tile_gpu.smem<16x128xbf16 swizzle 128>, %k: !tile, 
     tile.store %s, %out[%c0, %c0] : !tile.tile<16x64xf32>, memref<16x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // So does a CPU.
-// CPU-LABEL: func.func @cpu
+// CPU-LABEL: kernel @cpu
 // CPU: arith.mulf {{.*}} : vector<16xf32>
 // CPU: arith.addf {{.*}} : vector<16xf32>
-func.func @cpu(%Q: memref<?x64xf32, strided<[?, 1]>>, %K: memref<?x64xf32, strided<[?, 1]>>,
-    %S: memref<?x128xf32, strided<[?, 1]>>, %n: index, %x: f32, %block: index) attributes {tile.kernel} {
+tile.kernel @cpu(%Q: memref<?x64xf32, strided<[?, 1]>>, %K: memref<?x64xf32, strided<[?, 1]>>,
+    %S: memref<?x128xf32, strided<[?, 1]>>, %n: index, %x: f32, %block: index) {
   %c0 = arith.constant 0 : index
   %q = tile.load %Q[%block, %c0] rows(%c0 to %n) : memref<?x64xf32, strided<[?, 1]>> -> !tile.tile<32x64xf32>
   %k = tile.load %K[%c0, %c0] rows(%c0 to %n) : memref<?x64xf32, strided<[?, 1]>> -> !tile.tile<128x64xf32>
   %s = tile.dot %q, %k ramp %x transpose_rhs : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
   tile.store %s, %S[%block, %c0] rows(%c0 to %n) : !tile.tile<32x128xf32>, memref<?x128xf32, strided<[?, 1]>>
-  return
+  tile.return
 }

@@ -143,7 +143,7 @@ class Tour:
 def function(lines, name):
     """The lines of a function, without what precedes and follows it."""
     start = next(
-        i for i, line in enumerate(lines) if re.search(r"func.*@%s\(" % name, line)
+        i for i, line in enumerate(lines) if re.search(r"(func|kernel) .*@%s\(" % name, line)
     )
     return lines[start : lines.index("  }", start) + 1]
 

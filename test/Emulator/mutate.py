@@ -250,7 +250,7 @@ class Kernel:
                 break
         path = f"{self.folder}/{self.number}-{name}.mlir"
         checked = run([f"{self.tools}/attn-opt", path, "-o", "/dev/null", "--pass-pipeline=builtin.module("
-                       "func.func(tile-verify-async))"])
+                       "tile_gpu.kernel(tile-verify-async))"])
         static = checked.returncode != 0
         os.remove(path)
         if code == 0 and data == right[2]:

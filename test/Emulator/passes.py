@@ -21,23 +21,23 @@ import sys
 import tempfile
 
 # In the order of lib/Pipelines/Pipelines.cpp.
-FIRST = "tile-specialize-roles,tile-pipeline-copies,canonicalize,cse,func.func(convert-tile-to-tile-gpu)"
+FIRST = "tile-specialize-roles,tile-pipeline-copies,canonicalize,cse,tile_gpu.kernel(convert-tile-to-tile-gpu)"
 PASSES = [
     "canonicalize,cse",
-    "func.func(tile-defer-reductions)",
-    "func.func(tile-gpu-assign-stages)",
-    "func.func(tile-gpu-expand-pipeline)",
-    "func.func(tile-hoist-reciprocals)",
-    "func.func(tile-take-turns)",
+    "tile_gpu.kernel(tile-defer-reductions)",
+    "tile_gpu.kernel(tile-gpu-assign-stages)",
+    "tile_gpu.kernel(tile-gpu-expand-pipeline)",
+    "tile_gpu.kernel(tile-hoist-reciprocals)",
+    "tile_gpu.kernel(tile-take-turns)",
     "tile-stage-stores",
-    "func.func(tile-share-copies)",
-    "func.func(tile-share-items)",
+    "tile_gpu.kernel(tile-share-copies)",
+    "tile_gpu.kernel(tile-share-items)",
     "tile-overlap-launches",
-    "func.func(tile-copy-fragments)",
-    "func.func(tile-verify-async),tile-verify-budget",
+    "tile_gpu.kernel(tile-copy-fragments)",
+    "tile_gpu.kernel(tile-verify-async),tile-verify-budget",
 ]
 # Of kernels that others merged fragments of (traps.test), and checks.
-IDLE = ["func.func(tile-copy-fragments)", "func.func(tile-verify-async),tile-verify-budget"]
+IDLE = ["tile_gpu.kernel(tile-copy-fragments)", "tile_gpu.kernel(tile-verify-async),tile-verify-budget"]
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "", "sq=200,sk=330"),
     ("sm_90a", "d=64,dtype=f16,window=70:0,softcap=30", "", "sq=150,sk=330"),

@@ -15,7 +15,8 @@ Steps, all of them in this order where none is named:
 Each kernel runs with two numbers of keys. Bytes are those of the longer one;
 cycles are of one more tile of keys: the difference of both by that of their
 tiles, of kernels whose blocks work on one item each. A CSV may come from
-another machine: `ncu --csv --page raw --metrics ... attn-run ...`.
+another machine: `ncu --csv --page raw --metrics ... attn-run ...`. Where there
+is none, cycles are compared with those that this script has recorded.
 
 A row ends in "ok" or "DIFFERS"; rows without a bar are there to be read.
 """
@@ -38,6 +39,11 @@ KERNELS = {
     "warps-128": ("b=1,hq=4,hk=4,sq=1024,sk=%d,d=128,dtype=f32,precision=tf32",
                   (1024, 2048), 1),
 }
+
+# Cycles of one more tile of keys that this script has measured on an H200
+# (driver 580.159.04), for comparisons without a GPU.
+RECORDED = {"full-64": 2607, "full-128": 2631, "groups-128": 3143,
+            "full-256": 2720, "warps-128": 5602}
 
 METRICS = [
     "dram__bytes_read.sum",
@@ -292,7 +298,8 @@ def compare(options):
                 for c in ({k: counted[k][0]["cycles"] for k in counted},
                           {k: measured[k].get("sm__cycles_elapsed.max")
                            for k in measured})]
-        line(name, "cycles of %d keys more" % tile, each[0], each[1], 10)
+        line(name, "cycles of %d keys more" % tile, each[0],
+             each[1] or RECORDED[name], 10)
         if options.verbose:
             for metric, value in sorted(measured[many].items()):
                 print("    %-64s %16.0f" % (metric, value))

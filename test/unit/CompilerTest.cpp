@@ -14,7 +14,7 @@
 #include <numeric>
 #include <vector>
 
-using namespace attn;
+using namespace ::attn;
 
 namespace {
 /// The record of a tensor of rank R (attn/Runtime/Abi.h).
@@ -26,10 +26,10 @@ template <int R> struct Record {
 
 /// o[i, :] = f * x[i, :], twice, the first time into a workspace.
 const char *scaleTwice = R"(
-func.func private @kernel(%x: memref<?x16xf32, strided<[?, 1]>>,
+tile.kernel private @kernel(%x: memref<?x16xf32, strided<[?, 1]>>,
                           %o: memref<?x16xf32, strided<[?, 1]>>, %f: f32,
                           %block: index, %scratch: memref<64xi8>)
-    attributes {tile.kernel, tile.scratch_bytes = 64 : i64} {
+    attributes {scratch_bytes = 64 : i64} {
   %c0 = arith.constant 0 : index
   %s = memref.view %scratch[%c0][] : memref<64xi8> to memref<16xf32>
   %v = vector.load %x[%block, %c0] : memref<?x16xf32, strided<[?, 1]>>, vector<16xf32>
@@ -38,7 +38,7 @@ func.func private @kernel(%x: memref<?x16xf32, strided<[?, 1]>>,
   vector.store %m, %s[%c0] : memref<16xf32>, vector<16xf32>
   %w = vector.load %s[%c0] : memref<16xf32>, vector<16xf32>
   vector.store %w, %o[%block, %c0] : memref<?x16xf32, strided<[?, 1]>>, vector<16xf32>
-  return
+  tile.return
 }
 func.func @scale(%x: memref<?x16xf32, strided<[?, 1]>>, %f: f32,
                  %o: memref<?x16xf32, strided<[?, 1]>> {attn.arg = {output}})
@@ -56,8 +56,7 @@ func.func @scale(%x: memref<?x16xf32, strided<[?, 1]>>, %f: f32,
 /// A plan of one block whose kernel is `body`, on x and o of eight f32.
 std::string makeMap(const std::string &body) {
   return R"(
-func.func private @kernel(%x: memref<8xf32>, %o: memref<8xf32>, %block: index)
-    attributes {tile.kernel} {
+tile.kernel private @kernel(%x: memref<8xf32>, %o: memref<8xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -67,7 +66,7 @@ func.func private @kernel(%x: memref<8xf32>, %o: memref<8xf32>, %block: index)
          R"(
     memref.store %r, %o[%i] : memref<8xf32>
   }
-  return
+  tile.return
 }
 func.func @map(%x: memref<8xf32>, %o: memref<8xf32>) attributes {tile.plan} {
   %c1 = arith.constant 1 : index

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-using namespace attn;
+using namespace ::attn;
 
 static const char *const ptx = ".version 8.7\n.target sm_90a\n"
                                ".visible .entry plain(\n"

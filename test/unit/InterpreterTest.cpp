@@ -26,7 +26,7 @@
 #include <cmath>
 #include <random>
 
-using namespace attn;
+using namespace ::attn;
 namespace oracle = attn::reference;
 using mlir::OwningOpRef;
 

@@ -31,7 +31,7 @@
 #include <random>
 #include <set>
 
-using namespace attn;
+using namespace ::attn;
 using mlir::attn::MonoidKind;
 using mlir::attn::MonoidOp;
 

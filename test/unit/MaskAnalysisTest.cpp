@@ -24,7 +24,7 @@
 #include <iostream>
 #include <random>
 
-using namespace attn;
+using namespace ::attn;
 using namespace mlir;
 
 namespace {

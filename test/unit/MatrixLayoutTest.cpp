@@ -19,8 +19,8 @@
 #include <map>
 
 using namespace mlir;
-using attn::gpu::MatrixDescriptor;
-using attn::gpu::TileForm;
+using ::attn::gpu::MatrixDescriptor;
+using ::attn::gpu::TileForm;
 
 namespace {
 /// A 16-bit element of a tile.

@@ -12,7 +12,7 @@
 #include <map>
 #include <random>
 
-using namespace attn;
+using namespace ::attn;
 using support::DType;
 
 static char *const base = reinterpret_cast<char *>(1 << 20);

@@ -10,7 +10,7 @@
 
 #include <memory>
 
-using attn::support::Recent;
+using ::attn::support::Recent;
 
 TEST(Recent, ForgetsWhatWasUsedLeast) {
   Recent<std::shared_ptr<int>> table(3);

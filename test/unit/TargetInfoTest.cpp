@@ -8,8 +8,8 @@
 #include "attn/Target/TargetInfo.h"
 #include "gtest/gtest.h"
 
-using attn::MmaShape;
-using attn::TargetInfo;
+using ::attn::MmaShape;
+using ::attn::TargetInfo;
 
 TEST(TargetInfo, EveryNameIsKnown) {
   ASSERT_FALSE(TargetInfo::names().empty());

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
-using namespace attn;
+using namespace ::attn;
 
 namespace {
 struct Counts {

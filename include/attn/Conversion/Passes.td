@@ -15,12 +15,12 @@ def ConvertPlanToLLVM : Pass<"convert-plan-to-llvm", "::mlir::ModuleOp"> {
   let description = [{
     Expects: plans (functions with `tile.plan` whose memref arguments have
     offset 0) that hold `tile.launch` and `tile.workspace`, and kernels
-    (functions with `tile.kernel`) in scf, vector, memref, arith, math, func,
-    x86vector, amx and llvm. A kernel with `tile.scratch_bytes` takes its
+    (`tile.kernel`) in scf, vector, memref, arith, math, func,
+    x86vector, amx and llvm. A kernel with `scratch_bytes` takes its
     scratch as last argument, after the block index. Plans of GPUs hold
     `tile_gpu.tensor_map`, `tile_gpu.reset`, `tile_gpu.tickets` and
-    `tile_gpu.launch` of kernels that are declared with `tile_gpu.threads` and
-    `tile_gpu.smem_bytes`.
+    `tile_gpu.launch` of kernels that are declared with what a launch needs
+    (`launch`).
 
     Produces: for each plan `@f` a function
     `attn_entry_f(args, runtime) -> i32` (include/attn/Runtime/Abi.h) that
@@ -36,10 +36,10 @@ def ConvertPlanToLLVM : Pass<"convert-plan-to-llvm", "::mlir::ModuleOp"> {
     Example:
 
     ```mlir
-    func.func private @fill(%o: memref<?xf32>, %block: index) attributes {tile.kernel} {
+    tile.kernel private @fill(%o: memref<?xf32>, %block: index) {
       %f = arith.constant 1.0 : f32
       memref.store %f, %o[%block] : memref<?xf32>
-      return
+      tile.return
     }
     func.func @f(%o: memref<?xf32>) attributes {tile.plan} {
       %c0 = arith.constant 0 : index
@@ -78,7 +78,7 @@ def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
 
     Produces: the same kernels on `scf`, `vector`, `memref`, `arith` and
     `math`, with one more argument, the scratch of the work item
-    (`memref<Nxi8>`), and the attribute `tile.scratch_bytes = N`. Tile values
+    (`memref<Nxi8>`), and the attribute `scratch_bytes = N`. Tile values
     become slices of the scratch at static offsets; states that loops carry
     are updated in place. A right operand of a dot is packed once per load
     into the panels that the micro kernel streams: f32 panels of a few vector
@@ -90,12 +90,12 @@ def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
     Before:
 
     ```mlir
-    func.func @kernel(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) attributes {tile.kernel} {
+    tile.kernel @kernel(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) {
       %zero = arith.constant 0.0 : f32
       %c0 = arith.constant 0 : index
       %t = tile.fill %zero : f32 -> !tile.tile<32x16xf32>
       tile.store %t, %m[%block, %c0] : !tile.tile<32x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-      return
+      tile.return
     }
     ```
 
@@ -122,10 +122,10 @@ def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
 }
 
 def ConvertTileToTileGPU
-    : Pass<"convert-tile-to-tile-gpu", "::mlir::func::FuncOp"> {
+    : Pass<"convert-tile-to-tile-gpu", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Lower tile ops inside roles to fragments in registers";
   let description = [{
-    Expects: functions with `tile_gpu.kernel` in which each role computes on
+    Expects: a `tile_gpu.kernel` in which each role computes on
     tiles of its member's rows: multiples of 64 for warpgroups, of 16 for
     warps. A tile in shared memory enters by an `unrealized_conversion_cast`
     from `!tile_gpu.smem`; a fragment or vector that a structural operation
@@ -144,7 +144,7 @@ def ConvertTileToTileGPU
     Example:
 
     ```mlir
-    # func.func @kernel(%k: !tile_gpu.smem<64x64xbf16 swizzle 128>, %q: !tile_gpu.frag<16x64xbf16, a, warp>, %LSE: memref<?xf32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel @kernel(%k: !tile_gpu.smem<64x64xbf16 swizzle 128>, %q: !tile_gpu.frag<16x64xbf16, a, warp>, %LSE: memref<?xf32>) {
     #   %c0 = arith.constant 0 : index
     #   %ninf = arith.constant 0xFF800000 : f32
     #   tile_gpu.role "compute" warps(4) {
@@ -161,14 +161,14 @@ def ConvertTileToTileGPU
     tile.store vector %m, %LSE[%c0] : !tile.tile<16x1xf32>, memref<?xf32>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
     becomes
 
     ```mlir
-    # func.func @kernel(%k: !tile_gpu.smem<64x64xbf16 swizzle 128>, %q: !tile_gpu.frag<16x64xbf16, a, warp>, %LSE: memref<?xf32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel @kernel(%k: !tile_gpu.smem<64x64xbf16 swizzle 128>, %q: !tile_gpu.frag<16x64xbf16, a, warp>, %LSE: memref<?xf32>) {
     #   %c0 = arith.constant 0 : index
     #   %ninf = arith.constant 0xFF800000 : f32
     #   tile_gpu.role "compute" warps(4) {
@@ -186,7 +186,7 @@ def ConvertTileToTileGPU
     tile_gpu.global.store %m, %LSE[%row] : !tile_gpu.vec<16xf32, row, warp>, memref<?xf32>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -209,15 +209,14 @@ def ConvertTileToTileGPU
 def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "Lower tile_gpu kernels to the LLVM dialect for PTX";
   let description = [{
-    Expects: kernels (functions with `tile_gpu.kernel` and a body) whose roles
+    Expects: kernels (`tile_gpu.kernel` with a body) whose roles
     hold tile_gpu, scf, arith and math operations, memref.load and memref.dim,
     and a module whose `attn.target` is a GPU. `tile-verify-async` and
     `tile-verify-budget` have accepted them.
 
     Produces: `gpu.module @attn_kernels` with one `llvm.func` for each kernel,
-    and in place of the kernel its declaration with `tile_gpu.threads`,
-    `tile_gpu.smem_bytes` and, where its blocks take several items each,
-    `tile_gpu.persistent`, so that `tile_gpu.launch` finds what it needs.
+    and in place of the kernel its declaration with `launch`, where
+    `tile_gpu.launch` finds what it needs.
 
     A tensor map is passed as 128 bytes by value, a memref as its pointer, its
     sizes and its strides (i64, those that the type knows as well), an index as
@@ -225,14 +224,14 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
 
     Fragments become scalars of one thread in the layouts of wgmma and
     mma.sync; a product is one piece of assembly. Nothing is scheduled here. A
-    kernel with `tile.blocks` = N gets registers for N blocks side by side on a
+    kernel whose schedule has `occupancy = N` gets registers for N blocks side by side on a
     multiprocessor.
 
     Example:
 
     ```mlir
     module attributes {attn.target = "sm_90a"} {
-      func.func private @fill(%m: memref<?x?xf32, strided<[?, 1]>>, %x: f32) attributes {tile_gpu.kernel} {
+      tile_gpu.kernel private @fill(%m: memref<?x?xf32, strided<[?, 1]>>, %x: f32) {
         %c0 = arith.constant 0 : i32
         tile_gpu.role "fill" warpgroups(1) {
         ^bb0(%wg: i32):
@@ -240,7 +239,7 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
           tile_gpu.global.store %f, %m[%c0, %c0] : !tile_gpu.frag<64x8xf32, acc>, memref<?x?xf32, strided<[?, 1]>>
           tile_gpu.yield
         }
-        return
+        tile_gpu.return
       }
     }
     ```

@@ -35,7 +35,7 @@ void registerModels(mlir::DialectRegistry &registry);
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(mlir::func::FuncOp kernel, const TargetInfo &target);
+  ProgramBuilder(mlir::tile_gpu::KernelOp kernel, const TargetInfo &target);
 
   /// Decodes the kernel.
   mlir::LogicalResult run();
@@ -92,7 +92,7 @@ private:
   OpCost costOf(mlir::Operation *op) const;
   void collectLimits(const gpu::SharedLayout &layout);
 
-  mlir::func::FuncOp function;
+  mlir::tile_gpu::KernelOp function;
   const TargetInfo &target;
   /// The operation that is appended and whose cost no instruction has yet.
   mlir::Operation *uncounted = nullptr;

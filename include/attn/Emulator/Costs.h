@@ -64,6 +64,9 @@ struct OpCost {
   /// Instructions that are in no list below.
   int64_t issue = 0;
   int64_t alu = 0, fma = 0, special = 0, shuffles = 0;
+  /// Registers that all of them read, but for those that the instruction before
+  /// has read as well.
+  int64_t reads = 0;
   SharedCost loads, stores;
   /// What cp.async writes when it has come.
   SharedCost asyncStores;
@@ -84,6 +87,19 @@ struct OpCost {
     return issue + alu + fma + special + shuffles + loads.instructions +
            stores.instructions + asyncStores.instructions;
   }
+};
+
+/// An operation that a warp or warpgroup is at: its instructions are issued
+/// some at a time, between those of others.
+struct Work {
+  /// How many parts there are, and have been issued; 0 where there is none.
+  int64_t parts = 0, done = 0;
+  Cycles start = 0;
+  /// When the last element of its inputs is there, and what it loads from
+  /// global memory.
+  Cycles inputsReady = 0, loaded = 0;
+  /// Tenths of a cycle that its parts so far have not yet cost.
+  int64_t tenths = 0;
 };
 
 /// Learns of all that is executed. A machine with an observer keeps clocks.

@@ -197,6 +197,9 @@ public:
   Cycles time = 0, outstanding = 0;
   uint32_t outstandingSite = 0;
   Pipe outstandingPipe = Pipe::Issue;
+  /// Of the instruction at `pc`, which has been run and is being timed.
+  Work work;
+  bool isTimed = false;
   /// Of the loop's turns: how many, the first and the last one.
   struct Turns {
     int64_t count = 0;
@@ -259,6 +262,12 @@ public:
   }
   static constexpr uint32_t noTarget = ~0u;
   uint32_t target = noTarget;
+  /// To the next instruction, or where the last one has jumped to.
+  void goOn() {
+    pc = target != noTarget ? target : pc + 1;
+    target = noTarget;
+    part = 0;
+  }
   Step wait(const uint64_t *version, std::function<std::string()> what);
   /// Whether something has taken effect, which this agent waits for.
   bool knows(const StartedPtr &started);
@@ -398,6 +407,7 @@ private:
   bool mayBegin(const LaunchState &launch) const;
   bool isReady(Agent &agent) const;
   void step(Agent &agent);
+  bool pass(Agent &agent);
   void stepByTime(std::vector<Agent *> &ready);
   void complete(size_t index);
   bool isVictim(const Agent &agent) const;

@@ -17,6 +17,8 @@
 #include "attn/Emulator/Machine.h"
 #include "attn/Target/TargetInfo.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 #include <array>
 #include <list>
 #include <map>
@@ -92,6 +94,8 @@ public:
   /// Around an instruction of an agent; between them it may wait.
   void begin(Agent &agent);
   void end(Agent &agent);
+  /// A part of what `end` has left to do, while the agent's work has parts.
+  void goOn(Agent &agent);
   void wait(Agent &agent, Cycles until);
   /// A loop comes to its head, once more where it goes on.
   void atHead(Agent &agent, uint32_t loop, bool goesOn);
@@ -109,15 +113,17 @@ public:
 
 private:
   struct Scheduler {
-    Cycles issue = 0, fma = 0, alu = 0, special = 0, tensor = 0;
+    Cycles issue = 0, fma = 0, alu = 0, special = 0, registers = 0;
+    /// Of the registers, what wgmma leaves.
+    Cycles spare = 0;
   };
   struct Multiprocessor {
     std::vector<Scheduler> schedulers;
     Cycles tensor = 0, shared = 0;
+    /// Of products, in parts of a cycle of one scheduler.
+    int64_t delay = 0;
     /// In bytes of the port.
     int64_t port = 0;
-    /// Of instructions that have not yet cost the tensor cores a cycle.
-    int64_t stalls = 0;
   };
   /// Room for a block.
   struct Place {
@@ -131,6 +137,11 @@ private:
   void report(const Agent &agent, uint32_t site, Pipe pipe, Cycles start,
               Cycles end);
   void drain(Agent &agent);
+  void forSchedulers(const Agent &agent,
+                     llvm::function_ref<void(Scheduler &)> visit);
+  void delayProducts(Agent &agent, int64_t reads, Cycles end);
+  Pipe pipeOf(const Agent &agent) const;
+  void finish(Agent &agent);
 
   Machine &machine;
   const TargetInfo &target;

@@ -87,10 +87,17 @@ struct GpuRates {
           sharedLatency = 30, barrierLatency = 20;
   /// From a product's last step to its sums.
   int64_t productLatency = 32;
-  /// What the tensor cores of wgmma lose, in cycles, for every hundred
-  /// instructions that each scheduler issues while they are busy: both use the
-  /// registers. Fitted (docs/Emulator.md).
-  int64_t issueStall = 0;
+  /// Registers of a scheduler's warps lie in two banks, each of which gives one
+  /// in a cycle. Two that are wanted are in one bank half of the time: four
+  /// take three cycles. wgmma reads a register of its sums in each of its
+  /// cycles.
+  static constexpr int64_t registerReads = 4, registerCycles = 3;
+  /// From one instruction of a warp to its next one, in tenths of a cycle,
+  /// where it has its scheduler for itself: alone, and beside wgmma.
+  struct Pace {
+    int64_t fma, alu, special;
+  };
+  Pace alone = {14, 24, 81}, besideProducts = {24, 44, 102};
   /// From asking to having, beside what the bytes take; what a tensor copy
   /// adds.
   int64_t l2Latency = 260, memoryLatency = 560, tensorCopyLatency = 170;

@@ -259,13 +259,13 @@ struct GpuLaunchLowering : GpuPattern<tile_gpu::LaunchOp> {
 };
 
 /// The declaration of a kernel: its code is elsewhere.
-struct GpuKernelLowering : PlanPattern<func::FuncOp> {
+struct GpuKernelLowering : PlanPattern<tile_gpu::KernelOp> {
   using PlanPattern::PlanPattern;
 
   LogicalResult
-  matchAndRewrite(func::FuncOp op, OpAdaptor adaptor,
+  matchAndRewrite(tile_gpu::KernelOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!op->hasAttr("tile_gpu.kernel") || !op.isExternal())
+    if (!op.isExternal())
       return failure();
     rewriter.eraseOp(op);
     return success();
@@ -284,23 +284,17 @@ void mlir::populateGpuPlanPatterns(LLVMTypeConverter &converter,
 }
 
 LogicalResult mlir::prepareGpuKernels(ModuleOp module) {
-  for (auto kernel : module.getOps<func::FuncOp>()) {
-    if (!kernel->hasAttr("tile_gpu.kernel"))
-      continue;
+  for (auto kernel : module.getOps<tile_gpu::KernelOp>()) {
     if (!kernel.isExternal())
       return kernel.emitError("expected the kernel to be lowered, but got its "
                               "body; run convert-tile-gpu-to-nvvm first");
-    auto threads = kernel->getAttrOfType<IntegerAttr>("tile_gpu.threads");
-    auto bytes = kernel->getAttrOfType<IntegerAttr>("tile_gpu.smem_bytes");
-    if (!threads || !bytes)
+    if (!kernel.getLaunch())
       return kernel.emitError("expected the declaration of a kernel to have "
-                              "'tile_gpu.threads' and 'tile_gpu.smem_bytes'");
+                              "launch = #tile_gpu.launch<...>");
     for (auto gpuModule : module.getOps<gpu::GPUModuleOp>())
       if (Operation *code = gpuModule.lookupSymbol(kernel.getName()))
-        for (StringRef name :
-             {"tile_gpu.threads", "tile_gpu.smem_bytes", "tile_gpu.persistent"})
-          if (Attribute value = kernel->getAttr(name))
-            code->setAttr(name, value);
+        code->setAttr(tile_gpu::TileGPUDialect::launchName,
+                      kernel.getLaunchAttr());
   }
   module.walk([](tile_gpu::TensorMapOp op) {
     op->setAttr(nameAttr, StringAttr::get(op.getContext(),

@@ -72,7 +72,7 @@ struct PlanFuncLowering : PlanPattern<func::FuncOp> {
   LogicalResult
   matchAndRewrite(func::FuncOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!op->hasAttr("tile.plan") || op.isExternal())
+    if (!op->hasAttr(tile::TileDialect::planName) || op.isExternal())
       return failure();
     Location loc = op.getLoc();
     PlanBuilder b(rewriter, loc);
@@ -384,23 +384,33 @@ struct ConvertPlanToLLVM
   }
 
 private:
+  /// Kernels are functions like others from here on.
+  static void toFunction(tile::KernelOp kernel) {
+    OpBuilder b(kernel);
+    auto func = func::FuncOp::create(b, kernel.getLoc(), kernel.getName(),
+                                     kernel.getFunctionType());
+    func.setPrivate();
+    func.getBody().takeBody(kernel.getBody());
+    if (!func.isExternal()) {
+      Operation *end = func.getBody().back().getTerminator();
+      b.setInsertionPoint(end);
+      func::ReturnOp::create(b, end->getLoc());
+      end->erase();
+    }
+    kernel.erase();
+  }
+
   /// Records the kernels and checks what the patterns rely on.
   LogicalResult collect(ModuleOp module, LoweringState &state) {
-    for (auto function : module.getOps<func::FuncOp>()) {
-      if (!function->hasAttr("tile.kernel"))
-        continue;
-      KernelInfo info{function.getFunctionType(), std::nullopt};
-      if (auto bytes =
-              function->getAttrOfType<IntegerAttr>("tile.scratch_bytes"))
-        info.scratchBytes = bytes.getInt();
-      state.kernels[function.getName()] = info;
+    for (auto kernel :
+         llvm::make_early_inc_range(module.getOps<tile::KernelOp>())) {
+      KernelInfo info{kernel.getFunctionType(), kernel.getScratchBytes()};
+      state.kernels[kernel.getName()] = info;
+      toFunction(kernel);
     }
     for (auto plan : module.getOps<func::FuncOp>()) {
-      if (!plan->hasAttr("tile.plan"))
+      if (!plan->hasAttr(tile::TileDialect::planName))
         continue;
-      if (plan.getNumResults() != 0)
-        return plan.emitError("expected a plan to return nothing, but got ")
-               << plan.getNumResults() << " results; outputs are arguments";
       std::string entry = (entryPrefix + plan.getName()).str();
       if (module.lookupSymbol(entry))
         return plan.emitError("expected no symbol '@")
@@ -436,24 +446,15 @@ private:
       auto kernel = state.kernels.find(launch.getKernel());
       if (kernel == state.kernels.end()) {
         launch.emitOpError("expected '")
-            << launch.getKernel() << "' to be a function with 'tile.kernel'";
+            << launch.getKernel() << "' to be a tile.kernel";
         return WalkResult::interrupt();
       }
       SmallVector<Type> types(launch.getArguments().getTypes());
       types.push_back(IndexType::get(&getContext()));
       ArrayRef<Type> inputs = kernel->second.type.getInputs();
       bool hasScratch = kernel->second.scratchBytes.has_value();
-      auto scratch = hasScratch && !inputs.empty()
-                         ? dyn_cast<MemRefType>(inputs.back())
-                         : MemRefType();
-      if (hasScratch && (!scratch || !scratch.hasStaticShape() ||
-                         !scratch.getLayout().isIdentity())) {
-        launch.emitOpError("expected a kernel with 'tile.scratch_bytes' to "
-                           "end in a static memref");
-        return WalkResult::interrupt();
-      }
       if (hasScratch)
-        types.push_back(scratch);
+        types.push_back(inputs.back());
       if (ArrayRef<Type>(types) != inputs) {
         launch.emitOpError("expected arguments and a block index of types (")
             << inputs << "), but got (" << types << ")";
@@ -516,8 +517,6 @@ private:
       if (kernel == state.kernels.end())
         continue;
       function.setAlwaysInline(true);
-      function->removeAttr("tile.kernel");
-      function->removeAttr("tile.scratch_bytes");
       // A descriptor is (allocated, aligned, offset, sizes, strides); accesses
       // go through the aligned pointer alone.
       unsigned index = 0;

@@ -10,8 +10,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 static constexpr int64_t chunkBytes = 16;
 

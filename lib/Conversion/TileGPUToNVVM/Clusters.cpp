@@ -20,8 +20,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 /// The size of the kernel's clusters, which all that has one agrees on.
 LogicalResult KernelLowering::checkCluster() {

@@ -9,8 +9,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 //===----------------------------------------------------------------------===//
 // scf

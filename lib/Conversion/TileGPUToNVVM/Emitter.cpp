@@ -9,7 +9,7 @@
 #include "llvm/ADT/Twine.h"
 
 using namespace mlir;
-using namespace attn::gpu;
+using namespace ::attn::gpu;
 
 Emitter::Emitter(MLIRContext *context)
     : b(context), loc(UnknownLoc::get(context)) {

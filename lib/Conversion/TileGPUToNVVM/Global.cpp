@@ -15,8 +15,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 namespace {
 

@@ -17,8 +17,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 /// Sets the tile, head, batch, split and range of keys of an item.
 LogicalResult KernelLowering::lowerItem(SchedulerOp op, Value item,

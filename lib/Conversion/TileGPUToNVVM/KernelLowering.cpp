@@ -16,8 +16,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 static constexpr int64_t groupWarps =
     TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
@@ -34,7 +34,7 @@ FragShape::FragShape(FragType type)
     : blocks(type.getRows() / blockRowsOf(type.getScope())),
       colBlocks(type.getCols() / 8), blockRows(blockRowsOf(type.getScope())) {}
 
-KernelLowering::KernelLowering(func::FuncOp kernel, const TargetInfo &target,
+KernelLowering::KernelLowering(KernelOp kernel, const TargetInfo &target,
                                OpBuilder moduleBuilder)
     : kernel(kernel), target(target), moduleBuilder(moduleBuilder),
       e(kernel.getContext()) {}
@@ -131,10 +131,8 @@ LLVM::LLVMFuncOp KernelLowering::createFunction() {
   function->setAttr("gpu.kernel", b.getUnitAttr());
   function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({int32_t(threads)}));
   // Else ptxas takes as many registers as one block may have.
-  int64_t blocks = 1;
-  if (auto attr = kernel->getAttrOfType<IntegerAttr>("tile.blocks"))
-    blocks = attr.getInt();
-  function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(int32_t(blocks)));
+  function->setAttr("nvvm.minctasm",
+                    b.getI32IntegerAttr(int32_t(kernel.getOccupancy())));
   if (cluster > 1)
     function->setAttr("nvvm.cluster_dim",
                       b.getDenseI32ArrayAttr({int32_t(cluster), 1, 1}));
@@ -207,11 +205,10 @@ LogicalResult KernelLowering::run() {
   // As many as leave a thread the registers that one can do with.
   int64_t mostBlocks =
       target.numRegisters / (threads * TargetInfo::minRoleRegisters);
-  if (auto blocks = kernel->getAttrOfType<IntegerAttr>("tile.blocks");
-      blocks && (blocks.getInt() < 1 || blocks.getInt() > mostBlocks))
-    return kernel.emitOpError("expected tile.blocks of 1 to ")
+  if (kernel.getOccupancy() > mostBlocks)
+    return kernel.emitOpError("expected an occupancy of at most ")
            << mostBlocks << " with " << threads << " threads, but got "
-           << blocks.getInt();
+           << kernel.getOccupancy();
   e.loc = kernel.getLoc();
   createFunction();
 

@@ -116,13 +116,13 @@ private:
 };
 
 /// Rewrites functions that have no form here by ones that do.
-LogicalResult expandMath(mlir::func::FuncOp kernel);
+LogicalResult expandMath(mlir::tile_gpu::KernelOp kernel);
 
 class MatrixDescriptor;
 
 class KernelLowering {
 public:
-  KernelLowering(mlir::func::FuncOp kernel, const TargetInfo &target,
+  KernelLowering(mlir::tile_gpu::KernelOp kernel, const TargetInfo &target,
                  mlir::OpBuilder moduleBuilder);
 
   LogicalResult run();
@@ -322,7 +322,7 @@ private:
   LogicalResult lowerMemory(Operation *op);
   LogicalResult lowerMath(Operation *op);
 
-  mlir::func::FuncOp kernel;
+  mlir::tile_gpu::KernelOp kernel;
   const TargetInfo &target;
   mlir::OpBuilder moduleBuilder;
   Emitter e;

@@ -19,8 +19,8 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 namespace {
 
@@ -239,7 +239,7 @@ static bool isNative(Operation *op) {
 
 /// Rewrites other functions by those above: MLIR's approximations (of erf,
 /// atan and the like, with the errors that MLIR states) and definitions.
-LogicalResult gpu::expandMath(func::FuncOp kernel) {
+LogicalResult gpu::expandMath(tile_gpu::KernelOp kernel) {
   for (int round = 0; round < 2; ++round) {
     SmallVector<Operation *> others;
     kernel.walk([&](Operation *op) {

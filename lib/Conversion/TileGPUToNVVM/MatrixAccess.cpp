@@ -8,7 +8,7 @@
 #include "MatrixAccess.h"
 
 using namespace mlir;
-using namespace attn::gpu;
+using namespace ::attn::gpu;
 
 static constexpr int64_t chunkBytes = 16;
 

@@ -15,8 +15,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 /// alpha x + beta y, where a factor of 0 silences what it meets.
 static Value blend(Emitter &e, Value alpha, Value x, Value beta, Value y) {

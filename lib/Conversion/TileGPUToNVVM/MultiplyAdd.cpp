@@ -17,8 +17,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 LogicalResult KernelLowering::lowerMultiplyAdd(MmaSyncOp op) {
   constexpr int64_t group = 4;

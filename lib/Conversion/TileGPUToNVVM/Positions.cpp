@@ -8,8 +8,8 @@
 #include "Positions.h"
 
 using namespace mlir;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 /// Nothing but positions and sizes is cast from the index type in a kernel, so
 /// such a summand moves a column to the position of its key.

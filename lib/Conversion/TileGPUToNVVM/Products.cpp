@@ -16,8 +16,8 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 static std::string registerList(int64_t first, int64_t count) {
   std::string text = "{";

@@ -6,14 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 //===----------------------------------------------------------------------===//
 // Fill and convert
@@ -231,7 +232,7 @@ LogicalResult KernelLowering::lowerMap(MapOp op) {
       position = magnitude.getOperand();
     auto step = steps.find(position);
     if (step == steps.end() || step->second == 0 ||
-        !conversion->hasAttr("tile.approximate") ||
+        !conversion->hasAttr(mlir::tile::TileDialect::approximateName) ||
         !conversion.getType().isF32())
       return false;
     auto &[first, firstKey] = firsts[{kind == OnCol ? -1 : rowKey, conversion}];

@@ -9,8 +9,8 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
-using namespace attn;
-using namespace attn::gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
 
 /// The one operation that reads a product, or its negative; null where there
 /// are more.

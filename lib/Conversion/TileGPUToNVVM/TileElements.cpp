@@ -8,7 +8,7 @@
 #include "TileElements.h"
 
 using namespace mlir;
-using namespace attn::gpu;
+using namespace ::attn::gpu;
 
 /// The chunk that 0 becomes in a row.
 Value TileElements::exchange(Value row) const {

@@ -32,10 +32,10 @@ struct ConvertTileGPUToNVVM
     : ::attn::impl::ConvertTileGPUToNVVMBase<ConvertTileGPUToNVVM> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SmallVector<func::FuncOp> kernels;
-    for (auto func : module.getOps<func::FuncOp>())
-      if (func->hasAttr("tile_gpu.kernel") && !func.isDeclaration())
-        kernels.push_back(func);
+    SmallVector<tile_gpu::KernelOp> kernels;
+    for (auto kernel : module.getOps<tile_gpu::KernelOp>())
+      if (!kernel.isExternal())
+        kernels.push_back(kernel);
     if (kernels.empty())
       return;
     std::optional<::attn::TargetInfo> target = ::attn::getGpuTarget(module);
@@ -47,22 +47,18 @@ struct ConvertTileGPUToNVVM
       gpuModule =
           gpu::GPUModuleOp::create(builder, module.getLoc(), kernelModuleName);
     }
-    for (func::FuncOp kernel : kernels) {
+    for (tile_gpu::KernelOp kernel : kernels) {
       if (failed(::attn::gpu::expandMath(kernel)))
         return signalPassFailure();
       ::attn::gpu::KernelLowering lowering(
           kernel, *target, OpBuilder::atBlockEnd(gpuModule.getBody()));
       if (failed(lowering.run()))
         return signalPassFailure();
-      Builder b(module.getContext());
-      kernel.getBody().dropAllReferences();
-      kernel.getBody().getBlocks().clear();
-      kernel->setAttr("tile_gpu.threads",
-                      b.getI32IntegerAttr(lowering.getThreads()));
-      kernel->setAttr("tile_gpu.smem_bytes",
-                      b.getI64IntegerAttr(lowering.getSharedBytes()));
-      if (lowering.isPersistent())
-        kernel->setAttr("tile_gpu.persistent", b.getUnitAttr());
+      kernel.eraseBody();
+      kernel.setPrivate();
+      kernel.setLaunchAttr(tile_gpu::LaunchAttr::get(
+          module.getContext(), lowering.getThreads(), lowering.getSharedBytes(),
+          lowering.isPersistent()));
     }
   }
 };

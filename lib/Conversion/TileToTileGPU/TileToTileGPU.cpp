@@ -184,9 +184,7 @@ namespace {
 struct TileToTileGPU
     : public ::attn::impl::ConvertTileToTileGPUBase<TileToTileGPU> {
   void runOnOperation() override {
-    func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr("tile_gpu.kernel"))
-      return;
+    KernelOp kernel = getOperation();
     for (RoleOp role : kernel.getOps<RoleOp>()) {
       // A warpgroup's products take ramps in.
       if (role.getScope() == Scope::Warp)

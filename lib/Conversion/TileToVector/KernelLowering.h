@@ -53,7 +53,7 @@ constexpr int64_t pairColumns = 16;
 
 class KernelLowering {
 public:
-  KernelLowering(func::FuncOp kernel, const ::attn::TargetInfo &target);
+  KernelLowering(KernelOp kernel, const ::attn::TargetInfo &target);
 
   /// Lowers the whole kernel.
   LogicalResult run();
@@ -181,7 +181,7 @@ private:
   void storeVector(Value vector, Value memref, ValueRange indices);
   Value toFloat(Value vector, Type elementType);
 
-  func::FuncOp kernel;
+  KernelOp kernel;
   const ::attn::TargetInfo &target;
   OpBuilder builder;
   int64_t lanes;

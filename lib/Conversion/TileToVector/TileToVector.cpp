@@ -29,7 +29,7 @@ using namespace mlir::tile;
 /// Scratch slices start on cache lines.
 static constexpr int64_t scratchAlignment = 64;
 
-KernelLowering::KernelLowering(func::FuncOp kernel,
+KernelLowering::KernelLowering(KernelOp kernel,
                                const ::attn::TargetInfo &target)
     : kernel(kernel), target(target), builder(kernel.getContext()),
       lanes(target.lanes()),
@@ -183,7 +183,7 @@ bool KernelLowering::diesAt(Value value, Operation *op) {
             return false;
           break;
         }
-        if (isa<func::FuncOp>(at))
+        if (isa<KernelOp>(at))
           break;
       }
     }
@@ -283,7 +283,7 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
 /// the end: later questions about who shares a buffer still look at them.
 void KernelLowering::removeTileOps(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block))
-    if (isa<TileDialect>(op.getDialect()) && !isa<YieldOp>(op))
+    if (isa<TileDialect>(op.getDialect()) && !isa<YieldOp, ReturnOp>(op))
       op.moveBefore(graveyard, graveyard->end());
 }
 
@@ -570,8 +570,7 @@ LogicalResult KernelLowering::run() {
   inputs[scratchIndex] = sized;
   kernel.setFunctionType(
       builder.getFunctionType(inputs, kernel.getResultTypes()));
-  kernel->setAttr("tile.scratch_bytes",
-                  builder.getI64IntegerAttr(sized.getDimSize(0)));
+  kernel.setScratchBytes(sized.getDimSize(0));
   return success();
 }
 
@@ -589,9 +588,8 @@ struct ConvertTileToVector
     auto info = ::attn::getCpuTarget(module, target);
     if (!info)
       return signalPassFailure();
-    for (auto kernel : module.getOps<func::FuncOp>())
-      if (kernel->hasAttr("tile.kernel") &&
-          !kernel->hasAttr("tile.scratch_bytes")) {
+    for (auto kernel : module.getOps<KernelOp>())
+      if (!kernel.isExternal() && !kernel.getScratchBytes()) {
         kernel.walk([](DotOp dot) { expandRamp(dot); });
         if (failed(KernelLowering(kernel, *info).run()))
           return signalPassFailure();

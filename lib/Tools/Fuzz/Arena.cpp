@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cstring>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 
 /// More than a tile's row, and than what one thread reads at once.
 static constexpr size_t bandBytes = 2048;

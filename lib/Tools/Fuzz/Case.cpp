@@ -15,8 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 
 //===----------------------------------------------------------------------===//
 // The compiler

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <limits>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr double largestF32 = std::numeric_limits<float>::max();

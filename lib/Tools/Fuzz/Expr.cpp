@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-using namespace attn::fuzz;
+using namespace ::attn::fuzz;
 
 Value Expr::at(const Point &point) const {
   Value values[3];

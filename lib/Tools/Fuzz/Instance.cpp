@@ -13,8 +13,8 @@
 #include <limits>
 #include <numeric>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 using support::AttentionProblem;
 using support::TensorView;
 

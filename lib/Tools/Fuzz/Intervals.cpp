@@ -11,8 +11,8 @@
 #include <cmath>
 #include <limits>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 using support::Monoid;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cstring>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 
 const char *fuzz::nameOf(Family family) {
   switch (family) {

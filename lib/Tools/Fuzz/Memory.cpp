@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 
 Memory::Memory(size_t size) : numBytes(size) {
   size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));

@@ -12,7 +12,7 @@
 
 #include "Kernel.h"
 
-using namespace attn::fuzz;
+using namespace ::attn::fuzz;
 
 /// Softmax to the base 2 with a temperature, a run-time parameter.
 static const char *const softmax2Text = R"mlir(

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-using namespace attn::fuzz;
+using namespace ::attn::fuzz;
 
 /// What --tamper does to the compiler's work, so that the tool can be seen to
 /// fail.

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <limits>
 
-using namespace attn;
-using namespace attn::fuzz;
+using namespace ::attn;
+using namespace ::attn::fuzz;
 using support::AttentionProblem;
 
 namespace {

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 namespace reference = attn::reference;
 
 //===----------------------------------------------------------------------===//

@@ -18,8 +18,8 @@
 #include <optional>
 #include <thread>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 
 namespace {
 struct Candidate {

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <cstdio>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 namespace reference = attn::reference;
 
 //===----------------------------------------------------------------------===//

@@ -10,8 +10,8 @@
 
 #include <cstdio>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 
 Result<std::string> attn::run::readFile(const std::string &path) {
   std::FILE *file = std::fopen(path.c_str(), "rb");

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <sstream>
 
-using namespace attn::run;
+using namespace ::attn::run;
 
 std::map<std::string, double> attn::run::readCounters(const std::string &text) {
   std::map<std::string, double> result;
@@ -40,15 +40,21 @@ attn::run::compareCounters(const std::string &text,
     }
     double off = std::fabs(sum - prediction.value) /
                  std::max(std::fabs(prediction.value), 1.0);
+    bool agrees = off <= prediction.tolerance;
+    bool isKnown = prediction.unknown.empty();
     char line[256];
-    std::snprintf(
-        line, sizeof(line),
-        "%s: %s: predicted %.6g, counted %.6g, %.2g %% apart%s%g %%\n",
-        off <= prediction.tolerance ? "agrees" : "DIFFERS", name.c_str(),
-        prediction.value, sum, 100 * off,
-        off <= prediction.tolerance ? ", within " : ", more than ",
-        100 * prediction.tolerance);
+    std::snprintf(line, sizeof(line),
+                  "%s: %s: predicted %.6g, counted %.6g, %.2g %% apart%s%g %%",
+                  agrees    ? "agrees"
+                  : isKnown ? "DIFFERS"
+                            : "unknown",
+                  name.c_str(), prediction.value, sum, 100 * off,
+                  agrees ? ", within " : ", more than ",
+                  100 * prediction.tolerance);
     result += line;
+    if (!agrees && !isKnown)
+      result += ": " + prediction.unknown;
+    result += "\n";
   }
   return result;
 }

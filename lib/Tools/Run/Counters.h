@@ -21,6 +21,8 @@ struct Prediction {
   double value = 0;
   /// How far from it they may be, as a share.
   double tolerance = 0;
+  /// What it knows nothing of here, which may put it further off.
+  std::string unknown = {};
 };
 
 /// The column "kernel" of a text of counters (docs/Emulator.md), all kernels

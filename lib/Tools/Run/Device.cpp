@@ -12,9 +12,9 @@
 #include <cmath>
 #include <thread>
 
-using namespace attn;
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn;
+using namespace ::attn::run;
+using namespace ::attn::support;
 
 Result<DeviceRun> DeviceRun::create(const Kernel &kernel,
                                     const std::vector<HostTensor> &inputs,

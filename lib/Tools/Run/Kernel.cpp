@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 
 //===----------------------------------------------------------------------===//
 // Tensors

@@ -14,8 +14,8 @@
 #include <functional>
 #include <map>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 
 const char *attn::run::helpText() {
   return R"(usage: attn-run FILE.mlir [options]

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
-using namespace attn::run;
+using namespace ::attn::run;
 
 int64_t attn::run::findNumber(const char *text, const char *key) {
   const char *at = text ? std::strstr(text, key) : nullptr;

@@ -17,7 +17,7 @@
 #include <immintrin.h>
 #endif
 
-using namespace attn::run;
+using namespace ::attn::run;
 using attn::support::DType;
 
 /// Runs `rounds` rounds; returns the operations that they are.

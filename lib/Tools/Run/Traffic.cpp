@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <vector>
 
-using namespace attn::run;
-using namespace attn::support;
+using namespace ::attn::run;
+using namespace ::attn::support;
 
 namespace {
 struct Range {

@@ -3,7 +3,7 @@
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @sizes(%tickets: memref<1xi32>, %n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @sizes(%tickets: memref<1xi32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %k = tile_gpu.ring.create tma consumers(4) cluster(4) : !ring
   // expected-error @below {{expected clusters of 4 blocks, as others of this kernel have, but got 2}}
@@ -16,7 +16,7 @@ func.func private @sizes(%tickets: memref<1xi32>, %n: i32) attributes {tile_gpu.
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -25,14 +25,14 @@ func.func private @sizes(%tickets: memref<1xi32>, %n: i32) attributes {tile_gpu.
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @draws() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @draws() {
   // expected-error @below {{expected a schedule whose items are drawn for clusters of 2 blocks, but got none}}
   %k = tile_gpu.ring.create tma consumers(4) cluster(2) : !ring
   tile_gpu.role "load" warps(1) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -41,21 +41,21 @@ func.func private @draws() attributes {tile_gpu.kernel} {
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 
 module attributes {attn.target = "sm_80"} {
-func.func private @target() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @target() {
   // expected-error @below {{expected clusters of at most 1 blocks on sm_80, but got 2}}
   %k = tile_gpu.ring.create tma consumers(4) cluster(2) : !ring
   tile_gpu.role "load" warps(1) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @lead(%tickets: memref<1xi32>, %n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @lead(%tickets: memref<1xi32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
       cluster(2) tiles(%n) heads(%n) batch(%n) {
@@ -71,14 +71,14 @@ func.func private @lead(%tickets: memref<1xi32>, %n: i32) attributes {tile_gpu.k
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @skips(%tickets: memref<1xi32>, %n: i32, %none: i1) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @skips(%tickets: memref<1xi32>, %n: i32, %none: i1) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
       cluster(2) tiles(%n) heads(%n) batch(%n) {
@@ -103,7 +103,7 @@ func.func private @skips(%tickets: memref<1xi32>, %n: i32, %none: i1) attributes
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -112,13 +112,13 @@ func.func private @skips(%tickets: memref<1xi32>, %n: i32, %none: i1) attributes
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @inner() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @inner() {
   tile_gpu.role "load" warps(1) {
   ^bb0(%w: i32):
     // expected-error @below {{expected a schedule whose items are drawn for clusters of 2 blocks, but got none}}
     %k = tile_gpu.ring.create tma consumers(4) cluster(2) : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -41,8 +41,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: mapa.shared::cluster.u32
 // CHECK: mbarrier.arrive.shared::cluster.b64 _,
 // CHECK-NOT: llvm.return
-func.func private @clusters(%tickets: memref<1xi32>, %n: i32, %mq: !map,
-    %mk: !map) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @clusters(%tickets: memref<1xi32>, %n: i32, %mq: !map,
+    %mk: !map) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %q = tile_gpu.ring.create tma consumers(4) : !ring
@@ -78,6 +78,6 @@ func.func private @clusters(%tickets: memref<1xi32>, %n: i32, %mq: !map,
     } -> i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

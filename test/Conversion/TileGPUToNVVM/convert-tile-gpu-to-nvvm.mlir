@@ -8,11 +8,10 @@
 module attributes {attn.target = "sm_90a"} {
 // The kernel leaves a declaration: 32 KiB of tiles, then the barriers of two
 // slots, the tickets' two slots and their barriers.
-// CHECK: func.func private @copy(!tile_gpu.tensor_map<64x128xbf16 swizzle 128>, memref<?x128xf32, strided<[?, 1]>>, memref<1xi32>, i32, i1, index)
-// CHECK-SAME: tile_gpu.kernel, tile_gpu.persistent, tile_gpu.smem_bytes = 32896 : i64, tile_gpu.threads = 256 : i32
-func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
-    %tickets: memref<1xi32>, %n: i32, %flag: i1, %i: index)
-    attributes {tile_gpu.kernel} {
+// CHECK: kernel private @copy(!tile_gpu.tensor_map<64x128xbf16 swizzle 128>, memref<?x128xf32, strided<[?, 1]>>, memref<1xi32>, i32, i1, index)
+// CHECK-SAME: launch = #tile_gpu.launch<threads = 256, shared_bytes = 32896, persistent = true>
+tile_gpu.kernel private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
+    %tickets: memref<1xi32>, %n: i32, %flag: i1, %i: index) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -53,7 +52,7 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
     } -> i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // CHECK: gpu.module @attn_kernels
@@ -102,7 +101,7 @@ func.func private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 module attributes {attn.target = "sm_90a"} {
 // A warp that only draws: one slot, whose readers it waits for before it draws.
 // It gives no number of an item that it passes over, but draws behind each.
-// CHECK: func.func private @pass({{.*}}tile_gpu.smem_bytes = 32 : i64
+// CHECK: kernel private @pass({{.*}}shared_bytes = 32,
 // CHECK: llvm.func @pass
 // CHECK: %[[LANES:.*]] = llvm.mlir.constant(32 : i32)
 // CHECK: mbarrier.init.shared::cta.b64
@@ -121,8 +120,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: mbarrier.try_wait.parity
 // CHECK: atom.relaxed.gpu.global.inc.u32
 // CHECK: llvm.br ^[[HEADER]](
-func.func private @pass(%tickets: memref<1xi32>, %n: i32, %least: i32,
-    %out: memref<?xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @pass(%tickets: memref<1xi32>, %n: i32, %least: i32,
+    %out: memref<?xi32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
@@ -150,7 +149,7 @@ func.func private @pass(%tickets: memref<1xi32>, %n: i32, %least: i32,
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -167,8 +166,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: st.global
 // CHECK-NOT: mbarrier.arrive
 // CHECK: llvm.return
-func.func private @late(%tickets: memref<1xi32>, %n: i32, %c: i1,
-    %out: memref<?xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @late(%tickets: memref<1xi32>, %n: i32, %c: i1,
+    %out: memref<?xi32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
@@ -196,7 +195,7 @@ func.func private @late(%tickets: memref<1xi32>, %n: i32, %c: i1,
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -210,10 +209,9 @@ module attributes {attn.target = "sm_80"} {
 // Copies that a role of warps waits for together: no barrier in memory. What
 // the loop does not change is computed before it; a copy whose rows start at
 // multiples of 16 bytes adds to an address.
-// CHECK: func.func private @together({{.*}}tile_gpu.smem_bytes = 2048 : i64, tile_gpu.threads = 128 : i32
-func.func private @together(%K: memref<?x?x64xbf16, strided<[?, ?, 1]>>,
-    %O: memref<?x64xbf16, strided<[?, 1]>>, %n: i32, %h: i32)
-    attributes {tile_gpu.kernel} {
+// CHECK: kernel private @together({{.*}}#tile_gpu.launch<threads = 128, shared_bytes = 2048>
+tile_gpu.kernel private @together(%K: memref<?x?x64xbf16, strided<[?, ?, 1]>>,
+    %O: memref<?x64xbf16, strided<[?, 1]>>, %n: i32, %h: i32) {
   %c0 = arith.constant 0 : i32
   %c16 = arith.constant 16 : i32
   %ring = tile_gpu.ring.create cp_group producers(4) : !ring
@@ -231,7 +229,7 @@ func.func private @together(%K: memref<?x?x64xbf16, strided<[?, ?, 1]>>,
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 // CHECK-NOT: mbarrier
 // CHECK: llvm.ptrtoint
@@ -252,7 +250,7 @@ module attributes {attn.target = "sm_90a"} {
 // Two roles divide by the same number, each by an inverse of its own.
 // CHECK: llvm.func @inverses
 // CHECK-COUNT-2: llvm.nvvm.rcp.approx.ftz.f
-func.func private @inverses(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @inverses(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %x = arith.constant 0.0 : f32
@@ -282,13 +280,13 @@ func.func private @inverses(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out:
     } -> i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A divisor of the schedule's body, which both roles evaluate.
 // CHECK: llvm.func @bodies
 // CHECK-COUNT-2: llvm.nvvm.rcp.approx.ftz.f
-func.func private @bodies(%n: i32, %heads: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @bodies(%n: i32, %heads: i32, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %x = arith.constant 0.0 : f32
@@ -316,6 +314,6 @@ func.func private @bodies(%n: i32, %heads: i32, %out: memref<?x?xf32>) attribute
     } 
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -3,7 +3,7 @@
 // What the types allow and the instructions at hand do not.
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k(%m: memref<?x?xf32>) {
   %r = tile_gpu.ring.create cp_group producers(8) : !tile_gpu.ring<1, 64x64xf32 swizzle 128>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -13,14 +13,14 @@ func.func private @k(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
     tile_gpu.ring.load %m[%i, %i], %t : memref<?x?xf32>, !tile_gpu.smem<64x64xf32 swizzle 128>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k(%m: memref<?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k(%m: memref<?xf32>) {
   %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<1, 64x64xf32 swizzle 128>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -30,14 +30,14 @@ func.func private @k(%m: memref<?xf32>) attributes {tile_gpu.kernel} {
     tile_gpu.ring.load %m[%i], %t : memref<?xf32>, !tile_gpu.smem<64x64xf32 swizzle 128>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k(%m: memref<?x?xf32>) {
   %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<1, 64x2xf32>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -47,14 +47,14 @@ func.func private @k(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
     tile_gpu.ring.load %m[%i, %i], %t : memref<?x?xf32>, !tile_gpu.smem<64x2xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k() {
   %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x2xf32>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -63,14 +63,14 @@ func.func private @k() attributes {tile_gpu.kernel} {
     tile_gpu.smem.clear_rows %t from(%i) : !tile_gpu.smem<64x2xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k() {
   %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x4xbf16>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -82,14 +82,14 @@ func.func private @k() attributes {tile_gpu.kernel} {
     } : !tile_gpu.smem<64x4xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k() {
   %t = tile_gpu.smem.alloc : !tile_gpu.smem<8x8xbf16>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -101,14 +101,14 @@ func.func private @k() attributes {tile_gpu.kernel} {
     } : !tile_gpu.smem<8x8xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k() {
   %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x16xbf16 swizzle 32>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -120,14 +120,14 @@ func.func private @k() attributes {tile_gpu.kernel} {
     tile_gpu.frag.store %f, %v : !tile_gpu.frag<16x64xbf16, acc, warp>, !tile_gpu.smem<16x64xbf16 swizzle 32 transposed>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k() {
   %a = tile_gpu.smem.alloc : !tile_gpu.smem<16x2xf32>
   %b = tile_gpu.smem.alloc : !tile_gpu.smem<2x64xf32>
   tile_gpu.role "r" warps(4) {
@@ -139,14 +139,14 @@ func.func private @k() attributes {tile_gpu.kernel} {
     %x = tile_gpu.mma.sync %a, %b, %f : !tile_gpu.smem<16x2xf32>, !tile_gpu.smem<2x64xf32> -> !tile_gpu.frag<16x64xf32, acc, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k() {
   %a = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16>
   %b = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16>
   tile_gpu.role "r" warpgroups(1) {
@@ -156,14 +156,14 @@ func.func private @k() attributes {tile_gpu.kernel} {
     %x = tile_gpu.mma.issue %a, %b : !tile_gpu.smem<64x64xbf16>, !tile_gpu.smem<64x64xbf16> -> !tile_gpu.token<64x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k() {
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
     %i = arith.constant 0 : i32
@@ -177,14 +177,14 @@ func.func private @k() attributes {tile_gpu.kernel} {
     } -> !tile_gpu.frag<16x64xbf16, acc, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k(%r: !tile_gpu.ring<1, 64x64xf32 swizzle 128>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k(%r: !tile_gpu.ring<1, 64x64xf32 swizzle 128>) {
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
     %i = arith.constant 0 : i32
@@ -192,14 +192,14 @@ func.func private @k(%r: !tile_gpu.ring<1, 64x64xf32 swizzle 128>) attributes {t
     %t = tile_gpu.ring.wait %r[%i] : !tile_gpu.ring<1, 64x64xf32 swizzle 128>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k(%b: !tile_gpu.barrier) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k(%b: !tile_gpu.barrier) {
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
     %i = arith.constant 0 : i32
@@ -207,15 +207,14 @@ func.func private @k(%b: !tile_gpu.barrier) attributes {tile_gpu.kernel} {
     tile_gpu.barrier.sync %b
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @k(%tickets: memref<1xi32>, %n: i32, %none: i1)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @k(%tickets: memref<1xi32>, %n: i32, %none: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
@@ -233,14 +232,14 @@ func.func private @k(%tickets: memref<1xi32>, %n: i32, %none: i1)
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @load_boxes() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @load_boxes() {
   %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -248,14 +247,14 @@ func.func private @load_boxes() attributes {tile_gpu.kernel} {
     %f = tile_gpu.frag.load %t : !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2> -> !tile_gpu.frag<64x64xbf16, a, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @store_boxes() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @store_boxes() {
   %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -265,14 +264,14 @@ func.func private @store_boxes() attributes {tile_gpu.kernel} {
     tile_gpu.frag.store %f, %t : !tile_gpu.frag<64x64xbf16, acc, warp>, !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 2>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @write_right_operand(%m: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @write_right_operand(%m: memref<?x?xbf16>) {
   %i = arith.constant 0 : i32
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -282,14 +281,14 @@ func.func private @write_right_operand(%m: memref<?x?xbf16>) attributes {tile_gp
     tile_gpu.global.store %f, %m[%i, %i] : !tile_gpu.frag<16x8xbf16, b, warp>, memref<?x?xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @write_rounded(%m: memref<?x?xtf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @write_rounded(%m: memref<?x?xtf32>) {
   %i = arith.constant 0 : i32
   %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<1, 16x64xtf32 swizzle 128>
   tile_gpu.role "r" warps(4) {
@@ -300,14 +299,14 @@ func.func private @write_rounded(%m: memref<?x?xtf32>) attributes {tile_gpu.kern
     tile_gpu.global.store %f, %m[%i, %i] : !tile_gpu.frag<16x64xtf32, a, warp>, memref<?x?xtf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @merge_cluster() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @merge_cluster() {
   %z = arith.constant 0.0 : f32
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -320,14 +319,14 @@ func.func private @merge_cluster() attributes {tile_gpu.kernel} {
     } -> !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.frag<16x64xf32, acc, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @merge_without_statistics() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @merge_without_statistics() {
   %z = arith.constant 0.0 : f32
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
@@ -338,14 +337,14 @@ func.func private @merge_without_statistics() attributes {tile_gpu.kernel} {
     }) : (!tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.frag<16x64xf32, acc, warp>) -> !tile_gpu.frag<16x64xf32, acc, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @merge_types() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @merge_types() {
   %i = arith.constant 0 : i32
   %z = arith.constant 0.0 : f32
   tile_gpu.role "r" warps(4) {
@@ -360,14 +359,14 @@ func.func private @merge_types() attributes {tile_gpu.kernel} {
     } -> !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.vec<64xi32, col, warp>, !tile_gpu.frag<16x64xf32, acc, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @merge_role() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @merge_role() {
   %z = arith.constant 0.0 : f32
   %t = tile_gpu.smem.alloc : !tile_gpu.smem<64x256xf32>
   tile_gpu.role "r" warps(4) {
@@ -381,14 +380,14 @@ func.func private @merge_role() attributes {tile_gpu.kernel} {
     } -> !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.frag<16x64xf32, acc, warp>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @reduce_columns() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @reduce_columns() {
   %z = arith.constant 0.0 : f32
   tile_gpu.role "r" warpgroups(1) {
   ^bb0(%w: i32):
@@ -400,14 +399,14 @@ func.func private @reduce_columns() attributes {tile_gpu.kernel} {
     } -> !tile_gpu.vec<64xf32, col>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @exchange_plain() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @exchange_plain() {
   %i = arith.constant 0 : i32
   %r = tile_gpu.ring.create exchange producers(4) : !tile_gpu.ring<2, 64x64xbf16>
   tile_gpu.role "r" warps(4) {
@@ -418,14 +417,14 @@ func.func private @exchange_plain() attributes {tile_gpu.kernel} {
     tile_gpu.exchange %f, %r[%i] at(%i, %i) : !tile_gpu.frag<16x64xbf16, acc, warp>, !tile_gpu.ring<2, 64x64xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @exchange_panels() attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @exchange_panels() {
   %i = arith.constant 0 : i32
   %r = tile_gpu.ring.create exchange producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   tile_gpu.role "r" warps(4) {
@@ -436,62 +435,62 @@ func.func private @exchange_panels() attributes {tile_gpu.kernel} {
     tile_gpu.exchange %f, %r[%i] at(%i, %i) : !tile_gpu.frag<16x32xbf16, acc, warp>, !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @load_complex(%m: memref<?xcomplex<f32>>, %c: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @load_complex(%m: memref<?xcomplex<f32>>, %c: index) {
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
     // expected-error@+1 {{expected an element of an integer or float type}}
     %d = memref.load %m[%c] : memref<?xcomplex<f32>>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @which_dimension(%m: memref<?xf32>, %c: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @which_dimension(%m: memref<?xf32>, %c: index) {
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
     // expected-error@+1 {{expected a constant dimension of a ranked memref}}
     %d = memref.dim %m, %c : memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @store_wide(%m: memref<?xi64>, %c: index, %d: i64) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @store_wide(%m: memref<?xi64>, %c: index, %d: i64) {
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
     // expected-error@+1 {{expected to store an i32}}
     memref.store %d, %m[%c] : memref<?xi64>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @wide_function(%d: f64) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @wide_function(%d: f64) {
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
     // expected-error@+1 {{expected a function that has a form on the GPU, but got 'math.exp'}}
     %e = math.exp %d : f64
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -22,8 +22,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: llvm.select %[[LIVE]]
 // CHECK-COUNT-7: llvm.icmp "ne"
 // CHECK: llvm.return
-func.func private @columns(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @columns(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32) {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1.0 : f32
@@ -42,7 +41,7 @@ func.func private @columns(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
     tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A distance that may be off by its last bit is converted once for each of the
@@ -54,8 +53,7 @@ func.func private @columns(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
 // CHECK-NOT: llvm.sitofp
 // CHECK: llvm.func @exact
 // CHECK-COUNT-8: llvm.sitofp
-func.func private @positions(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @positions(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32) {
   %c0 = arith.constant 0 : i32
   %one = arith.constant 1.0 : f32
   tile_gpu.role "fill" warpgroups(1) {
@@ -73,10 +71,9 @@ func.func private @positions(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
     tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
-func.func private @exact(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @exact(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32) {
   %c0 = arith.constant 0 : i32
   %one = arith.constant 1.0 : f32
   tile_gpu.role "fill" warpgroups(1) {
@@ -93,7 +90,7 @@ func.func private @exact(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
     tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Elements in place: 16 bytes at a time, then what the copies and products of
@@ -102,7 +99,7 @@ func.func private @exact(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
 // CHECK-COUNT-4: ld.shared::cta.v4.b32
 // CHECK: st.shared::cta.v4.b32
 // CHECK: fence.proxy.async
-func.func private @in_place(%negate: i1) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @in_place(%negate: i1) {
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
     %t = tile_gpu.smem.alloc : !tile
@@ -114,6 +111,6 @@ func.func private @in_place(%negate: i1) attributes {tile_gpu.kernel} {
     } : !tile
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -22,8 +22,8 @@ module attributes {attn.target = "sm_90a"} {
 // PTX: add.f32 %[[EXPONENT:r[0-9]+]]
 // PTX: ex2.approx.ftz.f32 %{{r[0-9]+}}, %[[EXPONENT]]
 // PTX: fma.rn.f32
-func.func private @rescale(%m: memref<?xf32>, %w: memref<?xf32>, %k: f32,
-    %old: f32, %new: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @rescale(%m: memref<?xf32>, %w: memref<?xf32>, %k: f32,
+    %old: f32, %new: f32) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "fill" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -47,15 +47,14 @@ func.func private @rescale(%m: memref<?xf32>, %w: memref<?xf32>, %k: f32,
     tile_gpu.global.store %g, %w[%c0] : !row, memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // The same as a user may write it.
 // PTX-LABEL: .entry difference
 // PTX-NOT: fma
 // PTX: ex2.approx
-func.func private @difference(%m: memref<?xf32>, %k: f32, %old: f32, %new: f32)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @difference(%m: memref<?xf32>, %k: f32, %old: f32, %new: f32) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "fill" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -72,7 +71,7 @@ func.func private @difference(%m: memref<?xf32>, %k: f32, %old: f32, %new: f32)
     tile_gpu.global.store %f, %m[%c0] : !row, memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A product beside one whose rounding is known, as where sums move to another
@@ -81,8 +80,8 @@ func.func private @difference(%m: memref<?xf32>, %k: f32, %old: f32, %new: f32)
 // PTX-NOT: fma
 // PTX: sub.f32
 // PTX: fma.rn.f32
-func.func private @residue(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
-    %new: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @residue(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
+    %new: f32) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "fill" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -101,15 +100,15 @@ func.func private @residue(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
     tile_gpu.global.store %f, %m[%c0] : !row, memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Products that have nothing to do with each other: one is fused.
 // PTX-LABEL: .entry scores
 // PTX: mul.f32
 // PTX: fma.rn.f32
-func.func private @scores(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
-    %new: f32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @scores(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
+    %new: f32) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "fill" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -125,6 +124,6 @@ func.func private @scores(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
     tile_gpu.global.store %f, %m[%c0] : !row, memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -16,9 +16,9 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16
 // CHECK-SAME: setp.ne.b32 p, 1, 0;\0Awgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16
 // CHECK-SAME: {$66,$66,$67,$67}, $68, p, 1, 1, 0;\0Awgmma.commit_group
-func.func private @ramp(%Q: !tile_gpu.tensor_map<64x64xf16 swizzle 128>,
+tile_gpu.kernel private @ramp(%Q: !tile_gpu.tensor_map<64x64xf16 swizzle 128>,
     %K: !tile_gpu.tensor_map<128x64xf16 swizzle 128>, %x: f32,
-    %out: memref<64x128xf32>) attributes {tile_gpu.kernel} {
+    %out: memref<64x128xf32>) {
   %c0 = arith.constant 0 : i32
   %c = tile_gpu.smem.ramp : !tile_gpu.smem<136x8xbf16>
   %ring = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<1, 64x64xf16 swizzle 128, 128x64xf16 swizzle 128>
@@ -39,6 +39,6 @@ func.func private @ramp(%Q: !tile_gpu.tensor_map<64x64xf16 swizzle 128>,
     tile_gpu.global.store %s, %out[%c0, %c0] : !tile_gpu.frag<64x128xf32, acc>, memref<64x128xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

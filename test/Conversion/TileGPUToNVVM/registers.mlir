@@ -11,8 +11,8 @@ module attributes {attn.target = "sm_80"} {
 // CHECK: llvm.intr.smin
 // CHECK-NOT: llvm.and
 // CHECK-COUNT-8: llvm.select
-func.func private @limits(%in: memref<16x16xf32>, %out: memref<16x16xf32>,
-    %first: index, %keys: i32, %limit: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @limits(%in: memref<16x16xf32>, %out: memref<16x16xf32>,
+    %first: index, %keys: i32, %limit: i32) {
   %c0 = arith.constant 0 : i32
   %low = arith.constant -1.0 : f32
   tile_gpu.role "compute" warps(1) {
@@ -32,7 +32,7 @@ func.func private @limits(%in: memref<16x16xf32>, %out: memref<16x16xf32>,
     tile_gpu.global.store %m, %out[%c0, %c0] : !s, memref<16x16xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -50,8 +50,8 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-NOT: llvm.and
 // CHECK-COUNT-8: llvm.lshr %{{.*}}, %[[OWN]]
 // CHECK-NOT: llvm.lshr
-func.func private @column(%in: memref<16x16xi32>, %out: memref<16x16xi32>)
-    attributes {tile_gpu.kernel, tile.blocks = 3 : i64} {
+tile_gpu.kernel private @column(%in: memref<16x16xi32>, %out: memref<16x16xi32>)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, occupancy = 3>} {
   %c0 = arith.constant 0 : i32
   %c3 = arith.constant 3 : i32
   %own = arith.constant 6 : i32
@@ -72,7 +72,7 @@ func.func private @column(%in: memref<16x16xi32>, %out: memref<16x16xi32>)
     tile_gpu.global.store %m, %out[%c0, %c0] : !s, memref<16x16xi32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -88,8 +88,7 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-DAG: %[[SEVEN:.*]] = llvm.mlir.constant(7 : i32)
 // CHECK-COUNT-8: llvm.and %{{.*}}, %[[SIX]] : i32
 // CHECK-NOT: llvm.and %{{.*}}, %[[SIX]] : i32
-func.func private @columns(%in: memref<16x16xi32>, %out: memref<16x16xi32>, %n: i32)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @columns(%in: memref<16x16xi32>, %out: memref<16x16xi32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c2 = arith.constant 2 : i32
   %own = arith.constant 6 : i32
@@ -118,7 +117,7 @@ func.func private @columns(%in: memref<16x16xi32>, %out: memref<16x16xi32>, %n: 
     tile_gpu.global.store %m, %out[%c0, %c0] : !s, memref<16x16xi32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -137,8 +136,7 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-NOT: llvm.nvvm.vote.ballot.sync
 // CHECK-COUNT-8: st.global.b8
 // CHECK-NOT: st.global.b8
-func.func private @many_bits(%in: memref<16x136xf32>, %out: memref<136x2xi32>, %c0: i32)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @many_bits(%in: memref<16x136xf32>, %out: memref<136x2xi32>, %c0: i32) {
   %zero = arith.constant 0.0 : f32
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -151,7 +149,7 @@ func.func private @many_bits(%in: memref<16x136xf32>, %out: memref<136x2xi32>, %
     tile_gpu.global.store_bits %t, %out[] row(%c0) column(%c0) : !t, memref<136x2xi32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -167,8 +165,7 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-NOT: llvm.nvvm.vote.ballot.sync
 // CHECK-COUNT-8: st.global.b8
 // CHECK-NOT: st.global.b8
-func.func private @bits(%in: memref<16x64xf32>, %out: memref<?x128x2xi32>, %n: i32, %row: i32, %col: i32)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @bits(%in: memref<16x64xf32>, %out: memref<?x128x2xi32>, %n: i32, %row: i32, %col: i32) {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : f32
   tile_gpu.role "compute" warps(1) {
@@ -182,7 +179,7 @@ func.func private @bits(%in: memref<16x64xf32>, %out: memref<?x128x2xi32>, %n: i
     tile_gpu.global.store_bits %t, %out[%n] row(%row) column(%col) : !t, memref<?x128x2xi32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -198,8 +195,7 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-COUNT-4: llvm.nvvm.shfl.sync.bfly
 // CHECK: st.global.v4.b32
 // CHECK: st.global.b16
-func.func private @rows(%out: memref<?x32xbf16, strided<[?, 1]>>)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @rows(%out: memref<?x32xbf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : i32
   %one = arith.constant 1.0 : bf16
   tile_gpu.role "compute" warps(1) {
@@ -208,7 +204,7 @@ func.func private @rows(%out: memref<?x32xbf16, strided<[?, 1]>>)
     tile_gpu.global.store %o, %out[%c0, %c0] : !o, memref<?x32xbf16, strided<[?, 1]>>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -228,8 +224,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: llvm.call_intrinsic "llvm.nvvm.mulhi.ui"(%{{.*}}, %[[INVERSE]])
 // CHECK-COUNT-2: llvm.icmp "uge"
 // CHECK-NOT: llvm.udiv
-func.func private @items(%out: memref<?xf32>, %tickets: memref<1xi32>, %n: i32)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @items(%out: memref<?xf32>, %tickets: memref<1xi32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %schedule = tile_gpu.scheduler dynamic in_order
@@ -258,7 +253,7 @@ func.func private @items(%out: memref<?xf32>, %tickets: memref<1xi32>, %n: i32)
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -273,7 +268,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: llvm.inline_asm {{.*}}"@$2 st.global.b32 [$0], $1;"
 // CHECK: llvm.inline_asm {{.*}}"@$1 st.shared::cta.v4.b32 [$0], {$2, $2, $2, $2};"
 // CHECK: fence.proxy.async
-func.func private @words(%in: memref<8xi32>, %out: memref<4xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @words(%in: memref<8xi32>, %out: memref<4xi32>) {
   %c0 = arith.constant 0 : i32
   %at = arith.constant 1 : index
   %tile = tile_gpu.smem.alloc : !tile_gpu.smem<64x64xbf16 swizzle 128>
@@ -285,7 +280,7 @@ func.func private @words(%in: memref<8xi32>, %out: memref<4xi32>) attributes {ti
     tile_gpu.smem.clear_rows %tile bits(%e#0, %e#5) : !tile_gpu.smem<64x64xbf16 swizzle 128>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -300,7 +295,7 @@ module attributes {attn.target = "sm_80"} {
 // CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0.000000e+00 : f32)
 // CHECK: st.global.v2.b32 [$0+0], {$1, $2};", "l,f,f" %{{.*}}, %[[ZERO]], %[[ZERO]] :
 // CHECK: st.global.v2.b32 [$0+96], {$1, $2};", "l,f,f" %{{.*}}, %[[ZERO]], %[[ZERO]] :
-func.func private @pad(%in: memref<16x16xf32>, %out: memref<16x32xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @pad(%in: memref<16x16xf32>, %out: memref<16x32xf32>) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -309,6 +304,6 @@ func.func private @pad(%in: memref<16x16xf32>, %out: memref<16x32xf32>) attribut
     tile_gpu.global.store %w, %out[%c0, %c0] : !w, memref<16x32xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

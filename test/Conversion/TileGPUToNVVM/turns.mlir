@@ -28,7 +28,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: ^[[END]]:
 // CHECK-NOT: barrier
 // CHECK: llvm.return
-func.func private @turns(%out: memref<?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @turns(%out: memref<?xf32>) {
   %c0 = arith.constant 0 : i32
   %one = arith.constant 1.0 : f32
   %turns = tile_gpu.barrier.create warps(8) each(2)
@@ -42,6 +42,6 @@ func.func private @turns(%out: memref<?xf32>) attributes {tile_gpu.kernel} {
     tile_gpu.global.store %x, %out[%c0] : !tile_gpu.vec<64xf32, row>, memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -10,12 +10,12 @@ func.func private @schedule() attributes {s = #attn.schedule<loop = round>}
 
 // -----
 
-// expected-error@+1 {{expected overlap to be true or false, but got 'maybe'}}
+// expected-error@+1 {{expected overlap to be one of true, false, but got 'maybe'}}
 func.func private @schedule() attributes {s = #attn.schedule<overlap = maybe>}
 
 // -----
 
-// expected-error@+1 {{expected pack_heads to be true or false, but got 'heads'}}
+// expected-error@+1 {{expected pack_heads to be one of true, false, but got 'heads'}}
 func.func private @schedule() attributes {s = #attn.schedule<pack_heads = heads>}
 
 // -----
@@ -50,7 +50,7 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // -----
 
-// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, but got 'tiles'}}
+// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, fetch, occupancy, but got 'tiles'}}
 func.func private @schedule() attributes {s = #attn.schedule<tiles = 3>}
 
 // -----
@@ -77,3 +77,13 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // expected-error@+1 {{expected rows to divide block_q, but got rows = 48 and block_q = 64}}
 func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 48, block_k = 64>}
+
+// -----
+
+// expected-error@+1 {{expected occupancy to be between 1 and 32, but got 33}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 64, block_k = 64, occupancy = 33>}
+
+// -----
+
+// expected-error@+1 {{expected fetch to be one of automatic, producer, ahead, late, but got 'early'}}
+func.func private @schedule() attributes {s = #attn.schedule<fetch = early>}

@@ -8,8 +8,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[PAIRS:.*]] = arith.ceildivui %{{.*}}, %{{.*}} : index
 // CHECK: arith.muli %[[PAIRS]], %{{.*}} : index
 // CHECK: tile.launch @pairs_kernel0
-// CHECK-LABEL: func.func private @pairs_kernel0
-// CHECK-SAME: tile.cluster = 2 : i64
+// CHECK-LABEL: kernel private @pairs_kernel0
+// CHECK-SAME: cluster = 2
 // CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : i32
 // CHECK-DAG: %[[TWOX:.*]] = arith.constant 2 : index
 // CHECK-DAG: %[[ROWS:.*]] = arith.constant 128 : index
@@ -38,7 +38,7 @@ func.func @pairs(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // Rows of a mask that is read for an empty tile stand for row 0.
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func private @read_kernel0
+// CHECK-LABEL: kernel private @read_kernel0
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
 // CHECK: %[[ROW0:.*]] = arith.maxsi %{{.*}}, %[[ZERO]] : index
@@ -65,9 +65,9 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-LABEL: func.func @alone
 // CHECK-NOT: cluster
 // CHECK: tile.launch
-// CHECK-NOT: tile.cluster
-// CHECK: func.func private @alone_kernel0
-// CHECK-NOT: tile.cluster
+// CHECK-NOT: cluster =
+// CHECK: kernel private @alone_kernel0
+// CHECK-NOT: cluster =
 func.func @alone(%q: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%q : tensor<?x?x?x128xbf16>)
       values(%q : tensor<?x?x?x128xbf16>)

@@ -6,10 +6,10 @@
 // values: there is no product whose sums nobody reads, which the assembler
 // would delete on its own, with what it waits for.
 
-// CHECK-LABEL: func.func private @lse_kernel0
+// CHECK-LABEL: kernel private @lse_kernel0
 // CHECK-COUNT-3: tile.dot {{.*}} transpose_rhs
 // CHECK-NOT:     tile.dot
-// CHECK-LABEL: func.func private @largest_kernel0
+// CHECK-LABEL: kernel private @largest_kernel0
 // CHECK-COUNT-3: tile.dot {{.*}} transpose_rhs
 // CHECK-NOT:     tile.dot
 func.func @lse(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,

@@ -36,7 +36,7 @@
 
 // Keys are bounded by all positions, and the position of a row is that of its
 // head.
-// CHECK-LABEL: func.func private @grouped_kernel0(
+// CHECK-LABEL: kernel private @grouped_kernel0(
 // CHECK:         arith.divui %{{.*}}, %[[SQ:.*]] : i32
 // CHECK:         %[[RECIPROCAL:.*]] = arith.divui %{{.*}}, %[[SQ]] : i32
 // CHECK:         tile.load %arg8[
@@ -65,7 +65,7 @@ func.func @grouped(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // CHECK:         tile.launch @heads_kernel0
 // CHECK:         tile.launch @heads_kernel1
 // CHECK:         tile.launch @heads_kernel2
-// CHECK-LABEL: func.func private @heads_kernel0(
+// CHECK-LABEL: kernel private @heads_kernel0(
 // CHECK:         tile.map
 // CHECK:           %[[OF:.*]] = arith.shrui
 // CHECK-NEXT:      %[[HEAD:.*]] = arith.addi %{{.*}}, %[[OF]] : i32

@@ -2,7 +2,7 @@
 
 // The factor of old sums is 1 where the maximum stays: the difference of two
 // rounded products.
-// CHECK-LABEL: func.func private @narrow_kernel0
+// CHECK-LABEL: kernel private @narrow_kernel0
 // CHECK: tile.dot %{{.*}} transpose_rhs
 // CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[K:.*]] : f32
 // CHECK-NEXT: %[[OFFSET:.*]] = arith.negf %[[SCALED]]
@@ -18,7 +18,7 @@ func.func @narrow(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 }
 
 // So it is for wide heads.
-// CHECK-LABEL: func.func private @wide_kernel0
+// CHECK-LABEL: kernel private @wide_kernel0
 // CHECK: tile.dot %{{.*}} transpose_rhs
 // CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[K:.*]] : f32
 // CHECK-NEXT: %[[OFFSET:.*]] = arith.negf %[[SCALED]]

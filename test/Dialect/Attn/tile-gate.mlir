@@ -7,7 +7,7 @@
 // 0, where a weight takes it and where old sums do. The statistic, an output,
 // keeps it. GPUs lose no time to such numbers.
 
-// CHECK-LABEL: func.func private @product_kernel0(
+// CHECK-LABEL: kernel private @product_kernel0(
 // CHECK-DAG:     %[[LEAST:.*]] = arith.constant 1.20370622E-35 : f32
 // CHECK:         tile.scan ins
 // CHECK:         %[[SIZE:.*]] = math.absf %[[GATE:.*]] : f32

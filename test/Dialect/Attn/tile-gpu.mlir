@@ -7,8 +7,7 @@
 
 // CHECK: module attributes {attn.target = "sm_90a"}
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func private @causal_kernel0
-// CHECK-SAME: attributes {tile.kernel}
+// CHECK-LABEL: tile.kernel private @causal_kernel0
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK-DAG: %[[LIMIT:.*]] = arith.constant 1.07374182E+9 : f32
 // CHECK: tile.load %{{.*}} rows(%{{.*}} to %{{.*}}) : memref<?x?x?x128xf16, {{.*}} -> <128x128xf16>
@@ -39,7 +38,7 @@ func.func @causal(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 }
 
 // Keys of a window are an interval of each row, found once for the row.
-// CHECK-LABEL: func.func private @window_kernel0
+// CHECK-LABEL: kernel private @window_kernel0
 // CHECK: tile.map ins(%{{.*}} : !tile.tile<64x128xf32>) {
 // CHECK: ^bb0(%{{.*}}: i32, %[[COL:.*]]: i32, %{{.*}}: f32):
 // CHECK: arith.cmpi slt, %[[COL]], %{{.*}} : i32
@@ -55,7 +54,7 @@ func.func @window(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 }
 
 // Where the mask's integers may wrap, a second walk evaluates it.
-// CHECK-LABEL: func.func private @wraps_kernel0
+// CHECK-LABEL: kernel private @wraps_kernel0
 // CHECK: scf.if
 // CHECK: } else {
 // CHECK: tile.rows 64
@@ -73,7 +72,7 @@ func.func @wraps(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 
 // A factor of the score is the unit of its maximum; its sign goes to where it
 // costs nothing for each element.
-// CHECK-LABEL: func.func private @softcap_kernel0
+// CHECK-LABEL: kernel private @softcap_kernel0
 // CHECK: %[[SIGN:.*]] = math.copysign
 // CHECK: %[[F:.*]] = arith.mulf %{{.*}}, %[[SIGN]]
 // CHECK: %[[R:.*]] = arith.mulf %{{.*}}, %[[F]]
@@ -98,12 +97,12 @@ func.func @softcap(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 // CHECK: tile.launch @capped_kernel1 grid(%[[FIXED]])
 // CHECK: %[[OTHER:.*]] = arith.select %[[SMALL]], %c0, %[[GRID]]
 // CHECK: tile.launch @capped_kernel0 grid(%[[OTHER]])
-// CHECK-LABEL: func.func private @capped_kernel0
+// CHECK-LABEL: kernel private @capped_kernel0
 // CHECK: scf.for
 // CHECK: tile.reduce
 // CHECK: arith.cmpf ogt
 // CHECK: tile.dot {{.*}} scale
-// CHECK-LABEL: func.func private @capped_kernel1
+// CHECK-LABEL: kernel private @capped_kernel1
 // CHECK: scf.for
 // CHECK-NOT: arith.cmpf ogt
 // CHECK: %[[T:.*]] = math.tanh %{{.*}} fastmath<afn>
@@ -120,7 +119,7 @@ func.func @capped(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // 120 keys are padded to 128 columns, of which the last are the next tile's: the
 // first tile keeps its mask.
-// CHECK-LABEL: func.func private @padded_kernel0
+// CHECK-LABEL: kernel private @padded_kernel0
 // CHECK: tile.rows 64
 // CHECK: tile.dot
 // CHECK-NEXT: tile.map
@@ -143,7 +142,7 @@ func.func @padded(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 // CHECK: return
 // CHECK-LABEL: func.func @capped_lse(
 // CHECK-COUNT-2: tile.launch
-// CHECK-LABEL: func.func private @capped_lse_kernel1
+// CHECK-LABEL: kernel private @capped_lse_kernel1
 // CHECK: scf.if
 // CHECK: arith.cmpf oeq, %[[SUM:.*]], %[[ZERO:.*]] : f32
 // CHECK-NEXT: arith.select %{{.*}}, %{{.*}}, %[[ZERO]] : f32
@@ -165,8 +164,8 @@ func.func @capped_lse(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // Items without a mask are drawn late, by a warp of their own; those of a causal
 // mask by the one that copies.
-// CHECK-LABEL: func.func private @dense_kernel0
-// CHECK-SAME: attributes {tile.draw_late, tile.kernel}
+// CHECK-LABEL: tile.kernel private @dense_kernel0
+// CHECK-SAME: fetch = late
 func.func @dense(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
     %v: tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)

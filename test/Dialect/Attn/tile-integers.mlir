@@ -2,7 +2,7 @@
 
 // A shift by what may be the width or more has a result all the same; one by a
 // constant below the width costs nothing, nor does what `exact` promised.
-// CHECK-LABEL: func.func private @shift_kernel0
+// CHECK-LABEL: kernel private @shift_kernel0
 // CHECK:         tile.map
 // CHECK:           %[[INSIDE:.*]] = arith.cmpi ule, %[[BY:.*]], %c31_i32
 // CHECK-NEXT:      %[[THREE:.*]] = arith.shrui %{{.*}}, %c3_i32{{[_0-9]*}} : i32

@@ -9,7 +9,7 @@ module attributes {attn.target = "sm_90a"} {
 
 // ALiBi: tiles left of the diagonal, then those right of it, the signs apart;
 // the first tile, and those on the diagonal, in the form that is right for any.
-// CHECK-LABEL: func.func private @alibi_kernel0
+// CHECK-LABEL: kernel private @alibi_kernel0
 // CHECK: %[[SLOPE:.*]] = memref.load
 // CHECK: %[[DOWN:.*]] = arith.negf %[[SLOPE]]
 // CHECK: %[[LEFT:.*]] = arith.divf {{.*}}, %[[K:.*]] : f32
@@ -45,7 +45,7 @@ func.func @alibi(%q: !q, %k: !q, %v: !q, %a: tensor<?xf32>) -> !q {
 }
 
 // No side to tell: one ramp, and keys in their order.
-// CHECK-LABEL: func.func private @forward_kernel0
+// CHECK-LABEL: kernel private @forward_kernel0
 // CHECK: scf.for %[[AT:[a-z0-9]+]] =
 // CHECK-NEXT: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %[[AT]], %{{.*}}] :
 // CHECK: tile.dot %{{.*}}, %{{.*}} ramp %{{.*}} transpose_rhs
@@ -65,7 +65,7 @@ func.func @forward(%q: !q, %k: !q, %v: !q, %a: tensor<?xf32>) -> !q {
 }
 
 // What depends on the row alone needs no ramp.
-// CHECK-LABEL: func.func private @rows_kernel0
+// CHECK-LABEL: kernel private @rows_kernel0
 // CHECK: scf.for
 // CHECK: %[[S:.*]] = tile.dot %{{.*}}, %{{.*}} transpose_rhs
 // CHECK-NEXT: tile.reduce ins(%[[S]] :
@@ -82,7 +82,7 @@ func.func @rows(%q: !q, %k: !q, %v: !q, %a: tensor<?xf32>) -> !q {
 }
 
 // A slope that differs by row, and a distance that grows by leaps: each score.
-// CHECK-LABEL: func.func private @steep_kernel0
+// CHECK-LABEL: kernel private @steep_kernel0
 // CHECK-NOT: ramp
 func.func @steep(%q: !q, %k: !q, %v: !q, %n: i32) -> !q {
   %o = attn.attention queries(%q : !q) keys(%k : !q) values(%v : !q) score {
@@ -95,7 +95,7 @@ func.func @steep(%q: !q, %k: !q, %v: !q, %n: i32) -> !q {
       } -> !q
   return %o : !q
 }
-// CHECK-LABEL: func.func private @leaps_kernel0
+// CHECK-LABEL: kernel private @leaps_kernel0
 // CHECK-NOT: ramp
 func.func @leaps(%q: !q, %k: !q, %v: !q, %n: i32) -> !q {
   %o = attn.attention queries(%q : !q) keys(%k : !q) values(%v : !q)
@@ -113,7 +113,7 @@ func.func @leaps(%q: !q, %k: !q, %v: !q, %n: i32) -> !q {
 // -----
 
 // Elsewhere products take no ramp.
-// CHECK-LABEL: func.func private @portable_kernel0
+// CHECK-LABEL: kernel private @portable_kernel0
 // CHECK-NOT: ramp
 module attributes {attn.target = "sm_80"} {
 func.func @portable(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,

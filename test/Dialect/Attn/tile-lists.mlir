@@ -14,7 +14,7 @@ module attributes {attn.target = "sm_90a"} {
 
 // The reduction: masked tiles, of which the first stands alone, then whole
 // ones; without masked ones the first whole tile stands alone.
-// CHECK-LABEL: func.func private @ids_kernel0
+// CHECK-LABEL: kernel private @ids_kernel0
 // CHECK: %[[MASKED:.*]] = memref.load {{.*}} : memref<?x?x?x?xi32>
 // CHECK: %[[M:.*]] = arith.index_cast %[[MASKED]]
 // CHECK: %[[WHOLE:.*]] = memref.load
@@ -37,7 +37,7 @@ module attributes {attn.target = "sm_90a"} {
 
 // The lists: 128 key tiles at a time by the ids of rows and of keys, least and
 // greatest; then those that these do not settle by all of their elements.
-// CHECK-LABEL: func.func private @ids_kernel1
+// CHECK-LABEL: kernel private @ids_kernel1
 // CHECK: scf.for %[[FIRST:.*]] = %c0 to %{{.*}} step %c128
 // CHECK: tile.map {
 // CHECK: memref.load {{.*}} : memref<?x?xi32, strided<[?, 1]>>
@@ -105,7 +105,7 @@ module attributes {attn.target = "sm_90a"} {
 
 // The number of the next masked tile is read a step ahead, for its words and bits
 // are where that says; no element is read from the mask.
-// CHECK-LABEL: func.func private @pairs_kernel0
+// CHECK-LABEL: kernel private @pairs_kernel0
 // CHECK-NOT: memref.load {{.*}}xi8,
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}, i32)
 // CHECK-NOT: memref.load {{.*}}xi8,
@@ -117,8 +117,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.map ins(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
 // CHECK-NOT: memref.load {{.*}}xi8,
 
-// CHECK-LABEL: func.func private @pairs_kernel1
-// CHECK-SAME: attributes {tile.blocks = 4 : i64, tile.kernel}
+// CHECK-LABEL: tile.kernel private @pairs_kernel1
+// CHECK-SAME: occupancy = 4
 // CHECK: %[[CLASS:.*]] = scf.if %{{.*}} -> (i32) {
 // CHECK: scf.for %[[ROW:.*]] = %c0 to %c128 step %c32
 // CHECK: memref.load {{.*}} : memref<?x?x?xi8, strided<[?, ?, 1]>>
@@ -130,14 +130,14 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-COUNT-4: memref.store
 // CHECK: memref.store %[[CLASS]],
 
-// CHECK-LABEL: func.func private @pairs_kernel2
+// CHECK-LABEL: kernel private @pairs_kernel2
 // CHECK: scf.for
 // CHECK: tile.map {
 // CHECK: memref.load {{.*}} : memref<?x?x?x?xi32>
 // CHECK: } -> !tile.tile<128x1xi1>, !tile.tile<128x1xi1>
 // CHECK: tile.bits
 // CHECK-NOT: !tile.tile<128x128xi1>
-// CHECK: return
+// CHECK: tile.return
 func.func @pairs(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %m: tensor<?x?x?xi1>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
@@ -173,7 +173,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 module attributes {attn.target = "sm_80"} {
 // CHECK-LABEL: func.func @portable(
 // CHECK-NOT: tile.workspace
-// CHECK-LABEL: func.func private @portable_kernel0
+// CHECK-LABEL: kernel private @portable_kernel0
 // CHECK: tile.any
 func.func @portable(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %m: tensor<?xi1>) -> tensor<?x?x?x128xbf16> {
@@ -193,12 +193,12 @@ func.func @portable(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 // Both kernels take the rows of a query tile from the same place, although 192
 // is no multiple of 128: the lists are numbered by tiles from the first row on.
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func private @short_kernel0
+// CHECK-LABEL: kernel private @short_kernel0
 // CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %c192 : index
 // CHECK-NEXT: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[ROW]] : index
 // CHECK-NEXT: arith.minsi %[[LEFT]], %c192 : index
 // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %[[ROW]], %c0] rows(%[[ROW]] to
-// CHECK-LABEL: func.func private @short_kernel1
+// CHECK-LABEL: kernel private @short_kernel1
 // CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %c192 : index
 // CHECK-NEXT: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[ROW]] : index
 // CHECK-NEXT: arith.minsi %[[LEFT]], %c192 : index
@@ -254,11 +254,11 @@ func.func @blocks(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func @shifted(
 // CHECK-COUNT-4: tile.workspace
-// CHECK-LABEL: func.func private @shifted_kernel0
+// CHECK-LABEL: kernel private @shifted_kernel0
 // CHECK-NOT: memref.load {{.*}} : memref<?xi32
 // CHECK: tile.dot
 // CHECK-NOT: memref.load {{.*}} : memref<?xi32
-// CHECK-LABEL: func.func private @shifted_kernel1
+// CHECK-LABEL: kernel private @shifted_kernel1
 func.func @shifted(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %m: tensor<?x?xi1>, %ids: tensor<?xi32>, %n: i32) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)

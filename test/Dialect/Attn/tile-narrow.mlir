@@ -2,7 +2,7 @@
 
 // Sums that are wanted in f32 of weights that go through bf16: the weight at
 // the maximum has to be 1, so the maximum is subtracted before the product.
-// CHECK-LABEL: func.func private @wide_kernel0(
+// CHECK-LABEL: kernel private @wide_kernel0(
 // CHECK:         tile.rows 32
 // CHECK:           %[[S:.*]] = tile.dot {{.*}} transpose_rhs
 // CHECK:           tile.map ins(%{{.*}}, %{{.*}} : !tile.tile<32x1xf32>, !tile.tile<32x1xf32>)
@@ -19,7 +19,7 @@
 // of the old sums is the exponential of a difference of rounded products: an
 // fma would leave the rounding of one, and of a row whose maximum stays the
 // factor is exactly 1.
-// CHECK-LABEL: func.func private @narrow_kernel0(
+// CHECK-LABEL: kernel private @narrow_kernel0(
 // CHECK:           %[[S:.*]] = tile.dot {{.*}} transpose_rhs
 // CHECK:           tile.map ins(%{{.*}}, %{{.*}} : !tile.tile<32x1xf32>, !tile.tile<32x1xf32>)
 // CHECK-NEXT:      ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[OLD:.*]]: f32, %{{.*}}: f32):

@@ -3,7 +3,7 @@
 // No offset, whatever it is, leads out of the tensors: a start is between 0 and
 // the rows there are, an end between the start and those.
 
-// CHECK-LABEL: func.func private @packed_kernel0(
+// CHECK-LABEL: kernel private @packed_kernel0(
 // CHECK-SAME:    %[[Q:.*]]: memref<?x?x64xbf16, {{[^%]*}}%{{.*}}: memref<?x?x64xbf16, {{[^%]*}}%{{.*}}: memref<?x?x64xbf16, {{[^%]*}}%[[CU:.*]]: memref<?xi32, {{[^%]*}}%{{.*}}: memref<?xi32
 // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : index

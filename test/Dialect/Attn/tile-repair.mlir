@@ -9,14 +9,14 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[MARKS:.*]] = tile.workspace
 // CHECK: tile.launch @biased_kernel0
 // CHECK: tile.launch @biased_kernel1
-// CHECK-LABEL: func.func private @biased_kernel0
+// CHECK-LABEL: kernel private @biased_kernel0
 // CHECK: tile.rows 64
 // CHECK-NOT: arith.cmpf oeq
 // CHECK: %[[SCORE:.*]] = arith.mulf
 // CHECK: %[[BIAS:.*]] = memref.load
 // CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[SCORE]], %[[BIAS]] : f32
 // CHECK-NEXT: tile.yield %[[SUM]] : f32
-// CHECK-LABEL: func.func private @biased_kernel1
+// CHECK-LABEL: kernel private @biased_kernel1
 // CHECK: %[[MARK:.*]] = memref.load
 // CHECK: arith.cmpf uno, %[[MARK]], %[[MARK]] : f32
 // CHECK: %[[DEAD:.*]] = memref.load
@@ -30,7 +30,7 @@ func.func @biased(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 // Without values there are no marks: then the test stays, which keeps a dot that
 // is NaN from a dead key.
-// CHECK-LABEL: func.func private @kept_kernel0
+// CHECK-LABEL: kernel private @kept_kernel0
 // CHECK: %[[KEPT:.*]] = memref.load
 // CHECK: arith.cmpf oeq, %[[KEPT]], %{{.*}} : f32
 // CHECK-NOT: @kept_kernel1

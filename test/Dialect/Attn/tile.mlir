@@ -5,8 +5,7 @@
 // CHECK-LABEL: func.func @forward(
 // CHECK-SAME:    attributes {tile.plan}
 // CHECK:         tile.launch @forward_kernel0
-// CHECK-LABEL: func.func private @forward_kernel0(
-// CHECK-SAME:    attributes {tile.kernel}
+// CHECK-LABEL: tile.kernel private @forward_kernel0(
 //              Full tiles: the maximum is held in units of the dot, no map
 //              comes between dot and reduction.
 // CHECK:         scf.for
@@ -41,7 +40,7 @@ func.func @forward(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // A causal window: the mask's expression gives the keys to walk over and those
 // that need no mask. The head of the walk is masked, then the core, the tail.
-// CHECK-LABEL: func.func private @window_kernel0(
+// CHECK-LABEL: kernel private @window_kernel0(
 // CHECK:         arith.minsi
 // CHECK:         scf.for
 // CHECK:           tile.rows
@@ -71,7 +70,7 @@ func.func @window(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // A mask from memory: tiles without a live element are skipped once they are
 // seen, and a value that no row may see is not read.
-// CHECK-LABEL: func.func private @boolean_kernel0(
+// CHECK-LABEL: kernel private @boolean_kernel0(
 // CHECK:         scf.for
 // CHECK:           %[[ELEMENTS:.*]] = tile.map
 // CHECK:             memref.load %{{.*}} : memref<?x1x?x?xi8
@@ -91,7 +90,7 @@ func.func @boolean(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 }
 
 // Without statistics there is one map between the two products.
-// CHECK-LABEL: func.func private @sum_kernel0(
+// CHECK-LABEL: kernel private @sum_kernel0(
 // CHECK:         %[[S:.*]] = tile.dot {{.*}} transpose_rhs
 // CHECK-NEXT:    %[[P:.*]] = tile.map ins(%[[S]]
 // CHECK-NOT:     tile.reduce
@@ -107,7 +106,7 @@ func.func @sum(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // A suffix monoid: weights are gated by an exclusive scan from the last key,
 // the old sums by the whole tile.
-// CHECK-LABEL: func.func private @suffix_kernel0(
+// CHECK-LABEL: kernel private @suffix_kernel0(
 // CHECK:         %[[C:.*]]:2 = tile.map
 // CHECK:         tile.reduce ins(%[[C]]#0
 // CHECK:         tile.scan reverse ins(%[[C]]#0
@@ -124,7 +123,7 @@ func.func @suffix(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 }
 
 // A general monoid takes the element path.
-// CHECK-LABEL: func.func private @general_kernel0(
+// CHECK-LABEL: kernel private @general_kernel0(
 // CHECK:         tile.fold
 func.func @general(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                    %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
@@ -137,7 +136,7 @@ func.func @general(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // A NaN dot does not show where -inf is added to it: no values are multiplied
 // here that would tell of it, so the term is selected.
-// CHECK-LABEL: func.func private @hidden_kernel0(
+// CHECK-LABEL: kernel private @hidden_kernel0(
 // CHECK:           %[[TERM:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : f32
 // CHECK:           %[[DEAD:.*]] = arith.cmpf oeq, %[[TERM]], %{{.*}} : f32
 // CHECK:           %[[SUM:.*]] = arith.addf %{{.*}}, %[[TERM]] : f32
@@ -167,7 +166,7 @@ func.func @hidden(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>)
 // CHECK:         tile.launch @split_kernel0
 // CHECK:         tile.launch @split_kernel1
 // CHECK-NOT:     tile.launch
-// CHECK-LABEL: func.func private @split_kernel1(
+// CHECK-LABEL: kernel private @split_kernel1(
 // CHECK:         scf.for
 // CHECK:           tile.load vector
 // CHECK:           tile.map
@@ -184,7 +183,7 @@ func.func @split(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // The module has a function of the first kernel's name.
 // CHECK-LABEL: func.func @taken(
 // CHECK: tile.launch @taken_kernel1
-// CHECK: func.func private @taken_kernel1
+// CHECK: kernel private @taken_kernel1
 // CHECK: func.func private @taken_kernel0()
 func.func @taken(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
   %o = attn.aggregate @sigmoid_sum

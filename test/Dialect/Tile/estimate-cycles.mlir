@@ -5,8 +5,7 @@
 // Two loads for 16 keys, and there are two in a cycle.
 // CHECK: remark: cycles: 0.062 for a key of a row, 0.000 for a key of a block of rows, 0 for a block, by the rates of cpu-avx512 with 64 FLOP a cycle
 // CHECK-NEXT: bound by: loads 100%; for a key of a row 1 FLOP and 12 bytes of caches
-func.func @stores(%a: memref<?xf32>, %b: memref<?xf32>, %n: index, %rows: index, %block: index)
-    attributes {tile.kernel} {
+tile.kernel @stores(%a: memref<?xf32>, %b: memref<?xf32>, %n: index, %rows: index, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
@@ -21,7 +20,7 @@ func.func @stores(%a: memref<?xf32>, %b: memref<?xf32>, %n: index, %rows: index,
       }
     }
   }
-  return
+  tile.return
 }
 
 // A sum of 1024 keys, one after the other, is longer than what waits at once;
@@ -29,8 +28,7 @@ func.func @stores(%a: memref<?xf32>, %b: memref<?xf32>, %n: index, %rows: index,
 // each step, a division, is done once.
 // CHECK: remark: cycles: 0.000 for a key of a row, 4.{{[0-9]*}} for a key of a block of rows
 // CHECK-NEXT: bound by: steps that wait for another {{100|99}}%; for a key of a row 2 FLOP
-func.func @chain(%a: memref<?xf32>, %x: f32, %n: index, %block: index)
-    attributes {tile.kernel} {
+tile.kernel @chain(%a: memref<?xf32>, %x: f32, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c1024 = arith.constant 1024 : index
@@ -46,13 +44,13 @@ func.func @chain(%a: memref<?xf32>, %x: f32, %n: index, %block: index)
     }
     memref.store %sum, %a[%j] : memref<?xf32>
   }
-  return
+  tile.return
 }
 
 // No loop over keys: nothing to say.
 // CHECK-NOT: remark
-func.func @none(%a: memref<?xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel @none(%a: memref<?xf32>, %block: index) {
   %zero = arith.constant 0.0 : f32
   memref.store %zero, %a[%block] : memref<?xf32>
-  return
+  tile.return
 }

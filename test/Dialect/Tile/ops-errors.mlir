@@ -292,14 +292,14 @@ func.func @workspace_c2(%n: index) {
 // -----
 
 func.func @launch_c1(%n: index, %x: f32) {
-  // expected-error@+1 {{expected 'nothing' to be a function in this module}}
+  // expected-error@+1 {{expected 'nothing' to be a tile.kernel in this module}}
   tile.launch @nothing grid(%n) args(%x : f32)
   return
 }
 
 // -----
 
-func.func private @k(i32, index) attributes {tile.kernel}
+tile.kernel private @k(i32, index)
 
 func.func @launch_c2(%n: index, %x: f32) {
   // expected-error@+1 {{expected kernel 'k' to take the arguments (f32) and the block index, but it takes (i32, index)}}
@@ -349,19 +349,43 @@ func.func @truths_of_rows(%a: i32) {
 
 // -----
 
-// expected-error@+1 {{expected tile.kernel on a function}}
+// expected-error@+1 {{expected no attribute "tile.kernel", which the tile dialect does not define}}
 module attributes {tile.kernel} {
 }
 
 // -----
 
-// expected-error@+1 {{expected the last argument of a tile.kernel to be the block index, of type index}}
-func.func private @kernel_block(memref<?xf32>) attributes {tile.kernel}
+// expected-error@+1 {{expected the last argument of a kernel to be the block's number, of type index}}
+tile.kernel private @kernel_block(memref<?xf32>)
 
 // -----
 
-// expected-error@+1 {{expected the last argument of a tile.kernel with tile.scratch_bytes to be a memref}}
-func.func private @kernel_scratch(index) attributes {tile.kernel, tile.scratch_bytes = 64 : i64}
+// expected-error@+1 {{expected the last argument of a kernel with scratch_bytes to be a memref of as many i8}}
+tile.kernel private @kernel_scratch(index) attributes {scratch_bytes = 64 : i64}
+
+// -----
+
+// expected-error@+1 {{expected a kernel to have no results, but got 1}}
+tile.kernel private @kernel_results(index) -> i32
+
+// -----
+
+// expected-error@+1 {{expected tile.plan to be a unit attribute of func.func}}
+module attributes {tile.plan} {
+}
+
+// -----
+
+// expected-error@+1 {{expected a plan to return nothing, but got 1 results; outputs are arguments}}
+func.func private @plan_results() -> i32 attributes {tile.plan}
+
+// -----
+
+func.func @approximate(%x: i32) -> i32 {
+  // expected-error@+1 {{expected tile.approximate to be a unit attribute of arith.sitofp}}
+  %y = arith.addi %x, %x {tile.approximate} : i32
+  return %y : i32
+}
 
 // -----
 

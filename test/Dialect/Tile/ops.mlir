@@ -1,12 +1,12 @@
 // RUN: attn-opt %s --verify-roundtrip | FileCheck %s
 
 // One query tile of plain softmax attention, keys in tiles of 128.
-// CHECK-LABEL: func.func @kernel
-func.func @kernel(%Q: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
+// CHECK-LABEL: kernel @kernel
+tile.kernel @kernel(%Q: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
                   %K: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
                   %V: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
                   %O: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
-                  %block: index) attributes {tile.kernel} {
+                  %block: index) {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %c64 = arith.constant 64 : index
@@ -71,7 +71,7 @@ func.func @kernel(%Q: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>,
   } -> !tile.tile<64x64xf32>
   // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}] rows(%{{.*}} to %{{.*}})
   tile.store %o, %O[%c0, %c0, %i0, %c0] rows(%c0 to %sq) : !tile.tile<64x64xf32>, memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>
-  return
+  tile.return
 }
 
 // CHECK-LABEL: func.func @plan

@@ -3,7 +3,7 @@
 // RUN: attn-opt %t.tidy.mlir --split-input-file --tile-gpu-assign-stages | FileCheck %s
 
 // Loops whose products do not overlap, and why.
-// CHECK: func.func @
+// CHECK: kernel @
 // CHECK-NOT: tile_gpu.stage
 
 !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
@@ -18,7 +18,7 @@
 !scores = !tile_gpu.token<64x64xf32>
 !sum = !tile_gpu.token<64x64xf32>
 
-func.func @no_first_step(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @no_first_step(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -62,10 +62,10 @@ func.func @no_first_step(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attr
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @two_steps_ahead(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @two_steps_ahead(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -159,10 +159,10 @@ func.func @two_steps_ahead(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) at
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @sum_is_read(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @sum_is_read(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -232,10 +232,10 @@ func.func @sum_is_read(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attrib
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @not_given_back(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @not_given_back(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -303,10 +303,10 @@ func.func @not_given_back(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) att
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @shared_weights(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @shared_weights(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -375,10 +375,10 @@ func.func @shared_weights(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) att
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @other_ring(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @other_ring(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -446,10 +446,10 @@ func.func @other_ring(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribu
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @in_flight(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @in_flight(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -518,10 +518,10 @@ func.func @in_flight(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribut
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @in_branches(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @in_branches(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %yes = arith.cmpi slt, %c0, %n : i32
@@ -596,7 +596,7 @@ func.func @in_branches(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attrib
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -613,9 +613,9 @@ func.func @in_branches(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attrib
 !scores = !tile_gpu.token<64x64xf32>
 !sum = !tile_gpu.token<64x64xf32>
 
-// CHECK: func.func @one_slot
+// CHECK: kernel @one_slot
 // CHECK-NOT: tile_gpu.stage
-func.func @one_slot(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @one_slot(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -684,5 +684,5 @@ func.func @one_slot(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribute
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -21,7 +21,7 @@
 !scores = !tile_gpu.token<64x64xf32>
 !sum = !tile_gpu.token<64x64xf32>
 
-// CHECK-LABEL: func.func @few_columns
+// CHECK-LABEL: kernel @few_columns
 // CHECK: scf.for
 // CHECK: tile_gpu.ring.wait %[[K:.*]][%{{.*}}] {tile_gpu.stage = #tile_gpu.stage<0, 0>}
 // CHECK: tile_gpu.ring.wait %[[V:.*]][%{{.*}}] {tile_gpu.stage = #tile_gpu.stage<1, 3>}
@@ -34,7 +34,7 @@
 // CHECK: tile_gpu.mma.issue {{.*}} acc({{.*}}) {tile_gpu.stage = #tile_gpu.stage<1, 5>}
 // CHECK: tile_gpu.mma.wait {{.*}} {tile_gpu.stage = #tile_gpu.stage<1, 10>}
 // CHECK: tile_gpu.ring.release %[[V]][%{{.*}}] {tile_gpu.stage = #tile_gpu.stage<1, 11>}
-func.func @few_columns(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @few_columns(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -102,17 +102,17 @@ func.func @few_columns(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attrib
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // The first step scales in another way, so that loops cannot hand factors on.
-// CHECK-LABEL: func.func @other_factor
+// CHECK-LABEL: kernel @other_factor
 // CHECK: scf.for
 // CHECK: tile_gpu.mma.issue {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 2>}
 // CHECK: tile_gpu.frag.convert {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 12>}
 // CHECK: tile_gpu.map {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 11>}
 // CHECK: tile_gpu.mma.issue {{.*}} acc({{.*}}) {tile_gpu.stage = #tile_gpu.stage<1, 4>}
-func.func @other_factor(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @other_factor(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -180,15 +180,15 @@ func.func @other_factor(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attri
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A factor is a scalar of the step inside of the map.
-// CHECK-LABEL: func.func @captured
+// CHECK-LABEL: kernel @captured
 // CHECK: scf.for
 // CHECK: sitofp
 // CHECK: tile_gpu.map {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 12>}
-func.func @captured(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @captured(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -259,14 +259,15 @@ func.func @captured(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribute
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // The schedule says so.
-// CHECK-LABEL: func.func @not_wanted
+// CHECK-LABEL: kernel @not_wanted
 // CHECK-NOT: tile_gpu.stage
 // CHECK: return
-func.func @not_wanted(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel, tile.no_overlap} {
+tile_gpu.kernel @not_wanted(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>)
+    attributes {schedule = #attn.schedule<block_q = 64, block_k = 64, overlap = false>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -334,13 +335,13 @@ func.func @not_wanted(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribu
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Three products of a backward pass: two start from zero, and the tile of one of
 // these is the right operand of the third, a step later. Both stages wait for
 // that slot; the other one goes back in its own turn.
-// CHECK-LABEL: func.func @gradient
+// CHECK-LABEL: kernel @gradient
 // CHECK: scf.for
 // CHECK: %[[K:.*]] = tile_gpu.ring.wait %[[KEYS:.*]][%[[C:.*]]] {tile_gpu.stage = #tile_gpu.stage<0, 0>}
 // CHECK: tile_gpu.mma.issue {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 2>}
@@ -354,7 +355,7 @@ func.func @not_wanted(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribu
 // CHECK: tile_gpu.mma.issue %{{.*}}, %[[AGAIN]] acc({{.*}}) {tile_gpu.stage = #tile_gpu.stage<1, 7>}
 // CHECK: tile_gpu.mma.wait {{.*}} {tile_gpu.stage = #tile_gpu.stage<1, 12>}
 // CHECK: tile_gpu.ring.release %[[KEYS]][%[[C]]] {tile_gpu.stage = #tile_gpu.stage<1, 13>}
-func.func @gradient(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @gradient(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -408,7 +409,7 @@ func.func @gradient(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribute
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -426,13 +427,13 @@ func.func @gradient(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribute
 !sum = !tile_gpu.token<64x128xf32>
 
 // The other warpgroup keeps the tensor cores busy.
-// CHECK-LABEL: func.func @between
+// CHECK-LABEL: kernel @between
 // CHECK: scf.for
 // CHECK: tile_gpu.mma.issue {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 2>}
 // CHECK: tile_gpu.frag.convert {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 12>}
 // CHECK: tile_gpu.map {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 11>}
 // CHECK: tile_gpu.mma.issue {{.*}} acc({{.*}}) {tile_gpu.stage = #tile_gpu.stage<1, 4>}
-func.func @between(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @between(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -500,7 +501,7 @@ func.func @between(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -518,13 +519,13 @@ func.func @between(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes
 !sum = !tile_gpu.token<64x256xf32>
 
 // Wider sums: blocks of a cluster wait for each other.
-// CHECK-LABEL: func.func @alone
+// CHECK-LABEL: kernel @alone
 // CHECK: scf.for
 // CHECK: tile_gpu.mma.issue {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 2>}
 // CHECK: tile_gpu.frag.convert {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 12>}
 // CHECK: tile_gpu.map {{.*}} {tile_gpu.stage = #tile_gpu.stage<0, 11>}
 // CHECK: tile_gpu.mma.issue {{.*}} acc({{.*}}) {tile_gpu.stage = #tile_gpu.stage<1, 4>}
-func.func @alone(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @alone(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -592,10 +593,10 @@ func.func @alone(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-// CHECK-LABEL: func.func @cluster
+// CHECK-LABEL: kernel @cluster
 // CHECK: scf.for
 // CHECK: tile_gpu.ring.wait %[[K:.*]][%{{.*}}] {tile_gpu.stage = #tile_gpu.stage<0, 0>}
 // CHECK: tile_gpu.ring.wait %[[V:.*]][%{{.*}}] {tile_gpu.stage = #tile_gpu.stage<1, 3>}
@@ -608,7 +609,8 @@ func.func @alone(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {
 // CHECK: tile_gpu.mma.issue {{.*}} acc({{.*}}) {tile_gpu.stage = #tile_gpu.stage<1, 5>}
 // CHECK: tile_gpu.mma.wait {{.*}} {tile_gpu.stage = #tile_gpu.stage<1, 10>}
 // CHECK: tile_gpu.ring.release %[[V]][%{{.*}}] {tile_gpu.stage = #tile_gpu.stage<1, 11>}
-func.func @cluster(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+tile_gpu.kernel @cluster(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>)
+    attributes {schedule = #attn.schedule<block_q = 64, block_k = 64, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -676,5 +678,5 @@ func.func @cluster(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -4,13 +4,13 @@
 // with it; where lengths end it before, values there are cleared. So are rows of
 // up to 64 columns, for the sake of the loop before (docs/performance/gpu.md).
 
-// CHECK-LABEL: func.func private @tensor_kernel0(
+// CHECK-LABEL: kernel private @tensor_kernel0(
 // CHECK:         tile_gpu.role "compute"
 // CHECK-NOT:     tile_gpu.smem.clear_rows
-// CHECK-LABEL: func.func private @lengths_kernel0(
+// CHECK-LABEL: kernel private @lengths_kernel0(
 // CHECK:         tile_gpu.role "compute"
 // CHECK:         tile_gpu.smem.clear_rows
-// CHECK-LABEL: func.func private @narrow_kernel0(
+// CHECK-LABEL: kernel private @narrow_kernel0(
 // CHECK:         tile_gpu.role "compute"
 // CHECK:         tile_gpu.smem.clear_rows
 

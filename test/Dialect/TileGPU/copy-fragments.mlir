@@ -8,13 +8,13 @@
 
 // Two products from one accumulator: the first takes a copy, made where the
 // accumulator is and not between the products.
-// CHECK-LABEL: func.func @one_accumulator
+// CHECK-LABEL: kernel @one_accumulator
 // CHECK: %[[O:.*]] = tile_gpu.map
 // CHECK: %[[OWN:.*]] = tile_gpu.frag.copy %[[O]]
 // CHECK: %[[T0:.*]] = tile_gpu.mma.issue %{{.*}}, %{{.*}} acc(%[[OWN]])
 // CHECK: %[[T1:.*]] = tile_gpu.mma.issue %{{.*}}, %{{.*}} acc(%[[O]])
 // CHECK-NOT: frag.copy
-func.func @one_accumulator(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @one_accumulator(%m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.smem.alloc : !half
   tile_gpu.role "one" warpgroups(1) {
@@ -31,7 +31,7 @@ func.func @one_accumulator(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
     tile_gpu.global.store %r1, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -41,12 +41,12 @@ func.func @one_accumulator(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
 !t = !tile_gpu.token<64x64xf32>
 
 // One that comes into the loop from outside is copied in each turn.
-// CHECK-LABEL: func.func @loop
+// CHECK-LABEL: kernel @loop
 // CHECK: %[[O:.*]] = tile_gpu.frag.fill
 // CHECK: scf.for
 // CHECK-NEXT: %[[OWN:.*]] = tile_gpu.frag.copy %[[O]]
 // CHECK: tile_gpu.mma.issue %{{.*}}, %{{.*}} acc(%[[OWN]])
-func.func @loop(%m: memref<?x?xf32>, %n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @loop(%m: memref<?x?xf32>, %n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -61,7 +61,7 @@ func.func @loop(%m: memref<?x?xf32>, %n: i32) attributes {tile_gpu.kernel} {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -72,13 +72,13 @@ func.func @loop(%m: memref<?x?xf32>, %n: i32) attributes {tile_gpu.kernel} {
 !t = !tile_gpu.token<64x64xf32>
 
 // An A fragment that is read while the product does.
-// CHECK-LABEL: func.func @left
+// CHECK-LABEL: kernel @left
 // CHECK: %[[A:.*]] = tile_gpu.frag.convert
 // CHECK: %[[OWN:.*]] = tile_gpu.frag.copy %[[A]]
 // CHECK: tile_gpu.mma.issue %[[OWN]],
 // CHECK: tile_gpu.global.store %[[A]],
 // CHECK: tile_gpu.mma.wait
-func.func @left(%p: !c, %m: memref<?x?xbf16>, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @left(%p: !c, %m: memref<?x?xbf16>, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.smem.alloc : !half
   tile_gpu.role "one" warpgroups(1) {
@@ -90,7 +90,7 @@ func.func @left(%p: !c, %m: memref<?x?xbf16>, %out: memref<?x?xf32>) attributes 
     tile_gpu.global.store %r, %out[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -102,9 +102,9 @@ func.func @left(%p: !c, %m: memref<?x?xbf16>, %out: memref<?x?xf32>) attributes 
 
 // Nothing to copy: a use before, one in the other branch, two products that
 // read one A fragment, one that reads it after the wait.
-// CHECK-LABEL: func.func @alone
+// CHECK-LABEL: kernel @alone
 // CHECK-NOT: frag.copy
-func.func @alone(%p: !c, %m: memref<?x?xf32>, %b: memref<?x?xbf16>, %if: i1) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @alone(%p: !c, %m: memref<?x?xf32>, %b: memref<?x?xbf16>, %if: i1) {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : f32
   %s = tile_gpu.smem.alloc : !half
@@ -126,5 +126,5 @@ func.func @alone(%p: !c, %m: memref<?x?xf32>, %b: memref<?x?xbf16>, %if: i1) att
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

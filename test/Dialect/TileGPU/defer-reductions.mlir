@@ -1,12 +1,11 @@
-// RUN: attn-opt %s --pass-pipeline='builtin.module(func.func(tile-defer-reductions,tile-verify-async))' | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline='builtin.module(tile_gpu.kernel(tile-defer-reductions,tile-verify-async))' | FileCheck %s
 // RUN: attn-opt %s --split-input-file %tidy --tile-defer-reductions %tidy %verify_kernels -o /dev/null
 
 !s = !tile_gpu.frag<64x64xf32, acc>
 !row = !tile_gpu.vec<64xf32, row>
 
-// CHECK-LABEL: func.func @two_loops
-func.func @two_loops(%p: !s, %l0: !row, %f: !row, %n: i32, %out: memref<?xf32>)
-    attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @two_loops
+tile_gpu.kernel @two_loops(%p: !s, %l0: !row, %f: !row, %n: i32, %out: memref<?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -53,13 +52,13 @@ func.func @two_loops(%p: !s, %l0: !row, %f: !row, %n: i32, %out: memref<?xf32>)
     tile_gpu.global.store %b, %out[%c0] : !row, memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A maximum, and a sum that another operation reads in the loop: whole.
-// CHECK-LABEL: func.func @whole
+// CHECK-LABEL: kernel @whole
 // CHECK-NOT: partial
-func.func @whole(%p: !s, %l0: !row, %n: i32, %out: memref<?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @whole(%p: !s, %l0: !row, %n: i32, %out: memref<?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -93,14 +92,13 @@ func.func @whole(%p: !s, %l0: !row, %n: i32, %out: memref<?xf32>) attributes {ti
     tile_gpu.global.store %b#1, %out[%c0] : !row, memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // One map updates a sum and a maximum: shares and whole values do not mix.
-// CHECK-LABEL: func.func @one_map
+// CHECK-LABEL: kernel @one_map
 // CHECK-NOT: partial
-func.func @one_map(%p: !s, %l0: !row, %m0: !row, %n: i32, %out: memref<?xf32>)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel @one_map(%p: !s, %l0: !row, %m0: !row, %n: i32, %out: memref<?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -129,5 +127,5 @@ func.func @one_map(%p: !s, %l0: !row, %m0: !row, %n: i32, %out: memref<?xf32>)
     tile_gpu.global.store %a#1, %out[%c0] : !row, memref<?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -12,7 +12,7 @@
 !scores = !tile_gpu.token<64x64xf32>
 !sum = !tile_gpu.token<64x64xf32>
 
-func.func @no_first(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @no_first(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -81,7 +81,7 @@ func.func @no_first(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribute
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -98,7 +98,7 @@ func.func @no_first(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribute
 !scores = !tile_gpu.token<64x64xf32>
 !sum = !tile_gpu.token<64x64xf32>
 
-func.func @unlike(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @unlike(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -167,7 +167,7 @@ func.func @unlike(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes 
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -184,7 +184,7 @@ func.func @unlike(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes 
 !scores = !tile_gpu.token<64x64xf32>
 !sum = !tile_gpu.token<64x64xf32>
 
-func.func @unmarked(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @unmarked(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -253,7 +253,7 @@ func.func @unmarked(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribute
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -270,7 +270,7 @@ func.func @unmarked(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribute
 !scores = !tile_gpu.token<64x64xf32>
 !sum = !tile_gpu.token<64x64xf32>
 
-func.func @read_early(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @read_early(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -340,7 +340,7 @@ func.func @read_early(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribu
     tile_gpu.global.store %r, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -357,7 +357,7 @@ func.func @read_early(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attribu
 !scores = !tile_gpu.token<64x64xf32>
 !sum = !tile_gpu.token<64x64xf32>
 
-func.func @between(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @between(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -455,5 +455,5 @@ func.func @between(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) attributes
     tile_gpu.global.store %r2, %out[%c0, %c0] : !o, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --pass-pipeline='builtin.module(func.func(tile-gpu-assign-stages,tile-gpu-expand-pipeline,tile-verify-async))' | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline='builtin.module(tile_gpu.kernel(tile-gpu-assign-stages,tile-gpu-expand-pipeline,tile-verify-async))' | FileCheck %s
 // RUN: attn-opt %s %tidy --tile-gpu-assign-stages %tidy --tile-gpu-expand-pipeline %tidy %verify_kernels | FileCheck %s
 
 // A first step and two loops. Scores of a step are issued before the products
@@ -14,9 +14,8 @@
 !p = !tile_gpu.frag<64x64xbf16, a>
 !row = !tile_gpu.vec<64xf32, row>
 
-// CHECK-LABEL: func.func @chain
-func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x?xf32>, %sums: memref<?xf32>)
-    attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @chain
+tile_gpu.kernel @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x?xf32>, %sums: memref<?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -121,15 +120,15 @@ func.func @chain(%q: !q, %n: i32, %m: i32, %clear: i1, %a: !row, %out: memref<?x
     tile_gpu.global.store %r2, %out[%c0, %c0] : !s, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Keys and values of one slot: it is needed until the second product.
-// CHECK-LABEL: func.func @shared_slot
+// CHECK-LABEL: kernel @shared_slot
 // CHECK: scf.for
 // CHECK: tile_gpu.mma.wait %{{.*}} pending(0)
 // CHECK: tile_gpu.mma.issue {{.*}} acc
-func.func @shared_slot(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @shared_slot(%q: !q, %n: i32, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -155,7 +154,7 @@ func.func @shared_slot(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_
     tile_gpu.global.store %r, %out[%c0, %c0] : !s, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Of d = 128: scores that take several operations have their slots given back
@@ -167,11 +166,11 @@ func.func @shared_slot(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_
 !o128 = !tile_gpu.frag<64x128xf32, acc>
 !tok128 = !tile_gpu.token<64x128xf32>
 
-// CHECK-LABEL: func.func @several
+// CHECK-LABEL: kernel @several
 // CHECK: scf.for
 // CHECK: %[[W:.*]] = tile_gpu.map ins(%{{.*}} : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>)
 // CHECK: tile_gpu.ring.release %{{.*}} after(%[[W]] : !tile_gpu.frag<64x64xf32, acc>)
-func.func @several(%q: !k128, %n: i32, %x: f32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @several(%q: !k128, %n: i32, %x: f32, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -227,5 +226,5 @@ func.func @several(%q: !k128, %n: i32, %x: f32, %out: memref<?x?xf32>) attribute
     tile_gpu.global.store %r, %out[%c0, %c0] : !o128, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

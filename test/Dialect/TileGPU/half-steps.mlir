@@ -9,7 +9,7 @@
 !t = tensor<?x?x?x128xbf16>
 module attributes {attn.target = "sm_90a"} {
 // Two bits for each warpgroup, which picks its own.
-// ROLES-LABEL: func.func private @window_kernel0
+// ROLES-LABEL: kernel private @window_kernel0
 // ROLES: tile_gpu.role "compute" warpgroups(2)
 // ROLES: ^bb0(%[[WG:.*]]: i32):
 // ROLES: %[[TWICE:.*]] = arith.shli %[[WG]], %c1
@@ -53,7 +53,7 @@ module attributes {attn.target = "sm_90a"} {
 // of either form. The half step runs beside the product of the step before, and
 // its own is of 64 keys; without it the product before is the last. Row sums are
 // completed behind both.
-// CHECK-LABEL: func.func private @window_kernel0
+// CHECK-LABEL: kernel private @window_kernel0
 // CHECK: tile_gpu.role "draw"
 // CHECK: tile_gpu.foreach %{{.*}} lead {
 // CHECK: tile_gpu.role "load"
@@ -97,7 +97,7 @@ func.func @window(%q: !t, %k: !t, %v: !t, %w: i32) -> !t {
 }
 
 // With one end alone warpgroups would wait for the one with the whole tile.
-// ROLES-LABEL: func.func private @causal_kernel0
+// ROLES-LABEL: kernel private @causal_kernel0
 // ROLES-NOT: !tile.tile<64x64xf32>
 // ROLES-NOT: tile.pad
 func.func @causal(%q: !t, %k: !t, %v: !t) -> !t {

@@ -5,8 +5,8 @@
 !o16 = !tile_gpu.frag<64x64xbf16, acc>
 !row = !tile_gpu.vec<64xf32, row>
 
-// CHECK-LABEL: func.func @rounded
-func.func @rounded(%o: !o, %l: !row, %out: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @rounded
+tile_gpu.kernel @rounded(%o: !o, %l: !row, %out: memref<?x?xbf16>) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -26,17 +26,17 @@ func.func @rounded(%o: !o, %l: !row, %out: memref<?x?xbf16>) attributes {tile_gp
     tile_gpu.global.store %y, %out[%c0, %c0] : !o16, memref<?x?xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // All 32 bits are asked for; a divisor that is no row vector.
-// CHECK-LABEL: func.func @exact
+// CHECK-LABEL: kernel @exact
 // CHECK: tile_gpu.map
 // CHECK: arith.divf
 // CHECK: tile_gpu.map
 // CHECK: arith.divf
 // CHECK-NOT: arith.mulf
-func.func @exact(%o: !o, %l: !row, %out: memref<?x?xf32>, %half: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @exact(%o: !o, %l: !row, %out: memref<?x?xf32>, %half: memref<?x?xbf16>) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -55,5 +55,5 @@ func.func @exact(%o: !o, %l: !row, %out: memref<?x?xf32>, %half: memref<?x?xbf16
     tile_gpu.global.store %y, %half[%c0, %c0] : !o16, memref<?x?xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -7,7 +7,7 @@
 // dead, where there are any; the producer reads which tile is next.
 
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func private @reduce(
+// CHECK-LABEL: kernel private @reduce(
 // CHECK: tile_gpu.role "load"
 // CHECK: scf.for
 // CHECK: memref.load {{.*}} : memref<?xi32>
@@ -24,9 +24,9 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: scf.if %[[SOME]]
 // CHECK: tile_gpu.smem.clear_rows %[[V]] bits(%[[A]], %[[B]])
 // CHECK-NOT: tile.truths
-func.func private @reduce(%Q: memref<?x64xf16, strided<[?, 1]>>, %K: memref<?x64xf16, strided<[?, 1]>>,
+tile.kernel private @reduce(%Q: memref<?x64xf16, strided<[?, 1]>>, %K: memref<?x64xf16, strided<[?, 1]>>,
     %V: memref<?x64xf16, strided<[?, 1]>>, %O: memref<?x64xf16, strided<[?, 1]>>,
-    %list: memref<?xi32>, %words: memref<?x2xi32>, %n: index, %block: index) attributes {tile.kernel} {
+    %list: memref<?xi32>, %words: memref<?x2xi32>, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -58,12 +58,12 @@ func.func private @reduce(%Q: memref<?x64xf16, strided<[?, 1]>>, %K: memref<?x64
     scf.yield %next : !tile.tile<128x64xf32>
   }
   tile.store %a, %O[%i0, %c0] : !tile.tile<128x64xf32>, memref<?x64xf16, strided<[?, 1]>>
-  return
+  tile.return
 }
 
 // The kernel that makes such words: each warp's rows set bits of a tile with a
 // column for each word, and all warps read all of them.
-// CHECK-LABEL: func.func private @words(
+// CHECK-LABEL: kernel private @words(
 // CHECK: %[[S:.*]] = tile_gpu.smem.alloc : <4x8xi32>
 // CHECK: tile_gpu.role "compute" warps(4) {
 // CHECK-NEXT: ^bb0(%[[W:.*]]: i32):
@@ -80,7 +80,7 @@ func.func private @reduce(%Q: memref<?x64xf16, strided<[?, 1]>>, %K: memref<?x64
 // CHECK: %[[E:.*]]:8 = tile_gpu.vec.elements
 // CHECK: memref.store %[[E]]#0
 // CHECK: memref.store %[[E]]#1
-func.func private @words(%ids: memref<?xi32>, %words: memref<?x2xi32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @words(%ids: memref<?xi32>, %words: memref<?x2xi32>, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : i32
@@ -108,12 +108,12 @@ func.func private @words(%ids: memref<?xi32>, %words: memref<?x2xi32>, %block: i
   %w:2 = tile.bits %t : !tile.tile<64x1xi1>
   memref.store %w#0, %words[%block, %c0] : memref<?x2xi32>
   memref.store %w#1, %words[%block, %c1] : memref<?x2xi32>
-  return
+  tile.return
 }
 
 // Elements as bits: each warp writes those of its own rows.
-// CHECK-LABEL: func.func private @elements(
-// CHECK-SAME: attributes {tile.blocks = 3 : i64, tile_gpu.kernel}
+// CHECK-LABEL: tile_gpu.kernel private @elements(
+// CHECK-SAME: occupancy = 3
 // CHECK: tile_gpu.role "compute" warps(4) {
 // CHECK-NEXT: ^bb0(%[[W:.*]]: i32):
 // CHECK: scf.for
@@ -122,8 +122,8 @@ func.func private @words(%ids: memref<?xi32>, %words: memref<?x2xi32>, %block: i
 // CHECK: } -> !tile.tile<16x64xi1>
 // CHECK: %[[ROW:.*]] = arith.index_cast %[[R]]
 // CHECK: tile.store_bits %[[X]], %{{.*}}[%{{.*}}] row(%[[ROW]]) column(
-func.func private @elements(%ids: memref<?xi32>, %bits: memref<?x128x2xi32>, %block: index)
-    attributes {tile.kernel, tile.blocks = 3 : i64} {
+tile.kernel private @elements(%ids: memref<?xi32>, %bits: memref<?x128x2xi32>, %block: index)
+    attributes {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, occupancy = 3>} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
@@ -137,7 +137,7 @@ func.func private @elements(%ids: memref<?xi32>, %bits: memref<?x128x2xi32>, %bl
     } -> !tile.tile<64x64xi1>
     tile.store_bits %x, %bits[%block] row(%c0) column(%first) : !tile.tile<64x64xi1>, memref<?x128x2xi32>
   }
-  return
+  tile.return
 }
 
 func.func @plan(%Q: memref<?x64xf16, strided<[?, 1]>>, %K: memref<?x64xf16, strided<[?, 1]>>,

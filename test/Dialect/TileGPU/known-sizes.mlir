@@ -17,7 +17,7 @@
 // CHECK:       tile_gpu.ring.release %[[KEYS]][%[[NEXT]]]
 // CHECK:       tile_gpu.ring.release %[[VALUES]][%[[NEXT]]]
 // CHECK-NOT:   tile_gpu.ring.wait
-// PORTABLE-LABEL: func.func private @two_tiles_kernel0
+// PORTABLE-LABEL: kernel private @two_tiles_kernel0
 // PORTABLE:    tile_gpu.ring.acquire
 // PORTABLE:    tile_gpu.ring.wait
 func.func @two_tiles(%q: tensor<1x4x200x64xbf16>, %k: tensor<1x4x130x64xbf16>,
@@ -37,7 +37,7 @@ func.func @two_tiles(%q: tensor<1x4x200x64xbf16>, %k: tensor<1x4x130x64xbf16>,
 // CHECK:       tile_gpu.ring.release
 // CHECK:       scf.yield
 // CHECK:       tile_gpu.ring.wait
-// PORTABLE-LABEL: func.func private @ragged_kernel0
+// PORTABLE-LABEL: kernel private @ragged_kernel0
 // PORTABLE:    scf.for
 func.func @ragged(%q: tensor<1x4x200x64xbf16>, %k: tensor<1x4x700x64xbf16>,
                   %v: tensor<1x4x700x64xbf16>) -> tensor<1x4x200x64xbf16> {
@@ -50,9 +50,9 @@ func.func @ragged(%q: tensor<1x4x200x64xbf16>, %k: tensor<1x4x700x64xbf16>,
 // -----
 
 // Two steps without roles: f32.
-// CHECK-LABEL: func.func private @two_wide_tiles_kernel0
+// CHECK-LABEL: kernel private @two_wide_tiles_kernel0
 // CHECK:       tile_gpu.ring.acquire
-// PORTABLE-LABEL: func.func private @two_wide_tiles_kernel0
+// PORTABLE-LABEL: kernel private @two_wide_tiles_kernel0
 // PORTABLE:    tile_gpu.ring.acquire
 func.func @two_wide_tiles(%q: tensor<1x4x200x64xf32>, %k: tensor<1x4x100x64xf32>,
                           %v: tensor<1x4x100x64xf32>) -> tensor<1x4x200x64xf32> {

@@ -32,8 +32,8 @@ func.func private @types(
 func.func private @own_pitch(!tile_gpu.smem<64x64xbf16 swizzle 128 pitch 64>)
 
 // Two warpgroups take turns; without `each` a barrier has no member.
-// CHECK-LABEL: func.func @barriers
-func.func @barriers() attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @barriers
+tile_gpu.kernel @barriers() {
   // CHECK: %[[TURNS:.*]] = tile_gpu.barrier.create warps(8) each(2)
   %turns = tile_gpu.barrier.create warps(8) each(2)
   // CHECK: %[[ALL:.*]] = tile_gpu.barrier.create warps(8)
@@ -51,12 +51,12 @@ func.func @barriers() attributes {tile_gpu.kernel} {
     tile_gpu.barrier.sync %all threads_only
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Schedules: one block for each item, or blocks that take every n-th.
-// CHECK-LABEL: func.func @schedules
-func.func @schedules(%n: i32, %h: i32, %b: i32) attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @schedules
+tile_gpu.kernel @schedules(%n: i32, %h: i32, %b: i32) {
   %zero = arith.constant 0 : i32
   // CHECK: tile_gpu.scheduler grid in_order tiles
   %grid = tile_gpu.scheduler grid in_order tiles(%n) heads(%h) batch(%b) {
@@ -84,7 +84,7 @@ func.func @schedules(%n: i32, %h: i32, %b: i32) attributes {tile_gpu.kernel} {
     } -> i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // The last block of a split to arrive combines it: no second kernel.

@@ -3,18 +3,18 @@
 
 module attributes {attn.target = "sm_90a"} {
 // The first lets the second start, which waits in every role.
-// CHECK-LABEL: func.func private @first
+// CHECK-LABEL: kernel private @first
 // CHECK: tile_gpu.role
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: tile_gpu.dependents.launch
-func.func private @first(%m: memref<?xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @first(%m: memref<?xi32>) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
-// CHECK-LABEL: func.func private @second
+// CHECK-LABEL: kernel private @second
 // CHECK: tile_gpu.role "load"
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: tile_gpu.dependencies.wait
@@ -22,7 +22,7 @@ func.func private @first(%m: memref<?xi32>) attributes {tile_gpu.kernel} {
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: tile_gpu.dependencies.wait
 // CHECK-NOT: tile_gpu.dependents
-func.func private @second(%m: memref<?xi32>, %t: memref<1xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @second(%m: memref<?xi32>, %t: memref<1xi32>) {
   tile_gpu.role "load" warps(1) registers(24) {
   ^bb0(%warp: i32):
     tile_gpu.yield
@@ -31,7 +31,7 @@ func.func private @second(%m: memref<?xi32>, %t: memref<1xi32>) attributes {tile
   ^bb0(%wg: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 // What lies between the two comes before.
 // CHECK-LABEL: func.func @plan
@@ -54,14 +54,14 @@ func.func @plan(%n: index) attributes {tile.plan} {
 // Not across a reset of what the first kernel works on, nor where the second
 // reads memory outside of its roles.
 module attributes {attn.target = "sm_90a"} {
-func.func private @first(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @first(%m: memref<1xi32>) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
-func.func private @early(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @early(%m: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %x = memref.load %m[%c0] : memref<1xi32>
   tile_gpu.role "compute" warps(1) {
@@ -69,7 +69,7 @@ func.func private @early(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
     memref.store %x, %m[%c0] : memref<1xi32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 // CHECK-LABEL: func.func @reset
 // CHECK-NOT: programmatic
@@ -93,21 +93,21 @@ func.func @reads(%n: index) attributes {tile.plan} {
 // -----
 
 module attributes {attn.target = "sm_80"} {
-// CHECK-LABEL: func.func private @first
+// CHECK-LABEL: kernel private @first
 // CHECK-NOT: tile_gpu.dependents
-func.func private @first(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @first(%m: memref<1xi32>) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
-func.func private @second(%m: memref<1xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @second(%m: memref<1xi32>) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 // CHECK-LABEL: func.func @plan
 // CHECK-NOT: programmatic
@@ -122,25 +122,25 @@ func.func @plan(%n: index) attributes {tile.plan} {
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func private @first(%m: memref<?xi32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @first(%m: memref<?xi32>) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 // Arithmetic before the roles, a division too, reads nothing of the first's.
-// CHECK-LABEL: func.func private @divides
+// CHECK-LABEL: kernel private @divides
 // CHECK: arith.divui
 // CHECK: tile_gpu.dependencies.wait
-func.func private @divides(%m: memref<?xi32>, %n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @divides(%m: memref<?xi32>, %n: i32) {
   %c4 = arith.constant 4 : i32
   %group = arith.divui %c4, %n : i32
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 // CHECK-LABEL: func.func @plan
 // CHECK: tile_gpu.launch @divides {{.*}} programmatic

@@ -2,8 +2,8 @@
 
 // expected-error @+1 {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got "cpu-avx2"}}
 module attributes {attn.target = "cpu-avx2"} {
-func.func private @kernel(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
-  return
+tile.kernel private @kernel(%O: memref<?x64xf32>, %block: index) {
+  tile.return
 }
 }
 
@@ -11,12 +11,12 @@ func.func private @kernel(%O: memref<?x64xf32>, %block: index) attributes {tile.
 
 module attributes {attn.target = "sm_80"} {
 // expected-error @+1 {{expected tiles of a multiple of 16 rows, but got 24 in blocks of 24}}
-func.func private @rows(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @rows(%O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %t = tile.fill %z : f32 -> !tile.tile<24x64xf32>
   tile.store %t, %O[%block, %c0] : !tile.tile<24x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }
 
@@ -24,7 +24,7 @@ func.func private @rows(%O: memref<?x64xf32>, %block: index) attributes {tile.ke
 
 module attributes {attn.target = "sm_86"} {
 // expected-error @+1 {{bytes of shared memory, but sm_86 has 101376; expected smaller tiles}}
-func.func private @shared(%Q: memref<?x256xf32>, %K: memref<?x256xf32>, %O: memref<?x128xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @shared(%Q: memref<?x256xf32>, %K: memref<?x256xf32>, %O: memref<?x128xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %q = tile.load %Q[%block, %c0] : memref<?x256xf32> -> !tile.tile<64x256xf32>
@@ -36,27 +36,27 @@ func.func private @shared(%Q: memref<?x256xf32>, %K: memref<?x256xf32>, %O: memr
     tile.yield %s : !tile.tile<16x128xf32>
   } -> !tile.tile<64x128xf32>
   tile.store %r, %O[%block, %c0] : !tile.tile<64x128xf32>, memref<?x128xf32>
-  return
+  tile.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @outside(%K: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @outside(%K: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{expected to be used by one tile.rows of its own block}}
   %k = tile.load %K[%block, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
   %s = tile.dot %k, %k transpose_rhs : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
   tile.store %s, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @row_blocks(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @row_blocks(%O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %o = tile.fill %z : f32 -> !tile.tile<64x64xf32>
@@ -70,14 +70,14 @@ func.func private @row_blocks(%O: memref<?x64xf32>, %block: index) attributes {t
     tile.yield %x : !tile.tile<32x64xf32>
   } -> !tile.tile<64x64xf32>
   tile.store %b, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @stored_rows(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @stored_rows(%O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
@@ -85,7 +85,7 @@ func.func private @stored_rows(%O: memref<?x64xf32>, %block: index) attributes {
   tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
   // expected-error @+1 {{expected to store tiles of the same number of rows in one kernel}}
   tile.store %b, %O[%block, %c0] : !tile.tile<32x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }
 
@@ -93,19 +93,19 @@ func.func private @stored_rows(%O: memref<?x64xf32>, %block: index) attributes {
 
 module attributes {attn.target = "sm_80"} {
 // expected-error @+1 {{expected at most 512 rows, but got 1024}}
-func.func private @warps(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @warps(%O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %a = tile.fill %z : f32 -> !tile.tile<1024x64xf32>
   tile.store %a, %O[%block, %c0] : !tile.tile<1024x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @steps(%Q: memref<?x64xbf16>, %K: memref<?x64xbf16>, %O: memref<?x64xf32>, %n: index, %block: index) attributes {tile.kernel} {
+tile.kernel private @steps(%Q: memref<?x64xbf16>, %K: memref<?x64xbf16>, %O: memref<?x64xf32>, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %z = arith.constant 0.0 : f32
@@ -126,14 +126,14 @@ func.func private @steps(%Q: memref<?x64xbf16>, %K: memref<?x64xbf16>, %O: memre
     scf.yield %u : !tile.tile<64x64xf32>
   }
   tile.store %t, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @words(%V: memref<?xi1, strided<[?]>>, %O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @words(%V: memref<?xi1, strided<[?]>>, %O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
@@ -141,14 +141,14 @@ func.func private @words(%V: memref<?xi1, strided<[?]>>, %O: memref<?x64xf32>, %
   %live = tile.load vector %V[%block] : memref<?xi1, strided<[?]>> -> !tile.tile<32x1xi1>
   // expected-error @+1 {{expected tiles of the number of rows that the kernel stores}}
   %w = tile.bits %live : !tile.tile<32x1xi1>
-  return
+  tile.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @rounded_queries(%Q: memref<?x64xf32>, %K: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @rounded_queries(%Q: memref<?x64xf32>, %K: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   // expected-error @+1 {{expected a tile of its source's elements, 'f32', but got '!tile.tile<64x64xbf16>'}}
@@ -161,14 +161,14 @@ func.func private @rounded_queries(%Q: memref<?x64xf32>, %K: memref<?x64xbf16>, 
     tile.yield %s : !tile.tile<16x64xf32>
   } -> !tile.tile<64x64xf32>
   tile.store %r, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @sum_of_rows(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @sum_of_rows(%O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
@@ -179,14 +179,14 @@ func.func private @sum_of_rows(%O: memref<?x64xf32>, %block: index) attributes {
     tile.yield %s : f32
   } -> !tile.tile<1x64xf32>
   tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func private @widths(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
+tile.kernel private @widths(%O: memref<?x64xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
   %no = arith.constant false
@@ -205,6 +205,6 @@ func.func private @widths(%O: memref<?x64xf32>, %block: index) attributes {tile.
     tile.yield %s : i1
   } -> !tile.tile<1x64xi1>
   tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
-  return
+  tile.return
 }
 }

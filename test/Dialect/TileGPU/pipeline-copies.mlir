@@ -22,8 +22,8 @@ func.func @full(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 }
 }
 
-// CHECK-LABEL: func.func private @causal_kernel0(
-// CHECK-SAME: i32) attributes {tile_gpu.kernel}
+// CHECK-LABEL: tile_gpu.kernel private @causal_kernel0(
+// CHECK-SAME: i32)
 // CHECK: %[[Q:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 128x128xf16 swizzle 128>
 // CHECK: %[[K:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 48x128xf16 swizzle 128>
 // CHECK: %[[V:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 48x128xf16 swizzle 128>
@@ -64,7 +64,7 @@ func.func @full(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 // CHECK: tile.store %{{.*}} : <32x128xf32>
 
 // What whole tiles leave is one tile at most, and none is copied ahead of it.
-// CHECK-LABEL: func.func private @full_kernel0(
+// CHECK-LABEL: kernel private @full_kernel0(
 // CHECK: %[[K:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 48x128xf16 swizzle 128>
 // CHECK: %[[V:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 48x128xf16 swizzle 128>
 // CHECK: %[[FULL:.*]]:4 = scf.for

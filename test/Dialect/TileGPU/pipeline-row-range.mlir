@@ -3,7 +3,7 @@
 // Blocks as high as those of warpgroups, of a monoid that warps have to run:
 // the range of rows that a warpgroup would narrow is the block's.
 
-// CHECK-LABEL: func.func private @attention_kernel0
+// CHECK-LABEL: kernel private @attention_kernel0
 // CHECK-NOT:     tile.row_range
 // CHECK:         tile_gpu.role "compute" warps(
 module attributes {attn.target = "sm_90a"} {
@@ -22,7 +22,7 @@ func.func @attention(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
 
 // The same of f32, without values: what a branch gives is a warp's rows, and the
 // one slot that the first tile was read from is filled again behind a barrier.
-// CHECK-LABEL: func.func private @keys_alone_kernel0
+// CHECK-LABEL: kernel private @keys_alone_kernel0
 // CHECK:         tile_gpu.barrier.sync
 // CHECK:         tile_gpu.ring.wait
 // CHECK:         tile_gpu.mma.sync

@@ -2,7 +2,7 @@
 
 // expected-error @+1 {{expected 0 stages or more, but got -1}}
 module attributes {attn.target = "sm_80"} {
-func.func private @kernel(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
-  return
+tile.kernel private @kernel(%O: memref<?x64xf32>, %block: index) {
+  tile.return
 }
 }

@@ -11,11 +11,11 @@
 // CHECK-NOT: tile.{{(load|store|fill|dot|map|reduce|scan|fold|any|rows)}} 
 // CHECK-NOT: unrealized_conversion_cast
 // Scans of rows, and keys one by one.
-// CHECK: func.func private @stick_breaking_bf16_kernel0(
+// CHECK: kernel private @stick_breaking_bf16_kernel0(
 // CHECK: tile_gpu.scan reverse
-// CHECK: func.func private @alpha_compositing_bf16_kernel0(
+// CHECK: kernel private @alpha_compositing_bf16_kernel0(
 // CHECK: tile_gpu.scan ins(
-// CHECK: func.func private @maxplus_f32_kernel0(
+// CHECK: kernel private @maxplus_f32_kernel0(
 // CHECK: tile_gpu.vec.load
 // CHECK: tile_gpu.map
 // CHECK-NOT: tile.{{(load|store|fill|dot|map|reduce|scan|fold|any|rows)}} 

@@ -93,14 +93,14 @@ func.func @ramp_rows() {
 
 // -----
 
-func.func @ramp_in_role() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @ramp_in_role() {
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
     // expected-error @below {{expected to stand outside of roles}}
     %c = tile_gpu.smem.ramp : !tile_gpu.smem<136x8xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----

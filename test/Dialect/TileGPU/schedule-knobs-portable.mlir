@@ -2,7 +2,7 @@
 // RUN: attn-opt %s --attn-pipeline="until-after=gpu target=sm_80" | FileCheck %s
 
 // Four warps have one slot by themselves.
-// CHECK-LABEL: func.func private @warps_kernel0
+// CHECK-LABEL: kernel private @warps_kernel0
 // CHECK: tile_gpu.ring.create cp_group producers(4) : <2, 64x64xbf16 swizzle 128, 64x64xbf16 swizzle 128>
 module attributes {attn.target = "sm_80"} {
 func.func @warps(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,

@@ -3,10 +3,9 @@
 // RUN: attn-opt %s --split-input-file --attn-pipeline="until-after=gpu target=sm_90a" | FileCheck %s
 
 // Three slots of keys and of values; each product is waited for at once.
-// TILE-LABEL: func.func private @roles_kernel0
-// TILE-SAME: tile.no_overlap
-// TILE-SAME: tile.stages = 3 : i64
-// CHECK-LABEL: func.func private @roles_kernel0
+// TILE-LABEL: kernel private @roles_kernel0
+// TILE-SAME: stages = 3, overlap = false
+// CHECK-LABEL: kernel private @roles_kernel0
 // CHECK-COUNT-2: tile_gpu.ring.create tma consumers(8) : <3, 64x64xbf16 swizzle 128>
 // CHECK: tile_gpu.role "compute" warpgroups
 // CHECK: %[[S:.*]] = tile_gpu.mma.issue
@@ -27,17 +26,17 @@ func.func @roles(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 // Warpgroups that issue products one at a time; those of a softcap have a
 // second kernel, of small caps, which says the same.
-// TILE-LABEL: func.func private @turns_kernel0
-// TILE-SAME: tile.no_overlap
-// TILE-SAME: tile.turns = "products"
-// TILE-LABEL: func.func private @turns_kernel1
-// TILE-SAME: tile.no_overlap
-// TILE-SAME: tile.turns = "products"
-// CHECK-LABEL: func.func private @turns_kernel0
+// TILE-LABEL: kernel private @turns_kernel0
+// TILE-SAME: overlap = false
+// TILE-SAME: turns = products
+// TILE-LABEL: kernel private @turns_kernel1
+// TILE-SAME: overlap = false
+// TILE-SAME: turns = products
+// CHECK-LABEL: kernel private @turns_kernel0
 // CHECK: tile_gpu.barrier.create warps(8) each(2)
 // CHECK: tile_gpu.role "compute" warpgroups(2)
 // CHECK: tile_gpu.turn.wait
-// CHECK-LABEL: func.func private @turns_kernel1
+// CHECK-LABEL: kernel private @turns_kernel1
 // CHECK: tile_gpu.turn.wait
 module attributes {attn.target = "sm_90a"} {
 func.func @turns(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,

@@ -8,15 +8,14 @@
 // Queries are found by the item's number, and keys and values by that of the
 // pair, the loops over key tiles included: they are shared, queries are not.
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func @pairs
-// CHECK-SAME: attributes {tile_gpu.kernel}
+// CHECK-LABEL: tile_gpu.kernel @pairs
 // CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) :
 // CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(4) cluster(2) :
 // CHECK: %[[V:.*]] = tile_gpu.ring.create tma consumers(4) cluster(2) :
 // CHECK: tile_gpu.scheduler dynamic in_order tickets(%{{.*}}) cluster(2) tiles
-func.func @pairs(%tickets: memref<1xi32>, %n: i32, %heads: i32, %keys: i32,
+tile_gpu.kernel @pairs(%tickets: memref<1xi32>, %n: i32, %heads: i32, %keys: i32,
     %lengths: memref<?xindex>, %mq: !map, %mk: !map, %mv: !map)
-    attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -62,7 +61,7 @@ func.func @pairs(%tickets: memref<1xi32>, %n: i32, %heads: i32, %keys: i32,
     } -> i32, i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -74,11 +73,11 @@ func.func @pairs(%tickets: memref<1xi32>, %n: i32, %heads: i32, %keys: i32,
 
 // Another role may draw for the one that copies.
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func @drawn_apart
+// CHECK-LABEL: kernel @drawn_apart
 // CHECK: tile_gpu.ring.create tma consumers(4) cluster(2) :
 // CHECK: tile_gpu.scheduler dynamic in_order tickets(%{{.*}}) cluster(2) tiles
-func.func @drawn_apart(%tickets: memref<1xi32>, %n: i32, %mk: !map)
-    attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+tile_gpu.kernel @drawn_apart(%tickets: memref<1xi32>, %n: i32, %mk: !map)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -120,7 +119,7 @@ func.func @drawn_apart(%tickets: memref<1xi32>, %n: i32, %mk: !map)
     } -> i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -133,10 +132,10 @@ func.func @drawn_apart(%tickets: memref<1xi32>, %n: i32, %mk: !map)
 // How many tiles of keys there are depends on the row: nothing is shared, and
 // neither is what is acquired after them, whose slots would differ.
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func @rows
-// CHECK-NOT: cluster
-func.func @rows(%tickets: memref<1xi32>, %n: i32, %mk: !map, %mv: !map)
-    attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+// CHECK-LABEL: kernel @rows
+// CHECK-NOT: cluster(
+tile_gpu.kernel @rows(%tickets: memref<1xi32>, %n: i32, %mk: !map, %mv: !map)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -167,14 +166,14 @@ func.func @rows(%tickets: memref<1xi32>, %n: i32, %mk: !map, %mv: !map)
     } -> i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Items 3 n to 3 n + 2 have no pair in common.
-// CHECK-LABEL: func.func @thirds
-// CHECK-NOT: cluster
-func.func @thirds(%tickets: memref<1xi32>, %n: i32, %mk: !map)
-    attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+// CHECK-LABEL: kernel @thirds
+// CHECK-NOT: cluster(
+tile_gpu.kernel @thirds(%tickets: memref<1xi32>, %n: i32, %mk: !map)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c3 = arith.constant 3 : i32
@@ -196,6 +195,6 @@ func.func @thirds(%tickets: memref<1xi32>, %n: i32, %mk: !map)
     } -> i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -6,7 +6,7 @@
 // Two roles find the same row, one of them the end of the keys as well, by a
 // loop over loaded numbers. What all items share goes before the schedule, the
 // rest into its body; a sum is computed where it is read.
-// CHECK-LABEL: func.func @packed
+// CHECK-LABEL: kernel @packed
 // CHECK: %[[GROUP:.*]] = arith.divui %{{.*}}, %{{.*}} : i32
 // CHECK: tile_gpu.scheduler dynamic
 // CHECK: ^bb0(%[[TILE:[^:]*]]: i32,
@@ -29,9 +29,8 @@
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 !tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
 !map = !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
-func.func @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: i32,
-    %lengths: memref<?xi32>, %q: !map, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: i32,
+    %lengths: memref<?xi32>, %q: !map, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %x = arith.constant 0.0 : f32
@@ -79,7 +78,7 @@ func.func @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: i32,
     } -> i32
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -88,7 +87,7 @@ func.func @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: i32,
 // the loops need not know. The loop that leads has no other use.
 !acc = !tile_gpu.frag<64x64xf32, acc>
 
-// CHECK-LABEL: func.func @skips
+// CHECK-LABEL: kernel @skips
 // CHECK: tile_gpu.scheduler dynamic
 // CHECK: ^bb0(%[[TILE:[^:]*]]: i32,
 // CHECK: %[[COUNT:.*]] = memref.load
@@ -100,8 +99,8 @@ func.func @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: i32,
 // CHECK: tile_gpu.foreach %{{.*}} lead
 // CHECK-NOT: tile_gpu.skip
 // CHECK: return
-func.func @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
-    %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
+    %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %x = arith.constant 0.0 : f32
@@ -145,7 +144,7 @@ func.func @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -154,13 +153,13 @@ func.func @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
 // a schedule without tickets.
 !acc = !tile_gpu.frag<64x64xf32, acc>
 
-// CHECK-LABEL: func.func @own
+// CHECK-LABEL: kernel @own
 // CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : i32, i32
 // CHECK: tile_gpu.role "compute"
 // CHECK: arith.divui
 // CHECK: memref.load
-func.func @own(%tickets: memref<1xi32>, %n: i32, %flags: memref<?xi32>,
-    %out: memref<?x?xf32>, %i: index) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @own(%tickets: memref<1xi32>, %n: i32, %flags: memref<?xi32>,
+    %out: memref<?x?xf32>, %i: index) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %x = arith.constant 0.0 : f32
@@ -191,14 +190,14 @@ func.func @own(%tickets: memref<1xi32>, %n: i32, %flags: memref<?xi32>,
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-// CHECK-LABEL: func.func @static
+// CHECK-LABEL: kernel @static
 // CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : i32, i32
 // CHECK: tile_gpu.role "compute"
 // CHECK: arith.divui
-func.func @static(%n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @static(%n: i32, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %x = arith.constant 0.0 : f32
@@ -217,17 +216,17 @@ func.func @static(%n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
 // A number that comes after the schedule.
-// CHECK-LABEL: func.func @late
+// CHECK-LABEL: kernel @late
 // CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : i32, i32
 // CHECK: tile_gpu.role "compute"
 // CHECK: arith.divui
-func.func @late(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @late(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %x = arith.constant 0.0 : f32
@@ -255,18 +254,17 @@ func.func @late(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out: memref<?x?x
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
 // What another launch writes is not there before the role has waited for it.
-// CHECK-LABEL: func.func @waits
+// CHECK-LABEL: kernel @waits
 // CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : i32, i32
 // CHECK: tile_gpu.role "compute"
 // CHECK: memref.load
-func.func @waits(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel} {
+tile_gpu.kernel @waits(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %x = arith.constant 0.0 : f32
@@ -296,5 +294,5 @@ func.func @waits(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>, %out: m
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

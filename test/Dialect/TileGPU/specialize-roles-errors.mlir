@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | not attn-opt --tile-specialize-roles -o /dev/null 2>&1 | FileCheck %s
 
 // One slot for keys would have to be filled and read at once.
-// CHECK: 'func.func' op expected 2 stages or more for warpgroups, whose products overlap with copies, but got 1
+// CHECK: 'tile.kernel' op expected 2 stages or more for warpgroups, whose products overlap with copies, but got 1
 module attributes {attn.target = "sm_90a"} {
 func.func @f(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
              %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {

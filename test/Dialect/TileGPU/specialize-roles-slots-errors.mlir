@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | not attn-opt --tile-specialize-roles -o /dev/null 2>&1 | FileCheck %s
 
 // Six slots of 64 keys and as many values take what the queries leave.
-// CHECK: 'func.func' op expected at most 6 stages of keys and values beside the queries in 232448 bytes of shared memory, but got 7
+// CHECK: 'tile.kernel' op expected at most 6 stages of keys and values beside the queries in 232448 bytes of shared memory, but got 7
 module attributes {attn.target = "sm_90a"} {
 func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
              %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {

@@ -2,7 +2,7 @@
 
 // expected-error @+1 {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got "cpu-avx2"}}
 module attributes {attn.target = "cpu-avx2"} {
-func.func private @kernel(%O: memref<?x64xf32>, %block: index) attributes {tile.kernel} {
-  return
+tile.kernel private @kernel(%O: memref<?x64xf32>, %block: index) {
+  tile.return
 }
 }

@@ -6,9 +6,8 @@
 
 !in = memref<?x?x64xf16, strided<[?, ?, 1]>>
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func private @kernel(
+// CHECK-LABEL: tile_gpu.kernel private @kernel(
 // CHECK-SAME: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: !tile_gpu.tensor_map<64x64xf16 swizzle 128>, %{{.*}}: memref<1xi32>, %{{.*}}: i32)
-// CHECK-SAME: tile_gpu.kernel
 // Two slots of queries for each warpgroup, of its own rows.
 // CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) members(2) : <4, 64x64xf16 swizzle 128>
 // CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
@@ -54,8 +53,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[OWN:.*]] = arith.index_cast %[[MINE]] : i32 to index
 // CHECK: arith.addi %{{.*}}, %[[OWN]]
 // CHECK: tile.store %{{.*}} : <64x64xf32>
-func.func private @kernel(%Q: !in, %K: !in, %V: !in, %O: !in, %lo: index, %hi: index,
-    %block: index) attributes {tile.kernel} {
+tile.kernel private @kernel(%Q: !in, %K: !in, %V: !in, %O: !in, %lo: index, %hi: index,
+    %block: index) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
@@ -93,7 +92,7 @@ func.func private @kernel(%Q: !in, %K: !in, %V: !in, %O: !in, %lo: index, %hi: i
     scf.yield %next : !tile.tile<128x64xf32>
   }
   tile.store %o1, %O[%c0, %row, %c0] : !tile.tile<128x64xf32>, !in
-  return
+  tile.return
 }
 // CHECK-LABEL: func.func @f
 // CHECK-COUNT-3: tile_gpu.tensor_map
@@ -108,7 +107,7 @@ func.func @f(%Q: !in, %K: !in, %V: !in, %O: !in, %n: index) attributes {tile.pla
 
 // Items without steps: the queries are loaded and given back all the same, in
 // both branches.
-// CHECK-LABEL: func.func private @some
+// CHECK-LABEL: kernel private @some
 // CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) : <2, 64x64xf16 swizzle 128>
 // CHECK: tile_gpu.role "load"
 // CHECK: scf.if
@@ -122,7 +121,7 @@ func.func @f(%Q: !in, %K: !in, %V: !in, %O: !in, %n: index) attributes {tile.pla
 // CHECK: } else {
 // CHECK: tile_gpu.ring.release %[[Q]]
 // CHECK: tile.store
-func.func private @some(%Q: !in, %K: !in, %O: !in, %n: index, %block: index) attributes {tile.kernel} {
+tile.kernel private @some(%Q: !in, %K: !in, %O: !in, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
@@ -140,12 +139,12 @@ func.func private @some(%Q: !in, %K: !in, %O: !in, %n: index, %block: index) att
     scf.yield %init : !tile.tile<64x64xf32>
   }
   tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
-  return
+  tile.return
 }
 
 // Bounds in terms of a block's rows: each member's last loop ends at its own,
 // and the steps that it leaves out are waited for and given back.
-// CHECK-LABEL: func.func private @ends
+// CHECK-LABEL: kernel private @ends
 // CHECK: %[[K:.*]] = tile_gpu.ring.create tma consumers(8) : <2, 64x64xf16 swizzle 128>
 // CHECK: tile_gpu.role "compute"
 // CHECK: %[[MY:.*]] = arith.muli %{{.*}}, %c64_i32 : i32
@@ -162,7 +161,7 @@ func.func private @some(%Q: !in, %K: !in, %O: !in, %n: index, %block: index) att
 // CHECK-NEXT: tile_gpu.ring.wait %[[K]][%[[I]]]
 // CHECK-NEXT: tile_gpu.ring.release %[[K]][%[[I]]]
 // CHECK: tile.store
-func.func private @ends(%Q: !in, %K: !in, %O: !in, %block: index) attributes {tile.kernel} {
+tile.kernel private @ends(%Q: !in, %K: !in, %O: !in, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -189,12 +188,12 @@ func.func private @ends(%Q: !in, %K: !in, %O: !in, %block: index) attributes {ti
     scf.yield %sum : !tile.tile<128x64xf32>
   }
   tile.store %o, %O[%c0, %row, %c0] : !tile.tile<128x64xf32>, !in
-  return
+  tile.return
 }
 
 // A warp of its own draws the items; that some blocks have nothing to do is said
 // in the others' loops, which find out.
-// CHECK-LABEL: func.func private @draws
+// CHECK-LABEL: kernel private @draws
 // CHECK: tile_gpu.role "draw" warps(1) registers(56)
 // CHECK: tile_gpu.foreach %{{.*}} lead {
 // CHECK-NEXT: ^bb0
@@ -206,8 +205,8 @@ func.func private @ends(%Q: !in, %K: !in, %O: !in, %block: index) attributes {ti
 // CHECK: tile_gpu.role "compute" warpgroups(1)
 // CHECK: tile_gpu.foreach %{{.*}} iter_args
 // CHECK: tile_gpu.skip
-func.func private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %block: index)
-    attributes {tile.kernel, tile.draw_ahead} {
+tile.kernel private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %block: index)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, fetch = ahead>} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %none = arith.cmpi sle, %n, %block : index
@@ -221,13 +220,13 @@ func.func private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %block: index)
     tile.yield %s : !tile.tile<64x64xf32>
   } -> !tile.tile<64x64xf32>
   tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
-  return
+  tile.return
 }
 
 // Items drawn late: ahead of the last step of the loop over whole tiles, which
 // is the first of two, or at the start of an item without steps. Three
 // warpgroups have three slots of queries each time.
-// CHECK-LABEL: func.func private @late
+// CHECK-LABEL: kernel private @late
 // CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) members(3) : <6, 64x64xf16 swizzle 128>
 // CHECK: tile_gpu.role "draw" warps(1)
 // CHECK: tile_gpu.role "load" warps(1)
@@ -255,8 +254,8 @@ func.func private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %block: index)
 // CHECK-NOT: draw_next
 // CHECK: tile_gpu.role "compute" warpgroups(3)
 // CHECK-NOT: draw_next
-func.func private @late(%Q: !in, %K: !in, %O: !in, %n: index, %m: index, %block: index)
-    attributes {tile.kernel, tile.draw_late} {
+tile.kernel private @late(%Q: !in, %K: !in, %O: !in, %n: index, %m: index, %block: index)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, fetch = late>} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c192 = arith.constant 192 : index
@@ -295,14 +294,13 @@ func.func private @late(%Q: !in, %K: !in, %O: !in, %n: index, %m: index, %block:
     scf.yield %init : !tile.tile<192x64xf32>
   }
   tile.store %o, %O[%c0, %row, %c0] : !tile.tile<192x64xf32>, !in
-  return
+  tile.return
 }
 
 // Rows of no warpgroup's product: left for another pass.
-// CHECK-LABEL: func.func private @narrow
-// CHECK-SAME: tile.kernel
+// CHECK-LABEL: tile.kernel private @narrow
 // CHECK: tile.rows 16
-func.func private @narrow(%Q: !in, %K: !in, %O: !in, %block: index) attributes {tile.kernel} {
+tile.kernel private @narrow(%Q: !in, %K: !in, %O: !in, %block: index) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
@@ -314,6 +312,6 @@ func.func private @narrow(%Q: !in, %K: !in, %O: !in, %block: index) attributes {
     tile.yield %s : !tile.tile<16x64xf32>
   } -> !tile.tile<64x64xf32>
   tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
-  return
+  tile.return
 }
 }

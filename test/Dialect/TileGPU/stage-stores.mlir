@@ -1,12 +1,12 @@
-// RUN: attn-opt %s --pass-pipeline='builtin.module(tile-stage-stores,func.func(tile-verify-async),tile-verify-budget)' | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline='builtin.module(tile-stage-stores,tile_gpu.kernel(tile-verify-async),tile-verify-budget)' | FileCheck %s
 // RUN: attn-opt %s --split-input-file %tidy --tile-stage-stores %tidy %verify_kernels -o /dev/null
 
 !out = memref<?x?x96xbf16, strided<[?, ?, 1]>>
 !o16 = !tile_gpu.frag<64x128xbf16, acc>
 module attributes {attn.target = "sm_90a"} {
-// CHECK-LABEL: func.func private @kernel(
+// CHECK-LABEL: kernel private @kernel(
 // CHECK-SAME: %[[O:.*]]: memref<?x?x96xbf16, strided<[?, ?, 1]>>, %[[ROW:.*]]: i32, %[[END:.*]]: i32, %[[MAP:.*]]: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>)
-func.func private @kernel(%O: !out, %row: i32, %end: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @kernel(%O: !out, %row: i32, %end: i32) {
   // CHECK: %[[TILE:.*]] = tile_gpu.smem.alloc : <128x128xbf16 swizzle 128>
   // CHECK: %[[BARRIER:.*]] = tile_gpu.barrier.create warps(4) each(2)
   %c0 = arith.constant 0 : i32
@@ -34,7 +34,7 @@ func.func private @kernel(%O: !out, %row: i32, %end: i32) attributes {tile_gpu.k
     // CHECK-NEXT: tile_gpu.yield
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 // CHECK-LABEL: func.func @f
 // CHECK: %[[M:.*]] = tile_gpu.tensor_map
@@ -45,9 +45,9 @@ func.func @f(%O: !out, %n: index, %row: i32) attributes {tile.plan} {
 }
 
 // Rows that end within a chunk of 16 bytes: copies would write beyond them.
-// CHECK-LABEL: func.func private @odd_columns
+// CHECK-LABEL: kernel private @odd_columns
 // CHECK-NOT: tile_gpu.bulk.store
-func.func private @odd_columns(%O: memref<?x25xbf16>, %row: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @odd_columns(%O: memref<?x25xbf16>, %row: i32) {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : bf16
   tile_gpu.role "compute" warpgroups(1) {
@@ -56,13 +56,13 @@ func.func private @odd_columns(%O: memref<?x25xbf16>, %row: i32) attributes {til
     tile_gpu.global.store %o, %O[%row, %c0] rows(%row) : !tile_gpu.frag<64x64xbf16, acc>, memref<?x25xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Accumulators of 32 bits, and no room beside the ring.
-// CHECK-LABEL: func.func private @left_alone
+// CHECK-LABEL: kernel private @left_alone
 // CHECK-NOT: tile_gpu.bulk.store
-func.func private @left_alone(%O: memref<?x?xf32>, %H: memref<?x128xbf16>, %row: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel private @left_alone(%O: memref<?x?xf32>, %H: memref<?x128xbf16>, %row: i32) {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : f32
   %zero16 = arith.constant 0.0 : bf16
@@ -75,6 +75,6 @@ func.func private @left_alone(%O: memref<?x?xf32>, %H: memref<?x128xbf16>, %row:
     tile_gpu.global.store %h, %H[%row, %c0] rows(%row) : !o16, memref<?x128xbf16>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-take-turns --verify-diagnostics
 
-// expected-error @below {{expected tile.turns to be products or softmax, but got "maxima"}}
-func.func @kind() attributes {tile_gpu.kernel, tile.turns = "maxima"} {
-  return
+// expected-error @below {{expected turns to be one of none, products, softmax, but got 'maxima'}}
+tile_gpu.kernel @kind() attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, turns = maxima>} {
+  tile_gpu.return
 }

@@ -10,7 +10,7 @@
 
 // Scores and the products of the step before are one turn. A member that ends
 // with its own rows takes the turns of the steps that it leaves out.
-// CHECK-LABEL: func.func @products
+// CHECK-LABEL: kernel @products
 // CHECK: %[[TURNS:.*]] = tile_gpu.barrier.create warps(8) each(3)
 // CHECK: tile_gpu.role "compute"
 // CHECK-NEXT: ^bb0(%[[WG:.*]]: i32):
@@ -29,8 +29,8 @@
 // CHECK-NEXT: tile_gpu.turn.wait %[[TURNS]][%[[WG]]]
 // CHECK-NEXT: tile_gpu.turn.pass %[[TURNS]][%[[WG]]]
 // CHECK-NEXT: tile_gpu.ring.wait
-func.func @products(%q: !q, %n: i32, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel, tile.turns = "products"} {
+tile_gpu.kernel @products(%q: !q, %n: i32, %out: memref<?x?xf32>)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, turns = products>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -74,7 +74,7 @@ func.func @products(%q: !q, %n: i32, %out: memref<?x?xf32>)
     tile_gpu.global.store %ol, %out[%c0, %c0] : !acc, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -88,7 +88,7 @@ func.func @products(%q: !q, %n: i32, %out: memref<?x?xf32>)
 
 // Products that are waited for at once: two turns a step. Of softmax it is one,
 // from scores to weights.
-// CHECK-LABEL: func.func @waits
+// CHECK-LABEL: kernel @waits
 // CHECK: scf.for
 // CHECK: tile_gpu.turn.wait
 // CHECK-NEXT: tile_gpu.mma.issue
@@ -99,7 +99,7 @@ func.func @products(%q: !q, %n: i32, %out: memref<?x?xf32>)
 // CHECK-NEXT: tile_gpu.mma.issue
 // CHECK-NEXT: tile_gpu.turn.pass
 // CHECK-NEXT: tile_gpu.mma.wait
-// CHECK-LABEL: func.func @softmax
+// CHECK-LABEL: kernel @softmax
 // CHECK: scf.for
 // CHECK: tile_gpu.mma.issue
 // CHECK-NEXT: tile_gpu.turn.wait
@@ -112,10 +112,10 @@ func.func @products(%q: !q, %n: i32, %out: memref<?x?xf32>)
 // CHECK-NEXT: tile_gpu.mma.wait
 // CHECK-NOT: turn.
 // One warpgroup has nobody to wait for.
-// CHECK-LABEL: func.func @alone
+// CHECK-LABEL: kernel @alone
 // CHECK-NOT: turn.
-func.func @waits(%q: !q, %n: i32, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel, tile.turns = "products"} {
+tile_gpu.kernel @waits(%q: !q, %n: i32, %out: memref<?x?xf32>)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, turns = products>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -140,11 +140,11 @@ func.func @waits(%q: !q, %n: i32, %out: memref<?x?xf32>)
     tile_gpu.global.store %r, %out[%c0, %c0] : !acc, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @softmax(%q: !q, %n: i32, %out: memref<?x?xf32>)
-    attributes {tile_gpu.kernel, tile.turns = "softmax"} {
+tile_gpu.kernel @softmax(%q: !q, %n: i32, %out: memref<?x?xf32>)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, turns = softmax>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -169,10 +169,10 @@ func.func @softmax(%q: !q, %n: i32, %out: memref<?x?xf32>)
     tile_gpu.global.store %r, %out[%c0, %c0] : !acc, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
-func.func @alone(%q: !q, %n: i32) attributes {tile_gpu.kernel, tile.turns = "products"} {
+tile_gpu.kernel @alone(%q: !q, %n: i32) attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, turns = products>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %k = tile_gpu.ring.create tma consumers(4) : !kv
@@ -186,5 +186,5 @@ func.func @alone(%q: !q, %n: i32) attributes {tile_gpu.kernel, tile.turns = "pro
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

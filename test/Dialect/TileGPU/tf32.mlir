@@ -6,7 +6,7 @@
 // RUN: sed s/sm_80/cpu-avx2/ %s | attn-opt --attn-pipeline="until-after=tile target=cpu-avx2" | FileCheck %s --check-prefix=CPU
 
 module attributes {attn.target = "sm_80"} {
-// TILE-LABEL: func.func private @full_kernel0
+// TILE-LABEL: kernel private @full_kernel0
 // TILE: tile.dot %{{.*}}, %{{.*}} transpose_rhs tf32
 // The factor of old sums is 1 where the maximum stays: by the difference of two
 // rounded products.
@@ -17,7 +17,7 @@ module attributes {attn.target = "sm_80"} {
 // TILE: tile.dot %{{.*}}, %{{.*}} acc %{{.*}} scale %{{.*}} tf32
 
 // Queries, keys and values are rounded when they arrive; weights by the product.
-// CHECK-LABEL: func.func private @full_kernel0
+// CHECK-LABEL: kernel private @full_kernel0
 // CHECK: tile_gpu.ring.create cp_group producers(4) : <1, 128x64xtf32 swizzle 128>
 // CHECK: tile_gpu.ring.create cp_group producers(4) : <1, [[KEYS:[0-9]+]]x64xtf32 swizzle 128>
 // CHECK: tile_gpu.ring.create cp_group producers(4) : <1, [[KEYS]]x64xtf32 swizzle 128>
@@ -46,10 +46,10 @@ func.func @full(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 }
 
 // Nothing is rounded where one of the operands has 16 bits.
-// TILE-LABEL: func.func private @mixed_kernel0
+// TILE-LABEL: kernel private @mixed_kernel0
 // TILE-NOT: tf32
 // TILE: return
-// CHECK-LABEL: func.func private @mixed_kernel0
+// CHECK-LABEL: kernel private @mixed_kernel0
 // CHECK: tile_gpu.mma.sync %{{.*}}, !tile_gpu.smem<64x{{.*}}xf32 swizzle 128 transposed>
 // CHECK: tile_gpu.mma.sync %{{.*}}, !tile_gpu.smem<{{.*}}x64xbf16 swizzle 128>
 func.func @mixed(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
@@ -63,7 +63,7 @@ func.func @mixed(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // Queries whose sign is known at run time stay in registers as accumulators do;
 // keys are then read two elements of a row at a time.
-// CHECK-LABEL: func.func private @signed_kernel0
+// CHECK-LABEL: kernel private @signed_kernel0
 // CHECK: tile_gpu.mma.sync %{{.*}} : !tile_gpu.frag<{{.*}}x64xf32, acc, warp>, !tile_gpu.smem<64x{{.*}}xtf32 swizzle 128 transposed>
 // NVVM-LABEL: llvm.func @signed_kernel0
 // NVVM: ld.shared::cta.v2.b32

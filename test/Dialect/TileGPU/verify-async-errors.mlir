@@ -6,7 +6,7 @@
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @never_waited(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @never_waited(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -16,7 +16,7 @@ func.func @never_waited(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_g
     %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -27,7 +27,7 @@ func.func @never_waited(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_g
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @waited_twice(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @waited_twice(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -40,7 +40,7 @@ func.func @waited_twice(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_g
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -52,7 +52,7 @@ func.func @waited_twice(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_g
 !t = !tile_gpu.token<64x64xf32>
 
 // ptxas deletes a product whose accumulator nobody reads.
-func.func @never_read(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @never_read(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -63,7 +63,7 @@ func.func @never_read(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu
     %r = tile_gpu.mma.wait %t pending(0) : !t
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -74,7 +74,7 @@ func.func @never_read(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @accumulator_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @accumulator_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -88,7 +88,7 @@ func.func @accumulator_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attribute
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -100,7 +100,7 @@ func.func @accumulator_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attribute
 !t = !tile_gpu.token<64x64xf32>
 
 // The wait gives new values to the same registers: the old ones are gone.
-func.func @accumulator_after_wait(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @accumulator_after_wait(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -114,7 +114,7 @@ func.func @accumulator_after_wait(%f: !c, %n: i32, %m: memref<?x?xf32>) attribut
     tile_gpu.global.store %f, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -125,7 +125,7 @@ func.func @accumulator_after_wait(%f: !c, %n: i32, %m: memref<?x?xf32>) attribut
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @fragment_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @fragment_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -140,7 +140,7 @@ func.func @fragment_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -153,7 +153,7 @@ func.func @fragment_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {
 
 // P of the next tile packed before P V of this one has ended: it gets the
 // registers that the product reads (C7513).
-func.func @next_fragment_too_early(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @next_fragment_too_early(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -173,7 +173,7 @@ func.func @next_fragment_too_early(%f: !c, %n: i32, %m: memref<?x?xf32>) attribu
     tile_gpu.global.store %o#1, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -185,7 +185,7 @@ func.func @next_fragment_too_early(%f: !c, %n: i32, %m: memref<?x?xf32>) attribu
 !t = !tile_gpu.token<64x64xf32>
 
 // The scores of the next tile in flight over the back edge (C7514).
-func.func @fresh_over_back_edge(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @fresh_over_back_edge(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -203,7 +203,7 @@ func.func @fresh_over_back_edge(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -214,7 +214,7 @@ func.func @fresh_over_back_edge(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @too_many_pending(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @too_many_pending(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -229,7 +229,7 @@ func.func @too_many_pending(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {ti
     tile_gpu.global.store %r2, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -241,7 +241,7 @@ func.func @too_many_pending(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {ti
 !t = !tile_gpu.token<64x64xf32>
 
 // Products end in order: one pending may be the very one waited for.
-func.func @wait_for_the_younger(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @wait_for_the_younger(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -256,7 +256,7 @@ func.func @wait_for_the_younger(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes
     tile_gpu.global.store %r2, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -267,7 +267,7 @@ func.func @wait_for_the_younger(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @open_at_loop_end(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @open_at_loop_end(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -279,7 +279,7 @@ func.func @open_at_loop_end(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {ti
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -290,7 +290,7 @@ func.func @open_at_loop_end(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {ti
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @wait_inside_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @wait_inside_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -304,7 +304,7 @@ func.func @wait_inside_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {ti
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -315,7 +315,7 @@ func.func @wait_inside_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {ti
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @wait_in_one_branch(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @wait_in_one_branch(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -330,7 +330,7 @@ func.func @wait_in_one_branch(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -341,7 +341,7 @@ func.func @wait_in_one_branch(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @accumulator_from_outside(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @accumulator_from_outside(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -355,7 +355,7 @@ func.func @accumulator_from_outside(%f: !c, %n: i32, %m: memref<?x?xf32>) attrib
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -366,7 +366,7 @@ func.func @accumulator_from_outside(%f: !c, %n: i32, %m: memref<?x?xf32>) attrib
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @unstructured_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @unstructured_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -384,7 +384,7 @@ func.func @unstructured_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {t
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -393,7 +393,7 @@ func.func @unstructured_loop(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {t
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @branch_gives_token(%p: i1, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @branch_gives_token(%p: i1, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.smem.alloc : !half
   tile_gpu.role "one" warpgroups(1) {
@@ -410,7 +410,7 @@ func.func @branch_gives_token(%p: i1, %m: memref<?x?xf32>) attributes {tile_gpu.
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -419,7 +419,7 @@ func.func @branch_gives_token(%p: i1, %m: memref<?x?xf32>) attributes {tile_gpu.
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @over_blocks(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @over_blocks(%m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.smem.alloc : !half
   // expected-error @below {{expected the product to be waited for before the kernel ends}}
@@ -428,7 +428,7 @@ func.func @over_blocks(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
 ^bb1:
   %r = tile_gpu.mma.wait %t pending(0) : !t
   tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -437,7 +437,7 @@ func.func @over_blocks(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @issued_outside(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @issued_outside(%m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.smem.alloc : !half
   %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
@@ -448,7 +448,7 @@ func.func @issued_outside(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -457,7 +457,7 @@ func.func @issued_outside(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @argument(%t: !t, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @argument(%t: !t, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "one" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -466,5 +466,5 @@ func.func @argument(%t: !t, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

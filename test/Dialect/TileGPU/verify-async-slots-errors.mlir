@@ -6,7 +6,7 @@
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @release_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @release_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = tile_gpu.ring.create tma consumers(4) : !ring
@@ -21,7 +21,7 @@ func.func @release_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {t
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -32,7 +32,7 @@ func.func @release_in_flight(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {t
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @release_unwaited(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @release_unwaited(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = tile_gpu.ring.create tma consumers(4) : !ring
@@ -42,7 +42,7 @@ func.func @release_unwaited(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {ti
     tile_gpu.ring.release %ring[%c0] : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -53,7 +53,7 @@ func.func @release_unwaited(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {ti
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @read_after_release(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @read_after_release(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = tile_gpu.ring.create tma consumers(4) : !ring
@@ -68,7 +68,7 @@ func.func @read_after_release(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -80,7 +80,7 @@ func.func @read_after_release(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {
 !t = !tile_gpu.token<64x64xf32>
 
 // mbarrier.arrive overtakes ldmatrix: a race that only repeats show.
-func.func @release_overtakes_ldmatrix(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %q: !tile_gpu.frag<64x8xbf16, b, warp>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @release_overtakes_ldmatrix(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %q: !tile_gpu.frag<64x8xbf16, b, warp>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = tile_gpu.ring.create tma consumers(4) : !ring
@@ -94,7 +94,7 @@ func.func @release_overtakes_ldmatrix(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %
     tile_gpu.ring.release %ring[%c0] : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -106,7 +106,7 @@ func.func @release_overtakes_ldmatrix(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %
 !t = !tile_gpu.token<64x64xf32>
 
 // Naming a value that the read does not reach is no dependence.
-func.func @release_after_another(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %q: !tile_gpu.frag<64x8xbf16, b, warp>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @release_after_another(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %q: !tile_gpu.frag<64x8xbf16, b, warp>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = tile_gpu.ring.create tma consumers(4) : !ring
@@ -120,7 +120,7 @@ func.func @release_after_another(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %q: !t
     tile_gpu.ring.release %ring[%c0] after(%z : !tile_gpu.frag<16x8xf32, acc, warp>) : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -131,7 +131,7 @@ func.func @release_after_another(%z: !tile_gpu.frag<16x8xf32, acc, warp>, %q: !t
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @release_under_copy(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @release_under_copy(%m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %dq = tile_gpu.ring.create warps producers(4) consumers(1) : !tile_gpu.ring<1, 64x64xf32>
@@ -144,7 +144,7 @@ func.func @release_under_copy(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} 
     tile_gpu.ring.release %dq[%c0] : !tile_gpu.ring<1, 64x64xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -156,7 +156,7 @@ func.func @release_under_copy(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} 
 !t = !tile_gpu.token<64x64xf32>
 
 // Shared memory is another block's when this one has ended.
-func.func @end_under_copy(%o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @end_under_copy(%o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.smem.alloc : !half
   tile_gpu.role "one" warpgroups(1) {
@@ -165,7 +165,7 @@ func.func @end_under_copy(%o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) attr
     tile_gpu.bulk.store %s, %o[%c0, %c0] : !half, !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -177,7 +177,7 @@ func.func @end_under_copy(%o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) attr
 !t = !tile_gpu.token<64x64xf32>
 
 // The copy of one iteration and the store of the next.
-func.func @write_under_copy(%f: !a, %n: i32, %o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @write_under_copy(%f: !a, %n: i32, %o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -191,7 +191,7 @@ func.func @write_under_copy(%f: !a, %n: i32, %o: !tile_gpu.tensor_map<64x64xbf16
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -202,7 +202,7 @@ func.func @write_under_copy(%f: !a, %n: i32, %o: !tile_gpu.tensor_map<64x64xbf16
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @write_under_product(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @write_under_product(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -216,7 +216,7 @@ func.func @write_under_product(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes 
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -227,7 +227,7 @@ func.func @write_under_product(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes 
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @exchange_too_early(%f: !a, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @exchange_too_early(%f: !a, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ds = tile_gpu.ring.create exchange producers(4) : !ring
@@ -242,7 +242,7 @@ func.func @exchange_too_early(%f: !a, %m: memref<?x?xf32>) attributes {tile_gpu.
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -254,7 +254,7 @@ func.func @exchange_too_early(%f: !a, %m: memref<?x?xf32>) attributes {tile_gpu.
 !t = !tile_gpu.token<64x64xf32>
 
 // The empty barrier would wait for ever.
-func.func @arrivals(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @arrivals(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   // expected-error @below {{expects releases of 8 warps, but the roles that release it have 4}}
@@ -265,7 +265,7 @@ func.func @arrivals(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.k
     tile_gpu.ring.release %ring[%c0] : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -273,7 +273,7 @@ func.func @arrivals(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.k
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 
 // Both warpgroups would wait for the first one's rows.
-func.func @members(%n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @members(%n: i32) {
   %c2 = arith.constant 2 : i32
   %ring = tile_gpu.ring.create tma consumers(4) members(2) : !ring
   tile_gpu.role "two" warpgroups(2) {
@@ -284,7 +284,7 @@ func.func @members(%n: i32) attributes {tile_gpu.kernel} {
     tile_gpu.ring.release %ring[%use] : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -293,7 +293,7 @@ func.func @members(%n: i32) attributes {tile_gpu.kernel} {
 !tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
 
 // Each waits for its own rows, and reads the first one's.
-func.func @member_view(%n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @member_view(%n: i32) {
   %c2 = arith.constant 2 : i32
   %ring = tile_gpu.ring.create tma consumers(4) members(2) : !ring
   tile_gpu.role "two" warpgroups(2) {
@@ -306,7 +306,7 @@ func.func @member_view(%n: i32) attributes {tile_gpu.kernel} {
     tile_gpu.ring.release %ring[%use] : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -314,7 +314,7 @@ func.func @member_view(%n: i32) attributes {tile_gpu.kernel} {
 !ring = !tile_gpu.ring<3, 64x64xbf16 swizzle 128>
 
 // Uses of three members, taken by two.
-func.func @member_count(%n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @member_count(%n: i32) {
   %c3 = arith.constant 3 : i32
   // expected-error @below {{expects releases of 12 warps, but the roles that release it have 8}}
   %ring = tile_gpu.ring.create tma consumers(4) members(3) : !ring
@@ -326,7 +326,7 @@ func.func @member_count(%n: i32) attributes {tile_gpu.kernel} {
     tile_gpu.ring.release %ring[%use] : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -337,7 +337,7 @@ func.func @member_count(%n: i32) attributes {tile_gpu.kernel} {
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
-func.func @two_leads(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @two_leads(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   // expected-error @below {{expected one foreach of this schedule to lead, but got 2}}
@@ -357,7 +357,7 @@ func.func @two_leads(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -367,7 +367,7 @@ func.func @two_leads(%f: !c, %n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.
 !b = !tile_gpu.frag<16x16xbf16, b, warp>
 
 // The next copy may overtake another warp's read: nothing lets it wait.
-func.func @group_refilled(%m: memref<?x?xbf16>, %n: i32, %out: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @group_refilled(%m: memref<?x?xbf16>, %n: i32, %out: memref<?x?xbf16>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = tile_gpu.ring.create cp_group producers(4) : !ring
@@ -384,7 +384,7 @@ func.func @group_refilled(%m: memref<?x?xbf16>, %n: i32, %out: memref<?x?xbf16>)
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
@@ -395,7 +395,7 @@ func.func @group_refilled(%m: memref<?x?xbf16>, %n: i32, %out: memref<?x?xbf16>)
 
 // With two slots the copy of the next use is free once all wait for this one;
 // that of the use after it is not.
-func.func @group_too_far(%m: memref<?x?xbf16>, %n: i32, %far: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @group_too_far(%m: memref<?x?xbf16>, %n: i32, %far: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -421,14 +421,14 @@ func.func @group_too_far(%m: memref<?x?xbf16>, %n: i32, %far: i32) attributes {t
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 
-func.func @fillers(%m: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @fillers(%m: memref<?x?xbf16>) {
   %c0 = arith.constant 0 : i32
   // expected-error @below {{warps, but the roles that fill it have}}
   %r = tile_gpu.ring.create cp_async producers(8) consumers(4) : !ring
@@ -445,5 +445,5 @@ func.func @fillers(%m: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
     tile_gpu.ring.release %r[%c0] : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -12,8 +12,8 @@
 
 // An accumulator may be in flight across the end of the body when it is
 // accumulated in place: dK of one iteration is waited for in the next.
-// CHECK-LABEL: func.func @in_place_over_back_edge
-func.func @in_place_over_back_edge(%n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @in_place_over_back_edge
+tile_gpu.kernel @in_place_over_back_edge(%n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -32,13 +32,13 @@ func.func @in_place_over_back_edge(%n: i32, %m: memref<?x?xf32>) attributes {til
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A product older than the loop stays in flight through it; waits inside count
 // only the products of the loop.
-// CHECK-LABEL: func.func @around_a_loop
-func.func @around_a_loop(%n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @around_a_loop
+tile_gpu.kernel @around_a_loop(%n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.smem.alloc : !half
@@ -57,13 +57,13 @@ func.func @around_a_loop(%n: i32, %m: memref<?x?xf32>) attributes {tile_gpu.kern
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Two products may read one A fragment, and a new A fragment that is not the
 // next iteration's may be packed while another product is in flight.
-// CHECK-LABEL: func.func @shared_fragment
-func.func @shared_fragment(%f: !c, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @shared_fragment
+tile_gpu.kernel @shared_fragment(%f: !c, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %s = tile_gpu.smem.alloc : !half
   tile_gpu.role "one" warpgroups(1) {
@@ -81,14 +81,14 @@ func.func @shared_fragment(%f: !c, %m: memref<?x?xf32>) attributes {tile_gpu.ker
     tile_gpu.global.store %r2, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A release that depends on the read through a loop: the accumulator of the
 // product that took the fragment is carried, and named after the loop.
-// CHECK-LABEL: func.func @release_after_loop
-func.func @release_after_loop(%n: i32, %z: !tile_gpu.frag<16x8xf32, acc, warp>,
-    %q: !tile_gpu.frag<64x8xbf16, b, warp>) attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @release_after_loop
+tile_gpu.kernel @release_after_loop(%n: i32, %z: !tile_gpu.frag<16x8xf32, acc, warp>,
+    %q: !tile_gpu.frag<64x8xbf16, b, warp>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ring = tile_gpu.ring.create tma consumers(4) : !ring
@@ -105,12 +105,12 @@ func.func @release_after_loop(%n: i32, %z: !tile_gpu.frag<16x8xf32, acc, warp>,
     tile_gpu.ring.release %ring[%c0] after(%r : !tile_gpu.frag<16x8xf32, acc, warp>) : !ring
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // Three slots: one product of the previous exchange may still be in flight.
-// CHECK-LABEL: func.func @late_reader
-func.func @late_reader(%f: !a, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+// CHECK-LABEL: kernel @late_reader
+tile_gpu.kernel @late_reader(%f: !a, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %ds = tile_gpu.ring.create exchange producers(4) : !tile_gpu.ring<3, 64x64xbf16 swizzle 128>
@@ -125,7 +125,7 @@ func.func @late_reader(%f: !a, %m: memref<?x?xf32>) attributes {tile_gpu.kernel}
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // A function that is no kernel is not checked.

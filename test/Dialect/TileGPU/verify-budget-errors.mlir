@@ -2,12 +2,12 @@
 
 // expected-error @below {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got none}}
 module {
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   tile_gpu.role "all" warps(8) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -15,12 +15,12 @@ func.func @k() attributes {tile_gpu.kernel} {
 
 // expected-error @below {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got "cpu-avx2"}}
 module attributes {attn.target = "cpu-avx2"} {
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   tile_gpu.role "all" warps(8) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -29,7 +29,7 @@ func.func @k() attributes {tile_gpu.kernel} {
 // Scores of the next tile beside P V of this one, d = 128, in 160 registers:
 // O, S and the packed P of 128 keys do not fit beside three warpgroups.
 module attributes {attn.target = "sm_90a"} {
-func.func @overlap_192(%p0: !tile_gpu.frag<64x128xf32, acc>, %m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @overlap_192(%p0: !tile_gpu.frag<64x128xf32, acc>, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : f32
   %q = tile_gpu.smem.alloc : !tile_gpu.smem<64x128xbf16 swizzle 128>
@@ -48,7 +48,7 @@ func.func @overlap_192(%p0: !tile_gpu.frag<64x128xf32, acc>, %m: memref<?x?xf32>
     tile_gpu.global.store %r, %m[%c0, %c0] : !tile_gpu.frag<64x128xf32, acc>, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -56,7 +56,7 @@ func.func @overlap_192(%p0: !tile_gpu.frag<64x128xf32, acc>, %m: memref<?x?xf32>
 
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{needs 67584 registers for its roles, but sm_90a has 65536}}
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   tile_gpu.role "load" warps(4) registers(48) {
   ^bb0(%w: i32):
     tile_gpu.yield
@@ -65,14 +65,14 @@ func.func @k() attributes {tile_gpu.kernel} {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   // expected-note @below {{shared with this role}}
   tile_gpu.role "load" warps(1) registers(24) {
   ^bb0(%w: i32):
@@ -83,7 +83,7 @@ func.func @k() attributes {tile_gpu.kernel} {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -91,12 +91,12 @@ func.func @k() attributes {tile_gpu.kernel} {
 
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{needs 1152 threads, but sm_90a has 1024}}
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   tile_gpu.role "all" warpgroups(9) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -104,7 +104,7 @@ func.func @k() attributes {tile_gpu.kernel} {
 
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{expected registers(...) on all roles or none}}
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   tile_gpu.role "load" warpgroups(1) registers(24) {
   ^bb0(%w: i32):
     tile_gpu.yield
@@ -113,7 +113,7 @@ func.func @k() attributes {tile_gpu.kernel} {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -121,13 +121,13 @@ func.func @k() attributes {tile_gpu.kernel} {
 
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{needs 262208 bytes of shared memory, but sm_90a has 232448}}
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<4, 128x256xbf16 swizzle 128>
   tile_gpu.role "all" warpgroups(1) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -135,69 +135,69 @@ func.func @k() attributes {tile_gpu.kernel} {
 
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{needs 17 hardware barriers, the block's own included, but sm_90a has 16}}
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   %b = tile_gpu.barrier.create warps(1) each(16)
   tile_gpu.role "all" warps(16) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   // expected-error @below {{needs tensor copies, which sm_80 lacks; expected a cp_async ring}}
   %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_89"} {
-func.func @k(%s: !tile_gpu.smem<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k(%s: !tile_gpu.smem<64x64xbf16 swizzle 128>) {
   // expected-error @below {{needs products of a warpgroup, which sm_89 lacks; expected mma.sync}}
   %t = tile_gpu.mma.issue %s, %s : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_100a"} {
-func.func @k(%s: !tile_gpu.smem<64x64xbf16 swizzle 128>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k(%s: !tile_gpu.smem<64x64xbf16 swizzle 128>) {
   // expected-error @below {{needs products of a warpgroup, which sm_100a lacks; expected mma.sync}}
   %t = tile_gpu.mma.issue %s, %s : !tile_gpu.smem<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128> -> !tile_gpu.token<64x64xf32>
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   // expected-error @below {{needs registers(...) of a role, which sm_80 lacks; expected an even share}}
   tile_gpu.role "all" warpgroups(1) registers(240) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-func.func @k() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @k() {
   // expected-error @below {{asks for 256 registers, but a thread of sm_90a has at most 255}}
   tile_gpu.role "all" warpgroups(1) registers(256) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -205,7 +205,7 @@ func.func @k() attributes {tile_gpu.kernel} {
 
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{expected 1 role or more}}
-func.func @k() attributes {tile_gpu.kernel} {
-  return
+tile_gpu.kernel @k() {
+  tile_gpu.return
 }
 }

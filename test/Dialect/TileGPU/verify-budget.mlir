@@ -5,7 +5,7 @@
 
 module attributes {attn.target = "sm_90a"} {
 // expected-remark @below {{kernel 'shapes': 384 of 1024 threads, 65568 of 232448 bytes of shared memory}}
-func.func @shapes(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @shapes(%m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   // Two slots of 128 x 128 bf16, and two barriers of 8 bytes for each slot.
   %ring = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
@@ -25,7 +25,7 @@ func.func @shapes(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
     tile_gpu.global.store %s, %m[%c0, %c0] : !tile_gpu.frag<64x128xf32, acc>, memref<?x?xf32>
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -34,14 +34,14 @@ func.func @shapes(%m: memref<?x?xf32>) attributes {tile_gpu.kernel} {
 // Without registers(...) every thread gets an even share.
 module attributes {attn.target = "sm_80"} {
 // expected-remark @below {{kernel 'share': 256 of 1024 threads, 0 of 166912 bytes of shared memory}}
-func.func @share() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @share() {
   // Eight warps: 65536 / 256 is more than a thread can name.
   // expected-remark @below {{role 'all': 0 registers of live fragments, 32 in reserve, of 248}}
   tile_gpu.role "all" warps(8) {
   ^bb0(%w: i32):
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }
 
@@ -57,7 +57,7 @@ func.func @host() {
 // What one branch reads is not held in the other: 128 and 64 or 128, not 256.
 module attributes {attn.target = "sm_90a"} {
 // expected-remark @below {{kernel 'branches'}}
-func.func @branches(%m: memref<?x?xf32>, %whole: i1) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @branches(%m: memref<?x?xf32>, %whole: i1) {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : f32
   // expected-remark @below {{role 'compute': 128 registers of live fragments, 32 in reserve, of 240}}
@@ -76,6 +76,6 @@ func.func @branches(%m: memref<?x?xf32>, %whole: i1) attributes {tile_gpu.kernel
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-verify-async --split-input-file --verify-diagnostics
 
-func.func @never_passed(%n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @never_passed(%n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %turns = tile_gpu.barrier.create warps(8) each(2)
@@ -13,12 +13,12 @@ func.func @never_passed(%n: i32) attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%wg]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @never_taken() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @never_taken() {
   %turns = tile_gpu.barrier.create warps(8) each(2)
   tile_gpu.role "compute" warpgroups(2) {
   ^bb0(%wg: i32):
@@ -26,12 +26,12 @@ func.func @never_taken() attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%wg]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @taken_twice() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @taken_twice() {
   %turns = tile_gpu.barrier.create warps(8) each(2)
   tile_gpu.role "compute" warpgroups(2) {
   ^bb0(%wg: i32):
@@ -42,12 +42,12 @@ func.func @taken_twice() attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%wg]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @within(%n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @within(%n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %turns = tile_gpu.barrier.create warps(8) each(2)
@@ -63,12 +63,12 @@ func.func @within(%n: i32) attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%wg]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @too_few_barriers() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @too_few_barriers() {
   // expected-note @below {{barrier made here}}
   %turns = tile_gpu.barrier.create warps(8) each(2)
   tile_gpu.role "compute" warpgroups(3) {
@@ -78,12 +78,12 @@ func.func @too_few_barriers() attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%wg]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @alone() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @alone() {
   %turns = tile_gpu.barrier.create warps(8)
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
@@ -92,12 +92,12 @@ func.func @alone() attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%wg]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @warps() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @warps() {
   %turns = tile_gpu.barrier.create warps(8)
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
@@ -106,12 +106,12 @@ func.func @warps() attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%warp]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @also_synced() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @also_synced() {
   %turns = tile_gpu.barrier.create warps(8) each(2)
   tile_gpu.role "compute" warpgroups(2) {
   ^bb0(%wg: i32):
@@ -122,12 +122,12 @@ func.func @also_synced() attributes {tile_gpu.kernel} {
     tile_gpu.barrier.sync %turns[%wg]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @not_the_member() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @not_the_member() {
   %c1 = arith.constant 1 : i32
   %turns = tile_gpu.barrier.create warps(8) each(2)
   tile_gpu.role "compute" warpgroups(2) {
@@ -137,13 +137,13 @@ func.func @not_the_member() attributes {tile_gpu.kernel} {
     tile_gpu.turn.pass %turns[%wg]
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
 // A member with fewer rounds leaves the others waiting.
-func.func @own_rounds(%n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @own_rounds(%n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %turns = tile_gpu.barrier.create warps(8) each(2)
@@ -157,13 +157,13 @@ func.func @own_rounds(%n: i32) attributes {tile_gpu.kernel} {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
 // The loop behind takes two turns a round.
-func.func @other_turns(%n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @other_turns(%n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %turns = tile_gpu.barrier.create warps(8) each(2)
@@ -185,13 +185,13 @@ func.func @other_turns(%n: i32) attributes {tile_gpu.kernel} {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
 // The bound that is made up for is the member's own as well.
-func.func @own_bound(%n: i32) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @own_bound(%n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %turns = tile_gpu.barrier.create warps(8) each(2)
@@ -212,12 +212,12 @@ func.func @own_bound(%n: i32) attributes {tile_gpu.kernel} {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @own_condition() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @own_condition() {
   %c0 = arith.constant 0 : i32
   %turns = tile_gpu.barrier.create warps(8) each(2)
   tile_gpu.role "compute" warpgroups(2) {
@@ -230,12 +230,12 @@ func.func @own_condition() attributes {tile_gpu.kernel} {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // -----
 
-func.func @another_loop() attributes {tile_gpu.kernel} {
+tile_gpu.kernel @another_loop() {
   %true = arith.constant true
   %turns = tile_gpu.barrier.create warps(8) each(2)
   tile_gpu.role "compute" warpgroups(2) {
@@ -250,5 +250,5 @@ func.func @another_loop() attributes {tile_gpu.kernel} {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

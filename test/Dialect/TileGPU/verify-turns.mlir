@@ -4,9 +4,9 @@
 // Members end two loops with their own rows, one counter going through both;
 // the last loop takes the turns that are left out. Conditions and bounds that
 // all have in common are free.
-// CHECK-LABEL: func.func @made_up
+// CHECK-LABEL: kernel @made_up
 // CHECK-COUNT-5: tile_gpu.turn.wait
-func.func @made_up(%n: i32, %m: i32, %some: i1) attributes {tile_gpu.kernel} {
+tile_gpu.kernel @made_up(%n: i32, %m: i32, %some: i1) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %turns = tile_gpu.barrier.create warps(8) each(2)
@@ -42,5 +42,5 @@ func.func @made_up(%n: i32, %m: i32, %some: i1) attributes {tile_gpu.kernel} {
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }

@@ -9,7 +9,7 @@ module attributes {attn.target = "sm_80"} {
     tile_gpu.launch @kernel grid(%c1) args(%o : memref<?xf32>)
     return
   }
-  func.func private @kernel(%o: memref<?xf32>) attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @kernel(%o: memref<?xf32>) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %one = arith.constant 1.0 : f32
@@ -25,6 +25,6 @@ module attributes {attn.target = "sm_80"} {
       tile_gpu.global.reduce %v, %o[%c0] : !vec, memref<?xf32>
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
 }

@@ -13,8 +13,7 @@ module attributes {attn.target = "sm_90a"} {
     tile_gpu.launch @copy grid(%c1) args(%o, %p : memref<?x64xbf16>, memref<?x64xbf16>)
     return
   }
-  func.func private @store(%oMap: !map, %o: memref<?x64xbf16>, %p: memref<?x64xbf16>)
-      attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @store(%oMap: !map, %o: memref<?x64xbf16>, %p: memref<?x64xbf16>) {
     %c0 = arith.constant 0 : i32
     %one = arith.constant 1.0 : bf16
     %staging = tile_gpu.smem.alloc : !tile
@@ -29,9 +28,9 @@ module attributes {attn.target = "sm_90a"} {
       tile_gpu.barrier.sync %all
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
-  func.func private @copy(%o: memref<?x64xbf16>, %p: memref<?x64xbf16>) attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @copy(%o: memref<?x64xbf16>, %p: memref<?x64xbf16>) {
     %c0 = arith.constant 0 : i32
     tile_gpu.role "copy" warpgroups(1) {
     ^bb0(%wg: i32):
@@ -39,6 +38,6 @@ module attributes {attn.target = "sm_90a"} {
       tile_gpu.global.store %v, %p[%c0, %c0] : !frag, memref<?x64xbf16>
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
 }

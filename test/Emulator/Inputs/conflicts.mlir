@@ -14,8 +14,7 @@ module attributes {attn.target = "sm_90a"} {
     tile_gpu.launch @kernel grid(%c1) args(%x, %o, %rows : memref<?x64xf32>, memref<?xf32>, i32)
     return
   }
-  func.func private @kernel(%x: memref<?x64xf32>, %o: memref<?xf32>, %rows: i32)
-      attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @kernel(%x: memref<?x64xf32>, %o: memref<?xf32>, %rows: i32) {
     %c0 = arith.constant 0 : i32
     %c5 = arith.constant 5 : i32
     %t = tile_gpu.smem.alloc : !tile
@@ -36,6 +35,6 @@ module attributes {attn.target = "sm_90a"} {
       tile_gpu.global.store %s, %o[%c0] rows(%rows) : !vec, memref<?xf32>
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
 }

@@ -13,8 +13,7 @@ module attributes {attn.target = "sm_90a"} {
     tile_gpu.launch @kernel grid(%c1) args(%x, %o, %rows : memref<?x64xf32>, memref<?x64xf32>, i32)
     return
   }
-  func.func private @kernel(%x: memref<?x64xf32>, %o: memref<?x64xf32>, %rows: i32)
-      attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @kernel(%x: memref<?x64xf32>, %o: memref<?x64xf32>, %rows: i32) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %c2 = arith.constant 2 : i32
@@ -42,6 +41,6 @@ module attributes {attn.target = "sm_90a"} {
       }
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
 }

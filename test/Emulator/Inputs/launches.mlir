@@ -12,7 +12,7 @@ module attributes {attn.target = "sm_90a"} {
     tile_gpu.launch @third grid(%c1) args(%o, %q : memref<?xf32>, memref<?xf32>)
     return
   }
-  func.func private @first(%from: memref<?xf32>, %to: memref<?xf32>) attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @first(%from: memref<?xf32>, %to: memref<?xf32>) {
     %c0 = arith.constant 0 : i32
     tile_gpu.role "copy" warps(1) {
     ^bb0(%warp: i32):
@@ -21,9 +21,9 @@ module attributes {attn.target = "sm_90a"} {
       tile_gpu.global.store %v, %to[%c0] : !vec, memref<?xf32>
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
-  func.func private @second(%from: memref<?xf32>, %to: memref<?xf32>) attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @second(%from: memref<?xf32>, %to: memref<?xf32>) {
     %c0 = arith.constant 0 : i32
     tile_gpu.role "copy" warps(1) {
     ^bb0(%warp: i32):
@@ -32,9 +32,9 @@ module attributes {attn.target = "sm_90a"} {
       tile_gpu.global.store %v, %to[%c0] : !vec, memref<?xf32>
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
-  func.func private @third(%from: memref<?xf32>, %to: memref<?xf32>) attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @third(%from: memref<?xf32>, %to: memref<?xf32>) {
     %c0 = arith.constant 0 : i32
     tile_gpu.role "copy" warps(1) {
     ^bb0(%warp: i32):
@@ -43,6 +43,6 @@ module attributes {attn.target = "sm_90a"} {
       tile_gpu.global.store %v, %to[%c0] : !vec, memref<?xf32>
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
 }

@@ -10,7 +10,7 @@ module attributes {attn.target = "sm_80"} {
     tile_gpu.launch @kernel grid(%c1) args(%o : memref<?x64xf32>)
     return
   }
-  func.func private @kernel(%o: memref<?x64xf32>) attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @kernel(%o: memref<?x64xf32>) {
     %c0 = arith.constant 0 : i32
     %zero = arith.constant 0.0 : f32
     %one = arith.constant 1.0 : f32
@@ -32,6 +32,6 @@ module attributes {attn.target = "sm_80"} {
       tile_gpu.barrier.sync %both
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
 }

@@ -28,8 +28,8 @@ module attributes {attn.target = "sm_90a"} {
         : !map, !map, !map, i32, i32, memref<1xi32>)
     return
   }
-  func.func private @kernel(%q: !map, %k: !map, %o: !map, %count: i32, %keys: i32,
-                            %tickets: memref<1xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @kernel(%q: !map, %k: !map, %o: !map, %count: i32, %keys: i32,
+                            %tickets: memref<1xi32>) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %c64 = arith.constant 64 : i32
@@ -96,6 +96,6 @@ module attributes {attn.target = "sm_90a"} {
       tile_gpu.bulk.wait pending(0)
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
 }

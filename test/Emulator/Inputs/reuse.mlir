@@ -15,8 +15,8 @@ module attributes {attn.target = "sm_80"} {
         : memref<?x16xf32>, memref<?x16xf32>, i32, memref<1xi32>)
     return
   }
-  func.func private @kernel(%x: memref<?x16xf32>, %o: memref<?x16xf32>, %count: i32,
-                            %tickets: memref<1xi32>) attributes {tile_gpu.kernel} {
+  tile_gpu.kernel private @kernel(%x: memref<?x16xf32>, %o: memref<?x16xf32>, %count: i32,
+                            %tickets: memref<1xi32>) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %c7 = arith.constant 7 : i32
@@ -50,6 +50,6 @@ module attributes {attn.target = "sm_80"} {
       } -> i32, !vec
       tile_gpu.yield
     }
-    return
+    tile_gpu.return
   }
 }

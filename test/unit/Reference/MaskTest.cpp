@@ -15,9 +15,9 @@
 #include <algorithm>
 #include <functional>
 
-using namespace attn;
-using namespace attn::reference;
-using namespace attn::test;
+using namespace ::attn;
+using namespace ::attn::reference;
+using namespace ::attn::test;
 
 namespace {
 

@@ -13,9 +13,9 @@
 
 #include "Checks.h"
 
-using namespace attn;
-using namespace attn::reference;
-using namespace attn::test;
+using namespace ::attn;
+using namespace ::attn::reference;
+using namespace ::attn::test;
 
 namespace {
 

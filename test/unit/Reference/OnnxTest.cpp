@@ -12,9 +12,9 @@
 #include <filesystem>
 #include <fstream>
 
-using namespace attn;
-using namespace attn::reference;
-using namespace attn::test;
+using namespace ::attn;
+using namespace ::attn::reference;
+using namespace ::attn::test;
 
 namespace {
 

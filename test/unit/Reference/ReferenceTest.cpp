@@ -7,7 +7,7 @@
 
 #include "Checks.h"
 
-using namespace attn::test;
+using namespace ::attn::test;
 
 int main(int argc, char **argv) {
   if (argc != 3) {

@@ -13,9 +13,9 @@
 
 #include <fstream>
 
-using namespace attn;
-using namespace attn::support;
-using namespace attn::test;
+using namespace ::attn;
+using namespace ::attn::support;
+using namespace ::attn::test;
 
 namespace {
 

@@ -13,6 +13,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FoldInterfaces.h"
 #include "mlir/Transforms/InliningUtils.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -49,11 +50,37 @@ void AttnDialect::initialize() {
 // ScheduleAttr
 //===----------------------------------------------------------------------===//
 
+/// Parses one of the words of an enumeration.
+template <typename Enum>
+static ParseResult parseWord(AsmParser &parser, StringRef key, Enum &value,
+                             std::optional<Enum> (*symbolize)(StringRef),
+                             StringRef words) {
+  StringRef word;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<Enum> found = symbolize(word);
+  if (!found)
+    return parser.emitError(loc, "expected ")
+           << key << " to be one of " << words << ", but got '" << word << "'";
+  value = *found;
+  return success();
+}
+
+static std::optional<bool> symbolizeTruth(StringRef word) {
+  return llvm::StringSwitch<std::optional<bool>>(word)
+      .Case("true", true)
+      .Case("false", false)
+      .Default(std::nullopt);
+}
+
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
-  int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0, cluster = 1;
+  int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0, cluster = 1,
+          occupancy = 1;
   bool overlap = true, packHeads = false;
   LoopShape loop = LoopShape::peeled;
   Turns turns = Turns::none;
+  Fetch fetch = Fetch::automatic;
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<StringRef> seen;
   auto parseField = [&]() -> ParseResult {
@@ -64,64 +91,42 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     if (llvm::is_contained(seen, key))
       return parser.emitError(keyLoc, "expected ") << key << " at most once";
     seen.push_back(key);
-    if (key == "block_q")
-      return parser.parseInteger(blockQ);
-    if (key == "rows")
-      return parser.parseInteger(rows);
-    if (key == "block_k")
-      return parser.parseInteger(blockK);
-    if (key == "splits")
-      return parser.parseInteger(splits);
-    if (key == "loop") {
-      StringRef word;
-      if (parser.parseKeyword(&word))
-        return failure();
-      auto shape = symbolizeLoopShape(word);
-      if (!shape)
-        return parser.emitError(keyLoc, "expected loop to be one of peeled, "
-                                        "masked, plain, but got '")
-               << word << "'";
-      loop = *shape;
-      return success();
-    }
-    if (key == "stages")
-      return parser.parseInteger(stages);
-    if (key == "overlap" || key == "pack_heads") {
-      StringRef word;
-      if (parser.parseKeyword(&word))
-        return failure();
-      if (word != "true" && word != "false")
-        return parser.emitError(keyLoc, "expected ")
-               << key << " to be true or false, but got '" << word << "'";
-      (key == "overlap" ? overlap : packHeads) = word == "true";
-      return success();
-    }
-    if (key == "turns") {
-      StringRef word;
-      if (parser.parseKeyword(&word))
-        return failure();
-      auto kind = symbolizeTurns(word);
-      if (!kind)
-        return parser.emitError(keyLoc, "expected turns to be one of none, "
-                                        "products, softmax, but got '")
-               << word << "'";
-      turns = *kind;
-      return success();
-    }
-    if (key == "cluster")
-      return parser.parseInteger(cluster);
+    int64_t *number = llvm::StringSwitch<int64_t *>(key)
+                          .Case("block_q", &blockQ)
+                          .Case("rows", &rows)
+                          .Case("block_k", &blockK)
+                          .Case("splits", &splits)
+                          .Case("stages", &stages)
+                          .Case("cluster", &cluster)
+                          .Case("occupancy", &occupancy)
+                          .Default(nullptr);
+    if (number)
+      return parser.parseInteger(*number);
+    if (key == "overlap")
+      return parseWord(parser, key, overlap, symbolizeTruth, "true, false");
+    if (key == "pack_heads")
+      return parseWord(parser, key, packHeads, symbolizeTruth, "true, false");
+    if (key == "loop")
+      return parseWord(parser, key, loop, symbolizeLoopShape,
+                       "peeled, masked, plain");
+    if (key == "turns")
+      return parseWord(parser, key, turns, symbolizeTurns,
+                       "none, products, softmax");
+    if (key == "fetch")
+      return parseWord(parser, key, fetch, symbolizeFetch,
+                       "automatic, producer, ahead, late");
     return parser.emitError(keyLoc,
                             "expected one of block_q, rows, block_k, splits, "
                             "loop, stages, overlap, turns, pack_heads, "
-                            "cluster, but got '")
+                            "cluster, fetch, occupancy, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
                                      parseField))
     return {};
-  return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), blockQ, rows,
-                                         blockK, splits, loop, stages, overlap,
-                                         turns, packHeads, cluster);
+  return parser.getChecked<ScheduleAttr>(
+      loc, parser.getContext(), blockQ, rows, blockK, splits, loop, stages,
+      overlap, turns, packHeads, cluster, fetch, occupancy);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -140,14 +145,65 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", pack_heads = true";
   if (getCluster() != 1)
     printer << ", cluster = " << getCluster();
+  if (getFetch() != Fetch::automatic)
+    printer << ", fetch = " << stringifyFetch(getFetch());
+  if (getOccupancy() != 1)
+    printer << ", occupancy = " << getOccupancy();
   printer << ">";
+}
+
+namespace {
+/// The decisions of a schedule, to change one of them.
+struct Decisions {
+  explicit Decisions(ScheduleAttr from)
+      : context(from.getContext()), blockQ(from.getBlockQ()),
+        rows(from.getRows()), blockK(from.getBlockK()),
+        splits(from.getSplits()), stages(from.getStages()),
+        cluster(from.getCluster()), occupancy(from.getOccupancy()),
+        loop(from.getLoop()), overlap(from.getOverlap()),
+        packHeads(from.getPackHeads()), turns(from.getTurns()),
+        fetch(from.getFetch()) {}
+  ScheduleAttr get() const {
+    return ScheduleAttr::get(context, blockQ, rows, blockK, splits, loop,
+                             stages, overlap, turns, packHeads, cluster, fetch,
+                             occupancy);
+  }
+  template <typename T> ScheduleAttr with(T Decisions::*member, T value) {
+    this->*member = value;
+    return get();
+  }
+
+  MLIRContext *context;
+  int64_t blockQ, rows, blockK, splits, stages, cluster, occupancy;
+  LoopShape loop;
+  bool overlap, packHeads;
+  Turns turns;
+  Fetch fetch;
+};
+} // namespace
+
+ScheduleAttr ScheduleAttr::withFetch(Fetch fetch) const {
+  return Decisions(*this).with(&Decisions::fetch, fetch);
+}
+ScheduleAttr ScheduleAttr::withOccupancy(int64_t occupancy) const {
+  return Decisions(*this).with(&Decisions::occupancy, occupancy);
+}
+ScheduleAttr ScheduleAttr::withTurns(Turns turns) const {
+  return Decisions(*this).with(&Decisions::turns, turns);
+}
+ScheduleAttr ScheduleAttr::withStages(int64_t stages) const {
+  return Decisions(*this).with(&Decisions::stages, stages);
+}
+ScheduleAttr ScheduleAttr::withCluster(int64_t cluster) const {
+  return Decisions(*this).with(&Decisions::cluster, cluster);
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
                                    int64_t stages, bool overlap, Turns turns,
-                                   bool packHeads, int64_t cluster) {
+                                   bool packHeads, int64_t cluster, Fetch fetch,
+                                   int64_t occupancy) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;
@@ -179,6 +235,11 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (cluster != 1 && cluster != 2 && cluster != 4 && cluster != 8)
     return emitError() << "expected cluster to be 1, 2, 4 or 8, but got "
                        << cluster;
+  // No GPU lets more blocks share a multiprocessor.
+  constexpr int64_t mostBlocks = 32;
+  if (occupancy < 1 || occupancy > mostBlocks)
+    return emitError() << "expected occupancy to be between 1 and "
+                       << mostBlocks << ", but got " << occupancy;
   if (cluster != 1 && (packHeads || splits != 1))
     return emitError() << "expected "
                        << (packHeads ? "heads of their own" : "splits = 1")

@@ -7,7 +7,7 @@
 
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 
-using namespace attn;
+using namespace ::attn;
 
 static constexpr std::string_view preludeText =
 #include "Prelude.inc"

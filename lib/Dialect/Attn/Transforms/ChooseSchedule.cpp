@@ -280,10 +280,10 @@ struct ChooseSchedulePass
       int64_t cluster = pack.packs || problem.packed || splits.splits > 1
                             ? 1
                             : measured.cluster;
-      attr =
-          ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
-                            sizes.blockK, splits.splits, loop, measured.stages,
-                            measured.overlap, turns, pack.packs, cluster);
+      attr = ScheduleAttr::get(
+          op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK,
+          splits.splits, loop, measured.stages, measured.overlap, turns,
+          pack.packs, cluster, Fetch::automatic, /*occupancy=*/1);
       op->setAttr("schedule", attr);
       ++numChosen;
     } else {

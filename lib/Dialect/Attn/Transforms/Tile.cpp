@@ -68,14 +68,14 @@ private:
   /// Starts a kernel whose arguments are the operands of `op`, `outputs`,
   /// `extra` and the block.
   struct Kernel {
-    func::FuncOp func;
+    tile::KernelOp func;
     SmallVector<Value> launchArguments;
     SmallVector<Value> operands; // of the op, as bound
     SmallVector<Value> outputs, extra;
     Value block;
   };
   Kernel startKernel(Operation *op, ValueRange operands, ValueRange outputs,
-                     ValueRange extra);
+                     ValueRange extra, ScheduleAttr schedule);
   /// A value of the score region of `op` in the plan, from constants and scalar
   /// captures; null where it takes more.
   Value inPlan(ReductionOpInterface op, Value value);
@@ -143,7 +143,7 @@ LogicalResult PlanBuilder::run() {
                               b.getFunctionType(types, {}));
   for (NamedAttribute attr : func->getDiscardableAttrs())
     plan->setAttr(attr.getName(), attr.getValue());
-  plan->setAttr("tile.plan", b.getUnitAttr());
+  plan->setAttr(tile::TileDialect::planName, b.getUnitAttr());
   lastFunc = plan;
   plan.setVisibility(func.getVisibility());
   Block *body = plan.addEntryBlock();
@@ -263,7 +263,8 @@ void PlanBuilder::makeOutputs(Operation *op, ArrayRef<Value> sizes,
 
 PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
                                              ValueRange outputs,
-                                             ValueRange extra) {
+                                             ValueRange extra,
+                                             ScheduleAttr schedule) {
   Kernel kernel;
   llvm::SmallSetVector<Value, 8> operands(all.begin(), all.end());
   SmallVector<Type> types;
@@ -288,11 +289,9 @@ PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
   do // The module may have functions of such names.
     name = (plan.getName() + "_kernel" + llvm::Twine(numKernels++)).str();
   while (SymbolTable::lookupSymbolIn(plan->getParentOp(), name));
-  kernel.func =
-      func::FuncOp::create(b, op->getLoc(), name, b.getFunctionType(types, {}));
+  kernel.func = tile::KernelOp::create(b, op->getLoc(), name,
+                                       b.getFunctionType(types, {}), schedule);
   lastFunc = kernel.func;
-  kernel.func.setPrivate();
-  kernel.func->setAttr("tile.kernel", b.getUnitAttr());
   Block *body = kernel.func.addEntryBlock();
   unsigned next = kernel.operands.size();
   for (Value output : outputs)
@@ -474,29 +473,20 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     return builder.build(results, kernel.extra[0], kernel.block);
   };
   // What tiles do not show, for the passes that build a GPU's kernels.
+  // A block's sequence takes long to find, and blocks take about as long as
+  // each other: it does no harm to fetch them early. With lists, or ends of
+  // keys, they do not.
+  bool isMasked = !op.getMaskBody().empty();
+  Fetch fetch = Fetch::producer;
+  if (op.getPackedQueries() && !isMasked)
+    fetch = Fetch::ahead;
+  else if (isListed || op.getPackedQueries() || !isMasked)
+    fetch = Fetch::late;
+  ScheduleAttr decided = schedule.withCluster(clusterOf(schedule, target));
+  if (schedule.getFetch() == Fetch::automatic && target.hasRoles())
+    decided = decided.withFetch(fetch);
   auto start = [&]() {
-    Kernel kernel = startKernel(op, op->getOperands(), outputs, extra);
-    if (target.isCpu())
-      return kernel;
-    if (schedule.getStages())
-      kernel.func->setAttr("tile.stages",
-                           b.getI64IntegerAttr(schedule.getStages()));
-    if (!schedule.getOverlap())
-      kernel.func->setAttr("tile.no_overlap", b.getUnitAttr());
-    if (schedule.getTurns() != Turns::none)
-      kernel.func->setAttr(
-          "tile.turns", b.getStringAttr(stringifyTurns(schedule.getTurns())));
-    if (int64_t cluster = clusterOf(schedule, target); cluster > 1)
-      kernel.func->setAttr("tile.cluster", b.getI64IntegerAttr(cluster));
-    // A block's sequence takes long to find, and blocks take about as long as
-    // each other: it does no harm to draw them early. With lists, or ends of
-    // keys, they do not.
-    bool isMasked = !op.getMaskBody().empty();
-    if (op.getPackedQueries() && !isMasked)
-      kernel.func->setAttr("tile.draw_ahead", b.getUnitAttr());
-    else if (isListed || op.getPackedQueries() || !isMasked)
-      kernel.func->setAttr("tile.draw_late", b.getUnitAttr());
-    return kernel;
+    return startKernel(op, op->getOperands(), outputs, extra, decided);
   };
   Kernel kernel = start();
   ReductionKernel builder(op, monoid, target, kernel.func);
@@ -582,8 +572,8 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     tiles = arith::MulIOp::create(b, loc, tiles, batches);
   if (listsDifferByHead(op))
     tiles = arith::MulIOp::create(b, loc, tiles, heads);
-  auto make = [&](Value grid, auto build) {
-    Kernel kernel = startKernel(op, op->getOperands(), {}, extra);
+  auto make = [&](Value grid, auto build, ScheduleAttr schedule) {
+    Kernel kernel = startKernel(op, op->getOperands(), {}, extra, schedule);
     ReductionKernel builder(op, monoid, target, kernel.func);
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
@@ -592,8 +582,8 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     (builder.*build)(listsOf(kernel.extra), kernel.extra[0], kernel.block);
     tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                            kernel.launchArguments);
-    return kernel.func;
   };
+  ScheduleAttr schedule = op.getScheduleAttribute().withCluster(1);
   if (Value classes = listsOf(extra).classes) {
     Value keyTiles = memref::DimOp::create(b, loc, classes, 3);
     // Blocks that load while others evaluate, each with a warp for 16 keys; of
@@ -603,12 +593,11 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
         ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
     constexpr int64_t mostBlocks = 4;
     make(arith::MulIOp::create(b, loc, tiles, keyTiles),
-         &ReductionKernel::buildClasses)
-        ->setAttr("tile.blocks",
-                  b.getI64IntegerAttr(std::clamp<int64_t>(
-                      target.maxThreads / threads, 1, mostBlocks)));
+         &ReductionKernel::buildClasses,
+         schedule.withOccupancy(
+             std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
   }
-  make(tiles, &ReductionKernel::buildLists);
+  make(tiles, &ReductionKernel::buildLists, schedule);
 }
 
 LogicalResult PlanBuilder::convertStates(Operation *op,
@@ -646,7 +635,7 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
   makeOutputs(op, sizes, /*storeAll=*/false, outputs);
   Value numTiles = arith::CeilDivUIOp::create(
       b, loc, sizes.back(), index(StatesKernel::blockRows, loc));
-  Kernel kernel = startKernel(op, operands, outputs, numTiles);
+  Kernel kernel = startKernel(op, operands, outputs, numTiles, {});
   StatesKernel builder(op, combine, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));

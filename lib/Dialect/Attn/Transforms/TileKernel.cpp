@@ -48,7 +48,7 @@ int64_t ReductionKernel::keyRowBytes() {
 
 ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
                                  const ::attn::TargetInfo &target,
-                                 func::FuncOp kernel)
+                                 tile::KernelOp kernel)
     : KernelBuilder(op, monoid, target, kernel), reduction(op),
       schedule(op.getScheduleAttribute()) {
   if (auto partial = dyn_cast<PartialOp>(op.getOperation())) {
@@ -417,6 +417,13 @@ Value ReductionKernel::wholeTiles(Value x, bool up) {
   return split ? add(allStart, keys) : keys;
 }
 
+void ReductionKernel::fetchLate() {
+  ScheduleAttr decided = kernel.getScheduleAttr();
+  if (schedule.getFetch() == Fetch::automatic &&
+      decided.getFetch() == Fetch::producer)
+    kernel.setScheduleAttr(decided.withFetch(Fetch::late));
+}
+
 /// Whether a bound is the first key, whatever the block.
 static bool isFirstKey(Value bound) {
   if (matchPattern(bound, m_Zero()))
@@ -520,7 +527,7 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   if (pipelined()) {
     // Both ends of the keys take long to find.
     if (isWindow)
-      kernel->setAttr("tile.draw_late", b.getUnitAttr());
+      fetchLate();
     auto walk = [&] {
       return walkPipelined(start, coreStart, coreEnd, upper, hasHead, state);
     };
@@ -655,6 +662,6 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     storeState(state, outputs);
   else
     storeOutputs(state, outputs);
-  func::ReturnOp::create(b, loc);
+  tile::ReturnOp::create(b, loc);
   return success();
 }

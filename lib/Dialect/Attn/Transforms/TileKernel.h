@@ -72,7 +72,7 @@ constexpr int64_t marksOfBlock = 64;
 class KernelBuilder {
 public:
   KernelBuilder(Operation *op, MonoidOp monoid,
-                const ::attn::TargetInfo &target, func::FuncOp kernel)
+                const ::attn::TargetInfo &target, tile::KernelOp kernel)
       : b(op->getContext()), loc(op->getLoc()), op(op), monoid(monoid),
         target(target), kernel(kernel) {}
 
@@ -165,7 +165,7 @@ protected:
   Operation *op;
   MonoidOp monoid;
   const ::attn::TargetInfo &target;
-  func::FuncOp kernel;
+  tile::KernelOp kernel;
   llvm::DenseMap<Value, Value> arguments;
 
   //===--- The block's position -------------------------------------------===//
@@ -249,7 +249,7 @@ protected:
 class ReductionKernel : public KernelBuilder {
 public:
   ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
-                  const ::attn::TargetInfo &target, func::FuncOp kernel);
+                  const ::attn::TargetInfo &target, tile::KernelOp kernel);
 
   /// Packs the heads of a key head. `queries` are arguments of the kernel for
   /// the queries, and outputs are likewise, with the key heads for the heads
@@ -344,6 +344,8 @@ private:
   SmallVector<Value> stepIf(Value condition, ValueRange state,
                             function_ref<SmallVector<Value>()> then,
                             function_ref<SmallVector<Value>()> otherwise);
+  /// The next work tile is fetched late, unless the schedule says otherwise.
+  void fetchLate();
   ::attn::MaskAnalysis::Class classOf(Value first);
   ::attn::MaskAnalysis::Class classOf(Value firstRow, Value lastRow,
                                       Value first);
@@ -639,7 +641,7 @@ class StatesKernel : public KernelBuilder {
 public:
   /// `combine` may be null, or `op` itself.
   StatesKernel(Operation *op, CombineOp combine, MonoidOp monoid,
-               const ::attn::TargetInfo &target, func::FuncOp kernel)
+               const ::attn::TargetInfo &target, tile::KernelOp kernel)
       : KernelBuilder(op, monoid, target, kernel), combineOp(combine) {}
 
   /// Rows of one block.

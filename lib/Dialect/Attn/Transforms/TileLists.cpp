@@ -605,7 +605,7 @@ void ReductionKernel::buildClasses(const KeyLists &into, Value numTiles,
       nullptr);
   memref::StoreOp::create(b, loc, kind.front(), into.classes,
                           {batch, head, queryTile, number});
-  func::ReturnOp::create(b, loc);
+  tile::ReturnOp::create(b, loc);
 }
 
 void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
@@ -719,5 +719,5 @@ void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
   for (int64_t which : {0, 1})
     memref::StoreOp::create(b, loc, chunks.getResult(which), into.tiles,
                             {batch, head, queryTile, index(which)});
-  func::ReturnOp::create(b, loc);
+  tile::ReturnOp::create(b, loc);
 }

@@ -276,7 +276,8 @@ ScheduleAttr mlir::attn::scheduleOfRepair(ReductionOpInterface op,
   return ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
                            sizes.blockK, given.getSplits(), LoopShape::masked,
                            /*stages=*/0, /*overlap=*/true, Turns::none,
-                           /*pack_heads=*/false, /*cluster=*/1);
+                           /*pack_heads=*/false, /*cluster=*/1,
+                           Fetch::automatic, /*occupancy=*/1);
 }
 
 //===----------------------------------------------------------------------===//

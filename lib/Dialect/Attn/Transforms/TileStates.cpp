@@ -199,6 +199,6 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
       if (output)
         storeRows(tile, output);
   }
-  func::ReturnOp::create(b, loc);
+  tile::ReturnOp::create(b, loc);
   return success();
 }

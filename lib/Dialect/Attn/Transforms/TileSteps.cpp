@@ -482,7 +482,7 @@ void ReductionKernel::markApproximate(ValueRange mapped) {
                                                     arith::FastMathFlags::afn));
     // A position, as a float, may be off by its last bit.
     if (isa<arith::SIToFPOp>(inner))
-      inner->setAttr("tile.approximate", b.getUnitAttr());
+      inner->setAttr(tile::TileDialect::approximateName, b.getUnitAttr());
   });
 }
 

@@ -44,23 +44,24 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
                              "to -100, on math.exp or math.exp2");
     return success();
   }
-  if (attr.getName() != "tile.kernel")
+  if (attr.getName() == approximateName) {
+    if (!isa<arith::SIToFPOp>(op) || !isa<UnitAttr>(attr.getValue()))
+      return op->emitOpError("expected tile.approximate to be a unit attribute "
+                             "of arith.sitofp");
     return success();
-  auto func = dyn_cast<FunctionOpInterface>(op);
-  if (!func)
-    return op->emitOpError("expected tile.kernel on a function");
-  // Rung 4 appends the scratch memory, and says so with its size.
-  ArrayRef<Type> types = func.getArgumentTypes();
-  if (op->hasAttr("tile.scratch_bytes")) {
-    if (types.empty() || !isa<MemRefType>(types.back()))
-      return op->emitOpError("expected the last argument of a tile.kernel with "
-                             "tile.scratch_bytes to be a memref");
-    types = types.drop_back();
   }
-  if (types.empty() || !types.back().isIndex())
-    return op->emitOpError("expected the last argument of a tile.kernel to be "
-                           "the block index, of type index");
-  return success();
+  if (attr.getName() == planName) {
+    auto func = dyn_cast<func::FuncOp>(op);
+    if (!func || !isa<UnitAttr>(attr.getValue()))
+      return op->emitOpError(
+          "expected tile.plan to be a unit attribute of func.func");
+    if (func.getNumResults())
+      return op->emitOpError("expected a plan to return nothing, but got ")
+             << func.getNumResults() << " results; outputs are arguments";
+    return success();
+  }
+  return op->emitOpError("expected no attribute ")
+         << attr.getName() << ", which the tile dialect does not define";
 }
 
 //===----------------------------------------------------------------------===//

@@ -8,12 +8,68 @@
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
 using namespace mlir::tile;
 
 #define GET_OP_CLASSES
 #include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+void KernelOp::build(OpBuilder &b, OperationState &state, StringRef name,
+                     FunctionType type, attn::ScheduleAttr schedule) {
+  state.addAttribute(getSymNameAttrName(state.name), b.getStringAttr(name));
+  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
+  state.addAttribute(getSymVisibilityAttrName(state.name),
+                     b.getStringAttr("private"));
+  if (schedule)
+    state.addAttribute(getScheduleAttrName(state.name), schedule);
+  state.addRegion();
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto makeType = [](Builder &b, ArrayRef<Type> arguments,
+                     ArrayRef<Type> results,
+                     function_interface_impl::VariadicFlag, std::string &) {
+    return b.getFunctionType(arguments, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), makeType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void KernelOp::print(OpAsmPrinter &p) {
+  function_interface_impl::printFunctionOp(
+      p, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+LogicalResult KernelOp::verify() {
+  if (getNumResults())
+    return emitOpError("expected a kernel to have no results, but got ")
+           << getNumResults();
+  ArrayRef<Type> types = getArgumentTypes();
+  if (std::optional<uint64_t> bytes = getScratchBytes()) {
+    auto scratch =
+        types.empty() ? MemRefType() : dyn_cast<MemRefType>(types.back());
+    if (!scratch || !scratch.hasStaticShape() ||
+        !scratch.getLayout().isIdentity() ||
+        !scratch.getElementType().isInteger(8) ||
+        scratch.getNumElements() != int64_t(*bytes))
+      return emitOpError("expected the last argument of a kernel with "
+                         "scratch_bytes to be a memref of as many i8");
+    types = types.drop_back();
+  }
+  if (types.empty() || !types.back().isIndex())
+    return emitOpError("expected the last argument of a kernel to be the "
+                       "block's number, of type index");
+  return success();
+}
 
 //===----------------------------------------------------------------------===//
 // DotOp

@@ -434,14 +434,11 @@ LogicalResult WorkspaceOp::verify() {
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // (C1)
-  auto kernel = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(
-      *this, getKernelAttr());
+  auto kernel =
+      symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)
     return emitOpError("expected '")
-           << getKernel() << "' to be a function in this module";
-  // A kernel that is lowered further has the arguments of its rung.
-  if (!isa<func::FuncOp>(kernel))
-    return success();
+           << getKernel() << "' to be a tile.kernel in this module";
   // (C2) The block index follows; after it come the scratch of a lowered one.
   ArrayRef<Type> types = kernel.getArgumentTypes();
   size_t count = getArguments().size();

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -453,8 +454,8 @@ struct TileEstimateCycles
     if (!info)
       return signalPassFailure();
     Estimator estimator(*info);
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr("tile.kernel") && !kernel.empty())
+    for (auto kernel : getOperation().getOps<tile::KernelOp>())
+      if (!kernel.isExternal())
         report(kernel, estimator, *info);
     markAllAnalysesPreserved();
   }
@@ -475,7 +476,7 @@ struct TileEstimateCycles
     return found;
   }
 
-  void report(func::FuncOp kernel, Estimator &estimator,
+  void report(tile::KernelOp kernel, Estimator &estimator,
               const ::attn::TargetInfo &info) {
     Block &body = kernel.getBody().front();
     Cost block, best, bestPack;

@@ -11,7 +11,7 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-using namespace attn::gpu;
+using namespace ::attn::gpu;
 
 static constexpr int64_t barrierBytes = 8;
 
@@ -28,7 +28,7 @@ int64_t SharedLayout::wordsOf(Type type) {
   return type.isIndex() || type.isInteger(64) ? 2 : 1;
 }
 
-LogicalResult SharedLayout::compute(func::FuncOp kernel) {
+LogicalResult SharedLayout::compute(KernelOp kernel) {
   struct Piece {
     int64_t align, size;
     std::function<void(int64_t)> place;

@@ -52,15 +52,23 @@ LogicalResult TileGPUDialect::verifyOperationAttribute(Operation *op,
       before = before->getPrevNode();
     return before ? success() : verifyStages(*op->getBlock());
   }
-  if (attr.getName() != "tile_gpu.kernel")
-    return success();
-  auto func = dyn_cast<func::FuncOp>(op);
-  if (!func)
-    return op->emitOpError("expected tile_gpu.kernel on a func.func");
-  if (func.getNumResults())
-    return op->emitOpError("expected a tile_gpu.kernel to have no results, but "
-                           "got ")
-           << func.getNumResults();
+  if (attr.getName() != launchName)
+    return op->emitOpError("expected no attribute ")
+           << attr.getName() << ", which the tile_gpu dialect does not define";
+  if (!isa<FunctionOpInterface>(op) || !isa<LaunchAttr>(attr.getValue()))
+    return op->emitOpError("expected tile_gpu.launch to be a "
+                           "#tile_gpu.launch<...> of a function, but got ")
+           << attr.getValue();
+  return success();
+}
+
+LogicalResult LaunchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t threads, int64_t sharedBytes,
+                                 bool persistent) {
+  if (threads < 0 || sharedBytes < 0)
+    return emitError() << "expected threads and shared_bytes of 0 or more, but "
+                          "got "
+                       << threads << " and " << sharedBytes;
   return success();
 }
 

@@ -8,12 +8,53 @@
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
 
 #define GET_OP_CLASSES
 #include "attn/Dialect/TileGPU/IR/TileGPUOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+void KernelOp::build(OpBuilder &b, OperationState &state, StringRef name,
+                     FunctionType type, attn::ScheduleAttr schedule) {
+  state.addAttribute(getSymNameAttrName(state.name), b.getStringAttr(name));
+  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
+  state.addAttribute(getSymVisibilityAttrName(state.name),
+                     b.getStringAttr("private"));
+  if (schedule)
+    state.addAttribute(getScheduleAttrName(state.name), schedule);
+  state.addRegion();
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto makeType = [](Builder &b, ArrayRef<Type> arguments,
+                     ArrayRef<Type> results,
+                     function_interface_impl::VariadicFlag, std::string &) {
+    return b.getFunctionType(arguments, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), makeType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void KernelOp::print(OpAsmPrinter &p) {
+  function_interface_impl::printFunctionOp(
+      p, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+LogicalResult KernelOp::verify() {
+  if (getNumResults())
+    return emitOpError("expected a kernel to have no results, but got ")
+           << getNumResults();
+  return success();
+}
 
 //===----------------------------------------------------------------------===//
 // RoleOp
@@ -68,10 +109,6 @@ static constexpr int64_t most = 1 << 20;
 
 LogicalResult RoleOp::verify() {
   using ::attn::TargetInfo;
-  auto func = cast<func::FuncOp>((*this)->getParentOp());
-  if (!func->hasAttr("tile_gpu.kernel"))
-    return emitOpError("expected to be in a function with the attribute "
-                       "tile_gpu.kernel");
   if (int64_t(getCount()) <= 0)
     return emitOpError("expected 1 warp or warpgroup or more, but got ")
            << int64_t(getCount());
@@ -498,8 +535,8 @@ LogicalResult TensorMapOp::verify() {
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel =
-      symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
-  if (!kernel || !kernel->hasAttr("tile_gpu.kernel"))
+      symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  if (!kernel)
     return emitOpError("expected '")
            << getKernel() << "' to be a tile_gpu.kernel in this module";
   if (TypeRange(kernel.getArgumentTypes()) !=

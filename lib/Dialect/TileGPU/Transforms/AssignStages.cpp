@@ -24,12 +24,9 @@
 // old ones until then.
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "PipelineSteps.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 #define DEBUG_TYPE "tile-gpu-assign-stages"
 
@@ -42,76 +39,6 @@ using namespace mlir;
 using namespace mlir::tile_gpu;
 
 namespace {
-
-/// A product whose sum only the next step reads.
-struct LateProduct {
-  MmaIssueOp issue;
-  MmaWaitOp wait;
-  /// Gives its right operand; and what gives that slot back.
-  RingWaitOp slot;
-  RingReleaseOp release;
-  /// Makes its left operand; and scales its accumulator, or null.
-  Operation *pack = nullptr;
-  MapOp scale;
-};
-
-enum class Kind { First, Loop, Tail };
-
-/// The products of one step, and where they are.
-struct Step {
-  Step(Kind kind, Block *block, Operation *end)
-      : kind(kind), block(block), end(end) {}
-
-  Kind kind;
-  Block *block;
-  /// The first operation behind the step.
-  Operation *end;
-  SmallVector<MmaIssueOp> early;
-  SmallVector<MmaWaitOp> earlyWaits;
-  /// What holds the early products in its branches, one set in each; or null.
-  scf::IfOp forms;
-  SmallVector<LateProduct> late;
-};
-
-struct Chain {
-  /// The one ahead of the loops first, the one in a conditional behind them
-  /// last.
-  SmallVector<Step> steps;
-  SmallVector<scf::ForOp> loops;
-  scf::IfOp tail;
-  /// Of each late product, whether its sum is scaled ahead of it, in stage 1.
-  SmallVector<bool> delayed;
-
-  MutableArrayRef<Step> ofLoops() {
-    return MutableArrayRef(steps).slice(1, loops.size());
-  }
-};
-
-/// Finds a chain of steps, or says why there is none.
-class Finder {
-public:
-  Finder(scf::ForOp loop, bool inCluster) : start(loop), inCluster(inCluster) {}
-  std::optional<Chain> find();
-  /// Why not. Empty for a loop without products, and for one whose products
-  /// are put off already.
-  std::string reason;
-
-private:
-  bool miss(const Twine &why) {
-    reason = why.str();
-    return false;
-  }
-  bool findEarly(Step &step);
-  bool findStep(Step &step, function_ref<bool(OpOperand &)> isLate);
-  bool addLate(Step &step, MmaIssueOp issue, MmaWaitOp wait);
-  bool findFirst(Chain &chain);
-  bool followSums(Chain &chain);
-  bool findTail(Chain &chain, ArrayRef<Value> sums);
-  bool isDelayed(Chain &chain, unsigned product);
-
-  scf::ForOp start;
-  bool inCluster;
-};
 
 /// Writes stages and orders on the operations of a step.
 class Assigner {
@@ -148,314 +75,6 @@ private:
 };
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Finding chains of steps
-//===----------------------------------------------------------------------===//
-
-/// The views between a tile and the slot or allocation it is in, the last one
-/// first.
-static SmallVector<Operation *, 2> viewsOf(Value tile) {
-  SmallVector<Operation *, 2> views;
-  while (Operation *def = tile.getDefiningOp()) {
-    if (!isa<SmemTransposeOp, SmemSliceOp>(def))
-      break;
-    views.push_back(def);
-    tile = def->getOperand(0);
-  }
-  return views;
-}
-
-static Value viewed(Value tile) {
-  auto views = viewsOf(tile);
-  return views.empty() ? tile : views.back()->getOperand(0);
-}
-
-static RingWaitOp slotOf(Value tile) {
-  return viewed(tile).getDefiningOp<RingWaitOp>();
-}
-
-/// The release in `block` of the slot that `wait` gave.
-static RingReleaseOp releaseOf(RingWaitOp wait, Block &block) {
-  for (auto release : block.getOps<RingReleaseOp>())
-    if (release->getOperands().take_front(2) == wait->getOperands())
-      return release;
-  return {};
-}
-
-static MmaWaitOp onlyWait(MmaIssueOp issue) {
-  if (!issue.getToken().hasOneUse())
-    return {};
-  auto wait = dyn_cast<MmaWaitOp>(*issue.getToken().user_begin());
-  if (!wait || wait.getTokens().size() != 1 || wait.getPending() != 0 ||
-      wait->getBlock() != issue->getBlock())
-    return {};
-  return wait;
-}
-
-bool Finder::addLate(Step &step, MmaIssueOp issue, MmaWaitOp wait) {
-  LateProduct product{issue, wait, slotOf(issue.getB()), {}, {}, {}};
-  if (!product.slot || product.slot->getBlock() != step.block)
-    return miss("the right operand of a product is no slot that its step "
-                "waits for");
-  product.release = releaseOf(product.slot, *step.block);
-  if (!product.release)
-    return miss("its step does not give back the slot of a product");
-  if (product.slot.getRing().getType().getStages() < 2)
-    return miss("a ring of one slot cannot hold the tiles of two steps");
-  product.pack = issue.getA().getDefiningOp();
-  if (!isa<FragType>(issue.getA().getType()) || !product.pack ||
-      product.pack->getBlock() != step.block ||
-      !llvm::all_of(issue.getA().getUses(), [](OpOperand &use) {
-        return isa<MmaIssueOp>(use.getOwner()) && use.getOperandNumber() == 0;
-      }))
-    return miss("the left operand of a product is no fragment of its own");
-  auto scale = issue.getAcc() ? issue.getAcc().getDefiningOp<MapOp>() : MapOp();
-  if (scale && scale->getBlock() == step.block && scale->getNumResults() == 1 &&
-      scale->hasOneUse())
-    product.scale = scale;
-  step.late.push_back(product);
-  return true;
-}
-
-/// Early products in the branches of a conditional ahead of the loops, each of
-/// which is a form of the same scores.
-bool Finder::findEarly(Step &step) {
-  for (Operation &op :
-       llvm::make_range(step.block->begin(), step.end->getIterator())) {
-    if (isa<LoopLikeOpInterface>(op))
-      break;
-    auto branch = dyn_cast<scf::IfOp>(op);
-    if (!branch)
-      continue;
-    size_t before = step.early.size();
-    bool isKnown = !step.forms;
-    branch->walk([&](Operation *inner) {
-      isKnown &= !isa<RingWaitOp, RingReleaseOp, scf::ForOp>(inner);
-      auto issue = dyn_cast<MmaIssueOp>(inner);
-      if (!issue)
-        return;
-      MmaWaitOp wait = onlyWait(issue);
-      isKnown &=
-          wait && !issue.getAcc() && isa<SmemType>(issue.getA().getType());
-      step.early.push_back(issue);
-      step.earlyWaits.push_back(wait);
-    });
-    if (step.early.size() == before)
-      continue;
-    if (!isKnown)
-      return miss("a conditional ahead of the loop holds more than one form "
-                  "of the first products");
-    step.forms = branch;
-  }
-  return true;
-}
-
-bool Finder::findStep(Step &step, function_ref<bool(OpOperand &)> isLate) {
-  if (step.kind == Kind::First && !findEarly(step))
-    return false;
-  for (Operation &op :
-       llvm::make_range(step.block->begin(), step.end->getIterator())) {
-    auto issue = dyn_cast<MmaIssueOp>(op);
-    if (!issue)
-      continue;
-    MmaWaitOp wait = onlyWait(issue);
-    if (!wait)
-      return miss("a product is not waited for by itself in its step");
-    Value sum = wait.getResult(0);
-    if (sum.hasOneUse() && isLate(*sum.use_begin())) {
-      if (!addLate(step, issue, wait))
-        return false;
-      continue;
-    }
-    if (issue.getAcc() || !isa<SmemType>(issue.getA().getType()))
-      return miss("its step reads the sum of a product that has weights");
-    if (step.forms)
-      return miss("products stand both in a conditional and beside it");
-    step.early.push_back(issue);
-    step.earlyWaits.push_back(wait);
-  }
-  if (step.early.empty())
-    return miss("its step has no product from zero, beside whose work another "
-                "could run");
-  if (step.late.empty())
-    return miss("there is no product whose sum the next step alone reads");
-  return true;
-}
-
-/// The step ahead of the loops, whose sums the first one starts from.
-bool Finder::findFirst(Chain &chain) {
-  Step step(Kind::First, start->getBlock(), start);
-  bool someStep = llvm::any_of(start.getInitArgs(), [&](Value value) {
-    auto wait = value.getDefiningOp<MmaWaitOp>();
-    return wait && wait->getBlock() == step.block;
-  });
-  if (!someStep)
-    return miss("no step stands ahead of the loop, for its first turn to run "
-                "beside");
-  chain.steps.push_back(step);
-  return findStep(chain.steps.back(),
-                  [&](OpOperand &use) { return use.getOwner() == start; });
-}
-
-/// Finds the loops that take the sums from one another, and their steps.
-bool Finder::followSums(Chain &chain) {
-  Step first = chain.steps.front();
-  SmallVector<Value> sums;
-  for (LateProduct &product : first.late)
-    sums.push_back(product.wait.getResult(0));
-  auto readsSums = [&]() -> scf::ForOp {
-    if (!llvm::all_of(sums, [](Value sum) { return sum.hasOneUse(); }))
-      return {};
-    auto loop = dyn_cast<scf::ForOp>(*sums.front().user_begin());
-    return loop && loop->getBlock() == first.block ? loop : scf::ForOp();
-  };
-  while (scf::ForOp loop = readsSums()) {
-    Operation *yield = loop.getBody()->getTerminator();
-    Step step(Kind::Loop, loop.getBody(), yield);
-    if (!findStep(step,
-                  [&](OpOperand &use) { return use.getOwner() == yield; }))
-      return false;
-    if (step.late.size() != sums.size())
-      return miss("steps have different numbers of products with weights");
-    for (auto [sum, product, initial] :
-         llvm::zip(sums, step.late, first.late)) {
-      OpOperand &use = *sum.use_begin();
-      BlockArgument argument = use.getOwner() == loop
-                                   ? loop.getTiedLoopRegionIterArg(&use)
-                                   : BlockArgument();
-      Value result = product.wait.getResult(0);
-      if (!argument || loop.getTiedLoopYieldedValue(argument)->get() != result)
-        return miss("steps add to their sums in different orders");
-      Operation *reader = product.scale ? product.scale.getOperation()
-                                        : product.issue.getOperation();
-      if (!argument.hasOneUse() || *argument.user_begin() != reader)
-        return miss("more than its product, or one map ahead of that, reads a "
-                    "sum in a step");
-      if (product.slot.getRing() != initial.slot.getRing() ||
-          viewed(product.issue.getB()).getType() !=
-              viewed(initial.issue.getB()).getType() ||
-          product.pack->getName() != initial.pack->getName() ||
-          product.issue.getA().getType() != initial.issue.getA().getType())
-        return miss("steps multiply tiles of different rings or shapes");
-      sum = loop.getResult(argument.getArgNumber() - 1);
-    }
-    chain.loops.push_back(loop);
-    chain.steps.push_back(std::move(step));
-  }
-  return findTail(chain, sums);
-}
-
-/// Finds a conditional that all sums go through; false where one reads sums in
-/// another way.
-bool Finder::findTail(Chain &chain, ArrayRef<Value> sums) {
-  Block *block = start->getBlock();
-  for (Operation *user : sums.front().getUsers())
-    if (auto branch = dyn_cast<scf::IfOp>(block->findAncestorOpInBlock(*user));
-        branch && branch.elseBlock() && user->getBlock() == branch.elseBlock())
-      chain.tail = branch;
-  if (!chain.tail)
-    return true;
-  Operation *yield = chain.tail.thenYield(), *other = chain.tail.elseYield();
-  Step step(Kind::Tail, chain.tail.thenBlock(), yield);
-  if (!findStep(step, [&](OpOperand &use) { return use.getOwner() == yield; }))
-    return false;
-  if (step.late.size() != sums.size() ||
-      other != &chain.tail.elseBlock()->front())
-    return miss("a conditional behind the loops is no step of their kind");
-  for (auto [sum, product] : llvm::zip(sums, step.late)) {
-    Operation *reader = product.scale ? product.scale.getOperation()
-                                      : product.issue.getOperation();
-    auto yielded = llvm::find(other->getOperands(), sum);
-    if (yielded == other->operand_end() ||
-        yield->getOperand(yielded.getIndex()) != product.wait.getResult(0) ||
-        !llvm::all_of(sum.getUsers(), [&](Operation *user) {
-          return user == reader || user == other;
-        }))
-      return miss("a conditional behind the loops reads sums in another way");
-  }
-  chain.steps.push_back(std::move(step));
-  return true;
-}
-
-/// The one fragment among the inputs of a map whose others are vectors.
-static bool hasOneFragment(MapOp map) {
-  return llvm::count_if(map.getInputs().getTypes(),
-                        [](Type type) { return isa<FragType>(type); }) == 1;
-}
-
-static bool scaleAlike(MapOp a, MapOp b) {
-  return a.getInputs().getTypes() == b.getInputs().getTypes() &&
-         a->getResultTypes() == b->getResultTypes() &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
-}
-
-/// Whether a sum is scaled in stage 1, between the early products and its own,
-/// as FlashAttention-3 does for wide heads ("rescale before the product"): no
-/// time passes then in which the warpgroup has no product in flight. Measured
-/// (docs/performance/gpu.md): it pays where what lies between products takes a
-/// warpgroup longer than the others' products (few columns), or where blocks
-/// wait for each other (many, in clusters). From 65 to 128 columns the other
-/// warpgroup keeps the tensor cores busy, and a product issued later only loses
-/// time.
-bool Finder::isDelayed(Chain &chain, unsigned number) {
-  constexpr int64_t few = 64, many = 128;
-  // The second sum's scaling would keep its product from following the first.
-  if (chain.steps.front().late.size() > 1)
-    return false;
-  MapOp first = chain.steps.front().late[number].scale;
-  if (!first || !hasOneFragment(first))
-    return false;
-  int64_t cols = cast<FragType>(first.getResult(0).getType()).getCols();
-  if (cols > few && !(cols > many && inCluster))
-    return false;
-  for (auto [loop, step] : llvm::zip(chain.loops, chain.ofLoops())) {
-    MapOp scale = step.late[number].scale;
-    if (!scale || !scaleAlike(first, scale))
-      return false;
-    // The next step would have to carry scalars that only this one knows.
-    SetVector<Value> captured;
-    getUsedValuesDefinedAbove(scale.getBody(), captured);
-    for (Value value : captured)
-      if (!loop.isDefinedOutsideOfLoop(value))
-        return false;
-  }
-  return true;
-}
-
-std::optional<Chain> Finder::find() {
-  bool some = false, inBody = false, isDone = false;
-  start.walk([&](MmaIssueOp issue) {
-    some = true;
-    inBody |= issue->getBlock() == start.getBody();
-    isDone |= isa<FragType>(issue.getA().getType()) &&
-              isa<BlockArgument>(issue.getA());
-  });
-  if (!some || isDone)
-    return std::nullopt;
-  Chain chain;
-  if (!inBody) {
-    // An outer loop has the products of those in it.
-    if (start
-            .walk([&](scf::ForOp inner) {
-              return inner == start ? WalkResult::advance()
-                                    : WalkResult::interrupt();
-            })
-            .wasInterrupted())
-      return std::nullopt;
-    miss("products stand in branches of its body");
-    return std::nullopt;
-  }
-  Operation *yield = start.getBody()->getTerminator();
-  Step body(Kind::Loop, start.getBody(), yield);
-  auto isYielded = [&](OpOperand &use) { return use.getOwner() == yield; };
-  if (!findStep(body, isYielded) || !findFirst(chain) || !followSums(chain))
-    return std::nullopt;
-  for (unsigned i = 0, e = chain.steps.front().late.size(); i < e; ++i)
-    chain.delayed.push_back(isDelayed(chain, i));
-  return chain;
-}
 
 //===----------------------------------------------------------------------===//
 // Where slots are given back
@@ -715,7 +334,8 @@ void Assigner::run(ArrayRef<RingReleaseOp> others) {
     assignLoop(others);
   for (auto [number, pair] : llvm::enumerate(order))
     pair.first->setDiscardableAttr(
-        stageName, StageAttr::get(rewriter.getContext(), pair.second, number));
+        TileGPUDialect::stageName,
+        StageAttr::get(rewriter.getContext(), pair.second, number));
 }
 
 //===----------------------------------------------------------------------===//
@@ -789,11 +409,11 @@ struct AssignStagesPass
   using Base::Base;
 
   void runOnOperation() final {
-    func::FuncOp func = getOperation();
-    if (!func->hasAttr("tile_gpu.kernel") || func->hasAttr("tile.no_overlap"))
+    KernelOp kernel = getOperation();
+    if (!kernel.getOverlap())
       return;
     SmallVector<scf::ForOp> loops;
-    func.walk<WalkOrder::PreOrder>(
+    kernel.walk<WalkOrder::PreOrder>(
         [&](scf::ForOp loop) { loops.push_back(loop); });
     DenseSet<Operation *> done;
     for (scf::ForOp loop : loops) {
@@ -801,14 +421,14 @@ struct AssignStagesPass
           *loop.getBody(), [](Operation &op) { return bool(stageOf(&op)); });
       if (isMarked || !done.insert(loop).second)
         continue;
-      Finder finder(loop, func->hasAttr("tile.cluster"));
-      std::optional<Chain> chain = finder.find();
+      std::string reason;
+      auto chain = findSteps(loop, kernel.getCluster() > 1, reason);
       if (!chain) {
-        if (finder.reason.empty())
+        if (reason.empty())
           continue;
         ++numMissed;
         if (explain)
-          loop.emitRemark("products not overlapped: ") << finder.reason;
+          loop.emitRemark("products not overlapped: ") << reason;
         continue;
       }
       for (scf::ForOp member : chain->loops)

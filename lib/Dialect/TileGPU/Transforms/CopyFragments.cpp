@@ -90,8 +90,6 @@ namespace {
 struct CopyFragmentsPass
     : ::attn::impl::TileCopyFragmentsPassBase<CopyFragmentsPass> {
   void runOnOperation() final {
-    if (!getOperation()->hasAttr("tile_gpu.kernel"))
-      return markAllAnalysesPreserved();
     getOperation().walk([&](MmaIssueOp issue) {
       if (isa<FragType>(issue.getA().getType()) && needsOwnA(issue)) {
         issue.getAMutable().set(copyOf(issue.getA(), issue));

@@ -142,7 +142,8 @@ static std::optional<Update> findUpdate(Value old, Operation *other = nullptr) {
 static std::optional<Site> findLoop(scf::ForOp loop, unsigned position) {
   BlockArgument argument = loop.getRegionIterArg(position);
   auto type = dyn_cast<VecType>(argument.getType());
-  auto update = type && !type.getPartial() ? findUpdate(argument) : std::nullopt;
+  auto update =
+      type && !type.getPartial() ? findUpdate(argument) : std::nullopt;
   if (!update)
     return std::nullopt;
   Value next = update->map.getResult(update->result);
@@ -207,8 +208,8 @@ static ReduceOp addUp(OpBuilder &b, Location loc, Type type, Value shares) {
   OpBuilder::InsertionGuard guard(b);
   Type f32 = b.getF32Type();
   Block *body = b.createBlock(&complete.getBody(), {}, {f32, f32}, {loc, loc});
-  Value sum = arith::AddFOp::create(b, loc, body->getArgument(0),
-                                    body->getArgument(1));
+  Value sum =
+      arith::AddFOp::create(b, loc, body->getArgument(0), body->getArgument(1));
   YieldOp::create(b, loc, sum);
   return complete;
 }
@@ -221,9 +222,9 @@ static void defer(Site &site, DenseMap<Value, Value> &sharesOf) {
   Value result = site.op->getResult(site.result);
   Type type = result.getType();
   auto loop = dyn_cast<scf::ForOp>(site.op);
-  Value start = loop ? loop.getInitArgs()[site.result]
-                     : cast<scf::IfOp>(site.op).elseYield().getOperand(
-                           site.result);
+  Value start =
+      loop ? loop.getInitArgs()[site.result]
+           : cast<scf::IfOp>(site.op).elseYield().getOperand(site.result);
   Value shares = sharesOf.lookup(start);
   auto added = shares ? start.getDefiningOp<ReduceOp>() : ReduceOp();
   if (!shares)
@@ -255,9 +256,7 @@ namespace {
 struct DeferReductionsPass
     : ::attn::impl::TileDeferReductionsPassBase<DeferReductionsPass> {
   void runOnOperation() final {
-    func::FuncOp func = getOperation();
-    if (!func->hasAttr("tile_gpu.kernel"))
-      return;
+    KernelOp func = getOperation();
     SmallVector<scf::ForOp> loops;
     func.walk<WalkOrder::PreOrder>(
         [&](scf::ForOp loop) { loops.push_back(loop); });

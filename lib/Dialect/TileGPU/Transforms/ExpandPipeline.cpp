@@ -205,7 +205,7 @@ static void countPending(Block *block) {
 
 static void unmark(ArrayRef<Operation *> ops) {
   for (Operation *op : ops)
-    op->removeDiscardableAttr(stageName);
+    op->removeDiscardableAttr(TileGPUDialect::stageName);
 }
 
 //===----------------------------------------------------------------------===//
@@ -289,8 +289,9 @@ static SmallVector<unsigned> rank(ValueRange values) {
     return isa<FragType>(type) ? 0 : isa<VecType>(type) ? 2 : 1;
   };
   auto order = llvm::to_vector(llvm::seq<unsigned>(0, values.size()));
-  llvm::stable_sort(order,
-                    [&](unsigned a, unsigned b) { return kind(a) < kind(b); });
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    return std::pair(kind(a), a) < std::pair(kind(b), b);
+  });
   return order;
 }
 

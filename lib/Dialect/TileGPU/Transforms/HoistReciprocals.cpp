@@ -82,8 +82,6 @@ namespace {
 struct HoistReciprocalsPass
     : ::attn::impl::TileHoistReciprocalsPassBase<HoistReciprocalsPass> {
   void runOnOperation() final {
-    if (!getOperation()->hasAttr("tile_gpu.kernel"))
-      return;
     SmallVector<MapOp> maps;
     getOperation().walk([&](MapOp map) { maps.push_back(map); });
     for (MapOp map : maps)

@@ -37,7 +37,7 @@ static bool isFreeOf(Operation *op, LaunchOp launch) {
 }
 
 /// Whether all that a kernel reads and writes is read and written by its roles.
-static bool startsInRoles(func::FuncOp kernel) {
+static bool startsInRoles(KernelOp kernel) {
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (!isa<RoleOp, RingCreateOp, SmemAllocOp, BarrierCreateOp, SchedulerOp>(
             op) &&
@@ -47,7 +47,7 @@ static bool startsInRoles(func::FuncOp kernel) {
 }
 
 /// Puts an operation at the start of each role, once.
-template <typename Op> static void insertInRoles(func::FuncOp kernel) {
+template <typename Op> static void insertInRoles(KernelOp kernel) {
   for (auto role : kernel.getOps<RoleOp>()) {
     Block &body = role.getBody().front();
     if (isa<Op>(body.front()))
@@ -68,12 +68,12 @@ struct OverlapLaunchesPass
     if (!target->hasProgrammaticLaunch)
       return;
     SymbolTable symbols(module);
-    auto kernelOf = [&](LaunchOp launch) -> func::FuncOp {
-      auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
-      return kernel && !kernel.isExternal() ? kernel : func::FuncOp();
+    auto kernelOf = [&](LaunchOp launch) -> KernelOp {
+      auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
+      return kernel && !kernel.isExternal() ? kernel : KernelOp();
     };
     for (auto plan : module.getOps<func::FuncOp>()) {
-      if (!plan->hasAttr("tile.plan") || plan.isExternal())
+      if (!plan->hasAttr(tile::TileDialect::planName) || plan.isExternal())
         continue;
       LaunchOp before;
       SmallVector<Operation *> between;
@@ -86,7 +86,7 @@ struct OverlapLaunchesPass
         if (before && llvm::all_of(between, [&](Operation *op) {
               return isFreeOf(op, before);
             })) {
-          func::FuncOp first = kernelOf(before), second = kernelOf(launch);
+          KernelOp first = kernelOf(before), second = kernelOf(launch);
           if (first && second && first != second && startsInRoles(second)) {
             for (Operation *op : between)
               op->moveBefore(before);

@@ -30,7 +30,7 @@ using namespace mlir::tile_gpu;
 namespace {
 
 struct Pipeliner {
-  Pipeliner(func::FuncOp kernel, const ::attn::TargetInfo &target,
+  Pipeliner(tile::KernelOp kernel, const ::attn::TargetInfo &target,
             int64_t stages)
       : kernel(kernel), target(target), b(kernel.getContext()) {
     plan.stages = stages;
@@ -49,7 +49,7 @@ private:
   int64_t registersBesideQueries();
   void rewriteLaunch(tile::LaunchOp launch);
 
-  func::FuncOp kernel;
+  tile::KernelOp kernel;
   const ::attn::TargetInfo &target;
   OpBuilder b;
   CopyPlan plan;
@@ -351,13 +351,9 @@ LogicalResult Pipeliner::run() {
   unsigned count = types.size();
   types.push_back(b.getI32Type());
   b.setInsertionPoint(kernel);
-  auto func = func::FuncOp::create(b, loc, kernel.getName(),
-                                   b.getFunctionType(types, {}));
-  func.setPrivate();
-  func->setAttr("tile_gpu.kernel", b.getUnitAttr());
-  for (StringRef name : {"tile.no_overlap", "tile.blocks"})
-    if (Attribute mark = kernel->getAttr(name))
-      func->setAttr(name, mark);
+  auto func = tile_gpu::KernelOp::create(b, loc, kernel.getName(),
+                                         b.getFunctionType(types, {}),
+                                         kernel.getScheduleAttr());
   Block *entry = func.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping mapping;
@@ -400,7 +396,7 @@ LogicalResult Pipeliner::run() {
   }
   auto role = RoleOp::create(b, loc, "compute", Scope::Warp, warps,
                              /*registers=*/IntegerAttr());
-  func::ReturnOp::create(b, loc);
+  tile_gpu::ReturnOp::create(b, loc);
   Block *body = b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
   auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),
                                 /*lead=*/true);
@@ -446,10 +442,10 @@ struct PipelineCopiesPass
 
   void runOnOperation() final {
     ModuleOp module = getOperation();
-    SmallVector<func::FuncOp> kernels;
-    for (auto func : module.getOps<func::FuncOp>())
-      if (func->hasAttr("tile.kernel") && !func.isExternal())
-        kernels.push_back(func);
+    SmallVector<tile::KernelOp> kernels;
+    for (auto kernel : module.getOps<tile::KernelOp>())
+      if (!kernel.isExternal())
+        kernels.push_back(kernel);
     if (kernels.empty())
       return;
     std::optional<::attn::TargetInfo> target = ::attn::getGpuTarget(module);
@@ -460,11 +456,10 @@ struct PipelineCopiesPass
           << stages.getValue();
       return signalPassFailure();
     }
-    for (func::FuncOp kernel : kernels) {
+    for (tile::KernelOp kernel : kernels) {
       int64_t wanted = stages;
-      if (auto attr = kernel->getAttrOfType<IntegerAttr>("tile.stages");
-          attr && !wanted)
-        wanted = attr.getInt();
+      if (!wanted && kernel.getSchedule())
+        wanted = kernel.getSchedule()->getStages();
       Pipeliner pipeliner(kernel, *target, wanted);
       if (failed(pipeliner.analyse()) || failed(pipeliner.run()))
         return signalPassFailure();

@@ -35,7 +35,7 @@ namespace {
 /// Finds what differs between the blocks of a cluster in one loop over items.
 class ClusterValues {
 public:
-  ClusterValues(func::FuncOp kernel, ForeachOp loop, int64_t cluster)
+  ClusterValues(KernelOp kernel, ForeachOp loop, int64_t cluster)
       : kernel(kernel), loop(loop), cluster(cluster) {}
   void compute();
   bool isSame(Value value) const { return !differing.contains(value); }
@@ -52,7 +52,7 @@ private:
   bool isClusterNumber(Operation *op);
   bool isFixedLoad(memref::LoadOp load);
 
-  func::FuncOp kernel;
+  KernelOp kernel;
   ForeachOp loop;
   int64_t cluster;
   DenseSet<Value> differing;
@@ -235,20 +235,10 @@ static bool isFilledAlike(RingCreateOp ring, ForeachOp copies,
 }
 
 void ShareCopiesPass::runOnOperation() {
-  func::FuncOp kernel = getOperation();
-  if (!kernel->hasAttr("tile_gpu.kernel") || kernel.isExternal())
+  KernelOp kernel = getOperation();
+  int64_t cluster = kernel.getCluster();
+  if (kernel.isExternal() || cluster == 1)
     return;
-  Attribute mark = kernel->removeAttr("tile.cluster");
-  if (!mark)
-    return;
-  auto number = dyn_cast<IntegerAttr>(mark);
-  if (!number || number.getValue().slt(2)) {
-    kernel.emitOpError("expected tile.cluster to be an integer of 2 or more, "
-                       "but got ")
-        << mark;
-    return signalPassFailure();
-  }
-  int64_t cluster = number.getInt();
   std::optional<::attn::TargetInfo> target =
       ::attn::getGpuTarget(kernel->getParentOfType<ModuleOp>());
   if (!target)

@@ -34,7 +34,7 @@ using namespace mlir::tile_gpu;
 namespace {
 class Sharer {
 public:
-  Sharer(func::FuncOp kernel, SchedulerOp scheduler)
+  Sharer(KernelOp kernel, SchedulerOp scheduler)
       : kernel(kernel), scheduler(scheduler), b(kernel.getContext()) {}
   void run();
 
@@ -50,7 +50,7 @@ private:
   void reduceCut();
   void rewrite(ForeachOp loop, ArrayRef<Value> cut);
 
-  func::FuncOp kernel;
+  KernelOp kernel;
   SchedulerOp scheduler;
   OpBuilder b;
   SmallVector<ForeachOp> loops;
@@ -298,8 +298,8 @@ void Sharer::run() {
 namespace {
 struct ShareItemsPass : ::attn::impl::TileShareItemsPassBase<ShareItemsPass> {
   void runOnOperation() final {
-    func::FuncOp kernel = getOperation();
-    if (!kernel->hasAttr("tile_gpu.kernel") || kernel.isExternal())
+    KernelOp kernel = getOperation();
+    if (kernel.isExternal())
       return;
     SmallVector<SchedulerOp> schedulers(kernel.getOps<SchedulerOp>());
     for (SchedulerOp scheduler : schedulers)

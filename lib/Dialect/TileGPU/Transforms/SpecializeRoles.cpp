@@ -34,7 +34,7 @@ namespace {
 constexpr int64_t leastStages = 2;
 
 struct Specializer {
-  Specializer(func::FuncOp kernel, const ::attn::TargetInfo &target,
+  Specializer(tile::KernelOp kernel, const ::attn::TargetInfo &target,
               int64_t stages)
       : kernel(kernel), target(target), stages(stages), b(kernel.getContext()) {
   }
@@ -49,7 +49,7 @@ private:
   int64_t makeRoomForRamps(int64_t room);
   void chooseStages();
 
-  func::FuncOp kernel;
+  tile::KernelOp kernel;
   const ::attn::TargetInfo &target;
   int64_t stages, queryStages = 1, stagesThatFit = 0;
   OpBuilder b;
@@ -71,7 +71,7 @@ static SmemType stagedType(tile::LoadOp load, int64_t rows) {
 }
 
 /// The block of the kernel itself that holds `op`, or the op there.
-static Operation *topOp(func::FuncOp kernel, Operation *op) {
+static Operation *topOp(tile::KernelOp kernel, Operation *op) {
   while (op->getParentOp() != kernel)
     op = op->getParentOp();
   return op;
@@ -162,14 +162,17 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
 bool Specializer::analyse() {
   const ::attn::MmaShape &unit = target.productShape();
   bool able = target.hasRoles();
-  plan.drawsApart = kernel->hasAttr("tile.draw_ahead");
-  plan.drawsLate = !plan.drawsApart && kernel->hasAttr("tile.draw_late");
-  plan.drawsApart |= plan.drawsLate;
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  using mlir::attn::Fetch;
+  Fetch fetch = schedule ? schedule.getFetch() : Fetch::automatic;
+  plan.drawsLate = fetch == Fetch::late;
+  plan.drawsApart = plan.drawsLate || fetch == Fetch::ahead;
   // Warpgroups that take turns have as many steps.
   bool differ =
       kernel.walk([](tile::RowRangeOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
-  plan.halves = differ && !kernel->hasAttr("tile.turns");
+  plan.halves =
+      differ && (!schedule || schedule.getTurns() == mlir::attn::Turns::none);
   SmallVector<tile::RowsOp> steps;
   kernel.walk([&](Operation *op) {
     if (auto rows = dyn_cast<tile::RowsOp>(op)) {
@@ -355,13 +358,9 @@ LogicalResult Specializer::run() {
     rewriteLaunch(launch);
 
   b.setInsertionPoint(kernel);
-  auto func = func::FuncOp::create(b, loc, kernel.getName(),
-                                   b.getFunctionType(types, {}));
-  func.setPrivate();
-  func->setAttr("tile_gpu.kernel", b.getUnitAttr());
-  for (StringRef name : {"tile.no_overlap", "tile.turns", "tile.cluster"})
-    if (Attribute mark = kernel->getAttr(name))
-      func->setAttr(name, mark);
+  auto func =
+      KernelOp::create(b, loc, kernel.getName(), b.getFunctionType(types, {}),
+                       kernel.getScheduleAttr());
   Block *entry = func.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping mapping;
@@ -455,7 +454,7 @@ LogicalResult Specializer::run() {
             /*isProducer=*/true);
   buildRole("compute", Scope::Warpgroup, plan.members(),
             target.computeRegisters(plan.members()), /*isProducer=*/false);
-  func::ReturnOp::create(b, loc);
+  tile_gpu::ReturnOp::create(b, loc);
   kernel.erase();
   return success();
 }
@@ -492,20 +491,19 @@ struct SpecializeRolesPass
 
   void runOnOperation() final {
     ModuleOp module = getOperation();
-    SmallVector<func::FuncOp> kernels;
-    for (auto func : module.getOps<func::FuncOp>())
-      if (func->hasAttr("tile.kernel") && !func.isExternal())
-        kernels.push_back(func);
+    SmallVector<tile::KernelOp> kernels;
+    for (auto kernel : module.getOps<tile::KernelOp>())
+      if (!kernel.isExternal())
+        kernels.push_back(kernel);
     if (kernels.empty())
       return;
     std::optional<::attn::TargetInfo> target = ::attn::getGpuTarget(module);
     if (!target)
       return signalPassFailure();
-    for (func::FuncOp kernel : kernels) {
+    for (tile::KernelOp kernel : kernels) {
       int64_t wanted = stages;
-      if (auto attr = kernel->getAttrOfType<IntegerAttr>("tile.stages");
-          attr && !wanted)
-        wanted = attr.getInt();
+      if (!wanted && kernel.getSchedule())
+        wanted = kernel.getSchedule()->getStages();
       Specializer specializer(kernel, *target, wanted);
       if (specializer.analyse() && failed(specializer.run()))
         return signalPassFailure();

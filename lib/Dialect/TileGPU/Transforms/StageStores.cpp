@@ -41,7 +41,7 @@ static constexpr int64_t panelCols = 64;
 namespace {
 class Stager {
 public:
-  Stager(func::FuncOp kernel, const ::attn::TargetInfo &target)
+  Stager(KernelOp kernel, const ::attn::TargetInfo &target)
       : kernel(kernel), target(target), b(kernel.getContext()) {}
   void run();
 
@@ -50,7 +50,7 @@ private:
   int64_t sharedBytes();
   void stage(GlobalStoreOp store, Value staging, Value barrier);
 
-  func::FuncOp kernel;
+  KernelOp kernel;
   const ::attn::TargetInfo &target;
   OpBuilder b;
 };
@@ -214,9 +214,9 @@ struct StageStoresPass
       return signalPassFailure();
     if (!target->hasTensorCopy)
       return;
-    for (auto func : module.getOps<func::FuncOp>())
-      if (func->hasAttr("tile_gpu.kernel") && !func.isExternal())
-        Stager(func, *target).run();
+    for (auto kernel : module.getOps<KernelOp>())
+      if (!kernel.isExternal())
+        Stager(kernel, *target).run();
   }
 };
 } // namespace

@@ -109,6 +109,10 @@ static bool isRest(scf::ForOp loop) {
 }
 
 static void takeTurns(RoleOp role, bool ofProducts) {
+  // The warpgroups take turns already.
+  if (role.walk([](TurnWaitOp) { return WalkResult::interrupt(); })
+          .wasInterrupted())
+    return;
   struct Step {
     scf::ForOp loop;
     Sections sections;
@@ -154,19 +158,14 @@ static void takeTurns(RoleOp role, bool ofProducts) {
 namespace {
 struct TakeTurnsPass : ::attn::impl::TileTakeTurnsPassBase<TakeTurnsPass> {
   void runOnOperation() final {
-    func::FuncOp kernel = getOperation();
-    auto turns = kernel->getAttrOfType<StringAttr>("tile.turns");
-    if (!kernel->hasAttr("tile_gpu.kernel") || !turns)
+    KernelOp kernel = getOperation();
+    using mlir::attn::Turns;
+    Turns turns = kernel.getTurns();
+    if (turns == Turns::none)
       return;
-    if (turns != "products" && turns != "softmax") {
-      kernel.emitOpError("expected tile.turns to be products or softmax, but "
-                         "got ")
-          << turns;
-      return signalPassFailure();
-    }
     for (auto role : kernel.getOps<RoleOp>())
       if (role.getScope() == Scope::Warpgroup && role.getCount() > 1)
-        takeTurns(role, turns == "products");
+        takeTurns(role, turns == Turns::products);
   }
 };
 } // namespace

@@ -61,7 +61,7 @@ struct State {
 
 class Verifier {
 public:
-  explicit Verifier(func::FuncOp func) : func(func), dominance(func) {}
+  explicit Verifier(KernelOp func) : func(func), dominance(func) {}
   LogicalResult run();
 
 private:
@@ -81,7 +81,7 @@ private:
   LogicalResult checkGroups(Block &block, SmallVectorImpl<Source> &reads);
   LogicalResult acquireGroup(RingAcquireOp op, ArrayRef<Source> reads);
 
-  func::FuncOp func;
+  KernelOp func;
   DominanceInfo dominance;
 };
 
@@ -740,8 +740,7 @@ namespace {
 struct VerifyAsync : public ::attn::impl::TileVerifyAsyncPassBase<VerifyAsync> {
   void runOnOperation() override {
     markAllAnalysesPreserved();
-    if (getOperation()->hasAttr("tile_gpu.kernel") &&
-        failed(Verifier(getOperation()).run()))
+    if (failed(Verifier(getOperation()).run()))
       signalPassFailure();
   }
 };

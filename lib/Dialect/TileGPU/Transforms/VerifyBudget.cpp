@@ -105,7 +105,7 @@ namespace {
 
 class Budget {
 public:
-  Budget(func::FuncOp kernel, const TargetInfo &target, bool report)
+  Budget(KernelOp kernel, const TargetInfo &target, bool report)
       : kernel(kernel), target(target), report(report) {}
   LogicalResult run();
 
@@ -115,7 +115,7 @@ private:
   LogicalResult checkFragments(RoleOp role, int64_t registers);
   LogicalResult checkSharedMemory();
 
-  func::FuncOp kernel;
+  KernelOp kernel;
   const TargetInfo &target;
   bool report;
   int64_t threads = 0, sharedBytes = 0;
@@ -294,16 +294,13 @@ struct VerifyBudget
   void runOnOperation() override {
     markAllAnalysesPreserved();
     ModuleOp module = getOperation();
-    auto kernels = llvm::to_vector(
-        llvm::make_filter_range(module.getOps<func::FuncOp>(), [](auto func) {
-          return func->hasAttr("tile_gpu.kernel");
-        }));
+    auto kernels = llvm::to_vector(module.getOps<KernelOp>());
     if (kernels.empty())
       return;
     std::optional<::attn::TargetInfo> target = ::attn::getGpuTarget(module);
     if (!target)
       return signalPassFailure();
-    for (func::FuncOp kernel : kernels)
+    for (KernelOp kernel : kernels)
       if (failed(Budget(kernel, *target, report).run()))
         return signalPassFailure();
   }

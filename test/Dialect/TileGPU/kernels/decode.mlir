@@ -31,12 +31,12 @@
 module attributes {attn.target = "sm_90a"} {
 
 // %perSplit is a multiple of 128: every split but the last has whole tiles.
-// CHECK-LABEL: func.func private @decode_kernel
-func.func private @decode_kernel(
+// CHECK-LABEL: kernel private @decode_kernel
+tile_gpu.kernel private @decode_kernel(
     %Q: !rows, %K: !cache, %V: !cache, %O: !rows, %table: memref<?x?xi32>,
     %lengths: memref<?xi32>, %WO: !states, %WM: !stats, %WL: !stats,
     %headsKV: i32, %batch: i32, %splits: i32, %perSplit: i32, %group: i32,
-    %scale: f32) attributes {tile_gpu.kernel} {
+    %scale: f32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c2 = arith.constant 2 : i32
@@ -269,15 +269,14 @@ func.func private @decode_kernel(
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // States of the splits, in order of the keys, by the same merge in registers.
-// CHECK-LABEL: func.func private @combine_kernel
-func.func private @combine_kernel(
+// CHECK-LABEL: kernel private @combine_kernel
+tile_gpu.kernel private @combine_kernel(
     %O: !rows, %WO: !states, %WM: !stats, %WL: !stats, %headsKV: i32,
-    %batch: i32, %splits: i32, %group: i32, %scale: f32)
-    attributes {tile_gpu.kernel} {
+    %batch: i32, %splits: i32, %group: i32, %scale: f32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c32 = arith.constant 32 : i32
@@ -338,7 +337,7 @@ func.func private @combine_kernel(
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // The plan of a split: workspace, then two kernels, the second launched while

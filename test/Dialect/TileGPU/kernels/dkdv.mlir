@@ -37,12 +37,12 @@
 
 module attributes {attn.target = "sm_90a"} {
 
-// CHECK-LABEL: func.func private @dkdv_kernel
-func.func private @dkdv_kernel(
+// CHECK-LABEL: kernel private @dkdv_kernel
+tile_gpu.kernel private @dkdv_kernel(
     %Q: !qmap, %dO: !qmap, %K: !kvmap, %V: !kvmap, %LSE: memref<?x?x?xf32>,
     %delta: memref<?x?x?xf32>, %dK: !grad, %dV: !grad,
     %sq: i32, %sk: i32, %headsKV: i32, %batch: i32, %group: i32, %scale: f32,
-    %unit: f32) attributes {tile_gpu.kernel} {
+    %unit: f32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c63 = arith.constant 63 : i32
@@ -190,6 +190,6 @@ func.func private @dkdv_kernel(
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

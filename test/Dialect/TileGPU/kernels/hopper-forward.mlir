@@ -30,12 +30,11 @@
 module attributes {attn.target = "sm_90a"} {
 
 // %scale is the user's times log2(e): exponentials are in base 2.
-// CHECK-LABEL: func.func private @forward_kernel
-func.func private @forward_kernel(
+// CHECK-LABEL: kernel private @forward_kernel
+tile_gpu.kernel private @forward_kernel(
     %Q: !map, %K: !map, %V: !map, %O: !omap, %LSE: memref<?x?x?xf32>,
     %tickets: memref<1xi32>, %sq: i32, %sk: i32, %heads: i32, %batch: i32,
-    %group: i32, %scale: f32)
-    attributes {tile_gpu.kernel} {
+    %group: i32, %scale: f32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c64 = arith.constant 64 : i32
@@ -381,7 +380,7 @@ func.func private @forward_kernel(
     tile_gpu.bulk.wait pending(0)
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 
 // The plan: tensor maps, the ticket counter, one launch. The grid is an upper

@@ -23,11 +23,11 @@
 
 module attributes {attn.target = "sm_80"} {
 
-// CHECK-LABEL: func.func private @capped_kernel
-func.func private @capped_kernel(
+// CHECK-LABEL: kernel private @capped_kernel
+tile_gpu.kernel private @capped_kernel(
     %Q: !tensor, %K: !tensor, %V: !tensor, %O: !tensor, %sq: i32, %sk: i32,
     %heads: i32, %batch: i32, %group: i32, %scale: f32, %cap: f32,
-    %invCap: f32) attributes {tile_gpu.kernel} {
+    %invCap: f32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c16 = arith.constant 16 : i32
@@ -183,6 +183,6 @@ func.func private @capped_kernel(
     }
     tile_gpu.yield
   }
-  return
+  tile_gpu.return
 }
 }

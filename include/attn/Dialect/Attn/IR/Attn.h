@@ -8,6 +8,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ATTN_H
 #define ATTN_DIALECT_ATTN_IR_ATTN_H
 
+#include "attn/Dialect/Attn/IR/AttnAttrs.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -16,11 +17,6 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-
-#include "attn/Dialect/Attn/IR/AttnDialect.h.inc"
-#include "attn/Dialect/Attn/IR/AttnEnums.h.inc"
-#define GET_ATTRDEF_CLASSES
-#include "attn/Dialect/Attn/IR/AttnAttrs.h.inc"
 
 #include "attn/Dialect/Attn/IR/AttnInterfaces.h.inc"
 

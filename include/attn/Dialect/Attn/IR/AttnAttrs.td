@@ -104,12 +104,25 @@ def Attn_Turns : I32Enum<"Turns",
   let cppNamespace = "::mlir::attn";
 }
 
+def Attn_Fetch : I32Enum<"Fetch",
+    "who fetches a block's next work tile, and when", [
+  // What attn-tile finds best for the work tiles at hand.
+  I32EnumCase<"automatic", 0, "automatic">,
+  I32EnumCase<"producer", 1, "producer">, // the producer, as it begins a tile
+  I32EnumCase<"ahead", 2, "ahead">,       // a warp of its own, at once
+  I32EnumCase<"late", 3, "late">          // that warp, once all copies are issued
+]> {
+  let cppNamespace = "::mlir::attn";
+}
+
 def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "Every decision that lowering a reduction needs";
   let description = [{
     Written by `attn-choose-schedule`, a user, a test or an autotuner; read by
-    `attn-split`, `attn-tile` and the passes below. Sizes are in rows and keys.
+    `attn-split` and `attn-tile`, which hands it to the kernel (`tile.kernel`,
+    later `tile_gpu.kernel`), where the passes below find it. Sizes are in rows
+    and keys.
 
     - `block_q`: query rows that one work item holds state for.
     - `rows`: rows of one row block; divides `block_q`. A row block's scores
@@ -133,6 +146,14 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       one head, and share the copies of keys and values that all of them read
       (tile-share-copies): 1, 2, 4 or 8. Others load for themselves, as do GPUs
       without clusters; CPUs have none.
+    - `fetch`: who fetches the next work tile of a persistent block, and when:
+      `producer`, the warp that copies, as it begins one; `ahead`, a warp of its
+      own, as soon as all others have begun the one before, which suits tiles
+      that take equally long; `late`, the same warp once the producer has issued
+      its copies, which suits tiles of different cost; `automatic`: attn-tile
+      chooses. Where a grid has one block for each tile it says nothing.
+    - `occupancy`: blocks that share a multiprocessor of a GPU. Each thread has
+      the fewer registers.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
     splits = 1, loop = peeled, stages = 3, overlap = false, turns = products>`
@@ -145,11 +166,21 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     DefaultValuedParameter<"bool", "true">:$overlap,
     DefaultValuedParameter<"Turns", "Turns::none">:$turns,
     DefaultValuedParameter<"bool", "false">:$packHeads,
-    DefaultValuedParameter<"int64_t", "1">:$cluster
+    DefaultValuedParameter<"int64_t", "1">:$cluster,
+    DefaultValuedParameter<"Fetch", "Fetch::automatic">:$fetch,
+    DefaultValuedParameter<"int64_t", "1">:$occupancy
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The same schedule but for one decision.
+    ScheduleAttr withFetch(Fetch fetch) const;
+    ScheduleAttr withOccupancy(int64_t occupancy) const;
+    ScheduleAttr withTurns(Turns turns) const;
+    ScheduleAttr withStages(int64_t stages) const;
+    ScheduleAttr withCluster(int64_t cluster) const;
+  }];
 }
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD

@@ -22,20 +22,24 @@ def Tile_Dialect : Dialect {
     neutral; the passes `convert-tile-to-vector` (CPU) and the GPU passes give
     it registers, caches, shared memory and roles.
 
-    A kernel is a `func.func` with the unit attribute `tile.kernel`; its last
-    argument is the linear block index (`index`). A plan is a function that
-    holds `tile.launch`.
+    A kernel is a `tile.kernel`. A plan is a `func.func` with the unit attribute
+    `tile.plan`: it has no results, and launches kernels (`tile.launch`).
 
     `tile.least_power = N : i32` on a `math.exp` or `math.exp2` says that
     results below 2^N may be 0. N is from -150, where nothing is lost, to -100.
+    `tile.approximate` on an `arith.sitofp` says that the result may be off by
+    its last bit.
   }];
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral leastPowerName = "tile.least_power";
+    static constexpr ::llvm::StringLiteral approximateName = "tile.approximate";
+    static constexpr ::llvm::StringLiteral planName = "tile.plan";
   }];
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::arith::ArithDialect", "::mlir::attn::AttnDialect",
+    "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
   ];
 }

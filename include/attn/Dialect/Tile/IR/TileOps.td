@@ -8,14 +8,76 @@
 #ifndef ATTN_DIALECT_TILE_IR_TILEOPS_TD
 #define ATTN_DIALECT_TILE_IR_TILEOPS_TD
 
+include "attn/Dialect/Attn/IR/AttnAttrs.td"
 include "attn/Dialect/Tile/IR/TileTypes.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Tile_Op<string mnemonic, list<Trait> traits = []>
     : Op<Tile_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def Tile_KernelOp : Tile_Op<"kernel", [
+    FunctionOpInterface, IsolatedFromAbove, AffineScope,
+    AutomaticAllocationScope]> {
+  let summary = "The program of one block of a grid";
+  let description = [{
+    A function without results that `tile.launch` runs once for each block; its
+    last argument is the block's number (`index`). `schedule` holds every
+    decision that the passes below take from here (`#attn.schedule`); a kernel
+    without one leaves them to these passes.
+
+    `convert-tile-to-vector` appends an argument for memory that the block's
+    tiles live in, a memref of `scratch_bytes` bytes.
+
+    Example:
+
+    ```mlir
+    tile.kernel private @scale(%x: memref<?xf32>, %block: index)
+        attributes {schedule = #attn.schedule<block_q = 64, rows = 64,
+                                              block_k = 64>} {
+      tile.return
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+    TypeAttrOf<FunctionType>:$function_type,
+    OptionalAttr<StrAttr>:$sym_visibility,
+    OptionalAttr<DictArrayAttr>:$arg_attrs,
+    OptionalAttr<DictArrayAttr>:$res_attrs,
+    OptionalAttr<Attn_ScheduleAttr>:$schedule,
+    OptionalAttr<I64Attr>:$scratch_bytes);
+  let regions = (region AnyRegion:$body);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "StringRef":$name, "FunctionType":$type,
+                                 "::mlir::attn::ScheduleAttr":$schedule)>];
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    /// Its code is elsewhere.
+    ::mlir::Region *getCallableRegion() {
+      return isExternal() ? nullptr : &getBody();
+    }
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_ReturnOp : Tile_Op<"return", [
+    Pure, Terminator, ReturnLike, HasParent<"KernelOp">]> {
+  let summary = "Ends a kernel";
+  let assemblyFormat = "attr-dict";
+}
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -472,8 +534,7 @@ def Tile_LaunchOp : Tile_Op<"launch", [
     Example:
 
     ```mlir
-    # func.func private @attention_kernel(memref<?xf32>, memref<?xf32>, index)
-    #     attributes {tile.kernel}
+    # tile.kernel private @attention_kernel(memref<?xf32>, memref<?xf32>, index)
     # func.func @example(%q: memref<?xf32>, %o: memref<?xf32>, %n: index) {
     tile.launch @attention_kernel grid(%n) args(%q, %o : memref<?xf32>, memref<?xf32>)
     #   return

@@ -84,8 +84,7 @@ def TileEstimateCyclesPass : Pass<"tile-estimate-cycles", "::mlir::ModuleOp"> {
     Example: before
 
     ```mlir
-    func.func @kernel(%scores: memref<1024xf32>, %n: index)
-        attributes {tile.kernel} {
+    tile.kernel @kernel(%scores: memref<1024xf32>, %n: index) {
       %c0 = arith.constant 0 : index
       %c16 = arith.constant 16 : index
       %c32 = arith.constant 32 : index
@@ -96,7 +95,7 @@ def TileEstimateCyclesPass : Pass<"tile-estimate-cycles", "::mlir::ModuleOp"> {
           vector.store %y, %scores[%i] : memref<1024xf32>, vector<16xf32>
         }
       }
-      return
+      tile.return
     }
     ```
 

@@ -56,7 +56,7 @@ public:
   /// Words of 32 bits that a scalar takes in a slot of tickets.
   static int64_t wordsOf(mlir::Type type);
 
-  mlir::LogicalResult compute(mlir::func::FuncOp kernel);
+  mlir::LogicalResult compute(mlir::tile_gpu::KernelOp kernel);
   int64_t getBytes() const { return bytes; }
   const RingLayout *ring(mlir::Value value) const;
   const BarrierLayout *barrier(mlir::Value value) const;

@@ -8,6 +8,7 @@
 #ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPU_H
 #define ATTN_DIALECT_TILEGPU_IR_TILEGPU_H
 
+#include "attn/Dialect/Attn/IR/AttnAttrs.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -16,6 +17,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -33,11 +35,9 @@ namespace mlir::tile_gpu {
 /// The type of the `smem.ramp` of products of so many columns.
 SmemType rampType(MLIRContext *context, int64_t cols);
 
-/// The name under which operations of a step have their StageAttr.
-inline constexpr llvm::StringLiteral stageName = "tile_gpu.stage";
 /// The stage of `op`, or null.
 inline StageAttr stageOf(Operation *op) {
-  return op->getAttrOfType<StageAttr>(stageName);
+  return op->getAttrOfType<StageAttr>(TileGPUDialect::stageName);
 }
 /// Whether the stages of a block agree with what its operations read, and its
 /// loop carries.

@@ -17,11 +17,9 @@ def TileGPU_Dialect : Dialect {
   let cppNamespace = "::mlir::tile_gpu";
   let summary = "The GPU target form: fragments, rings, roles and tokens";
   let description = [{
-    Rung 4 for GPUs. A kernel is a `func.func` with the unit attribute
-    `tile_gpu.kernel`. Its body creates shared-memory rings and barriers, may
-    define one schedule of tiles, and then holds the programs of its *roles*,
-    which run side by side. Inside a role every operation is executed by the
-    whole warp or warpgroup; loops are `scf` and `tile_gpu.foreach`; positions
+    Rung 4 for GPUs. A kernel is a `tile_gpu.kernel`, which holds the programs of
+    its *roles*. Inside a role every operation is executed by the whole warp or
+    warpgroup; loops are `scf` and `tile_gpu.foreach`; positions
     and counters are `i32`.
 
     Values are register fragments whose layout is in the type, views of
@@ -34,11 +32,18 @@ def TileGPU_Dialect : Dialect {
     `tile-verify-budget`; the rules of asynchronous products and of ring slots
     by `tile-verify-async`.
   }];
-  let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// On the code of a lowered kernel: what its declaration says of launches.
+    static constexpr ::llvm::StringLiteral launchName = "tile_gpu.launch";
+    /// On an operation of a step: when it runs in the pipelined loop.
+    static constexpr ::llvm::StringLiteral stageName = "tile_gpu.stage";
+  }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::arith::ArithDialect", "::mlir::attn::AttnDialect",
+    "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
   ];
 }
@@ -76,5 +81,48 @@ def TileGPU_MergeScope : TileGPU_Enum<"MergeScope", "holders of states", [
   I32EnumAttrCase<"Pair", 0, "pair">, I32EnumAttrCase<"Warps", 1, "warps">,
   I32EnumAttrCase<"Cluster", 2, "cluster">,
   I32EnumAttrCase<"Blocks", 3, "blocks">]>;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+def TileGPU_LaunchAttr : AttrDef<TileGPU_Dialect, "Launch"> {
+  let mnemonic = "launch";
+  let summary = "What a launch has to know of a kernel";
+  let description = [{
+    The threads of a block, the bytes of its dynamic shared memory, and whether
+    blocks are `persistent`: no more are started than run at once, and each
+    takes several work tiles.
+
+    Example: `#tile_gpu.launch<threads = 384, shared_bytes = 230400,
+    persistent = true>`
+  }];
+  let parameters = (ins "int64_t":$threads, "int64_t":$shared_bytes,
+                        DefaultValuedParameter<"bool", "false">:$persistent);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def TileGPU_StageAttr : AttrDef<TileGPU_Dialect, "Stage"> {
+  let mnemonic = "stage";
+  let summary = "When an operation of a step runs in the pipelined loop";
+  let description = [{
+    `tile_gpu.stage = #tile_gpu.stage<1, 3>` on an operation of a step over a
+    key tile, written by `tile-gpu-assign-stages` (or by hand) and read by
+    `tile-gpu-expand-pipeline`. Stage 0 runs in the turn of the loop that the
+    step has today, stage 1 in the turn after it; within a turn operations run
+    by `order`, those of the previous step's stage 1 among those of this step's
+    stage 0.
+
+    The orders of a block are all different. A value is made no later than it
+    is used: not in a later stage, and in the same stage earlier in the order.
+    What a loop carries from stage 1 to stage 0 of the next step meets it in the
+    same turn, and needs the earlier order there. Constants, and scalars without
+    the attribute, are made where they are needed.
+  }];
+  let parameters = (ins "int64_t":$stage, "int64_t":$order);
+  let assemblyFormat = "`<` $stage `,` $order `>`";
+  let genVerifyDecl = 1;
+}
 
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUDIALECT_TD

@@ -327,8 +327,7 @@ def TileGPU_LaunchOp : TileGPU_Op<"launch", [
     Example:
 
     ```mlir
-    # func.func private @combine(memref<?xbf16>, memref<?xf32>)
-    #     attributes {tile_gpu.kernel}
+    # tile_gpu.kernel private @combine(memref<?xbf16>, memref<?xf32>)
     # func.func @example(%n: index, %O: memref<?xbf16>, %ws: memref<?xf32>) {
     tile_gpu.launch @combine grid(%n) args(%O, %ws : memref<?xbf16>, memref<?xf32>) programmatic
     #   return

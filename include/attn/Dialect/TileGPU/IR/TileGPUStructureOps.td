@@ -8,10 +8,12 @@
 #ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD
 #define ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD
 
-include "attn/Dialect/TileGPU/IR/TileGPUAttrs.td"
+include "attn/Dialect/Attn/IR/AttnAttrs.td"
 include "attn/Dialect/TileGPU/IR/TileGPUTypes.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/LoopLikeInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -23,11 +25,86 @@ class TileGPU_Infer<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<InferTypeOpInterface>])>;
 
 //===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def TileGPU_KernelOp : TileGPU_Op<"kernel", [
+    FunctionOpInterface, IsolatedFromAbove]> {
+  let summary = "The program of a block of threads";
+  let description = [{
+    A function without results. Its body creates shared-memory rings and
+    barriers, may define one schedule of tiles, and holds the programs of the
+    block's roles, which run side by side. `tile_gpu.launch` runs it.
+
+    `schedule` holds every decision that the passes over kernels take from here
+    (`#attn.schedule`); a kernel without one has those of an empty one.
+    `launch` is what a launch has to know of a kernel whose code is elsewhere:
+    `convert-tile-gpu-to-nvvm` leaves such a declaration.
+
+    Example:
+
+    ```mlir
+    tile_gpu.kernel private @nothing(%items: i32)
+        attributes {schedule = #attn.schedule<block_q = 128, rows = 64,
+                                              block_k = 128, stages = 2>} {
+      tile_gpu.return
+    }
+    tile_gpu.kernel private @lowered(memref<?xf32>)
+        attributes {launch = #tile_gpu.launch<threads = 384,
+                                              shared_bytes = 1024>}
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+    TypeAttrOf<FunctionType>:$function_type,
+    OptionalAttr<StrAttr>:$sym_visibility,
+    OptionalAttr<DictArrayAttr>:$arg_attrs,
+    OptionalAttr<DictArrayAttr>:$res_attrs,
+    OptionalAttr<Attn_ScheduleAttr>:$schedule,
+    OptionalAttr<TileGPU_LaunchAttr>:$launch);
+  let regions = (region AnyRegion:$body);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "StringRef":$name, "FunctionType":$type,
+                                 "::mlir::attn::ScheduleAttr":$schedule)>];
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    /// Its code is elsewhere.
+    ::mlir::Region *getCallableRegion() {
+      return isExternal() ? nullptr : &getBody();
+    }
+    /// Decisions of the schedule, where there is one.
+    int64_t getCluster() {
+      return getSchedule() ? getSchedule()->getCluster() : 1;
+    }
+    int64_t getOccupancy() {
+      return getSchedule() ? getSchedule()->getOccupancy() : 1;
+    }
+    ::mlir::attn::Turns getTurns() {
+      return getSchedule() ? getSchedule()->getTurns()
+                           : ::mlir::attn::Turns::none;
+    }
+    bool getOverlap() { return !getSchedule() || getSchedule()->getOverlap(); }
+  }];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def TileGPU_ReturnOp : TileGPU_Op<"return", [
+    Pure, Terminator, ReturnLike, HasParent<"KernelOp">]> {
+  let summary = "Ends a kernel";
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
 // Roles and schedules
 //===----------------------------------------------------------------------===//
 
 def TileGPU_RoleOp : TileGPU_Op<"role", [
-    HasParent<"::mlir::func::FuncOp">, RecursiveMemoryEffects, SingleBlock]> {
+    HasParent<"KernelOp">, RecursiveMemoryEffects, SingleBlock]> {
   let summary = "The program of some warps or warpgroups of a block";
   let description = [{
     The roles of a kernel run side by side, each on its own threads, in the
@@ -43,7 +120,7 @@ def TileGPU_RoleOp : TileGPU_Op<"role", [
     Example:
 
     ```mlir
-    # func.func @example() attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel @example() {
     tile_gpu.role "load" warps(1) registers(24) {
     ^bb0(%warp: i32):
       tile_gpu.yield
@@ -52,7 +129,7 @@ def TileGPU_RoleOp : TileGPU_Op<"role", [
     ^bb0(%wg: i32):
       tile_gpu.yield
     }
-    #   return
+    #   tile_gpu.return
     # }
     ```
   }];

@@ -42,25 +42,23 @@ def TileSpecializeRolesPass
     cleared then. The plan's launch gets tensor maps and a counter of drawn items.
     Other kernels stay as they are: tile-pipeline-copies takes them.
 
-    The producer draws the items. In a kernel with the attribute
-    `tile.draw_ahead` (attn-tile sets it for packed sequences without a mask) a
-    third role of one warp does so, `draw`, an item ahead of the warpgroups: what
-    it takes to find the next one is not in the way of copies. Where blocks take
-    different times, those drawn ahead wait for long ones, and it does not pay.
-    With `tile.draw_late` (without a mask, for windows, lists of tiles, and packed
-    sequences with a mask) that role draws the next item when the producer has come to the last
-    whole tile of this one (`tile_gpu.draw_next`): the loop over whole tiles, the
-    last one but for those that are masked at their end, is split there.
+    The schedule's `fetch` says who fetches the next work tile: `producer`, the
+    warp that copies; `ahead`, a third role of one warp, `draw`, one tile ahead of
+    the warpgroups, so that finding the next tile stays off the producer's
+    critical path (not for tiles of different cost: one fetched early waits
+    behind a long one); `late`, that warp when the producer has come to the last
+    full key tile of this one (`tile_gpu.draw_next`): the loop over full tiles is
+    split there.
     A `tile.skip` becomes a `tile_gpu.skip` of each role's loop.
 
     Example:
 
     ```mlir
     # module attributes {attn.target = "sm_90a"} {
-    # func.func private @kernel(%Q: memref<?x64xbf16, strided<[?, 1]>>,
+    # tile.kernel private @kernel(%Q: memref<?x64xbf16, strided<[?, 1]>>,
     #     %K: memref<?x64xbf16, strided<[?, 1]>>,
     #     %O: memref<?x64xbf16, strided<[?, 1]>>, %block: index)
-    #     attributes {tile.kernel} {
+    # {
     #   %c0 = arith.constant 0 : index
     #   %c64 = arith.constant 64 : index
     #   %n = memref.dim %K, %c0 : memref<?x64xbf16, strided<[?, 1]>>
@@ -79,7 +77,7 @@ def TileSpecializeRolesPass
       scf.yield %next : !tile.tile<64x64xf32>
     }
     #   tile.store %o, %O[%row, %c0] : !tile.tile<64x64xf32>, memref<?x64xbf16, strided<[?, 1]>>
-    #   return
+    #   tile.return
     # }
     # func.func @f(%Q: memref<?x64xbf16, strided<[?, 1]>>,
     #     %K: memref<?x64xbf16, strided<[?, 1]>>,
@@ -108,7 +106,7 @@ def TileSpecializeRolesPass
 }
 
 def TileGpuAssignStagesPass
-    : Pass<"tile-gpu-assign-stages", "::mlir::func::FuncOp"> {
+    : Pass<"tile-gpu-assign-stages", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Choose which products run beside the next step's softmax";
   let description = [{
     Expects: a `tile_gpu.kernel` in which each product is waited for right
@@ -124,14 +122,14 @@ def TileGpuAssignStagesPass
     as many as there are, are of stage 1: they run a turn later, behind the
     issue of that step's products from zero and beside the work on them. Where
     there is one, and a map scales its sum, that is of stage 1 too, up to 64
-    columns and, in clusters (`tile.cluster`), above 128. All of stage 1 has one wait, and slots
+    columns and, in clusters (the schedule's `cluster`), above 128. All of stage 1 has one wait, and slots
     that both stages read are waited for in each. Slots that stage 0 alone reads
     are released behind a reduction of the scores (behind the last one where the
     products of stage 1 have up to 64 columns; behind the weights where there is
     no maximum, or scores take several operations), which is what keeps ptxas
     from waiting for those products any earlier.
 
-    Kernels with `tile.no_overlap` stay as they are. Other loops with products
+    Kernels whose schedule has `overlap = false` stay as they are. Other loops with products
     that do not overlap are counted, and `explain` says why.
 
     Example:
@@ -139,7 +137,7 @@ def TileGpuAssignStagesPass
     ```mlir
     # !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
     # !kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-    # func.func @example(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel @example(%q: !q, %n: i32, %out: memref<?x?xf32>) {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
     #   %zero = arith.constant 0.0 : f32
@@ -175,7 +173,7 @@ def TileGpuAssignStagesPass
     #     tile_gpu.global.store %r, %out[%c0, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -197,7 +195,7 @@ def TileGpuAssignStagesPass
 }
 
 def TileGpuExpandPipelinePass
-    : Pass<"tile-gpu-expand-pipeline", "::mlir::func::FuncOp"> {
+    : Pass<"tile-gpu-expand-pipeline", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Run stage 1 of a step beside stage 0 of the next";
   let description = [{
     Expects: steps whose operations have a `tile_gpu.stage`: one ahead of a loop,
@@ -218,7 +216,7 @@ def TileGpuExpandPipelinePass
     ```mlir
     # !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
     # !kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-    # func.func @example(%q: !q, %n: i32, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel @example(%q: !q, %n: i32, %out: memref<?x?xf32>) {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
     #   %zero = arith.constant 0.0 : f32
@@ -254,7 +252,7 @@ def TileGpuExpandPipelinePass
     #     tile_gpu.global.store %r, %out[%c0, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -271,7 +269,7 @@ def TileGpuExpandPipelinePass
 }
 
 def TileDeferReductionsPass
-    : Pass<"tile-defer-reductions", "::mlir::func::FuncOp"> {
+    : Pass<"tile-defer-reductions", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Complete carried row sums once, after the loops";
   let description = [{
     Expects: a `tile_gpu.kernel` with loops that carry row vectors
@@ -285,9 +283,9 @@ def TileDeferReductionsPass
     Example:
 
     ```mlir
-    # func.func @example(%p: !tile_gpu.frag<64x64xf32, acc>,
+    # tile_gpu.kernel @example(%p: !tile_gpu.frag<64x64xf32, acc>,
     #     %l0: !tile_gpu.vec<64xf32, row>, %n: i32, %out: memref<?xf32>)
-    #     attributes {tile_gpu.kernel} {
+    # {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
     #   %zero = arith.constant 0.0 : f32
@@ -310,7 +308,7 @@ def TileDeferReductionsPass
     #     tile_gpu.global.store %l, %out[%c0] : !tile_gpu.vec<64xf32, row>, memref<?xf32>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -347,10 +345,10 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
 
     ```mlir
     # module attributes {attn.target = "sm_80"} {
-    # func.func private @kernel(%Q: memref<?x64xbf16, strided<[?, 1]>>,
+    # tile.kernel private @kernel(%Q: memref<?x64xbf16, strided<[?, 1]>>,
     #     %K: memref<?x64xbf16, strided<[?, 1]>>,
     #     %O: memref<?x64xf32, strided<[?, 1]>>, %block: index)
-    #     attributes {tile.kernel} {
+    # {
     #   %c0 = arith.constant 0 : index
     #   %c64 = arith.constant 64 : index
     #   %n = memref.dim %K, %c0 : memref<?x64xbf16, strided<[?, 1]>>
@@ -369,7 +367,7 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
       scf.yield %next : !tile.tile<64x64xf32>
     }
     #   tile.store %o, %O[%row, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32, strided<[?, 1]>>
-    #   return
+    #   tile.return
     # }
     # }
     ```
@@ -397,11 +395,11 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
   ];
 }
 
-def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::func::FuncOp"> {
+def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Let warpgroups issue products, or do softmax, one at a time";
   let description = [{
-    Expects: a `tile_gpu.kernel` whose attribute `tile.turns`, from the schedule,
-    is "products" or "softmax", with a role of two warpgroups or more.
+    Expects: a `tile_gpu.kernel` whose schedule's `turns` is `products` or
+    `softmax`, with a role of two warpgroups or more.
 
     Produces: in the loops whose body issues scores, turns of the warpgroups.
     Of "products" (ping-pong): products issued one behind the other without a
@@ -418,7 +416,7 @@ def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::func::FuncOp"> {
     ```mlir
     # !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
     # !kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-    # func.func @example(%q: !q, %n: i32) attributes {tile_gpu.kernel, tile.turns = "products"} {
+    # tile_gpu.kernel @example(%q: !q, %n: i32) attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, turns = products>} {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
     #   %k = tile_gpu.ring.create tma consumers(8) : !kv
@@ -432,7 +430,7 @@ def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::func::FuncOp"> {
     }
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -441,7 +439,7 @@ def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::func::FuncOp"> {
     ```mlir
     # !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
     # !kv = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-    # func.func @example(%q: !q, %n: i32) attributes {tile_gpu.kernel, tile.turns = "products"} {
+    # tile_gpu.kernel @example(%q: !q, %n: i32) attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, turns = products>} {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
     #   %k = tile_gpu.ring.create tma consumers(8) : !kv
@@ -458,19 +456,19 @@ def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::func::FuncOp"> {
     }
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
     Numerics: no effect.
 
-    Fails when: `tile.turns` is anything else.
+    Fails when: never. Roles whose steps differ in their products keep no turns.
   }];
   let dependentDialects = ["::mlir::tile_gpu::TileGPUDialect"];
 }
 
 def TileHoistReciprocalsPass
-    : Pass<"tile-hoist-reciprocals", "::mlir::func::FuncOp"> {
+    : Pass<"tile-hoist-reciprocals", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Divide once for each row, not for each element";
   let description = [{
     Expects: a `tile_gpu.kernel` with maps that divide the elements of a
@@ -482,8 +480,8 @@ def TileHoistReciprocalsPass
     Example:
 
     ```mlir
-    # func.func @example(%o: !tile_gpu.frag<64x64xf32, acc>,
-    #     %l: !tile_gpu.vec<64xf32, row>, %out: memref<?x?xbf16>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel @example(%o: !tile_gpu.frag<64x64xf32, acc>,
+    #     %l: !tile_gpu.vec<64xf32, row>, %out: memref<?x?xbf16>) {
     #   %c0 = arith.constant 0 : i32
     #   tile_gpu.role "compute" warpgroups(1) {
     #   ^bb0(%wg: i32):
@@ -496,7 +494,7 @@ def TileHoistReciprocalsPass
     #     tile_gpu.global.store %y, %out[%c0, %c0] : !tile_gpu.frag<64x64xbf16, acc>, memref<?x?xbf16>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -510,11 +508,12 @@ def TileHoistReciprocalsPass
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def TileShareCopiesPass : Pass<"tile-share-copies", "::mlir::func::FuncOp"> {
+def TileShareCopiesPass
+    : Pass<"tile-share-copies", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Let the blocks of a cluster fill rings for each other";
   let description = [{
-    Expects: a `tile_gpu.kernel` with `tile.cluster = c` (the schedule's
-    `cluster`), whose roles loop over one dynamic schedule. A role of one warp
+    Expects: a `tile_gpu.kernel` whose schedule has `cluster = c` above 1,
+    whose roles loop over one dynamic schedule. A role of one warp
     draws, and one loop fills rings by tensor copies.
 
     Produces: the mark is gone. Blocks of a cluster take items c n to c n + c - 1,
@@ -528,9 +527,9 @@ def TileShareCopiesPass : Pass<"tile-share-copies", "::mlir::func::FuncOp"> {
 
     ```mlir
     # module attributes {attn.target = "sm_90a"} {
-    # func.func @example(%tickets: memref<1xi32>, %n: i32,
+    # tile_gpu.kernel @example(%tickets: memref<1xi32>, %n: i32,
     #     %keys: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>)
-    #     attributes {tile_gpu.kernel, tile.cluster = 2 : i64} {
+    # attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
     #   %c2 = arith.constant 2 : i32
@@ -566,7 +565,7 @@ def TileShareCopiesPass : Pass<"tile-share-copies", "::mlir::func::FuncOp"> {
     #     } -> i32
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     # }
     ```
@@ -575,13 +574,13 @@ def TileShareCopiesPass : Pass<"tile-share-copies", "::mlir::func::FuncOp"> {
 
     Numerics: none.
 
-    Fails when: `tile.cluster` is anything else, or the module's target is no GPU;
+    Fails when: the module's target is no GPU;
     kernels whose blocks have no copies in common, and GPUs without clusters, keep
     their own copies.
   }];
 }
 
-def TileShareItemsPass : Pass<"tile-share-items", "::mlir::func::FuncOp"> {
+def TileShareItemsPass : Pass<"tile-share-items", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Let the warp that draws an item find its bounds for all roles";
   let description = [{
     Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule, the
@@ -600,8 +599,8 @@ def TileShareItemsPass : Pass<"tile-share-items", "::mlir::func::FuncOp"> {
     Example:
 
     ```mlir
-    # func.func @example(%tickets: memref<1xi32>, %n: i32, %heads: i32,
-    #     %q: memref<?x?xbf16>, %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel @example(%tickets: memref<1xi32>, %n: i32, %heads: i32,
+    #     %q: memref<?x?xbf16>, %out: memref<?x?xf32>) {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
     #   %x = arith.constant 0.0 : f32
@@ -629,7 +628,7 @@ def TileShareItemsPass : Pass<"tile-share-items", "::mlir::func::FuncOp"> {
       }
       tile_gpu.yield
     }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -661,8 +660,8 @@ def TileStageStoresPass : Pass<"tile-stage-stores", "::mlir::ModuleOp"> {
 
     ```mlir
     # module attributes {attn.target = "sm_90a"} {
-    # func.func private @kernel(%O: memref<?x64xbf16, strided<[?, 1]>>,
-    #     %o: !tile_gpu.frag<64x64xbf16, acc>, %row: i32, %end: i32) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel private @kernel(%O: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %o: !tile_gpu.frag<64x64xbf16, acc>, %row: i32, %end: i32) {
     #   %c0 = arith.constant 0 : i32
     #   tile_gpu.role "compute" warpgroups(1) {
     #   ^bb0(%wg: i32):
@@ -670,7 +669,7 @@ def TileStageStoresPass : Pass<"tile-stage-stores", "::mlir::ModuleOp"> {
         : !tile_gpu.frag<64x64xbf16, acc>, memref<?x64xbf16, strided<[?, 1]>>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     # }
     ```
@@ -702,19 +701,19 @@ def TileOverlapLaunchesPass
 
     ```mlir
     # module attributes {attn.target = "sm_90a"} {
-    # func.func private @list(%n: memref<1xi32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel private @list(%n: memref<1xi32>) {
     #   tile_gpu.role "compute" warps(1) {
     #   ^bb0(%warp: i32):
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
-    # func.func private @reduce(%n: memref<1xi32>, %t: memref<1xi32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel private @reduce(%n: memref<1xi32>, %t: memref<1xi32>) {
     #   tile_gpu.role "compute" warps(1) {
     #   ^bb0(%warp: i32):
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     func.func @plan(%grid: index) attributes {tile.plan} {
       %list = tile.workspace() : memref<1xi32>
@@ -729,21 +728,21 @@ def TileOverlapLaunchesPass
 
     ```mlir
     # module attributes {attn.target = "sm_90a"} {
-    # func.func private @list(%n: memref<1xi32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel private @list(%n: memref<1xi32>) {
     #   tile_gpu.role "compute" warps(1) {
     #   ^bb0(%warp: i32):
     #     tile_gpu.dependents.launch
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
-    # func.func private @reduce(%n: memref<1xi32>, %t: memref<1xi32>) attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel private @reduce(%n: memref<1xi32>, %t: memref<1xi32>) {
     #   tile_gpu.role "compute" warps(1) {
     #   ^bb0(%warp: i32):
     #     tile_gpu.dependencies.wait
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     func.func @plan(%grid: index) attributes {tile.plan} {
       %list = tile.workspace() : memref<1xi32>

@@ -11,10 +11,10 @@
 include "mlir/Pass/PassBase.td"
 
 def TileCopyFragmentsPass
-    : Pass<"tile-copy-fragments", "::mlir::func::FuncOp"> {
+    : Pass<"tile-copy-fragments", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Give products in flight registers of their own";
   let description = [{
-    Expects: any function; those with `tile_gpu.kernel` are looked at. To be run
+    Expects: a `tile_gpu.kernel`. To be run
     after the last pass that merges equal values, and before
     `tile-verify-async`.
 
@@ -30,10 +30,10 @@ def TileCopyFragmentsPass
     merged two that were equal.
 
     ```mlir
-    # func.func @example(%p: !tile_gpu.frag<64x128xbf16, a>,
+    # tile_gpu.kernel @example(%p: !tile_gpu.frag<64x128xbf16, a>,
     #     %v: !tile_gpu.smem<128x64xbf16 swizzle 128>,
     #     %w: !tile_gpu.smem<128x64xbf16 swizzle 128>, %zero: f32,
-    #     %out: memref<?x?xf32>, %c0: i32) attributes {tile_gpu.kernel} {
+    #     %out: memref<?x?xf32>, %c0: i32) {
     #   tile_gpu.role "compute" warpgroups(1) {
     #   ^bb0(%wg: i32):
     %o = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<64x64xf32, acc>
@@ -51,7 +51,7 @@ def TileCopyFragmentsPass
     #         : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -66,10 +66,10 @@ def TileCopyFragmentsPass
   ];
 }
 
-def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
+def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Check products in flight, ring slots and bulk copies";
   let description = [{
-    Expects: any function; those with `tile_gpu.kernel` are checked. To be run
+    Expects: a `tile_gpu.kernel`. To be run
     after every transformation of rung 4.
 
     Produces: the same IR. A kernel that passes keeps these rules:
@@ -102,9 +102,9 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
     Example: the next iteration's A fragment is computed after the wait.
 
     ```mlir
-    # func.func @example(%w: !tile_gpu.frag<64x128xf32, acc>,
+    # tile_gpu.kernel @example(%w: !tile_gpu.frag<64x128xf32, acc>,
     #     %v: !tile_gpu.smem<128x64xbf16 swizzle 128>, %n: i32,
-    #     %out: memref<?x?xf32>) attributes {tile_gpu.kernel} {
+    #     %out: memref<?x?xf32>) {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
     #   %zero = arith.constant 0.0 : f32
@@ -129,7 +129,7 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::func::FuncOp"> {
     #         : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
     #     tile_gpu.yield
     #   }
-    #   return
+    #   tile_gpu.return
     # }
     ```
 
@@ -158,12 +158,12 @@ def TileVerifyBudgetPass
 
     ```mlir
     # module attributes {attn.target = "sm_90a"} {
-    # func.func @example() attributes {tile_gpu.kernel} {
+    # tile_gpu.kernel @example() {
     tile_gpu.role "compute" warpgroups(2) registers(240) {
     ^bb0(%wg: i32):
       tile_gpu.yield
     }
-    # return
+    # tile_gpu.return
     # }
     # }
     ```
