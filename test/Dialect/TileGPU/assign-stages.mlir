@@ -267,7 +267,7 @@ tile_gpu.kernel @captured(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
 // CHECK-NOT: tile_gpu.stage
 // CHECK: return
 tile_gpu.kernel @not_wanted(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>)
-    attributes {schedule = #attn.schedule<block_q = 64, block_k = 64, overlap = false>} {
+    attributes {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, overlap = false>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
@@ -610,7 +610,7 @@ tile_gpu.kernel @alone(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
 // CHECK: tile_gpu.mma.wait {{.*}} {tile_gpu.stage = #tile_gpu.stage<1, 10>}
 // CHECK: tile_gpu.ring.release %[[V]][%{{.*}}] {tile_gpu.stage = #tile_gpu.stage<1, 11>}
 tile_gpu.kernel @cluster(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>)
-    attributes {schedule = #attn.schedule<block_q = 64, block_k = 64, cluster = 2>} {
+    attributes {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
