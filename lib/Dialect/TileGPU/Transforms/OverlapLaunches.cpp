@@ -83,9 +83,9 @@ struct OverlapLaunchesPass
           between.push_back(&op);
           continue;
         }
-        if (before && llvm::all_of(between, [&](Operation *op) {
-              return isFreeOf(op, before);
-            })) {
+        if (before && !launch.getProgrammatic() &&
+            llvm::all_of(between,
+                         [&](Operation *op) { return isFreeOf(op, before); })) {
           KernelOp first = kernelOf(before), second = kernelOf(launch);
           if (first && second && first != second && startsInRoles(second)) {
             for (Operation *op : between)

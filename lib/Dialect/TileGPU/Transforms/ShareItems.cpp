@@ -270,7 +270,9 @@ void Sharer::rewrite(ForeachOp loop, ArrayRef<Value> given) {
 }
 
 void Sharer::run() {
-  if (!findLoops())
+  // A schedule that gives more than a range of keys shares its items already.
+  Operation *range = scheduler.getKeys().front().getTerminator();
+  if (range->getNumOperands() > 2 || !findLoops())
     return;
   kernel.walk([&](WaitDependenciesOp) { waits = true; });
   for (ForeachOp loop : loops)

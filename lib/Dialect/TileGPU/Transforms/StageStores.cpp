@@ -75,7 +75,10 @@ bool Stager::isEligible(GlobalStoreOp store) {
          frag.getCols() % panelCols == 0 && memory.getRank() <= 5 &&
          memory.getRank() >= 2 && endsWholeChunk(memory) &&
          !store.getTransposed() && store.getRows() &&
-         store->getParentOfType<RoleOp>();
+         store->getParentOfType<RoleOp>() &&
+         // What is left of a store that is staged already.
+         llvm::none_of(store.getValue().getUsers(),
+                       [](Operation *user) { return isa<FragStoreOp>(user); });
 }
 
 /// Shared memory that the kernel has taken so far.
