@@ -16,8 +16,9 @@
 using namespace attn;
 using namespace attn::support;
 
-std::vector<int64_t> attn::denseStrides(const std::vector<int64_t> &shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
+Sizes attn::denseStrides(const Sizes &shape) {
+  Sizes strides;
+  strides.resize(shape.size(), 1);
   // Sizes that no tensor has may overflow; they are refused later.
   for (size_t i = shape.size(); i-- > 1;)
     strides[i - 1] = int64_t(uint64_t(strides[i]) *
@@ -29,7 +30,7 @@ std::vector<int64_t> attn::denseStrides(const std::vector<int64_t> &shape) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-static std::string printSizes(const std::vector<int64_t> &sizes) {
+static std::string printSizes(const Sizes &sizes) {
   std::string text = "[";
   for (size_t i = 0; i < sizes.size(); ++i)
     text += (i ? ", " : "") + std::to_string(sizes[i]);
@@ -93,14 +94,12 @@ public:
     return nullptr;
   }
   void add(const std::string &dim, int64_t size, const std::string &arg) {
-    if (all.empty())
-      all.reserve(8);
     all.push_back({&dim, size, &arg});
   }
-  const std::vector<Seen> &get() const { return all; }
+  const InlineVector<Seen, 16> &get() const { return all; }
 
 private:
-  std::vector<Seen> all;
+  InlineVector<Seen, 16> all;
 };
 } // namespace
 
@@ -178,6 +177,8 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
 static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
                             const SeenSizes &seen) {
   bool isOffsets = !info.offsetsUpTo.empty();
+  if (!isOffsets && info.elementsUpTo.empty())
+    return success();
   if (isOffsets && tensor.shape.size() == 1 && tensor.shape[0] == 0)
     return fail(quote(info) + " to hold at least one offset, 0", "none");
   std::istringstream names(isOffsets ? info.offsetsUpTo : info.elementsUpTo);
@@ -224,8 +225,7 @@ static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
 }
 
 /// `readable`: whether the host can read the tensors.
-static Status checkAllInputs(const EntryInfo &entry,
-                             const std::vector<TensorArg> &inputs,
+static Status checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
                              SeenSizes &seen, bool readable) {
   if (inputs.size() != entry.numInputs())
     return fail(std::to_string(entry.numInputs()) + " inputs (" +
@@ -253,8 +253,7 @@ static Status checkAllInputs(const EntryInfo &entry,
   return success();
 }
 
-Result<DimSizes> attn::checkInputs(const EntryInfo &entry,
-                                   const std::vector<TensorArg> &inputs,
+Result<DimSizes> attn::checkInputs(const EntryInfo &entry, TensorArgs inputs,
                                    bool readable) {
   SeenSizes seen;
   if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
@@ -332,14 +331,13 @@ static Status checkOutput(const ArgInfo &info, const TensorArg &output) {
                        : ", from which it takes too long to tell"));
 }
 
-static bool isEmpty(const std::vector<int64_t> &shape) {
+static bool isEmpty(const Sizes &shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
 /// Checks all that compiled code trusts.
 static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
-                        const std::vector<TensorArg> &inputs,
-                        const std::vector<TensorArg> &outputs, bool readable) {
+                        TensorArgs inputs, TensorArgs outputs, bool readable) {
   if (entryIndex >= kernel.entries.size())
     return fail("an entry below " + std::to_string(kernel.entries.size()),
                 std::to_string(entryIndex));
@@ -381,38 +379,41 @@ namespace {
 class Records {
 public:
   /// `deviceZeros`: what empty tensors point at; null: zeros of our own.
-  Records(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
-          const std::vector<TensorArg> &outputs, void *deviceZeros = nullptr)
-      : args(entry.args.size()), records(entry.args.size()) {
+  Records(const EntryInfo &entry, TensorArgs inputs, TensorArgs outputs,
+          void *deviceZeros = nullptr) {
+    auto tensorOf = [&](size_t i) -> const TensorArg & {
+      return i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
+    };
+    size_t words = 0;
+    for (size_t i = 0; i < entry.args.size(); ++i)
+      words += 1 + 2 * tensorOf(i).shape.size();
+    // Pointers to records are handed out as they are made.
+    records.reserve(words);
+    args.reserve(entry.args.size());
     for (size_t i = 0; i < entry.args.size(); ++i) {
-      bool isInput = i < inputs.size();
-      const TensorArg &tensor =
-          isInput ? inputs[i] : outputs[i - inputs.size()];
+      const TensorArg &tensor = tensorOf(i);
       if (entry.args[i].isScalar) {
-        args[i] = tensor.data;
+        args.push_back(tensor.data);
         continue;
       }
       void *data = tensor.data;
-      if (isInput && isEmpty(tensor.shape))
+      if (i < inputs.size() && isEmpty(tensor.shape))
         data = getZeros(tensor, deviceZeros);
-      std::vector<int64_t> &record = records[i];
-      record.push_back(reinterpret_cast<int64_t>(data));
-      record.insert(record.end(), tensor.shape.begin(), tensor.shape.end());
-      if (data == tensor.data)
-        record.insert(record.end(), tensor.strides.begin(),
-                      tensor.strides.end());
-      else
-        record.resize(record.size() + tensor.shape.size());
-      args[i] = record.data();
+      args.push_back(records.end());
+      records.push_back(reinterpret_cast<int64_t>(data));
+      for (int64_t size : tensor.shape)
+        records.push_back(size);
+      for (int64_t stride : tensor.strides)
+        records.push_back(data == tensor.data ? stride : 0);
     }
   }
 
-  std::vector<void *> args;
-
   /// Where the elements of an argument's tensor are.
   void *dataOf(size_t i) const {
-    return reinterpret_cast<void *>(records[i].front());
+    return reinterpret_cast<void *>(*static_cast<const int64_t *>(args[i]));
   }
+
+  InlineVector<void *, 24> args;
 
 private:
   /// Indices that a region computes are clamped to the tensor. An empty one has
@@ -428,15 +429,16 @@ private:
     return zeros.emplace_back(size_t(bytes)).data();
   }
 
-  std::vector<std::vector<int64_t>> records;
+  InlineVector<int64_t, 160> records;
   std::vector<std::vector<char>> zeros;
 };
 } // namespace
 
 /// The memory of all tensors, outputs first.
-static std::vector<emulator::Buffer>
-makeBuffers(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
-            const std::vector<TensorArg> &outputs, const Records &records) {
+static std::vector<emulator::Buffer> makeBuffers(const EntryInfo &entry,
+                                                 TensorArgs inputs,
+                                                 TensorArgs outputs,
+                                                 const Records &records) {
   std::vector<emulator::Buffer> buffers;
   auto add = [&](size_t i, const TensorArg &tensor, bool isOutput) {
     const ArgInfo &info = entry.args[i];
@@ -471,8 +473,7 @@ makeBuffers(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
 //===----------------------------------------------------------------------===//
 
 Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
-                    const std::vector<TensorArg> &inputs,
-                    const std::vector<TensorArg> &outputs,
+                    TensorArgs inputs, TensorArgs outputs,
                     const AttnRuntime &runtime, std::string *counters) {
   if (kernel.device)
     return fail("a kernel for the CPU", "one for '" + kernel.target + "'");
@@ -502,9 +503,8 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
 }
 
 /// Finds the one device that all tensors are on; -1 where none has memory.
-static Result<int> findDevice(const EntryInfo &entry,
-                              const std::vector<TensorArg> &inputs,
-                              const std::vector<TensorArg> &outputs) {
+static Result<int> findDevice(const EntryInfo &entry, TensorArgs inputs,
+                              TensorArgs outputs) {
   int device = -1;
   std::string first;
   for (size_t i = 0; i < entry.args.size(); ++i) {
@@ -538,8 +538,7 @@ static Result<int> findDevice(const EntryInfo &entry,
 }
 
 Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
-                            const std::vector<TensorArg> &inputs,
-                            const std::vector<TensorArg> &outputs,
+                            TensorArgs inputs, TensorArgs outputs,
                             void *stream) {
   if (!kernel.device)
     return fail("a kernel for a GPU", "one for '" + kernel.target + "'");
