@@ -64,14 +64,18 @@ static const CallTarget *getHost() {
   return host;
 }
 
-/// The target of the GPU that a tensor is on, or of the current one where it
-/// has no memory.
-static Result<const CallTarget *> getGpu(const TensorArg *tensor) {
-  bool isEmpty = !tensor || !tensor->data;
-  auto device = isEmpty ? cuda::currentDevice() : cuda::deviceOf(tensor->data);
-  if (!device)
-    return device.takeFailure();
-  // The first of its tensors says so as well, in the terms of the call.
+/// The target of the GPU that the first tensor is on, or of the current one
+/// where it has no memory there, which is said later. `place`: where its memory
+/// is.
+static Result<const CallTarget *> getGpu(TensorArgs tensors,
+                                         std::optional<int> &place) {
+  Result<int> device = -1;
+  if (tensors.size() && tensors[0].data) {
+    device = cuda::deviceOf(tensors[0].data);
+    if (!device)
+      return device.takeFailure();
+    place = *device;
+  }
   if (*device < 0)
     device = cuda::currentDevice();
   if (!device)
@@ -209,10 +213,11 @@ AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
   if (AttnError *error = convert(outputs, numOutputs, outs))
     return error;
   const CallTarget *target = nullptr;
+  std::optional<int> place;
   if (how.place == ATTN_PLACE_HOST) {
     target = getHost();
   } else {
-    auto found = getGpu(numInputs ? &ins[0] : nullptr);
+    auto found = getGpu(ins, place);
     if (!found)
       return makeError(found.error());
     target = *found;
@@ -227,7 +232,7 @@ AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
       return makeError(compiled.error());
     kernel = *compiled;
   }
-  return runKernel(*kernel, /*entry=*/0, ins, outs, how);
+  return runKernel(*kernel, /*entry=*/0, ins, outs, how, place);
 }
 
 /// Whether options say nothing but the target.

@@ -82,10 +82,12 @@ std::optional<support::DType> fromC(AttnDType dtype);
 using TensorList = support::InlineVector<TensorArg, 16>;
 AttnError *convert(const AttnTensor *tensors, size_t count, TensorList &result);
 
-/// Checks the tensors and runs a kernel on its target.
+/// Checks the tensors and runs a kernel on its target. `firstDevice`: see
+/// invokeOnDevice.
 AttnError *runKernel(const CompiledKernel &compiled, size_t entry,
                      TensorArgs inputs, TensorArgs outputs,
-                     const AttnRunOptions &options);
+                     const AttnRunOptions &options,
+                     std::optional<int> firstDevice = {});
 } // namespace attn
 
 /// Longer than any struct of this ABI will ever be: a size beyond it is not

@@ -277,10 +277,11 @@ AttnError *attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
 
 AttnError *attn::runKernel(const CompiledKernel &compiled, size_t entry,
                            TensorArgs inputs, TensorArgs outputs,
-                           const AttnRunOptions &options) {
+                           const AttnRunOptions &options,
+                           std::optional<int> firstDevice) {
   if (compiled.device) {
-    auto status =
-        invokeOnDevice(compiled, entry, inputs, outputs, options.stream);
+    auto status = invokeOnDevice(compiled, entry, inputs, outputs,
+                                 options.stream, firstDevice);
     return status ? nullptr : makeError(status.error());
   }
   AttnRuntime runtime = defaultRuntime();

@@ -504,7 +504,8 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
 
 /// Finds the one device that all tensors are on; -1 where none has memory.
 static Result<int> findDevice(const EntryInfo &entry, TensorArgs inputs,
-                              TensorArgs outputs) {
+                              TensorArgs outputs,
+                              std::optional<int> firstDevice) {
   int device = -1;
   std::string first;
   for (size_t i = 0; i < entry.args.size(); ++i) {
@@ -513,7 +514,8 @@ static Result<int> findDevice(const EntryInfo &entry, TensorArgs inputs,
         i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
     if (isEmpty(tensor.shape))
       continue;
-    auto place = cuda::deviceOf(tensor.data);
+    auto place = i == 0 && firstDevice ? Result<int>(*firstDevice)
+                                       : cuda::deviceOf(tensor.data);
     if (!place)
       return place.takeFailure();
     auto nameOf = [](int device) {
@@ -538,8 +540,8 @@ static Result<int> findDevice(const EntryInfo &entry, TensorArgs inputs,
 }
 
 Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
-                            TensorArgs inputs, TensorArgs outputs,
-                            void *stream) {
+                            TensorArgs inputs, TensorArgs outputs, void *stream,
+                            std::optional<int> firstDevice) {
   if (!kernel.device)
     return fail("a kernel for a GPU", "one for '" + kernel.target + "'");
   Status checked =
@@ -547,7 +549,7 @@ Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
   if (!checked)
     return checked;
   const EntryInfo &entry = kernel.entries[entryIndex];
-  auto device = findDevice(entry, inputs, outputs);
+  auto device = findDevice(entry, inputs, outputs, firstDevice);
   if (!device)
     return device.takeFailure();
   void *zeros = nullptr;

@@ -72,9 +72,12 @@ support::Status invoke(const CompiledKernel &kernel, size_t entry,
 /// The same for a kernel of a GPU, on tensors in its memory: checks everything
 /// but what lengths and offsets hold, and puts the work on a stream (a
 /// CUstream; null: the default stream) of the device that the tensors are on.
+/// `firstDevice`: that of the first input, as cuda::deviceOf says, where the
+/// caller has asked.
 support::Status invokeOnDevice(const CompiledKernel &kernel, size_t entry,
                                TensorArgs inputs, TensorArgs outputs,
-                               void *stream);
+                               void *stream,
+                               std::optional<int> firstDevice = {});
 
 } // namespace attn
 
