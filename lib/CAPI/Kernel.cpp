@@ -238,7 +238,7 @@ AttnError *attn::convert(const AttnTensor *tensors, size_t count,
       return makeError("expected a shape and a rank between 0 and " +
                        std::to_string(kMaxRank) + ", but got rank " +
                        std::to_string(tensor.rank));
-    TensorArg arg;
+    TensorArg &arg = result.append();
     arg.data = tensor.data;
     arg.dtype = *dtype;
     arg.shape.assign(tensor.shape, tensor.shape + tensor.rank);
@@ -246,7 +246,6 @@ AttnError *attn::convert(const AttnTensor *tensors, size_t count,
       arg.strides.assign(tensor.strides, tensor.strides + tensor.rank);
     else
       arg.strides = denseStrides(arg.shape);
-    result.push_back(arg);
   }
   return nullptr;
 }

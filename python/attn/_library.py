@@ -134,6 +134,10 @@ _FUNCTIONS = {
         c_void_p,
         [c_void_p, c_char_p, c_size_t, POINTER(CompileOptions), POINTER(c_void_p)],
     ),
+    "attnCompileAttention": (
+        c_void_p,
+        [c_void_p, POINTER(AttentionDesc), POINTER(CompileOptions), POINTER(c_void_p)],
+    ),
     "attnMonoidOutputs": (c_void_p, [c_char_p, _TEXT, c_void_p]),
     "attnAttention": (
         c_void_p,

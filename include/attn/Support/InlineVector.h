@@ -18,6 +18,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <vector>
 
@@ -48,6 +49,12 @@ public:
     T copy = value; // which may be one of ours
     reserve(count + 1);
     std::memcpy(static_cast<void *>(items + count++), &copy, sizeof(T));
+  }
+
+  /// A new value at the end, as its constructor leaves it.
+  T &append() {
+    reserve(count + 1);
+    return *new (static_cast<void *>(items + count++)) T;
   }
 
   T *data() { return items; }
