@@ -93,6 +93,10 @@ static void testKernels(AttnContext *context) {
   CHECK(strstr(attnKernelExplain(plan), "class: many keys #attn.sizes<keys = "
                                         "8192 to any>"));
   CHECK(strstr(attnKernelIr(plan, "tile"), "tile.dispatch"));
+  /* What it took says nothing of one schedule. */
+  AttnError *refused = attnKernelRecordSchedule(plan, 1);
+  CHECK(refused && strstr(attnErrorMessage(refused), "with one attention"));
+  attnErrorDestroy(refused);
   checkVariant(context, &desc, plan, "attention_kernel0", 1000, 1000);
   checkVariant(context, &desc, plan, "attention_2_kernel0", 3, 9000);
   checkVariant(context, &desc, plan, "attention_3_kernel0", 16, 300);
