@@ -331,8 +331,11 @@ AttnError *attnMonoidOutputs(const char *monoid, AttnText text, void *user) {
   if (!monoid || !text)
     return makeError("expected a monoid and a function to take its outputs, "
                      "but got null");
-  ForkGate::Inside inside;
-  auto outputs = listOutputs(monoid);
+  // `text` may wait for what a fork has stopped: it is called outside.
+  auto outputs = [&] {
+    ForkGate::Inside inside;
+    return listOutputs(monoid);
+  }();
   if (!outputs)
     return makeError(outputs.error());
   text(outputs->c_str(), user);
