@@ -100,15 +100,24 @@ public:
     bool isKnown;
     CUtensorMap map;
   };
+
+  /// The slot of a key, or one to put it in.
   Slot &find(const Key &key) {
     uint64_t state = 0;
     for (int64_t word : key)
       state = (state ^ uint64_t(word)) * 0x9e3779b97f4a7c15;
-    return slots[state >> 60];
+    Slot *slots = sets[state >> 61].data();
+    for (size_t i = 0; i < numWays; ++i)
+      if (!slots[i].isKnown || slots[i].key == key)
+        return slots[i];
+    return slots[next++ % numWays];
   }
 
 private:
-  std::array<Slot, 16> slots = {};
+  /// As many maps as most kernels have are in one set, if they must.
+  static constexpr size_t numWays = 4, numSets = 8;
+  std::array<std::array<Slot, numWays>, numSets> sets = {};
+  size_t next = 0;
 };
 } // namespace
 
