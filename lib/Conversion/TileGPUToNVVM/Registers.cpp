@@ -7,7 +7,6 @@
 
 #include "KernelLowering.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
-#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/SaveAndRestore.h"
