@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 6
+#define ATTN_API_VERSION 7
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -62,14 +62,15 @@ ATTN_EXPORT void attnErrorDestroy(AttnError *error);
 // Contexts and threads
 //===----------------------------------------------------------------------===//
 
-/// A context holds the cache of compiled kernels: compiling the same text or
-/// description again gives the same kernel at once. It keeps the 256 that were
-/// asked for last, 0.1 MB or more each, and 4096 for GPUs, where code that was
-/// loaded stays; others are compiled anew. What a caller has, lives until it is
-/// destroyed.
+/// A context holds two caches of compiled kernels: compiling the same text or
+/// description again gives the same kernel at once, and so does attnAttention
+/// of a description and sizes like those of an earlier call. Each keeps the 256
+/// that were asked for last, 0.1 MB or more each, and 4096 for GPUs, where code
+/// that was loaded stays; others are compiled anew. What a caller has, lives
+/// until it is destroyed.
 ATTN_EXPORT AttnError *attnContextCreate(AttnContext **context);
 ATTN_EXPORT void attnContextDestroy(AttnContext *context);
-/// Kernels in the cache.
+/// Kernels in both caches.
 ATTN_EXPORT size_t attnContextNumCached(const AttnContext *context);
 ATTN_EXPORT void attnContextClearCache(AttnContext *context);
 
@@ -101,6 +102,16 @@ ATTN_EXPORT const char *attnHostTarget(void);
 /// The names of the shipped monoids and of their outputs, one monoid per line:
 /// "softmax: o, lse".
 ATTN_EXPORT const char *attnShippedMonoids(void);
+
+/// Takes a text, which lives as long as the call.
+typedef void (*AttnText)(const char *text, void *user);
+
+/// Gives `text` the names of a monoid's outputs: "o, lse". `monoid` is the name
+/// of a shipped one, or the text of one `attn.monoid`.
+///
+/// Available since API version 7.
+ATTN_EXPORT AttnError *attnMonoidOutputs(const char *monoid, AttnText text,
+                                         void *user);
 
 //===----------------------------------------------------------------------===//
 // Devices
@@ -258,10 +269,12 @@ typedef struct AttnAttentionDesc {
   /// The text of an #attn.schedule<...>; null: chosen for the target.
   const char *schedule;
   /// The sizes [b, hq, sq, sk] that the schedule is chosen for, 0 where not
-  /// known: few rows take smaller tiles, few blocks of them reduce the keys in
-  /// parts, and 8192 keys or more may take longer tiles. A run may have any
-  /// sizes. Each set of numbers is a kernel of its own: round them, so that a
-  /// new length seldom compiles one.
+  /// known. A run may have any sizes. Each set of numbers is a kernel of its
+  /// own: round them, so that a new length seldom compiles one. Where all are 0
+  /// and no schedule is given, attnCompileAttention makes a kernel for each
+  /// class of sizes that has a schedule of its own (attnKernelExplain lists
+  /// them), and runs take the one for theirs; attnAttention compiles the one
+  /// for the call's.
   ///
   /// Available since API version 3.
   int64_t expectedSizes[4];
@@ -281,6 +294,16 @@ ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,
                                             const AttnAttentionDesc *desc,
                                             const AttnCompileOptions *options,
                                             AttnKernel **kernel);
+
+/// The kernel that attnAttention runs for inputs of these sizes, or would on
+/// another target. Of the inputs, q and k are looked at, and of these all but
+/// the memory.
+///
+/// Available since API version 7.
+ATTN_EXPORT AttnError *
+attnAttentionKernel(AttnContext *context, const AttnAttentionDesc *desc,
+                    const AttnTensor *inputs, size_t numInputs,
+                    const AttnCompileOptions *options, AttnKernel **kernel);
 
 /// Kernels outlive their context.
 ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
@@ -382,8 +405,10 @@ ATTN_EXPORT AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
 /// Whether a run is to stop: nonzero means so.
 typedef int32_t (*AttnInterrupt)(void *user);
 
-/// Takes a text, which lives as long as the call.
-typedef void (*AttnText)(const char *text, void *user);
+typedef enum AttnPlace {
+  ATTN_PLACE_HOST = 0,
+  ATTN_PLACE_GPU = 1 /* the one that the tensors are on */
+} AttnPlace;
 
 typedef struct AttnRunOptions {
   size_t structSize;
@@ -407,6 +432,11 @@ typedef struct AttnRunOptions {
   /// Available since API version 6.
   AttnText counters;
   void *countersUser;
+  /// Of attnAttention: where the tensors are, and the kernel runs. Other runs
+  /// go by the target of their kernel.
+  ///
+  /// Available since API version 7.
+  AttnPlace place;
 } AttnRunOptions;
 
 /// The same on a stream of a GPU, without waiting: what the kernel meets there
@@ -419,6 +449,21 @@ ATTN_EXPORT AttnError *attnKernelRunOn(const AttnKernel *kernel, size_t entry,
                                        const AttnTensor *outputs,
                                        size_t numOutputs,
                                        const AttnRunOptions *options);
+
+/// Computes attention: finds the kernel for the description, the sizes of the
+/// tensors and the place, compiles it where there is none yet (one thread does,
+/// others that ask for it wait), checks the tensors and runs it as
+/// attnKernelRunOn does. `inputs` and `outputs` are those of the description,
+/// in its order. Sizes fall into classes with a kernel each, few and bounded in
+/// number, so that a cache that grows by a key at a time seldom compiles.
+///
+/// Available since API version 7.
+ATTN_EXPORT AttnError *attnAttention(AttnContext *context,
+                                     const AttnAttentionDesc *desc,
+                                     const AttnTensor *inputs, size_t numInputs,
+                                     const AttnTensor *outputs,
+                                     size_t numOutputs,
+                                     const AttnRunOptions *options);
 
 /// Loads a kernel onto a GPU now (-1: the current one), which the first run
 /// there would do: where there was no ptxas, the driver compiles PTX for 0.1 to

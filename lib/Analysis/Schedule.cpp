@@ -6,25 +6,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/Schedule.h"
+#include "ScheduleRules.h"
 
 #include <algorithm>
 
 using namespace ::attn;
+using namespace ::attn::rules;
 
 static int64_t roundUp(int64_t value, int64_t to) {
   return (std::max<int64_t>(value, 1) + to - 1) / to * to;
 }
-
-/// Keys for which warpgroups take longer tiles; python/attn/_attention.py has
-/// kernels of their own for calls with as many.
-static constexpr int64_t manyKeys = 8192;
-
-/// Rows and keys from which blocks share copies of keys and values: of heads of
-/// up to 128 columns, and of wider ones; as above.
-static constexpr int64_t manyShared = 4096, manySharedWide = 1024;
-
-/// Work items that keep the cores of a large machine busy.
-static constexpr int64_t wantedBlocks = 32;
 
 /// 16-bit elements of a 128-byte panel of shared memory.
 static constexpr int64_t panelElements = 64;
@@ -267,12 +258,11 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
   // Each block copies as many panels. What is saved is power, with which clocks
   // rise; what is lost is time, for blocks wait for each other, the less the
   // longer a tile of keys takes (measured: docs/performance).
-  constexpr int64_t leastElements = 128 * 128;
   auto isEven = [](int64_t width) {
     return width % (pair * panelElements) == 0;
   };
   auto isLong = [&](int64_t width) {
-    return sizes.blockK * width > leastElements;
+    return sizes.blockK * width > sharedElements;
   };
   auto isWide = [](int64_t width) { return width > pair * panelElements; };
   const std::vector<int64_t> &widths = problem.depths;
@@ -286,9 +276,8 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
   if (std::min(problem.numQueries, problem.numKeys) < least)
     return 1;
   // A tile without a partner has an empty one.
-  constexpr int64_t mostWaste = 64;
   int64_t tiles = (problem.numQueries + sizes.blockQ - 1) / sizes.blockQ;
-  return tiles % pair == 0 || tiles >= mostWaste ? pair : 1;
+  return tiles % pair == 0 || tiles >= rules::mostOddTiles ? pair : 1;
 }
 
 ScheduleProblem attn::packHeads(ScheduleProblem problem) {
@@ -302,13 +291,12 @@ ScheduleProblem attn::packHeads(ScheduleProblem problem) {
 PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
                                  const TargetInfo &target) {
   // More rows fill tiles of their own.
-  constexpr int64_t mostRows = 32;
   if (problem.group < 0 || problem.numQueries < 0 || problem.numHeads < 0)
     return {false, "the numbers of heads and rows are not all known"};
   if (problem.group <= 1)
     return {false, "each has keys of its own"};
-  if (problem.numQueries > mostRows)
-    return {false, "more than " + std::to_string(mostRows) + " rows of each"};
+  if (problem.numQueries > packedRows)
+    return {false, "more than " + std::to_string(packedRows) + " rows of each"};
   auto blocks = [&](const ScheduleProblem &of) {
     ScheduleSizes sizes = chooseSizes(of, target);
     int64_t tiles = (of.numQueries + sizes.blockQ - 1) / sizes.blockQ;
@@ -320,9 +308,9 @@ PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
       std::to_string(some) + " blocks in the place of " + std::to_string(all);
   // A block waits for its keys: few rows take about as long as one, so fewer
   // blocks are no loss. Of more rows, cores have to stay as busy as they were.
-  constexpr int64_t fewRows = 16;
   if (target.isCpu())
-    return {packed.numQueries <= fewRows || some >= std::min(all, wantedBlocks),
+    return {packed.numQueries <= fewPackedRows ||
+                some >= std::min(all, wantedBlocks),
             text};
   // Blocks that run at once read the keys of a head about once, however many
   // there are: what is saved is rounds.
@@ -340,7 +328,7 @@ SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
   // written once and read once, in f32.
   int64_t rows =
       std::min(sizes.blockQ, std::max<int64_t>(problem.numQueries, 1));
-  int64_t leastKeys = std::max<int64_t>(1024, 64 * rows);
+  int64_t leastKeys = std::max<int64_t>(partKeys, partKeysOfRow * rows);
   if (!target.isCpu())
     return {1, "chosen on CPUs only"};
   if (problem.numHeads < 0 || problem.numQueries < 0 || problem.numKeys < 0)
@@ -360,9 +348,7 @@ SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
 }
 
 namespace {
-/// A kind of attention that turns were measured to make faster by 1 % or more:
-/// the least and the largest gain of its members are in
-/// docs/performance/gpu.md.
+/// A kind of attention that turns were measured to make faster by 1 % or more.
 struct MeasuredTurns {
   int64_t depth;
   bool ScheduleProblem::*kind;
@@ -371,9 +357,9 @@ struct MeasuredTurns {
 } // namespace
 
 static const MeasuredTurns measuredTurns[] = {
-    {128, &ScheduleProblem::listed, {"products", 1.013}},
-    {128, &ScheduleProblem::packed, {"products", 1.016}},
-    {64, &ScheduleProblem::fixedWeights, {"products", 1.017}},
+#define SCHEDULE_TURNS(DEPTH, KIND, TURNS, RATE, WHERE)                        \
+  {DEPTH, &ScheduleProblem::KIND, {TURNS, RATE}},
+#include "ScheduleRules.def"
 };
 
 TurnsChoice attn::chooseTurns(const ScheduleProblem &problem,

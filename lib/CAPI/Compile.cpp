@@ -36,16 +36,23 @@ AttnError *attnContextCreate(AttnContext **context) {
 }
 void attnContextDestroy(AttnContext *context) { delete context; }
 
+AttnContext::AttnContext() = default;
+AttnContext::~AttnContext() = default;
+
 size_t attnContextNumCached(const AttnContext *context) {
   if (!context)
     return 0;
+  ForkGate::Inside inside;
   std::lock_guard<std::mutex> lock(const_cast<AttnContext *>(context)->mutex);
-  return context->cache.size() + context->deviceCache.size();
+  return context->cache.size() + context->deviceCache.size() +
+         context->calls.size();
 }
 
 void attnContextClearCache(AttnContext *context) {
   if (!context)
     return;
+  ForkGate::Inside inside;
+  context->calls.clear();
   std::lock_guard<std::mutex> lock(context->mutex);
   context->cache.clear();
   context->deviceCache.clear();
@@ -85,8 +92,8 @@ const char *attnShippedMonoids(void) {
 // Compiling
 //===----------------------------------------------------------------------===//
 
-static AttnError *convertOptions(const AttnCompileOptions &given,
-                                 CompileOptions &options) {
+AttnError *attn::convertOptions(const AttnCompileOptions &given,
+                                CompileOptions &options) {
   auto phase = [](const char *name, std::optional<Phase> &result) {
     if (!name)
       return (AttnError *)nullptr;
@@ -143,6 +150,7 @@ static AttnError *compileCached(
     options.target = *target;
   }
   key = printOptions(options) + key;
+  ForkGate::Inside inside;
   if (useCache) {
     std::lock_guard<std::mutex> lock(context->mutex);
     for (auto *cache : {&context->cache, &context->deviceCache})
@@ -199,15 +207,8 @@ static AttnError *checkFlags(const char *name, int32_t flags) {
   return nullptr;
 }
 
-AttnError *attnCompileAttention(AttnContext *context,
-                                const AttnAttentionDesc *desc,
-                                const AttnCompileOptions *options,
-                                AttnKernel **kernel) {
-  AttnAttentionDesc d;
-  if (!desc)
-    return makeError("expected a description, but got null");
-  if (AttnError *error = readStruct(desc, "AttnAttentionDesc", d))
-    return error;
+AttnError *attn::readDescription(const AttnAttentionDesc &d,
+                                 AttentionDescriptor &full) {
   auto dtype = fromC(d.dtype), biasDType = fromC(d.biasDType);
   if (!dtype || !biasDType)
     return makeError("expected dtypes between 0 and " +
@@ -228,12 +229,6 @@ AttnError *attnCompileAttention(AttnContext *context,
   if (d.alibi < 0 || d.alibi > 2)
     return makeError("expected alibi to be 0, 1 or 2, but got " +
                      std::to_string(d.alibi));
-  AttnCompileOptions how;
-  if (AttnError *error = readStruct(options, "AttnCompileOptions", how))
-    return error;
-  AttentionDescriptor full;
-  if (how.name)
-    full.name = how.name;
   full.dtype = *dtype;
   full.headDim = d.headDim;
   full.valueDim = d.valueDim;
@@ -256,34 +251,95 @@ AttnError *attnCompileAttention(AttnContext *context,
   std::copy_n(d.expectedSizes, 4, full.expectedSizes.begin());
   full.expectedSizes[4] = d.expectedKeyHeads;
   full.precision = precisions[d.precision];
+  return nullptr;
+}
 
+/// All that makes one description another.
+static std::string printDescription(const AttentionDescriptor &d) {
   std::string key = "attention|";
   for (int64_t field :
-       {int64_t(d.dtype),     d.headDim,           d.valueDim,
-        int64_t(d.causal),    int64_t(full.scale), int64_t(full.softcap),
-        int64_t(full.window), int64_t(full.sinks), int64_t(full.lengths),
-        int64_t(full.packed), int64_t(d.bias),     int64_t(d.mask),
-        int64_t(d.biasDType), int64_t(d.alibi),    int64_t(full.numOutputs),
-        d.expectedSizes[0],   d.expectedSizes[1],  d.expectedSizes[2],
-        d.expectedSizes[3],   d.expectedKeyHeads})
+       {int64_t(d.dtype), d.headDim, d.valueDim, int64_t(d.scale),
+        int64_t(d.softcap), int64_t(d.window), int64_t(d.sinks),
+        int64_t(d.lengths), int64_t(d.packed), int64_t(d.bias), int64_t(d.mask),
+        int64_t(d.biasDType), int64_t(d.alibi), int64_t(d.numOutputs),
+        int64_t(d.dispatch)})
     key += std::to_string(field) + ",";
-  key += full.name + "|" + full.precision + "|" + full.monoid + "|" +
-         full.schedule;
-  auto makeSource =
-      [&](CompileOptions &options) -> support::Result<std::string> {
-    // Of a description, the monoid is all that has lines of its author.
-    if (options.sourceName == CompileOptions().sourceName)
-      options.sourceName = "<monoid>";
-    auto module = makeAttentionModule(full, options.sourceName);
-    if (!module)
-      return module.takeFailure();
-    if (!module->monoidLines)
-      options.sourceName = CompileOptions().sourceName;
-    options.skippedLines = module->linesBeforeMonoid;
-    options.ownLines = module->monoidLines;
-    return module->text;
-  };
-  return compileCached(context, how, key, makeSource, kernel);
+  for (int64_t size : d.expectedSizes)
+    key += std::to_string(size) + ",";
+  return key + d.causal + "|" + d.name + "|" + d.precision + "|" + d.monoid +
+         "|" + d.schedule;
+}
+
+/// The text of a description; `options` learns which of its lines have an
+/// author.
+static support::Result<std::string>
+makeSource(const AttentionDescriptor &descriptor, CompileOptions &options) {
+  // Of a description, the monoid is all that has lines of its author.
+  if (options.sourceName == CompileOptions().sourceName)
+    options.sourceName = "<monoid>";
+  auto module = makeAttentionModule(descriptor, options.sourceName);
+  if (!module)
+    return module.takeFailure();
+  if (!module->monoidLines)
+    options.sourceName = CompileOptions().sourceName;
+  options.skippedLines = module->linesBeforeMonoid;
+  options.ownLines = module->monoidLines;
+  return module->text;
+}
+
+support::Result<AttnContext::Kernel>
+attn::compileDescription(const AttentionDescriptor &descriptor,
+                         CompileOptions options) {
+  auto source = makeSource(descriptor, options);
+  if (!source)
+    return source.takeFailure();
+  return attn::compile(*source, options);
+}
+
+AttnError *attn::compileCached(AttnContext *context,
+                               const AttnCompileOptions &given,
+                               const AttentionDescriptor &descriptor,
+                               AttnKernel **kernel) {
+  return ::compileCached(
+      context, given, printDescription(descriptor),
+      [&](CompileOptions &options) { return makeSource(descriptor, options); },
+      kernel);
+}
+
+AttnError *attnCompileAttention(AttnContext *context,
+                                const AttnAttentionDesc *desc,
+                                const AttnCompileOptions *options,
+                                AttnKernel **kernel) {
+  AttnAttentionDesc d;
+  if (!desc)
+    return makeError("expected a description, but got null");
+  if (AttnError *error = readStruct(desc, "AttnAttentionDesc", d))
+    return error;
+  AttentionDescriptor full;
+  if (AttnError *error = readDescription(d, full))
+    return error;
+  AttnCompileOptions how;
+  if (AttnError *error = readStruct(options, "AttnCompileOptions", how))
+    return error;
+  if (how.name)
+    full.name = how.name;
+  full.dispatch = true;
+  return compileCached(context, how, full, kernel);
+}
+
+AttnError *attnMonoidOutputs(const char *monoid, AttnText text, void *user) {
+  if (!monoid || !text)
+    return makeError("expected a monoid and a function to take its outputs, "
+                     "but got null");
+  // `text` may wait for what a fork has stopped: it is called outside.
+  auto outputs = [&] {
+    ForkGate::Inside inside;
+    return listOutputs(monoid);
+  }();
+  if (!outputs)
+    return makeError(outputs.error());
+  text(outputs->c_str(), user);
+  return nullptr;
 }
 
 void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }

@@ -8,8 +8,11 @@
 #ifndef ATTN_LIB_CAPI_HANDLES_H
 #define ATTN_LIB_CAPI_HANDLES_H
 
+#include "CallTable.h"
 #include "attn-c/attn.h"
 #include "attn/Compiler/Compiler.h"
+#include "attn/Compiler/Descriptor.h"
+#include "attn/Compiler/Invoke.h"
 #include "attn/Support/Recent.h"
 #include <algorithm>
 #include <cstring>
@@ -22,17 +25,18 @@ struct AttnError {
 
 struct AttnContext {
   using Kernel = std::shared_ptr<const attn::CompiledKernel>;
-  /// More kernels than most programs have. Each takes 0.1 MB and more, and two
-  /// mappings, of which a process may have 65,530.
-  static constexpr size_t kMaxCached = 256;
-  /// What was loaded onto a GPU stays there, so that compiling it again would
-  /// take more memory and not less.
-  static constexpr size_t kMaxDeviceCached = 4096;
+
+  AttnContext();
+  ~AttnContext();
+  AttnContext(const AttnContext &) = delete;
+  AttnContext &operator=(const AttnContext &) = delete;
 
   /// Compiled kernels by everything that went into them.
-  attn::support::Recent<Kernel> cache{kMaxCached};
-  attn::support::Recent<Kernel> deviceCache{kMaxDeviceCached};
+  attn::support::Recent<Kernel> cache{attn::CallTable::maxHost};
+  attn::support::Recent<Kernel> deviceCache{attn::CallTable::maxDevice};
   std::mutex mutex;
+  /// Those of attnAttention.
+  attn::CallTable calls;
 };
 
 struct AttnKernel {
@@ -55,9 +59,35 @@ inline AttnError *checkTextLength(size_t length) {
                    std::to_string(length));
 }
 
-/// Nothing for a number that is no AttnDType.
 namespace attn {
+/// A description of the C ABI, checked, in our types.
+AttnError *readDescription(const AttnAttentionDesc &given,
+                           AttentionDescriptor &result);
+/// What options of the C ABI say, in our types.
+AttnError *convertOptions(const AttnCompileOptions &given,
+                          CompileOptions &options);
+/// Compiles a description.
+support::Result<AttnContext::Kernel>
+compileDescription(const AttentionDescriptor &descriptor,
+                   CompileOptions options);
+/// The same, unless the context has it.
+AttnError *compileCached(AttnContext *context, const AttnCompileOptions &given,
+                         const AttentionDescriptor &descriptor,
+                         AttnKernel **kernel);
+
+/// Nothing for a number that is no AttnDType.
 std::optional<support::DType> fromC(AttnDType dtype);
+
+/// Tensors of a call, which lie on its stack.
+using TensorList = support::InlineVector<TensorArg, 16>;
+AttnError *convert(const AttnTensor *tensors, size_t count, TensorList &result);
+
+/// Checks the tensors and runs a kernel on its target. `firstDevice`: see
+/// invokeOnDevice.
+AttnError *runKernel(const CompiledKernel &compiled, size_t entry,
+                     TensorArgs inputs, TensorArgs outputs,
+                     const AttnRunOptions &options,
+                     std::optional<int> firstDevice = {});
 } // namespace attn
 
 /// Longer than any struct of this ABI will ever be: a size beyond it is not

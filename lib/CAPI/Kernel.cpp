@@ -221,10 +221,10 @@ AttnError *attnKernelRecordSchedule(const AttnKernel *kernel, double ms) {
 //===----------------------------------------------------------------------===//
 
 /// Ranks above this are wrong numbers, not tensors.
-static constexpr int32_t kMaxRank = 16;
+static constexpr int32_t kMaxRank = int32_t(support::Sizes::maxRank);
 
-static AttnError *convert(const AttnTensor *tensors, size_t count,
-                          std::vector<TensorArg> &result) {
+AttnError *attn::convert(const AttnTensor *tensors, size_t count,
+                         TensorList &result) {
   if (!tensors && count)
     return makeError("expected tensors, but got null");
   for (size_t i = 0; i < count; ++i) {
@@ -238,7 +238,7 @@ static AttnError *convert(const AttnTensor *tensors, size_t count,
       return makeError("expected a shape and a rank between 0 and " +
                        std::to_string(kMaxRank) + ", but got rank " +
                        std::to_string(tensor.rank));
-    TensorArg arg;
+    TensorArg &arg = result.append();
     arg.data = tensor.data;
     arg.dtype = *dtype;
     arg.shape.assign(tensor.shape, tensor.shape + tensor.rank);
@@ -246,7 +246,6 @@ static AttnError *convert(const AttnTensor *tensors, size_t count,
       arg.strides.assign(tensor.strides, tensor.strides + tensor.rank);
     else
       arg.strides = denseStrides(arg.shape);
-    result.push_back(std::move(arg));
   }
   return nullptr;
 }
@@ -258,7 +257,7 @@ AttnError *attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
   const EntryInfo *info;
   if (AttnError *error = checkEntry(kernel, entry, info))
     return error;
-  std::vector<TensorArg> args;
+  TensorList args;
   if (AttnError *error = convert(inputs, numInputs, args))
     return error;
   auto sizes = checkInputs(*info, args, /*readable=*/!getDeviceCode(kernel));
@@ -273,6 +272,27 @@ AttnError *attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
   *rank = int32_t(result->size());
   std::copy(result->begin(), result->end(), shape);
   return nullptr;
+}
+
+AttnError *attn::runKernel(const CompiledKernel &compiled, size_t entry,
+                           TensorArgs inputs, TensorArgs outputs,
+                           const AttnRunOptions &options,
+                           std::optional<int> firstDevice) {
+  if (compiled.device) {
+    auto status = invokeOnDevice(compiled, entry, inputs, outputs,
+                                 options.stream, firstDevice);
+    return status ? nullptr : makeError(status.error());
+  }
+  AttnRuntime runtime = defaultRuntime();
+  std::optional<Interrupt> interrupt;
+  if (options.interrupt)
+    runtime.user = &interrupt.emplace(options.interrupt, options.interruptUser);
+  std::string counters;
+  auto status = invoke(compiled, entry, inputs, outputs, runtime,
+                       options.counters ? &counters : nullptr);
+  if (status && options.counters && compiled.emulated)
+    options.counters(counters.c_str(), options.countersUser);
+  return status ? nullptr : makeError(status.error());
 }
 
 AttnError *attnKernelRun(const AttnKernel *kernel, size_t entry,
@@ -292,26 +312,12 @@ AttnError *attnKernelRunOn(const AttnKernel *kernel, size_t entry,
   const EntryInfo *info;
   if (AttnError *error = checkEntry(kernel, entry, info))
     return error;
-  std::vector<TensorArg> ins, outs;
+  TensorList ins, outs;
   if (AttnError *error = convert(inputs, numInputs, ins))
     return error;
   if (AttnError *error = convert(outputs, numOutputs, outs))
     return error;
-  const CompiledKernel &compiled = *kernel->compiled;
-  if (compiled.device) {
-    auto status = invokeOnDevice(compiled, entry, ins, outs, options.stream);
-    return status ? nullptr : makeError(status.error());
-  }
-  AttnRuntime runtime = defaultRuntime();
-  std::optional<Interrupt> interrupt;
-  if (options.interrupt)
-    runtime.user = &interrupt.emplace(options.interrupt, options.interruptUser);
-  std::string counters;
-  auto status = invoke(compiled, entry, ins, outs, runtime,
-                       options.counters ? &counters : nullptr);
-  if (status && options.counters && compiled.emulated)
-    options.counters(counters.c_str(), options.countersUser);
-  return status ? nullptr : makeError(status.error());
+  return runKernel(*kernel->compiled, entry, ins, outs, options);
 }
 
 AttnError *attnKernelLoad(const AttnKernel *kernel, int32_t device) {
@@ -327,7 +333,7 @@ AttnError *attnKernelLoad(const AttnKernel *kernel, int32_t device) {
 }
 
 static ReferenceValue toReference(const TensorArg &tensor) {
-  ReferenceValue value{tensor.shape, {}};
+  ReferenceValue value{tensor.shape.toVector(), {}};
   value.data.reserve(value.size());
   std::vector<int64_t> index(tensor.shape.size(), 0);
   for (int64_t n = value.size(); n > 0; --n) {
@@ -367,8 +373,7 @@ static AttnError *checkMemory(const std::string &name,
 }
 
 static AttnError *evaluate(std::string_view text, const char *entry,
-                           const std::vector<TensorArg> &ins,
-                           const std::vector<TensorArg> &outs,
+                           TensorArgs ins, TensorArgs outs,
                            const ReferenceOptions &options) {
   std::vector<ReferenceValue> arguments;
   for (const TensorArg &in : ins)
@@ -420,7 +425,7 @@ AttnError *attnEvaluateWith(const char *text, size_t length, const char *entry,
     return makeError("expected an order between 0 and " +
                      std::to_string(reference::numOrders - 1) + ", but got " +
                      std::to_string(how.order));
-  std::vector<TensorArg> ins, outs;
+  TensorList ins, outs;
   if (AttnError *error = convert(inputs, numInputs, ins))
     return error;
   if (AttnError *error = convert(outputs, numOutputs, outs))

@@ -35,6 +35,7 @@ struct MonoidSummary {
   std::string definition; ///< Empty for a shipped monoid.
   unsigned numScores = 1, numValues = 0, numParams = 0;
   SmallVector<bool> outputHasChannels;
+  std::string outputs; ///< Their names, as "o, lse".
 };
 } // namespace
 
@@ -102,6 +103,8 @@ static Result<MonoidSummary> summarize(const std::string &monoid,
   summary.numValues = op.getNumValues();
   summary.numParams = op.getNumParams();
   summary.outputHasChannels = findChannels(op);
+  summary.outputs =
+      llvm::join(op.getOutputs().getAsValueRange<StringAttr>(), ", ");
   return summary;
 }
 
@@ -221,7 +224,11 @@ private:
                 operands, attributes, values, d.name)
             .str();
     if (llvm::all_of(d.expectedSizes, [](int64_t size) { return size == 0; }))
-      return function;
+      return d.dispatch && d.schedule.empty()
+                 ? formatv("module attributes {{attn.dispatch} {{\n{0}}\n",
+                           function)
+                       .str()
+                 : function;
     ArrayRef<int64_t> sizes = d.expectedSizes;
     return formatv("module attributes {{attn.expected_sizes = array<i64: {0}>} "
                    "{{\n{1}}\n",
@@ -243,6 +250,13 @@ private:
 } // namespace
 
 namespace attn {
+Result<std::string> listOutputs(const std::string &monoid) {
+  Result<MonoidSummary> summary = summarize(monoid, "<monoid>");
+  if (!summary)
+    return summary.takeFailure();
+  return summary->outputs;
+}
+
 Result<AttentionModule>
 makeAttentionModule(const AttentionDescriptor &descriptor,
                     const std::string &monoidName) {

@@ -8,6 +8,7 @@
 #include "Interface.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -623,7 +624,10 @@ LogicalResult readInterfaces(ModuleOp module, std::vector<EntryInfo> &entries) {
   }
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     StringRef name = function.getName();
-    if (function.isExternal() || !name.consume_front(kEntryPrefix))
+    // Plans that others dispatch to are nobody's to call.
+    if (function.isExternal() ||
+        function.getLinkage() == LLVM::Linkage::Internal ||
+        !name.consume_front(kEntryPrefix))
       continue;
     auto arguments = function->getAttrOfType<ArrayAttr>(kInterface);
     if (!arguments)
@@ -658,8 +662,14 @@ void ::attn::restoreInterfaces(ModuleOp module,
     auto plan = module.lookupSymbol<func::FuncOp>(entry.name);
     if (!plan || plan.getNumArguments() != entry.args.size())
       continue;
-    for (auto [i, info] : llvm::enumerate(entry.args))
-      plan.setArgAttr(i, kArg, encode(context, info));
-    writeMultiples(plan, entry);
+    SmallVector<func::FuncOp> plans = {plan};
+    if (!plan.isExternal())
+      for (auto dispatch : plan.getBody().getOps<tile::DispatchOp>())
+        plans.push_back(module.lookupSymbol<func::FuncOp>(dispatch.getPlan()));
+    for (func::FuncOp plan : plans) {
+      for (auto [i, info] : llvm::enumerate(entry.args))
+        plan.setArgAttr(i, kArg, encode(context, info));
+      writeMultiples(plan, entry);
+    }
   }
 }

@@ -16,8 +16,9 @@
 using namespace ::attn;
 using namespace ::attn::support;
 
-std::vector<int64_t> attn::denseStrides(const std::vector<int64_t> &shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
+Sizes attn::denseStrides(const Sizes &shape) {
+  Sizes strides;
+  strides.resize(shape.size(), 1);
   // Sizes that no tensor has may overflow; they are refused later.
   for (size_t i = shape.size(); i-- > 1;)
     strides[i - 1] = int64_t(uint64_t(strides[i]) *
@@ -29,7 +30,7 @@ std::vector<int64_t> attn::denseStrides(const std::vector<int64_t> &shape) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-static std::string printSizes(const std::vector<int64_t> &sizes) {
+static std::string printSizes(const Sizes &sizes) {
   std::string text = "[";
   for (size_t i = 0; i < sizes.size(); ++i)
     text += (i ? ", " : "") + std::to_string(sizes[i]);
@@ -88,19 +89,26 @@ class SeenSizes {
 public:
   const Seen *find(const std::string &dim) const {
     for (const Seen &one : all)
-      if (*one.dim == dim)
+      if (isSame(*one.dim, dim))
         return &one;
     return nullptr;
   }
+  /// Names have a letter or two, for which a call takes longer than this.
+  static bool isSame(const std::string &a, const std::string &b) {
+    if (a.size() != b.size())
+      return false;
+    for (size_t i = 0; i < a.size(); ++i)
+      if (a[i] != b[i])
+        return false;
+    return true;
+  }
   void add(const std::string &dim, int64_t size, const std::string &arg) {
-    if (all.empty())
-      all.reserve(8);
     all.push_back({&dim, size, &arg});
   }
-  const std::vector<Seen> &get() const { return all; }
+  const InlineVector<Seen, 16> &get() const { return all; }
 
 private:
-  std::vector<Seen> all;
+  InlineVector<Seen, 16> all;
 };
 } // namespace
 
@@ -178,6 +186,8 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
 static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
                             const SeenSizes &seen) {
   bool isOffsets = !info.offsetsUpTo.empty();
+  if (!isOffsets && info.elementsUpTo.empty())
+    return success();
   if (isOffsets && tensor.shape.size() == 1 && tensor.shape[0] == 0)
     return fail(quote(info) + " to hold at least one offset, 0", "none");
   std::istringstream names(isOffsets ? info.offsetsUpTo : info.elementsUpTo);
@@ -224,8 +234,7 @@ static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
 }
 
 /// `readable`: whether the host can read the tensors.
-static Status checkAllInputs(const EntryInfo &entry,
-                             const std::vector<TensorArg> &inputs,
+static Status checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
                              SeenSizes &seen, bool readable) {
   if (inputs.size() != entry.numInputs())
     return fail(std::to_string(entry.numInputs()) + " inputs (" +
@@ -253,8 +262,7 @@ static Status checkAllInputs(const EntryInfo &entry,
   return success();
 }
 
-Result<DimSizes> attn::checkInputs(const EntryInfo &entry,
-                                   const std::vector<TensorArg> &inputs,
+Result<DimSizes> attn::checkInputs(const EntryInfo &entry, TensorArgs inputs,
                                    bool readable) {
   SeenSizes seen;
   if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
@@ -332,14 +340,39 @@ static Status checkOutput(const ArgInfo &info, const TensorArg &output) {
                        : ", from which it takes too long to tell"));
 }
 
-static bool isEmpty(const std::vector<int64_t> &shape) {
+static bool isEmpty(const Sizes &shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
+namespace {
+/// The bytes from the first to the last of a tensor that checkTensor has taken,
+/// which fit in 64 bits.
+struct Extent {
+  explicit Extent(const TensorArg &tensor) : isEmpty(isEmptyTensor(tensor)) {
+    if (isEmpty) // of which strides are anything
+      return;
+    first = last = reinterpret_cast<intptr_t>(tensor.data);
+    auto bytes = int64_t(support::sizeOf(tensor.dtype));
+    for (size_t i = 0; i < tensor.shape.size(); ++i) {
+      int64_t reach = tensor.shape[i] > 1
+                          ? (tensor.shape[i] - 1) * tensor.strides[i] * bytes
+                          : 0;
+      (reach < 0 ? first : last) += reach;
+    }
+    last += bytes - 1;
+  }
+  bool isApartFrom(const Extent &other) const {
+    return isEmpty || other.isEmpty || last < other.first || other.last < first;
+  }
+
+  int64_t first = 0, last = 0;
+  bool isEmpty;
+};
+} // namespace
+
 /// Checks all that compiled code trusts.
 static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
-                        const std::vector<TensorArg> &inputs,
-                        const std::vector<TensorArg> &outputs, bool readable) {
+                        TensorArgs inputs, TensorArgs outputs, bool readable) {
   if (entryIndex >= kernel.entries.size())
     return fail("an entry below " + std::to_string(kernel.entries.size()),
                 std::to_string(entryIndex));
@@ -361,8 +394,10 @@ static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
       return ok;
     if (Status ok = checkOutput(info, outputs[i]); !ok)
       return ok;
+    Extent extent(outputs[i]);
     auto check = [&](const TensorArg &other, size_t number) {
-      return findOverlap(outputs[i], other) == Overlap::No
+      return extent.isApartFrom(Extent(other)) ||
+                     findOverlap(outputs[i], other) == Overlap::No
                  ? success()
                  : explainOverlap(info, outputs[i], entry.args[number], other);
     };
@@ -381,38 +416,41 @@ namespace {
 class Records {
 public:
   /// `deviceZeros`: what empty tensors point at; null: zeros of our own.
-  Records(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
-          const std::vector<TensorArg> &outputs, void *deviceZeros = nullptr)
-      : args(entry.args.size()), records(entry.args.size()) {
+  Records(const EntryInfo &entry, TensorArgs inputs, TensorArgs outputs,
+          void *deviceZeros = nullptr) {
+    auto tensorOf = [&](size_t i) -> const TensorArg & {
+      return i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
+    };
+    size_t words = 0;
+    for (size_t i = 0; i < entry.args.size(); ++i)
+      words += 1 + 2 * tensorOf(i).shape.size();
+    // Pointers to records are handed out as they are made.
+    records.reserve(words);
+    args.reserve(entry.args.size());
     for (size_t i = 0; i < entry.args.size(); ++i) {
-      bool isInput = i < inputs.size();
-      const TensorArg &tensor =
-          isInput ? inputs[i] : outputs[i - inputs.size()];
+      const TensorArg &tensor = tensorOf(i);
       if (entry.args[i].isScalar) {
-        args[i] = tensor.data;
+        args.push_back(tensor.data);
         continue;
       }
       void *data = tensor.data;
-      if (isInput && isEmpty(tensor.shape))
+      if (i < inputs.size() && isEmpty(tensor.shape))
         data = getZeros(tensor, deviceZeros);
-      std::vector<int64_t> &record = records[i];
-      record.push_back(reinterpret_cast<int64_t>(data));
-      record.insert(record.end(), tensor.shape.begin(), tensor.shape.end());
-      if (data == tensor.data)
-        record.insert(record.end(), tensor.strides.begin(),
-                      tensor.strides.end());
-      else
-        record.resize(record.size() + tensor.shape.size());
-      args[i] = record.data();
+      args.push_back(records.end());
+      records.push_back(reinterpret_cast<int64_t>(data));
+      for (int64_t size : tensor.shape)
+        records.push_back(size);
+      for (int64_t stride : tensor.strides)
+        records.push_back(data == tensor.data ? stride : 0);
     }
   }
 
-  std::vector<void *> args;
-
   /// Where the elements of an argument's tensor are.
   void *dataOf(size_t i) const {
-    return reinterpret_cast<void *>(records[i].front());
+    return reinterpret_cast<void *>(*static_cast<const int64_t *>(args[i]));
   }
+
+  InlineVector<void *, 24> args;
 
 private:
   /// Indices that a region computes are clamped to the tensor. An empty one has
@@ -428,15 +466,16 @@ private:
     return zeros.emplace_back(size_t(bytes)).data();
   }
 
-  std::vector<std::vector<int64_t>> records;
+  InlineVector<int64_t, 160> records;
   std::vector<std::vector<char>> zeros;
 };
 } // namespace
 
 /// The memory of all tensors, outputs first.
-static std::vector<emulator::Buffer>
-makeBuffers(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
-            const std::vector<TensorArg> &outputs, const Records &records) {
+static std::vector<emulator::Buffer> makeBuffers(const EntryInfo &entry,
+                                                 TensorArgs inputs,
+                                                 TensorArgs outputs,
+                                                 const Records &records) {
   std::vector<emulator::Buffer> buffers;
   auto add = [&](size_t i, const TensorArg &tensor, bool isOutput) {
     const ArgInfo &info = entry.args[i];
@@ -471,8 +510,7 @@ makeBuffers(const EntryInfo &entry, const std::vector<TensorArg> &inputs,
 //===----------------------------------------------------------------------===//
 
 Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
-                    const std::vector<TensorArg> &inputs,
-                    const std::vector<TensorArg> &outputs,
+                    TensorArgs inputs, TensorArgs outputs,
                     const AttnRuntime &runtime, std::string *counters) {
   if (kernel.device)
     return fail("a kernel for the CPU", "one for '" + kernel.target + "'");
@@ -502,9 +540,9 @@ Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
 }
 
 /// Finds the one device that all tensors are on; -1 where none has memory.
-static Result<int> findDevice(const EntryInfo &entry,
-                              const std::vector<TensorArg> &inputs,
-                              const std::vector<TensorArg> &outputs) {
+static Result<int> findDevice(const EntryInfo &entry, TensorArgs inputs,
+                              TensorArgs outputs,
+                              std::optional<int> firstDevice) {
   int device = -1;
   std::string first;
   for (size_t i = 0; i < entry.args.size(); ++i) {
@@ -513,7 +551,8 @@ static Result<int> findDevice(const EntryInfo &entry,
         i < inputs.size() ? inputs[i] : outputs[i - inputs.size()];
     if (isEmpty(tensor.shape))
       continue;
-    auto place = cuda::deviceOf(tensor.data);
+    auto place = i == 0 && firstDevice ? Result<int>(*firstDevice)
+                                       : cuda::deviceOf(tensor.data);
     if (!place)
       return place.takeFailure();
     auto nameOf = [](int device) {
@@ -538,9 +577,8 @@ static Result<int> findDevice(const EntryInfo &entry,
 }
 
 Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
-                            const std::vector<TensorArg> &inputs,
-                            const std::vector<TensorArg> &outputs,
-                            void *stream) {
+                            TensorArgs inputs, TensorArgs outputs, void *stream,
+                            std::optional<int> firstDevice) {
   if (!kernel.device)
     return fail("a kernel for a GPU", "one for '" + kernel.target + "'");
   Status checked =
@@ -548,7 +586,7 @@ Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
   if (!checked)
     return checked;
   const EntryInfo &entry = kernel.entries[entryIndex];
-  auto device = findDevice(entry, inputs, outputs);
+  auto device = findDevice(entry, inputs, outputs, firstDevice);
   if (!device)
     return device.takeFailure();
   void *zeros = nullptr;

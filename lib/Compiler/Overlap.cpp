@@ -138,27 +138,28 @@ Overlap attn::findSelfOverlap(const TensorArg &tensor) {
   struct Dim {
     Wide stride, size;
   };
-  std::vector<Dim> dims;
+  std::array<Dim, support::Sizes::maxRank> dims;
+  size_t count = 0;
   for (size_t i = 0; i < tensor.shape.size(); ++i) {
     if (tensor.shape[i] <= 0)
       return Overlap::No;
     Wide stride = getStride(tensor, i);
     if (tensor.shape[i] > 1)
-      dims.push_back({stride < 0 ? -stride : stride, tensor.shape[i]});
+      dims[count++] = {stride < 0 ? -stride : stride, tensor.shape[i]};
   }
-  std::sort(dims.begin(), dims.end(),
+  std::sort(dims.begin(), dims.begin() + count,
             [](const Dim &a, const Dim &b) { return a.stride < b.stride; });
   Wide reach = getItem(tensor);
   bool isNested = true;
-  for (const Dim &dim : dims) {
-    isNested &= dim.stride >= reach;
-    reach += dim.stride * (dim.size - 1);
+  for (size_t i = 0; i < count; ++i) {
+    isNested &= dims[i].stride >= reach;
+    reach += dims[i].stride * (dims[i].size - 1);
   }
   if (isNested)
     return Overlap::No;
   // Two positions differ in some dimension, take it upwards, and agree in those
   // of larger strides: a difference d in [1, size - 1] there, any below.
-  for (size_t first = dims.size(); first-- > 0;) {
+  for (size_t first = count; first-- > 0;) {
     Equation equation;
     Wide target = getItem(tensor) - 1;
     equation.add(1, 2 * target);

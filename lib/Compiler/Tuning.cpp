@@ -70,7 +70,7 @@ Status attn::recordSchedule(const CompiledKernel &kernel, double ms) {
     choice.turns = findLine(schedule, "turns = ").split(',').first.str();
   choice.cluster = std::max<int64_t>(findNumber(schedule, "cluster = "), 1);
   if (!kernel.device || problem.empty() || choice.sizes.blockQ <= 0 ||
-      text.count("problem: ") != 1)
+      text.count("problem: ") != 1 || text.contains("\nclass: "))
     return Failure{"expected a kernel for a GPU with one attention, but got "
                    "another"};
   std::string file = getFileName();

@@ -43,6 +43,8 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   schedule.explain = explain;
   schedule.tableText = scheduleTable;
   pm.addPass(createAttnChooseSchedulePass(schedule));
+  // Before anything reads a schedule: behind it each function has one.
+  pm.addPass(createAttnExpandDispatchPass());
   // After the choice of splits, before kernels are built.
   AttnSplitPassOptions split;
   split.explain = explain;

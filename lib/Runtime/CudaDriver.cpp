@@ -50,6 +50,8 @@ static Result<Driver> openDriver() {
     return driver.failure("use NVIDIA GPUs", result);
   if (CUresult result = driver.cuDriverGetVersion(&driver.version))
     return driver.failure("ask for the version of the NVIDIA driver", result);
+  if (driver.cuDeviceGetCount(&driver.numDevices))
+    driver.numDevices = 0;
   return driver;
 }
 
@@ -178,7 +180,8 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
   auto ask = [&] {
     CUresult result = (*driver)->cuPointerGetAttribute(
         &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
-    return result || type != CU_MEMORYTYPE_DEVICE
+    // Of one device, it is that one's.
+    return result || type != CU_MEMORYTYPE_DEVICE || (*driver)->numDevices == 1
                ? result
                : (*driver)->cuPointerGetAttribute(
                      &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);

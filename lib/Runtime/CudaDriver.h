@@ -209,6 +209,8 @@ struct Driver {
   CUresult (*cuStreamGetId)(CUstream, unsigned long long *);
   /// As in 13000 for CUDA 13.0.
   int version;
+  /// Of the machine; 0 where the driver did not say.
+  int numDevices;
 
   /// "cannot <doing>: <name of the error>, <its text>".
   support::Failure failure(const std::string &doing, CUresult result) const;

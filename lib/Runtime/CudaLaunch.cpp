@@ -191,32 +191,13 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 // Runs
 //===----------------------------------------------------------------------===//
 
-Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
-                       const Placement &placement) {
-  auto driver = getDriver();
-  if (!driver)
-    return driver.takeFailure();
-  auto context = getContext(**driver, placement.device);
-  if (!context)
-    return context.takeFailure();
-  ContextScope scope(**driver, *context);
-  if (!scope.status())
-    return scope.status();
-  CUdevice device = 0;
-  if (CUresult result = (*driver)->cuCtxGetDevice(&device))
-    return (*driver)->failure("ask for the current device", result);
-  auto module = program.get().get(**driver, *context);
-  if (!module)
-    return module.takeFailure();
-  auto memory = getMemory(**driver, device, *context);
-  if (!memory)
-    return memory.takeFailure();
-
-  Run state = {*driver,
-               *module,
-               *memory,
-               *context,
-               static_cast<CUstream>(placement.stream),
+static Status runBound(const Driver &driver, const BoundProgram &program,
+                       AttnEntry entry, void **args, void *stream) {
+  Run state = {&driver,
+               program.module,
+               program.memory,
+               program.context,
+               static_cast<CUstream>(stream),
                /*error=*/"",
                /*hasLaunched=*/false,
                /*counters=*/{}};
@@ -232,6 +213,34 @@ Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
     return Failure{"expected the plan to succeed, but got status " +
                    std::to_string(status)};
   return success();
+}
+
+Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
+                       const Placement &placement) {
+  auto driver = getDriver();
+  if (!driver)
+    return driver.takeFailure();
+  Program::Implementation &code = program.get();
+  // Where the last run was: nothing to look up, and nothing to make current.
+  if (const BoundProgram *last = code.last.load(std::memory_order_acquire)) {
+    CUcontext current = nullptr;
+    bool isThere = !(*driver)->cuCtxGetCurrent(&current) &&
+                   current == last->context &&
+                   (placement.device < 0 || placement.device == last->device);
+    if (isThere)
+      return runBound(**driver, *last, entry, args, placement.stream);
+  }
+  auto context = getContext(**driver, placement.device);
+  if (!context)
+    return context.takeFailure();
+  ContextScope scope(**driver, *context);
+  if (!scope.status())
+    return scope.status();
+  auto bound = code.bind(**driver, *context);
+  if (!bound)
+    return bound.takeFailure();
+  code.last.store(*bound, std::memory_order_release);
+  return runBound(**driver, **bound, entry, args, placement.stream);
 }
 
 //===----------------------------------------------------------------------===//

@@ -232,6 +232,27 @@ Result<const LoadedModule *> Program::Implementation::get(const Driver &driver,
   return &modules.emplace(context, std::move(loaded)).first->second;
 }
 
+Result<const BoundProgram *> Program::Implementation::bind(const Driver &driver,
+                                                           CUcontext context) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (auto it = bound.find(context); it != bound.end())
+      return &it->second;
+  }
+  CUdevice device = 0;
+  if (CUresult result = driver.cuCtxGetDevice(&device))
+    return driver.failure("ask for the current device", result);
+  auto module = get(driver, context);
+  if (!module)
+    return module.takeFailure();
+  auto memory = getMemory(driver, device, context);
+  if (!memory)
+    return memory.takeFailure();
+  std::lock_guard<std::mutex> lock(mutex);
+  BoundProgram program = {context, device, *module, *memory};
+  return &bound.emplace(context, program).first->second;
+}
+
 Program::Program(std::shared_ptr<const DeviceCode> code)
     : implementation(std::make_unique<Implementation>()) {
   implementation->code = std::move(code);

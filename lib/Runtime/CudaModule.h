@@ -10,6 +10,7 @@
 
 #include "CudaDriver.h"
 #include "attn/Runtime/Cuda.h"
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -38,11 +39,26 @@ struct ContextMemory {
 support::Result<ContextMemory> getMemory(const Driver &driver, int device,
                                          CUcontext context);
 
+/// A program in a context: all that a run has to know of the two.
+struct BoundProgram {
+  CUcontext context;
+  CUdevice device;
+  const LoadedModule *module;
+  ContextMemory memory;
+};
+
 struct Program::Implementation {
   std::shared_ptr<const DeviceCode> code;
   std::mutex mutex;
   /// Never moved once made: runs hold on to them.
   std::map<CUcontext, LoadedModule> modules;
+  std::map<CUcontext, BoundProgram> bound;
+  /// The one of the last run, which most runs after it are like.
+  std::atomic<const BoundProgram *> last{nullptr};
+
+  /// The program in `context`, which is current.
+  support::Result<const BoundProgram *> bind(const Driver &driver,
+                                             CUcontext context);
 
   /// The module in `context`, which is current.
   support::Result<const LoadedModule *> get(const Driver &driver,

@@ -12,6 +12,8 @@
 #include "CudaModule.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 using namespace ::attn;
 using namespace ::attn::cuda;
@@ -62,13 +64,68 @@ static int getSwizzle(int32_t bytes) {
   return -1;
 }
 
-Status attn::cuda::encodeTensorMap(const Driver &driver, void *map,
-                                   const char *name, void *data, int32_t code,
-                                   int32_t rank, const int64_t *sizes,
-                                   const int64_t *strides, int64_t boxRows,
-                                   int64_t boxCols, int32_t swizzleBytes,
-                                   CUdeviceptr zeros) {
-  constexpr int32_t maxRank = 5;
+static constexpr int32_t maxRank = 5;
+
+namespace {
+/// Maps that this thread has made: calls in a row mostly describe the same few
+/// tensors, and a map is a function of what describes them.
+class KnownMaps {
+public:
+  using Key = std::array<int64_t, 6 + 2 * maxRank>;
+
+  /// The key of a tensor; of ranks that maps do not have, and of empty tensors,
+  /// nothing is known.
+  static bool makeKey(Key &key, void *data, int32_t code, int32_t rank,
+                      const int64_t *sizes, const int64_t *strides,
+                      int64_t boxRows, int64_t boxCols, int32_t swizzleBytes) {
+    if (rank < 1 || rank > maxRank)
+      return false;
+    key = {reinterpret_cast<int64_t>(data),
+           code,
+           rank,
+           boxRows,
+           boxCols,
+           swizzleBytes};
+    for (int32_t i = 0; i < rank; ++i) {
+      if (sizes[i] == 0)
+        return false;
+      key[6 + 2 * i] = sizes[i];
+      key[7 + 2 * i] = strides[i];
+    }
+    return true;
+  }
+
+  struct Slot {
+    Key key;
+    bool isKnown;
+    CUtensorMap map;
+  };
+
+  /// The slot of a key, or one to put it in.
+  Slot &find(const Key &key) {
+    uint64_t state = 0;
+    for (int64_t word : key)
+      state = (state ^ uint64_t(word)) * 0x9e3779b97f4a7c15;
+    Slot *slots = sets[state >> 61].data();
+    for (size_t i = 0; i < numWays; ++i)
+      if (!slots[i].isKnown || slots[i].key == key)
+        return slots[i];
+    return slots[next++ % numWays];
+  }
+
+private:
+  /// As many maps as most kernels have are in one set, if they must.
+  static constexpr size_t numWays = 4, numSets = 8;
+  std::array<std::array<Slot, numWays>, numSets> sets = {};
+  size_t next = 0;
+};
+} // namespace
+
+static Status makeTensorMap(const Driver &driver, void *map, const char *name,
+                            void *data, int32_t code, int32_t rank,
+                            const int64_t *sizes, const int64_t *strides,
+                            int64_t boxRows, int64_t boxCols,
+                            int32_t swizzleBytes, CUdeviceptr zeros) {
   constexpr int64_t align = 16, maxBox = 256;
   constexpr int64_t maxSize = int64_t(1) << 32, maxStride = int64_t(1) << 40;
   // For messages alone.
@@ -151,4 +208,31 @@ Status attn::cuda::encodeTensorMap(const Driver &driver, void *map,
   if (result)
     return driver.failure("describe " + what() + " for tensor copies", result);
   return success();
+}
+
+Status attn::cuda::encodeTensorMap(const Driver &driver, void *map,
+                                   const char *name, void *data, int32_t code,
+                                   int32_t rank, const int64_t *sizes,
+                                   const int64_t *strides, int64_t boxRows,
+                                   int64_t boxCols, int32_t swizzleBytes,
+                                   CUdeviceptr zeros) {
+  thread_local KnownMaps known;
+  KnownMaps::Key key;
+  if (!KnownMaps::makeKey(key, data, code, rank, sizes, strides, boxRows,
+                          boxCols, swizzleBytes))
+    return makeTensorMap(driver, map, name, data, code, rank, sizes, strides,
+                         boxRows, boxCols, swizzleBytes, zeros);
+  KnownMaps::Slot &slot = known.find(key);
+  if (slot.isKnown && slot.key == key) {
+    std::memcpy(map, &slot.map, sizeof(CUtensorMap));
+    return success();
+  }
+  Status made = makeTensorMap(driver, map, name, data, code, rank, sizes,
+                              strides, boxRows, boxCols, swizzleBytes, zeros);
+  if (made) {
+    slot.key = key;
+    slot.isKnown = true;
+    std::memcpy(&slot.map, map, sizeof(CUtensorMap));
+  }
+  return made;
 }

@@ -4,14 +4,11 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
-import collections
 import ctypes
 import functools
 import math
 import operator
 import os
-import re
-import threading
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
@@ -33,21 +30,9 @@ _BROADCAST = (2, 4, 8, 16)  # ATTN_BROADCAST_BATCH, ... of attn.h
 # Monoids that give what the key gives, and more outputs.
 _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 
-# As many keys take longer tiles (lib/Analysis/Schedule.cpp).
-_MANY_KEYS = 8192
-# From as many rows and keys on blocks share copies (the same file), of heads of
-# up to 128 columns and of wider ones.
-_MANY_SHARED = 4096
-_MANY_SHARED_WIDE = 1024
-_BLOCK_ROWS = 128
-
-# The kernels of attn.attention for the CPU, last used last, and for GPUs. Each of
-# the former takes 0.1 MB and more, and two of the 65,530 mappings of a process. The
-# latter stay: so does what was loaded onto the GPU.
-_MOST_KERNELS = 256
-_kernels = collections.OrderedDict()
-_gpu_kernels = collections.OrderedDict()
-_asked = {}  # locks of kernels that are being compiled
+# The arguments of the kernels of a description, which do not depend on sizes.
+_MOST_SIGNATURES = 1024
+_signatures = {}
 
 
 def _fail(expected, got, error=ValueError):
@@ -63,8 +48,7 @@ def monoids() -> Dict[str, Tuple[str, ...]]:
 
 def _outputs_of(monoid):
     if "attn.monoid" in monoid:
-        found = re.search(r"outputs\s*\(([^)]*)\)", monoid)
-        return tuple(re.findall(r'"([^"]*)"', found.group(1))) if found else ()
+        return c.monoid_outputs(monoid)
     shipped = monoids()
     if monoid not in shipped:
         _fail(
@@ -122,22 +106,11 @@ def _check_broadcast(name, view, flags, sizes):
             _fail("%s to broadcast to %s" % (name, list(sizes)), list(view.shape))
 
 
-def _forget_kernels():
-    """Lets go of kernels that were not used for long; what runs, keeps its own."""
-    while len(_kernels) > _MOST_KERNELS:
-        try:
-            kernel = _kernels.popitem(last=False)[1]
-        except KeyError:  # another thread was faster
-            return
-        _plans.forget(kernel._handle)
-
-
 def clear_cache() -> None:
     """Lets go of all kernels that are kept for later calls, in memory; those that a
     program holds stay. Not of the cache on disk, which is for GPUs."""
     _plans.clear()
-    _kernels.clear()
-    _gpu_kernels.clear()
+    _signatures.clear()
     c.lib.attnContextClearCache(c.context)
 
 
@@ -219,7 +192,6 @@ class _Call:
             _fail("precision to be one of %s" % ", ".join(_PRECISIONS), repr(precision))
 
         alibi = views.get("alibi_slopes")
-        key_heads, sizes = self._expected_sizes()
         # The members of AttnAttentionDesc in order, from `dtype`.
         self.key = (
             views["q"].dtype,
@@ -239,67 +211,11 @@ class _Call:
             name.encode(),
             count,
             None,
-            sizes,
+            (0, 0, 0, 0),
             _PRECISIONS[precision],
-            key_heads,
+            0,
         )
-
-    def _expected_sizes(self):
-        """hk, 0 where heads have tiles of their own, and [b, hq, sq, sk] for a
-        decode step, rounded: a cache that grows meets a new kernel at each power
-        of two only. Many keys without a mask, on a GPU, are one more kind, and so
-        are many rows with them. Else 0, any."""
-        q, k = self.views["q"].shape, self.views["k"].shape
-        if len(q) != 4 or len(k) != 4 or q[2] < 1:
-            return 0, (0, 0, 0, 0)
-        group = self._group()
-        if q[2] > (16 if group == 1 else 32):
-            return 0, (0, 0, *self._many())
-        rows = 1 << (q[2] - 1).bit_length()
-        blocks = q[0] * q[1] // group
-        keys = 1 << max(k[2].bit_length() - 1, 0)
-        on_gpu = group > 1 and self.device is not None  # takes no parts of keys
-        if not 1 <= blocks < 32 or keys < 2048 or on_gpu:
-            if group == 1 or not blocks:
-                return 0, (0, 0, rows, 0)
-            blocks, keys = min(1 << (blocks.bit_length() - 1), 256), 0
-        return (blocks if group > 1 else 0), (1, blocks * group, rows, keys)
-
-    def _group(self):
-        """Query heads of a key head whose rows lie behind each other."""
-        q, k = self.views["q"], self.views["k"]
-        hq, sq = q.shape[1:3]
-        hk = k.shape[1]
-        if not 0 < hk < hq or hq % hk or (sq > 1 and q.strides[1] != sq * q.strides[2]):
-            return 1
-        return hq // hk
-
-    def _many(self):
-        """Rows and keys from which on a GPU's schedule differs, or 0."""
-        q, k, v = (self.views.get(name) for name in ("q", "k", "v"))
-        if not (
-            self.device is not None
-            and self.causal is None
-            and set(self.views) <= {"q", "k", "v", "sinks"}
-            and q.dtype in (c.BF16, c.F16)
-            and v is not None
-            and k.shape[2] >= _MANY_SHARED_WIDE
-            and c.device_target(self.device) == "sm_90a"
-        ):
-            return 0, 0
-        rows, keys, depth, channels = q.shape[2], k.shape[2], q.shape[3], v.shape[3]
-        # A tile without a partner costs its time.
-        tiles = -(-rows // _BLOCK_ROWS)
-        least = _MANY_SHARED if depth <= 128 else _MANY_SHARED_WIDE
-        if (
-            depth == channels
-            and depth % 128 == 0
-            and min(rows, keys) >= least
-            and (tiles % 2 == 0 or tiles >= 64)
-        ):
-            return least, least
-        longer = keys >= _MANY_KEYS and 64 < max(depth, channels) <= 128
-        return 0, _MANY_KEYS if longer else 0
+        self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
     @staticmethod
     def _aux_names(return_lse, return_aux):
@@ -420,53 +336,43 @@ class _Call:
         return bias_type, flags["bias"], flags["mask"]
 
     def compile(self, target=None, **options):
-        desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
         if target is None:
             target = c.device_target(self.device)
-        return _kernel.compile_desc(desc, target=target, **options)
+        views = [self.views["q"], self.views["k"]]
+        return _kernel.compile_call(self.desc, views, target=target, **options)
 
-    def kernel(self):
-        key = (self.key, c.device_target(self.device))
-        kernels = _kernels if self.device is None else _gpu_kernels
-        kernel = kernels.get(key)
-        if kernel is not None:
-            try:
-                kernels.move_to_end(key)
-            except KeyError:  # another thread has let go of it meanwhile
-                pass
-        else:
-            # Once, however many threads ask for the same; a fork finds no thread
-            # between the two locks.
-            with _kernel.compiling(), _asked.setdefault(key, threading.Lock()):
-                kernel = kernels.get(key)
-                if kernel is None:
-                    kernel = kernels[key] = self.compile()
-            _asked.pop(key, None)
-            _forget_kernels()
-        return kernel
+    def _signature(self):
+        """The inputs and outputs of kernels of this description."""
+        found = _signatures.get(self.key)
+        if found is None:
+            kernel = self.compile()
+            if len(_signatures) >= _MOST_SIGNATURES:
+                _signatures.clear()
+            found = _signatures[self.key] = kernel.inputs, kernel.outputs
+        return found
 
     def run(self, out):
         """Runs the kernel. Returns what the caller gets, and what _plans.remember
         needs of it."""
-        kernel = self.kernel()
+        ins, outs = self._signature()
         inputs = []
-        for arg in kernel.inputs:
+        for arg in ins:
             if arg.name not in self.views:
                 _fail("%s, which the monoid needs" % arg.name, "none")
             inputs.append(self.views[arg.name])
-        extra = len(self.views) - len(inputs) - ("v" not in map(_name, kernel.inputs))
+        extra = len(self.views) - len(inputs) - ("v" not in map(_name, ins))
         if extra > 0 and any(name.startswith("param") for name in self.views):
             _fail(
                 "as many monoid_params as the monoid takes",
                 sum(name.startswith("param") for name in self.views),
             )
         results, views = [], []
-        for arg in kernel.outputs:
+        for arg in outs:
             result, view = self._output(arg, None if results else out)
             results.append(result)
             views.append(view)
         try:
-            kernel.run(inputs, views)
+            self._run(inputs, views)
         except ValueError as error:
             if self.layout == "bhsd" or "shape" not in str(error):
                 raise
@@ -476,7 +382,31 @@ class _Call:
         if out is not None:
             made[0] = out
         pick = self._picker()
-        return pick(made), (kernel, inputs, views, made, pick)
+        return pick(made), (self.desc, ins, inputs, views, made, pick)
+
+    def _run(self, inputs, outputs):
+        tensors, keep = arrays.pack(inputs)
+        results, keep_results = arrays.pack(outputs)
+        options = c.run_options(self.device)
+        if self.device is not None:
+            options.stream = arrays.stream_of(self.device)
+
+        def run():
+            return c.lib.attnAttention(
+                c.context,
+                ctypes.byref(self.desc),
+                tensors,
+                len(inputs),
+                results,
+                len(outputs),
+                ctypes.byref(options),
+            )
+
+        error = run()
+        if error and c.go_on(error):
+            options.interrupt = None
+            error = run()
+        c.check(error)
 
     def _output(self, arg, out):
         q, dense = self.views["q"].shape, None
@@ -567,9 +497,10 @@ def attention(
 
     score = scale * q.k, then softcap, then bias and ALiBi, then the masks, then
     the monoid (softmax). A kernel is compiled on the first call of its kind, in
-    a fraction of a second; sizes and the values of all operands are free, so
-    that new lengths do not compile again, but for few rows of queries and, on
-    sm_90a, for many keys (see attn.compile).
+    a fraction of a second; sizes and the values of all operands are free. Sizes
+    fall into classes with a kernel each (few rows, and few rows of many keys in
+    powers of two; on sm_90a many keys, and many rows with them), so that new
+    lengths seldom compile again.
 
     Args:
         q, k, v: float32, float16 or bfloat16 (NumPy: ml_dtypes.bfloat16), the
@@ -701,12 +632,10 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
         first if None.
     compile(q, k, v, *, target=None, until_after=None, dump_phases_to=None,
             **options)
-        compiles what attn.attention(q, k, v, **options) would run. Only kinds
-        of operands count, no sizes or values but the head dimensions; few rows
-        of queries (16 at most, 32 where query heads share key heads) get a
-        schedule of their own, and on sm_90a so do many keys (8192), or many rows
-        and keys (4096; 1024 with d = 256), without a mask. Its inputs have the
-        order [b, h, s, d].
+        compiles what attn.attention(q, k, v, **options) would run. Of sizes and
+        values only the head dimensions count, and the class that the sizes fall
+        into, whose schedule it has; it runs on any. Its inputs have the order
+        [b, h, s, d].
 
     Args:
         target: a target's name, as "cpu-avx2" or "sm_90a", or "cuda" for the best

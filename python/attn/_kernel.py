@@ -5,9 +5,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import ctypes
-import os
-import threading
-import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arrays as arrays
@@ -15,49 +12,6 @@ from . import _library as c
 
 PHASES = ("input", "aggregate", "schedule", "tile")
 PHASES += ("vector", "llvm", "gpu", "nvvm", "ptx", "llvm-ir")
-
-
-class _Compiling:
-    """Any number of threads compile at once, each under a lock of its own. A fork
-    takes the locks of all of them: the child must not find the compiler's own
-    locks taken by a thread that it does not have.
-    """
-
-    def __init__(self):
-        self._own = threading.local()
-        self._registry = threading.Lock()
-        self._locks = weakref.WeakSet()
-        self._held = []
-
-    def __call__(self):
-        """The calling thread's lock, for `with`; it may be taken again."""
-        lock = getattr(self._own, "lock", None)
-        if lock is None:
-            lock = threading.RLock()
-            with self._registry:  # waits for a fork that has begun
-                self._locks.add(lock)
-            self._own.lock = lock
-        return lock
-
-    def stop(self):
-        self._registry.acquire()
-        self._held = list(self._locks)
-        for lock in self._held:
-            lock.acquire()
-
-    def go_on(self):
-        held, self._held = self._held, []
-        for lock in held:
-            lock.release()
-        self._registry.release()
-
-
-compiling = _Compiling()
-os.register_at_fork(
-    before=compiling.stop,
-    after_in_parent=compiling.go_on,
-    after_in_child=compiling.go_on,
-)
 
 
 class Arg:
@@ -393,16 +347,17 @@ def compile_text(
         target, until_after, dump_phases_to, source_name, keep_ir, no_cache
     )
     handle = ctypes.c_void_p()
-    with compiling():
-        error = c.lib.attnCompile(
+    c.check(
+        c.lib.attnCompile(
             c.context, data, len(data), ctypes.byref(options), ctypes.byref(handle)
         )
-    c.check(error)
+    )
     return Kernel(Handle(handle.value), entry)
 
 
-def compile_desc(
+def compile_call(
     desc,
+    views,
     *,
     target=None,
     until_after=None,
@@ -410,14 +365,19 @@ def compile_desc(
     keep_ir=False,
     no_cache=False
 ):
+    """The kernel of attention that `desc` describes, for operands like `views`, which
+    begin with q and k."""
     options = _options(target, until_after, dump_phases_to, None, keep_ir, no_cache)
     handle = ctypes.c_void_p()
-    with compiling():
-        error = c.lib.attnCompileAttention(
+    tensors, keep = arrays.pack(views)
+    c.check(
+        c.lib.attnAttentionKernel(
             c.context,
             ctypes.byref(desc),
+            tensors,
+            len(views),
             ctypes.byref(options),
             ctypes.byref(handle),
         )
-    c.check(error)
+    )
     return Kernel(Handle(handle.value))

@@ -9,7 +9,7 @@ import os
 import signal
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 6
+API_VERSION = 7
 
 F32, F16, BF16, F64, I8, I16, I32, I64, U8, BOOL = range(10)
 DTYPE_NAMES = ("f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64", "u8", "bool")
@@ -83,6 +83,9 @@ class RunOptions(ctypes.Structure):
         ("stream", c_void_p),
         ("interrupt", c_void_p),
         ("interruptUser", c_void_p),
+        ("counters", c_void_p),
+        ("countersUser", c_void_p),
+        ("place", c_int32),
     ]
 
 
@@ -111,6 +114,7 @@ class DeviceKernel(ctypes.Structure):
 
 
 _TENSORS = POINTER(Tensor)
+_TEXT = ctypes.CFUNCTYPE(None, c_char_p, c_void_p)
 
 # name: (result, arguments). A result of c_void_p named "error" is an
 # AttnError *, which check() turns into an exception.
@@ -133,6 +137,17 @@ _FUNCTIONS = {
     "attnCompileAttention": (
         c_void_p,
         [c_void_p, POINTER(AttentionDesc), POINTER(CompileOptions), POINTER(c_void_p)],
+    ),
+    "attnMonoidOutputs": (c_void_p, [c_char_p, _TEXT, c_void_p]),
+    "attnAttention": (
+        c_void_p,
+        [c_void_p, POINTER(AttentionDesc), _TENSORS, c_size_t, _TENSORS, c_size_t]
+        + [POINTER(RunOptions)],
+    ),
+    "attnAttentionKernel": (
+        c_void_p,
+        [c_void_p, POINTER(AttentionDesc), _TENSORS, c_size_t]
+        + [POINTER(CompileOptions), POINTER(c_void_p)],
     ),
     "attnKernelDestroy": (None, [c_void_p]),
     "attnKernelNumEntries": (c_size_t, [c_void_p]),
@@ -234,9 +249,21 @@ def _interrupt_function():
 _interrupt_callback, _interrupt = _interrupt_function()
 
 
-def run_options():
-    """AttnRunOptions for a run that Ctrl-C ends."""
-    return RunOptions(structSize=ctypes.sizeof(RunOptions), interrupt=_interrupt)
+def run_options(device=None):
+    """AttnRunOptions for a run that Ctrl-C ends, on the host or a GPU."""
+    return RunOptions(
+        structSize=ctypes.sizeof(RunOptions),
+        interrupt=_interrupt,
+        place=0 if device is None else 1,  # AttnPlace of attn.h
+    )
+
+
+def monoid_outputs(monoid):
+    """The names of the outputs of a monoid, a name or text."""
+    texts = []
+    take = _TEXT(lambda text, user: texts.append(text.decode()))
+    check(lib.attnMonoidOutputs(monoid.encode(), take, None))
+    return tuple(name.strip() for name in texts[0].split(",") if name.strip())
 
 
 def go_on(error):
@@ -293,10 +320,10 @@ def device_target(device):
     return _targets[device]
 
 
-# attnKernelRunOn again, with the addresses of its structs as numbers.
-run_at = lib["attnKernelRunOn"]
+# attnAttention again, with the addresses of its structs as numbers.
+run_at = lib["attnAttention"]
 run_at.restype = c_void_p
-run_at.argtypes = [c_void_p, c_size_t] * 3 + [c_void_p]
+run_at.argtypes = [c_void_p] * 2 + [c_void_p, c_size_t] * 2 + [c_void_p]
 
 # One for the process: kernels are found again in its cache.
 context = _create_context()

@@ -98,10 +98,12 @@ def find(key):
     return _plans.get(key)
 
 
-def remember(key, operands, kernel, inputs, outputs, results, pick):
+def remember(key, operands, desc, args, inputs, outputs, results, pick):
     """Makes a plan of a call that has run, if it can be one.
 
     Args:
+        desc: the description (c.AttentionDesc) of the call.
+        args: what the description says of each input.
         inputs, outputs: the views (attn._arrays) that the kernel ran on.
         results: the arrays of the outputs.
         pick: a function from `results` to what the call returns.
@@ -109,7 +111,7 @@ def remember(key, operands, kernel, inputs, outputs, results, pick):
     if key is None:
         return
     places = []
-    for arg, view in zip(kernel.inputs, inputs):
+    for arg, view in zip(args, inputs):
         if arg.shape is None:
             places.append(None)
             continue
@@ -121,14 +123,7 @@ def remember(key, operands, kernel, inputs, outputs, results, pick):
         places.append(_OUT if result is operands[_OUT] else None)
     if len(_plans) >= _MOST:
         _plans.clear()
-    _plans[key] = _Plan(operands, kernel, inputs, outputs, places, results, pick)
-
-
-def forget(handle):
-    """Lets go of all plans of a kernel."""
-    for key, plan in list(_plans.items()):
-        if plan.handle is handle:
-            _plans.pop(key, None)
+    _plans[key] = _Plan(operands, desc, inputs, outputs, places, results, pick)
 
 
 def clear():
@@ -139,12 +134,12 @@ def clear():
 class _Plan:
     """What calls of one key run. It holds no array."""
 
-    def __init__(self, operands, kernel, inputs, outputs, places, results, pick):
-        # The handle and not the kernel, which a program might make anew.
-        self.handle, self._pick = kernel._handle, pick
+    def __init__(self, operands, desc, inputs, outputs, places, results, pick):
+        self._desc, self._pick = desc, pick
         views = inputs + outputs
         tensors, self._keep = arrays.pack(views)
-        options = c.run_options()
+        self._device = next((view.device for view in views if view.shape), None)
+        options = c.run_options(self._device)
         self._template = bytes(tensors) + bytes(options)
         self._words = ctypes.c_uint64 * (len(self._template) // _WORD)
         # Scalars are the same in all these calls.
@@ -164,12 +159,11 @@ class _Plan:
                 self._results.append((slot, make, address))
         self._takes_out = operands[_OUT] is not None
 
-        self._device = next((view.device for view in views if view.shape), None)
         outputs_at = ctypes.sizeof(c.Tensor) * len(inputs)
         options_at = ctypes.sizeof(tensors)
         self._stream = (options_at + c.RunOptions.stream.offset) // _WORD
         self._interrupt = (options_at + c.RunOptions.interrupt.offset) // _WORD
-        self._call = kernel._pointer, kernel._entry
+        self._call = c.context.value, ctypes.addressof(desc)
         self._layout = len(inputs), outputs_at, len(outputs), options_at
 
     def run(self, operands):

@@ -57,6 +57,8 @@ int main(int argc, char **argv) {
   info.structSize = sizeof(info);
   desc.dtype = ATTN_BF16;
   desc.headDim = 64;
+  /* One kernel, and no more for other sizes. */
+  desc.expectedSizes[2] = 100;
   succeeds(attnContextCreate(&context));
 
   /* Compiling needs no GPU. */
@@ -170,6 +172,41 @@ int main(int argc, char **argv) {
   tensors[1].device.deviceType = 1;
   fails(attnKernelRunDLPack(kernel, 0, pointers, 3, pointers + 3, 1),
         "expected a tensor in memory of the GPU, but got DLPack device type 1");
+
+  /* In one call: a kernel for a class of sizes, on the GPU of the tensors. */
+  attnContextClearCache(context);
+  desc.expectedSizes[2] = 0;
+  run.place = ATTN_PLACE_GPU;
+  ins[1].data = (void *)memory[1];
+  ins[1].shape = shape;
+  out = apart;
+  for (int i = 0; i < 3; ++i)
+    succeeds(attnAttention(context, &desc, ins, 3, &out, 1, &run));
+  CHECK(attnContextNumCached(context) == 1);
+  capture(run.stream, 1);
+  succeeds(attnAttention(context, &desc, ins, 3, &out, 1, &run));
+  capture(run.stream, 0);
+  int64_t few[4] = {shape[0], shape[1], 5, shape[3]};
+  ins[0].shape = out.shape = few;
+  for (int i = 0; i < 3; ++i)
+    succeeds(attnAttention(context, &desc, ins, 3, &out, 1, &run));
+  CHECK(attnContextNumCached(context) == 2);
+  options.target = "cuda";
+  succeeds(attnAttentionKernel(context, &desc, ins, 3, &options, &other));
+  CHECK(attnContextNumCached(context) == 2);
+  CHECK(strstr(attnKernelExplain(other), "block_q = 64"));
+  attnKernelDestroy(other);
+  ins[0].data = host;
+  fails(attnAttention(context, &desc, ins, 3, &out, 1, &run),
+        "expected 'q' in memory of the GPU, but got memory of the host");
+  ins[0].data = NULL;
+  fails(attnAttention(context, &desc, ins, 3, &out, 1, &run),
+        "expected 'q' to have data, but got a null pointer");
+  ins[0].data = (void *)memory[0];
+  out.data = host;
+  fails(attnAttention(context, &desc, ins, 3, &out, 1, &run),
+        "expected 'o' in memory of the GPU, but got memory of the host");
+  CHECK(attnContextNumCached(context) == 2);
 
   free(host);
   attnKernelDestroy(kernel);

@@ -78,3 +78,17 @@ llvm.func @attn_entry_named()
 func.func @named(%o: memref<?xf32>) attributes {tile.plan} {
   return
 }
+
+// -----
+
+func.func private @other(%n: index) attributes {tile.plan} {
+  return
+}
+
+func.func @late(%n: index) attributes {tile.plan} {
+  %true = arith.constant true
+  %w = tile.workspace(%n) : memref<?xf32>
+  // expected-error @below {{expected to come before 'tile.workspace'}}
+  tile.dispatch %true to @other
+  return
+}

@@ -52,7 +52,8 @@ def child(target, use_cache):
     print("context %.2f" % (now() - start))
     for name, d, causal in (("first", 128, 0), ("second", 64, 2), ("third", 128, 2)):
         desc = attn.AttentionDesc(
-            structSize=ctypes.sizeof(attn.AttentionDesc), dtype=2, headDim=d, causal=causal
+            structSize=ctypes.sizeof(attn.AttentionDesc), dtype=2, headDim=d, causal=causal,
+            expectedSizes=(0, 0, 1024, 1024),
         )
         options = attn.CompileOptions(
             structSize=ctypes.sizeof(attn.CompileOptions), target=target.encode(), noCache=not use_cache

@@ -317,7 +317,7 @@ def test_inputs_untouched():
 def test_decode():
     # Few rows and many keys: the keys are reduced in parts, and the bits are
     # those of any number of threads.
-    from attn import _attention, _library
+    from attn import _library
 
     for sq, sk in ((1, 4100), (3, 2048), (16, 5000), (2, 300)):
         q, k, v = qkv(rng, b=1, sq=sq, sk=sk)
@@ -329,65 +329,22 @@ def test_decode():
             outs.append(attn.attention(q, k, v))
         attn.set_num_threads(0)
         assert all(np.array_equal(outs[0], out) for out in outs[1:])
-    call = _attention._Call(*qkv(rng, b=1, sq=1, sk=4100), return_lse=True)
-    assert call._expected_sizes() == (2, (1, 4, 1, 4096))
-    assert "splits: 4 " in call.kernel().explain()
-    assert "heads: packed" in call.kernel().explain()
-    # Heads that lie behind each other share tiles, as long as rows are few.
-    for sq, b, expected in (
-        (32, 1, (2, (1, 4, 32, 4096))),
-        (33, 1, (0, (0, 0, 0, 0))),
-        (3, 20, (32, (1, 64, 4, 0))),
-    ):
-        call = _attention._Call(*qkv(rng, b=b, sq=sq, sk=4100))
-        assert call._expected_sizes() == expected, call._expected_sizes()
+    kernel = attn.compile(*qkv(rng, b=1, sq=1, sk=4100), return_lse=True)
+    assert "splits: 4 " in kernel.explain()
+    # Heads that lie behind each other share tiles.
+    assert "heads: packed" in kernel.explain()
     q, k, v = qkv(rng, b=1, sq=3, sk=2100)
     apart = np.ascontiguousarray(q.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
-    assert _attention._Call(apart, k, v)._expected_sizes() == (0, (1, 4, 4, 2048))
+    assert "heads: packed" not in attn.compile(apart, k, v).explain()
     compare("decode, heads apart", apart, k, v)
-    # Many keys without a mask are a kind of their own, where tiles differ by it.
-    _library._targets[0] = "sm_90a"
-    for options, keys, expected in (
-        ({}, 8192, 8192),
-        ({}, 20000, 8192),
-        ({}, 8191, 0),
-        ({"causal": "top_left"}, 8192, 0),
-        ({"kv_lengths": [5]}, 8192, 0),
-        ({"scale": 0.5}, 8192, 0),
-    ):
-        q, k, v = (np.zeros((1, 1, n, 128), np.float16) for n in (17, keys, keys))
-        call = _attention._Call(q, k, v, **options)
-        assert call._expected_sizes() == (0, (0, 0, 0, 0))
-        call.device = 0
-        assert call._expected_sizes() == (0, (0, 0, 0, expected))
-    # So are many rows with them, where blocks share copies of long tiles: not
-    # with a tile of 128 rows that has no partner, unless it is one of many.
-    for rows, keys, depth, channels, expected in (
-        (4096, 8192, 128, 128, (4096, 4096)),
-        (4096, 4095, 128, 128, (0, 0)),
-        (4095, 8192, 128, 128, (0, 8192)),
-        (4200, 8192, 128, 128, (0, 8192)),
-        (8200, 8192, 128, 128, (4096, 4096)),
-        (1024, 1024, 256, 256, (1024, 1024)),
-        (4096, 1023, 256, 256, (0, 0)),
-        (4096, 8192, 192, 128, (0, 0)),
-        (4096, 8192, 96, 96, (0, 8192)),
-        (4096, 8192, 64, 64, (0, 0)),
-    ):
-        call = _attention._Call(
-            *(
-                np.zeros((1, 1, n, d), np.float16)
-                for n, d in ((rows, depth), (keys, depth), (keys, channels))
-            )
-        )
-        call.device = 0
-        assert call._expected_sizes() == (0, (0, 0, *expected)), (rows, keys, depth)
-    del _library._targets[0]
     # A cache that grows by one key does not compile.
-    count = len(_attention._kernels)
+    attn.attention(*qkv(rng, b=1, sq=1, sk=4100), return_lse=True)
+    count = _library.lib.attnContextNumCached(_library.context)
     for sk in (4101, 6000, 8191):
         attn.attention(*qkv(rng, b=1, sq=1, sk=sk), return_lse=True)
-    assert len(_attention._kernels) == count
+    assert _library.lib.attnContextNumCached(_library.context) == count
+    attn.attention(*qkv(rng, b=1, sq=1, sk=8192), return_lse=True)
+    assert _library.lib.attnContextNumCached(_library.context) == count + 1
 
 
 for name, test in list(globals().items()):

@@ -44,6 +44,8 @@ struct AttentionDescriptor {
   std::string precision = "ieee";
   /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.
   std::array<int64_t, 5> expectedSizes = {};
+  /// A kernel for each class of sizes, where none are expected.
+  bool dispatch = false;
 };
 
 /// A module with one function, @`name`, that does what is described.
@@ -57,6 +59,10 @@ struct AttentionModule {
 support::Result<AttentionModule>
 makeAttentionModule(const AttentionDescriptor &descriptor,
                     const std::string &monoidName);
+
+/// The names of a monoid's outputs, as "o, lse"; `monoid` is a shipped name or
+/// text.
+support::Result<std::string> listOutputs(const std::string &monoid);
 
 } // namespace attn
 

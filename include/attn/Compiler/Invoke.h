@@ -13,6 +13,7 @@
 #define ATTN_COMPILER_INVOKE_H
 
 #include "attn/Compiler/Compiler.h"
+#include "attn/Support/InlineVector.h"
 #include <map>
 
 namespace attn {
@@ -21,13 +22,32 @@ namespace attn {
 struct TensorArg {
   void *data = nullptr;
   support::DType dtype = support::DType::f32;
-  std::vector<int64_t> shape;
+  support::Sizes shape;
   /// In elements.
-  std::vector<int64_t> strides;
+  support::Sizes strides;
+};
+
+/// Some tensors of the caller's.
+class TensorArgs {
+public:
+  template <size_t N>
+  TensorArgs(const support::InlineVector<TensorArg, N> &tensors)
+      : first(tensors.data()), count(tensors.size()) {}
+  TensorArgs(const std::vector<TensorArg> &tensors)
+      : first(tensors.data()), count(tensors.size()) {}
+
+  size_t size() const { return count; }
+  const TensorArg &operator[](size_t i) const { return first[i]; }
+  const TensorArg *begin() const { return first; }
+  const TensorArg *end() const { return first + count; }
+
+private:
+  const TensorArg *first;
+  size_t count;
 };
 
 /// Strides of a dense tensor, the last dimension fastest.
-std::vector<int64_t> denseStrides(const std::vector<int64_t> &shape);
+support::Sizes denseStrides(const support::Sizes &shape);
 
 /// The sizes of the named dimensions.
 using DimSizes = std::map<std::string, int64_t>;
@@ -35,8 +55,7 @@ using DimSizes = std::map<std::string, int64_t>;
 /// Checks `inputs` against an entry and returns the sizes that they give.
 /// `readable`: whether they are in memory of the host; else what lengths and
 /// offsets hold is not looked at.
-support::Result<DimSizes> checkInputs(const EntryInfo &entry,
-                                      const std::vector<TensorArg> &inputs,
+support::Result<DimSizes> checkInputs(const EntryInfo &entry, TensorArgs inputs,
                                       bool readable = true);
 
 /// The shape of output `index` (counted from 0).
@@ -46,18 +65,19 @@ getOutputShape(const EntryInfo &entry, const DimSizes &sizes, size_t index);
 /// Checks everything and runs entry number `entry`. Of a kernel on the emulator
 /// `counters` gets what it counted, where it is not null.
 support::Status invoke(const CompiledKernel &kernel, size_t entry,
-                       const std::vector<TensorArg> &inputs,
-                       const std::vector<TensorArg> &outputs,
+                       TensorArgs inputs, TensorArgs outputs,
                        const AttnRuntime &runtime,
                        std::string *counters = nullptr);
 
 /// The same for a kernel of a GPU, on tensors in its memory: checks everything
 /// but what lengths and offsets hold, and puts the work on a stream (a
 /// CUstream; null: the default stream) of the device that the tensors are on.
+/// `firstDevice`: that of the first input, as cuda::deviceOf says, where the
+/// caller has asked.
 support::Status invokeOnDevice(const CompiledKernel &kernel, size_t entry,
-                               const std::vector<TensorArg> &inputs,
-                               const std::vector<TensorArg> &outputs,
-                               void *stream);
+                               TensorArgs inputs, TensorArgs outputs,
+                               void *stream,
+                               std::optional<int> firstDevice = {});
 
 } // namespace attn
 

@@ -36,6 +36,8 @@ struct KernelInfo {
 /// The entry function under construction.
 struct PlanFrame {
   Value runtime;
+  /// The addresses of the arguments' records.
+  Value records;
   /// Stack slot of the status word.
   Value status;
   SmallVector<Value> workspaces;

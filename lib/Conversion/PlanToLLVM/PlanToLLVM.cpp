@@ -79,6 +79,8 @@ struct PlanFuncLowering : PlanPattern<func::FuncOp> {
     auto entry = LLVM::LLVMFuncOp::create(
         rewriter, loc, (entryPrefix + op.getName()).str(),
         LLVM::LLVMFunctionType::get(b.i32, {b.ptr, b.ptr}));
+    if (op.isPrivate())
+      entry.setLinkage(LLVM::Linkage::Internal);
     rewriter.inlineRegionBefore(op.getBody(), entry.getBody(),
                                 entry.getBody().end());
     TypeConverter::SignatureConversion signature(op.getNumArguments());
@@ -94,6 +96,7 @@ struct PlanFuncLowering : PlanPattern<func::FuncOp> {
         &entry.getBody(), entry.getBody().begin(), {b.ptr, b.ptr}, {loc, loc});
 
     PlanFrame frame;
+    frame.records = head->getArgument(0);
     frame.runtime = head->getArgument(1);
     frame.status = LLVM::AllocaOp::create(rewriter, loc, b.ptr, b.i32,
                                           b.constant(b.i64, 1));
@@ -229,6 +232,32 @@ private:
     LLVM::CallOp::create(rewriter, loc, TypeRange{}, op.getKernel(), operands);
     LLVM::ReturnOp::create(rewriter, loc, ValueRange{});
     return body;
+  }
+};
+
+/// tile.dispatch: the other plan's entry takes the same records.
+struct DispatchLowering : PlanPattern<tile::DispatchOp> {
+  using PlanPattern::PlanPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::DispatchOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    PlanFrame *frame = getFrame(op);
+    if (!frame)
+      return rewriter.notifyMatchFailure(op, "not inside a plan");
+    Location loc = op.getLoc();
+    PlanBuilder b(rewriter, loc);
+    Block *before = op->getBlock();
+    Block *rest = rewriter.splitBlock(before, std::next(op->getIterator()));
+    Block *other = rewriter.createBlock(rest);
+    auto call = LLVM::CallOp::create(
+        rewriter, loc, TypeRange{b.i32}, (entryPrefix + op.getPlan()).str(),
+        ValueRange{frame->records, frame->runtime});
+    LLVM::ReturnOp::create(rewriter, loc, call.getResult());
+    rewriter.setInsertionPointToEnd(before);
+    LLVM::CondBrOp::create(rewriter, loc, adaptor.getCondition(), other, rest);
+    rewriter.eraseOp(op);
+    return success();
   }
 };
 
@@ -433,6 +462,14 @@ private:
   }
 
   LogicalResult checkPlan(func::FuncOp plan, LoweringState &state) {
+    Operation *first = nullptr; // that another plan must not run after
+    for (Operation &op : plan.getBody().getOps()) {
+      if (isa<tile::DispatchOp>(op) && first)
+        return op.emitOpError("expected to come before '")
+               << first->getName() << "'";
+      if (isa<tile::WorkspaceOp, memref::AllocOp, tile::LaunchOp>(op))
+        first = &op;
+    }
     WalkResult result = plan.walk([&](Operation *op) {
       if (isa<tile::WorkspaceOp, memref::AllocOp>(op)) {
         if (op->getParentOp() == plan)
@@ -476,8 +513,9 @@ private:
     target.markOpRecursivelyLegal<gpu::GPUModuleOp>();
 
     RewritePatternSet patterns(context);
-    patterns.add<PlanFuncLowering, LaunchLowering, WorkspaceLowering,
-                 AllocLowering, PlanReturnLowering>(converter, state);
+    patterns.add<PlanFuncLowering, DispatchLowering, LaunchLowering,
+                 WorkspaceLowering, AllocLowering, PlanReturnLowering>(
+        converter, state);
     populateGpuPlanPatterns(converter, patterns, state);
     populateSCFToControlFlowConversionPatterns(patterns);
     populateAffineToStdConversionPatterns(patterns);

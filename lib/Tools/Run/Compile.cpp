@@ -8,6 +8,7 @@
 #include "Compile.h"
 #include "Attention.h"
 
+#include <algorithm>
 #include <cstdio>
 
 using namespace ::attn::run;
@@ -47,6 +48,12 @@ Result<Kernel> attn::run::compileProgram(const Options &options,
     return monoid.takeFailure();
   if (!options.monoidFile.empty())
     how.sourceName = options.monoidFile.c_str();
-  return Kernel::compile(
-      makeDesc(*options.attention, *monoid, options.schedule), how);
+  const AttentionSpec &spec = *options.attention;
+  AttnAttentionDesc desc = makeDesc(spec, *monoid, options.schedule);
+  // Ahead of time, sizes that nobody has said are any.
+  if (how.objectOnly && spec.sq == 0 && spec.sk == 0) {
+    std::fill_n(desc.expectedSizes, 4, 0);
+    desc.expectedKeyHeads = 0;
+  }
+  return Kernel::compile(desc, how);
 }

@@ -329,3 +329,61 @@ module attributes {attn.target = "cpu-avx512"} {
     return %o, %p : tensor<1x32x1x64xf32>, tensor<1x32x1x64xf32>
   }
 }
+
+// -----
+
+// Where a plan may choose, classes of sizes have schedules of their own, those
+// that differ.
+module attributes {attn.target = "sm_90a", attn.dispatch} {
+  // CHECK-LABEL: func.func @dispatch(
+  // CHECK:         attn.dispatch = #attn.dispatch<[
+  // CHECK-SAME:    <"few rows, many keys", when = <rows = 1 to 16, keys = 8192 to any, blocks = 1 to 31>, schedule = <block_q = 64, rows = 64, block_k = 192, loop = peeled>>,
+  // CHECK-SAME:    <"few rows", when = <rows = 1 to 16>, schedule = <block_q = 64, rows = 64, block_k = 128, loop = peeled>>,
+  // CHECK-SAME:    <"many rows and keys, in pairs of tiles", when = <rows = 4096 to any, keys = 4096 to any, pairs_of = 128>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2>>,
+  // CHECK-SAME:    <"many keys", when = <keys = 8192 to any>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled>>]>
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled>
+  func.func @dispatch(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                      %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+    // expected-remark @below {{class: many keys #attn.sizes<keys = 8192 to any>}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16>
+    return %o : tensor<?x?x?x128xbf16>
+  }
+  // Of two, none has.
+  // CHECK-LABEL: func.func @two(
+  // CHECK-NOT:     attn.dispatch =
+  func.func @two(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>)
+      -> (tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>) {
+    // expected-remark @below {{schedule chosen}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16>
+    // expected-remark @below {{schedule chosen}}
+    %p = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        {causal = #attn.causal<top_left>} -> tensor<?x?x?x128xbf16>
+    return %o, %p : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>
+  }
+}
+
+// -----
+
+// A class behind which another one has the same schedule goes without.
+module attributes {attn.target = "cpu-avx2", attn.dispatch} {
+  // CHECK-LABEL: func.func @host(
+  // CHECK:         attn.dispatch = #attn.dispatch<[
+  // CHECK-SAME:    <"one row of heads that share keys, many keys",
+  // CHECK-SAME:    splits = 4
+  // CHECK-SAME:    <"one row, many keys",
+  // CHECK-SAME:    <"one row", when = <rows = 1 to 1>, schedule = <block_q = 1, rows = 1,
+  // CHECK-SAME:    <"few rows", when = <rows = 2 to 16>, schedule = <block_q = 24, rows = 24,
+  func.func @host(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+    // expected-remark @below {{class: any other sizes: the schedule above}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+        keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+        -> tensor<?x?x?x64xf32>
+    return %o : tensor<?x?x?x64xf32>
+  }
+}

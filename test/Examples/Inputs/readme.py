@@ -58,12 +58,10 @@ static float q[hq * sq * d], k[hk * sk * d], v[hk * sk * d], o[hq * sq * d];
 int main(void) {
   int64_t qShape[] = {1, hq, sq, d}, kShape[] = {1, hk, sk, d};
   AttnContext *context;
-  AttnKernel *kernel;
   for (int i = 0; i < hk * sk * d; ++i)
     v[i] = 3.0f;
   attnContextCreate(&context);
 %s
-  attnKernelDestroy(kernel);
   attnContextDestroy(context);
   for (int i = 0; i < hq * sq * d; ++i)
     if (!(fabsf(o[i] - 3.0f) < 1e-5f))

@@ -247,3 +247,133 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << cluster;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// SizesAttr, DispatchAttr
+//===----------------------------------------------------------------------===//
+
+using ::attn::SizeCondition;
+
+static constexpr StringLiteral sizeNames[] = {"rows", "keys", "heads", "group",
+                                              "blocks"};
+static constexpr SizeCondition::Range SizeCondition::*sizeRanges[] = {
+    &SizeCondition::rows, &SizeCondition::keys, &SizeCondition::heads,
+    &SizeCondition::group, &SizeCondition::blocks};
+static constexpr size_t numBounds = 2 * std::size(sizeRanges) + 1;
+
+SizesAttr SizesAttr::get(MLIRContext *context, const SizeCondition &condition) {
+  SmallVector<int64_t> bounds;
+  for (auto range : sizeRanges)
+    bounds.append({(condition.*range).least, (condition.*range).most});
+  bounds.push_back(condition.pairsOf);
+  return get(context, bounds);
+}
+
+SizeCondition SizesAttr::getCondition() const {
+  SizeCondition condition;
+  for (auto [i, range] : llvm::enumerate(sizeRanges))
+    condition.*range = {getBounds()[2 * i], getBounds()[2 * i + 1]};
+  condition.pairsOf = getBounds().back();
+  return condition;
+}
+
+Attribute SizesAttr::parse(AsmParser &parser, Type) {
+  SizeCondition condition;
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<StringRef> seen;
+  auto parseField = [&]() -> ParseResult {
+    StringRef key;
+    SMLoc keyLoc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key) || parser.parseEqual())
+      return failure();
+    if (llvm::is_contained(seen, key))
+      return parser.emitError(keyLoc, "expected ") << key << " at most once";
+    seen.push_back(key);
+    if (key == "pairs_of")
+      return parser.parseInteger(condition.pairsOf);
+    const auto *name = llvm::find(sizeNames, key);
+    if (name == std::end(sizeNames))
+      return parser.emitError(keyLoc, "expected one of rows, keys, heads, "
+                                      "group, blocks, pairs_of, but got '")
+             << key << "'";
+    SizeCondition::Range &range =
+        condition.*sizeRanges[name - std::begin(sizeNames)];
+    if (parser.parseInteger(range.least) || parser.parseKeyword("to"))
+      return failure();
+    if (succeeded(parser.parseOptionalKeyword("any")))
+      return success();
+    return parser.parseInteger(range.most);
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseField))
+    return {};
+  SmallVector<int64_t> bounds;
+  for (auto range : sizeRanges)
+    bounds.append({(condition.*range).least, (condition.*range).most});
+  bounds.push_back(condition.pairsOf);
+  return parser.getChecked<SizesAttr>(loc, parser.getContext(), bounds);
+}
+
+void SizesAttr::print(AsmPrinter &printer) const {
+  SizeCondition condition = getCondition();
+  llvm::ListSeparator separator;
+  printer << "<";
+  for (auto [name, range] : llvm::zip(sizeNames, sizeRanges)) {
+    const SizeCondition::Range &bounds = condition.*range;
+    if (bounds.isAny())
+      continue;
+    printer << StringRef(separator) << name << " = " << bounds.least << " to ";
+    if (bounds.most == INT64_MAX)
+      printer << "any";
+    else
+      printer << bounds.most;
+  }
+  if (condition.pairsOf)
+    printer << StringRef(separator) << "pairs_of = " << condition.pairsOf;
+  printer << ">";
+}
+
+LogicalResult SizesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> bounds) {
+  if (bounds.size() != numBounds)
+    return emitError() << "expected " << numBounds << " bounds, but got "
+                       << bounds.size();
+  for (auto [i, name] : llvm::enumerate(sizeNames))
+    if (bounds[2 * i] < 0 || bounds[2 * i] > bounds[2 * i + 1])
+      return emitError() << "expected " << name
+                         << " from 0 or more to no less, but got "
+                         << bounds[2 * i] << " to " << bounds[2 * i + 1];
+  if (bounds.back() < 0)
+    return emitError() << "expected pairs_of to be at least 0, but got "
+                       << bounds.back();
+  return success();
+}
+
+LogicalResult DispatchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<VariantAttr> variants) {
+  if (variants.empty())
+    return emitError() << "expected a variant or more, but got none";
+  for (size_t i = 0; i < variants.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (variants[j].getWhen().getCondition().contains(
+              variants[i].getWhen().getCondition()))
+        return emitError() << "expected variants that some sizes take, but "
+                           << variants[j].getName() << " takes all those of "
+                           << variants[i].getName();
+  return success();
+}
+
+LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() != getDispatchAttrName())
+    return success();
+  if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))
+    return success();
+  if (isa<AggregateOp, AttentionOp>(op) &&
+      isa<DispatchAttr>(attribute.getValue()))
+    return success();
+  return op->emitError("expected ")
+         << attribute.getName() << " to be a unit attribute of a module or "
+         << "#attn.dispatch on attn.aggregate or attn.attention, but got "
+         << attribute.getValue();
+}

@@ -16,11 +16,11 @@ using namespace mlir::attn;
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
 
-MonoidOp attn::lookupMonoid(Operation *op, FlatSymbolRefAttr ref) {
+MonoidOp mlir::attn::lookupMonoid(Operation *op, FlatSymbolRefAttr ref) {
   return SymbolTable::lookupNearestSymbolFrom<MonoidOp>(op, ref);
 }
 
-FlatSymbolRefAttr attn::getMonoidRef(Operation *op) {
+FlatSymbolRefAttr mlir::attn::getMonoidRef(Operation *op) {
   if (isa<AttentionOp, AggregateOp, PartialOp, CombineOp, FinalizeOp>(op))
     return op->getAttrOfType<FlatSymbolRefAttr>("monoid")
                ? op->getAttrOfType<FlatSymbolRefAttr>("monoid")
@@ -28,9 +28,9 @@ FlatSymbolRefAttr attn::getMonoidRef(Operation *op) {
   return {};
 }
 
-SmallVector<bool> attn::getPerChannelOutputs(Region &finalize,
-                                             unsigned numStats,
-                                             ArrayAttr components) {
+SmallVector<bool> mlir::attn::getPerChannelOutputs(Region &finalize,
+                                                   unsigned numStats,
+                                                   ArrayAttr components) {
   if (finalize.empty())
     return {};
   Block &block = finalize.front();
@@ -50,7 +50,7 @@ SmallVector<bool> attn::getPerChannelOutputs(Region &finalize,
   return perChannel;
 }
 
-SmallVector<bool> attn::getPerChannelOutputs(MonoidOp monoid) {
+SmallVector<bool> mlir::attn::getPerChannelOutputs(MonoidOp monoid) {
   return getPerChannelOutputs(monoid.getFinalize(), monoid.getNumStats(),
                               monoid.getComponents());
 }

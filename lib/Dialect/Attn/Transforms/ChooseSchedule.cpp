@@ -19,6 +19,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -182,6 +183,18 @@ static std::string describeMask(ReductionOpInterface op, bool isListed,
   return text;
 }
 
+/// Whether plans may choose by the sizes of a run: the module says so, and the
+/// operation is all that its function runs.
+static bool hasClasses(ReductionOpInterface op) {
+  if (!op->getParentOfType<ModuleOp>()->hasAttr(getDispatchAttrName()) ||
+      op->hasAttr(getDispatchAttrName()) || op.getPackedQueries() ||
+      !isa<AggregateOp>(op.getOperation()))
+    return false;
+  auto function = op->getParentOfType<func::FuncOp>();
+  return function &&
+         llvm::hasSingleElement(function.getOps<ReductionOpInterface>());
+}
+
 namespace {
 struct ChooseSchedulePass
     : ::attn::impl::AttnChooseSchedulePassBase<ChooseSchedulePass> {
@@ -240,22 +253,26 @@ struct ChooseSchedulePass
   /// The text of the tuned table.
   std::string tuned;
 
-  LogicalResult schedule(ReductionOpInterface op,
-                         const std::array<int64_t, 5> &expected,
-                         const ::attn::TargetInfo &target) {
-    MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-    if (!monoid)
-      return op->emitOpError("expected '")
-             << op.getMonoidRef().getValue()
-             << "' to be an attn.monoid of this module";
-    auto problem = describe(op, monoid, expected, target);
-
-    bool isListed = problem.listed;
-    ScheduleAttr attr = op.getScheduleAttribute();
-    bool given = static_cast<bool>(attr);
+  /// A schedule for expected sizes, and how it came about.
+  struct Choice {
+    ScheduleAttr schedule;
+    ::attn::ScheduleProblem problem;
     ::attn::PackChoice pack;
+    ::attn::SplitChoice splits;
+    const char *how = "as given";
+  };
+
+  Choice choose(ReductionOpInterface op, MonoidOp monoid,
+                const std::array<int64_t, 5> &expected,
+                const ::attn::TargetInfo &target) const {
+    Choice choice;
+    choice.problem = describe(op, monoid, expected, target);
+    ::attn::ScheduleProblem &problem = choice.problem;
+    ::attn::PackChoice &pack = choice.pack;
+    ScheduleAttr given = op.getScheduleAttribute();
+    bool isListed = problem.listed;
     if (given)
-      pack = {attr.getPackHeads(), "as given"};
+      pack = {given.getPackHeads(), "as given"};
     else if (std::string why = whyNotPacked(op); !why.empty())
       pack.reason = why;
     else if (isListed)
@@ -264,30 +281,102 @@ struct ChooseSchedulePass
       pack = ::attn::choosePackHeads(problem, target);
     if (pack.packs)
       problem = ::attn::packHeads(problem);
-    const char *how = "as given";
-    ::attn::SplitChoice splits;
+    choice.schedule = given;
+    if (given)
+      return choice;
+    ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
+    const ::attn::ScheduleSizes &sizes = measured.sizes;
+    // A partial has its parts already.
+    if (isa<AggregateOp>(op.getOperation()))
+      choice.splits = ::attn::chooseSplits(problem, sizes, target);
+    if (measured.splits && isa<AggregateOp>(op.getOperation()))
+      choice.splits = {measured.splits, "as measured"};
+    int64_t splits = choice.splits.splits;
+    LoopShape loop =
+        symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
+    Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
+    int64_t cluster =
+        pack.packs || problem.packed || splits > 1 ? 1 : measured.cluster;
+    choice.schedule = ScheduleAttr::get(
+        op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
+        measured.stages, measured.overlap, turns, pack.packs, cluster,
+        Fetch::automatic, /*occupancy=*/1);
+    return choice;
+  }
+
+  /// Schedules for the classes of sizes that have one of their own. Returns
+  /// what there is to say of them.
+  std::string dispatch(ReductionOpInterface op, MonoidOp monoid,
+                       const Choice &rest,
+                       const ::attn::TargetInfo &target) const {
+    auto widest = [](const std::vector<int64_t> &widths) {
+      return widths.empty() ? 0
+                            : *std::max_element(widths.begin(), widths.end());
+    };
+    const ::attn::ScheduleProblem &all = rest.problem;
+    ::attn::SizeProblem problem = {widest(all.depths), widest(all.channels),
+                                   !all.masked && !all.heldQueries,
+                                   all.narrowDots && all.narrowValues};
+    std::vector<::attn::SizeClass> classes =
+        ::attn::listSizeClasses(problem, target);
+    SmallVector<ScheduleAttr> schedules;
+    for (const ::attn::SizeClass &one : classes)
+      schedules.push_back(choose(op, monoid, one.expected, target).schedule);
+    // The last ones first: a class without a schedule of its own is left to
+    // those behind it, or to no class.
+    SmallVector<VariantAttr> variants;
+    std::string text;
+    for (size_t i = classes.size(); i-- > 0;) {
+      const ::attn::SizeCondition &when = classes[i].when;
+      bool isOwn = false, isTaken = false;
+      for (VariantAttr other : variants) {
+        ::attn::SizeCondition behind = other.getWhen().getCondition();
+        if (isTaken || !behind.meets(when))
+          continue;
+        isOwn |= other.getSchedule() != schedules[i];
+        isTaken |= behind.contains(when);
+      }
+      if (!isTaken)
+        isOwn |= rest.schedule != schedules[i];
+      if (!isOwn)
+        continue;
+      MLIRContext *context = op.getContext();
+      auto variant =
+          VariantAttr::get(context, StringAttr::get(context, classes[i].name),
+                           SizesAttr::get(context, when), schedules[i]);
+      variants.insert(variants.begin(), variant);
+      text = llvm::formatv("class: {0} {1}: {2} (measured: {3}; {4})\n",
+                           classes[i].name, variant.getWhen(), schedules[i],
+                           classes[i].gain, classes[i].where)
+                 .str() +
+             text;
+    }
+    if (variants.empty())
+      return "";
+    op->setAttr(getDispatchAttrName(),
+                DispatchAttr::get(op.getContext(), variants));
+    return text + "class: any other sizes: the schedule above\n";
+  }
+
+  LogicalResult schedule(ReductionOpInterface op,
+                         const std::array<int64_t, 5> &expected,
+                         const ::attn::TargetInfo &target) {
+    MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
+    if (!monoid)
+      return op->emitOpError("expected '")
+             << op.getMonoidRef().getValue()
+             << "' to be an attn.monoid of this module";
+    bool given = static_cast<bool>(op.getScheduleAttribute());
+    Choice choice = choose(op, monoid, expected, target);
+    const auto &[attr, problem, pack, splits, how] = choice;
+    bool isListed = problem.listed;
+    ++(given ? numGiven : numChosen);
+    std::string classes;
     if (!given) {
-      ::attn::MeasuredSchedule measured = choose(problem, target, how);
-      const ::attn::ScheduleSizes &sizes = measured.sizes;
-      // A partial has its parts already.
-      if (isa<AggregateOp>(op.getOperation()))
-        splits = ::attn::chooseSplits(problem, sizes, target);
-      if (measured.splits && isa<AggregateOp>(op.getOperation()))
-        splits = {measured.splits, "as measured"};
-      LoopShape loop =
-          symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
-      Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
-      int64_t cluster = pack.packs || problem.packed || splits.splits > 1
-                            ? 1
-                            : measured.cluster;
-      attr = ScheduleAttr::get(
-          op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK,
-          splits.splits, loop, measured.stages, measured.overlap, turns,
-          pack.packs, cluster, Fetch::automatic, /*occupancy=*/1);
+      bool isAny = llvm::all_of(expected, [](int64_t size) { return !size; });
+      if (isAny && hasClasses(op))
+        classes = dispatch(op, monoid, choice, target);
       op->setAttr("schedule", attr);
-      ++numChosen;
-    } else {
-      ++numGiven;
     }
     ::attn::ScheduleBudget budget = ::attn::computeBudget(
         problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target);
@@ -347,7 +436,7 @@ struct ChooseSchedulePass
       op->emitRemark("schedule ")
           << how << ": " << attr << " for " << target.name << "\n"
           << budget.explain() << "\n"
-          << parts
+          << parts << classes
           << describeMask(op, isListed, isListed && listsBits(op, target));
     }
     return success();

@@ -122,12 +122,13 @@ LogicalResult PlanBuilder::run() {
     return func.emitOpError("expected a body that ends with func.return");
   auto module = func->getParentOfType<ModuleOp>();
   // Its results become arguments.
-  if (auto uses = SymbolTable::getSymbolUses(func, module);
-      uses && !uses->empty())
-    return uses->begin()->getUser()->emitOpError("expected no use of '@")
-           << func.getName()
-           << "', which becomes a plan of kernel launches; inline it, or let "
-              "the caller of the plan do the rest";
+  if (auto uses = SymbolTable::getSymbolUses(func, module))
+    for (SymbolTable::SymbolUse use : *uses)
+      if (!isa<tile::DispatchOp>(use.getUser()))
+        return use.getUser()->emitOpError("expected no use of '@")
+               << func.getName()
+               << "', which becomes a plan of kernel launches; inline it, or "
+                  "let the caller of the plan do the rest";
   SmallVector<Type> types;
   for (Type type : func.getArgumentTypes())
     types.push_back(convert(type));

@@ -406,6 +406,8 @@ LogicalResult Rewriter::run() {
       op.getValue(), captures.getArrayRef(), op.getLengths(), op.getCuQ(),
       op.getCuK(), SideAttr::get(b.getContext(), Side::keys),
       op.getScheduleAttr(), op.getPrecisionAttr());
+  if (Attribute dispatch = op->getAttr(getDispatchAttrName()))
+    aggregate->setAttr(getDispatchAttrName(), dispatch);
   buildScore(aggregate.getScore());
   if (hasMask())
     buildMask(aggregate.getMask());

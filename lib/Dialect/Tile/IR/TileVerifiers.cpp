@@ -416,8 +416,27 @@ LogicalResult RowsOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// WorkspaceOp, LaunchOp
+// DispatchOp, WorkspaceOp, LaunchOp
 //===----------------------------------------------------------------------===//
+
+LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // (C1)
+  auto function = dyn_cast<func::FuncOp>((*this)->getParentOp());
+  if (!function)
+    return emitOpError("expected to be at the top level of a function");
+  auto plan =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getPlanAttr());
+  // (C2)
+  if (!plan || plan == function)
+    return emitOpError("expected '")
+           << getPlan() << "' to be another function in this module";
+  // (C3)
+  if (plan.getFunctionType() != function.getFunctionType())
+    return emitOpError("expected '")
+           << getPlan() << "' to be of type " << function.getFunctionType()
+           << " as this function, but it is of type " << plan.getFunctionType();
+  return success();
+}
 
 LogicalResult WorkspaceOp::verify() {
   // (C1)

@@ -50,6 +50,9 @@ int main(int argc, char **argv) {
         (void *)memory, {1, H, S, D}, {H * S * D, S * D, D, 1}};
     tensors[i] = tensor;
   }
+  /* Of the queries, some rows. */
+  if (argc > 3)
+    tensors[0].sizes[2] = tensors[3].sizes[2] = atoi(argv[3]);
   if (check(attention(module, NULL, tensors[0], tensors[1], tensors[2],
                       tensors[3])))
     return 1;

@@ -27,6 +27,10 @@ namespace mlir::attn {
 /// Rows of a tile of packed heads, at most (`pack_heads` of a schedule).
 constexpr int64_t mostPackedRows = 1024;
 
+/// The attribute of modules whose plans may have a kernel for each class of
+/// sizes, and of operations whose schedule is one of several.
+constexpr llvm::StringLiteral getDispatchAttrName() { return "attn.dispatch"; }
+
 /// The monoid that `op` refers to, or null when the symbol does not resolve.
 MonoidOp lookupMonoid(Operation *op, FlatSymbolRefAttr ref);
 

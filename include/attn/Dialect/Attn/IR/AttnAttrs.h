@@ -13,6 +13,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ATTNATTRS_H
 #define ATTN_DIALECT_ATTN_IR_ATTNATTRS_H
 
+#include "attn/Analysis/SizeClass.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"

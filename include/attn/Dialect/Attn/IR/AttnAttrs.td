@@ -183,4 +183,65 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// Dispatch
+//===----------------------------------------------------------------------===//
+
+def Attn_SizesAttr : AttrDef<Attn_Dialect, "Sizes"> {
+  let mnemonic = "sizes";
+  let summary = "Sizes of a run: ranges of some, any of others";
+  let description = [{
+    - `rows`, `keys`: of the queries, and of the keys.
+    - `heads`: query heads of all batches; `group`: those of a key head;
+      `blocks`: heads that share no keys, of all batches (`heads` by `group`).
+    - `pairs_of`: tiles of so many rows come in pairs, or are so many that one
+      more does not matter.
+
+    Example: `#attn.sizes<rows = 1 to 16, keys = 8192 to any>`
+  }];
+  // The least and the most of each size, in the order above, and pairs_of.
+  let parameters = (ins ArrayRefParameter<"int64_t">:$bounds);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static SizesAttr get(::mlir::MLIRContext *context,
+                         const ::attn::SizeCondition &condition);
+    ::attn::SizeCondition getCondition() const;
+  }];
+}
+
+def Attn_VariantAttr : AttrDef<Attn_Dialect, "Variant"> {
+  let mnemonic = "variant";
+  let summary = "A schedule for some sizes";
+  let description = [{
+    Example: `#attn.variant<"few rows", when = <rows = 1 to 16>, schedule =
+    <block_q = 16, rows = 16, block_k = 128, loop = peeled>>`
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name,
+    "::mlir::attn::SizesAttr":$when, "::mlir::attn::ScheduleAttr":$schedule);
+  let assemblyFormat = [{
+    `<` $name `,` `when` `=` $when `,` `schedule` `=` $schedule `>`
+  }];
+}
+
+def Attn_DispatchAttr : AttrDef<Attn_Dialect, "Dispatch"> {
+  let mnemonic = "dispatch";
+  let summary = "Schedules for sizes that are known when a plan runs";
+  let description = [{
+    The first variant that holds for the sizes of a run gives its schedule;
+    where none does, that is the `schedule` of the operation.
+    `attn-choose-schedule` writes it, as `attn.dispatch` on an `attn.aggregate`,
+    in modules with the attribute `attn.dispatch`; a user or a test may. By
+    `attn-expand-dispatch` each variant becomes a plan of its own, and the one
+    of the function begins with the branches to them (`tile.dispatch`).
+
+    Example: `#attn.dispatch<[<"few rows", when = <rows = 1 to 16>, schedule =
+    <block_q = 16, rows = 16, block_k = 128, loop = peeled>>]>`
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"::mlir::attn::VariantAttr">:$variants);
+  let assemblyFormat = "`<` `[` $variants `]` `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD

@@ -25,6 +25,7 @@ def Attn_Dialect : Dialect {
     there are the ones of the verifiers and of the tests.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::tensor::TensorDialect"

@@ -249,7 +249,10 @@ def AttnChooseSchedulePass
     so results do not depend on it. On a GPU, schedules that were measured
     (`table`, else those that ship; Analysis/ScheduleTable.h) come before those
     of the model. A schedule that is there already is kept, whether or not it
-    fits the caches.
+    fits the caches. Where the module has the attribute `attn.dispatch` and
+    expects no sizes, an aggregate that is alone in its function also gets the
+    schedules of those classes of sizes that have another one
+    (`#attn.dispatch`; Analysis/SizeClass.h).
 
     Example:
 
@@ -303,6 +306,59 @@ def AttnChooseSchedulePass
   let statistics = [
     Statistic<"numChosen", "num-chosen", "Schedules chosen">,
     Statistic<"numGiven", "num-given", "Schedules found and kept">
+  ];
+}
+
+def AttnExpandDispatchPass
+    : Pass<"attn-expand-dispatch", "::mlir::ModuleOp"> {
+  let summary = "Make a function for each variant of a schedule";
+  let description = [{
+    Expects: `attn.dispatch` on some `attn.aggregate`, each alone in its
+    function, whose queries and keys are arguments.
+    Produces: a private copy of the function for each variant, with its
+    schedule, and at the start of the function a `tile.dispatch` to each under
+    its condition, in order.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+          {schedule = #attn.schedule<block_q = 192, rows = 48, block_k = 128, loop = peeled>,
+           attn.dispatch = #attn.dispatch<[<"few rows", when = <rows = 1 to 16>,
+             schedule = <block_q = 16, rows = 16, block_k = 128, loop = peeled>>]>}
+          -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: none. Runs of all sizes give as right results.
+    Fails when: a function has more than one reduction and one of them has
+    variants, or its sizes are not those of the function's arguments.
+  }];
+  let dependentDialects = ["::mlir::tile::TileDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numVariants", "num-variants", "Functions made">
   ];
 }
 

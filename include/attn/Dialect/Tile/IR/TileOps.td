@@ -512,6 +512,32 @@ def Tile_YieldOp : Tile_Op<"yield", [
 // Host plan
 //===----------------------------------------------------------------------===//
 
+def Tile_DispatchOp : Tile_Op<"dispatch", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs another plan in the place of this one";
+  let description = [{
+    Where `condition` holds, `plan` runs on the arguments of this plan, which
+    ends with it. So kernels for some sizes are reached through the plan for all
+    of them. It comes before every launch and workspace.
+
+    Example:
+
+    ```mlir
+    # func.func private @attention_1(memref<?xf32>, memref<?xf32>)
+    # func.func @attention(%q: memref<?xf32>, %o: memref<?xf32>) {
+    #   %n = arith.constant 16 : index
+    #   %c0 = arith.constant 0 : index
+    %rows = memref.dim %q, %c0 : memref<?xf32>
+    %few = arith.cmpi ule, %rows, %n : index
+    tile.dispatch %few to @attention_1
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins I1:$condition, FlatSymbolRefAttr:$plan);
+  let assemblyFormat = "$condition `to` $plan attr-dict";
+}
+
 def Tile_WorkspaceOp : Tile_Op<"workspace"> {
   let summary = "Memory of the plan that its kernels share";
   let description = [{

@@ -1,0 +1,19 @@
+//===- ScheduleRules.h - The limits of ScheduleRules.def --------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_ANALYSIS_SCHEDULERULES_H
+#define ATTN_LIB_ANALYSIS_SCHEDULERULES_H
+
+#include <cstdint>
+
+namespace attn::rules {
+#define SCHEDULE_LIMIT(NAME, VALUE, DECIDES, GAIN, WHERE)                      \
+  inline constexpr int64_t NAME = VALUE;
+#include "ScheduleRules.def"
+} // namespace attn::rules
+
+#endif // ATTN_LIB_ANALYSIS_SCHEDULERULES_H
