@@ -168,7 +168,7 @@ typedef struct AttnTensor {
   void *data; /* of the element at index 0; null if some size is 0 */
   AttnDType dtype;
   int32_t rank;           /* 0 to 16 */
-  const int64_t *shape;   /* `rank` sizes of 0 to 2^31 - 1 */
+  const int64_t *shape;   /* `rank` sizes of 0 to 2^31 - 2^16 - 1 */
   const int64_t *strides; /* in elements; null: dense, last dimension fastest */
 } AttnTensor;
 

@@ -134,9 +134,12 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
   bool isEmpty = false;
   for (size_t i = 0; i < info.shape.size(); ++i) {
     int64_t size = tensor.shape[i];
-    // Positions are 32-bit integers in the regions.
-    if (size < 0 || size > INT32_MAX)
-      return fail(quote(info) + " to have sizes between 0 and 2147483647",
+    // Positions are 32-bit integers in the regions, and so are the counters of
+    // loops, which go a tile beyond the last one.
+    constexpr int64_t mostSize = INT32_MAX - (1 << 16);
+    if (size < 0 || size > mostSize)
+      return fail(quote(info) + " to have sizes between 0 and " +
+                      std::to_string(mostSize),
                   "shape " + printSizes(tensor.shape));
     if (info.shape[i] >= 0 && size != info.shape[i])
       return fail(rule(), "shape " + printSizes(tensor.shape));

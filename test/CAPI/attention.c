@@ -226,9 +226,11 @@ static void testRefusals(AttnContext *context) {
   fails(run(context, &call), "a rank between 0 and 16");
   call.inputs[0].rank = rank;
   call.rows[2] = -1;
-  fails(run(context, &call), "sizes between 0 and 2147483647");
+  fails(run(context, &call), "sizes between 0 and 2147418111");
   call.rows[2] = INT64_MAX;
-  fails(run(context, &call), "sizes between 0 and 2147483647");
+  fails(run(context, &call), "sizes between 0 and 2147418111");
+  call.rows[2] = 2147418112;
+  fails(run(context, &call), "sizes between 0 and 2147418111");
   call.rows[2] = 20;
   call.inputs[1].dtype = ATTN_F16;
   fails(run(context, &call), "'k' to be f32, but got f16");

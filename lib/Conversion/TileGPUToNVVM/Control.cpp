@@ -27,21 +27,16 @@ static bool isOverPositions(scf::ForOp op) {
 
 LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   prepareCopies(op);
-  // Counted from 0 in 32 bits: one instruction for a sum and one for a
-  // comparison, instead of two each. Without a sign, for the last step may go
-  // beyond the largest position.
+  // One instruction for a sum and one for a comparison, instead of two each.
   bool isShort = isOverPositions(op);
-  Value lower = scalar(op.getLowerBound()), upper = scalar(op.getUpperBound());
-  Value step = scalar(op.getStep()), first = lower;
-  if (isShort) {
-    Value length = e.sub(upper, lower), none = e.c64(0);
-    length = e.trunc32(e.select(e.lt(length, none), none, length));
-    // In each turn LLVM would find out again what it is made of.
-    upper = e.assembly("mov.b32 $0, $1;", "=r,r", {length}, {e.i32}).front();
-    step = e.trunc32(step);
-    first = e.c32(0);
-  }
-  Values initial = {first};
+  auto bound = [&](Value value) {
+    return isShort ? e.trunc32(scalar(value)) : scalar(value);
+  };
+  Values initial = {bound(op.getLowerBound())};
+  Value upper = bound(op.getUpperBound());
+  // In each turn LLVM would find out again what it is made of.
+  if (isShort)
+    upper = e.assembly("mov.b32 $0, $1;", "=r,r", {upper}, {e.i32}).front();
   llvm::append_range(initial, flat(op.getInitArgs()));
   SmallVector<Type> types;
   for (Value value : initial)
@@ -51,17 +46,16 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   Block *body = e.newBlock(), *exit = e.newBlock();
   e.startBlock(header);
   Value iv = header->getArgument(0);
-  e.branch(isShort || op.getUnsignedCmp()
-               ? e.icmp(LLVM::ICmpPredicate::ult, iv, upper)
-               : e.lt(iv, upper),
+  e.branch(op.getUnsignedCmp() ? e.icmp(LLVM::ICmpPredicate::ult, iv, upper)
+                               : e.lt(iv, upper),
            body, exit);
   e.startBlock(body);
-  set(op.getInductionVar(), {isShort ? e.add(lower, e.zext64(iv)) : iv});
+  set(op.getInductionVar(), {isShort ? e.sext64(iv) : iv});
   setAll(op.getRegionIterArgs(), header->getArguments().drop_front());
   if (failed(lowerBlock(*op.getBody())))
     return failure();
   e.loc = op.getLoc();
-  Values next = {e.add(iv, step)};
+  Values next = {e.add(iv, bound(op.getStep()))};
   llvm::append_range(next, flat(op.getBody()->getTerminator()->getOperands()));
   e.branch(header, next);
   e.startBlock(exit);
