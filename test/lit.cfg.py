@@ -77,7 +77,7 @@ config.substitutions += [
     ("%cc", config.host_cc),
     # Around a pass over kernels: what is legal at any time must not break them.
     ("%tidy", "--canonicalize --cse"),
-    ("%verify_kernels", "--tile-copy-fragments --tile-verify-async"),
+    ("%verify_kernels", "--tile-gpu-copy-fragments --tile-gpu-verify-async"),
 ]
 
 # ===-- Features ----------------------------------------------------------=== #

@@ -78,8 +78,8 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
                                  bool explain) {
   // Structure: roles, rings, one program for each role. What it leaves alone,
   // warps and copies of sm_80 run.
-  pm.addPass(createTileSpecializeRolesPass());
-  pm.addPass(createTilePipelineCopiesPass());
+  pm.addPass(createTileGpuSpecializeWarpsPass());
+  pm.addPass(createTileGpuPipelineCopiesPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   // Compute: fragments, each product waited for at once.
@@ -88,26 +88,26 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   pm.addPass(createCSEPass());
   OpPassManager &kernels = pm.nest<tile_gpu::KernelOp>();
   // Before products move: it looks for sums beside their loops.
-  kernels.addPass(createTileDeferReductionsPass());
+  kernels.addPass(createTileGpuDeferReductionsPass());
   // Which products run beside the next step, and then that they do.
   TileGpuAssignStagesPassOptions stages;
   stages.explain = explain;
   kernels.addPass(createTileGpuAssignStagesPass(stages));
   kernels.addPass(createTileGpuExpandPipelinePass());
-  kernels.addPass(createTileHoistReciprocalsPass());
+  kernels.addPass(createTileGpuHoistReciprocalsPass());
   // Around products where they are issued in the end.
-  kernels.addPass(createTileTakeTurnsPass());
+  kernels.addPass(createTileGpuOrderWarpgroupsPass());
   // Last: it takes the shared memory that the rest has left.
-  pm.addPass(createTileStageStoresPass());
+  pm.addPass(createTileGpuStageEpiloguePass());
   // Before items are shared: it follows them from their numbers.
-  pm.addNestedPass<tile_gpu::KernelOp>(createTileShareCopiesPass());
-  pm.addNestedPass<tile_gpu::KernelOp>(createTileShareItemsPass());
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuMulticastLoadsPass());
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuHoistCoordinatesPass());
   // Of plans, and at the edges of their kernels.
-  pm.addPass(createTileOverlapLaunchesPass());
+  pm.addPass(createTileGpuOverlapLaunchesPass());
   // After the last pass that could merge fragments, for the check below.
-  pm.addNestedPass<tile_gpu::KernelOp>(createTileCopyFragmentsPass());
-  pm.addNestedPass<tile_gpu::KernelOp>(createTileVerifyAsyncPass());
-  pm.addPass(createTileVerifyBudgetPass());
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuCopyFragmentsPass());
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuVerifyAsyncPass());
+  pm.addPass(createTileGpuVerifyBudgetPass());
 }
 
 void ::attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --convert-tile-to-tile-gpu --tile-verify-async | FileCheck %s
+// RUN: attn-opt %s --convert-tile-to-tile-gpu --tile-gpu-verify-async | FileCheck %s
 // RUN: attn-opt %s %tidy --convert-tile-to-tile-gpu %tidy %verify_kernels -o /dev/null
 
 !tile = !tile_gpu.smem<64x128xbf16 swizzle 128>

@@ -3,10 +3,10 @@
     test/Emulator/mutate.py [--bin build/bin] [--every N] [--jobs N] [--list]
 
 A mutant is killed by the emulator (under any of a few schedules, or by other
-bits than those of the kernel as it was), by tile-verify-async, or by the
+bits than those of the kernel as it was), by tile-gpu-verify-async, or by the
 verifiers of operations; else it is the same kernel in PTX, as `excuse` says, or
 it survives and is printed, apart from where none of the runs comes to the line
-at all. The last column counts what tile-verify-async alone
+at all. The last column counts what tile-gpu-verify-async alone
 finds. Each kind of change takes away, moves or mistakes one thing that orders
 an agent after another.
 """
@@ -250,7 +250,7 @@ class Kernel:
                 break
         path = f"{self.folder}/{self.number}-{name}.mlir"
         checked = run([f"{self.tools}/attn-opt", path, "-o", "/dev/null", "--pass-pipeline=builtin.module("
-                       "tile_gpu.kernel(tile-verify-async))"])
+                       "tile_gpu.kernel(tile-gpu-verify-async))"])
         static = checked.returncode != 0
         os.remove(path)
         if code == 0 and data == right[2]:

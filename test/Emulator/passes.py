@@ -21,23 +21,23 @@ import sys
 import tempfile
 
 # In the order of lib/Pipelines/Pipelines.cpp.
-FIRST = "tile-specialize-roles,tile-pipeline-copies,canonicalize,cse,tile_gpu.kernel(convert-tile-to-tile-gpu)"
+FIRST = "tile-gpu-specialize-warps,tile-gpu-pipeline-copies,canonicalize,cse,tile_gpu.kernel(convert-tile-to-tile-gpu)"
 PASSES = [
     "canonicalize,cse",
-    "tile_gpu.kernel(tile-defer-reductions)",
+    "tile_gpu.kernel(tile-gpu-defer-reductions)",
     "tile_gpu.kernel(tile-gpu-assign-stages)",
     "tile_gpu.kernel(tile-gpu-expand-pipeline)",
-    "tile_gpu.kernel(tile-hoist-reciprocals)",
-    "tile_gpu.kernel(tile-take-turns)",
-    "tile-stage-stores",
-    "tile_gpu.kernel(tile-share-copies)",
-    "tile_gpu.kernel(tile-share-items)",
-    "tile-overlap-launches",
-    "tile_gpu.kernel(tile-copy-fragments)",
-    "tile_gpu.kernel(tile-verify-async),tile-verify-budget",
+    "tile_gpu.kernel(tile-gpu-hoist-reciprocals)",
+    "tile_gpu.kernel(tile-gpu-order-warpgroups)",
+    "tile-gpu-stage-epilogue",
+    "tile_gpu.kernel(tile-gpu-multicast-loads)",
+    "tile_gpu.kernel(tile-gpu-hoist-coordinates)",
+    "tile-gpu-overlap-launches",
+    "tile_gpu.kernel(tile-gpu-copy-fragments)",
+    "tile_gpu.kernel(tile-gpu-verify-async),tile-gpu-verify-budget",
 ]
 # Of kernels that others merged fragments of (traps.test), and checks.
-IDLE = ["tile_gpu.kernel(tile-copy-fragments)", "tile_gpu.kernel(tile-verify-async),tile-verify-budget"]
+IDLE = ["tile_gpu.kernel(tile-gpu-copy-fragments)", "tile_gpu.kernel(tile-gpu-verify-async),tile-gpu-verify-budget"]
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "", "sq=200,sk=330"),
     ("sm_90a", "d=64,dtype=f16,window=70:0,softcap=30", "", "sq=150,sk=330"),

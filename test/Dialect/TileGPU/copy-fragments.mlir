@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --split-input-file --tile-copy-fragments --tile-verify-async | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-copy-fragments %tidy --tile-verify-async | FileCheck %s
+// RUN: attn-opt %s --split-input-file --tile-gpu-copy-fragments --tile-gpu-verify-async | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-copy-fragments %tidy --tile-gpu-verify-async | FileCheck %s
 
 !half = !tile_gpu.smem<64x64xbf16 swizzle 128>
 !a = !tile_gpu.frag<64x64xbf16, a>

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --pass-pipeline='builtin.module(tile_gpu.kernel(tile-defer-reductions,tile-verify-async))' | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-defer-reductions %tidy %verify_kernels -o /dev/null
+// RUN: attn-opt %s --pass-pipeline='builtin.module(tile_gpu.kernel(tile-gpu-defer-reductions,tile-gpu-verify-async))' | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-defer-reductions %tidy %verify_kernels -o /dev/null
 
 !s = !tile_gpu.frag<64x64xf32, acc>
 !row = !tile_gpu.vec<64xf32, row>

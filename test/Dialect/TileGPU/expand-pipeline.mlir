@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --pass-pipeline='builtin.module(tile_gpu.kernel(tile-gpu-assign-stages,tile-gpu-expand-pipeline,tile-verify-async))' | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline='builtin.module(tile_gpu.kernel(tile-gpu-assign-stages,tile-gpu-expand-pipeline,tile-gpu-verify-async))' | FileCheck %s
 // RUN: attn-opt %s %tidy --tile-gpu-assign-stages %tidy --tile-gpu-expand-pipeline %tidy %verify_kernels | FileCheck %s
 
 // A first step and two loops. Scores of a step are issued before the products

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-hoist-reciprocals | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-hoist-reciprocals %tidy %verify_kernels -o /dev/null
+// RUN: attn-opt %s --tile-gpu-hoist-reciprocals | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-hoist-reciprocals %tidy %verify_kernels -o /dev/null
 
 !o = !tile_gpu.frag<64x64xf32, acc>
 !o16 = !tile_gpu.frag<64x64xbf16, acc>

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --split-input-file --tile-overlap-launches | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-overlap-launches %tidy %verify_kernels -o /dev/null
+// RUN: attn-opt %s --split-input-file --tile-gpu-overlap-launches | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-overlap-launches %tidy %verify_kernels -o /dev/null
 
 module attributes {attn.target = "sm_90a"} {
 // The first lets the second start, which waits in every role.

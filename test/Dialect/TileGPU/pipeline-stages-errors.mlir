@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-pipeline-copies=stages=-1 -verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-pipeline-copies=stages=-1 -verify-diagnostics
 
 // expected-error @+1 {{expected 0 stages or more, but got -1}}
 module attributes {attn.target = "sm_80"} {

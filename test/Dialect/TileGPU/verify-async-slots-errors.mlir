@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-verify-async --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-verify-async --split-input-file --verify-diagnostics
 
 !half = !tile_gpu.smem<64x64xbf16 swizzle 128>
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>

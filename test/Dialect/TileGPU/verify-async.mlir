@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-verify-async | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async | FileCheck %s
 // RUN: attn-opt %s %tidy %verify_kernels | FileCheck %s
 
 // Programs that keep the rules, each close to one that does not (see

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-verify-budget --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-verify-budget --split-input-file --verify-diagnostics
 
 // expected-error @below {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got none}}
 module {

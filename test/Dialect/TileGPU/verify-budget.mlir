@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-verify-budget=report --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-verify-budget=report --split-input-file --verify-diagnostics
 
 // The arithmetic, as it is reported. Tile shapes of the measured kernels and
 // whether they fitted their registers are in docs/Rationale.md.

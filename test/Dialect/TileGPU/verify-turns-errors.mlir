@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-verify-async --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-verify-async --split-input-file --verify-diagnostics
 
 tile_gpu.kernel @never_passed(%n: i32) {
   %c0 = arith.constant 0 : i32

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-verify-async | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async | FileCheck %s
 // RUN: attn-opt %s %tidy %verify_kernels | FileCheck %s
 
 // Members end two loops with their own rows, one counter going through both;

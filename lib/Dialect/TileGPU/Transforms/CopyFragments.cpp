@@ -17,7 +17,7 @@
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 namespace attn {
-#define GEN_PASS_DEF_TILECOPYFRAGMENTSPASS
+#define GEN_PASS_DEF_TILEGPUCOPYFRAGMENTSPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -88,7 +88,7 @@ static Value copyOf(Value fragment, MmaIssueOp issue) {
 
 namespace {
 struct CopyFragmentsPass
-    : ::attn::impl::TileCopyFragmentsPassBase<CopyFragmentsPass> {
+    : ::attn::impl::TileGpuCopyFragmentsPassBase<CopyFragmentsPass> {
   void runOnOperation() final {
     getOperation().walk([&](MmaIssueOp issue) {
       if (isa<FragType>(issue.getA().getType()) && needsOwnA(issue)) {

@@ -20,10 +20,10 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
-#define DEBUG_TYPE "tile-defer-reductions"
+#define DEBUG_TYPE "tile-gpu-defer-reductions"
 
 namespace attn {
-#define GEN_PASS_DEF_TILEDEFERREDUCTIONSPASS
+#define GEN_PASS_DEF_TILEGPUDEFERREDUCTIONSPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -254,7 +254,7 @@ static void defer(Site &site, DenseMap<Value, Value> &sharesOf) {
 
 namespace {
 struct DeferReductionsPass
-    : ::attn::impl::TileDeferReductionsPassBase<DeferReductionsPass> {
+    : ::attn::impl::TileGpuDeferReductionsPassBase<DeferReductionsPass> {
   void runOnOperation() final {
     KernelOp func = getOperation();
     SmallVector<scf::ForOp> loops;

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "SpecializeRoles.h"
+#include "SpecializeWarps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -249,7 +249,7 @@ Value Consumer::forRowsOf(int64_t number, Value value) {
 /// Finds out for every member what it takes of its first tile and of the last
 /// one, from the bounds of the keys that its rows see. All of that is the same
 /// for all members, so that the role that draws the items may do it
-/// (tile-share-items); which member this is comes last.
+/// (tile-gpu-hoist-coordinates); which member this is comes last.
 ///
 /// Both ends of the keys have to differ between members. With only one, those
 /// that take half of a tile would wait for the one that takes all of it.

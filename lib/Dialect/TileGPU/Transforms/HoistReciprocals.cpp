@@ -17,10 +17,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 
-#define DEBUG_TYPE "tile-hoist-reciprocals"
+#define DEBUG_TYPE "tile-gpu-hoist-reciprocals"
 
 namespace attn {
-#define GEN_PASS_DEF_TILEHOISTRECIPROCALSPASS
+#define GEN_PASS_DEF_TILEGPUHOISTRECIPROCALSPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -80,7 +80,7 @@ static void hoist(MapOp map) {
 
 namespace {
 struct HoistReciprocalsPass
-    : ::attn::impl::TileHoistReciprocalsPassBase<HoistReciprocalsPass> {
+    : ::attn::impl::TileGpuHoistReciprocalsPassBase<HoistReciprocalsPass> {
   void runOnOperation() final {
     SmallVector<MapOp> maps;
     getOperation().walk([&](MapOp map) { maps.push_back(map); });

@@ -17,10 +17,10 @@
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
-#define DEBUG_TYPE "tile-overlap-launches"
+#define DEBUG_TYPE "tile-gpu-overlap-launches"
 
 namespace attn {
-#define GEN_PASS_DEF_TILEOVERLAPLAUNCHESPASS
+#define GEN_PASS_DEF_TILEGPUOVERLAPLAUNCHESPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -59,7 +59,7 @@ template <typename Op> static void insertInRoles(KernelOp kernel) {
 
 namespace {
 struct OverlapLaunchesPass
-    : ::attn::impl::TileOverlapLaunchesPassBase<OverlapLaunchesPass> {
+    : ::attn::impl::TileGpuOverlapLaunchesPassBase<OverlapLaunchesPass> {
   void runOnOperation() final {
     ModuleOp module = getOperation();
     std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);

@@ -17,10 +17,10 @@
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
-#define DEBUG_TYPE "tile-pipeline-copies"
+#define DEBUG_TYPE "tile-gpu-pipeline-copies"
 
 namespace attn {
-#define GEN_PASS_DEF_TILEPIPELINECOPIESPASS
+#define GEN_PASS_DEF_TILEGPUPIPELINECOPIESPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -437,8 +437,8 @@ void Pipeliner::rewriteLaunch(tile::LaunchOp launch) {
 
 namespace {
 struct PipelineCopiesPass
-    : ::attn::impl::TilePipelineCopiesPassBase<PipelineCopiesPass> {
-  using TilePipelineCopiesPassBase::TilePipelineCopiesPassBase;
+    : ::attn::impl::TileGpuPipelineCopiesPassBase<PipelineCopiesPass> {
+  using TileGpuPipelineCopiesPassBase::TileGpuPipelineCopiesPassBase;
 
   void runOnOperation() final {
     ModuleOp module = getOperation();

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tile-pipeline-copies: what is known of a kernel (PipelineCopies.cpp) and the
-// program of its one role (PipelineProgram.cpp).
+// tile-gpu-pipeline-copies: what is known of a kernel (PipelineCopies.cpp) and
+// the program of its one role (PipelineProgram.cpp).
 //
 //===----------------------------------------------------------------------===//
 

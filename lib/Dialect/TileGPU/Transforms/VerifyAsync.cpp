@@ -21,7 +21,7 @@
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 namespace attn {
-#define GEN_PASS_DEF_TILEVERIFYASYNCPASS
+#define GEN_PASS_DEF_TILEGPUVERIFYASYNCPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -737,7 +737,8 @@ LogicalResult Verifier::checkProtocol() {
 }
 
 namespace {
-struct VerifyAsync : public ::attn::impl::TileVerifyAsyncPassBase<VerifyAsync> {
+struct VerifyAsync
+    : public ::attn::impl::TileGpuVerifyAsyncPassBase<VerifyAsync> {
   void runOnOperation() override {
     markAllAnalysesPreserved();
     if (failed(Verifier(getOperation()).run()))

@@ -21,7 +21,7 @@
 #include "llvm/Support/MathExtras.h"
 
 namespace attn {
-#define GEN_PASS_DEF_TILEVERIFYBUDGETPASS
+#define GEN_PASS_DEF_TILEGPUVERIFYBUDGETPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -289,8 +289,8 @@ LogicalResult Budget::checkFragments(RoleOp role, int64_t registers) {
 
 namespace {
 struct VerifyBudget
-    : public ::attn::impl::TileVerifyBudgetPassBase<VerifyBudget> {
-  using TileVerifyBudgetPassBase::TileVerifyBudgetPassBase;
+    : public ::attn::impl::TileGpuVerifyBudgetPassBase<VerifyBudget> {
+  using TileGpuVerifyBudgetPassBase::TileGpuVerifyBudgetPassBase;
   void runOnOperation() override {
     markAllAnalysesPreserved();
     ModuleOp module = getOperation();

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tile-verify-async: whether warpgroups that take turns can wait for ever.
+// tile-gpu-verify-async: whether warpgroups that take turns can wait for ever.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-verify-async --tile-verify-budget | attn-opt | FileCheck %s
-// RUN: attn-opt %s %tidy %verify_kernels --tile-verify-budget | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-verify-budget | attn-opt | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
 
 // One new token per sequence against a paged cache, for sm_90a: d = 128, bf16,
 // up to 8 query heads for each key head, pages of 64 keys.

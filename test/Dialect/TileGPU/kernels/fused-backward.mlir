@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-verify-async --tile-verify-budget | attn-opt | FileCheck %s
-// RUN: attn-opt %s %tidy %verify_kernels --tile-verify-budget | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-verify-budget | attn-opt | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
 
 // The five products of the backward in one kernel for sm_90a, d = 128, bf16:
 // dkdv.mlir, and dQ besides. dS^T goes transposed into a tile that both

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-verify-async --tile-verify-budget | attn-opt | FileCheck %s
-// RUN: attn-opt %s %tidy %verify_kernels --tile-verify-budget | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-verify-budget | attn-opt | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
 
 // Causal softmax attention for sm_90a, d = 128, bf16: one producer warp, two
 // consumer warpgroups of 64 queries each, tiles of 128 keys.

@@ -134,7 +134,7 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       shared memory has room for, up to what pays. CPUs have none.
     - `overlap`: whether the products of a GPU's warpgroups run beside other
       work. CPUs, and warps, wait for each.
-    - `turns`: what the warpgroups of a block do one at a time (tile-take-turns):
+    - `turns`: what the warpgroups of a block do one at a time (tile-gpu-order-warpgroups):
       `products`, their issue (ping-pong); `softmax`, the work from scores to
       weights (an exclusive section); `none`. A block has several row blocks
       then. CPUs, and warps, take none.
@@ -144,7 +144,7 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       own, by a second kernel of the plan.
     - `cluster`: blocks of a GPU that work side by side on neighbouring tiles of
       one head, and share the copies of keys and values that all of them read
-      (tile-share-copies): 1, 2, 4 or 8. Others load for themselves, as do GPUs
+      (tile-gpu-multicast-loads): 1, 2, 4 or 8. Others load for themselves, as do GPUs
       without clusters; CPUs have none.
     - `fetch`: who fetches the next work tile of a persistent block, and when:
       `producer`, the warp that copies, as it begins one; `ahead`, a warp of its

@@ -488,7 +488,7 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     has a tile of rows more for each sequence than it may need, and a block
     finds its sequence by itself. One that has no rows says so (`tile.skip`);
     without a mask the kernel's schedule says `fetch = ahead` (see
-    tile-specialize-roles). With a mask, one that bounds the keys at both ends, as
+    tile-gpu-specialize-warps). With a mask, one that bounds the keys at both ends, as
     a window, or lists of tiles, it says `fetch = late`:
     what an item needs takes long to find, but items differ in length. Dense rows
     without a mask are drawn late, too, for clusters take long to draw.

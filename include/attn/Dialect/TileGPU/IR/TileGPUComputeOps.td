@@ -213,7 +213,7 @@ def TileGPU_FragCopyOp : TileGPU_Op<"frag.copy", [
   let summary = "The same fragment in registers of its own";
   let description = [{
     For a product that takes a fragment which others read as well; see
-    `tile-copy-fragments`, which writes it. Copies are allocations, and are not
+    `tile-gpu-copy-fragments`, which writes it. Copies are allocations, and are not
     merged. No instruction of its own: the code generator copies registers where
     two values need them at once.
 
@@ -417,11 +417,11 @@ def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
 
     Operands are values: others may read them too, and passes may merge equal
     ones. But a product works on registers, so that what it takes and others read
-    while it is in flight is copied first, by `tile-copy-fragments`. After that
+    while it is in flight is copied first, by `tile-gpu-copy-fragments`. After that
     pass the token owns the registers of the accumulator, and of `a` where it is
     a fragment, until `tile_gpu.mma.wait`: no operation uses the accumulator again
     (the wait gives it back as a new value) nor the fragment before;
-    `tile-verify-async` checks it. A product without `acc` cannot be in flight
+    `tile-gpu-verify-async` checks it. A product without `acc` cannot be in flight
     across the end of a loop body.
 
     Example:

@@ -29,8 +29,8 @@ def TileGPU_Dialect : Dialect {
     The same operations carry wgmma + TMA (sm_90a) and mma.sync + cp.async
     (sm_80 and later): the scope of a fragment type and the `fill` of a ring
     choose. Hardware limits are checked against the module's `attn.target` by
-    `tile-verify-budget`; the rules of asynchronous products and of ring slots
-    by `tile-verify-async`.
+    `tile-gpu-verify-budget`; the rules of asynchronous products and of ring slots
+    by `tile-gpu-verify-async`.
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

@@ -261,7 +261,7 @@ def TileGPU_SkipOp : TileGPU_Op<"skip", [
     the schedule sees this one. Nothing after it is evaluated then.
 
     In a loop over a schedule it says that the item has no effect where the
-    condition holds, and is no code: `tile-share-items` takes it from there to
+    condition holds, and is no code: `tile-gpu-hoist-coordinates` takes it from there to
     the schedule.
 
     Example:
@@ -341,7 +341,7 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
       waits for all copies of this ring and others like it, then for all warps
       of the role. So a slot may be acquired again once such a wait, or a
       `tile_gpu.barrier.sync` of these warps, has come after its last reads;
-      nothing is released. `tile-verify-async` checks that. Tiles of tf32 are
+      nothing is released. `tile-gpu-verify-async` checks that. Tiles of tf32 are
       filled from f32, which each thread rounds during the wait;
     - `warps`: `tile_gpu.ring.commit` by each of `producers` warps;
     - `exchange`: `tile_gpu.exchange` by each of `producers` warps, which also
@@ -566,7 +566,7 @@ def TileGPU_ExchangeOp : TileGPU_Op<"exchange"> {
     There is no empty barrier. A member that writes use c has waited for use
     c - 1, to which every other member had arrived; so with n slots a member
     must arrive only when at most n - 2 of its own products that read this ring
-    are in flight. `tile-verify-async` checks that.
+    are in flight. `tile-gpu-verify-async` checks that.
 
     Example:
 
@@ -647,9 +647,9 @@ def TileGPU_TurnWaitOp : TileGPU_Op<"turn.wait"> {
   let description = [{
     Warpgroups of a role take turns, member 0 first, then 1 and so on, then 0
     again: what lies between `turn.wait` and `turn.pass` one does at a time. All
-    take as many turns (tile-verify-async). The barrier is created with
+    take as many turns (tile-gpu-verify-async). The barrier is created with
     `each(warpgroups)` and the warps of two warpgroups, of who passes the turn
-    and who takes it. tile-take-turns writes them where a schedule asks for it.
+    and who takes it. tile-gpu-order-warpgroups writes them where a schedule asks for it.
 
     Example:
 

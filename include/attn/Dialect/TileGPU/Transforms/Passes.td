@@ -11,8 +11,8 @@
 include "attn/Dialect/TileGPU/Transforms/VerifyPasses.td"
 include "mlir/Pass/PassBase.td"
 
-def TileSpecializeRolesPass
-    : Pass<"tile-specialize-roles", "::mlir::ModuleOp"> {
+def TileGpuSpecializeWarpsPass
+    : Pass<"tile-gpu-specialize-warps", "::mlir::ModuleOp"> {
   let summary = "Split tile kernels into a producer warp and warpgroups";
   let description = [{
     Expects: kernels (`tile.kernel`) of attn-tile on a target with tensor
@@ -40,7 +40,7 @@ def TileSpecializeRolesPass
     to wait for another. Where the bounds are those of the keys or values in
     memory, copies have filled the rest with zeros; more than 64 columns are not
     cleared then. The plan's launch gets tensor maps and a counter of drawn items.
-    Other kernels stay as they are: tile-pipeline-copies takes them.
+    Other kernels stay as they are: tile-gpu-pipeline-copies takes them.
 
     The schedule's `fetch` says who fetches the next work tile: `producer`, the
     warp that copies; `ahead`, a third role of one warp, `draw`, one tile ahead of
@@ -268,8 +268,8 @@ def TileGpuExpandPipelinePass
   ];
 }
 
-def TileDeferReductionsPass
-    : Pass<"tile-defer-reductions", "::mlir::tile_gpu::KernelOp"> {
+def TileGpuDeferReductionsPass
+    : Pass<"tile-gpu-defer-reductions", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Complete carried row sums once, after the loops";
   let description = [{
     Expects: a `tile_gpu.kernel` with loops that carry row vectors
@@ -322,7 +322,7 @@ def TileDeferReductionsPass
   ];
 }
 
-def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
+def TileGpuPipelineCopiesPass : Pass<"tile-gpu-pipeline-copies", "::mlir::ModuleOp"> {
   let summary = "Turn tile kernels into warps that copy ahead and compute";
   let description = [{
     Expects: kernels (`tile.kernel`) of attn-tile on a GPU; block rows that are
@@ -372,7 +372,7 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
     # }
     ```
 
-    becomes, with `tile-verify-async` content after conversion, a loop of
+    becomes, with `tile-gpu-verify-async` content after conversion, a loop of
 
         tile_gpu.ring.wait                       keys of this tile
         tile.dot
@@ -395,7 +395,7 @@ def TilePipelineCopiesPass : Pass<"tile-pipeline-copies", "::mlir::ModuleOp"> {
   ];
 }
 
-def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::tile_gpu::KernelOp"> {
+def TileGpuOrderWarpgroupsPass : Pass<"tile-gpu-order-warpgroups", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Let warpgroups issue products, or do softmax, one at a time";
   let description = [{
     Expects: a `tile_gpu.kernel` whose schedule's `turns` is `products` or
@@ -467,8 +467,8 @@ def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::tile_gpu::KernelOp"> {
   let dependentDialects = ["::mlir::tile_gpu::TileGPUDialect"];
 }
 
-def TileHoistReciprocalsPass
-    : Pass<"tile-hoist-reciprocals", "::mlir::tile_gpu::KernelOp"> {
+def TileGpuHoistReciprocalsPass
+    : Pass<"tile-gpu-hoist-reciprocals", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Divide once for each row, not for each element";
   let description = [{
     Expects: a `tile_gpu.kernel` with maps that divide the elements of a
@@ -508,8 +508,8 @@ def TileHoistReciprocalsPass
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def TileShareCopiesPass
-    : Pass<"tile-share-copies", "::mlir::tile_gpu::KernelOp"> {
+def TileGpuMulticastLoadsPass
+    : Pass<"tile-gpu-multicast-loads", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Let the blocks of a cluster fill rings for each other";
   let description = [{
     Expects: a `tile_gpu.kernel` whose schedule has `cluster = c` above 1,
@@ -580,7 +580,7 @@ def TileShareCopiesPass
   }];
 }
 
-def TileShareItemsPass : Pass<"tile-share-items", "::mlir::tile_gpu::KernelOp"> {
+def TileGpuHoistCoordinatesPass : Pass<"tile-gpu-hoist-coordinates", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Let the warp that draws an item find its bounds for all roles";
   let description = [{
     Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule, the
@@ -644,7 +644,7 @@ def TileShareItemsPass : Pass<"tile-share-items", "::mlir::tile_gpu::KernelOp"> 
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def TileStageStoresPass : Pass<"tile-stage-stores", "::mlir::ModuleOp"> {
+def TileGpuStageEpiloguePass : Pass<"tile-gpu-stage-epilogue", "::mlir::ModuleOp"> {
   let summary = "Store output fragments through shared memory";
   let description = [{
     Expects: `tile_gpu.kernel`s that store 16-bit accumulators of warpgroups,
@@ -684,8 +684,8 @@ def TileStageStoresPass : Pass<"tile-stage-stores", "::mlir::ModuleOp"> {
   ];
 }
 
-def TileOverlapLaunchesPass
-    : Pass<"tile-overlap-launches", "::mlir::ModuleOp"> {
+def TileGpuOverlapLaunchesPass
+    : Pass<"tile-gpu-overlap-launches", "::mlir::ModuleOp"> {
   let summary = "Start a kernel of a plan while the one before it ends";
   let description = [{
     Expects: plans that launch `tile_gpu.kernel`s, on a target with dependent

@@ -10,13 +10,13 @@
 
 include "mlir/Pass/PassBase.td"
 
-def TileCopyFragmentsPass
-    : Pass<"tile-copy-fragments", "::mlir::tile_gpu::KernelOp"> {
+def TileGpuCopyFragmentsPass
+    : Pass<"tile-gpu-copy-fragments", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Give products in flight registers of their own";
   let description = [{
     Expects: a `tile_gpu.kernel`. To be run
     after the last pass that merges equal values, and before
-    `tile-verify-async`.
+    `tile-gpu-verify-async`.
 
     Produces: a `tile_gpu.frag.copy` for each fragment that a
     `tile_gpu.mma.issue` takes while others still need it: an accumulator that is
@@ -66,7 +66,7 @@ def TileCopyFragmentsPass
   ];
 }
 
-def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::tile_gpu::KernelOp"> {
+def TileGpuVerifyAsyncPass : Pass<"tile-gpu-verify-async", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Check products in flight, ring slots and bulk copies";
   let description = [{
     Expects: a `tile_gpu.kernel`. To be run
@@ -76,7 +76,7 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::tile_gpu::KernelOp"
     - every token is used once, by a wait or by a loop that carries it, and
       its product's accumulator is read afterwards;
     - from its issue on a product owns its old accumulator, and until its wait
-      the A fragment that it reads (`tile-copy-fragments` sees to it);
+      the A fragment that it reads (`tile-gpu-copy-fragments` sees to it);
     - no A fragment is computed for the next iteration while a product in
       flight reads its predecessor;
     - a product that starts from zero is not in flight across the end of a loop
@@ -141,8 +141,8 @@ def TileVerifyAsyncPass : Pass<"tile-verify-async", "::mlir::tile_gpu::KernelOp"
   }];
 }
 
-def TileVerifyBudgetPass
-    : Pass<"tile-verify-budget", "::mlir::ModuleOp"> {
+def TileGpuVerifyBudgetPass
+    : Pass<"tile-gpu-verify-budget", "::mlir::ModuleOp"> {
   let summary = "Check kernels against the limits of the target";
   let description = [{
     Expects: `attn.target` on the module, naming a GPU.

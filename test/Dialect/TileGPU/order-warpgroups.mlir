@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --split-input-file --tile-take-turns --tile-verify-async | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-take-turns %tidy %verify_kernels | FileCheck %s
+// RUN: attn-opt %s --split-input-file --tile-gpu-order-warpgroups --tile-gpu-verify-async | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-order-warpgroups %tidy %verify_kernels | FileCheck %s
 
 !q = !tile_gpu.smem<64x64xbf16 swizzle 128>
 !kt = !tile_gpu.smem<64x64xbf16 swizzle 128 transposed>

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-share-copies --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-multicast-loads --split-input-file --verify-diagnostics
 
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{expected cluster to be 1, 2, 4 or 8, but got 3}}

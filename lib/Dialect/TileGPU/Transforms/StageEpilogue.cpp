@@ -1,4 +1,4 @@
-//===- StageStores.cpp - Output tiles through shared memory ---------------===//
+//===- StageEpilogue.cpp - Output tiles through shared memory -------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,10 +25,10 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
-#define DEBUG_TYPE "tile-stage-stores"
+#define DEBUG_TYPE "tile-gpu-stage-epilogue"
 
 namespace attn {
-#define GEN_PASS_DEF_TILESTAGESTORESPASS
+#define GEN_PASS_DEF_TILEGPUSTAGEEPILOGUEPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -208,8 +208,8 @@ void Stager::run() {
 }
 
 namespace {
-struct StageStoresPass
-    : ::attn::impl::TileStageStoresPassBase<StageStoresPass> {
+struct StageEpiloguePass
+    : ::attn::impl::TileGpuStageEpiloguePassBase<StageEpiloguePass> {
   void runOnOperation() final {
     ModuleOp module = getOperation();
     std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);

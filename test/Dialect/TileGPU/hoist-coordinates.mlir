@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-share-items --split-input-file | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-share-items %tidy %verify_kernels -o /dev/null
+// RUN: attn-opt %s --tile-gpu-hoist-coordinates --split-input-file | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-hoist-coordinates %tidy %verify_kernels -o /dev/null
 
 !acc = !tile_gpu.frag<64x64xf32, acc>
 

@@ -1,4 +1,4 @@
-//===- SpecializeRoles.cpp - A producer warp and compute warpgroups -------===//
+//===- SpecializeWarps.cpp - A producer warp and compute warpgroups -------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,15 +14,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "SpecializeRoles.h"
+#include "SpecializeWarps.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
-#define DEBUG_TYPE "tile-specialize-roles"
+#define DEBUG_TYPE "tile-gpu-specialize-warps"
 
 namespace attn {
-#define GEN_PASS_DEF_TILESPECIALIZEROLESPASS
+#define GEN_PASS_DEF_TILEGPUSPECIALIZEWARPSPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -297,7 +297,7 @@ void Specializer::chooseStages() {
     queries += plan.members() * ring.tile.getBytes();
   for (RolesRing &ring : plan.steps)
     step += ring.tile.getBytes();
-  // tile-stage-stores wants this much for results of 16 bits.
+  // tile-gpu-stage-epilogue wants this much for results of 16 bits.
   kernel.walk([&](tile::StoreOp store) {
     auto type = cast<tile::TileType>(store.getValue().getType());
     if (type.getRows() == plan.blockQ &&
@@ -485,9 +485,9 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
 }
 
 namespace {
-struct SpecializeRolesPass
-    : ::attn::impl::TileSpecializeRolesPassBase<SpecializeRolesPass> {
-  using TileSpecializeRolesPassBase::TileSpecializeRolesPassBase;
+struct SpecializeWarpsPass
+    : ::attn::impl::TileGpuSpecializeWarpsPassBase<SpecializeWarpsPass> {
+  using TileGpuSpecializeWarpsPassBase::TileGpuSpecializeWarpsPassBase;
 
   void runOnOperation() final {
     ModuleOp module = getOperation();

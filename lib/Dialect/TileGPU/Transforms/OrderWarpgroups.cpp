@@ -1,4 +1,4 @@
-//===- TakeTurns.cpp - One warpgroup at a time ----------------------------===//
+//===- OrderWarpgroups.cpp - One warpgroup at a time ----------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,10 +23,10 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
-#define DEBUG_TYPE "tile-take-turns"
+#define DEBUG_TYPE "tile-gpu-order-warpgroups"
 
 namespace attn {
-#define GEN_PASS_DEF_TILETAKETURNSPASS
+#define GEN_PASS_DEF_TILEGPUORDERWARPGROUPSPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -156,7 +156,8 @@ static void takeTurns(RoleOp role, bool ofProducts) {
 }
 
 namespace {
-struct TakeTurnsPass : ::attn::impl::TileTakeTurnsPassBase<TakeTurnsPass> {
+struct OrderWarpgroupsPass
+    : ::attn::impl::TileGpuOrderWarpgroupsPassBase<OrderWarpgroupsPass> {
   void runOnOperation() final {
     KernelOp kernel = getOperation();
     using mlir::attn::Turns;

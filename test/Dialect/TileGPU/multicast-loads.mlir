@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-share-copies --split-input-file | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-share-copies %tidy %verify_kernels | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-multicast-loads --split-input-file | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-multicast-loads %tidy %verify_kernels | FileCheck %s
 
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 !tile = !tile_gpu.smem<64x64xbf16 swizzle 128>

@@ -1,4 +1,4 @@
-//===- ShareItems.cpp - One warp finds an item's bounds for all -----------===//
+//===- HoistCoordinates.cpp - One warp finds an item's bounds for all -----===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,10 +21,10 @@
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/Transforms/RegionUtils.h"
 
-#define DEBUG_TYPE "tile-share-items"
+#define DEBUG_TYPE "tile-gpu-hoist-coordinates"
 
 namespace attn {
-#define GEN_PASS_DEF_TILESHAREITEMSPASS
+#define GEN_PASS_DEF_TILEGPUHOISTCOORDINATESPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -298,7 +298,8 @@ void Sharer::run() {
 }
 
 namespace {
-struct ShareItemsPass : ::attn::impl::TileShareItemsPassBase<ShareItemsPass> {
+struct HoistCoordinatesPass
+    : ::attn::impl::TileGpuHoistCoordinatesPassBase<HoistCoordinatesPass> {
   void runOnOperation() final {
     KernelOp kernel = getOperation();
     if (kernel.isExternal())

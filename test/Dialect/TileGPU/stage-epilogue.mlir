@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --pass-pipeline='builtin.module(tile-stage-stores,tile_gpu.kernel(tile-verify-async),tile-verify-budget)' | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --tile-stage-stores %tidy %verify_kernels -o /dev/null
+// RUN: attn-opt %s --pass-pipeline='builtin.module(tile-gpu-stage-epilogue,tile_gpu.kernel(tile-gpu-verify-async),tile-gpu-verify-budget)' | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-stage-epilogue %tidy %verify_kernels -o /dev/null
 
 !out = memref<?x?x96xbf16, strided<[?, ?, 1]>>
 !o16 = !tile_gpu.frag<64x128xbf16, acc>

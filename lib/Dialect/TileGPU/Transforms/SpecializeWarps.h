@@ -1,12 +1,12 @@
-//===- SpecializeRoles.h - The programs of producer and consumers -*- C++ -*-=//
+//===- SpecializeWarps.h - The programs of producer and consumers -*- C++ -*-=//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// tile-specialize-roles: what is known of a kernel (SpecializeRoles.cpp) and
-// the programs of its roles (RolePrograms.cpp).
+// tile-gpu-specialize-warps: what is known of a kernel (SpecializeWarps.cpp)
+// and the programs of its roles (RolePrograms.cpp).
 //
 //===----------------------------------------------------------------------===//
 

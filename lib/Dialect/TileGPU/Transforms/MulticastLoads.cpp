@@ -1,4 +1,4 @@
-//===- ShareCopies.cpp - Blocks of a cluster copy for each other ----------===//
+//===- MulticastLoads.cpp - Blocks of a cluster copy for each other -------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,10 +21,10 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
-#define DEBUG_TYPE "tile-share-copies"
+#define DEBUG_TYPE "tile-gpu-multicast-loads"
 
 namespace attn {
-#define GEN_PASS_DEF_TILESHARECOPIESPASS
+#define GEN_PASS_DEF_TILEGPUMULTICASTLOADSPASS
 #include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
 } // namespace attn
 
@@ -166,8 +166,8 @@ bool ClusterValues::isReachedAlike(Operation *op) const {
 }
 
 namespace {
-struct ShareCopiesPass
-    : ::attn::impl::TileShareCopiesPassBase<ShareCopiesPass> {
+struct MulticastLoadsPass
+    : ::attn::impl::TileGpuMulticastLoadsPassBase<MulticastLoadsPass> {
   void runOnOperation() final;
 };
 } // namespace
@@ -234,7 +234,7 @@ static bool isFilledAlike(RingCreateOp ring, ForeachOp copies,
   return isLoaded;
 }
 
-void ShareCopiesPass::runOnOperation() {
+void MulticastLoadsPass::runOnOperation() {
   KernelOp kernel = getOperation();
   int64_t cluster = kernel.getCluster();
   if (kernel.isExternal() || cluster == 1)

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-specialize-roles=stages=2 --canonicalize --cse | FileCheck %s
-// RUN: attn-opt %s %tidy --tile-specialize-roles=stages=2 %tidy %verify_kernels | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-specialize-warps=stages=2 --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s %tidy --tile-gpu-specialize-warps=stages=2 %tidy %verify_kernels | FileCheck %s
 
 // Queries, keys and values through rings of two slots;
 // one counter numbers the steps of all loops on both sides.
