@@ -13,6 +13,7 @@
 !kt = !tile_gpu.smem<64x64xbf16 swizzle 128 transposed>
 !v = !tile_gpu.smem<64x64xbf16 swizzle 128>
 !k_ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!deep_ring = !tile_gpu.ring<3, 64x64xbf16 swizzle 128>
 !v_ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 !s = !tile_gpu.frag<64x64xf32, acc>
 !p = !tile_gpu.frag<64x64xbf16, a>
@@ -359,7 +360,7 @@ tile_gpu.kernel @gradient(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32
-  %k = tile_gpu.ring.create tma consumers(4) : !k_ring
+  %k = tile_gpu.ring.create tma consumers(4) : !deep_ring
   %v = tile_gpu.ring.create tma consumers(4) : !v_ring
   tile_gpu.role "load" warps(1) {
   ^bb0(%warp: i32):
@@ -367,7 +368,7 @@ tile_gpu.kernel @gradient(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   }
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
-    %ks0 = tile_gpu.ring.wait %k[%c0] : !k_ring
+    %ks0 = tile_gpu.ring.wait %k[%c0] : !deep_ring
     %kt0 = tile_gpu.smem.transpose %ks0 : !q
     %qk0 = tile_gpu.mma.issue %q, %kt0 : !q, !kt -> !scores
     %s0 = tile_gpu.mma.wait %qk0 pending(0) : !scores
@@ -383,10 +384,10 @@ tile_gpu.kernel @gradient(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
     %p0 = tile_gpu.frag.convert %ds0 : !s -> !p
     %dq0 = tile_gpu.mma.issue %p0, %ks0 acc(%init) : !p, !v -> !sum
     %o0 = tile_gpu.mma.wait %dq0 pending(0) : !sum
-    tile_gpu.ring.release %k[%c0] : !k_ring
+    tile_gpu.ring.release %k[%c0] : !deep_ring
     tile_gpu.ring.release %v[%c0] : !v_ring
     %r = scf.for %c = %c1 to %n step %c1 iter_args(%o = %o0) -> (!o) : i32 {
-      %ks = tile_gpu.ring.wait %k[%c] : !k_ring
+      %ks = tile_gpu.ring.wait %k[%c] : !deep_ring
       %kt = tile_gpu.smem.transpose %ks : !q
       %qk = tile_gpu.mma.issue %q, %kt : !q, !kt -> !scores
       %s = tile_gpu.mma.wait %qk pending(0) : !scores
@@ -402,7 +403,7 @@ tile_gpu.kernel @gradient(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
       %p = tile_gpu.frag.convert %ds : !s -> !p
       %dq = tile_gpu.mma.issue %p, %ks acc(%o) : !p, !v -> !sum
       %on = tile_gpu.mma.wait %dq pending(0) : !sum
-      tile_gpu.ring.release %k[%c] : !k_ring
+      tile_gpu.ring.release %k[%c] : !deep_ring
       tile_gpu.ring.release %v[%c] : !v_ring
       scf.yield %on : !o
     }

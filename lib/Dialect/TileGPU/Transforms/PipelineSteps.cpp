@@ -30,6 +30,7 @@ private:
   bool findEarly(Step &step);
   bool findStep(Step &step, function_ref<bool(OpOperand &)> isLate);
   bool addLate(Step &step, MmaIssueOp issue, MmaWaitOp wait);
+  bool pays(Step &step);
   bool findFirst(Chain &chain);
   bool followSums(Chain &chain);
   bool findTail(Chain &chain, ArrayRef<Value> sums);
@@ -168,6 +169,24 @@ bool Finder::findStep(Step &step, function_ref<bool(OpOperand &)> isLate) {
                 "could run");
   if (step.late.empty())
     return miss("there is no product whose sum the next step alone reads");
+  return pays(step);
+}
+
+/// Whether putting off the late products gains time (docs/performance/gpu.md,
+/// "Several products put off").
+bool Finder::pays(Step &step) {
+  if (step.late.size() > 1 &&
+      llvm::any_of(step.late, [](LateProduct &late) { return late.scale; }))
+    return miss("several sums are rescaled, which takes longer than putting "
+                "their products off gains");
+  constexpr int64_t leastStages = 3;
+  for (LateProduct &late : step.late)
+    if (late.slot.getRing().getType().getStages() < leastStages &&
+        llvm::any_of(step.early, [&](MmaIssueOp early) {
+          return slotOf(early.getB()) == late.slot;
+        }))
+      return miss("a ring of two slots would get a tile that both stages read "
+                  "back too late for the next copy");
   return true;
 }
 
@@ -289,9 +308,6 @@ static bool scaleAlike(MapOp a, MapOp b) {
 /// time.
 bool Finder::isDelayed(Chain &chain, unsigned number) {
   constexpr int64_t few = 64, many = 128;
-  // The second sum's scaling would keep its product from following the first.
-  if (chain.steps.front().late.size() > 1)
-    return false;
   MapOp first = chain.steps.front().late[number].scale;
   if (!first || !hasOneFragment(first))
     return false;
