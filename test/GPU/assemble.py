@@ -53,12 +53,19 @@ def read_table(path):
     return kernels
 
 
+# More than few rows, and fewer than those that take longer tiles or clusters:
+# without sizes attn-compile makes a plan of kernels for all classes of sizes.
+SIZES = {"sq": "1000", "sk": "1000"}
+
+
 def compiled(options):
     """What attn-compile is told to compile."""
     key, _, name = options.partition("=")
     if key == "program":
         return [os.path.join(PROGRAMS, name + ".mlir")]
-    return ["--attention", options]
+    said = dict(option.split("=") for option in options.split(","))
+    missing = ["%s=%s" % size for size in SIZES.items() if size[0] not in said]
+    return ["--attention", ",".join([options] + missing)]
 
 
 class Assembler:
