@@ -92,3 +92,8 @@ func.func @late(%n: index) attributes {tile.plan} {
   tile.dispatch %true to @other
   return
 }
+
+// -----
+
+// expected-error @+1 {{expected a body; a plan launches kernels of its own module alone}}
+tile.kernel private @elsewhere(%o: memref<?xf32>, %block: index)

@@ -433,6 +433,9 @@ private:
   LogicalResult collect(ModuleOp module, LoweringState &state) {
     for (auto kernel :
          llvm::make_early_inc_range(module.getOps<tile::KernelOp>())) {
+      if (kernel.isExternal())
+        return kernel.emitOpError("expected a body; a plan launches kernels of "
+                                  "its own module alone");
       KernelInfo info{kernel.getFunctionType(), kernel.getScratchBytes()};
       state.kernels[kernel.getName()] = info;
       toFunction(kernel);

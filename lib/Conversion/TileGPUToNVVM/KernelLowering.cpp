@@ -202,9 +202,13 @@ LogicalResult KernelLowering::run() {
     return kernel.emitOpError("expected at most ")
            << target.sharedMemoryBytes << " bytes of shared memory on "
            << target.name << ", but got " << layout.getBytes();
-  // As many as leave a thread the registers that one can do with.
-  int64_t mostBlocks =
-      target.numRegisters / (threads * TargetInfo::minRoleRegisters);
+  // As many as leave a thread the registers that one can do with, or that its
+  // role has.
+  int64_t registers = threads * TargetInfo::minRoleRegisters, ofRoles = 0;
+  for (auto op : kernel.getOps<RoleOp>())
+    ofRoles += int64_t(op.getRegisters().value_or(0)) * op.getWarps() *
+               TargetInfo::warpThreads;
+  int64_t mostBlocks = target.numRegisters / std::max(registers, ofRoles);
   if (kernel.getOccupancy() > mostBlocks)
     return kernel.emitOpError("expected an occupancy of at most ")
            << mostBlocks << " with " << threads << " threads, but got "

@@ -595,3 +595,26 @@ func.func @least_power_large(%x: f32) -> f32 {
   %y = math.exp %x {tile.least_power = -1 : i32} : f32
   return %y : f32
 }
+
+// -----
+
+// expected-error@+1 {{expected schedule to be an #attn.schedule<...>, but got 3 : i32}}
+tile.kernel private @schedule(index) attributes {schedule = 3 : i32}
+
+// -----
+
+// expected-error@+1 {{expected scratch_bytes to be an i64, but got "many"}}
+tile.kernel private @scratch(index) attributes {scratch_bytes = "many"}
+
+// -----
+
+func.func @first(%p: i1) attributes {tile.plan} {
+  // expected-error@+1 {{expected 'second' to run kernels of its own, but it dispatches too}}
+  tile.dispatch %p to @second
+  return
+}
+func.func private @second(%p: i1) attributes {tile.plan} {
+  tile.dispatch %p to @third
+  return
+}
+func.func private @third(i1) attributes {tile.plan}

@@ -415,3 +415,8 @@ tile_gpu.kernel @barrier_large() {
   %b = tile_gpu.barrier.create warps(4) each(4611686018427387904)
   tile_gpu.return
 }
+
+// -----
+
+// expected-error @+1 {{expected launch to be a #tile_gpu.launch<...>, but got unit}}
+tile_gpu.kernel private @launch_of_nothing() attributes {launch}

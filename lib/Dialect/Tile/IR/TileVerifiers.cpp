@@ -435,6 +435,10 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("expected '")
            << getPlan() << "' to be of type " << function.getFunctionType()
            << " as this function, but it is of type " << plan.getFunctionType();
+  // (C4) Plans that dispatch to each other would never end.
+  if (!plan.isExternal() && !plan.getBody().getOps<DispatchOp>().empty())
+    return emitOpError("expected '")
+           << getPlan() << "' to run kernels of its own, but it dispatches too";
   return success();
 }
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/IR/KernelOps.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/Interfaces/FunctionImplementation.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -22,32 +22,19 @@ using namespace mlir::tile_gpu;
 
 void KernelOp::build(OpBuilder &b, OperationState &state, StringRef name,
                      FunctionType type, attn::ScheduleAttr schedule) {
-  state.addAttribute(getSymNameAttrName(state.name), b.getStringAttr(name));
-  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
-  state.addAttribute(getSymVisibilityAttrName(state.name),
-                     b.getStringAttr("private"));
-  if (schedule)
-    state.addAttribute(getScheduleAttrName(state.name), schedule);
-  state.addRegion();
+  tile::buildKernel<KernelOp>(b, state, name, type, schedule);
 }
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
-  auto makeType = [](Builder &b, ArrayRef<Type> arguments,
-                     ArrayRef<Type> results,
-                     function_interface_impl::VariadicFlag, std::string &) {
-    return b.getFunctionType(arguments, results);
-  };
-  return function_interface_impl::parseFunctionOp(
-      parser, result, /*allowVariadic=*/false,
-      getFunctionTypeAttrName(result.name), makeType,
-      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  SMLoc loc = parser.getCurrentLocation();
+  if (tile::parseKernel<KernelOp>(parser, result))
+    return failure();
+  return tile::checkAttribute<LaunchAttr>(parser, loc, result,
+                                          getLaunchAttrName(result.name),
+                                          "a #tile_gpu.launch<...>");
 }
 
-void KernelOp::print(OpAsmPrinter &p) {
-  function_interface_impl::printFunctionOp(
-      p, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
-      getArgAttrsAttrName(), getResAttrsAttrName());
-}
+void KernelOp::print(OpAsmPrinter &p) { tile::printKernel(p, *this); }
 
 LogicalResult KernelOp::verify() {
   if (getNumResults())

@@ -518,7 +518,7 @@ def Tile_DispatchOp : Tile_Op<"dispatch", [
   let description = [{
     Where `condition` holds, `plan` runs on the arguments of this plan, which
     ends with it. So kernels for some sizes are reached through the plan for all
-    of them. It comes before every launch and workspace.
+    of them. It comes before every launch and workspace, and `plan` holds none.
 
     Example:
 
