@@ -204,7 +204,7 @@ static Status makeTensorMap(const Driver &driver, void *map, const char *name,
   CUresult result = driver.cuTensorMapEncodeTiled(
       static_cast<CUtensorMap *>(map), element->type, uint32_t(rank), data,
       dims, byteStrides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result)
     return driver.failure("describe " + what() + " for tensor copies", result);
   return success();
