@@ -156,7 +156,7 @@ SmallVector<Value> KernelBuilder::at(Value headIndex, Value row, Value offset,
   indices.push_back(headIndex);
   indices.push_back(offset ? add(offset, row) : row);
   if (channel)
-    indices.push_back(index(0));
+    indices.push_back(firstChannel ? firstChannel : index(0));
   return indices;
 }
 
@@ -166,6 +166,9 @@ void KernelBuilder::storeRows(Value tile, Value memref, ValueRange leading) {
   bool channel = rank > rowRank;
   Value lower = queryOffset ? add(queryOffset, row0) : row0;
   Value upper = add(lower, liveRows);
+  if (firstChannel && !channel)
+    upper = select(cmp(arith::CmpIPredicate::eq, firstChannel, index(0)), upper,
+                   lower);
   tile::StoreOp::create(b, loc, tile, memref,
                         at(head, row0, queryOffset, channel, leading), lower,
                         upper, /*vector=*/!channel);

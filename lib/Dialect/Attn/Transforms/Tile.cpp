@@ -635,14 +635,15 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, /*storeAll=*/false, outputs);
   Value numTiles = arith::CeilDivUIOp::create(
-      b, loc, sizes.back(), index(StatesKernel::blockRows, loc));
+      b, loc, sizes.back(), index(StatesKernel::blockRows(target), loc));
   Kernel kernel = startKernel(op, operands, outputs, numTiles, {});
   StatesKernel builder(op, combine, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
   if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
     return failure();
-  Value grid = numTiles;
+  int64_t slices = StatesKernel::countSlices(states, monoid, target);
+  Value grid = arith::MulIOp::create(b, loc, numTiles, index(slices, loc));
   for (Value size : ArrayRef(sizes).drop_back())
     grid = arith::MulIOp::create(b, loc, grid, size);
   tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,

@@ -179,8 +179,11 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
     int64_t rank = cast<MemRefType>(output.getType()).getRank();
     bool channel = rank > (queryOffset ? 2 : 3);
     if (channel && cols == 1)
-      cols = llvm::alignTo(cast<MemRefType>(output.getType()).getShape().back(),
-                           16);
+      cols =
+          sliceChannels
+              ? sliceChannels
+              : llvm::alignTo(
+                    cast<MemRefType>(output.getType()).getShape().back(), 16);
     Value result =
         map(inputs, tileType(rows, cols), [&](Value row, Value, ValueRange x) {
           SmallVector<Value> values(x);

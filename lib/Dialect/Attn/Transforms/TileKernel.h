@@ -188,6 +188,10 @@ protected:
   static constexpr int64_t packedShift = 21;
   /// First row of the sequence in packed tensors, or null.
   Value queryOffset, keyOffset;
+  /// Of a block that has a slice of the channels: the first one, or null, and
+  /// how many. Blocks leave what has no channels to that of the first ones.
+  Value firstChannel;
+  int64_t sliceChannels = 0;
   /// Where uniform values are built: before this op.
   Operation *uniformPoint = nullptr;
 
@@ -644,16 +648,25 @@ public:
                const ::attn::TargetInfo &target, tile::KernelOp kernel)
       : KernelBuilder(op, monoid, target, kernel), combineOp(combine) {}
 
-  /// Rows of one block.
-  static constexpr int64_t blockRows = 64;
+  /// Rows of one block. Of a GPU's blocks each has a slice of the channels:
+  /// many small ones together wait less for memory.
+  static int64_t blockRows(const ::attn::TargetInfo &target) {
+    return target.isCpu() ? 64 : ::attn::MmaShape::warp().m;
+  }
+  static int64_t countSlices(ValueRange states, MonoidOp monoid,
+                             const ::attn::TargetInfo &target);
   /// Dimensions of rows of the states: 3, or 2 when packed.
   static int64_t rowRank(ValueRange states, MonoidOp monoid, bool parts);
 
   LogicalResult build(ValueRange outputs, Value numTiles, Value block);
 
 private:
+  /// Channels of a GPU's block, and parts that it loads at once.
+  static constexpr int64_t blockChannels = 32, partsAtOnce = 8;
+
   SmallVector<Value> load(ValueRange states, ValueRange leading);
   SmallVector<Value> multiply(ValueRange left, ValueRange right);
+  SmallVector<Value> multiplyParts(ValueRange states);
 
   CombineOp combineOp;
 };

@@ -24,6 +24,18 @@ static bool hasChannels(MonoidOp monoid, unsigned i) {
          monoid.getComponent(i - monoid.getNumStats()) == Component::value;
 }
 
+int64_t StatesKernel::countSlices(ValueRange states, MonoidOp monoid,
+                                  const ::attn::TargetInfo &target) {
+  if (target.isCpu())
+    return 1;
+  int64_t channels = 1;
+  for (auto [i, state] : llvm::enumerate(states))
+    if (hasChannels(monoid, i))
+      channels = std::max(channels,
+                          cast<ShapedType>(state.getType()).getShape().back());
+  return llvm::divideCeil(channels, blockChannels);
+}
+
 int64_t StatesKernel::rowRank(ValueRange states, MonoidOp monoid, bool parts) {
   int64_t rank = cast<ShapedType>(states.front().getType()).getRank();
   return rank - parts - hasChannels(monoid, 0);
@@ -36,13 +48,16 @@ SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading) {
   for (auto [i, state] : llvm::enumerate(states)) {
     bool channels = hasChannels(monoid, i);
     auto type = cast<ShapedType>(state.getType());
-    int64_t cols =
-        channels ? ::attn::paddedChannels(type.getShape().back(), target) : 1;
+    int64_t cols = 1;
+    if (channels)
+      cols = sliceChannels
+                 ? sliceChannels
+                 : ::attn::paddedChannels(type.getShape().back(), target);
     Type element = b.getF32Type();
     if (i < numStats())
       element = cast<TypeAttr>(monoid.getStats()[i]).getValue();
     tiles.push_back(tile::LoadOp::create(
-        b, loc, tileType(blockRows, cols, element), arg(state),
+        b, loc, tileType(blockRows(target), cols, element), arg(state),
         at(head, row0, queryOffset, channels, leading), lower, upper,
         /*live=*/Value(), /*vector=*/!channels));
   }
@@ -113,7 +128,7 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
     SmallVector<Type> types;
     for (unsigned i : scalars)
       types.push_back(left[i].getType());
-    types.append(leftFactors + rightFactors, tileType(blockRows, 1));
+    types.append(leftFactors + rightFactors, tileType(blockRows(target), 1));
     SmallVector<Value> rows =
         map(tiles, types, [&](Value, Value, ValueRange x) {
           ValueRange one = x.take_front(scalars.size());
@@ -152,6 +167,39 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
   return product;
 }
 
+/// The product of the parts, in order. On a GPU several are loaded at once, for
+/// each is as far away as all of them; of parts that are not there it loads the
+/// last one again and drops it.
+SmallVector<Value> StatesKernel::multiplyParts(ValueRange states) {
+  int64_t atOnce = target.isCpu() ? 1 : partsAtOnce;
+  Value numParts = dim(arg(states.front()), 0), last = sub(numParts, index(1));
+  auto forOp = scf::ForOp::create(b, loc, index(1), numParts, index(atOnce),
+                                  load(states, index(0)));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(forOp.getBody());
+  SmallVector<Value> product(forOp.getRegionIterArgs());
+  Value first = forOp.getInductionVar();
+  SmallVector<SmallVector<Value>> next;
+  for (int64_t i = 0; i < atOnce; ++i)
+    next.push_back(load(states, i ? min(add(first, index(i)), last) : first));
+  for (int64_t i = 0; i < atOnce; ++i) {
+    SmallVector<Value> longer = multiply(product, next[i]);
+    if (!i) {
+      product = longer;
+      continue;
+    }
+    Value exists = cmp(arith::CmpIPredicate::sle, add(first, index(i)), last);
+    for (auto [old, value] : llvm::zip_equal(product, longer))
+      old = map({old, value}, {old.getType()},
+                [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                  return {select(exists, x[1], x[0])};
+                })
+                .front();
+  }
+  scf::YieldOp::create(b, loc, product);
+  return forOp.getResults();
+}
+
 LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
                                   Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
@@ -163,6 +211,12 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
   Value first = arg(states.front());
   Value numHeads = dim(first, parts + (packed ? 0 : 1));
   sq = dim(first, parts + (packed ? 1 : 2));
+  if (int64_t slices = countSlices(states, monoid, target); slices > 1) {
+    sliceChannels = blockChannels;
+    firstChannel = mul(arith::RemUIOp::create(b, loc, block, index(slices)),
+                       index(sliceChannels));
+    block = arith::DivUIOp::create(b, loc, block, index(slices));
+  }
   Value rest = arith::DivUIOp::create(b, loc, block, numTiles);
   Value tileIndex = arith::RemUIOp::create(b, loc, block, numTiles);
   batch = arith::DivUIOp::create(b, loc, rest, numHeads);
@@ -171,22 +225,13 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
   headI32 = toI32(head);
   if (packed)
     queryOffset = index(0);
-  row0 = mul(tileIndex, index(blockRows));
-  liveRows = min(index(blockRows), sub(sq, row0));
+  row0 = mul(tileIndex, index(blockRows(target)));
+  liveRows = min(index(blockRows(target)), sub(sq, row0));
   uniformPoint = index(0).getDefiningOp();
 
   SmallVector<Value> state;
   if (parts) {
-    state = load(states, index(0));
-    auto forOp =
-        scf::ForOp::create(b, loc, index(1), dim(first, 0), index(1), state);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(forOp.getBody());
-      SmallVector<Value> next = load(states, forOp.getInductionVar());
-      scf::YieldOp::create(b, loc, multiply(forOp.getRegionIterArgs(), next));
-    }
-    state = forOp.getResults();
+    state = multiplyParts(states);
   } else {
     state = load(states, {});
   }
