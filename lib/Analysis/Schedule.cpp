@@ -157,6 +157,39 @@ static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
   return {128, 16, 64};
 }
 
+int64_t attn::blocksAtOnce(int64_t rows, const TargetInfo &target) {
+  // A warp has fewer copies under way than the producer of a warpgroup.
+  int64_t each = rows == MmaShape::warpgroup().m ? 1 : warpsOfParts;
+  return std::max<int64_t>(target.numMultiprocessors, 1) * each;
+}
+int64_t attn::leastPartKeys(const TargetInfo &target) {
+  return target.isCpu() ? partKeys : gpuPartKeys;
+}
+
+static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
+                                   const ScheduleSizes &sizes,
+                                   const TargetInfo &target) {
+  if (problem.packed)
+    return {1, "the lengths of packed sequences are not known"};
+  if (problem.numHeads < 0 || problem.numQueries < 0 || problem.numKeys < 0)
+    return {1, "the numbers of heads, rows and keys are not all known"};
+  // States of many rows are as long as the keys of a part.
+  if (problem.numQueries > sizes.blockQ)
+    return {1, "more rows than one block has"};
+  int64_t blocks = problem.numHeads;
+  std::string have = std::to_string(blocks) + " blocks of rows";
+  int64_t atOnce = blocksAtOnce(sizes.rows, target);
+  if (blocks == 0 || blocks * 2 > atOnce)
+    return {1, have + ", of " + std::to_string(atOnce) + " at once"};
+  int64_t least = blocks * 4 > atOnce ? gpuManyKeys : gpuSplitKeys;
+  if (problem.numKeys < least)
+    return {1, have + ", of " + std::to_string(atOnce) +
+                   " at once, but fewer keys than " + std::to_string(least)};
+  return {0, have + ", of " + std::to_string(atOnce) +
+                 " at once; parts of at least " + std::to_string(gpuPartKeys) +
+                 " keys"};
+}
+
 /// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
 /// and the values (measured: docs/performance), else tiles of warps.
 static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
@@ -196,6 +229,9 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   if (problem.numQueries >= 0)
     sizes.blockQ =
         std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));
+  // Parts of the keys are short.
+  if (warpgroups && chooseGpuSplits(problem, sizes, target).splits == 0)
+    sizes.blockK = std::min<int64_t>(sizes.blockK, 64);
   // Fewer keys leave more room for sums; fewer rows for keys.
   const int64_t minKeys = target.mmaShapes.front().k;
   auto fits = [&] { return computeBudget(problem, sizes, target).fits(); };
@@ -300,7 +336,8 @@ PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
   auto blocks = [&](const ScheduleProblem &of) {
     ScheduleSizes sizes = chooseSizes(of, target);
     int64_t tiles = (of.numQueries + sizes.blockQ - 1) / sizes.blockQ;
-    return of.numHeads * tiles * chooseSplits(of, sizes, target).splits;
+    return of.numHeads * tiles *
+           std::max<int64_t>(chooseSplits(of, sizes, target).splits, 1);
   };
   ScheduleProblem packed = packHeads(problem);
   int64_t some = blocks(packed), all = blocks(problem);
@@ -312,6 +349,9 @@ PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
     return {packed.numQueries <= fewPackedRows ||
                 some >= std::min(all, wantedBlocks),
             text};
+  // Parts fill the device: what is saved is that each head reads the keys.
+  if (chooseSplits(packed, chooseSizes(packed, target), target).splits == 0)
+    return {true, "each key is read once, in parts"};
   // Blocks that run at once read the keys of a head about once, however many
   // there are: what is saved is rounds.
   auto rounds = [&](int64_t blocks) {
@@ -324,13 +364,13 @@ PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
 SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
                                const ScheduleSizes &sizes,
                                const TargetInfo &target) {
+  if (!target.isCpu())
+    return chooseGpuSplits(problem, sizes, target);
   // Parts as long as this cost less than 2 % more for their states: a state is
   // written once and read once, in f32.
   int64_t rows =
       std::min(sizes.blockQ, std::max<int64_t>(problem.numQueries, 1));
   int64_t leastKeys = std::max<int64_t>(partKeys, partKeysOfRow * rows);
-  if (!target.isCpu())
-    return {1, "chosen on CPUs only"};
   if (problem.numHeads < 0 || problem.numQueries < 0 || problem.numKeys < 0)
     return {1, "the numbers of heads, rows and keys are not all known"};
   int64_t blocks = problem.numHeads *

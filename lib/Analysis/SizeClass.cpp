@@ -18,10 +18,11 @@ namespace {
 enum Stage { calls = 1, ahead = 2, always = calls | ahead };
 
 /// Builds a condition, for the table. `rounds`: as many heads as take so many
-/// rounds of blocks.
+/// rounds of blocks; `fills`: so few blocks that so many times as many run at
+/// once.
 struct When {
   SizeCondition condition;
-  int64_t leastRounds = 0;
+  int64_t leastRounds = 0, leastFill = 0;
 
   constexpr When &rows(int64_t least, int64_t most = INT64_MAX) {
     return condition.rows = {least, most}, *this;
@@ -36,6 +37,7 @@ struct When {
     return condition.blocks = {least, most}, *this;
   }
   constexpr When &rounds(int64_t least) { return leastRounds = least, *this; }
+  constexpr When &fills(int64_t times) { return leastFill = times, *this; }
   constexpr When &pairsOf(int64_t rows) {
     return condition.pairsOf = rows, *this;
   }
@@ -149,6 +151,9 @@ static SizeCondition getCondition(const Rule &rule, const TargetInfo &target) {
         (rule.when.leastRounds - 1) *
             std::max<int64_t>(target.numMultiprocessors, 1) +
         1;
+  if (rule.when.leastFill)
+    condition.blocks = {1, std::max<int64_t>(target.numMultiprocessors, 1) /
+                               rule.when.leastFill};
   return condition;
 }
 
@@ -172,7 +177,8 @@ ExpectedSizes attn::chooseSizeClass(const SizeProblem &problem,
         !rule.when.condition.group.has(group) ||
         !rule.when.condition.blocks.has(blocks) ||
         !rule.applies(problem, target) ||
-        !getCondition(rule, target).heads.has(heads))
+        !getCondition(rule, target).heads.has(heads) ||
+        !getCondition(rule, target).blocks.has(blocks))
       continue;
     if (int64_t rows = rule.when.condition.pairsOf;
         rows && !comeInPairs(sizes.rows, rows))

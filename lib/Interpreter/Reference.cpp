@@ -346,7 +346,10 @@ LogicalResult Evaluator::evaluatePartial(PartialOp op) {
     return failure();
   RowReducer reducer(std::move(*algebra), reduction, options);
 
-  int64_t splits = op.getSplits();
+  int64_t splits = op.getParts() ? int64_t(get(op.getParts())->data[0])
+                                 : int64_t(*op.getSplits());
+  if (splits < 1)
+    return op.emitOpError("expected parts to be positive, but got ") << splits;
   int64_t channels = reduction.numChannels(), numRows = 1;
   for (int64_t extent : reduction.rowShape())
     numRows *= extent;

@@ -164,14 +164,21 @@ PackChoice choosePackHeads(const ScheduleProblem &problem,
 /// heads.
 ScheduleProblem packHeads(ScheduleProblem problem);
 
-/// In how many parts the keys are reduced, and why.
+/// What a GPU's plan counts parts by as it runs (`automaticSplits` of a
+/// schedule): the blocks with row blocks of `rows` that read memory as fast as
+/// it goes, and the least keys of a part.
+int64_t blocksAtOnce(int64_t rows, const TargetInfo &target);
+int64_t leastPartKeys(const TargetInfo &target);
+
+/// In how many parts the keys are reduced, and why; 0: as many as the plan
+/// counts.
 struct SplitChoice {
   int64_t splits = 1;
   std::string reason;
 };
 
-/// Parts where the blocks of rows alone would leave cores idle. The number of
-/// cores is no input: results would depend on it.
+/// Parts where the blocks of rows alone would leave cores idle. The number of a
+/// CPU's cores is no input: results would depend on it.
 SplitChoice chooseSplits(const ScheduleProblem &problem,
                          const ScheduleSizes &sizes, const TargetInfo &target);
 

@@ -298,8 +298,23 @@ module attributes {attn.target = "sm_90a"} {
 // -----
 
 module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 1, 32, 4, 8192, 8>} {
+  // CHECK-LABEL: func.func @in_parts(
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, splits = automatic, loop = peeled, pack_heads = true>
+  func.func @in_parts(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                      %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+    // expected-remark @below {{splits: automatic (8 blocks of rows, of 132 at once; parts of at least 128 keys)}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16>
+    return %o : tensor<?x?x?x128xbf16>
+  }
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 1, 32, 4, 384, 8>} {
   // CHECK-LABEL: func.func @one_round(
-  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 192, loop = peeled>
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, loop = peeled>
   func.func @one_round(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                        %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
     // expected-remark @below {{heads: not packed (8 blocks in the place of 32)}}
@@ -337,7 +352,8 @@ module attributes {attn.target = "cpu-avx512"} {
 module attributes {attn.target = "sm_90a", attn.dispatch} {
   // CHECK-LABEL: func.func @dispatch(
   // CHECK:         attn.dispatch = #attn.dispatch<[
-  // CHECK-SAME:    <"few rows, many keys", when = <rows = 1 to 16, keys = 8192 to any, blocks = 1 to 31>, schedule = <block_q = 64, rows = 64, block_k = 192, loop = peeled>>,
+  // CHECK-SAME:    <"few rows of heads that share keys, keys in parts", when = <rows = 1 to 8, keys = 512 to any, group = 2 to 8, blocks = 1 to 33>, schedule = <block_q = 64, rows = 64, block_k = 64, splits = automatic, loop = peeled, pack_heads = true>>,
+  // CHECK-SAME:    <"few rows, keys in parts", when = <rows = 1 to 16, keys = 512 to any, blocks = 1 to 33>, schedule = <block_q = 64, rows = 64, block_k = 64, splits = automatic, loop = peeled>>,
   // CHECK-SAME:    <"few rows", when = <rows = 1 to 16>, schedule = <block_q = 64, rows = 64, block_k = 128, loop = peeled>>,
   // CHECK-SAME:    <"many rows and keys, in pairs of tiles", when = <rows = 4096 to any, keys = 4096 to any, pairs_of = 128>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2>>,
   // CHECK-SAME:    <"many keys", when = <keys = 8192 to any>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled>>]>

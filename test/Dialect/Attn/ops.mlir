@@ -86,6 +86,18 @@ func.func @states(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
   return %o : tensor<?x?x?x64xf32>
 }
 
+// CHECK-LABEL: func.func @parts
+func.func @parts(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %v: tensor<?x?x?x64xf32>, %n: index) -> tensor<?x?x?x?xf32> {
+  // CHECK: attn.partial @softmax {{.*}} parts(%{{.*}} : index)
+  // CHECK-SAME: splits = automatic
+  %st:3 = attn.partial @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) parts(%n : index)
+      {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, splits = automatic>}
+      -> tensor<?x?x?x?xf32>, tensor<?x?x?x?x64xf32>, tensor<?x?x?x?xf32>
+  return %st#0 : tensor<?x?x?x?xf32>
+}
+
 // What is the default is not said.
 // CHECK-LABEL: func.func @precision
 func.func @precision(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,

@@ -22,6 +22,22 @@ func.func @partial_c13(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: t
   return
 }
 
+func.func @partial_c13_none(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected either splits or parts, but got none}}
+  %o = attn.partial @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      -> tensor<?x?x?x?x64xf32>
+  return
+}
+
+func.func @partial_c13_both(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %n: index) {
+  // expected-error@+1 {{expected either splits or parts, but got both}}
+  %o = attn.partial @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) parts(%n : index) {splits = 2 : i64}
+      -> tensor<?x?x?x?x64xf32>
+  return
+}
+
 // -----
 
 attn.monoid private @sum cocycle stats() components(value) outputs("o") {

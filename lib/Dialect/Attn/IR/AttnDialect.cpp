@@ -100,6 +100,11 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                           .Case("cluster", &cluster)
                           .Case("occupancy", &occupancy)
                           .Default(nullptr);
+    if (key == "splits" &&
+        succeeded(parser.parseOptionalKeyword("automatic"))) {
+      splits = automaticSplits;
+      return success();
+    }
     if (number)
       return parser.parseInteger(*number);
     if (key == "overlap")
@@ -132,7 +137,9 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
 void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << "<block_q = " << getBlockQ() << ", rows = " << getRows()
           << ", block_k = " << getBlockK();
-  if (getSplits() != 1)
+  if (getSplits() == automaticSplits)
+    printer << ", splits = automatic";
+  else if (getSplits() != 1)
     printer << ", splits = " << getSplits();
   printer << ", loop = " << stringifyLoopShape(getLoop());
   if (getStages())
@@ -214,7 +221,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << ", but got " << value;
   };
   if (failed(positive("block_q", blockQ)) || failed(positive("rows", rows)) ||
-      failed(positive("block_k", blockK)) || failed(positive("splits", splits)))
+      failed(positive("block_k", blockK)) ||
+      (splits != automaticSplits && failed(positive("splits", splits))))
     return failure();
   constexpr int64_t mostStages = 16;
   if (stages < 0 || stages > mostStages)

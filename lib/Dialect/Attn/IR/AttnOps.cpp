@@ -220,8 +220,18 @@ void MonoidOp::print(OpAsmPrinter &p) {
 
 namespace {
 /// Operand groups in the order of the operand segments.
-enum Segment { Params, Queries, Keys, Values, Captures, Lengths, CuQ, CuK };
-constexpr unsigned numSegments = 8;
+enum Segment {
+  Params,
+  Queries,
+  Keys,
+  Values,
+  Captures,
+  Lengths,
+  CuQ,
+  CuK,
+  Parts // of attn.partial alone
+};
+constexpr unsigned numSegments = 9;
 } // namespace
 
 /// `name ( %a, %b : type, type )`, absent when the keyword is.
@@ -240,7 +250,8 @@ parseOperandClause(OpAsmParser &parser, StringRef name,
 }
 
 static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
-                                  ArrayRef<StringRef> regionNames) {
+                                  ArrayRef<StringRef> regionNames,
+                                  bool isPartial) {
   using Operands = SmallVector<OpAsmParser::UnresolvedOperand>;
   Operands operands[numSegments], scores, packed;
   SmallVector<Type> types[numSegments], scoreTypes, packedTypes;
@@ -256,6 +267,8 @@ static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
       parseOperandClause(parser, "lengths", operands[Lengths],
                          types[Lengths]) ||
       parseOperandClause(parser, "packed", packed, packedTypes) ||
+      (isPartial &&
+       parseOperandClause(parser, "parts", operands[Parts], types[Parts])) ||
       parser.parseOptionalAttrDict(result.attributes))
     return failure();
   if (scores.empty() || scores.size() % 2 || scores.size() != scoreTypes.size())
@@ -278,7 +291,7 @@ static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
     types[CuK].push_back(packedTypes[1]);
   }
   SmallVector<int32_t> segments;
-  for (unsigned i = 0; i < numSegments; ++i) {
+  for (unsigned i = 0; i < (isPartial ? numSegments : Parts); ++i) {
     if (parser.resolveOperands(operands[i], types[i], loc, result.operands))
       return failure();
     segments.push_back(operands[i].size());
@@ -324,6 +337,9 @@ static void printReduction(OpAsmPrinter &p, OpT op,
   if (op.getCuQ())
     packed = {op.getCuQ(), op.getCuK()};
   printOperandClause(p, "packed", packed);
+  if constexpr (std::is_same_v<OpT, PartialOp>)
+    if (op.getParts())
+      printOperandClause(p, "parts", op.getParts());
   SmallVector<StringRef> elided = {"monoid", "operandSegmentSizes"};
   if (op.getSide() == Side::keys)
     elided.push_back("side");
@@ -340,7 +356,8 @@ static constexpr StringRef aggregateRegionNames[] = {"score", "mask", "init",
                                                      "finalize"};
 
 ParseResult AggregateOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseReduction(parser, result, aggregateRegionNames);
+  return parseReduction(parser, result, aggregateRegionNames,
+                        /*isPartial=*/false);
 }
 void AggregateOp::print(OpAsmPrinter &p) {
   printReduction(p, *this, aggregateRegionNames);
@@ -349,7 +366,8 @@ void AggregateOp::print(OpAsmPrinter &p) {
 static constexpr StringRef partialRegionNames[] = {"score", "mask", "init"};
 
 ParseResult PartialOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseReduction(parser, result, partialRegionNames);
+  return parseReduction(parser, result, partialRegionNames,
+                        /*isPartial=*/true);
 }
 void PartialOp::print(OpAsmPrinter &p) {
   printReduction(p, *this, partialRegionNames);

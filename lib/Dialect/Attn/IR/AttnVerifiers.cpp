@@ -285,9 +285,12 @@ LogicalResult PartialOp::verify() {
   if (failed(verifyReduction(*this)))
     return failure();
   // (C13)
-  if (static_cast<int64_t>(getSplits()) < 1)
-    return emitOpError("expected splits to be positive, but got ")
-           << static_cast<int64_t>(getSplits());
+  std::optional<int64_t> splits = getSplits();
+  if (splits.has_value() == static_cast<bool>(getParts()))
+    return emitOpError("expected either splits or parts, but got ")
+           << (splits ? "both" : "none");
+  if (splits && *splits < 1)
+    return emitOpError("expected splits to be positive, but got ") << *splits;
   return success();
 }
 
@@ -321,7 +324,8 @@ LogicalResult PartialOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // (C14)
   bool packed = static_cast<bool>(getCuQ());
   SmallVector<int64_t> rows = getRowShape(getQueries().front(), packed);
-  rows.insert(rows.begin(), getSplits());
+  rows.insert(rows.begin(),
+              static_cast<int64_t>(getSplits().value_or(ShapedType::kDynamic)));
   return verifyStates(*this, "result", getResultTypes(), *monoid, rows,
                       getChannels(getValues(), packed));
 }

@@ -422,8 +422,10 @@ struct ChooseSchedulePass
                              : "") +
                  "\n";
       if (!splits.reason.empty())
-        parts += "splits: " + std::to_string(splits.splits) + " (" +
-                 splits.reason + ")\n";
+        parts += "splits: " +
+                 (splits.splits ? std::to_string(splits.splits)
+                                : std::string("automatic")) +
+                 " (" + splits.reason + ")\n";
       if (problem.tf32)
         parts += "precision: f32 rounded to tf32, multiplied by warps "
                  "(mma.sync.m16n8k8)\n";

@@ -5,14 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// Where the number of parts is that which fills a GPU, it is counted here, from
+// the sizes of the run: one kernel serves all of them.
+//
 // Associativity makes a reduction of n parts equal to the whole; the init
 // region is a left factor and goes with the first part, which attn.partial
 // sees to.
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/Schedule.h"
+#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #define DEBUG_TYPE "attn-split"
@@ -30,7 +37,7 @@ static SmallVector<Type> stateTypes(AggregateOp op, MonoidOp monoid,
                                     int64_t splits) {
   auto query = cast<RankedTensorType>(op.getQueries().front().getType());
   SmallVector<int64_t> rows(query.getShape().drop_back());
-  if (splits > 0)
+  if (splits)
     rows.insert(rows.begin(), splits);
   auto f32 = Float32Type::get(op.getContext());
   SmallVector<Type> types;
@@ -50,15 +57,51 @@ static SmallVector<Type> stateTypes(AggregateOp op, MonoidOp monoid,
   return types;
 }
 
-static void split(AggregateOp op, MonoidOp monoid, int64_t splits) {
+/// As many parts as there are blocks at once for those of rows, of
+/// `leastPartKeys` keys or more.
+static Value countParts(OpBuilder &b, AggregateOp op,
+                        const ::attn::TargetInfo &target) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttr();
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto dim = [&](Value tensor, int64_t d) -> Value {
+    return tensor::DimOp::create(b, loc, tensor, d);
+  };
+  Value query = op.getQueries().front(), key = op.getKeys().front();
+  Value heads = dim(query, 1), rows = dim(query, 2), one = index(1);
+  if (schedule.getPackHeads()) {
+    Value keyHeads = arith::MaxUIOp::create(b, loc, dim(key, 1), one);
+    rows = arith::MulIOp::create(
+        b, loc, rows, arith::DivUIOp::create(b, loc, heads, keyHeads));
+    heads = keyHeads;
+  }
+  Value tiles =
+      arith::CeilDivUIOp::create(b, loc, rows, index(schedule.getBlockQ()));
+  Value blocks = arith::MulIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, dim(query, 0), heads), tiles);
+  Value wanted = arith::DivUIOp::create(
+      b, loc, index(::attn::blocksAtOnce(schedule.getRows(), target)),
+      arith::MaxUIOp::create(b, loc, blocks, one));
+  Value most = arith::DivUIOp::create(b, loc, dim(key, 2),
+                                      index(::attn::leastPartKeys(target)));
+  return arith::MaxUIOp::create(
+      b, loc, arith::MinUIOp::create(b, loc, wanted, most), one);
+}
+
+/// Splits into `splits` parts, or into `parts` of them where it is not null.
+static void split(AggregateOp op, MonoidOp monoid, int64_t splits,
+                  Value parts) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   auto partial = PartialOp::create(
-      b, loc, stateTypes(op, monoid, splits), op.getMonoidAttr(),
-      op.getParams(), op.getQueries(), op.getKeys(), op.getValues(),
-      op.getCaptures(), op.getLengths(), op.getCuQ(), op.getCuK(),
-      op.getSideAttr(), op.getScheduleAttr(), op.getPrecisionAttr(),
-      b.getI64IntegerAttr(splits));
+      b, loc, stateTypes(op, monoid, parts ? ShapedType::kDynamic : splits),
+      op.getMonoidAttr(), op.getParams(), op.getQueries(), op.getKeys(),
+      op.getValues(), op.getCaptures(), op.getLengths(), op.getCuQ(),
+      op.getCuK(), op.getSideAttr(), op.getScheduleAttr(),
+      op.getPrecisionAttr(), parts,
+      parts ? IntegerAttr() : b.getI64IntegerAttr(splits));
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());
   partial.getInit().takeBody(op.getInit());
@@ -109,7 +152,22 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
                  "queries, which states do not know";
         continue;
       }
-      split(op, monoid, schedule.getSplits());
+      Value parts;
+      if (schedule.getSplits() == ScheduleAttr::automaticSplits) {
+        std::optional<::attn::TargetInfo> target =
+            ::attn::getTarget(getOperation());
+        if (!target)
+          return signalPassFailure();
+        if (target->isCpu() || op.getCuQ()) {
+          op.emitOpError("expected a number of splits ")
+              << (op.getCuQ() ? "of packed sequences" : "on a CPU")
+              << ", but got automatic";
+          return signalPassFailure();
+        }
+        OpBuilder b(op);
+        parts = countParts(b, op, *target);
+      }
+      split(op, monoid, schedule.getSplits(), parts);
       ++numSplit;
     }
   }

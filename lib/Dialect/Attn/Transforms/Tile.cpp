@@ -76,6 +76,8 @@ private:
   };
   Kernel startKernel(Operation *op, ValueRange operands, ValueRange outputs,
                      ValueRange extra, ScheduleAttr schedule);
+  /// The number of parts in the plan.
+  Value countParts(PartialOp op);
   /// A value of the score region of `op` in the plan, from constants and scalar
   /// captures; null where it takes more.
   Value inPlan(ReductionOpInterface op, Value value);
@@ -304,6 +306,12 @@ PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
   return kernel;
 }
 
+Value PlanBuilder::countParts(PartialOp op) {
+  if (Value parts = op.getParts())
+    return mapping.lookup(parts);
+  return index(*op.getSplits(), op.getLoc());
+}
+
 Value PlanBuilder::inPlan(ReductionOpInterface op, Value value) {
   Region &score = op.getScoreBody();
   ValueRange captures = op.getCaptureOperands();
@@ -348,6 +356,12 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     leaveNaNToRepair(op);
   else
     hideDeadDots(op);
+  // States have memory of one part at least.
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    if (Value parts = partial.getParts())
+      mapping.map(parts, arith::MaxSIOp::create(b, loc, mapping.lookup(parts),
+                                                index(1, loc))
+                             .getResult());
   Value query = mapping.lookup(op.getQueryOperands().front());
   bool packed = static_cast<bool>(op.getPackedQueries());
   auto dim = [&](Value memref, int64_t d) -> Value {
@@ -356,7 +370,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   Value batches, heads = dim(query, packed ? 0 : 1), rows;
   SmallVector<Value> sizes;
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
-    sizes.push_back(index(partial.getSplits(), loc));
+    sizes.push_back(countParts(partial));
   if (packed && clusterOf(schedule, target) > 1)
     return op->emitOpError("expected cluster = 1 with packed sequences, whose "
                            "tiles blocks find one by one, but got ")
@@ -499,9 +513,8 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
 
   Value grid = arith::MulIOp::create(b, loc, batches, heads);
   grid = arith::MulIOp::create(b, loc, grid, numTiles);
-  if (auto partial = dyn_cast<PartialOp>(op.getOperation());
-      partial && partial.getSplits() > 1)
-    grid = arith::MulIOp::create(b, loc, grid, index(partial.getSplits(), loc));
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    grid = b.createOrFold<arith::MulIOp>(loc, grid, countParts(partial));
   Value bound = packedQueries.empty() ? builder.boundOfScores() : Value();
   bound = bound ? inPlan(op, bound) : Value();
   if (bound) {

@@ -41,8 +41,14 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     group = index(1);
   }
   Value rest = block, tileIndex;
-  if (splits > 1)
-    std::tie(rest, split) = split2(rest, index(splits));
+  if (auto partial = dyn_cast<PartialOp>(op)) {
+    if (Value count = partial.getParts())
+      parts = arg(count);
+    else if (int64_t splits = *partial.getSplits(); splits > 1)
+      parts = index(splits);
+  }
+  if (parts)
+    std::tie(rest, split) = split2(rest, parts);
   // Blocks side by side take neighbouring tiles of one head: what they derive
   // from the number of their cluster, the quotient, is the same for them.
   int64_t cluster = clusterOf(schedule, target);

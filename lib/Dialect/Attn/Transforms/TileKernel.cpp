@@ -51,10 +51,7 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
                                  tile::KernelOp kernel)
     : KernelBuilder(op, monoid, target, kernel), reduction(op),
       schedule(op.getScheduleAttribute()) {
-  if (auto partial = dyn_cast<PartialOp>(op.getOperation())) {
-    isPartial = true;
-    splits = partial.getSplits();
-  }
+  isPartial = isa<PartialOp>(op.getOperation());
   // The one 16-bit type of all that the target multiplies.
   auto narrowType = [&](ValueRange tensors) -> Type {
     if (tensors.empty())
@@ -499,7 +496,7 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   if (split) {
     // Parts have the same number of keys, whatever the schedule; the tiles of
     // each are counted from its start.
-    Value perPart = arith::CeilDivUIOp::create(b, loc, numKeys, index(splits));
+    Value perPart = arith::CeilDivUIOp::create(b, loc, numKeys, parts);
     allStart = mul(split, perPart);
     keyEnd = min(keyEnd, add(allStart, perPart));
     lower = max(lower, allStart);

@@ -511,9 +511,9 @@ private:
 
   ReductionOpInterface reduction;
   ScheduleAttr schedule;
-  int64_t splits = 1;
   bool isPartial = false;
-  Value split;
+  /// The number of parts and that of the block's, where there are several.
+  Value parts, split;
   Value keyHead, numKeys;
   /// Where the keys of the part end.
   Value keyEnd;

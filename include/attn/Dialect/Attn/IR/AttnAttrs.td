@@ -128,7 +128,9 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     - `rows`: rows of one row block; divides `block_q`. A row block's scores
       live on chip for one key tile.
     - `block_k`: keys of one tile.
-    - `splits`: parts that the key axis is reduced in, combined in key order.
+    - `splits`: parts that the key axis is reduced in, combined in key order;
+      `automatic`: as many as fill a GPU with blocks, of no fewer keys than pay
+      (Analysis/Schedule.h), counted in the plan from the sizes of the run.
     - `loop`: how masks are peeled.
     - `stages`: slots for tiles of keys and of values on a GPU; 0: as many as
       shared memory has room for, up to what pays. CPUs have none.
@@ -174,6 +176,9 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// `splits`, where the plan counts the parts.
+    static constexpr int64_t automaticSplits = 0;
+
     /// The same schedule but for one decision.
     ScheduleAttr withFetch(Fetch fetch) const;
     ScheduleAttr withOccupancy(int64_t occupancy) const;

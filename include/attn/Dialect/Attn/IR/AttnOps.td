@@ -318,11 +318,14 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
   let description = [{
     As `attn.aggregate`, but the keys of a row, n of them, are cut into `splits`
     contiguous parts of ceil(n / `splits`) keys, the last ones of fewer or none,
-    and the states of all parts are returned, unfinished: for each statistic a tensor [splits, b, hq, sq] and for each component
-    [splits, b, hq, sq, dv] or [splits, b, hq, sq], f32. `init` enters part 0
-    only; the parts are in key order.
+    and the states of all parts are returned, unfinished: for each statistic a
+    tensor [splits, b, hq, sq] and for each component [splits, b, hq, sq, dv] or
+    [splits, b, hq, sq], f32. `init` enters part 0 only; the parts are in key
+    order. `splits` is an attribute, or the operand `parts(%n : index)`, at least
+    1, where the number is known as a plan runs.
   }];
-  let arguments = !con(commonArguments, (ins I64Attr:$splits));
+  let arguments = !con(commonArguments,
+    (ins Optional<Index>:$parts, OptionalAttr<I64Attr>:$splits));
   let results = (outs Variadic<Attn_FloatTensor>:$states);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,

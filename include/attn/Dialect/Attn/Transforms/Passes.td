@@ -365,12 +365,15 @@ def AttnExpandDispatchPass
 def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
   let summary = "Reduce the keys in parts where the schedule says so";
   let description = [{
-    Expects: `attn.aggregate`; those whose schedule has `splits = n`, n > 1,
-    are rewritten, others left alone. So are those over packed queries whose own
+    Expects: `attn.aggregate`; those whose schedule has `splits = n`, n > 1, or
+    `splits = automatic` are rewritten, others left alone. So are those over packed queries whose own
     finalize region reads the batch or the row: a state does not know them, and
     `explain` says so.
     Produces: `attn.partial` with n splits, `attn.combine` over its states and
-    `attn.finalize` with the aggregate's finalize region.
+    `attn.finalize` with the aggregate's finalize region. With `automatic`, n is
+    an operand, computed from the sizes of the run: the multiprocessors divided
+    by the blocks of rows, but no more than leave a part the least number of keys
+    that pays (Analysis/Schedule.h).
 
     Example, before:
 
@@ -436,7 +439,9 @@ def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
 
     Numerics: reassociates; the parts are combined in f32 in key order,
     whichever finished first, so results repeat bit for bit.
-    Fails when: never.
+    Fails when: `splits = automatic` is of a CPU's schedule, whose results do not
+    depend on the number of cores, or of packed sequences, whose lengths a plan
+    does not know.
   }];
   let options = [
     Option<"explain", "explain", "bool", "false",
