@@ -9,7 +9,7 @@
 // one (batch, head) and, in a partial, one split of the keys:
 //
 //   KernelBuilder      argument mapping, tile op helpers, region copies
-//   ReductionKernel    aggregate and partial: the walk over key tiles
+//   ReductionKernel    aggregate and partial: a stream of key tiles
 //   StatesKernel       combine and finalize: the walk over parts
 //
 // How one key tile enters the state is TileSteps.cpp, one function per kind of
@@ -20,6 +20,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 
+#include "KeyRanges.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
@@ -309,8 +310,10 @@ private:
     Value whole = {}; // i1: every pair is live, although `masked`; may be null
     /// Its number, where its elements are bits of the lists; else null.
     Value number = {};
-    /// Some of the tile's keys may not exist.
+    /// Some of the tile's keys may not exist, where `isRagged` (i1) says so; if
+    /// that is null, in any case.
     bool ragged = true;
+    Value isRagged = {};
     /// Scores are linear in the tile; what the product adds from key to key.
     bool linear = false;
     Value ramp = {};
@@ -326,17 +329,10 @@ private:
   std::pair<Value, Value> findSequence(Value tileIndex);
   void loadQueries();
   SmallVector<Value> initialState();
-  SmallVector<Value> walkKeys(SmallVector<Value> state);
-  /// How a loop over key tiles treats them.
-  enum class Tiles {
-    Full,     // every element is live
-    Linear,   // the same, and scores are linear
-    Masked,   // masked; tiles without a live element are skipped where that can
-              // be seen
-    Tested,   // each tile is classified: skipped, full or masked
-    AllMasked // masked, none skipped
-  };
-  SmallVector<Value> loop(Value from, Value to, Tiles tiles, ValueRange state);
+  /// The state after all key tiles (KeyRanges.h).
+  SmallVector<Value> streamKeys(ValueRange state);
+  SmallVector<Value> streamLists(ValueRange state);
+  StreamBodies streamBodies();
   /// The tile at `first` under a condition; the state unchanged without it.
   SmallVector<Value> choose(Value condition, TypeRange types,
                             llvm::function_ref<SmallVector<Value>()> then,
@@ -357,12 +353,9 @@ private:
   SmallVector<Value> listIndices();
   /// Where the number of the n-th tile of either kind is.
   Value listPlace(Value tiles, Value number, bool whole);
-  Value loadListed(Value number, bool whole);
-  SmallVector<Value> stepListed(Value listed, Value number, bool whole,
-                                bool ragged, ValueRange state);
-  SmallVector<Value> loopListed(int64_t from, Value to, bool whole,
-                                ValueRange state);
-  SmallVector<Value> walkLists(SmallVector<Value> state);
+  Value loadListed(Value number, Value isWhole);
+  SmallVector<Value> stepListed(Value first, Value number, Value place,
+                                Value isRagged, ValueRange state);
   std::pair<Value, Value> sampleRange(::attn::MaskAnalysis::Sample sample,
                                       Value firstTile, Value lastTile);
   SmallVector<Value>
@@ -434,7 +427,6 @@ private:
   SmallVector<Value> withLoaded(const RowBlock &block, ValueRange first);
   ValueRange takeLoaded(RowBlock &block, ValueRange given, size_t first);
   Value liveByBits(RowBlock &block, Value col);
-  SmallVector<Value> keysOfRow(RowBlock &block, Value row);
   bool samplesFit();
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
@@ -513,9 +505,6 @@ private:
   Value keyHead, numKeys;
   /// Where the keys of the part end.
   Value keyEnd;
-  /// Where they start, and what lies before or behind `x` of its tiles.
-  Value allStart;
-  Value wholeTiles(Value x, bool up);
   /// The mask region, read; and keys outside of which nothing is live.
   std::optional<::attn::MaskAnalysis> mask;
   ::attn::MaskAnalysis::UniformFn maskUniform;
@@ -574,16 +563,10 @@ private:
     bool hasSides = false, positiveFirst = false;
     std::unique_ptr<Region> region; // distance >= 0
     std::optional<::attn::MaskAnalysis> distance;
-    /// The key at a position of the walk, if that is another; how far it is
-    /// from a linear tile's position, and whether that is on the left; and
-    /// where they end.
-    std::function<Value(Value)> order, offset, isLeft;
-    Value end;
   } linear;
   void analyseLinear();
-  std::pair<Value, Value> linearBounds(Value coreStart, Value coreEnd);
-  void orderLinear(Value coreStart, Value coreEnd, bool hasHead);
-  KeyTile linearTile(Value position);
+  LinearRange linearRange();
+  KeyTile linearTile(Value first, Value isLeft);
 
   void analyseForm();
   void analyseFactor(arith::MulFOp product);
@@ -600,10 +583,6 @@ private:
   bool isGpu() const { return !target.isCpu(); }
   /// Whether key tiles are pipelined: the first one is peeled.
   bool pipelined() const;
-  bool maskIsAlwaysValid();
-  SmallVector<Value> walkPipelined(Value start, Value coreStart, Value coreEnd,
-                                   Value upper, bool hasHead,
-                                   SmallVector<Value> state);
 };
 
 /// Whether the key tiles of a reduction are best listed by a kernel of its own:

@@ -89,7 +89,7 @@ bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
   if (target.isCpu() || !target.hasRoles() ||
       !isa<AggregateOp>(op.getOperation()) || op.getPackedQueries() ||
       op.getMaskBody().empty() || monoid.getKind() != MonoidKind::cocycle ||
-      ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact())
+      ::attn::MaskAnalysis(op.getMaskBody()).facts().hullIsExact)
     return false;
   // Whole tiles come after the others.
   std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
@@ -97,7 +97,7 @@ bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
 }
 
 //===----------------------------------------------------------------------===//
-// The walk over listed tiles
+// Listed tiles
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> ReductionKernel::listIndices() {
@@ -111,23 +111,22 @@ Value ReductionKernel::listPlace(Value tiles, Value number, bool whole) {
   return sub(sub(dim(tiles, 3), index(1)), number);
 }
 
-Value ReductionKernel::loadListed(Value number, bool whole) {
+Value ReductionKernel::loadListed(Value number, Value isWhole) {
   SmallVector<Value> at = listIndices();
-  at.push_back(listPlace(lists.tiles, number, whole));
+  at.push_back(select(isWhole, listPlace(lists.tiles, number, /*whole=*/true),
+                      listPlace(lists.tiles, number, /*whole=*/false)));
   return memref::LoadOp::create(b, loc, lists.tiles, at);
 }
 
-SmallVector<Value> ReductionKernel::stepListed(Value listed, Value number,
-                                               bool whole, bool ragged,
+SmallVector<Value> ReductionKernel::stepListed(Value first, Value number,
+                                               Value place, Value isRagged,
                                                ValueRange state) {
-  bool isPadded = keyCols() != schedule.getBlockK();
-  KeyTile tile{mul(toIndex(listed), index(schedule.getBlockK())),
-               /*masked=*/!whole || isPadded};
-  tile.ragged = ragged || isPadded;
-  if (whole)
-    return step(tile, state);
+  KeyTile tile{first, /*masked=*/true};
+  if (keyCols() == schedule.getBlockK())
+    tile.isRagged = isRagged;
+  if (lists.bits)
+    place = number;
   SmallVector<Value> words;
-  Value place = lists.bits ? toIndex(listed) : number;
   for (int64_t w = 0, n = llvm::divideCeil(keyCols(), 32); w < n; ++w) {
     SmallVector<Value> indices = listIndices();
     indices.append({place, index(w)});
@@ -136,36 +135,8 @@ SmallVector<Value> ReductionKernel::stepListed(Value listed, Value number,
   tile.live = tile::TruthsOp::create(
       b, loc, tileType(1, keyCols(), b.getI1Type()), words);
   if (lists.bits)
-    tile.number = place;
+    tile.number = number;
   return step(tile, state);
-}
-
-SmallVector<Value> ReductionKernel::loopListed(int64_t from, Value to,
-                                               bool whole, ValueRange state) {
-  SmallVector<Value> initial(state);
-  Value last = sub(to, index(1)), first = index(from);
-  // Elements of masked tiles are read from where the tile's number says: it is
-  // loaded one step ahead.
-  bool isAhead = !whole && (lists.bits || samplesFit());
-  if (isAhead)
-    initial.push_back(loadListed(max(min(first, last), index(0)), whole));
-  auto loop = scf::ForOp::create(b, loc, first, to, index(1), initial);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value number = loop.getInductionVar(), listed, following;
-  if (isAhead) {
-    listed = loop.getRegionIterArgs().back();
-    following = loadListed(min(add(number, index(1)), last), whole);
-  } else {
-    listed = loadListed(number, whole);
-  }
-  SmallVector<Value> next =
-      stepListed(listed, number, whole, /*ragged=*/!whole && from == 0,
-                 loop.getRegionIterArgs().take_front(state.size()));
-  if (following)
-    next.push_back(following);
-  scf::YieldOp::create(b, loc, next);
-  return SmallVector<Value>(loop.getResults().take_front(state.size()));
 }
 
 /// Whether a warpgroup's registers hold what the mask reads of keys beside the
@@ -260,44 +231,6 @@ Value ReductionKernel::liveByBits(RowBlock &block, Value col) {
   }
   return cmp(arith::CmpIPredicate::ne,
              both(shifted(word, both(col, common)), 1), i32(0));
-}
-
-SmallVector<Value> ReductionKernel::walkLists(SmallVector<Value> state) {
-  readMask();
-  keyEnd = hullUpper = numKeys;
-  hullLower = index(0);
-  auto count = [&](int64_t which) {
-    SmallVector<Value> indices = listIndices();
-    indices.push_back(index(which));
-    return toIndex(memref::LoadOp::create(b, loc, lists.tiles, indices));
-  };
-  Value masked = count(0), whole = count(1), zero = index(0);
-  if (!pipelined()) {
-    state = loopListed(0, masked, /*whole=*/false, state);
-    return loopListed(0, whole, /*whole=*/true, state);
-  }
-  // A first tile stands alone, of either kind; see walkPipelined.
-  auto first = [&](bool whole) {
-    return stepListed(loadListed(zero, whole), zero, whole, /*ragged=*/!whole,
-                      state);
-  };
-  auto some = [&](Value n) { return cmp(arith::CmpIPredicate::sgt, n, zero); };
-  return stepIf(
-      some(masked), state,
-      [&] {
-        SmallVector<Value> next = first(/*whole=*/false);
-        next = loopListed(1, masked, /*whole=*/false, next);
-        return loopListed(0, whole, /*whole=*/true, next);
-      },
-      [&] {
-        return stepIf(
-            some(whole), state,
-            [&] {
-              SmallVector<Value> next = first(/*whole=*/true);
-              return loopListed(1, whole, /*whole=*/true, next);
-            },
-            nullptr);
-      });
 }
 
 //===----------------------------------------------------------------------===//
