@@ -19,8 +19,8 @@ using namespace ::attn;
 
 namespace {
 
-/// Numbers of one row as code, of which the row's share is known: factor * row +
-/// rest, and the least, greatest or chosen of such.
+/// Numbers of one row as code, of which the row's share is known: factor * row
+/// + rest, and the least, greatest or chosen of such.
 struct RowCode {
   struct Number {
     enum Kind { Sum, Minimum, Maximum, Choice } kind = Sum;
@@ -96,7 +96,9 @@ struct RowCode {
       return sum(0, code.mul(x->rest, y->rest));
     if (areSums(x, y) && y->isUniform())
       if (std::optional<int64_t> factor = code.constantOf(y->rest))
-        return sum(x->factor * *factor, code.mul(x->rest, y->rest));
+        return sum(x->factor * *factor, *factor == -1
+                                            ? code.sub(code.number(0), x->rest)
+                                            : code.mul(x->rest, y->rest));
     return opaque(code.mul(value(x), value(y)));
   }
   Int min(Int x, Int y) {
@@ -139,15 +141,14 @@ struct RowCode {
 class Columns {
 public:
   using Number = RowCode::Number;
-  Columns(RowCode &numbers, RowCode::Int end,
-          const MaskAnalysis::RowOfTile &tile)
+  Columns(RowCode &numbers, Value end, const MaskAnalysis::RowOfTile &tile)
       : numbers(numbers), code(numbers.code), b(code.b), loc(code.loc),
         end(end), tile(tile), first(code.widen(tile.firstKey)) {}
 
   /// The column where keys end, the least of some, or where they start, the
   /// greatest.
-  Value of(RowCode::Int key, bool isEnd) {
-    Value column = isNarrow ? narrow(key, isEnd) : Value();
+  Value of(RowCode::Int key, bool asEnd) {
+    Value column = isNarrow ? narrow(key, asEnd) : Value();
     isNarrow &= static_cast<bool>(column);
     if (column)
       return column;
@@ -156,16 +157,19 @@ public:
   }
   /// Whether an end is that of the keys, or the least of that and another.
   bool isLimited(RowCode::Int key) const {
-    return isNarrow && (key == end || (key->kind == Number::Minimum &&
-                                       (key->lhs == end || key->rhs == end)));
+    return isNarrow && (isEnd(key) || (key->kind == Number::Minimum &&
+                                       (isEnd(key->lhs) || isEnd(key->rhs))));
   }
 
 private:
+  bool isEnd(RowCode::Int key) const {
+    return key->isUniform() && key->rest == end;
+  }
   /// `key` as a column in 32 bits; null where it is not made like that.
-  Value narrow(RowCode::Int key, bool isEnd);
+  Value narrow(RowCode::Int key, bool asEnd);
   Value truncated(Value distance, int64_t least, int64_t most) {
-    distance = code.min(code.max(distance, code.number(least)),
-                        code.number(most));
+    distance =
+        code.min(code.max(distance, code.number(least)), code.number(most));
     return b.createOrFold<arith::TruncIOp>(loc, b.getI32Type(), distance);
   }
 
@@ -173,7 +177,7 @@ private:
   MaskCode &code;
   OpBuilder &b;
   Location loc;
-  RowCode::Int end;
+  Value end; // of all keys
   const MaskAnalysis::RowOfTile &tile;
   Value first;
   bool isNarrow = true;
@@ -181,9 +185,9 @@ private:
 
 } // namespace
 
-Value Columns::narrow(RowCode::Int key, bool isEnd) {
+Value Columns::narrow(RowCode::Int key, bool asEnd) {
   // The end of all keys is that of the tile's.
-  if (key == end)
+  if (isEnd(key))
     return tile.keyCount;
   if (key->kind == Number::Sum) {
     if (key->isOpaque || std::abs(key->factor) > 1)
@@ -193,8 +197,7 @@ Value Columns::narrow(RowCode::Int key, bool isEnd) {
       return arith::ConstantIntOp::create(b, loc, b.getI32Type(), 0);
     // No further from 0 than rows and columns of a tile are from the ends of an
     // i32.
-    Value column =
-        truncated(code.sub(key->rest, first), -(1 << 30), 1 << 30);
+    Value column = truncated(code.sub(key->rest, first), -(1 << 30), 1 << 30);
     if (key->factor == 1)
       return b.createOrFold<arith::AddIOp>(loc, column, tile.row);
     if (key->factor == -1)
@@ -203,16 +206,16 @@ Value Columns::narrow(RowCode::Int key, bool isEnd) {
   }
   // An end that is the greater of two (a prefix and a diagonal) was 1 % slower
   // for all in 32 bits (docs/performance/gpu.md).
-  bool isMet = key->kind == (isEnd ? Number::Minimum : Number::Maximum);
+  bool isMet = key->kind == (asEnd ? Number::Minimum : Number::Maximum);
   if (!isMet && key->kind != Number::Choice)
     return {};
-  Value x = narrow(key->lhs, isEnd);
-  Value y = narrow(key->rhs, isEnd);
+  Value x = narrow(key->lhs, asEnd);
+  Value y = narrow(key->rhs, asEnd);
   if (!x || !y)
     return {};
   if (!isMet)
     return b.createOrFold<arith::SelectOp>(loc, key->condition, x, y);
-  if (isEnd)
+  if (asEnd)
     return b.createOrFold<arith::MinSIOp>(loc, x, y);
   return b.createOrFold<arith::MaxSIOp>(loc, x, y);
 }
@@ -228,20 +231,19 @@ MaskAnalysis::emitRowColumns(OpBuilder &builder, Location loc,
   RowCode::Int position = tile.isOffset
                               ? numbers.sum(1, code.widen(tile.position))
                               : numbers.opaque(code.widen(tile.position));
-  RowCode::Int end = numbers.sum(0, keys);
   MaskEvaluator<RowCode> evaluator(
       *this, numbers, {position, position},
       {numbers.sum(0, zero), numbers.sum(0, last)});
-  auto interval = evaluator.row(end);
-  Columns columns(numbers, end, tile);
+  auto interval = evaluator.row(numbers.sum(0, keys));
+  Columns columns(numbers, keys, tile);
   RowColumns result;
-  result.end = columns.of(interval.upper, /*isEnd=*/true);
+  result.end = columns.of(interval.upper, /*asEnd=*/true);
   if (!columns.isLimited(interval.upper))
-    result.end = builder.createOrFold<arith::MinSIOp>(loc, result.end,
-                                                      tile.keyCount);
-  bool fromFirst = interval.lower->isUniform() &&
-                   code.constantOf(interval.lower->rest) == 0;
+    result.end =
+        builder.createOrFold<arith::MinSIOp>(loc, result.end, tile.keyCount);
+  bool fromFirst =
+      interval.lower->isUniform() && code.constantOf(interval.lower->rest) == 0;
   if (!fromFirst)
-    result.start = columns.of(interval.lower, /*isEnd=*/false);
+    result.start = columns.of(interval.lower, /*asEnd=*/false);
   return result;
 }

@@ -78,7 +78,9 @@ struct Knowledge {
   Int max(Int x, Int y) {
     return fold(x, y, [](int64_t x, int64_t y) { return std::max(x, y); });
   }
-  Int truncDiv(Int x, int64_t d) { return fold(x, {d}, std::divides<int64_t>()); }
+  Int truncDiv(Int x, int64_t d) {
+    return fold(x, {d}, std::divides<int64_t>());
+  }
   Int floorDiv(Int x, int64_t d) {
     return fold(x, {d}, [](int64_t x, int64_t y) {
       return llvm::divideFloorSigned(x, y);
@@ -86,7 +88,8 @@ struct Knowledge {
   }
   Bool compare(Int x, Int y, bool isEqual) {
     if (x.constant && y.constant)
-      return {isEqual ? *x.constant == *y.constant : *x.constant >= *y.constant};
+      return {isEqual ? *x.constant == *y.constant
+                      : *x.constant >= *y.constant};
     return {std::nullopt, x.byRow || y.byRow};
   }
   Bool atLeast(Int x, Int y) { return compare(x, y, /*isEqual=*/false); }
@@ -100,9 +103,7 @@ struct Knowledge {
   }
   Bool both(Bool x, Bool y) { return settle(x, y, false); }
   Bool either(Bool x, Bool y) { return settle(x, y, true); }
-  Bool inverse(Bool x) {
-    return x.known ? Bool{!*x.known} : x;
-  }
+  Bool inverse(Bool x) { return x.known ? Bool{!*x.known} : x; }
   Int choose(Bool c, Int x, Int y) {
     if (c.known)
       return *c.known ? x : y;
@@ -159,9 +160,9 @@ MaskAnalysis::Class MaskAnalysis::emitClass(OpBuilder &builder, Location loc,
                                             Value firstKey, Value lastKey,
                                             Value valid) const {
   MaskCode code{builder, loc, uniform};
-  MaskEvaluator<MaskCode> evaluator(*this, code,
-                                {code.widen(firstRow), code.widen(lastRow)},
-                                {code.widen(firstKey), code.widen(lastKey)});
+  MaskEvaluator<MaskCode> evaluator(
+      *this, code, {code.widen(firstRow), code.widen(lastRow)},
+      {code.widen(firstKey), code.widen(lastKey)});
   auto truth = evaluator.truth();
   return {code.both(valid, code.inverse(truth.some)),
           code.both(valid, code.inverse(truth.notAll))};
@@ -174,9 +175,9 @@ MaskAnalysis::Class MaskAnalysis::emitBoxClass(OpBuilder &builder, Location loc,
                                                Value firstKey,
                                                Value lastKey) const {
   MaskCode code{builder, loc, uniform, &sample};
-  MaskEvaluator<MaskCode> evaluator(*this, code,
-                                {code.widen(firstRow), code.widen(lastRow)},
-                                {code.widen(firstKey), code.widen(lastKey)});
+  MaskEvaluator<MaskCode> evaluator(
+      *this, code, {code.widen(firstRow), code.widen(lastRow)},
+      {code.widen(firstKey), code.widen(lastKey)});
   Value valid = evaluator.valid();
   auto truth = evaluator.truth();
   return {code.both(valid, code.inverse(truth.some)),

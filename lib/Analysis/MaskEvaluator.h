@@ -7,9 +7,9 @@
 //
 // Private to the analysis. One evaluator, several arithmetics: numbers, for
 // tests and explanations, IR values, for kernels, what is known of a number in
-// any kernel, for facts (MaskEvaluator.cpp), and columns of a tile, for the keys
-// of a row (MaskColumns.cpp). All run the same rules, so what a test finds true
-// of the numbers holds for the code, and facts are those of the code.
+// any kernel, for facts (MaskEvaluator.cpp), and columns of a tile, for the
+// keys of a row (MaskColumns.cpp). All run the same rules, so what a test finds
+// true of the numbers holds for the code, and facts are those of the code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,8 @@ struct MaskCode {
     if (value.getType().isInteger(64))
       return value;
     if (value.getType().isIndex())
-      return b.createOrFold<mlir::arith::IndexCastOp>(loc, b.getI64Type(), value);
+      return b.createOrFold<mlir::arith::IndexCastOp>(loc, b.getI64Type(),
+                                                      value);
     return b.createOrFold<mlir::arith::ExtSIOp>(loc, b.getI64Type(), value);
   }
   Bool uniformBool(Value value) { return uniformValue(value); }
@@ -58,28 +59,43 @@ struct MaskCode {
       return number.getSExtValue();
     return std::nullopt;
   }
-  Int add(Int x, Int y) { return b.createOrFold<mlir::arith::AddIOp>(loc, x, y); }
-  Int sub(Int x, Int y) { return b.createOrFold<mlir::arith::SubIOp>(loc, x, y); }
-  Int mul(Int x, Int y) { return b.createOrFold<mlir::arith::MulIOp>(loc, x, y); }
-  Int min(Int x, Int y) { return b.createOrFold<mlir::arith::MinSIOp>(loc, x, y); }
-  Int max(Int x, Int y) { return b.createOrFold<mlir::arith::MaxSIOp>(loc, x, y); }
+  Int add(Int x, Int y) {
+    return b.createOrFold<mlir::arith::AddIOp>(loc, x, y);
+  }
+  Int sub(Int x, Int y) {
+    return b.createOrFold<mlir::arith::SubIOp>(loc, x, y);
+  }
+  Int mul(Int x, Int y) {
+    return b.createOrFold<mlir::arith::MulIOp>(loc, x, y);
+  }
+  Int min(Int x, Int y) {
+    return b.createOrFold<mlir::arith::MinSIOp>(loc, x, y);
+  }
+  Int max(Int x, Int y) {
+    return b.createOrFold<mlir::arith::MaxSIOp>(loc, x, y);
+  }
   Int truncDiv(Int x, int64_t d) {
     return b.createOrFold<mlir::arith::DivSIOp>(loc, x, number(d));
   }
   Int floorDiv(Int x, int64_t d) {
     if (llvm::isPowerOf2_64(d))
-      return b.createOrFold<mlir::arith::ShRSIOp>(loc, x, number(llvm::Log2_64(d)));
+      return b.createOrFold<mlir::arith::ShRSIOp>(loc, x,
+                                                  number(llvm::Log2_64(d)));
     Int quotient = truncDiv(x, d);
     Bool below = inverse(atLeast(sub(x, mul(quotient, number(d))), number(0)));
     return choose(below, sub(quotient, number(1)), quotient);
   }
   Bool atLeast(Int x, Int y) {
-    return b.createOrFold<mlir::arith::CmpIOp>(loc, mlir::arith::CmpIPredicate::sge, x, y);
+    return b.createOrFold<mlir::arith::CmpIOp>(
+        loc, mlir::arith::CmpIPredicate::sge, x, y);
   }
   Bool equal(Int x, Int y) {
-    return b.createOrFold<mlir::arith::CmpIOp>(loc, mlir::arith::CmpIPredicate::eq, x, y);
+    return b.createOrFold<mlir::arith::CmpIOp>(
+        loc, mlir::arith::CmpIPredicate::eq, x, y);
   }
-  Bool both(Bool x, Bool y) { return b.createOrFold<mlir::arith::AndIOp>(loc, x, y); }
+  Bool both(Bool x, Bool y) {
+    return b.createOrFold<mlir::arith::AndIOp>(loc, x, y);
+  }
   Bool either(Bool x, Bool y) {
     return b.createOrFold<mlir::arith::OrIOp>(loc, x, y);
   }

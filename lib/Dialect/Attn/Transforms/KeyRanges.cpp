@@ -29,15 +29,13 @@ KeyRanges mlir::attn::emitKeyRanges(OpBuilder &b, Location loc,
   const ::attn::MaskAnalysis *mask = problem.mask;
   KeyRanges ranges;
   ranges.first = ranges.lower = ranges.coreLower = zero;
-  ranges.end = ranges.upper = ranges.coreUpper = problem.numKeys;
-  if (problem.hasRows)
-    ranges.upper = arith::SelectOp::create(b, loc, problem.hasRows,
-                                           ranges.upper, zero);
+  ranges.end = ranges.coreUpper = problem.numKeys;
+  ranges.upper = problem.limit;
   if (mask) {
     Value firstRow = problem.firstRow, lastRow = problem.lastRow;
     if (problem.endsByRows) {
-      auto range = tile::RowRangeOp::create(b, loc, b.getIndexType(),
-                                            b.getIndexType(), firstRow, lastRow);
+      auto range = tile::RowRangeOp::create(
+          b, loc, b.getIndexType(), b.getIndexType(), firstRow, lastRow);
       firstRow = range.getFirst();
       lastRow = range.getLast();
     }
@@ -57,8 +55,8 @@ KeyRanges mlir::attn::emitKeyRanges(OpBuilder &b, Location loc,
         b, loc, problem.numKeys,
         arith::ConstantIndexOp::create(b, loc, problem.splits));
     ranges.first = arith::MulIOp::create(b, loc, problem.split, perPart);
-    ranges.end = min(ranges.end,
-                     arith::AddIOp::create(b, loc, ranges.first, perPart));
+    ranges.end =
+        min(ranges.end, arith::AddIOp::create(b, loc, ranges.first, perPart));
     ranges.lower = max(ranges.lower, ranges.first);
     ranges.upper = min(ranges.upper, ranges.end);
   }

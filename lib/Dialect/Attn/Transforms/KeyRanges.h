@@ -36,8 +36,9 @@ struct KeyRanges {
 /// What the ranges of a block depend on.
 struct KeyRangeProblem {
   Value numKeys;
-  /// Whether the block has rows at all (i1); null for always.
-  Value hasRows = {};
+  /// Where keys end for the rows of the block: at `numKeys`, or at 0 if it has
+  /// no rows.
+  Value limit;
   /// With a mask, its values in the kernel and the rows of the block.
   const ::attn::MaskAnalysis *mask = nullptr;
   ::attn::MaskAnalysis::UniformFn uniform = {};

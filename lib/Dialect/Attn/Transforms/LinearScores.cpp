@@ -280,12 +280,11 @@ LinearRange ReductionKernel::linearRange() {
   };
   if (linear.positiveFirst) {
     Value zero = index(0);
-    range.end = unlessEmpty(bounds.coreLower, bounds.coreUpper,
-                            bounds.coreUpper, zero);
+    range.end =
+        unlessEmpty(bounds.coreLower, bounds.coreUpper, bounds.coreUpper, zero);
     range.start = unlessEmpty(bounds.lower, bounds.upper, bounds.upper, zero);
   } else {
-    range.end =
-        unlessEmpty(bounds.lower, bounds.upper, bounds.lower, numKeys);
+    range.end = unlessEmpty(bounds.lower, bounds.upper, bounds.lower, numKeys);
     range.start = unlessEmpty(bounds.coreLower, bounds.coreUpper,
                               bounds.coreLower, numKeys);
   }

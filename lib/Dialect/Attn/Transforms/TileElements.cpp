@@ -73,13 +73,12 @@ Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   if (rowIntervals) {
     // The position of a packed row is no distance from that of the first.
     bool isOffset = !packsHeads;
-    Value position = isOffset
-                         ? block.rowBase
-                         : rowPoint(block.rowBase, row, block.lastRow).row;
-    auto keys = this->mask->emitRowColumns(
-        b, loc, maskUniform,
-        {row, position, isOffset, block.keyBase, block.keyCount, keyCols(),
-         numKeys});
+    Value position = isOffset ? block.rowBase
+                              : rowPoint(block.rowBase, row, block.lastRow).row;
+    auto keys =
+        this->mask->emitRowColumns(b, loc, maskUniform,
+                                   {row, position, isOffset, block.keyBase,
+                                    block.keyCount, keyCols(), numKeys});
     Value live = cmp(arith::CmpIPredicate::slt, col, keys.end);
     if (!keys.start)
       return live;

@@ -411,11 +411,12 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
   if (lists.tiles)
     return streamLists(state);
   KeyRangeProblem problem;
-  problem.numKeys = numKeys;
+  problem.numKeys = problem.limit = numKeys;
   problem.split = split;
   problem.splits = splits;
   if (queryOffset || marksIn)
-    problem.hasRows = cmp(arith::CmpIPredicate::sgt, liveRows, index(0));
+    problem.limit = select(cmp(arith::CmpIPredicate::sgt, liveRows, index(0)),
+                           numKeys, index(0));
   bool isPeeled = schedule.getLoop() == LoopShape::peeled;
   bool isWindow = false;
   if (!reduction.getMaskBody().empty()) {

@@ -427,8 +427,8 @@ static LogicalResult verifyClass(StreamOp op, StringRef name, Region &body,
   Block &block = body.front();
   if (block.getArgumentTypes() != arguments)
     return op.emitOpError("expected '")
-           << name << "' to take " << printTypes(arguments)
-           << ", but it takes " << printTypes(block.getArgumentTypes());
+           << name << "' to take " << printTypes(arguments) << ", but it takes "
+           << printTypes(block.getArgumentTypes());
   if (block.empty() || !isa<YieldOp>(block.back()))
     return op.emitOpError("expected '") << name << "' to end with tile.yield";
   if (block.back().getOperandTypes() != yields)
@@ -476,16 +476,16 @@ LogicalResult StreamOp::verify() {
     llvm::append_range(types, state);
     return types;
   };
-  SmallVector<Type> partial = isListed ? with({index, index, index, i1})
-                                       : with({index, i1});
+  SmallVector<Type> partial =
+      isListed ? with({index, index, index, i1}) : with({index, i1});
   return success(
       succeeded(verifyClass(*this, "number", getNumber(), {index, i1}, i32)) &&
-      succeeded(verifyClass(*this, "classify", getClassify(), index,
-                            {i1, i1})) &&
+      succeeded(
+          verifyClass(*this, "classify", getClassify(), index, {i1, i1})) &&
       succeeded(
           verifyClass(*this, "full", getFullBody(), with({index}), state)) &&
-      succeeded(verifyClass(*this, "linear", getLinearBody(),
-                            with({index, i1}), state)) &&
+      succeeded(verifyClass(*this, "linear", getLinearBody(), with({index, i1}),
+                            state)) &&
       succeeded(
           verifyClass(*this, "partial", getPartialBody(), partial, state)));
 }

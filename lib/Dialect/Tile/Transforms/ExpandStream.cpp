@@ -191,7 +191,8 @@ State Expander::tested(Value key, ValueRange state) {
   return ifElse(
       classes[1], [&] { return inlined(op.getFullBody(), {key}, state); },
       [&] {
-        Value alive = b.createOrFold<arith::XOrIOp>(loc, classes[0], truth(true));
+        Value alive =
+            b.createOrFold<arith::XOrIOp>(loc, classes[0], truth(true));
         return ifElse(
             alive,
             [&] {
@@ -237,8 +238,8 @@ State Expander::expandPeeled(Value start) {
         if (hasHead)
           whole = arith::AndIOp::create(b, loc, whole,
                                         cmp(Predicate::sle, coreStart, start));
-        State first = inlined(op.getPartialBody(), {keyAt(start), whole},
-                              op.getInits());
+        State first =
+            inlined(op.getPartialBody(), {keyAt(start), whole}, op.getInits());
         return peeledLoops(start, hasHead, second, first);
       },
       [&] { return State(op.getInits()); });
@@ -256,10 +257,9 @@ State Expander::peeledLoops(Value start, bool hasHead, Value second,
   };
   if (hasHead)
     state = loop(second ? second : start, coreStart, state, partialTile);
-  state = loop(notFirst(coreStart), wholeEnd, state,
-               [&](Value position, ValueRange state) {
-                 return whole(position, state);
-               });
+  state = loop(
+      notFirst(coreStart), wholeEnd, state,
+      [&](Value position, ValueRange state) { return whole(position, state); });
   return loop(notFirst(wholeEnd), op.getUpper(), state, partialTile);
 }
 

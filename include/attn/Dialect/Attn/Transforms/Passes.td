@@ -456,8 +456,9 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     Produces: the function as a plan (attribute `tile.plan`) on memrefs, its
     results as trailing arguments, and one private kernel (`tile.kernel`) per
     op. A kernel's block holds the states of one (batch, head, query tile,
-    split) and walks over key tiles; the mask analysis bounds that walk and
-    tells full tiles from partial ones. No score matrix exists beyond one tile.
+    split), which key tiles enter (`tile.stream`); the mask analysis bounds these
+    and tells full tiles from partial ones. No score matrix exists beyond one
+    tile.
 
     A mask that reads memory (booleans, ids of documents), or whose keys have
     no bounds otherwise, gets a kernel of its own on GPUs with products of
@@ -465,7 +466,7 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     each query tile, for each batch and head that the mask tells apart. What
     the mask reads of a row or of a key alone, least and greatest over a tile,
     decides which tiles are dead or whole; the others are evaluated element by
-    element. The reduction walks over the list, first tiles whose elements it
+    element. The reduction visits the listed tiles, first those whose elements it
     tests, then whole ones; the list also says which keys are dead in every
     row, whose values are cleared. Lists are as long as there are pairs of
     tiles: 4 bytes for each, and a bit for each key of one. Where the mask reads
