@@ -321,20 +321,20 @@ void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
     };
     if (analysis.facts().hasRowIntervals && bounds.valid)
       for (int64_t i = 0; i < numRows; ++i) {
-        for (int64_t firstKey : {int64_t(0), int64_t(32)})
-          for (bool isOffset : {true, false}) {
-            // The row is the third of its tile.
-            int64_t position = firstRow + i - (isOffset ? 3 : 0);
-            auto columns = analysis.emitRowColumns(
-                b, loc, uniformCode,
-                {i32(3), i32(position), isOffset, i32(firstKey),
-                 i32(numKeys - firstKey), /*numColumns=*/64, index(numKeys)});
-            int64_t start = columns.start ? constantOf(columns.start) : 0;
-            for (int64_t j = firstKey; j < numKeys; ++j)
-              ASSERT_EQ(live[i][j], j - firstKey >= start &&
-                                        j - firstKey < constantOf(columns.end))
-                  << "row " << i << ", key " << j << ": " << where;
-          }
+        for (int64_t firstKey : {int64_t(0), int64_t(32)}) {
+          // The row is the third of its tile, or a position of its own.
+          bool isOffset = (i + firstKey) % 3 != 0;
+          int64_t position = firstRow + i - (isOffset ? 3 : 0);
+          auto columns = analysis.emitRowColumns(
+              b, loc, uniformCode,
+              {i32(3), i32(position), isOffset, i32(firstKey),
+               i32(numKeys - firstKey), /*numColumns=*/64, index(numKeys)});
+          int64_t start = columns.start ? constantOf(columns.start) : 0;
+          for (int64_t j = firstKey; j < numKeys; ++j)
+            ASSERT_EQ(live[i][j], j - firstKey >= start &&
+                                      j - firstKey < constantOf(columns.end))
+                << "row " << i << ", key " << j << ": " << where;
+        }
         ++count.rows;
       }
     auto code = analysis.emitBounds(b, loc, uniformCode, index(firstRow),
@@ -547,4 +547,41 @@ TEST_F(MaskAnalysisTest, DoesNotTrustSumsThatWrap) {
       mask.analysis->computeBounds([](Value) { return 10; }, 64, 127, 100);
   EXPECT_TRUE(plain.valid);
   EXPECT_EQ(plain.coreUpper, 75);
+}
+
+TEST_F(MaskAnalysisTest, KnowsWhatHoldsInAnyKernel) {
+  Named causal = parseMask(context, R"(
+    %r = arith.cmpi sle, %j, %i : i32)");
+  EXPECT_TRUE(causal.analysis->facts().startsAtFirstKey);
+  EXPECT_FALSE(causal.analysis->facts().startDiffersByRow);
+  EXPECT_TRUE(causal.analysis->facts().endDiffersByRow);
+  // No intermediate value of it can leave its type.
+  EXPECT_TRUE(causal.analysis->facts().alwaysValid);
+
+  Named window = parseMask(context, R"(
+    %d = arith.subi %i, %j : i32
+    %zero = arith.constant 0 : i32
+    %past = arith.cmpi sge, %d, %zero : i32
+    %near = arith.cmpi sle, %d, %w : i32
+    %r = arith.andi %past, %near : i1)");
+  EXPECT_FALSE(window.analysis->facts().startsAtFirstKey);
+  EXPECT_TRUE(window.analysis->facts().startDiffersByRow);
+  EXPECT_TRUE(window.analysis->facts().endDiffersByRow);
+
+  Named prefix = parseMask(context, R"(
+    %r = arith.cmpi slt, %j, %w : i32)");
+  EXPECT_TRUE(prefix.analysis->facts().startsAtFirstKey);
+  EXPECT_FALSE(prefix.analysis->facts().endDiffersByRow);
+
+  // From some key on, whatever the row.
+  Named suffix = parseMask(context, R"(
+    %r = arith.cmpi sge, %j, %w : i32)");
+  EXPECT_FALSE(suffix.analysis->facts().startsAtFirstKey);
+  EXPECT_FALSE(suffix.analysis->facts().startDiffersByRow);
+
+  // A sum with a capture may wrap.
+  Named shifted = parseMask(context, R"(
+    %last = arith.addi %i, %w : i32
+    %r = arith.cmpi sle, %j, %last : i32)");
+  EXPECT_FALSE(shifted.analysis->facts().alwaysValid);
 }
