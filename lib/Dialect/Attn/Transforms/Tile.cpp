@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KeyLists.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
@@ -575,7 +576,7 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     tiles = arith::MulIOp::create(b, loc, tiles, heads);
   auto make = [&](Value grid, auto build, ScheduleAttr schedule) {
     Kernel kernel = startKernel(op, op->getOperands(), {}, extra, schedule);
-    ReductionKernel builder(op, monoid, target, kernel.func);
+    KeyListKernel builder(op, monoid, target, kernel.func);
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     if (!packedQueries.empty())
@@ -594,11 +595,11 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
         ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
     constexpr int64_t mostBlocks = 4;
     make(arith::MulIOp::create(b, loc, tiles, keyTiles),
-         &ReductionKernel::buildClasses,
+         &KeyListKernel::buildClasses,
          schedule.withOccupancy(
              std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
   }
-  make(tiles, &ReductionKernel::buildLists, schedule);
+  make(tiles, &KeyListKernel::buildLists, schedule);
 }
 
 LogicalResult PlanBuilder::convertStates(Operation *op,

@@ -279,11 +279,6 @@ public:
   };
   /// Takes the key tiles from lists.
   void useLists(const KeyLists &from) { lists = from; }
-  /// Fills in the kernel that makes the lists.
-  void buildLists(const KeyLists &into, Value numTiles, Value block);
-  /// The kernel before that one, where there are bits.
-  void buildClasses(const KeyLists &into, Value numTiles, Value block);
-
   /// To be called before `build`: of each row the kernel marks whether a NaN
   /// has come in; or it runs for the tiles with marked rows alone.
   void writeMarks(Value into) { marksOut = into; }
@@ -298,7 +293,7 @@ public:
   Value boundOfScores() const { return form.bound; }
   float anchorLimit() const { return mostExponent / form.base; }
 
-private:
+protected:
   /// Caps of 50 are in use. Weights of 2^-73 to 2^73 leave f32 room for sums of
   /// 2^54 of them, or for fewer times values of that size, and for values down
   /// to 2^-53.
@@ -356,36 +351,6 @@ private:
   Value loadListed(Value number, Value isWhole);
   SmallVector<Value> stepListed(Value first, Value number, Value place,
                                 Value isRagged, ValueRange state);
-  std::pair<Value, Value> sampleRange(::attn::MaskAnalysis::Sample sample,
-                                      Value firstTile, Value lastTile);
-  SmallVector<Value>
-  forBits(Value bits, ValueRange carried,
-          function_ref<SmallVector<Value>(Value, ValueRange)> body);
-  std::pair<Value, Value> divide(Value x, Value y);
-  /// Positions of the rows; key tiles that may have live elements, and where
-  /// those end that are not ragged.
-  struct ListedRange {
-    Value firstRow, lastRow, first, end, endWhole;
-  };
-  ListedRange locateListed(const KeyLists &into, Value numTiles, Value rest);
-  /// Words of the keys of a tile that are live in some row; whether some
-  /// element is live, and some dead.
-  struct ListedElements {
-    SmallVector<Value> words;
-    Value someLive, someDead;
-  };
-  ListedElements countKeys(Value live, Value dead);
-  Value someOfRows(Value elements);
-  void storeWords(const KeyLists &into, Value place, ArrayRef<Value> words);
-  Value loadClass(const KeyLists &from, Value tile);
-  SmallVector<Value> listByClass(const KeyLists &into, Value tile,
-                                 ValueRange counts);
-  SmallVector<Value> listMasked(const KeyLists &into, Value tile,
-                                ValueRange counts);
-  Value listWhole(const KeyLists &into, Value tile, Value whole);
-  /// `counts`: of masked and of whole tiles, i32.
-  SmallVector<Value> listByElements(const KeyLists &into, Value tile,
-                                    bool ragged, ValueRange counts);
   KeyLists lists;
   Value queryTile;
   Value initialStat(Value row);
@@ -418,9 +383,6 @@ private:
     Value rowBase, keyBase, lastRow, lastKey, keyCount;
   };
   void prepare(RowBlock &block);
-  RowBlock listedBlock(Value tile, bool ragged);
-  std::pair<Value, Value> evaluateRows(RowBlock &block, Value first,
-                                       int64_t count);
   void loadSamples(RowBlock &block);
   void loadBits(RowBlock &block);
   /// What a map takes besides `first`, and what it was given for that.
