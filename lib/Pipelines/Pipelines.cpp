@@ -49,6 +49,8 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   AttnSplitPassOptions split;
   split.explain = explain;
   pm.addPass(createAttnSplitPass(split));
+  // After it: what the states of parts are finalized to decides.
+  pm.addPass(createAttnRelaxMaximumPass());
 }
 
 void ::attn::populateTilePipeline(OpPassManager &pm) {

@@ -58,7 +58,7 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits) {
       op.getParams(), op.getQueries(), op.getKeys(), op.getValues(),
       op.getCaptures(), op.getLengths(), op.getCuQ(), op.getCuK(),
       op.getSideAttr(), op.getScheduleAttr(), op.getPrecisionAttr(),
-      b.getI64IntegerAttr(splits));
+      op.getRelaxedMaximumAttr(), b.getI64IntegerAttr(splits));
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());
   partial.getInit().takeBody(op.getInit());

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyLists.h"
+#include "StateUses.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
@@ -343,6 +344,9 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   // Every pipeline comes through here: tiles stand on the laws.
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
+  if (op.relaxesMaximum())
+    if (StringRef why = whyNotRelaxed(op, monoid); !why.empty())
+      return op->emitOpError("expected no relaxed_maximum, since ") << why;
   // Marks tell of a NaN that dead keys bring in, where it shows.
   bool marks = mayKillByScore(op, monoid);
   if (marks && mayDropNaN(op, monoid))

@@ -58,8 +58,6 @@ void hideDeadDots(ReductionOpInterface op);
 /// The opposite, where the kernel's marks see the NaN: those tiles are done
 /// again.
 void leaveNaNToRepair(ReductionOpInterface op);
-/// Whether a NaN that `combine` drops reaches every output all the same.
-bool mayDropNaN(Operation *op, MonoidOp monoid);
 /// Lets the mask of the reduction say which keys scores kill.
 void moveDeadScoresToMask(ReductionOpInterface op);
 /// The schedule of the kernel that does again what such keys have spoiled; it
@@ -505,8 +503,6 @@ protected:
     Value bound;
     /// Scores of -inf need no test.
     bool deadIsNatural = false;
-    /// NaN reaches every output through the weights: the maximum may drop it.
-    bool relaxedMax = false;
     /// `combine` on statistics does not commute.
     bool ordered = false;
     /// For each component, whether its weight is the same for every score.
