@@ -325,113 +325,124 @@ void KeyListKernel::buildClasses(const KeyLists &into, Value numTiles,
   tile::ReturnOp::create(b, loc);
 }
 
+/// Which of the tiles from number `first` on, as many as a tile has columns,
+/// are whole, and which may be masked: a word for each 32 of them, of either
+/// kind.
+SmallVector<Value> KeyListKernel::classify(const KeyLists &into,
+                                           const ListedRange &range,
+                                           Value first) {
+  // What is read of the rows is the same for all keys. It is read beside what
+  // is read of the keys, of which most problems have one lot.
+  SmallVector<Value> inputs;
+  for (auto sample : mask->getSamples()) {
+    if (into.bits)
+      break;
+    auto [least, greatest] =
+        sampleRange(sample, first, sub(range.endWhole, index(1)));
+    inputs.append({least, greatest});
+  }
+  Value firstI32 = toI32(first), end = toI32(range.endWhole);
+  auto type = tileType(keyCols(), 1, b.getI1Type());
+  auto both = [&](Value x, Value y) -> Value {
+    return arith::AndIOp::create(b, loc, x, y);
+  };
+  SmallVector<Value> classes =
+      map(inputs, {type, type}, [&](Value row, Value, ValueRange x) {
+        Value tile = add(firstI32, row);
+        Value exists = cmp(arith::CmpIPredicate::slt, tile, end);
+        tile = min(tile, sub(end, i32(1)));
+        if (into.bits) {
+          Value kind = loadClass(into, tile);
+          auto is = [&](int64_t which) {
+            return both(exists,
+                        cmp(arith::CmpIPredicate::eq, kind, i32(which)));
+          };
+          return SmallVector<Value>{is(KeyLists::whole), is(KeyLists::masked)};
+        }
+        Value key = mul(tile, i32(schedule.getBlockK()));
+        Value last = add(key, i32(schedule.getBlockK() - 1));
+        auto sample = [&](Value value) {
+          for (auto [i, s] : llvm::enumerate(mask->getSamples()))
+            if (s.value == value)
+              return std::pair(x[2 * i], x[2 * i + 1]);
+          llvm_unreachable("a sample that was not noted");
+        };
+        auto found =
+            mask->emitBoxClass(b, loc, maskUniform, sample, range.firstRow,
+                               range.lastRow, key, last);
+        Value whole = both(found.full, exists);
+        Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
+        Value settled = arith::OrIOp::create(b, loc, whole, found.dead);
+        Value open = arith::XOrIOp::create(b, loc, settled, yes);
+        return SmallVector<Value>{whole, both(open, exists)};
+      });
+  int64_t numWords = llvm::divideCeil(keyCols(), 32);
+  SmallVector<Type> types(2 * numWords, b.getI32Type());
+  return tile::BitsOp::create(b, loc, types, classes).getWords();
+}
+
+/// Lists the tiles of both kinds that `words` has, from number `first` on.
+SmallVector<Value> KeyListKernel::listWords(const KeyLists &into, Value first,
+                                            ValueRange words,
+                                            ValueRange counts) {
+  size_t numWords = words.size() / 2;
+  // One body for the words of all 32 tiles.
+  auto loop =
+      scf::ForOp::create(b, loc, index(0), index(numWords), index(1), counts);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value w = toI32(loop.getInductionVar());
+  auto pick = [&](ValueRange from) {
+    Value word = from.front();
+    for (auto [i, other] : llvm::enumerate(from.drop_front()))
+      word = select(cmp(arith::CmpIPredicate::eq, w, i32(i + 1)), other, word);
+    return word;
+  };
+  Value base = add(toI32(first), mul(w, i32(32)));
+  SmallVector<Value> next(loop.getRegionIterArgs());
+  next[1] = forBits(pick(words.take_front(numWords)), next[1],
+                    [&](Value place, ValueRange whole) {
+                      return SmallVector<Value>{
+                          listWhole(into, add(base, place), whole.front())};
+                    })
+                .front();
+  next = forBits(pick(words.drop_front(numWords)), next,
+                 [&](Value place, ValueRange counts) {
+                   Value tile = add(base, place);
+                   return into.bits ? listMasked(into, tile, counts)
+                                    : listByElements(into, tile,
+                                                     /*ragged=*/false, counts);
+                 });
+  scf::YieldOp::create(b, loc, next);
+  return loop.getResults();
+}
+
 void KeyListKernel::buildLists(const KeyLists &into, Value numTiles,
                                Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
   ListedRange range = locateListed(into, numTiles, block);
-  Value firstRow = range.firstRow, lastRow = range.lastRow;
-  Value firstTile = range.first, endTile = range.end;
-  Value endWhole = range.endWhole, zero = index(0);
 
   // A ragged tile has keys that no mask speaks of. It comes first: later ones
   // then need no test for the end of the keys.
   SmallVector<Value> start = {i32(0), i32(0)};
-  Value ragged = toI32(endWhole);
+  Value ragged = toI32(range.endWhole);
   start = stepIf(
-      cmp(arith::CmpIPredicate::slt, endWhole, endTile), start,
+      cmp(arith::CmpIPredicate::slt, range.endWhole, range.end), start,
       [&] {
         return into.bits ? listByClass(into, ragged, start)
                          : listByElements(into, ragged, /*ragged=*/true, start);
       },
       nullptr);
 
-  int64_t rows = keyCols(), numWords = llvm::divideCeil(rows, 32);
-  auto chunks =
-      scf::ForOp::create(b, loc, firstTile, endWhole, index(rows), start);
+  auto chunks = scf::ForOp::create(b, loc, range.first, range.endWhole,
+                                   index(keyCols()), start);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(chunks.getBody());
     Value first = chunks.getInductionVar();
-    // What is read of the rows is the same for all keys. It is read beside
-    // what is read of the keys, of which most problems have one lot.
-    SmallVector<Value> inputs;
-    for (auto sample : mask->getSamples()) {
-      if (into.bits)
-        break;
-      auto [least, greatest] =
-          sampleRange(sample, first, sub(endWhole, index(1)));
-      inputs.append({least, greatest});
-    }
-    Value firstI32 = toI32(first), end = toI32(endWhole);
-    auto type = tileType(rows, 1, b.getI1Type());
-    SmallVector<Value> classes =
-        map(inputs, {type, type}, [&](Value row, Value, ValueRange x) {
-          Value tile = add(firstI32, row);
-          Value exists = cmp(arith::CmpIPredicate::slt, tile, end);
-          tile = min(tile, sub(end, i32(1)));
-          if (into.bits) {
-            Value kind = loadClass(into, tile);
-            auto is = [&](int64_t which) -> Value {
-              return arith::AndIOp::create(
-                  b, loc, exists,
-                  cmp(arith::CmpIPredicate::eq, kind, i32(which)));
-            };
-            return SmallVector<Value>{is(KeyLists::whole),
-                                      is(KeyLists::masked)};
-          }
-          Value key = mul(tile, i32(schedule.getBlockK()));
-          Value last = add(key, i32(schedule.getBlockK() - 1));
-          auto sample = [&](Value value) {
-            for (auto [i, s] : llvm::enumerate(mask->getSamples()))
-              if (s.value == value)
-                return std::pair(x[2 * i], x[2 * i + 1]);
-            llvm_unreachable("a sample that was not noted");
-          };
-          auto found = mask->emitBoxClass(b, loc, maskUniform, sample, firstRow,
-                                          lastRow, key, last);
-          Value whole = arith::AndIOp::create(b, loc, found.full, exists);
-          Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
-          Value settled = arith::OrIOp::create(b, loc, whole, found.dead);
-          Value open = arith::XOrIOp::create(b, loc, settled, yes);
-          return SmallVector<Value>{
-              whole, arith::AndIOp::create(b, loc, open, exists)};
-        });
-    SmallVector<Type> types(2 * numWords, b.getI32Type());
-    auto bits = tile::BitsOp::create(b, loc, types, classes);
-    ValueRange words = bits.getWords();
-    // One body for the words of all 32 tiles.
-    auto loop = scf::ForOp::create(b, loc, zero, index(numWords), index(1),
-                                   chunks.getRegionIterArgs());
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(loop.getBody());
-      Value w = toI32(loop.getInductionVar());
-      auto pick = [&](ValueRange from) {
-        Value word = from.front();
-        for (auto [i, other] : llvm::enumerate(from.drop_front()))
-          word =
-              select(cmp(arith::CmpIPredicate::eq, w, i32(i + 1)), other, word);
-        return word;
-      };
-      Value base = add(firstI32, mul(w, i32(32)));
-      SmallVector<Value> counts(loop.getRegionIterArgs());
-      counts[1] = forBits(pick(words.take_front(numWords)), counts[1],
-                          [&](Value place, ValueRange whole) {
-                            return SmallVector<Value>{listWhole(
-                                into, add(base, place), whole.front())};
-                          })
-                      .front();
-      counts = forBits(pick(words.drop_front(numWords)), counts,
-                       [&](Value place, ValueRange counts) {
-                         Value tile = add(base, place);
-                         return into.bits
-                                    ? listMasked(into, tile, counts)
-                                    : listByElements(into, tile,
-                                                     /*ragged=*/false, counts);
-                       });
-      scf::YieldOp::create(b, loc, counts);
-    }
-    scf::YieldOp::create(b, loc, loop.getResults());
+    SmallVector<Value> words = classify(into, range, first);
+    scf::YieldOp::create(
+        b, loc, listWords(into, first, words, chunks.getRegionIterArgs()));
   }
   for (int64_t which : {0, 1})
     memref::StoreOp::create(b, loc, chunks.getResult(which), into.tiles,

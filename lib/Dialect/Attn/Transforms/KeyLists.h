@@ -57,6 +57,10 @@ private:
   /// `counts`: of masked and of whole tiles, i32.
   SmallVector<Value> listByElements(const KeyLists &into, Value tile,
                                     bool ragged, ValueRange counts);
+  SmallVector<Value> classify(const KeyLists &into, const ListedRange &range,
+                              Value first);
+  SmallVector<Value> listWords(const KeyLists &into, Value first,
+                               ValueRange words, ValueRange counts);
   RowBlock listedBlock(Value tile, bool ragged);
   std::pair<Value, Value> evaluateRows(RowBlock &block, Value first,
                                        int64_t count);
