@@ -350,7 +350,7 @@ int MaskAnalysis::constant(bool value) {
 }
 
 int MaskAnalysis::unknown(Value value, bool negate) {
-  dataDependent = true;
+  knownFacts.isDataDependent = true;
   Expression expression{Expression::Unknown};
   expression.value = sampled(value);
   expression.negate = negate;
@@ -777,12 +777,13 @@ bool MaskAnalysis::isAlwaysValid(function_ref<bool(Value)> isRows,
 
 void MaskAnalysis::classify() {
   for (const Term &term : terms)
-    dataDependent |= term.kind == Term::Unknown;
-  coreUseful = findsCore(root);
-  exact = collectExact(root, -1, exactBounds);
+    knownFacts.isDataDependent |= term.kind == Term::Unknown;
+  knownFacts.hasCore = findsCore(root);
+  bool exact = collectExact(root, -1, exactBounds);
   if (!exact)
     exactBounds.clear();
-  exact |= rises(root, 1) || rises(root, -1);
-  rowIntervals = rowShape(root) != RowShape::Other;
+  knownFacts.hullIsExact = exact || rises(root, 1) || rises(root, -1);
+  knownFacts.hasRowIntervals = rowShape(root) != RowShape::Other;
+  findBoundFacts();
   dropUnusedSamples();
 }

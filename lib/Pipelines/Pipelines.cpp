@@ -49,6 +49,8 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   AttnSplitPassOptions split;
   split.explain = explain;
   pm.addPass(createAttnSplitPass(split));
+  // After it: what the states of parts are finalized to decides.
+  pm.addPass(createAttnRelaxMaximumPass());
 }
 
 void ::attn::populateTilePipeline(OpPassManager &pm) {
@@ -58,8 +60,17 @@ void ::attn::populateTilePipeline(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+/// What starts both ways down from tiles.
+static void expandStreams(OpPassManager &pm) {
+  pm.addPass(::attn::createTileExpandStreamPass());
+  // Bodies test what their loop knows; loops look alike.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
 void ::attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
                                     bool explain) {
+  expandStreams(pm);
   ConvertTileToVectorOptions vectorOptions;
   vectorOptions.target = target.name;
   pm.addPass(createConvertTileToVector(vectorOptions));
@@ -76,6 +87,7 @@ void ::attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
 
 void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
                                  bool explain) {
+  expandStreams(pm);
   // Structure: roles, rings, one program for each role. What it leaves alone,
   // warps and copies of sm_80 run.
   pm.addPass(createTileGpuSpecializeWarpsPass());

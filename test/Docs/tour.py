@@ -46,15 +46,18 @@ class Tour:
         # The target is that of the module's attribute on every machine.
         target = re.search(r'attn\.target = "([\w-]+)"', self.ir["input"]).group(1)
         pipeline = "--attn-pipeline=from=%s until-after=%s target=%s"
+        return self.opt(text, "the phase " + phase, pipeline % (before, phase, target))
+
+    def opt(self, text, what, *passes):
         done = subprocess.run(
-            [self.attn_opt, "-", pipeline % (before, phase, target)],
+            [self.attn_opt, "-", *passes],
             input=text,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         if done.returncode:
-            raise SystemExit("tour.py: the phase %s failed\n%s" % (phase, done.stderr))
+            raise SystemExit("tour.py: %s failed\n%s" % (what, done.stderr))
         return done.stdout
 
     # ===-- One function for each block of the page -----------------------=== #
@@ -82,21 +85,21 @@ class Tour:
         return shorten(rename(function(self.ir["tile"].splitlines(), "attention")))
 
     def print_kernel(self):
-        kernel, loops = self.tile_kernel()
-        return shorten(kernel[: loops[0][0]] + ["    ..."])
+        kernel, bodies = self.tile_kernel()
+        return shorten(kernel[: bodies[0][0]] + ["    ..."])
 
     def print_full_tiles(self):
-        kernel, loops = self.tile_kernel()
-        return shorten(kernel[slice(*loops[0])])
+        kernel, bodies = self.tile_kernel()
+        return shorten(kernel[slice(*bodies[0])] + ["    ..."])
 
     def print_partial_tiles(self):
-        """Of the last loop, what the first one does not have."""
-        kernel, loops = self.tile_kernel()
-        first, last = (kernel[slice(*loops[i])] for i in (0, -1))
+        """Of the body of partial tiles, what that of full ones does not have."""
+        kernel, bodies = self.tile_kernel()
+        first, last = (kernel[slice(*body)] for body in bodies)
         matcher = difflib.SequenceMatcher(
             None, [shape(line) for line in first], [shape(line) for line in last], False
         )
-        kept = {0, len(last) - 1}
+        kept = {0, 1, len(last) - 1}
         for tag, _, _, start, end in matcher.get_opcodes():
             if tag != "equal":
                 kept.update(range(start, end))
@@ -109,14 +112,32 @@ class Tour:
         return shorten(lines)
 
     def print_epilogue(self):
-        kernel, loops = self.tile_kernel()
-        return shorten(kernel[loops[-1][1] :])
+        kernel, bodies = self.tile_kernel()
+        return shorten(kernel[bodies[-1][1] :])
+
+    def print_loops(self):
+        """What the first pass of the next phase makes of the stream."""
+        passes = ["--tile-expand-stream", "--canonicalize", "--cse"]
+        text = self.opt(self.ir["tile"], "tile-expand-stream", *passes)
+        kernel = rename(function(text.splitlines(), "attention_kernel0"))
+        last = max(i for i, x in enumerate(kernel) if re.match(r"    \S+ = scf.for", x))
+        end = kernel.index("    }", last) + 1
+        start = next(i for i, x in enumerate(kernel) if "arith.divui" in x and "%c128" in x)
+        lines = []
+        for line in kernel[start - 1 : end]:
+            if not line.startswith("     "):
+                lines.append(line)
+            elif lines[-1].endswith("{"):
+                lines.append("      ...")
+        return shorten(lines)
 
     def tile_kernel(self):
+        """The kernel, and where the bodies of its stream start and end."""
         kernel = rename(function(self.ir["tile"].splitlines(), "attention_kernel0"))
-        starts = [i for i, x in enumerate(kernel) if re.match(r"    \S+ = scf.for", x)]
-        ends = [kernel.index("    }", start) + 1 for start in starts]
-        return kernel, list(zip(starts, ends))
+        start = next(i for i, x in enumerate(kernel) if "tile.stream" in x)
+        partial = kernel.index("    } partial {")
+        end = kernel.index("    }", partial) + 1
+        return kernel, [(start, partial), (partial, end)]
 
     def print_vector(self):
         """The scratch, and the innermost loop of the first matrix product."""

@@ -292,7 +292,7 @@ void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
       bool inCore = j >= bounds.coreLower && j < bounds.coreUpper;
       ASSERT_TRUE(inHull || !some) << "key " << j << " is live: " << where;
       ASSERT_TRUE(!inCore || all) << "key " << j << " is not core: " << where;
-      if (analysis.hullIsExact() && bounds.valid) {
+      if (analysis.facts().hullIsExact && bounds.valid) {
         ASSERT_TRUE(!inHull || some) << "key " << j << " is dead: " << where;
       }
     }
@@ -305,6 +305,9 @@ void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
     auto index = [&](int64_t value) -> Value {
       return arith::ConstantIndexOp::create(b, loc, value);
     };
+    auto i32 = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+    };
     auto uniformCode = [&](Value value) -> Value {
       return arith::ConstantIntOp::create(b, loc, value.getType(),
                                           uniform(value));
@@ -316,13 +319,22 @@ void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
       return constant.getBitWidth() == 1 ? constant.getZExtValue()
                                          : constant.getSExtValue();
     };
-    if (analysis.hasRowIntervals() && bounds.valid)
+    if (analysis.facts().hasRowIntervals && bounds.valid)
       for (int64_t i = 0; i < numRows; ++i) {
-        auto [lower, upper] = analysis.emitRow(
-            b, loc, uniformCode, index(firstRow + i), index(numKeys));
-        for (int64_t j = 0; j < numKeys; ++j)
-          ASSERT_EQ(live[i][j], j >= constantOf(lower) && j < constantOf(upper))
-              << "row " << i << ", key " << j << ": " << where;
+        for (int64_t firstKey : {int64_t(0), int64_t(32)}) {
+          // The row is the third of its tile, or a position of its own.
+          bool isOffset = (i + firstKey) % 3 != 0;
+          int64_t position = firstRow + i - (isOffset ? 3 : 0);
+          auto columns = analysis.emitRowColumns(
+              b, loc, uniformCode,
+              {i32(3), i32(position), isOffset, i32(firstKey),
+               i32(numKeys - firstKey), /*numColumns=*/64, index(numKeys)});
+          int64_t start = columns.start ? constantOf(columns.start) : 0;
+          for (int64_t j = firstKey; j < numKeys; ++j)
+            ASSERT_EQ(live[i][j], j - firstKey >= start &&
+                                      j - firstKey < constantOf(columns.end))
+                << "row " << i << ", key " << j << ": " << where;
+        }
         ++count.rows;
       }
     auto code = analysis.emitBounds(b, loc, uniformCode, index(firstRow),
@@ -430,9 +442,9 @@ TEST_F(MaskAnalysisTest, FindsBoundsOfACausalWindow) {
     %past = arith.cmpi sge, %d, %zero : i32
     %near = arith.cmpi sle, %d, %w : i32
     %r = arith.andi %past, %near : i1)");
-  EXPECT_TRUE(mask.analysis->hullIsExact());
-  EXPECT_TRUE(mask.analysis->hasCore());
-  EXPECT_FALSE(mask.analysis->isDataDependent());
+  EXPECT_TRUE(mask.analysis->facts().hullIsExact);
+  EXPECT_TRUE(mask.analysis->facts().hasCore);
+  EXPECT_FALSE(mask.analysis->facts().isDataDependent);
   auto bounds = mask.analysis->computeBounds(
       [](Value) { return 100; }, /*firstRow=*/256, /*lastRow=*/319, 1000);
   EXPECT_EQ(bounds.lower, 156);
@@ -450,7 +462,7 @@ TEST_F(MaskAnalysisTest, SamplesWhatRowsAndKeysReadAlone) {
     %same = arith.cmpi eq, %x, %y : i32
     %past = arith.cmpi sle, %j, %i : i32
     %r = arith.andi %past, %same : i1)");
-  EXPECT_TRUE(mask.analysis->isDataDependent());
+  EXPECT_TRUE(mask.analysis->facts().isDataDependent);
   ASSERT_EQ(mask.analysis->getSamples().size(), 2u);
   EXPECT_NE(mask.analysis->getSamples()[0].onKey,
             mask.analysis->getSamples()[1].onKey);
@@ -481,8 +493,8 @@ TEST_F(MaskAnalysisTest, FindsRowsOfACausalPrefix) {
     %past = arith.cmpi sle, %j, %i : i32
     %prefix = arith.cmpi slt, %j, %w : i32
     %r = arith.ori %past, %prefix : i1)");
-  EXPECT_TRUE(mask.analysis->hullIsExact());
-  EXPECT_TRUE(mask.analysis->hasRowIntervals());
+  EXPECT_TRUE(mask.analysis->facts().hullIsExact);
+  EXPECT_TRUE(mask.analysis->facts().hasRowIntervals);
   auto bounds = mask.analysis->computeBounds([](Value) { return 512; },
                                              /*firstRow=*/256, 319, 1000);
   EXPECT_EQ(bounds.upper, 512);
@@ -535,4 +547,41 @@ TEST_F(MaskAnalysisTest, DoesNotTrustSumsThatWrap) {
       mask.analysis->computeBounds([](Value) { return 10; }, 64, 127, 100);
   EXPECT_TRUE(plain.valid);
   EXPECT_EQ(plain.coreUpper, 75);
+}
+
+TEST_F(MaskAnalysisTest, KnowsWhatHoldsInAnyKernel) {
+  Named causal = parseMask(context, R"(
+    %r = arith.cmpi sle, %j, %i : i32)");
+  EXPECT_TRUE(causal.analysis->facts().startsAtFirstKey);
+  EXPECT_FALSE(causal.analysis->facts().startDiffersByRow);
+  EXPECT_TRUE(causal.analysis->facts().endDiffersByRow);
+  // No intermediate value of it can leave its type.
+  EXPECT_TRUE(causal.analysis->facts().alwaysValid);
+
+  Named window = parseMask(context, R"(
+    %d = arith.subi %i, %j : i32
+    %zero = arith.constant 0 : i32
+    %past = arith.cmpi sge, %d, %zero : i32
+    %near = arith.cmpi sle, %d, %w : i32
+    %r = arith.andi %past, %near : i1)");
+  EXPECT_FALSE(window.analysis->facts().startsAtFirstKey);
+  EXPECT_TRUE(window.analysis->facts().startDiffersByRow);
+  EXPECT_TRUE(window.analysis->facts().endDiffersByRow);
+
+  Named prefix = parseMask(context, R"(
+    %r = arith.cmpi slt, %j, %w : i32)");
+  EXPECT_TRUE(prefix.analysis->facts().startsAtFirstKey);
+  EXPECT_FALSE(prefix.analysis->facts().endDiffersByRow);
+
+  // From some key on, whatever the row.
+  Named suffix = parseMask(context, R"(
+    %r = arith.cmpi sge, %j, %w : i32)");
+  EXPECT_FALSE(suffix.analysis->facts().startsAtFirstKey);
+  EXPECT_FALSE(suffix.analysis->facts().startDiffersByRow);
+
+  // A sum with a capture may wrap.
+  Named shifted = parseMask(context, R"(
+    %last = arith.addi %i, %w : i32
+    %r = arith.cmpi sle, %j, %last : i32)");
+  EXPECT_FALSE(shifted.analysis->facts().alwaysValid);
 }

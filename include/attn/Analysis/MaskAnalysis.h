@@ -49,17 +49,29 @@ public:
   /// `mask` has the arguments b, h, i, j, captures... and yields an i1.
   explicit MaskAnalysis(mlir::Region &mask);
 
-  /// Some leaf depends on i or j and could not be read: live elements must be
-  /// found by evaluating the mask.
-  bool isDataDependent() const { return dataDependent; }
-  /// There may be keys that are live in every row of a tile, and they are
-  /// found: peeling them off pays.
-  bool hasCore() const { return coreUseful; }
-  /// Every key of the hull is live in some row.
-  bool hullIsExact() const { return exact; }
-  /// The keys of each row are one interval, and `emitRow` finds it: cheaper
-  /// than the mask for each element.
-  bool hasRowIntervals() const { return rowIntervals; }
+  /// What holds of the mask whatever the rows, the number of keys and the
+  /// values of its captures are.
+  struct Facts {
+    /// Some leaf depends on i or j and could not be read: live elements must
+    /// be found by evaluating the mask.
+    bool isDataDependent = false;
+    /// There may be keys that are live in every row of a tile, and they are
+    /// found: peeling them off pays.
+    bool hasCore = false;
+    /// Every key of the hull is live in some row.
+    bool hullIsExact = false;
+    /// The keys of each row are one interval, and `emitRowColumns` finds it:
+    /// cheaper than the mask for each element.
+    bool hasRowIntervals = false;
+    /// The hull starts with the first key, as under a causal mask.
+    bool startsAtFirstKey = false;
+    /// The hull starts, or ends, with another key for other rows, where the
+    /// reading of the region holds.
+    bool startDiffersByRow = false, endDiffersByRow = false;
+    /// The reading holds, as nothing of it can wrap; see `isAlwaysValid`.
+    bool alwaysValid = false;
+  };
+  const Facts &facts() const { return knownFacts; }
 
   /// Whether the reading holds for all positions: rows below what `isRows` says
   /// counts them, keys below what `isKeys` says counts them, values of the
@@ -88,11 +100,27 @@ public:
   Bounds emitBounds(mlir::OpBuilder &builder, mlir::Location loc,
                     const UniformFn &uniform, mlir::Value firstRow,
                     mlir::Value lastRow, mlir::Value numKeys) const;
-  /// The live keys [lower, upper) of one row (i64), where `hasRowIntervals` and
-  /// for rows and keys that a `valid` holds of.
-  std::pair<mlir::Value, mlir::Value>
-  emitRow(mlir::OpBuilder &builder, mlir::Location loc,
-          const UniformFn &uniform, mlir::Value row, mlir::Value numKeys) const;
+  /// A row of a tile and a tile of keys, all i32 but `numKeys` (index).
+  struct RowOfTile {
+    /// The row's number in the tile, and its position: that is `position`, plus
+    /// the row's number if it `isOffset`.
+    mlir::Value row, position;
+    bool isOffset;
+    /// The tile's first key, how many of its columns are keys, and how many
+    /// there are.
+    mlir::Value firstKey, keyCount;
+    int64_t numColumns;
+    mlir::Value numKeys;
+  };
+  /// The live keys of a row as columns [start, end) of a tile (i32); a null
+  /// start is 0.
+  struct RowColumns {
+    mlir::Value start, end;
+  };
+  /// Where `hasRowIntervals`, for rows and keys that a `valid` holds of.
+  RowColumns emitRowColumns(mlir::OpBuilder &builder, mlir::Location loc,
+                            const UniformFn &uniform,
+                            const RowOfTile &tile) const;
   /// Two i1: no element of the box is live; every one is.
   struct Class {
     mlir::Value dead, full;
@@ -203,6 +231,7 @@ private:
   bool termDependsOn(int term, bool key) const;
   bool expressionDependsOn(int expression, bool key) const;
   void classify();
+  void findBoundFacts();
   bool collectExact(int expression, int guard,
                     llvm::SmallVectorImpl<std::pair<int, int>> &bounds) const;
   bool findsCore(int expression) const;
@@ -229,8 +258,7 @@ private:
   };
   std::vector<Requirement> requirements;
   int root = -1;
-  bool dataDependent = false, coreUseful = false, exact = false;
-  bool rowIntervals = false;
+  Facts knownFacts;
   /// Guard (an expression that is uniform, or -1) and literal of each bound
   /// of an exact hull: the bound holds where its guard is false.
   llvm::SmallVector<std::pair<int, int>> exactBounds;

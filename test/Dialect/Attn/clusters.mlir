@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --attn-choose-schedule --attn-tile --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --attn-choose-schedule --attn-relax-maximum --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
 
 // Blocks 2 n and 2 n + 1 take neighbouring tiles of one head, for which there is
 // an even number of tiles: head and batch come from n alone. A tile that fills up

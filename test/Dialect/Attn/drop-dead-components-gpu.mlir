@@ -7,10 +7,10 @@
 // would delete on its own, with what it waits for.
 
 // CHECK-LABEL: kernel private @lse_kernel0
-// CHECK-COUNT-3: tile.dot {{.*}} transpose_rhs
+// CHECK-COUNT-2: tile.dot {{.*}} transpose_rhs
 // CHECK-NOT:     tile.dot
 // CHECK-LABEL: kernel private @largest_kernel0
-// CHECK-COUNT-3: tile.dot {{.*}} transpose_rhs
+// CHECK-COUNT-2: tile.dot {{.*}} transpose_rhs
 // CHECK-NOT:     tile.dot
 func.func @lse(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?xf32> {

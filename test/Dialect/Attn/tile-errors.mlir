@@ -180,3 +180,17 @@ func.func @clusters_of_sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
   return %o : tensor<?x?x64xf32>
 }
 }
+
+// -----
+
+// Nobody has found that a NaN score would show.
+func.func @relaxed(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                   %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no relaxed_maximum, since the combine of its monoid is no maximum of one f32 statistic of a cocycle}}
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      {relaxed_maximum, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}

@@ -136,7 +136,8 @@ struct DropUnusedResults : OpRewritePattern<AggregateOp> {
         rewriter, op.getLoc(), types, op.getMonoidAttr(), op.getParams(),
         op.getQueries(), op.getKeys(), op.getValues(), op.getCaptures(),
         op.getLengths(), op.getCuQ(), op.getCuK(), op.getSideAttr(),
-        op.getScheduleAttr(), op.getPrecisionAttr());
+        op.getScheduleAttr(), op.getPrecisionAttr(),
+        op.getRelaxedMaximumAttr());
     lean->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     for (auto [from, to] : llvm::zip(op->getRegions(), lean->getRegions()))
       rewriter.inlineRegionBefore(from, to, to.end());

@@ -97,7 +97,8 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask)
     problem.wholeTiles &=
-        ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact() || problem.listed;
+        ::attn::MaskAnalysis(op.getMaskBody()).facts().hullIsExact ||
+        problem.listed;
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.
@@ -162,8 +163,9 @@ static LoopShape loopShape(ReductionOpInterface op, bool isListed) {
   if (op.getMaskBody().empty() || isListed)
     return LoopShape::peeled;
   ::attn::MaskAnalysis mask(op.getMaskBody());
-  return mask.hasCore() || mask.isDataDependent() ? LoopShape::peeled
-                                                  : LoopShape::masked;
+  return mask.facts().hasCore || mask.facts().isDataDependent
+             ? LoopShape::peeled
+             : LoopShape::masked;
 }
 
 static std::string describeMask(ReductionOpInterface op, bool isListed,
@@ -172,9 +174,10 @@ static std::string describeMask(ReductionOpInterface op, bool isListed,
     return "mask: none";
   ::attn::MaskAnalysis mask(op.getMaskBody());
   std::string text = "mask: keys ";
-  text += mask.hullIsExact() ? "bounded exactly" : "bounded";
-  text += mask.hasCore() ? ", full tiles peeled" : ", no full tiles to peel";
-  if (mask.isDataDependent())
+  text += mask.facts().hullIsExact ? "bounded exactly" : "bounded";
+  text +=
+      mask.facts().hasCore ? ", full tiles peeled" : ", no full tiles to peel";
+  if (mask.facts().isDataDependent)
     text += ", elements read at run time";
   if (isListed)
     text += std::string("; live tiles listed by a kernel before, whole ones "

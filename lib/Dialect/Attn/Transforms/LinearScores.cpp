@@ -256,94 +256,48 @@ void ReductionKernel::analyseLinear() {
 }
 
 //===----------------------------------------------------------------------===//
-// The order of key tiles
+// Key tiles
 //===----------------------------------------------------------------------===//
 
-/// Tiles of the core [coreStart, coreEnd) are linear up to `leftEnd` and from
-/// `rightStart` on.
-std::pair<Value, Value> ReductionKernel::linearBounds(Value coreStart,
-                                                      Value coreEnd) {
-  Value leftEnd = coreEnd, rightStart = coreEnd, fits = linear.fits;
-  if (linear.distance) {
-    Region &region = *linear.region;
-    auto toUniform = [this, &region](Value value) {
-      return uniform(region, value, 0, reduction.getCaptureOperands());
-    };
-    auto [firstRow, lastRow] = tilePositions();
-    auto bounds = linear.distance->emitBounds(b, loc, toUniform, firstRow,
-                                              lastRow, numKeys);
-    fits = arith::AndIOp::create(b, loc, fits, bounds.valid);
-    if (linear.hasSides) {
-      // Distances grow evenly: on one side of a key all have its sign.
-      auto unlessEmpty = [&](Value lower, Value upper, Value edge, Value none) {
-        return select(cmp(arith::CmpIPredicate::slt, lower, upper), edge, none);
-      };
-      Value zero = index(0);
-      if (linear.positiveFirst) {
-        leftEnd = unlessEmpty(bounds.coreLower, bounds.coreUpper,
-                              bounds.coreUpper, zero);
-        rightStart =
-            unlessEmpty(bounds.lower, bounds.upper, bounds.upper, zero);
-      } else {
-        leftEnd =
-            unlessEmpty(bounds.lower, bounds.upper, bounds.lower, numKeys);
-        rightStart = unlessEmpty(bounds.coreLower, bounds.coreUpper,
-                                 bounds.coreLower, numKeys);
-      }
-      leftEnd = min(max(wholeTiles(leftEnd, /*up=*/false), coreStart), coreEnd);
-      rightStart =
-          min(max(wholeTiles(rightStart, /*up=*/true), leftEnd), coreEnd);
-    }
-  }
-  return {select(fits, leftEnd, coreStart), select(fits, rightStart, coreEnd)};
-}
-
-/// Linear tiles left and right, then the others of the core; without a head one
-/// of the others comes first, where a tile stands alone. Positions are those of
-/// the core's tiles.
-void ReductionKernel::orderLinear(Value coreStart, Value coreEnd,
-                                  bool hasHead) {
-  Value leftEnd, rightStart;
-  std::tie(leftEnd, rightStart) = linearBounds(coreStart, coreEnd);
-  linear.end = leftEnd;
+/// Which full tiles are linear: on either side of where the distance is 0.
+LinearRange ReductionKernel::linearRange() {
+  LinearRange range{linear.fits, Value(), Value()};
+  if (!linear.distance)
+    return range;
+  Region &region = *linear.region;
+  auto toUniform = [this, &region](Value value) {
+    return uniform(region, value, 0, reduction.getCaptureOperands());
+  };
+  auto [firstRow, lastRow] = tilePositions();
+  auto bounds = linear.distance->emitBounds(b, loc, toUniform, firstRow,
+                                            lastRow, numKeys);
+  range.fits = arith::AndIOp::create(b, loc, range.fits, bounds.valid);
   if (!linear.hasSides)
-    return;
-  Value between = sub(rightStart, leftEnd), right = sub(coreEnd, rightStart);
-  Value shift = index(0);
-  if (!hasHead)
-    shift = min(between, index(schedule.getBlockK()));
-  Value end = add(add(leftEnd, right), shift);
-  linear.end = end;
-  Value leftPositions = add(leftEnd, shift);
-  Value rightOffset = sub(between, shift), leftOffset = sub(index(0), shift);
-  linear.isLeft = [=](Value position) {
-    return cmp(arith::CmpIPredicate::slt, position, leftPositions);
+    return range;
+  // Distances grow evenly: on one side of a key all have its sign.
+  auto unlessEmpty = [&](Value lower, Value upper, Value edge, Value none) {
+    return select(cmp(arith::CmpIPredicate::slt, lower, upper), edge, none);
   };
-  linear.offset = [=](Value position) {
-    return select(linear.isLeft(position), leftOffset, rightOffset);
-  };
-  Value first = add(coreStart, shift);
-  linear.order = [=](Value position) {
-    using Predicate = arith::CmpIPredicate;
-    // The other tiles of the core, and what comes behind it.
-    Value key = select(cmp(Predicate::slt, position, coreEnd),
-                       sub(position, right), position);
-    key = select(cmp(Predicate::slt, position, end),
-                 add(position, linear.offset(position)), key);
-    // What comes before them.
-    return select(cmp(Predicate::slt, position, first),
-                  hasHead ? position : leftEnd, key);
-  };
+  if (linear.positiveFirst) {
+    Value zero = index(0);
+    range.end =
+        unlessEmpty(bounds.coreLower, bounds.coreUpper, bounds.coreUpper, zero);
+    range.start = unlessEmpty(bounds.lower, bounds.upper, bounds.upper, zero);
+  } else {
+    range.end = unlessEmpty(bounds.lower, bounds.upper, bounds.lower, numKeys);
+    range.start = unlessEmpty(bounds.coreLower, bounds.coreUpper,
+                              bounds.coreLower, numKeys);
+  }
+  return range;
 }
 
-ReductionKernel::KeyTile ReductionKernel::linearTile(Value position) {
-  KeyTile tile{position, /*masked=*/false};
+/// A linear tile, which lies left or right of the distance's zero.
+ReductionKernel::KeyTile ReductionKernel::linearTile(Value first,
+                                                     Value isLeft) {
+  KeyTile tile{first, /*masked=*/false};
   tile.linear = true;
   tile.ramp = linear.left;
-  if (!linear.hasSides)
-    return tile;
-  tile.first = add(position, linear.offset(position));
   if (linear.left && linear.right)
-    tile.ramp = select(linear.isLeft(position), linear.left, linear.right);
+    tile.ramp = select(isLeft, linear.left, linear.right);
   return tile;
 }

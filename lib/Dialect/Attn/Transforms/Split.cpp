@@ -100,7 +100,7 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits,
       op.getMonoidAttr(), op.getParams(), op.getQueries(), op.getKeys(),
       op.getValues(), op.getCaptures(), op.getLengths(), op.getCuQ(),
       op.getCuK(), op.getSideAttr(), op.getScheduleAttr(),
-      op.getPrecisionAttr(), parts,
+      op.getPrecisionAttr(), op.getRelaxedMaximumAttr(), parts,
       parts ? IntegerAttr() : b.getI64IntegerAttr(splits));
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());

@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KeyLists.h"
+#include "StateUses.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
@@ -350,6 +352,9 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   // Every pipeline comes through here: tiles stand on the laws.
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
+  if (op.relaxesMaximum())
+    if (StringRef why = whyNotRelaxed(op, monoid); !why.empty())
+      return op->emitOpError("expected no relaxed_maximum, since ") << why;
   // Marks tell of a NaN that dead keys bring in, where it shows.
   bool marks = mayKillByScore(op, monoid);
   if (marks && mayDropNaN(op, monoid))
@@ -588,7 +593,7 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     tiles = arith::MulIOp::create(b, loc, tiles, heads);
   auto make = [&](Value grid, auto build, ScheduleAttr schedule) {
     Kernel kernel = startKernel(op, op->getOperands(), {}, extra, schedule);
-    ReductionKernel builder(op, monoid, target, kernel.func);
+    KeyListKernel builder(op, monoid, target, kernel.func);
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     if (!packedQueries.empty())
@@ -607,11 +612,11 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
         ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
     constexpr int64_t mostBlocks = 4;
     make(arith::MulIOp::create(b, loc, tiles, keyTiles),
-         &ReductionKernel::buildClasses,
+         &KeyListKernel::buildClasses,
          schedule.withOccupancy(
              std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
   }
-  make(tiles, &ReductionKernel::buildLists, schedule);
+  make(tiles, &KeyListKernel::buildLists, schedule);
 }
 
 LogicalResult PlanBuilder::convertStates(Operation *op,

@@ -7,7 +7,6 @@
 
 #include "TileKernel.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -17,9 +16,12 @@ KernelBuilder::Point ReductionKernel::pointOf(RowBlock &block, Value row,
   Point point = rowPoint(block.rowBase, row, block.lastRow);
   point.key = add(block.keyBase, col);
   // A full tile has no key out of range.
-  point.safeKey = block.tile.masked && block.tile.ragged
-                      ? min(point.key, block.lastKey)
-                      : point.key;
+  point.safeKey = point.key;
+  if (!block.tile.masked || !block.tile.ragged)
+    return point;
+  point.safeKey = min(point.key, block.lastKey);
+  if (block.tile.isRagged)
+    point.safeKey = select(block.tile.isRagged, point.safeKey, point.key);
   return point;
 }
 
@@ -59,168 +61,6 @@ Value ReductionKernel::withSign(Value x) {
   return arith::MulFOp::create(b, loc, x, form.sign);
 }
 
-//===----------------------------------------------------------------------===//
-// Rows that see one interval of keys
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Keys that bound what a row sees, as columns of a tile: in 32 bits where a
-/// key is a distance from its row, of which only the distance, the same for all
-/// rows, takes 64. A column far beyond the tile stands for any other there.
-class ColumnBounds {
-public:
-  ColumnBounds(OpBuilder &b, Location loc, Value row, Value firstKey,
-               Value numKeys, Value keyCount)
-      : b(b), loc(loc), row(row), first(firstKey), numKeys(numKeys),
-        keyCount(keyCount) {}
-
-  /// The column where keys end, the least of some, or where they start, the
-  /// greatest; null where it is not made like that, or a row's share of a key
-  /// is not known.
-  Value of(Value key, bool isEnd);
-
-private:
-  /// factor * row + rest; a null rest is 0.
-  struct Sum {
-    int64_t factor = 0;
-    Value rest;
-  };
-  std::optional<Sum> sumOf(Value value);
-  Sum add(Sum x, Sum y, Type type, bool negate);
-  Value narrow(Value key);
-
-  OpBuilder &b;
-  Location loc;
-  Value row, first, numKeys, keyCount;
-};
-} // namespace
-
-/// x + y, or x - y.
-ColumnBounds::Sum ColumnBounds::add(Sum x, Sum y, Type type, bool negate) {
-  Sum sum{negate ? x.factor - y.factor : x.factor + y.factor, x.rest};
-  if (!y.rest)
-    return sum;
-  if (negate) {
-    if (!x.rest)
-      x.rest = arith::ConstantIntOp::create(b, loc, type, 0);
-    sum.rest = arith::SubIOp::create(b, loc, x.rest, y.rest);
-  } else {
-    sum.rest = x.rest
-                   ? arith::AddIOp::create(b, loc, x.rest, y.rest).getResult()
-                   : y.rest;
-  }
-  return sum;
-}
-
-std::optional<ColumnBounds::Sum> ColumnBounds::sumOf(Value value) {
-  if (value == row)
-    return Sum{1, {}};
-  Operation *def = value.getDefiningOp();
-  if (!def || def->getBlock() != row.getParentBlock())
-    return Sum{0, value};
-  SmallVector<Sum, 2> operands;
-  for (Value operand : def->getOperands()) {
-    std::optional<Sum> sum = sumOf(operand);
-    if (!sum || def->getNumRegions())
-      return std::nullopt;
-    operands.push_back(*sum);
-  }
-  if (llvm::all_of(operands, [](Sum sum) { return sum.factor == 0; }))
-    return Sum{0, value};
-  Type type = value.getType();
-  // Positions do not wrap.
-  if (isa<arith::ExtSIOp>(def)) {
-    Sum x = operands[0];
-    if (x.rest)
-      x.rest = arith::ExtSIOp::create(b, loc, type, x.rest);
-    return x;
-  }
-  APInt by;
-  if (isa<arith::MulIOp>(def) &&
-      matchPattern(def->getOperand(1), m_ConstantInt(&by)) && by.isAllOnes())
-    return add(Sum{}, operands[0], type, /*negate=*/true);
-  if (!isa<arith::AddIOp, arith::SubIOp>(def))
-    return std::nullopt;
-  return add(operands[0], operands[1], type, isa<arith::SubIOp>(def));
-}
-
-/// key - firstKey, no further from 0 than rows and columns of a tile are from
-/// the ends of an i32.
-Value ColumnBounds::narrow(Value key) {
-  Type i64 = b.getI64Type();
-  Value least = arith::ConstantIntOp::create(b, loc, i64, -(1 << 30));
-  Value most = arith::ConstantIntOp::create(b, loc, i64, 1 << 30);
-  Value distance = arith::SubIOp::create(b, loc, key, first);
-  distance = arith::MaxSIOp::create(b, loc, distance, least);
-  distance = arith::MinSIOp::create(b, loc, distance, most);
-  return arith::TruncIOp::create(b, loc, b.getI32Type(), distance);
-}
-
-Value ColumnBounds::of(Value key, bool isEnd) {
-  // The first key is no column behind a tile's first; the end of all keys is
-  // that of the tile's.
-  if (matchPattern(key, m_Zero()))
-    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), 0);
-  Operation *def = key.getDefiningOp();
-  if (auto cast = dyn_cast_or_null<arith::IndexCastOp>(def))
-    if (cast.getIn() == numKeys)
-      return keyCount;
-  if (std::optional<Sum> sum = sumOf(key); sum && std::abs(sum->factor) <= 1) {
-    Value rest = sum->rest;
-    if (!rest)
-      rest = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0);
-    Value column = narrow(rest);
-    if (sum->factor == 1)
-      column = arith::AddIOp::create(b, loc, column, row);
-    else if (sum->factor == -1)
-      column = arith::SubIOp::create(b, loc, column, row);
-    return column;
-  }
-  // An end that is the greater of two (a prefix and a diagonal) was 1 % slower
-  // for all in 32 bits (docs/performance/gpu.md).
-  bool isMet = isEnd ? isa_and_nonnull<arith::MinSIOp>(def)
-                     : isa_and_nonnull<arith::MaxSIOp>(def);
-  if (!isMet && !isa_and_nonnull<arith::SelectOp>(def))
-    return {};
-  Value x = of(def->getOperand(isMet ? 0 : 1), isEnd);
-  Value y = of(def->getOperand(isMet ? 1 : 2), isEnd);
-  if (!x || !y)
-    return {};
-  if (!isMet)
-    return arith::SelectOp::create(b, loc, def->getOperand(0), x, y);
-  if (isEnd)
-    return arith::MinSIOp::create(b, loc, x, y);
-  return arith::MaxSIOp::create(b, loc, x, y);
-}
-
-/// The keys that a row sees, as columns of the tile: their end and, where it is
-/// not the first key, their start.
-SmallVector<Value> ReductionKernel::keysOfRow(RowBlock &block, Value row) {
-  Value position = rowPoint(block.rowBase, row, block.lastRow).row;
-  auto [lower, upper] = mask->emitRow(b, loc, maskUniform, position, numKeys);
-  Type i64 = b.getI64Type();
-  Value first = arith::ExtSIOp::create(b, loc, i64, block.keyBase);
-  ColumnBounds columns(b, loc, row, first, numKeys, block.keyCount);
-  bool isNarrow = true;
-  auto column = [&](Value key, bool isEnd) -> Value {
-    Value narrow = isNarrow ? columns.of(key, isEnd) : Value();
-    isNarrow &= bool(narrow);
-    if (narrow)
-      return narrow;
-    Value least = arith::ConstantIntOp::create(b, loc, i64, 0);
-    Value most = arith::ConstantIntOp::create(b, loc, i64, keyCols());
-    key = min(max(sub(key, first), least), most);
-    return arith::TruncIOp::create(b, loc, b.getI32Type(), key);
-  };
-  Value end = column(upper, /*isEnd=*/true);
-  auto least = end.getDefiningOp<arith::MinSIOp>();
-  if (!least || !llvm::is_contained(least->getOperands(), block.keyCount))
-    end = min(end, block.keyCount);
-  if (matchPattern(lower, m_Zero()))
-    return {end};
-  return {end, column(lower, /*isEnd=*/false)};
-}
-
 Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   if (!block.tile.masked)
     return {};
@@ -231,12 +71,19 @@ Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   if (mask.empty())
     return inside;
   if (rowIntervals) {
-    SmallVector<Value> ends = keysOfRow(block, row);
-    Value live = cmp(arith::CmpIPredicate::slt, col, ends[0]);
-    if (ends.size() == 1)
+    // The position of a packed row is no distance from that of the first.
+    bool isOffset = !packsHeads;
+    Value position = isOffset ? block.rowBase
+                              : rowPoint(block.rowBase, row, block.lastRow).row;
+    auto keys =
+        this->mask->emitRowColumns(b, loc, maskUniform,
+                                   {row, position, isOffset, block.keyBase,
+                                    block.keyCount, keyCols(), numKeys});
+    Value live = cmp(arith::CmpIPredicate::slt, col, keys.end);
+    if (!keys.start)
       return live;
-    return arith::AndIOp::create(b, loc, live,
-                                 cmp(arith::CmpIPredicate::sge, col, ends[1]));
+    return arith::AndIOp::create(
+        b, loc, live, cmp(arith::CmpIPredicate::sge, col, keys.start));
   }
   PointCloner cloner(*this, mask, 0, /*hasKey=*/true,
                      reduction.getCaptureOperands(), pointOf(block, row, col));
@@ -245,7 +92,8 @@ Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   Value live = cloner.get(getYielded(mask).front());
   if (!block.tile.ragged)
     return live;
-  return arith::AndIOp::create(b, loc, inside, live);
+  Value both = arith::AndIOp::create(b, loc, inside, live);
+  return block.tile.isRagged ? select(block.tile.isRagged, both, live) : both;
 }
 
 Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {

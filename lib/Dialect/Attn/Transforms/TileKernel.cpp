@@ -1,4 +1,4 @@
-//===- TileKernel.cpp - The walk of a reduction over key tiles ------------===//
+//===- TileKernel.cpp - The stream of a reduction over key tiles ----------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,8 +10,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -205,7 +203,7 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
 }
 
 //===----------------------------------------------------------------------===//
-// The walk
+// The stream of key tiles
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
@@ -344,77 +342,143 @@ ReductionKernel::stepIf(Value condition, ValueRange state,
   });
 }
 
-SmallVector<Value> ReductionKernel::loop(Value from, Value to, Tiles tiles,
-                                         ValueRange initial) {
-  auto forOp = scf::ForOp::create(b, loc, from, to, index(schedule.getBlockK()),
-                                  initial);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(forOp.getBody());
-  ValueRange state = forOp.getRegionIterArgs();
-  Value first = forOp.getInductionVar();
-  if (linear.order && tiles != Tiles::Linear)
-    first = linear.order(first);
-  bool padded = keyCols() != schedule.getBlockK();
-  auto full = [&] { return step({first, /*masked=*/padded}, state); };
-  auto masked = [&]() -> SmallVector<Value> {
-    KeyTile tile{first, /*masked=*/true};
-    if (!mask || mask->hullIsExact())
+/// The bodies of the classes of key tiles.
+StreamBodies ReductionKernel::streamBodies() {
+  bool isPadded = keyCols() != schedule.getBlockK();
+  StreamBodies bodies;
+  bodies.partial = [=](ValueRange of, ValueRange state) {
+    KeyTile tile{of[0], /*masked=*/true};
+    // A padded tile has columns of the next one, which only the mask hides. No
+    // CPU peels a tile of unknown class.
+    if (!isPadded && isGpu())
+      tile.whole = of[1];
+    if (!mask || mask->facts().hullIsExact)
       return step(tile, state);
     tile.live = liveKeys(tile);
-    if (tiles == Tiles::AllMasked || !mask->isDataDependent())
+    if (schedule.getLoop() == LoopShape::plain ||
+        !mask->facts().isDataDependent)
       return step(tile, state);
     Value any = tile::AnyOp::create(b, loc, b.getI1Type(), tile.live);
     return stepIf(any, state, [&] { return step(tile, state); }, nullptr);
   };
-  SmallVector<Value> next;
-  switch (tiles) {
-  case Tiles::Full:
-    next = full();
-    break;
-  case Tiles::Linear:
-    next = step(linearTile(first), state);
-    break;
-  case Tiles::AllMasked:
-    next = masked();
-    break;
-  case Tiles::Masked: {
-    // Within an exact hull no tile is dead.
-    if (!mask || mask->hullIsExact()) {
-      next = masked();
-      break;
-    }
-    Value dead = classOf(first).dead;
-    Value one = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
-    Value alive = b.createOrFold<arith::XOrIOp>(loc, dead, one);
-    next = stepIf(alive, state, masked, nullptr);
-    break;
-  }
-  case Tiles::Tested: {
-    auto tileClass = classOf(first);
-    next = stepIf(tileClass.full, state, full, [&] {
-      if (mask->hullIsExact())
-        return masked();
-      Value one = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
-      Value alive = b.createOrFold<arith::XOrIOp>(loc, tileClass.dead, one);
-      return stepIf(alive, state, masked, nullptr);
-    });
-    break;
-  }
-  }
-  scf::YieldOp::create(b, loc, next);
-  return forOp.getResults();
+  if (!mask || mask->facts().hasCore)
+    bodies.full = [=](ValueRange of, ValueRange state) {
+      return step({of[0], /*masked=*/isPadded}, state);
+    };
+  bool hullIsExact = mask && mask->facts().hullIsExact;
+  if (mask && (!hullIsExact || schedule.getLoop() == LoopShape::masked))
+    bodies.classify = [=](ValueRange of, ValueRange) {
+      auto tileClass = classOf(of[0]);
+      // Within an exact hull no tile is dead.
+      Value none = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0);
+      return SmallVector<Value>{hullIsExact ? none : tileClass.dead,
+                                tileClass.full};
+    };
+  return bodies;
 }
 
-Value ReductionKernel::wholeTiles(Value x, bool up) {
-  if (!split && matchPattern(x, m_Zero()))
-    return x;
-  Value blockK = index(schedule.getBlockK());
-  Value offset = split ? sub(max(x, allStart), allStart) : x;
-  Value tiles =
-      up ? arith::CeilDivUIOp::create(b, loc, offset, blockK).getResult()
-         : arith::DivUIOp::create(b, loc, offset, blockK).getResult();
-  Value keys = mul(tiles, blockK);
-  return split ? add(allStart, keys) : keys;
+SmallVector<Value> ReductionKernel::streamLists(ValueRange state) {
+  readMask();
+  keyEnd = hullUpper = numKeys;
+  hullLower = index(0);
+  auto count = [&](int64_t which) {
+    SmallVector<Value> indices = listIndices();
+    indices.push_back(index(which));
+    return toIndex(memref::LoadOp::create(b, loc, lists.tiles, indices));
+  };
+  Value masked = count(0), whole = count(1);
+  bool isPadded = keyCols() != schedule.getBlockK();
+  StreamBodies bodies;
+  bodies.number = [&](ValueRange of, ValueRange) {
+    return SmallVector<Value>{loadListed(of[0], of[1])};
+  };
+  bodies.partial = [&](ValueRange of, ValueRange state) {
+    return stepListed(of[0], of[1], of[2], of[3], state);
+  };
+  bodies.full = [&](ValueRange of, ValueRange state) {
+    KeyTile tile{of[0], /*masked=*/isPadded};
+    tile.ragged = isPadded;
+    return step(tile, state);
+  };
+  // Elements of masked tiles are read from where the tile's number says: it is
+  // loaded one step ahead.
+  return emitListedStream(b, loc, masked, whole,
+                          /*ahead=*/lists.bits || samplesFit(),
+                          schedule.getBlockK(), state, bodies);
+}
+
+SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
+  if (lists.tiles)
+    return streamLists(state);
+  KeyRangeProblem problem;
+  problem.numKeys = problem.limit = numKeys;
+  problem.split = split;
+  problem.parts = parts;
+  if (queryOffset || marksIn)
+    problem.limit = select(cmp(arith::CmpIPredicate::sgt, liveRows, index(0)),
+                           numKeys, index(0));
+  bool isPeeled = schedule.getLoop() == LoopShape::peeled;
+  bool isWindow = false;
+  if (!reduction.getMaskBody().empty()) {
+    readMask();
+    const ::attn::MaskAnalysis::Facts &facts = mask->facts();
+    problem.mask = &*mask;
+    problem.uniform = maskUniform;
+    std::tie(problem.firstRow, problem.lastRow) = tilePositions();
+    isWindow = !facts.startsAtFirstKey;
+    // A warpgroup of the block may be done some tiles before the others. With a
+    // tile as long as the block they part by half of one at most. That pays at
+    // both ends of the keys: at one of them the warpgroups of a block wait for
+    // the one that has the whole tile.
+    bool bothEnds =
+        isWindow && facts.startDiffersByRow && facts.endDiffersByRow;
+    problem.endsByRows =
+        pipelined() && !packsHeads && isPeeled && !linear.hasSides &&
+        schedule.getBlockQ() > schedule.getRows() &&
+        (bothEnds || schedule.getBlockQ() > schedule.getBlockK());
+  }
+  KeyRanges ranges = emitKeyRanges(b, loc, problem);
+  maskValid = ranges.valid;
+  keyEnd = ranges.end;
+  hullLower = ranges.lower;
+  hullUpper = ranges.upper;
+
+  StreamBodies bodies = streamBodies();
+  auto stream = [&](const KeyRanges &ranges, const LinearRange &linear = {}) {
+    return emitStream(b, loc, ranges, linear, schedule.getBlockK(), state,
+                      bodies);
+  };
+  if (!isPeeled || !ranges.coreLower || !pipelined())
+    return stream(ranges);
+  // Both ends of the keys take long to find.
+  if (isWindow)
+    fetchLate();
+  auto streamPeeled = [&]() -> SmallVector<Value> {
+    if (!linear.applies)
+      return stream(ranges);
+    bodies.full = nullptr;
+    bodies.linear = [&](ValueRange of, ValueRange state) {
+      return step(linearTile(of[0], of[1]), state);
+    };
+    return stream(ranges, linearRange());
+  };
+  if (!mask || !mask->facts().hasRowIntervals)
+    return streamPeeled();
+  // Where the region's integers wrap, only the region knows.
+  auto streamIntervals = [&] {
+    rowIntervals = true;
+    SmallVector<Value> next = streamPeeled();
+    rowIntervals = false;
+    return next;
+  };
+  if (isAlwaysValid(reduction, *mask))
+    return streamIntervals();
+  return stepIf(maskValid, state, streamIntervals, [&] {
+    KeyRanges unread = ranges;
+    unread.coreLower = unread.coreUpper = Value();
+    bodies.full = bodies.linear = nullptr;
+    return stream(unread);
+  });
 }
 
 void ReductionKernel::fetchLate() {
@@ -422,133 +486,6 @@ void ReductionKernel::fetchLate() {
   if (schedule.getFetch() == Fetch::automatic &&
       decided.getFetch() == Fetch::producer)
     kernel.setScheduleAttr(decided.withFetch(Fetch::late));
-}
-
-/// Whether a bound is the first key, whatever the block.
-static bool isFirstKey(Value bound) {
-  if (matchPattern(bound, m_Zero()))
-    return true;
-  Operation *def = bound.getDefiningOp();
-  if (auto select = dyn_cast_or_null<arith::SelectOp>(def))
-    return isFirstKey(select.getTrueValue()) &&
-           isFirstKey(select.getFalseValue());
-  return isa_and_nonnull<arith::IndexCastOp, arith::MinSIOp, arith::MaxSIOp>(
-             def) &&
-         llvm::all_of(def->getOperands(), isFirstKey);
-}
-
-/// Whether a bound of a mask that reads as `valid` is not the same for all rows
-/// of `range`.
-static bool differsByRows(Value bound, Value valid, tile::RowRangeOp range) {
-  if (auto cast = bound.getDefiningOp<arith::IndexCastOp>())
-    bound = cast.getIn();
-  auto select = bound.getDefiningOp<arith::SelectOp>();
-  if (select && select.getCondition() == valid)
-    bound = select.getTrueValue();
-  return dependsOn(bound, range.getFirst()) ||
-         dependsOn(bound, range.getLast());
-}
-
-SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
-  Value zero = index(0);
-  bool isWindow = false;
-  using Predicate = arith::CmpIPredicate;
-  // Keys beyond [lower, upper) are dead; those in [coreLower, coreUpper) are
-  // live for every row.
-  Value lower = zero, upper = numKeys, coreLower = zero, coreUpper = numKeys;
-  if (queryOffset || marksIn)
-    upper = select(cmp(Predicate::sgt, liveRows, zero), upper, zero);
-  if (lists.tiles)
-    return walkLists(std::move(state));
-  if (!reduction.getMaskBody().empty()) {
-    readMask();
-    auto [firstRow, lastRow] = tilePositions();
-    tile::RowRangeOp range;
-    if (pipelined() && !packsHeads && schedule.getLoop() == LoopShape::peeled &&
-        schedule.getBlockQ() > schedule.getRows() && !linear.hasSides) {
-      // A warpgroup of the block may be done some tiles before the others.
-      range = tile::RowRangeOp::create(b, loc, b.getIndexType(),
-                                       b.getIndexType(), firstRow, lastRow);
-      firstRow = range.getFirst();
-      lastRow = range.getLast();
-    }
-    auto bounds =
-        mask->emitBounds(b, loc, maskUniform, firstRow, lastRow, numKeys);
-    maskValid = bounds.valid;
-    lower = bounds.lower;
-    isWindow = !isFirstKey(lower);
-    bool parts = range && isWindow && differsByRows(lower, maskValid, range) &&
-                 differsByRows(bounds.upper, maskValid, range);
-    // With a tile as long as the block they part by half of one at most. That
-    // pays at both ends of the keys: at one of them the warpgroups of a block
-    // wait for the one that has the whole tile.
-    if (range && !parts && schedule.getBlockQ() <= schedule.getBlockK()) {
-      range.getFirst().replaceAllUsesWith(range.getFirstRow());
-      range.getLast().replaceAllUsesWith(range.getLastRow());
-      range.erase();
-    }
-    upper = min(upper, bounds.upper);
-    coreLower = bounds.coreLower;
-    coreUpper = bounds.coreUpper;
-  }
-  allStart = zero;
-  keyEnd = numKeys;
-  if (split) {
-    // Parts have the same number of keys, whatever the schedule; the tiles of
-    // each are counted from its start.
-    Value perPart = arith::CeilDivUIOp::create(b, loc, numKeys, parts);
-    allStart = mul(split, perPart);
-    keyEnd = min(keyEnd, add(allStart, perPart));
-    lower = max(lower, allStart);
-    upper = min(upper, keyEnd);
-  }
-  auto alignDown = [&](Value x) { return wholeTiles(x, /*up=*/false); };
-  auto alignUp = [&](Value x) { return wholeTiles(x, /*up=*/true); };
-  if (mask || split)
-    upper = select(cmp(Predicate::slt, lower, upper), upper, zero);
-  hullLower = lower;
-  hullUpper = upper;
-  Value start = alignDown(lower);
-
-  LoopShape shape = schedule.getLoop();
-  if (shape == LoopShape::plain) // keys outside of the hull are not loaded
-    return loop(allStart, keyEnd, Tiles::AllMasked, state);
-  if (shape == LoopShape::masked)
-    return loop(start, upper, mask ? Tiles::Tested : Tiles::Masked, state);
-  if (mask && !mask->hasCore())
-    return loop(start, upper, Tiles::Masked, state);
-  // Masked head, core without any test, masked tail.
-  Value coreStart = max(alignUp(coreLower), start);
-  Value coreEnd = alignDown(min(coreUpper, upper));
-  Value some = cmp(Predicate::slt, coreStart, coreEnd);
-  coreEnd = select(some, coreEnd, start);
-  bool hasHead = !matchPattern(coreLower, m_Zero());
-  coreStart = hasHead ? select(some, coreStart, start) : start;
-  if (pipelined()) {
-    // Both ends of the keys take long to find.
-    if (isWindow)
-      fetchLate();
-    auto walk = [&] {
-      return walkPipelined(start, coreStart, coreEnd, upper, hasHead, state);
-    };
-    if (!mask || !mask->hasRowIntervals())
-      return walk();
-    // Where the region's integers wrap, only the region knows.
-    auto walkIntervals = [&] {
-      rowIntervals = true;
-      SmallVector<Value> next = walk();
-      rowIntervals = false;
-      return next;
-    };
-    if (matchPattern(maskValid, m_One()) || maskIsAlwaysValid())
-      return walkIntervals();
-    return stepIf(maskValid, state, walkIntervals,
-                  [&] { return loop(start, upper, Tiles::Masked, state); });
-  }
-  if (hasHead)
-    state = loop(start, coreStart, Tiles::Masked, state);
-  state = loop(coreStart, coreEnd, Tiles::Full, state);
-  return loop(coreEnd, upper, Tiles::Masked, state);
 }
 
 void ReductionKernel::readMask() {
@@ -559,74 +496,10 @@ void ReductionKernel::readMask() {
   };
 }
 
-/// Whether the mask's integers never wrap: its captures are numbers of rows and
-/// of keys of this reduction, which positions are below.
-bool ReductionKernel::maskIsAlwaysValid() {
-  Region &region = reduction.getMaskBody();
-  ValueRange captures = reduction.getCaptureOperands();
-  auto counts = [&](Value value, Value tensor) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    if (!argument || argument.getOwner() != &region.front())
-      return false;
-    unsigned first = region.getNumArguments() - captures.size();
-    if (argument.getArgNumber() < first)
-      return false;
-    Value size = captures[argument.getArgNumber() - first];
-    if (auto cast = size.getDefiningOp<arith::IndexCastOp>())
-      size = cast.getIn();
-    auto dim = size.getDefiningOp<tensor::DimOp>();
-    return dim && dim.getSource() == tensor &&
-           dim.getConstantIndex() ==
-               cast<RankedTensorType>(tensor.getType()).getRank() - 2;
-  };
-  if (reduction.getPackedQueries())
-    return false;
-  return mask->isAlwaysValid(
-      [&](Value v) { return counts(v, reduction.getQueryOperands().front()); },
-      [&](Value v) { return counts(v, reduction.getKeyOperands().front()); });
-}
-
 bool ReductionKernel::pipelined() const {
   return isGpu() && target.hasRoles() &&
-         (lists.tiles || !mask || mask->hullIsExact()) &&
+         (lists.tiles || !mask || mask->facts().hullIsExact) &&
          schedule.getRows() == target.productShape().m;
-}
-
-/// The loops of the peeled form behind a first tile that stands alone: its
-/// products have nothing to overlap with, those of all later tiles do. The
-/// first tile takes the masked form, which is right for any tile, around the
-/// mask itself where the tile is one of the core.
-SmallVector<Value> ReductionKernel::walkPipelined(Value start, Value coreStart,
-                                                  Value coreEnd, Value upper,
-                                                  bool hasHead,
-                                                  SmallVector<Value> state) {
-  Value some = cmp(arith::CmpIPredicate::slt, start, upper);
-  return stepIf(
-      some, state,
-      [&] {
-        Value second = add(start, index(schedule.getBlockK()));
-        if (linear.applies)
-          orderLinear(coreStart, coreEnd, hasHead);
-        KeyTile first{linear.order ? linear.order(start) : start,
-                      /*masked=*/true};
-        // A padded tile has columns of the next one, which only the mask hides.
-        if (keyCols() == schedule.getBlockK())
-          first.whole = cmp(arith::CmpIPredicate::sle, second, coreEnd);
-        if (first.whole && hasHead)
-          first.whole = arith::AndIOp::create(
-              b, loc, first.whole,
-              cmp(arith::CmpIPredicate::sle, coreStart, start));
-        SmallVector<Value> next = step(first, state);
-        if (hasHead)
-          next = loop(second, coreStart, Tiles::Masked, next);
-        Tiles core = linear.applies ? Tiles::Linear : Tiles::Full;
-        Value end = linear.applies ? linear.end : coreEnd;
-        next = loop(max(coreStart, second), end, core, next);
-        next = loop(max(end, second), upper, Tiles::Masked, next);
-        linear.order = nullptr;
-        return next;
-      },
-      nullptr);
 }
 
 LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
@@ -641,7 +514,7 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   if (form.fused || form.unit)
     findFarAnchors();
   loadQueries();
-  SmallVector<Value> state = walkKeys(initialState());
+  SmallVector<Value> state = streamKeys(initialState());
   if (fixedAnchor) {
     // Weights are never 0: a row without a sum is dead, and has no anchor. A
     // bound of scores is given only where there is such a sum.

@@ -9,7 +9,7 @@
 // one (batch, head) and, in a partial, one split of the keys:
 //
 //   KernelBuilder      argument mapping, tile op helpers, region copies
-//   ReductionKernel    aggregate and partial: the walk over key tiles
+//   ReductionKernel    aggregate and partial: a stream of key tiles
 //   StatesKernel       combine and finalize: the walk over parts
 //
 // How one key tile enters the state is TileSteps.cpp, one function per kind of
@@ -20,6 +20,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 
+#include "KeyRanges.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
@@ -57,8 +58,6 @@ void hideDeadDots(ReductionOpInterface op);
 /// The opposite, where the kernel's marks see the NaN: those tiles are done
 /// again.
 void leaveNaNToRepair(ReductionOpInterface op);
-/// Whether a NaN that `combine` drops reaches every output all the same.
-bool mayDropNaN(Operation *op, MonoidOp monoid);
 /// Lets the mask of the reduction say which keys scores kill.
 void moveDeadScoresToMask(ReductionOpInterface op);
 /// The schedule of the kernel that does again what such keys have spoiled; it
@@ -282,11 +281,6 @@ public:
   };
   /// Takes the key tiles from lists.
   void useLists(const KeyLists &from) { lists = from; }
-  /// Fills in the kernel that makes the lists.
-  void buildLists(const KeyLists &into, Value numTiles, Value block);
-  /// The kernel before that one, where there are bits.
-  void buildClasses(const KeyLists &into, Value numTiles, Value block);
-
   /// To be called before `build`: of each row the kernel marks whether a NaN
   /// has come in; or it runs for the tiles with marked rows alone.
   void writeMarks(Value into) { marksOut = into; }
@@ -301,7 +295,7 @@ public:
   Value boundOfScores() const { return form.bound; }
   float anchorLimit() const { return mostExponent / form.base; }
 
-private:
+protected:
   /// Caps of 50 are in use. Weights of 2^-73 to 2^73 leave f32 room for sums of
   /// 2^54 of them, or for fewer times values of that size, and for values down
   /// to 2^-53.
@@ -313,8 +307,10 @@ private:
     Value whole = {}; // i1: every pair is live, although `masked`; may be null
     /// Its number, where its elements are bits of the lists; else null.
     Value number = {};
-    /// Some of the tile's keys may not exist.
+    /// Some of the tile's keys may not exist, where `isRagged` (i1) says so; if
+    /// that is null, in any case.
     bool ragged = true;
+    Value isRagged = {};
     /// Scores are linear in the tile; what the product adds from key to key.
     bool linear = false;
     Value ramp = {};
@@ -330,17 +326,10 @@ private:
   std::pair<Value, Value> findSequence(Value tileIndex);
   void loadQueries();
   SmallVector<Value> initialState();
-  SmallVector<Value> walkKeys(SmallVector<Value> state);
-  /// How a loop over key tiles treats them.
-  enum class Tiles {
-    Full,     // every element is live
-    Linear,   // the same, and scores are linear
-    Masked,   // masked; tiles without a live element are skipped where that can
-              // be seen
-    Tested,   // each tile is classified: skipped, full or masked
-    AllMasked // masked, none skipped
-  };
-  SmallVector<Value> loop(Value from, Value to, Tiles tiles, ValueRange state);
+  /// The state after all key tiles (KeyRanges.h).
+  SmallVector<Value> streamKeys(ValueRange state);
+  SmallVector<Value> streamLists(ValueRange state);
+  StreamBodies streamBodies();
   /// The tile at `first` under a condition; the state unchanged without it.
   SmallVector<Value> choose(Value condition, TypeRange types,
                             llvm::function_ref<SmallVector<Value>()> then,
@@ -361,42 +350,9 @@ private:
   SmallVector<Value> listIndices();
   /// Where the number of the n-th tile of either kind is.
   Value listPlace(Value tiles, Value number, bool whole);
-  Value loadListed(Value number, bool whole);
-  SmallVector<Value> stepListed(Value listed, Value number, bool whole,
-                                bool ragged, ValueRange state);
-  SmallVector<Value> loopListed(int64_t from, Value to, bool whole,
-                                ValueRange state);
-  SmallVector<Value> walkLists(SmallVector<Value> state);
-  std::pair<Value, Value> sampleRange(::attn::MaskAnalysis::Sample sample,
-                                      Value firstTile, Value lastTile);
-  SmallVector<Value>
-  forBits(Value bits, ValueRange carried,
-          function_ref<SmallVector<Value>(Value, ValueRange)> body);
-  std::pair<Value, Value> divide(Value x, Value y);
-  /// Positions of the rows; key tiles that may have live elements, and where
-  /// those end that are not ragged.
-  struct ListedRange {
-    Value firstRow, lastRow, first, end, endWhole;
-  };
-  ListedRange locateListed(const KeyLists &into, Value numTiles, Value rest);
-  /// Words of the keys of a tile that are live in some row; whether some
-  /// element is live, and some dead.
-  struct ListedElements {
-    SmallVector<Value> words;
-    Value someLive, someDead;
-  };
-  ListedElements countKeys(Value live, Value dead);
-  Value someOfRows(Value elements);
-  void storeWords(const KeyLists &into, Value place, ArrayRef<Value> words);
-  Value loadClass(const KeyLists &from, Value tile);
-  SmallVector<Value> listByClass(const KeyLists &into, Value tile,
-                                 ValueRange counts);
-  SmallVector<Value> listMasked(const KeyLists &into, Value tile,
-                                ValueRange counts);
-  Value listWhole(const KeyLists &into, Value tile, Value whole);
-  /// `counts`: of masked and of whole tiles, i32.
-  SmallVector<Value> listByElements(const KeyLists &into, Value tile,
-                                    bool ragged, ValueRange counts);
+  Value loadListed(Value number, Value isWhole);
+  SmallVector<Value> stepListed(Value first, Value number, Value place,
+                                Value isRagged, ValueRange state);
   KeyLists lists;
   Value queryTile;
   Value initialStat(Value row);
@@ -429,16 +385,12 @@ private:
     Value rowBase, keyBase, lastRow, lastKey, keyCount;
   };
   void prepare(RowBlock &block);
-  RowBlock listedBlock(Value tile, bool ragged);
-  std::pair<Value, Value> evaluateRows(RowBlock &block, Value first,
-                                       int64_t count);
   void loadSamples(RowBlock &block);
   void loadBits(RowBlock &block);
   /// What a map takes besides `first`, and what it was given for that.
   SmallVector<Value> withLoaded(const RowBlock &block, ValueRange first);
   ValueRange takeLoaded(RowBlock &block, ValueRange given, size_t first);
   Value liveByBits(RowBlock &block, Value col);
-  SmallVector<Value> keysOfRow(RowBlock &block, Value row);
   bool samplesFit();
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
@@ -517,9 +469,6 @@ private:
   Value keyHead, numKeys;
   /// Where the keys of the part end.
   Value keyEnd;
-  /// Where they start, and what lies before or behind `x` of its tiles.
-  Value allStart;
-  Value wholeTiles(Value x, bool up);
   /// The mask region, read; and keys outside of which nothing is live.
   std::optional<::attn::MaskAnalysis> mask;
   ::attn::MaskAnalysis::UniformFn maskUniform;
@@ -558,8 +507,6 @@ private:
     Value bound;
     /// Scores of -inf need no test.
     bool deadIsNatural = false;
-    /// NaN reaches every output through the weights: the maximum may drop it.
-    bool relaxedMax = false;
     /// `combine` on statistics does not commute.
     bool ordered = false;
     /// For each component, whether its weight is the same for every score.
@@ -578,16 +525,10 @@ private:
     bool hasSides = false, positiveFirst = false;
     std::unique_ptr<Region> region; // distance >= 0
     std::optional<::attn::MaskAnalysis> distance;
-    /// The key at a position of the walk, if that is another; how far it is
-    /// from a linear tile's position, and whether that is on the left; and
-    /// where they end.
-    std::function<Value(Value)> order, offset, isLeft;
-    Value end;
   } linear;
   void analyseLinear();
-  std::pair<Value, Value> linearBounds(Value coreStart, Value coreEnd);
-  void orderLinear(Value coreStart, Value coreEnd, bool hasHead);
-  KeyTile linearTile(Value position);
+  LinearRange linearRange();
+  KeyTile linearTile(Value first, Value isLeft);
 
   void analyseForm();
   void analyseFactor(arith::MulFOp product);
@@ -604,10 +545,6 @@ private:
   bool isGpu() const { return !target.isCpu(); }
   /// Whether key tiles are pipelined: the first one is peeled.
   bool pipelined() const;
-  bool maskIsAlwaysValid();
-  SmallVector<Value> walkPipelined(Value start, Value coreStart, Value coreEnd,
-                                   Value upper, bool hasHead,
-                                   SmallVector<Value> state);
 };
 
 /// Whether the key tiles of a reduction are best listed by a kernel of its own:

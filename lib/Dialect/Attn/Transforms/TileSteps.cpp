@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StateUses.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -56,91 +57,6 @@ static bool isExponentialOfDifference(Region &rescale, float &base) {
 /// log2(e) products and quotients of ordinary scores stay normal numbers.
 static constexpr float leastUnit = 1e-30f, greatestUnit = 2e38f;
 
-/// max(a, b): commutes with a positive factor.
-static bool isMaximum(Region &combine) {
-  Operation *root = getYielded(combine).front().getDefiningOp();
-  if (!root || !isa<arith::MaximumFOp, arith::MaxNumFOp>(root))
-    return false;
-  Value a = combine.getArgument(0), b = combine.getArgument(1);
-  return (root->getOperand(0) == a && root->getOperand(1) == b) ||
-         (root->getOperand(0) == b && root->getOperand(1) == a);
-}
-
-/// The finalize regions that the states of a reduction reach, null for the
-/// monoid's own; nothing when states are used in another way.
-static std::optional<SmallVector<Region *>> finalizers(Operation *op) {
-  SmallVector<Region *> regions;
-  if (auto aggregate = dyn_cast<AggregateOp>(op)) {
-    regions.push_back(&aggregate.getFinalize());
-    return regions;
-  }
-  for (Operation *user : op->getUsers()) {
-    if (auto finalize = dyn_cast<FinalizeOp>(user)) {
-      regions.push_back(&finalize.getFinalize());
-      continue;
-    }
-    if (!isa<CombineOp>(user))
-      return std::nullopt;
-    auto further = finalizers(user);
-    if (!further)
-      return std::nullopt;
-    regions.append(*further);
-  }
-  return regions;
-}
-
-/// Types of what is made of a reduction: of its results, or of what the states
-/// of a partial are finalized to. Of states that are used in another way, their
-/// own.
-static SmallVector<Type> outputTypes(Operation *op) {
-  SmallVector<Type> types;
-  if (isa<AggregateOp, FinalizeOp>(op))
-    return llvm::to_vector(op->getResultTypes());
-  for (Operation *user : op->getUsers()) {
-    if (!isa<CombineOp, FinalizeOp>(user))
-      return llvm::to_vector(op->getResultTypes());
-    types.append(outputTypes(user));
-  }
-  return types;
-}
-
-bool mlir::attn::mayDropNaN(Operation *op, MonoidOp monoid) {
-  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
-  if (!laws || !laws->nanReachesWeights)
-    return false;
-  auto regions = finalizers(op);
-  if (!regions)
-    return false;
-  return llvm::all_of(*regions, [&](Region *region) {
-    if (region->empty())
-      return laws->relaxedMax;
-    auto report = ::attn::checkFinalize(monoid, *region);
-    return succeeded(report) &&
-           llvm::all_of(report->spreadsNaN, [](bool b) { return b; });
-  });
-}
-
-/// Whether no output that is asked for sees which reference point the state has
-/// (see gaugeInvariant), and dead rows are known by a sum of units.
-static bool anchorIsFree(Operation *op, MonoidOp monoid, unsigned components) {
-  bool hasUnit = false;
-  for (unsigned i = 0; i < components; ++i)
-    hasUnit |= monoid.getComponent(i) == Component::unit;
-  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
-  auto regions = finalizers(op);
-  if (!hasUnit || !laws || !regions)
-    return false;
-  auto holds = [](const ::attn::FinalizeReport &report) {
-    return llvm::all_of(report.gaugeInvariant, [](bool b) { return b; });
-  };
-  return llvm::all_of(*regions, [&](Region *region) {
-    if (region->empty())
-      return holds(laws->finalize);
-    auto report = ::attn::checkFinalize(monoid, *region);
-    return succeeded(report) && holds(*report);
-  });
-}
-
 void ReductionKernel::analyseForm() {
   Region &lift = monoid.getLift();
   form.uniformWeight.clear();
@@ -178,7 +94,6 @@ void ReductionKernel::analyseForm() {
       monoid.getNumScores() == 1 &&
       getYielded(lift).front() == lift.getArgument(0) &&
       llvm::all_of(form.uniformWeight, [](bool uniform) { return uniform; });
-  form.relaxedMax = maximum && mayDropNaN(op, monoid);
   // Weights that hold the score may meet it again in a difference, as in an
   // entropy; they are computed as the monoid says.
   form.exponential = scoreIsStat && maximum;
@@ -266,7 +181,7 @@ void ReductionKernel::analyseFactor(arith::MulFOp product) {
                      [](WeightGroup group) {
                        return matchPattern(group.first, m_OneFloat());
                      }) &&
-        anchorIsFree(op, monoid, numComponents()))
+        anchorIsFree(op, monoid))
       form.bound = factor;
     return;
   }
@@ -462,7 +377,7 @@ SmallVector<Value> ReductionKernel::reduceStats(ArrayRef<Value> stats) {
 }
 
 SmallVector<Value> ReductionKernel::combineStats(ValueRange x, ValueRange y) {
-  if (form.relaxedMax) {
+  if (reduction.relaxesMaximum()) {
     Value larger =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, y[0], x[0]);
     return {select(larger, y[0], x[0])};

@@ -405,7 +405,8 @@ LogicalResult Rewriter::run() {
       op.getParams(), ValueRange(op.getQuery()), ValueRange(op.getKey()),
       op.getValue(), captures.getArrayRef(), op.getLengths(), op.getCuQ(),
       op.getCuK(), SideAttr::get(b.getContext(), Side::keys),
-      op.getScheduleAttr(), op.getPrecisionAttr());
+      op.getScheduleAttr(), op.getPrecisionAttr(),
+      /*relaxed_maximum=*/UnitAttr());
   if (Attribute dispatch = op->getAttr(getDispatchAttrName()))
     aggregate->setAttr(getDispatchAttrName(), dispatch);
   buildScore(aggregate.getScore());

@@ -416,6 +416,81 @@ LogicalResult RowsOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// StreamOp
+//===----------------------------------------------------------------------===//
+
+/// Checks a body of a stream, if it is there.
+static LogicalResult verifyClass(StreamOp op, StringRef name, Region &body,
+                                 TypeRange arguments, TypeRange yields) {
+  if (body.empty())
+    return success();
+  Block &block = body.front();
+  if (block.getArgumentTypes() != arguments)
+    return op.emitOpError("expected '")
+           << name << "' to take " << printTypes(arguments) << ", but it takes "
+           << printTypes(block.getArgumentTypes());
+  if (block.empty() || !isa<YieldOp>(block.back()))
+    return op.emitOpError("expected '") << name << "' to end with tile.yield";
+  if (block.back().getOperandTypes() != yields)
+    return op.emitOpError("expected '")
+           << name << "' to yield " << printTypes(yields) << ", but it yields "
+           << printTypes(block.back().getOperandTypes());
+  return success();
+}
+
+LogicalResult StreamOp::verify() {
+  // (C1)
+  if (static_cast<int64_t>(getStep()) <= 0)
+    return emitOpError("expected tiles of one or more keys, but got ")
+           << static_cast<int64_t>(getStep());
+  // (C2)
+  bool isListed = static_cast<bool>(getNumPartial());
+  if (isListed == static_cast<bool>(getFirst()) ||
+      isListed == static_cast<bool>(getLower()))
+    return emitOpError("expected either keys(..) and live(..), or listed(..)");
+  if (isListed && (getCoreLower() || getLinear() || !getClassify().empty()))
+    return emitOpError("expected no core(..), linear(..) or 'classify' beside "
+                       "listed(..), which says what tiles are");
+  if (isListed == getNumber().empty())
+    return emitOpError("expected 'number' with listed(..), and only there");
+  if (getAhead() && !isListed)
+    return emitOpError("expected listed(..) with ahead");
+  // (C3)
+  bool isLinear = static_cast<bool>(getLinear());
+  if (isLinear == getLinearBody().empty() || (isLinear && !getCoreLower()))
+    return emitOpError("expected 'linear' with linear(..) and core(..), and "
+                       "only there");
+  bool hasFull = isListed || (getCoreLower() && !isLinear);
+  if (hasFull && getFullBody().empty())
+    return emitOpError("expected 'full' with ")
+           << (isListed ? "listed(..)" : "core(..)");
+  if (isLinear && !getFullBody().empty())
+    return emitOpError("expected no 'full' beside 'linear'");
+  // (C4)
+  Type index = IndexType::get(getContext());
+  Type i1 = IntegerType::get(getContext(), 1);
+  Type i32 = IntegerType::get(getContext(), 32);
+  TypeRange state = getInits().getTypes();
+  auto with = [&](ArrayRef<Type> first) {
+    SmallVector<Type> types(first);
+    llvm::append_range(types, state);
+    return types;
+  };
+  SmallVector<Type> partial =
+      isListed ? with({index, index, index, i1}) : with({index, i1});
+  return success(
+      succeeded(verifyClass(*this, "number", getNumber(), {index, i1}, i32)) &&
+      succeeded(
+          verifyClass(*this, "classify", getClassify(), index, {i1, i1})) &&
+      succeeded(
+          verifyClass(*this, "full", getFullBody(), with({index}), state)) &&
+      succeeded(verifyClass(*this, "linear", getLinearBody(), with({index, i1}),
+                            state)) &&
+      succeeded(
+          verifyClass(*this, "partial", getPartialBody(), partial, state)));
+}
+
+//===----------------------------------------------------------------------===//
 // DispatchOp, WorkspaceOp, LaunchOp
 //===----------------------------------------------------------------------===//
 

@@ -56,7 +56,9 @@ def Attn_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
       "getScheduleAttribute", (ins), [{}], [{ return $_op.getScheduleAttr(); }]>,
     InterfaceMethod<"What products may round f32 operands to.",
       "::mlir::attn::ProductPrecision", "getProductPrecision", (ins), [{}],
-      [{ return $_op.getPrecision(); }]>
+      [{ return $_op.getPrecision(); }]>,
+    InterfaceMethod<"Whether the maximum of scores may pass a NaN by.", "bool",
+      "relaxesMaximum", (ins), [{}], [{ return $_op.getRelaxedMaximum(); }]>
   ];
 }
 

@@ -248,7 +248,8 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
     Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
     DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision
+    DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision,
+    UnitAttr:$relaxed_maximum
   );
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -279,7 +280,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     | `finalize` | `c..., v..., b, h, i, captures...` | outputs           | the monoid's |
 
     `precision = #attn.precision<tf32>` is a permission: dots and sums over
-    values may round f32 operands to tf32.
+    values may round f32 operands to tf32. So is `relaxed_maximum`, which
+    `attn-relax-maximum` writes: the maximum that the monoid's combine takes may
+    pass a NaN by, which reaches every output all the same.
 
     A score of -inf in every lift score is dead. The left factor `init` enters
     once, before key 0.

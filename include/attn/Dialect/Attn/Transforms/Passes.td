@@ -453,6 +453,77 @@ def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttnRelaxMaximumPass : Pass<"attn-relax-maximum", "::mlir::ModuleOp"> {
+  let summary = "Let maxima pass NaN by where outputs show it all the same";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws.
+
+    Produces: `relaxed_maximum` on those whose combine is a maximum of one f32
+    statistic of a cocycle, and whose outputs (of parts, what their states are
+    combined and finalized to) are NaN where a score is, whatever the maximum
+    makes of it: the weight of that score is NaN, and reaches them. Law tests find
+    that out, on the monoid's regions and on a finalize region of the op's own.
+    Kernels then compare and select instead of `arith.maximumf`. States that are
+    returned, or read in another way, keep their maximum.
+
+    Example:
+
+    ```mlir
+    attn.monoid @softmax cocycle stats(f32) components(value, unit)
+        outputs("o") {
+      identity {
+        %ninf = arith.constant 0xFF800000 : f32
+        attn.yield %ninf : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        attn.yield %m : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %d = arith.subf %from, %to : f32
+        %r = math.exp %d : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %one = arith.constant 1.0 : f32
+        attn.yield %s, %one, %one : f32, f32, f32
+      }
+      finalize {
+      ^bb0(%m: f32, %acc: f32, %l: f32):
+        %zero = arith.constant 0.0 : f32
+        %dead = arith.cmpf oeq, %l, %zero : f32
+        %q = arith.divf %acc, %l : f32
+        %o = arith.select %dead, %zero, %q : f32
+        attn.yield %o : f32
+      }
+    }
+    func.func @attention(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                         %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: none but where a score is NaN, which outputs are then as well.
+
+    Fails when: never.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what keeps its maximum, and why">
+  ];
+  let statistics = [
+    Statistic<"numRelaxed", "num-relaxed",
+              "Reductions whose maximum passes NaN by">,
+    Statistic<"numKept", "num-kept", "Reductions that keep what they reduce">
+  ];
+}
+
 def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
   let summary = "Turn reductions into tile kernels and a launch plan";
   let description = [{
@@ -461,8 +532,9 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     Produces: the function as a plan (attribute `tile.plan`) on memrefs, its
     results as trailing arguments, and one private kernel (`tile.kernel`) per
     op. A kernel's block holds the states of one (batch, head, query tile,
-    split) and walks over key tiles; the mask analysis bounds that walk and
-    tells full tiles from partial ones. No score matrix exists beyond one tile.
+    split), which key tiles enter (`tile.stream`); the mask analysis bounds these
+    and tells full tiles from partial ones. No score matrix exists beyond one
+    tile.
 
     A mask that reads memory (booleans, ids of documents), or whose keys have
     no bounds otherwise, gets a kernel of its own on GPUs with products of
@@ -470,7 +542,7 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     each query tile, for each batch and head that the mask tells apart. What
     the mask reads of a row or of a key alone, least and greatest over a tile,
     decides which tiles are dead or whole; the others are evaluated element by
-    element. The reduction walks over the list, first tiles whose elements it
+    element. The reduction visits the listed tiles, first those whose elements it
     tests, then whole ones; the list also says which keys are dead in every
     row, whose values are cleared. Lists are as long as there are pairs of
     tiles: 4 bytes for each, and a bit for each key of one. Where the mask reads
@@ -551,10 +623,11 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     taken in the order of the list, which is the same in every run; monoids that
     do not commute are not listed. Deterministic for
     a given schedule.
-    Fails when: a schedule is absent, or the function has several blocks, gives other results than those of reductions,
-    is called by others, calls what has no body, or holds operations with
-    regions or on tensors other than `tensor.dim`, `tensor.extract` and those
-    of `attn`.
+    Fails when: a schedule is absent, a maximum is relaxed that the laws do not
+    permit to be (`attn-relax-maximum`), or the function has several blocks,
+    gives other results than those of reductions, is called by others, calls what
+    has no body, or holds operations with regions or on tensors other than
+    `tensor.dim`, `tensor.extract` and those of `attn`.
   }];
   let dependentDialects = ["::mlir::tile::TileDialect",
                            "::mlir::arith::ArithDialect",

@@ -500,9 +500,106 @@ def Tile_RowsOp : Tile_Op<"rows", [
   let hasVerifier = 1;
 }
 
+def Tile_StreamOp : Tile_Op<"stream", [
+    AttrSizedOperandSegments, RecursiveMemoryEffects,
+    RangedTypesMatchWith<"results have the types of the initial state", "inits",
+      "results", "::llvm::make_range($_self.begin(), $_self.end())">]> {
+  let summary = "Runs a body on every tile of keys that is not dead, by class";
+  let description = [{
+    Tiles of `step` keys enter a state, `inits`, one after the other; each class
+    of tiles has a body, which takes the tile's first key (`index`), what is said
+    below and the state, and yields the new state:
+
+    - `full`: every key is live for every row.
+    - `linear`: the same, and the scores grow evenly from key to key. Its second
+      argument (i1) says whether the tile lies before `linear_end`.
+    - `partial`: right for every tile. Its second argument (i1), `whole`, is true
+      for a tile that is known to be full: the body may leave its tests out.
+
+    Tiles are counted from key `first` on and end with key `end`. Keys outside of
+    `live` are dead, those of `core` are full. `classify`, for other tiles, maps
+    the first key to whether the tile is dead and whether it is full (two i1);
+    without it no tile of `live` is taken for dead. Where `linear` is true, full
+    tiles are linear, but for those between `linear_end` and `linear_start` if
+    these are there; with it, full tiles that are not linear take `partial`. Tiles
+    come in ascending order, but linear ones before other full ones: the states
+    of these must commute.
+
+    Keys of `listed` are those of tiles that something else has found: as many
+    partial and full ones as it says, partial ones first. `number` maps a place in
+    a list and whether that is the list of full tiles to the number of the tile
+    (i32), whose first key is that times `step`. `partial` then takes, after the
+    first key, the tile's number and place (`index`), and whether the tile may
+    have keys that do not exist (i1), as the first of its list may. With `ahead`
+    numbers of partial tiles are looked up one tile ahead.
+
+    Which loops these become, and which tests they make, is the schedule's
+    (`tile-expand-stream`).
+
+    Example: ranges, as a causal mask gives them, and lists, as a user may.
+
+    ```mlir
+    # func.func @example(%keys: index, %end: index, %whole_end: index,
+    #     %count: index, %full_count: index, %indices: memref<2x?xi32>,
+    #     %x: !tile.tile<64x1xf32>) {
+    # %zero = arith.constant 0 : index
+    # %one = arith.constant 1 : index
+    %y = tile.stream keys(%zero to %keys) live(%zero to %end)
+        core(%zero to %whole_end) step 128 init(%x : !tile.tile<64x1xf32>)
+        full {
+        ^bb0(%j: index, %state: !tile.tile<64x1xf32>):
+          tile.yield %state : !tile.tile<64x1xf32>
+        } partial {
+        ^bb0(%j: index, %whole: i1, %state: !tile.tile<64x1xf32>):
+          tile.yield %state : !tile.tile<64x1xf32>
+        }
+    %z = tile.stream listed(%count, %full_count) step 128
+        init(%x : !tile.tile<64x1xf32>) number {
+        ^bb0(%place: index, %is_full: i1):
+          %list = arith.select %is_full, %one, %zero : index
+          %tile = memref.load %indices[%list, %place] : memref<2x?xi32>
+          tile.yield %tile : i32
+        } full {
+        ^bb0(%j: index, %state: !tile.tile<64x1xf32>):
+          tile.yield %state : !tile.tile<64x1xf32>
+        } partial {
+        ^bb0(%j: index, %tile: index, %place: index, %ragged: i1,
+             %state: !tile.tile<64x1xf32>):
+          tile.yield %state : !tile.tile<64x1xf32>
+        }
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Optional<Index>:$first, Optional<Index>:$end,
+    Optional<Index>:$lower, Optional<Index>:$upper,
+    Optional<Index>:$core_lower, Optional<Index>:$core_upper,
+    Optional<I1>:$linear, Optional<Index>:$linear_end,
+    Optional<Index>:$linear_start,
+    Optional<Index>:$num_partial, Optional<Index>:$num_full,
+    I64Attr:$step, UnitAttr:$ahead, Variadic<AnyType>:$inits);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region MaxSizedRegion<1>:$number, MaxSizedRegion<1>:$classify,
+    MaxSizedRegion<1>:$full_body, MaxSizedRegion<1>:$linear_body,
+    SizedRegion<1>:$partial_body);
+  let assemblyFormat = [{
+    (`keys` `(` $first^ `to` $end `)`)? (`live` `(` $lower^ `to` $upper `)`)?
+    (`core` `(` $core_lower^ `to` $core_upper `)`)?
+    (`linear` `(` $linear^ (`outside` $linear_end^ `to` $linear_start)? `)`)?
+    (`listed` `(` $num_partial^ `,` $num_full `)`)? (`ahead` $ahead^)?
+    `step` $step (`init` `(` $inits^ `:` type($inits) `)`)?
+    attr-dict-with-keyword
+    (`number` $number^)? (`classify` $classify^)? (`full` $full_body^)?
+    (`linear` $linear_body^)? `partial` $partial_body
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_YieldOp : Tile_Op<"yield", [
     Pure, Terminator, ReturnLike,
-    ParentOneOf<["MapOp", "ReduceOp", "ScanOp", "FoldOp", "RowsOp"]>]> {
+    ParentOneOf<["MapOp", "ReduceOp", "ScanOp", "FoldOp", "RowsOp",
+                 "StreamOp"]>]> {
   let summary = "Ends a body with its values";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

@@ -64,6 +64,66 @@ def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
   ];
 }
 
+def TileExpandStreamPass : Pass<"tile-expand-stream", "::mlir::ModuleOp"> {
+  let summary = "Turn streams of key tiles into loops";
+  let description = [{
+    Expects: `tile.stream` in kernels with a schedule.
+
+    Produces: `scf.for` loops with copies of the bodies, as the schedule's `loop`
+    says. `plain` is one loop over all keys, each tile partial. `masked` is one
+    loop over the live ones; `classify`, where there is one, sends each tile to a
+    body. `peeled` is a loop of partial tiles up to the core, one of the core's
+    full or linear tiles, and one of partial tiles; without a core it is one of
+    partial tiles, of which those are skipped that `classify` says are dead.
+    Lists become a loop for each.
+
+    On a target whose warps have roles, where a row block is that of a product
+    of a warpgroup and no tile may turn out dead, the first tile of peeled loops
+    and of lists stands ahead of them, in the partial body: its products have
+    nothing to run beside (`tile-gpu-assign-stages`), those of later ones do.
+
+    Arguments that tell a body what is known of a tile become constants where
+    the loop knows; canonicalization then drops the tests.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "cpu-avx2"} {
+    tile.kernel @kernel(%sums: memref<?xf32>, %keys: index, %block: index)
+        attributes {schedule = #attn.schedule<block_q = 1, rows = 1,
+                                              block_k = 64>} {
+      %c0 = arith.constant 0 : index
+      %x = arith.constant 0.0 : f32
+      %y = tile.stream keys(%c0 to %keys) live(%c0 to %keys) core(%c0 to %keys)
+          step 64 init(%x : f32)
+          full {
+          ^bb0(%j: index, %sum: f32):
+            %next = arith.addf %sum, %sum : f32
+            tile.yield %next : f32
+          } partial {
+          ^bb0(%j: index, %whole: i1, %sum: f32):
+            tile.yield %sum : f32
+          }
+      memref.store %y, %sums[%block] : memref<?xf32>
+      tile.return
+    }
+    }
+    ```
+
+    Numerics: the order of tiles is the stream's, whatever the loops.
+
+    Fails when: a stream is in no kernel with a schedule, or the module's
+    `attn.target` is unknown.
+  }];
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Streams that became loops">,
+    Statistic<"numApart", "num-apart",
+              "Those whose first tile stands ahead of the loops">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def TileEstimateCyclesPass : Pass<"tile-estimate-cycles", "::mlir::ModuleOp"> {
   let summary = "Say how many cycles kernels take, by the target's rates";
   let description = [{

@@ -1,0 +1,41 @@
+//===- StateUses.h - What becomes of the states of a reduction --*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rewrites of how states are held need what is made of them: the outputs of an
+// aggregate, or what the states of a partial are combined and finalized to.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_STATEUSES_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_STATEUSES_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+
+namespace mlir::attn {
+
+/// max(a, b): commutes with a positive factor.
+bool isMaximum(Region &combine);
+
+/// Types of what is made of a reduction: of its results, or of what the states
+/// of a partial are finalized to. Of states that are used in another way, their
+/// own.
+SmallVector<Type> outputTypes(Operation *op);
+
+/// Whether a NaN that `combine` drops reaches every output all the same.
+bool mayDropNaN(Operation *op, MonoidOp monoid);
+
+/// Whether no output that is asked for sees which reference point the state has
+/// (see gaugeInvariant), and dead rows are known by a sum of units.
+bool anchorIsFree(Operation *op, MonoidOp monoid);
+
+/// What keeps the maximum of a reduction from being relaxed, or nothing
+/// (RelaxMaximum.cpp).
+StringRef whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid);
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_STATEUSES_H
