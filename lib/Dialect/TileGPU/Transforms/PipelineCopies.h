@@ -144,6 +144,7 @@ private:
     /// None of a loop that takes one step at most.
     Value nextPosition, more;
   };
+  bool holdsLoopOfSteps(scf::ForOp loop);
   std::optional<Ahead> analyseLoop(scf::ForOp loop);
   /// Positions of the loads where the loop stands at `position`.
   IRMapping at(Ahead &loop, Value position);

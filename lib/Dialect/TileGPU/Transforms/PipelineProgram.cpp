@@ -149,6 +149,16 @@ static bool stepsAtMostOnce(scf::ForOp loop) {
          count->getOperand(1) == loop.getStep();
 }
 
+/// Whether a loop runs others whose copies run ahead.
+bool PipelineProgram::holdsLoopOfSteps(scf::ForOp loop) {
+  return loop.getBody()
+      ->walk([&](scf::ForOp inner) {
+        return analyseLoop(inner) ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
   Location loc = op.getLoc();
   SmallVector<Value> initial = {steps};
@@ -199,6 +209,9 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     mapping.map(op.getInductionVar(), position(loop.getInductionVar()));
+    // Slots that the last turn has read are filled again before any wait.
+    if (!own && holdsLoopOfSteps(op))
+      syncWarps(loc);
     if (own && !stepsAtMostOnce(op)) {
       Value next = arith::AddIOp::create(b, loc, loop.getInductionVar(), step);
       own->more =
