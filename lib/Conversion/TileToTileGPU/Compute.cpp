@@ -84,6 +84,15 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
   FailureOr<Value> lhs = operandA(op.getLhs(), op);
   if (failed(lhs))
     return failure();
+  if (op.getTransposeLhs()) {
+    if (!isa<SmemType>(lhs->getType()))
+      return op.emitOpError("expected a transposed left operand in shared "
+                            "memory, but got ")
+             << lhs->getType()
+             << "; threads hold rows of it, and compute the transposed of what "
+                "it is made of instead";
+    lhs = SmemTransposeOp::create(b, loc, *lhs).getResult();
+  }
   if (op.getTransposeRhs())
     rhs = SmemTransposeOp::create(b, loc, rhs);
   tile::TileType type = op.getType();

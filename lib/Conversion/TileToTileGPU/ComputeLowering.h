@@ -52,6 +52,7 @@ private:
   // Memory (Memory.cpp).
   LogicalResult lowerLoad(tile::LoadOp op);
   LogicalResult lowerStore(tile::StoreOp op);
+  LogicalResult lowerAccumulate(tile::AccumulateOp op);
   /// The operand as an i32 position.
   Value position(Value index);
   /// Positions of an access and the end of its rows.

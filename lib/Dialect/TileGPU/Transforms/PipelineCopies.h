@@ -131,6 +131,7 @@ private:
   Value toI32(Value value);
   Value memberRow(Location loc, Type type);
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
+  void takeColumns(tile::DotOp dot);
   Value asTile(Location loc, Value value, Type type) {
     return UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
   }
