@@ -397,13 +397,13 @@ tile_gpu.kernel @bits_of_group(%m: memref<64x2xi32>, %c: index) {
 
 // -----
 
-tile_gpu.kernel @transposed_fragment(%p: !tile_gpu.frag<16x64xbf16, a, warp>, %k: !tile_gpu.smem<16x64xbf16 swizzle 128>) {
-  tile_gpu.role "compute" warps(1) {
-  ^bb0(%warp: i32):
-    %a = builtin.unrealized_conversion_cast %p : !tile_gpu.frag<16x64xbf16, a, warp> to !tile.tile<16x64xbf16>
-    %b = builtin.unrealized_conversion_cast %k : !tile_gpu.smem<16x64xbf16 swizzle 128> to !tile.tile<16x64xbf16>
-    // expected-error @+1 {{expected a transposed left operand in shared memory, but got '!tile_gpu.frag<16x64xbf16, a, warp>'; threads hold rows of it, and compute the transposed of what it is made of instead}}
-    %s = tile.dot %a, %b transpose_lhs : !tile.tile<16x64xbf16>, !tile.tile<16x64xbf16> -> !tile.tile<64x64xf32>
+tile_gpu.kernel @transposed_fragment(%p: !tile_gpu.frag<64x64xbf16, a>, %k: !tile_gpu.smem<64x64xbf16 swizzle 128>) {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %a = builtin.unrealized_conversion_cast %p : !tile_gpu.frag<64x64xbf16, a> to !tile.tile<64x64xbf16>
+    %b = builtin.unrealized_conversion_cast %k : !tile_gpu.smem<64x64xbf16 swizzle 128> to !tile.tile<64x64xbf16>
+    // expected-error @+1 {{expected a transposed left operand in shared memory, but got '!tile_gpu.frag<64x64xbf16, a>'; a warpgroup's threads hold rows of it: compute the transposed of what it is made of instead}}
+    %s = tile.dot %a, %b transpose_lhs : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
     tile_gpu.yield
   }
   tile_gpu.return

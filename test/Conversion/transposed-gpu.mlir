@@ -39,7 +39,7 @@ tile_gpu.kernel @warpgroup(%k: !half, %v: !half, %L: memref<?x?xf32>, %X: memref
 }
 
 // CHECK-LABEL: tile_gpu.kernel @warp
-tile_gpu.kernel @warp(%k: !tile_gpu.smem<64x16xbf16 swizzle 32>, %v: !half, %X: memref<?x64xf32>, %Z: memref<?xf32>) {
+tile_gpu.kernel @warp(%k: !tile_gpu.smem<64x16xbf16 swizzle 32>, %v: !half, %p: !tile_gpu.frag<16x64xbf16, a, warp>, %u: !tile_gpu.smem<16x64xbf16 swizzle 128>, %X: memref<?x64xf32>, %Z: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -50,6 +50,14 @@ tile_gpu.kernel @warp(%k: !tile_gpu.smem<64x16xbf16 swizzle 32>, %v: !half, %X: 
     // CHECK: %[[KT:.*]] = tile_gpu.smem.transpose %{{.*}} : <64x16xbf16 swizzle 32>
     // CHECK: %[[S:.*]] = tile_gpu.mma.sync %[[KT]], %{{.*}}
     %s = tile.dot %kt, %vt transpose_lhs : !tile.tile<64x16xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<16x64xf32>
+    // What is in registers goes through memory of the warp's own.
+    // CHECK: tile_gpu.frag.store %{{.*}}, %[[MINE:.*]] : <16x64xbf16, a, warp>, <16x64xbf16 swizzle 128>
+    // CHECK: %[[PT:.*]] = tile_gpu.smem.transpose %[[MINE]]
+    // CHECK: tile_gpu.mma.sync %[[PT]], %{{.*}} -> <64x64xf32, acc, warp>
+    %pt = builtin.unrealized_conversion_cast %p : !tile_gpu.frag<16x64xbf16, a, warp> to !tile.tile<16x64xbf16>
+    %ut = builtin.unrealized_conversion_cast %u : !tile_gpu.smem<16x64xbf16 swizzle 128> to !tile.tile<16x64xbf16>
+    %d = tile.dot %pt, %ut transpose_lhs : !tile.tile<16x64xbf16>, !tile.tile<16x64xbf16> -> !tile.tile<64x64xf32>
+    tile.accumulate any_order %d, %X[%c0, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
     // CHECK: tile_gpu.global.load %{{.*}} transposed : memref<?x64xf32> -> !tile_gpu.frag<16x64xf32, acc, warp>
     %x = tile.load transposed %X[%c0, %c0] : memref<?x64xf32> -> !tile.tile<16x64xf32>
     tile.store %x, %X[%c0, %c0] : !tile.tile<16x64xf32>, memref<?x64xf32>

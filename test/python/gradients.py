@@ -143,8 +143,15 @@ def check(rng, kernels, target, element, d, mask, shape):
     # Twice what rounding weights, or sums, to the type may cost.
     bound = {"f32": 3e-5, "f16": 3e-3, "bf16": 2e-2}[element]
     b, hk, group, sq, sk = shape
-    q, do = (rng.standard_normal((b, hk * group, sq, d)).astype(dtype) for _ in "qo")
-    k, v = (rng.standard_normal((b, hk, sk, d)).astype(dtype) for _ in "kv")
+    by_row = rng.random() < 0.5  # heads of a row beside each other, [b, s, h, d]
+
+    def tensor(heads, rows):
+        sizes = (b, rows, heads, d) if by_row else (b, heads, rows, d)
+        x = rng.standard_normal(sizes).astype(dtype)
+        return x.swapaxes(1, 2) if by_row else x
+
+    q, do = (tensor(hk * group, sq) for _ in "qo")
+    k, v = (tensor(hk, sk) for _ in "kv")
     scale, window = np.float32(d**-0.5), int(rng.integers(1, 100))
     lse, delta, dq, dk, dv = gradients(q, k, v, do, scale, mask, window)
     for kind, wants in (("dq", (dq,)), ("dkdv", (dv, dk))):

@@ -176,9 +176,9 @@ func.func @main(%q: !t {Q}, %k: !t {K}, %o: !o {O}) attributes {tile.plan} {
 }
 """
 
-# The fused backward pass: a block has 64 keys and the gradients of them and their
-# values, runs over all queries, and adds to the gradients of these. BLOCKS of keys
-# are of one block of the grid, which then owns what it adds to.
+# The fused backward pass: gradients of 64 keys and their values stay on chip while
+# the queries pass by, to whose gradients each of these tiles adds. A block of the
+# grid has the keys of a head in PARTS, in turn: one alone owns what it adds to.
 BACKWARD = """
 !t = memref<?x?x?x64xT, strided<[?, ?, ?, 1]>>
 !g = memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>
@@ -199,6 +199,23 @@ tile.kernel private @zero(%dq: !g, %block: index) {
   }
   tile.return
 }
+KERNELfunc.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %do: !t {DO}, %lse: !r {LSE}, %delta: !r {DELTA},
+    %scale: f32 {SCALE}, %dq: !g {DQ}, %dk: !t {DK}, %dv: !t {DV}) attributes {tile.plan} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  PARTS
+  %b = memref.dim %q, %c0 : !t
+  %h = memref.dim %q, %c1 : !t
+  %heads = arith.muli %b, %h : index
+  %grid = arith.muli %heads, %parts : index
+  tile.launch @zero grid(%heads) args(%dq : !g)
+  tile.launch @backward grid(%grid) args(%q, %k, %v, %do, %lse, %delta, %scale, %dq, %dk, %dv, %parts
+      : !t, !t, !t, !t, !r, !r, f32, !g, !t, !t, index)
+  return
+}
+"""
+
+CPU_KERNEL = """
 tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta: !r, %scale: f32,
     %dq: !g, %dk: !t, %dv: !t, %parts: index, %block: index) {
   %c0 = arith.constant 0 : index
@@ -260,30 +277,81 @@ tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta:
   }
   tile.return
 }
-func.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %do: !t {DO}, %lse: !r {LSE}, %delta: !r {DELTA},
-    %scale: f32 {SCALE}, %dq: !g {DQ}, %dk: !t {DK}, %dv: !t {DV}) attributes {tile.plan} {
+"""
+
+# On a GPU a warp has 16 of the 64 keys, and adds what these give. A block of the
+# grid has one tile of keys.
+GPU_KERNEL = """
+tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta: !r, %scale: f32,
+    %dq: !g, %dk: !t, %dv: !t, %parts: index, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %parts = arith.constant PARTS : index
-  %b = memref.dim %q, %c0 : !t
-  %h = memref.dim %q, %c1 : !t
-  %heads = arith.muli %b, %h : index
-  %grid = arith.muli %heads, %parts : index
-  tile.launch @zero grid(%heads) args(%dq : !g)
-  tile.launch @backward grid(%grid) args(%q, %k, %v, %do, %lse, %delta, %scale, %dq, %dk, %dv, %parts
-      : !t, !t, !t, !t, !r, !r, f32, !g, !t, !t, index)
-  return
+  %c2 = arith.constant 2 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  %hq = memref.dim %q, %c1 : !t
+  %sq = memref.dim %q, %c2 : !t
+  %sk = memref.dim %k, %c2 : !t
+  %head = arith.divui %block, %parts : index
+  %part = arith.remui %block, %parts : index
+  %b = arith.divui %head, %hq : index
+  %h = arith.remui %head, %hq : index
+  %j0 = arith.muli %part, %c64 : index
+  %none = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
+  %kt = tile.load %k[%b, %h, %j0, %c0] rows(%c0 to %sk) : !t -> !tile.tile<64x64xT>
+  %vt = tile.load %v[%b, %h, %j0, %c0] rows(%c0 to %sk) : !t -> !tile.tile<64x64xT>
+  %sums:2 = scf.for %i0 = %c0 to %sq step %c32 iter_args(%dva = %none, %dka = %none)
+      -> (!tile.tile<64x64xf32>, !tile.tile<64x64xf32>) {
+    %qt = tile.load %q[%b, %h, %i0, %c0] rows(%c0 to %sq) : !t -> !tile.tile<32x64xT>
+    %dot = tile.load %do[%b, %h, %i0, %c0] rows(%c0 to %sq) : !t -> !tile.tile<32x64xT>
+    %l = tile.load vector transposed %lse[%b, %h, %i0] rows(%c0 to %sq) : !r -> !tile.tile<1x32xf32>
+    %d = tile.load vector transposed %delta[%b, %h, %i0] rows(%c0 to %sq) : !r -> !tile.tile<1x32xf32>
+    %next:2 = tile.rows 16 ins(%kt, %vt : !tile.tile<64x64xT>, !tile.tile<64x64xT>)
+        outs(%dva, %dka : !tile.tile<64x64xf32>, !tile.tile<64x64xf32>) {
+    ^bb0(%first: index, %kr: !tile.tile<16x64xT>, %vr: !tile.tile<16x64xT>,
+         %dvr: !tile.tile<16x64xf32>, %dkr: !tile.tile<16x64xf32>):
+      %s = tile.dot %kr, %qt transpose_rhs : !tile.tile<16x64xT>, !tile.tile<32x64xT> -> !tile.tile<16x32xf32>
+      %dp = tile.dot %vr, %dot transpose_rhs : !tile.tile<16x64xT>, !tile.tile<32x64xT> -> !tile.tile<16x32xf32>
+      %row0 = arith.addi %j0, %first : index
+      %i = arith.index_cast %i0 : index to i32
+      %j = arith.index_cast %row0 : index to i32
+      %rows = arith.index_cast %sq : index to i32
+      %p, %ds = tile.map ins(%s, %dp, %l, %d : !tile.tile<16x32xf32>, !tile.tile<16x32xf32>, !tile.tile<1x32xf32>, !tile.tile<1x32xf32>) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32, %lr: f32, %dr: f32):
+        %query = arith.addi %i, %c : i32
+        %key = arith.addi %j, %r : i32
+        %causal = arith.cmpi sle, %key, %query : i32
+        %exists = arith.cmpi slt, %query, %rows : i32
+        %live = arith.andi %causal, %exists : i1
+        %scaled = arith.mulf %x, %scale : f32
+        %distance = arith.subf %scaled, %lr : f32
+        %power = math.exp %distance : f32
+        %weight = arith.select %live, %power, %zero : f32
+        %change = arith.subf %y, %dr : f32
+        %slope = arith.mulf %weight, %change : f32
+        YIELD
+      } -> !tile.tile<16x32xT>, !tile.tile<16x32xT>
+      %dvn = tile.dot %p, %dot acc %dvr : !tile.tile<16x32xT>, !tile.tile<32x64xT> -> !tile.tile<16x64xf32>
+      %dkn = tile.dot %ds, %qt acc %dkr : !tile.tile<16x32xT>, !tile.tile<32x64xT> -> !tile.tile<16x64xf32>
+      %dqt = tile.dot %ds, %kr transpose_lhs : !tile.tile<16x32xT>, !tile.tile<16x64xT> -> !tile.tile<32x64xf32>
+      tile.accumulate any_order %dqt, %dq[%b, %h, %i0, %c0] rows(%c0 to %sq) : !tile.tile<32x64xf32>, !g
+      tile.yield %dvn, %dkn : !tile.tile<16x64xf32>, !tile.tile<16x64xf32>
+    } -> !tile.tile<64x64xf32>, !tile.tile<64x64xf32>
+    scf.yield %next#0, %next#1 : !tile.tile<64x64xf32>, !tile.tile<64x64xf32>
+  }
+  tile.store %sums#0, %dv[%b, %h, %j0, %c0] rows(%c0 to %sk) : !tile.tile<64x64xf32>, !t
+  tile.store %sums#1, %dk[%b, %h, %j0, %c0] rows(%c0 to %sk) : !tile.tile<64x64xf32>, !t
+  tile.return
 }
 """
 
 
 def fill(text, element, order="", **names):
     wide = element == "f32"
-    text = text.replace(
-        "ROUND", "%rounded = arith.negf %minus : f32" if wide
-        else "%rounded = arith.truncf %e : f32 to T")
+    text = text.replace("ROUND", "" if wide else "%rounded = arith.truncf %e : f32 to T")
     if wide:
-        text = text.replace("%rounded = arith", "%minus = arith.negf %e : f32\n        %rounded = arith")
+        text = text.replace("%rounded,", "%e,")
     text = text.replace(
         "YIELD", "tile.yield %weight, %slope : f32, f32" if wide
         else """%p16 = arith.truncf %weight : f32 to T
@@ -355,14 +423,21 @@ def test_loaded(rng, element):
         near(kernel(q, k), want, element)
 
 
-def test_backward(rng, element, order, parts):
+def test_backward(target, rng, element, order, parts=None):
     rows, keys, row = "b h sq d", "b h sk d", "b h sq"
-    text = fill(BACKWARD.replace("PARTS", str(parts)), element, order,
+    count = "%%parts = arith.constant %s : index" % parts
+    if not parts:
+        count = """%c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %sk = memref.dim %k, %c2 : !t
+  %parts = arith.ceildivui %sk, %c64 : index"""
+    text = BACKWARD.replace("KERNEL", CPU_KERNEL if parts else GPU_KERNEL)
+    text = fill(text.replace("PARTS", count), element, order,
                 q=arg("q", rows), k=arg("k", keys), v=arg("v", keys), do=arg("do", rows),
                 lse=arg("lse", row), delta=arg("delta", row), scale=arg("scale", ""),
                 dq=arg("dq", rows, output=True), dk=arg("dk", keys, output=True),
                 dv=arg("dv", keys, output=True))
-    kernel = attn.compile(text)
+    kernel = attn.compile(text, target=target)
     for sq, sk in ((1, 1), (150, 100), (64, 200)):
         arrays, (q, k, v, do) = inputs(rng, element, (2, 2, sq, 64), (2, 2, sk, 64),
                                        (2, 2, sk, 64), (2, 2, sq, 64))
@@ -391,12 +466,13 @@ def main(target):
             test_state(target, rng, element, order)
             test_weighted(target, rng, element, order)
     test_transposed(target, rng)
-    if not on_cpu:
-        return
     for element in ("f32", "bf16"):
+        if not on_cpu:
+            test_backward(target, rng, element, "any_order ")
+            continue
         test_loaded(rng, element)
-        test_backward(rng, element, "", 1)
-        test_backward(rng, element, "any_order ", 3)
+        test_backward(target, rng, element, "", parts=1)
+        test_backward(target, rng, element, "any_order ", parts=3)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,9 @@ LogicalResult Pipeliner::analyseRows() {
         return WalkResult::interrupt();
       }
     } else if (auto sum = dyn_cast<tile::AccumulateOp>(op)) {
-      if (!note(plan.blockQ, sum.getValue().getType().getRows())) {
+      // In a block of rows it is one warp's own.
+      if (!isa<tile::RowsOp>(op->getParentOp()) &&
+          !note(plan.blockQ, sum.getValue().getType().getRows())) {
         op->emitOpError("expected to store tiles of the same number of rows in "
                         "one kernel");
         return WalkResult::interrupt();
@@ -213,6 +215,7 @@ void Pipeliner::assignRings() {
 
 LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
   bool key = false, value = false, query = !load->use_empty(), tf32 = true;
+  bool shared = false;
   for (OpOperand &use : load->getUses()) {
     auto rows = dyn_cast<tile::RowsOp>(use.getOwner());
     bool input = rows && llvm::is_contained(rows.getInputs(), load.getResult());
@@ -223,7 +226,10 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
       Value argument = rows.getBody().getArgument(use.getOperandNumber() + 1);
       for (OpOperand &inner : argument.getUses()) {
         auto dot = dyn_cast<tile::DotOp>(inner.getOwner());
-        query &= dot && inner.getOperandNumber() == 0 && !dot.getTransposeLhs();
+        query &=
+            dot && (inner.getOperandNumber() == 1 ||
+                    (inner.getOperandNumber() == 0 && !dot.getTransposeLhs()));
+        shared |= inner.getOperandNumber() == 1;
         tf32 &= dot && dot.getTf32();
       }
     }
@@ -253,7 +259,7 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
     return load.emitOpError("expected a tile of its source's elements, ")
            << memory << ", but got " << type;
   SmemType staged = stagedType(load, tf32);
-  bool registers = narrow || staged.getElementType().isTF32();
+  bool registers = !shared && (narrow || staged.getElementType().isTF32());
   plan.queries.push_back({load, staged, registers, Value()});
   return success();
 }
@@ -269,7 +275,16 @@ LogicalResult Pipeliner::chooseStages() {
       total += stages * step.tile.getBytes();
     if (plan.warps() > 1)
       total += plan.warps() * plan.exchangeCols * 4;
-    // What convert-tile-to-tile-gpu takes for element paths.
+    // What convert-tile-to-tile-gpu takes for fragments that are transposed,
+    // and for element paths.
+    kernel.walk([&](tile::DotOp dot) {
+      Operation *lhs = dot.getLhs().getDefiningOp();
+      if (!dot.getTransposeLhs() || (lhs && plan.isStep(lhs)))
+        return;
+      tile::TileType type = dot.getLhs().getType();
+      total += plan.warps() * type.getNumElements() *
+               type.getElementType().getIntOrFloatBitWidth() / 8;
+    });
     kernel.walk([&](tile::FoldOp fold) {
       auto scores = cast<tile::TileType>(fold.getScores()[0].getType());
       int64_t tiles = fold.getScores().size() + bool(fold.getLive());
@@ -343,9 +358,17 @@ LogicalResult Pipeliner::analyse() {
     Operation *lhs = dot.getLhs().getDefiningOp();
     if (!dot.getTransposeLhs() || (lhs && plan.isStep(lhs)))
       return WalkResult::advance();
-    dot.emitOpError("expected a transposed left operand that is loaded for the "
-                    "step; threads hold rows of what they compute: compute its "
-                    "transposed instead");
+    int64_t rows = dot.getType().getRows();
+    if (plan.rows != plan.warpRows)
+      dot.emitOpError("expected a transposed left operand that is loaded for "
+                      "the step, or blocks of at most ")
+          << maxWarpRows << " rows in tile.rows, which one warp computes";
+    else if (rows == plan.blockQ || rows == plan.rows)
+      dot.emitOpError("expected a product of a number of rows that neither the "
+                      "tiles of the kernel nor their blocks have, but got ")
+          << rows;
+    else
+      return WalkResult::advance();
     return WalkResult::interrupt();
   });
   if (result.wasInterrupted())
