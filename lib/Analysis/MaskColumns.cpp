@@ -224,7 +224,7 @@ MaskAnalysis::RowColumns
 MaskAnalysis::emitRowColumns(OpBuilder &builder, Location loc,
                              const UniformFn &uniform,
                              const RowOfTile &tile) const {
-  RowCode numbers{{builder, loc, uniform}, tile.row, {}};
+  RowCode numbers{{builder, loc, uniform}, tile.row, {}, {}};
   MaskCode &code = numbers.code;
   Value keys = code.widen(tile.numKeys), zero = code.number(0);
   Value last = code.max(code.sub(keys, code.number(1)), zero);

@@ -154,6 +154,8 @@ private:
 
 /// Reads the relations off the attention ops of one function.
 class ShapeRules {
+  using Side = mlir::attn::Side;
+
 public:
   explicit ShapeRules(func::FuncOp function) {
     function.walk([&](Operation *op) {
@@ -183,11 +185,11 @@ public:
 
 private:
   /// Reads off a region which positions index its captures.
-  void addCaptures(Region &region, ValueRange captures, unsigned numPositions,
-                   bool packed, unsigned scope) {
+  void addCaptures(Region &region, ValueRange captures,
+                   ArrayRef<StringRef> positions, bool packed, unsigned scope) {
     if (region.empty())
       return;
-    static constexpr StringRef positions[] = {"b", "hq", "sq", "sk"};
+    unsigned numPositions = positions.size();
     unsigned firstCapture = region.getNumArguments() - captures.size();
     for (auto extract : region.front().getOps<tensor::ExtractOp>()) {
       auto tensor = dyn_cast<BlockArgument>(extract.getTensor());
@@ -217,15 +219,24 @@ private:
       dims.bind(value, i, name, scope);
   }
 
-  /// q, k and v, batched or packed.
+  /// Dimensions of queries and of keys but for the channels.
+  static SmallVector<StringRef> dimsOf(Side side, bool packed) {
+    if (side == Side::queries)
+      return packed ? SmallVector<StringRef>{"hq", "total_q"}
+                    : SmallVector<StringRef>{"b", "hq", "sq"};
+    return packed ? SmallVector<StringRef>{"hk", "total_k"}
+                  : SmallVector<StringRef>{"b", "hk", "sk"};
+  }
+  static Side other(Side side) {
+    return side == Side::keys ? Side::queries : Side::keys;
+  }
+
+  /// q, k and v, batched or packed; of a reduction over queries, k stands in
+  /// the place of q.
   void bindOperands(ValueRange queries, ValueRange keys, ValueRange values,
-                    bool packed, unsigned scope) {
-    SmallVector<StringRef> rows = packed
-                                      ? SmallVector<StringRef>{"hq", "total_q"}
-                                      : SmallVector<StringRef>{"b", "hq", "sq"};
-    SmallVector<StringRef> columns =
-        packed ? SmallVector<StringRef>{"hk", "total_k"}
-               : SmallVector<StringRef>{"b", "hk", "sk"};
+                    Side reduced, bool packed, unsigned scope) {
+    SmallVector<StringRef> rows = dimsOf(other(reduced), packed);
+    SmallVector<StringRef> columns = dimsOf(reduced, packed);
     auto bind = [&](Value value, SmallVector<StringRef> names,
                     StringRef channel) {
       names.push_back(channel);
@@ -242,13 +253,12 @@ private:
       bind(value, columns, "dv");
   }
 
-  void bindRows(ValueRange values, bool packed, unsigned lead, unsigned scope) {
+  void bindRows(ValueRange values, bool packed, unsigned lead, unsigned scope,
+                Side reduced = Side::keys) {
     for (Value value : values) {
       SmallVector<StringRef> names(lead, "splits");
-      if (packed)
-        names.append({"hq", "total_q", "dv"});
-      else
-        names.append({"b", "hq", "sq", "dv"});
+      llvm::append_range(names, dimsOf(other(reduced), packed));
+      names.push_back("dv");
       bindAll(value, names, scope);
     }
   }
@@ -270,7 +280,8 @@ private:
   void addAttention(mlir::attn::AttentionOp op) {
     unsigned scope = nextScope();
     bool packed = bool(op.getCuQ());
-    bindOperands(op.getQuery(), op.getKey(), op.getValue(), packed, scope);
+    bindOperands(op.getQuery(), op.getKey(), op.getValue(), Side::keys, packed,
+                 scope);
     // Broadcast operands: matched from the right, a static 1 repeats.
     for (Value value : {Value(op.getBias()), Value(op.getMaskTensor())}) {
       if (!value)
@@ -294,37 +305,44 @@ private:
     dims.bind(op.getSinks(), 0, "hq", scope);
     bindLengths(op.getLengths(), op.getCuQ(), op.getCuK(), scope);
     bindRows(op->getResults(), packed, 0, scope);
-    addCaptures(op.getScore(), op.getCaptures(), 4, packed, scope);
-    addCaptures(op.getMask(), op.getCaptures(), 4, packed, scope);
+    static constexpr StringRef positions[] = {"b", "hq", "sq", "sk"};
+    addCaptures(op.getScore(), op.getCaptures(), positions, packed, scope);
+    addCaptures(op.getMask(), op.getCaptures(), positions, packed, scope);
   }
 
   void addReduction(Operation *op, mlir::attn::ReductionOpInterface reduction) {
     unsigned scope = nextScope();
     bool packed = bool(reduction.getPackedQueries());
+    Side reduced = reduction.getReducedSide();
     bindOperands(reduction.getQueryOperands(), reduction.getKeyOperands(),
-                 reduction.getValueOperands(), packed, scope);
+                 reduction.getValueOperands(), reduced, packed, scope);
     bindLengths(reduction.getKeyLengths(), reduction.getPackedQueries(),
-                reduction.getPackedKeys(), scope);
+                reduction.getPackedKeys(), scope, reduced);
     bindRows(op->getResults(), packed, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
-             scope);
+             scope, reduced);
+    // Of a pair the head is that of the query; a row has its own.
+    bool overKeys = reduced == Side::keys;
+    StringRef row[] = {"b", overKeys ? "hq" : "hk", overKeys ? "sq" : "sk"};
+    StringRef pair[] = {"b", "hq", row[2], overKeys ? "sk" : "sq"};
     ValueRange captures = reduction.getCaptureOperands();
-    addCaptures(reduction.getScoreBody(), captures, 4, packed, scope);
-    addCaptures(reduction.getMaskBody(), captures, 4, packed, scope);
-    addCaptures(reduction.getInitBody(), captures, 3, packed, scope);
+    addCaptures(reduction.getScoreBody(), captures, pair, packed, scope);
+    addCaptures(reduction.getMaskBody(), captures, pair, packed, scope);
+    addCaptures(reduction.getInitBody(), captures, row, packed, scope);
     if (auto aggregate = dyn_cast<mlir::attn::AggregateOp>(op))
-      addCaptures(aggregate.getFinalize(), captures, 3, packed, scope);
+      addCaptures(aggregate.getFinalize(), captures, row, packed, scope);
   }
 
-  void bindLengths(Value keyLengths, Value cuQ, Value cuK, unsigned scope) {
+  void bindLengths(Value keyLengths, Value cuQ, Value cuK, unsigned scope,
+                   Side reduced = Side::keys) {
     dims.bind(keyLengths, 0, "b", scope);
     if (keyLengths)
-      lengths.push_back({keyLengths, {"sk", scope}});
+      lengths.push_back({keyLengths, {dimsOf(reduced, false).back(), scope}});
     dims.bind(cuQ, 0, "sequences + 1", scope);
     dims.bind(cuK, 0, "sequences + 1", scope);
     if (cuQ)
-      offsets.push_back({cuQ, {"total_q", scope}});
+      offsets.push_back({cuQ, {dimsOf(other(reduced), true).back(), scope}});
     if (cuK)
-      offsets.push_back({cuK, {"total_k", scope}});
+      offsets.push_back({cuK, {dimsOf(reduced, true).back(), scope}});
   }
 
   unsigned nextScope() {

@@ -143,6 +143,8 @@ LogicalResult Evaluator::checkShapes(Operation *op,
   };
   const ReferenceValue &q = *reduction.queries[0], &k = *reduction.keys[0];
   int64_t hq = extents(q)[1], hk = extents(k)[1];
+  if (reduction.overQueries)
+    std::swap(hq, hk);
   if (!fits(reduction.queries, q) || !fits(reduction.keys, k) ||
       !fits(reduction.values, k) || extents(q)[0] != extents(k)[0] ||
       (hk ? hq % hk != 0 : hq != 0))
@@ -175,6 +177,7 @@ LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
   reduction.queries = getAll(op.getQueries());
   reduction.keys = getAll(op.getKeys());
   reduction.values = getAll(op.getValues());
+  reduction.overQueries = op.getSide() == Side::queries;
   reduction.lengths = get(op.getLengths());
   reduction.cuQ = get(op.getCuQ());
   reduction.cuK = get(op.getCuK());

@@ -94,7 +94,7 @@ int64_t Reduction::numRows(int64_t batch) const {
   return queries[0]->shape[2];
 }
 
-int64_t Reduction::numKeys(int64_t batch) const {
+int64_t Reduction::keysOfHead(int64_t batch) const {
   if (isPacked())
     return int64_t(cuK->data[batch + 1]) - int64_t(cuK->data[batch]);
   int64_t capacity = keys[0]->shape[2];
@@ -331,11 +331,20 @@ double RowReducer::dot(const double *q, const double *k, int64_t depth) const {
 }
 
 void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
-  if (reduction.isLive && !reduction.isLive(row, key))
-    return;
-  int64_t queryHeads = reduction.numHeads();
+  int64_t rowHeads = reduction.numHeads();
   int64_t keyHeads = reduction.keys[0]->shape[reduction.isPacked() ? 0 : 1];
-  int64_t keyHead = keyHeads ? row.head / (queryHeads / keyHeads) : 0;
+  // The head of the pair is that of its query.
+  Row pair = row;
+  int64_t keyHead;
+  if (reduction.overQueries) {
+    int64_t keys = reduction.keysOfHead(row.batch);
+    keyHead = pair.head = row.head * reduction.group() + key / keys;
+    key %= keys;
+  } else {
+    keyHead = keyHeads ? row.head / (rowHeads / keyHeads) : 0;
+  }
+  if (reduction.isLive && !reduction.isLive(pair, key))
+    return;
   llvm::SmallVector<double, 2> dots, scores;
   for (auto [query, keys] : llvm::zip(reduction.queries, reduction.keys)) {
     const double *q =
@@ -343,7 +352,7 @@ void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
     const double *k = operandRow(*keys, reduction.cuK, row.batch, keyHead, key);
     dots.push_back(roundScore(dot(q, k, query->shape.back()), options));
   }
-  reduction.score(dots, row, key, scores);
+  reduction.score(dots, pair, key, scores);
   for (double &score : scores)
     score = roundScore(score, options);
   // A key all of whose scores are -inf is the identity.
@@ -358,7 +367,7 @@ void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
     bool always = true;
     for (double any : {1.0, -2.0}) {
       llvm::SmallVector<double, 2> others;
-      reduction.score(llvm::SmallVector<double, 2>(dots.size(), any), row, key,
+      reduction.score(llvm::SmallVector<double, 2>(dots.size(), any), pair, key,
                       others);
       always &= isDead(others);
     }

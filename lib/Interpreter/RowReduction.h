@@ -16,7 +16,8 @@
 
 namespace attn::detail {
 
-/// Where a row is: h is the query head, i the position within the sequence.
+/// Where a row is: its head, and its position within the sequence. Of a pair,
+/// the head is that of the query.
 struct Row {
   int64_t batch, head, position;
 };
@@ -48,9 +49,12 @@ struct RowState {
   std::vector<std::vector<double>> values; ///< By component, then channel.
 };
 
-/// What is reduced, as functions of the row and the key.
+/// What is reduced, as functions of the row and the key. Over queries, keys
+/// stand in the place of queries, and queries in that of keys: those of all
+/// heads of a group, head by head.
 struct Reduction {
   std::vector<const ReferenceValue *> queries, keys, values;
+  bool overQueries = false;
   const ReferenceValue *lengths = nullptr, *cuQ = nullptr, *cuK = nullptr;
 
   std::function<bool(const Row &, int64_t key)> isLive;
@@ -66,8 +70,15 @@ struct Reduction {
   }
   int64_t numHeads() const { return queries[0]->shape[isPacked() ? 0 : 1]; }
   int64_t numRows(int64_t batch) const;
-  /// Keys of a batch, without those beyond its length.
-  int64_t numKeys(int64_t batch) const;
+  /// Keys that a row reduces, without those beyond the length of the batch.
+  int64_t numKeys(int64_t batch) const { return group() * keysOfHead(batch); }
+  /// Those of one head.
+  int64_t keysOfHead(int64_t batch) const;
+  /// Heads that a row reduces.
+  int64_t group() const {
+    int64_t heads = keys[0]->shape[isPacked() ? 0 : 1];
+    return overQueries ? heads / std::max<int64_t>(numHeads(), 1) : 1;
+  }
   int64_t numChannels() const {
     return values.empty() ? 0 : values[0]->shape.back();
   }

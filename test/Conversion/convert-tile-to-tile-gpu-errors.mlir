@@ -394,3 +394,32 @@ tile_gpu.kernel @bits_of_group(%m: memref<64x2xi32>, %c: index) {
   }
   tile_gpu.return
 }
+
+// -----
+
+tile_gpu.kernel @transposed_fragment(%p: !tile_gpu.frag<64x64xbf16, a>, %k: !tile_gpu.smem<64x64xbf16 swizzle 128>) {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %a = builtin.unrealized_conversion_cast %p : !tile_gpu.frag<64x64xbf16, a> to !tile.tile<64x64xbf16>
+    %b = builtin.unrealized_conversion_cast %k : !tile_gpu.smem<64x64xbf16 swizzle 128> to !tile.tile<64x64xbf16>
+    // expected-error @+1 {{expected a transposed left operand in shared memory, but got '!tile_gpu.frag<64x64xbf16, a>'; a warpgroup's threads hold rows of it: compute the transposed of what it is made of instead}}
+    %s = tile.dot %a, %b transpose_lhs : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// -----
+
+tile_gpu.kernel @sum_from_within(%X: memref<?x64xf32>, %lower: index, %upper: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %x = tile.fill %zero : f32 -> !tile.tile<16x64xf32>
+    // expected-error @+1 {{expected the lower bound of the rows to be at most the first row of the tile}}
+    tile.accumulate %x, %X[%c0, %c0] rows(%lower to %upper) : !tile.tile<16x64xf32>, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

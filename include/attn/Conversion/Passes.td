@@ -136,7 +136,10 @@ def ConvertTileToTileGPU
     product), `Rx1` a row vector, `1xC` a column vector; loops and branches
     carry these. A `tile.dot` becomes `mma.issue` and, at once, its `mma.wait`
     on a warpgroup, and `mma.sync` on a warp; its `scale` becomes a map on the
-    accumulator before it. A `ramp` is the issue's own, with one `smem.ramp`
+    accumulator before it. A left operand that `transpose_lhs` transposes is a view
+    of its tile in shared memory; a warp's fragment goes there first. An
+    `accumulate` is a load, a map and a store of the threads that hold the
+    elements, with `any_order` (and of vectors) a `global.reduce`. A `ramp` is the issue's own, with one `smem.ramp`
     in front of the roles, and a map behind the `mma.sync`. A 16-bit result of a map leaves the body in f32 and
     is rounded by `frag.convert`, into the operand's layout where a product
     reads it. f32 fragments are rounded before a store to 16-bit memory.

@@ -65,6 +65,48 @@ FailureOr<Value> ComputeLowering::operandA(Value value, Operation *op) {
       .getResult();
 }
 
+/// A warp's fragment by way of memory of its own, which it reads back without
+/// waiting for others.
+FailureOr<Value> ComputeLowering::inSharedMemory(Value held, tile::DotOp op) {
+  auto type = dyn_cast<FragType>(held.getType());
+  if (!type)
+    return held;
+  if (scope != Scope::Warp)
+    return op.emitOpError("expected a transposed left operand in shared "
+                          "memory, but got ")
+           << type
+           << "; a warpgroup's threads hold rows of it: compute the transposed "
+              "of what it is made of instead";
+  Location loc = op.getLoc();
+  int64_t warps = role.getCount();
+  auto tileOf = [&](int64_t rows, int64_t pitch) {
+    int64_t bytes = type.getCols() * (is16Bit(type.getElementType()) ? 2 : 4);
+    return SmemType::get(b.getContext(), rows, type.getCols(),
+                         type.getElementType(),
+                         /*swizzle=*/std::gcd<int64_t>(bytes, 128), /*boxes=*/1,
+                         pitch, /*transposed=*/false);
+  };
+  SmemType whole = tileOf(type.getRows() * warps, type.getRows() * warps);
+  Value &tile = transposedTiles[whole];
+  if (!tile) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(role);
+    tile = SmemAllocOp::create(b, loc, whole);
+  }
+  Value mine = tile;
+  if (warps > 1) {
+    Value rows =
+        arith::ConstantIntOp::create(b, loc, b.getI32Type(), type.getRows());
+    Value zero = arith::ConstantIntOp::create(b, loc, b.getI32Type(), 0);
+    mine = SmemSliceOp::create(
+        b, loc, tileOf(type.getRows(), whole.getPitch()), tile,
+        arith::MulIOp::create(b, loc, role.getBody().getArgument(0), rows),
+        zero);
+  }
+  FragStoreOp::create(b, loc, held, mine, /*fragment_order=*/false);
+  return mine;
+}
+
 Value ComputeLowering::rampColumns(int64_t cols, Location loc) {
   SmemType type = rampType(b.getContext(), cols);
   for (auto ramp : role->getBlock()->getOps<SmemRampOp>())
@@ -84,6 +126,12 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
   FailureOr<Value> lhs = operandA(op.getLhs(), op);
   if (failed(lhs))
     return failure();
+  if (op.getTransposeLhs()) {
+    lhs = inSharedMemory(*lhs, op);
+    if (failed(lhs))
+      return failure();
+    lhs = SmemTransposeOp::create(b, loc, *lhs).getResult();
+  }
   if (op.getTransposeRhs())
     rhs = SmemTransposeOp::create(b, loc, rhs);
   tile::TileType type = op.getType();

@@ -52,6 +52,7 @@ private:
   // Memory (Memory.cpp).
   LogicalResult lowerLoad(tile::LoadOp op);
   LogicalResult lowerStore(tile::StoreOp op);
+  LogicalResult lowerAccumulate(tile::AccumulateOp op);
   /// The operand as an i32 position.
   Value position(Value index);
   /// Positions of an access and the end of its rows.
@@ -95,6 +96,8 @@ private:
   }
   /// A 16-bit value in layout `a`, for a product.
   FailureOr<Value> operandA(Value value, Operation *op);
+  /// The same in shared memory.
+  FailureOr<Value> inSharedMemory(Value held, tile::DotOp op);
   void set(Value tile, Value lowered) { values[tile] = lowered; }
   /// The type of a tile in registers; where no member can hold it, `op` gets
   /// an error and the result is null.
@@ -115,6 +118,8 @@ private:
   DenseMap<Value, Value> values;
   /// Shared memory that folds use one after the other.
   SmallVector<Value> scratchTiles;
+  /// And products that transpose a fragment, by the type.
+  DenseMap<Type, Value> transposedTiles;
   /// Ops that were lowered, operands' producers first.
   SmallVector<Operation *> dead;
 };

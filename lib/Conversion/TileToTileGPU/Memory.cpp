@@ -43,7 +43,7 @@ ComputeLowering::Access ComputeLowering::access(Operation *op,
   for (Value index : indices)
     result.indices.push_back(position(index));
   Value row = isVector ? indices.back() : indices[indices.size() - 2];
-  if (type.getRows() == 1 && type.getCols() != 1)
+  if (type.getRows() == 1 && type.getCols() != 1 && !isVector)
     return result; // Columns: the last index alone.
   if (upper)
     result.rows = position(upper);
@@ -55,12 +55,16 @@ ComputeLowering::Access ComputeLowering::access(Operation *op,
 LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
   Location loc = op.getLoc();
   tile::TileType type = op.getType();
-  bool column = type.getRows() == 1 && type.getCols() != 1;
+  bool transposed = op.getTransposed();
+  bool column = type.getRows() == 1 && type.getCols() != 1 && !op.getVector();
   if (op.getLive())
     return op.emitOpError("expected live rows with tiles in shared memory "
                           "only; clear its rows there");
   if (type.getCols() == 1 && !op.getVector())
     return op.emitOpError("expected a vector load of a tile of one column");
+  if (column && transposed)
+    return op.emitOpError("expected a vector load of a tile of one row of a "
+                          "transposed tensor");
   if (column && op.getLower())
     return op.emitOpError("expected no bounds on a tile of one row");
   bool narrow = is16Bit(type.getElementType());
@@ -73,10 +77,11 @@ LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
   if (column) // Elements beyond the row read as zero.
     rows = position(memref::DimOp::create(b, loc, op.getSource(),
                                           op.getIndices().size() - 1));
+  // A vector has one index, whichever way it lies in registers.
   Value loaded = GlobalLoadOp::create(b, loc, held, op.getSource(), at.indices,
-                                      rows, /*transposed=*/false);
+                                      rows, transposed && !op.getVector());
   if (at.lower) {
-    // Element r is row `row` + r of the tensor.
+    // Element r, or c, is row `row` + r of the tensor.
     Value row =
         op.getVector() ? at.indices.back() : at.indices[at.indices.size() - 2];
     if (narrow)
@@ -91,7 +96,7 @@ LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
     Block *body = b.createBlock(
         &map.getBody(), {}, {i32, i32, type.getElementType()}, {loc, loc, loc});
     Value dead = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                       body->getArgument(0), before);
+                                       body->getArgument(transposed), before);
     Value kept =
         arith::SelectOp::create(b, loc, dead, zero, body->getArgument(2));
     YieldOp::create(b, loc, kept);
@@ -123,6 +128,44 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
         b, loc, frag(type.getRows(), type.getCols(), memory), value);
   GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices, at.rows,
                         /*transposed=*/false);
+  return success();
+}
+
+LogicalResult ComputeLowering::lowerAccumulate(tile::AccumulateOp op) {
+  Location loc = op.getLoc();
+  tile::TileType type = op.getValue().getType();
+  Value value = get(op.getValue());
+  auto fragment = dyn_cast<FragType>(value.getType());
+  if (!isa<FragType, VecType>(value.getType()))
+    return op.emitOpError("expected a tile in registers, but got ")
+           << value.getType();
+  if (type.getCols() == 1 && !op.getVector())
+    return op.emitOpError("expected a vector sum of a tile of one column");
+  Access at = access(op, op.getIndices(), op.getLower(), op.getUpper(),
+                     op.getVector(), type);
+  if (at.lower)
+    return op.emitOpError("expected the lower bound of the rows to be at most "
+                          "the first row of the tile");
+  // Of a vector one of the threads that hold an element adds it.
+  if (op.getAnyOrder() || !fragment) {
+    GlobalReduceOp::create(b, loc, value, op.getDestination(), at.indices,
+                           at.rows, /*transposed=*/false);
+    return success();
+  }
+  Value old = GlobalLoadOp::create(b, loc, fragment, op.getDestination(),
+                                   at.indices, at.rows, /*transposed=*/false);
+  auto sum = MapOp::create(b, loc, TypeRange(fragment), ValueRange{old, value});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    Block *body = b.createBlock(&sum.getBody(), {}, {i32, i32, f32, f32},
+                                {loc, loc, loc, loc});
+    YieldOp::create(b, loc,
+                    Value(arith::AddFOp::create(b, loc, body->getArgument(2),
+                                                body->getArgument(3))));
+  }
+  GlobalStoreOp::create(b, loc, sum.getResult(0), op.getDestination(),
+                        at.indices, at.rows, /*transposed=*/false);
   return success();
 }
 

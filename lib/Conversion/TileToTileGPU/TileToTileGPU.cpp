@@ -66,6 +66,7 @@ LogicalResult ComputeLowering::lowerOp(Operation *op) {
               [&](UnrealizedConversionCastOp cast) { return lowerCast(cast); })
           .Case([&](tile::LoadOp load) { return lowerLoad(load); })
           .Case([&](tile::StoreOp store) { return lowerStore(store); })
+          .Case([&](tile::AccumulateOp sum) { return lowerAccumulate(sum); })
           .Case([&](tile::StoreBitsOp store) { return lowerStoreBits(store); })
           .Case([&](tile::FillOp fill) { return lowerFill(fill); })
           .Case([&](tile::DotOp dot) { return lowerDot(dot); })

@@ -40,11 +40,11 @@ bool KernelLowering::usesPairs(DotOp op) {
   return op.getLhs().getType().getElementType().isBF16() &&
          op.getRhs().getType().getElementType().isBF16() && target.hasBf16Dot &&
          op.getType().getCols() % pairColumns == 0 &&
-         op.getLhs().getType().getCols() % amxDepth == 0;
+         op.getDepth() % amxDepth == 0;
 }
 
 bool KernelLowering::usesAmx(DotOp op) {
-  return usesPairs(op) && target.hasAmxBf16 &&
+  return usesPairs(op) && target.hasAmxBf16 && !op.getTransposeLhs() &&
          op.getType().getRows() % amxRows == 0;
 }
 
@@ -120,7 +120,7 @@ void KernelLowering::outerProducts(DotOp op, Value acc, Value scale, Value out,
                                    const MicroKernel &kernel) {
   Location loc = op.getLoc();
   TileType type = op.getType();
-  int64_t depth = op.getLhs().getType().getCols();
+  int64_t depth = op.getDepth();
   int64_t rows = type.getRows(), cols = type.getCols();
   int64_t blockRows = microRows(rows);
   Type f32 = builder.getF32Type();
@@ -181,10 +181,18 @@ void KernelLowering::outerProducts(DotOp op, Value acc, Value scale, Value out,
     panel(index(whole), (cols - whole) / lanes);
 }
 
+Value KernelLowering::leftElement(DotOp op, Value lhs, Value row, Value k) {
+  SmallVector<Value> position = {row, k};
+  if (op.getTransposeLhs())
+    std::swap(position[0], position[1]);
+  position.truncate(cast<MemRefType>(lhs.getType()).getRank());
+  return memref::LoadOp::create(builder, op.getLoc(), lhs, position);
+}
+
 void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
                                Value scale, Value out) {
   Location loc = op.getLoc();
-  int64_t depth = op.getLhs().getType().getCols();
+  int64_t depth = op.getDepth();
   MicroKernel kernel;
   kernel.depthStep = 1;
   kernel.columns = [&](Value col, Value k, int64_t numVectors) {
@@ -201,8 +209,7 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
     return columns;
   };
   kernel.row = [&](Value row, Value k) {
-    Value element =
-        memref::LoadOp::create(builder, loc, lhs, ValueRange{row, k});
+    Value element = leftElement(op, lhs, row, k);
     return splat(toFloat(element, builder.getF32Type()), lanes);
   };
   kernel.multiplyAdd = [&](Value row, Value column, Value sum) -> Value {
@@ -217,7 +224,7 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
 void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
                               Value scale, Value out) {
   Location loc = op.getLoc();
-  int64_t depth = op.getLhs().getType().getCols();
+  int64_t depth = op.getDepth();
   VectorType sumType = vec(lanes, builder.getF32Type());
   VectorType pairType = vec(2 * lanes, builder.getBF16Type());
   MicroKernel kernel;
@@ -236,7 +243,16 @@ void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
   };
   kernel.row = [&](Value row, Value k) -> Value {
     // Two bf16 are broadcast as one 32-bit word.
-    Value pair = loadVector(lhs, {row, k}, 2);
+    Value pair;
+    if (op.getTransposeLhs()) {
+      Value next = builder.createOrFold<arith::AddIOp>(loc, k, index(1));
+      pair = vector::FromElementsOp::create(
+          builder, loc, vec(2, builder.getBF16Type()),
+          ValueRange{leftElement(op, lhs, row, k),
+                     leftElement(op, lhs, row, next)});
+    } else {
+      pair = loadVector(lhs, {row, k}, 2);
+    }
     Value word = vector::ExtractOp::create(
         builder, loc,
         vector::BitCastOp::create(builder, loc, vec(1, builder.getI32Type()),
@@ -340,7 +356,7 @@ void KernelLowering::dotAmx(DotOp op, Value lhs, Value rhs, Value acc,
                             Value out) {
   Location loc = op.getLoc();
   TileType type = op.getType();
-  int64_t depth = op.getLhs().getType().getCols();
+  int64_t depth = op.getDepth();
   int64_t rows = type.getRows(), cols = type.getCols();
   auto strideBytes = [](Value memref) {
     auto type = cast<MemRefType>(memref.getType());

@@ -90,11 +90,18 @@ private:
 
   //===--- Pack.cpp: memory ---===//
   LogicalResult lowerLoad(LoadOp op);
+  void loadTransposed(LoadOp op, Value out, Type elementType);
   LogicalResult lowerStore(StoreOp op);
+  LogicalResult lowerAccumulate(AccumulateOp op);
+  /// Calls `write` with what is to be written of each row within the bounds, a
+  /// scalar or a vector, where it goes, and how many of its elements.
+  template <typename OpT>
+  LogicalResult writeRows(OpT op,
+                          function_ref<void(Value, ValueRange, int64_t)> write);
   LogicalResult lowerFill(FillOp op);
   LogicalResult packLoad(LoadOp op, Layout layout, Value into);
-  /// Calls `body` for every `width` columns of the load's tile, with how many
-  /// of them the source has.
+  /// Calls `body` for every `width` columns of memory that are loaded, with how
+  /// many of them the source has.
   void columnBlocks(LoadOp op, int64_t width,
                     function_ref<void(Value, int64_t)> body);
   /// Loads `count` of `width` elements at [indices..., row, col], zero in the
@@ -130,6 +137,8 @@ private:
   };
   void outerProducts(DotOp op, Value acc, Value scale, Value out,
                      const MicroKernel &kernel);
+  /// Element (row, k) of the left operand.
+  Value leftElement(DotOp op, Value lhs, Value row, Value k);
   void dotPanels(DotOp op, Value lhs, Value rhs, Value acc, Value scale,
                  Value out);
   void dotPairs(DotOp op, Value lhs, Value rhs, Value acc, Value scale,

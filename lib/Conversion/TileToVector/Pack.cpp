@@ -49,7 +49,7 @@ bool KernelLowering::hasMasks(Type elementType) {
 void KernelLowering::columnBlocks(LoadOp op, int64_t width,
                                   function_ref<void(Value, int64_t)> body) {
   Location loc = op.getLoc();
-  int64_t cols = cast<TileType>(op.getType()).getCols();
+  int64_t cols = op.getMemoryCols();
   int64_t size = cast<MemRefType>(op.getSource().getType()).getShape().back();
   int64_t whole = std::min(size, cols) / width * width;
   if (whole)
@@ -192,11 +192,29 @@ KernelLowering::panelPosition(Value n, int64_t total, int64_t panel,
           arith::MinSIOp::create(builder, loc, left, index(panel))};
 }
 
+/// The layout that transposes, for one that does not, and the other way round.
+static Layout transposed(Layout layout) {
+  switch (layout) {
+  case Layout::RowMajor:
+    break;
+  case Layout::Panels:
+    return Layout::PanelsTransposed;
+  case Layout::PanelsTransposed:
+    return Layout::Panels;
+  case Layout::Pairs:
+    return Layout::PairsTransposed;
+  case Layout::PairsTransposed:
+    return Layout::Pairs;
+  }
+  return layout;
+}
+
 LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
   Location loc = op.getLoc();
-  auto type = cast<TileType>(op.getType());
-  int64_t rows = type.getRows(), cols = type.getCols();
+  int64_t rows = op.getMemoryRows(), cols = op.getMemoryCols();
   Type f32 = builder.getF32Type();
+  if (op.getTransposed())
+    layout = transposed(layout);
 
   switch (layout) {
   case Layout::RowMajor:
@@ -329,9 +347,13 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   if (!llvm::is_contained(layoutsNeeded(op.getResult()), Layout::RowMajor))
     return success();
   Value out = buffers[op.getResult()] = allocate(type);
+  if (op.getTransposed() && !op.getVector()) {
+    loadTransposed(op, out, elementType);
+    return success();
+  }
   if (op.getVector() || type.isRowVector()) {
     // One scalar per row.
-    loop(type.getRows(), 1, loc, [&](Value r) {
+    loop(op.getMemoryRows(), 1, loc, [&](Value r) {
       auto read = [&]() -> Value {
         SmallVector<Value> indices(op.getIndices());
         Value &row = indices[indices.size() - (op.getVector() ? 1 : 2)];
@@ -354,7 +376,10 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
       } else {
         element = read();
       }
-      memref::StoreOp::create(builder, loc, element, out, r);
+      SmallVector<Value> position = {r};
+      if (!type.isRowVector())
+        position.insert(position.begin(), index(0));
+      memref::StoreOp::create(builder, loc, element, out, position);
     });
     return success();
   }
@@ -367,6 +392,28 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
     });
   });
   return success();
+}
+
+/// Element by element: what a dot reads on its right is packed instead.
+void KernelLowering::loadTransposed(LoadOp op, Value out, Type elementType) {
+  Location loc = op.getLoc();
+  bool isVector = op.getType().isRowVector();
+  int64_t width = std::gcd(op.getMemoryCols(), lanes);
+  loop(op.getMemoryRows(), 1, loc, [&](Value r) {
+    Value valid = rowIsValid(op, r);
+    columnBlocks(op, width, [&](Value col, int64_t count) {
+      Value row = loadRow(op, r, col, count, width, valid, elementType);
+      for (int64_t i = 0; i < width; ++i) {
+        SmallVector<Value> position = {
+            builder.createOrFold<arith::AddIOp>(loc, col, index(i))};
+        if (!isVector)
+          position.push_back(r);
+        memref::StoreOp::create(builder, loc,
+                                vector::ExtractOp::create(builder, loc, row, i),
+                                out, position);
+      }
+    });
+  });
 }
 
 /// The first `count` lanes, one by one.
@@ -384,7 +431,9 @@ void KernelLowering::storeColumns(Value vector, Value memref,
   }
 }
 
-LogicalResult KernelLowering::lowerStore(StoreOp op) {
+template <typename OpT>
+LogicalResult KernelLowering::writeRows(
+    OpT op, function_ref<void(Value, ValueRange, int64_t)> write) {
   Location loc = op.getLoc();
   auto type = cast<TileType>(op.getValue().getType());
   auto memrefType = cast<MemRefType>(op.getDestination().getType());
@@ -416,8 +465,7 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
   };
   if (rowVector) {
     Value element = memref::LoadOp::create(builder, loc, from, r);
-    memref::StoreOp::create(builder, loc, convert(element), op.getDestination(),
-                            indices);
+    write(convert(element), indices, 1);
     return success();
   }
   int64_t width = std::gcd(type.getCols(), lanes);
@@ -435,19 +483,60 @@ LogicalResult KernelLowering::lowerStore(StoreOp op) {
     int64_t left = size - constantColumn.getSExtValue() - col;
     if (left <= 0)
       break;
-    if (left >= width) {
-      storeVector(value, op.getDestination(), indices);
-    } else if (!hasMasks(elementType)) {
-      storeColumns(value, op.getDestination(), indices, left);
-    } else {
-      Value mask = vector::ConstantMaskOp::create(
-          builder, loc, vec(width, builder.getI1Type()),
-          ArrayRef<int64_t>{left});
-      vector::MaskedStoreOp::create(builder, loc, op.getDestination(), indices,
-                                    mask, value);
-    }
+    write(value, indices, std::min(left, width));
   }
   return success();
+}
+
+LogicalResult KernelLowering::lowerStore(StoreOp op) {
+  Location loc = op.getLoc();
+  Value memory = op.getDestination();
+  return writeRows(op, [&](Value value, ValueRange indices, int64_t count) {
+    auto type = dyn_cast<VectorType>(value.getType());
+    if (!type) {
+      memref::StoreOp::create(builder, loc, value, memory, indices);
+    } else if (count == type.getNumElements()) {
+      storeVector(value, memory, indices);
+    } else if (!hasMasks(type.getElementType())) {
+      storeColumns(value, memory, indices, count);
+    } else {
+      Value mask = vector::ConstantMaskOp::create(
+          builder, loc, type.clone(builder.getI1Type()),
+          ArrayRef<int64_t>{count});
+      vector::MaskedStoreOp::create(builder, loc, memory, indices, mask, value);
+    }
+  });
+}
+
+LogicalResult KernelLowering::lowerAccumulate(AccumulateOp op) {
+  Location loc = op.getLoc();
+  Value memory = op.getDestination();
+  auto addElement = [&](Value element, ValueRange indices) {
+    if (op.getAnyOrder()) {
+      memref::AtomicRMWOp::create(builder, loc, arith::AtomicRMWKind::addf,
+                                  element, memory, indices);
+      return;
+    }
+    Value old = memref::LoadOp::create(builder, loc, memory, indices);
+    Value sum = arith::AddFOp::create(builder, loc, old, element);
+    memref::StoreOp::create(builder, loc, sum, memory, indices);
+  };
+  return writeRows(op, [&](Value value, ValueRange indices, int64_t count) {
+    auto type = dyn_cast<VectorType>(value.getType());
+    if (!type)
+      return addElement(value, indices);
+    if (count == type.getNumElements() && !op.getAnyOrder()) {
+      Value old = loadVector(memory, indices, count);
+      return storeVector(arith::AddFOp::create(builder, loc, old, value),
+                         memory, indices);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      SmallVector<Value> position(indices);
+      position.back() =
+          builder.createOrFold<arith::AddIOp>(loc, position.back(), index(i));
+      addElement(vector::ExtractOp::create(builder, loc, value, i), position);
+    }
+  });
 }
 
 LogicalResult KernelLowering::lowerFill(FillOp op) {

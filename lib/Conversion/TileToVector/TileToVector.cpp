@@ -299,6 +299,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](LoadOp load) { return lowerLoad(load); })
       .Case([&](StoreOp store) { return lowerStore(store); })
+      .Case([&](AccumulateOp sum) { return lowerAccumulate(sum); })
       .Case([&](FillOp fill) { return lowerFill(fill); })
       .Case([&](DotOp dot) { return lowerDot(dot); })
       .Case([&](MapOp map) {

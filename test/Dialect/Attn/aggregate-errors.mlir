@@ -100,10 +100,10 @@ attn.monoid private @sum cocycle stats() components(value) outputs("o") {
 }
 
 func.func @aggregate_c5(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) {
-  // expected-error@+1 {{expected side = keys; a reduction over queries is not supported yet}}
-  %o = attn.aggregate @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
-      values(%v : tensor<?x?x?x64xf32>) {side = #attn.side<queries>}
-      -> tensor<?x?x?x64xf32>
+  // expected-error@+1 {{expected side = keys, whose parts are cut, but got queries; reduce them by attn.aggregate}}
+  %o = attn.partial @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) {side = #attn.side<queries>, splits = 2 : i64}
+      -> tensor<2x?x?x?x64xf32>
   return
 }
 
@@ -570,5 +570,69 @@ func.func @aggregate_c6(%q: tensor<?x?x?x64xf32>, %w: tensor<4xf32>) {
         %x = arith.negf %t : tensor<4xf32>
         attn.yield %s : f32
       } -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+
+// Over queries the rows are those of keys, of which a group of queries reads one.
+func.func @aggregate_c3_queries(%q: tensor<?x4x?x64xf32>, %k: tensor<?x8x?x64xf32>) {
+  // expected-error@+1 {{expected the number of query heads to be a multiple of the number of key heads, but got 4 and 8}}
+  %o = attn.aggregate @sum scores(%k, %q : tensor<?x8x?x64xf32>, tensor<?x4x?x64xf32>)
+      values(%q : tensor<?x4x?x64xf32>) {side = #attn.side<queries>}
+      -> tensor<?x8x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+
+func.func @aggregate_c4_queries(%q: tensor<?x8x7x64xf32>, %k: tensor<?x4x?x64xf32>, %v: tensor<?x8x5x64xf32>) {
+  // expected-error@+1 {{expected queries and values to have the same number of rows, 7, but got 5}}
+  %o = attn.aggregate @sum scores(%k, %q : tensor<?x4x?x64xf32>, tensor<?x8x7x64xf32>)
+      values(%v : tensor<?x8x5x64xf32>) {side = #attn.side<queries>}
+      -> tensor<?x4x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+
+func.func @aggregate_c12_queries(%q: tensor<?x8x?x64xf32>, %k: tensor<?x4x?x64xf32>) {
+  // expected-error@+1 {{expected result 0 to be a tensor like 'tensor<?x4x?x64xf32>', but got 'tensor<?x8x?x64xf32>'}}
+  %o = attn.aggregate @sum scores(%k, %q : tensor<?x4x?x64xf32>, tensor<?x8x?x64xf32>)
+      values(%q : tensor<?x8x?x64xf32>) {side = #attn.side<queries>}
+      -> tensor<?x8x?x64xf32>
   return
 }

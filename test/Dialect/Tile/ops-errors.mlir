@@ -43,6 +43,38 @@ func.func @load_c6(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index, %l: !tile.ti
 
 // -----
 
+func.func @load_c4_transposed(%m: memref<?xf32, strided<[?]>>, %i: index) {
+  // expected-error@+1 {{expected a tile of one row for a transposed vector, but got '!tile.tile<8x1xf32>'}}
+  %t = tile.load vector transposed %m[%i] : memref<?xf32, strided<[?]>> -> !tile.tile<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @load_c6_transposed(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index, %l: !tile.tile<1x8xi1>) {
+  // expected-error@+1 {{expected live to be a 1x16 tile of i1, but got '!tile.tile<1x8xi1>'}}
+  %t = tile.load transposed %m[%i, %i] live %l : !tile.tile<1x8xi1> : memref<?x?xf32, strided<[?, 1]>> -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @accumulate_c4(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index, %t: !tile.tile<8x8xf32>) {
+  // expected-error@+1 {{expected a tile of one column for a vector, but got '!tile.tile<8x8xf32>'}}
+  tile.accumulate vector %t, %m[%i, %i] : !tile.tile<8x8xf32>, memref<?x?xf32, strided<[?, 1]>>
+  return
+}
+
+// -----
+
+func.func @accumulate_c7(%m: memref<?x?xbf16, strided<[?, 1]>>, %i: index, %t: !tile.tile<8x8xf32>) {
+  // expected-error@+1 {{expected a tile and a destination of f32, but got '!tile.tile<8x8xf32>' and 'memref<?x?xbf16, strided<[?, 1]>>'}}
+  tile.accumulate any_order %t, %m[%i, %i] : !tile.tile<8x8xf32>, memref<?x?xbf16, strided<[?, 1]>>
+  return
+}
+
+// -----
+
 func.func @store_c1(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index, %t: !tile.tile<8x8xf32>) {
   // expected-error@+1 {{expected one index for each dimension of the destination, 2 or more, but got 3 for}}
   tile.store %t, %m[%i, %i, %i] : !tile.tile<8x8xf32>, memref<?x?xf32, strided<[?, 1]>>
@@ -70,6 +102,22 @@ func.func @dot_c1(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xbf16>) {
 func.func @dot_c2(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>) {
   // expected-error@+1 {{expected the sides to share a dimension, but got '!tile.tile<8x16xf32>' and '!tile.tile<16x4xf32>' transposed}}
   %c = tile.dot %a, %b transpose_rhs : !tile.tile<8x16xf32>, !tile.tile<16x4xf32> -> !tile.tile<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c2_transposed(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xf32>) {
+  // expected-error@+1 {{expected the sides to share a dimension, but got '!tile.tile<8x16xf32>' transposed and '!tile.tile<16x4xf32>'}}
+  %c = tile.dot %a, %b transpose_lhs : !tile.tile<8x16xf32>, !tile.tile<16x4xf32> -> !tile.tile<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c3_transposed(%a: !tile.tile<16x8xf32>, %b: !tile.tile<16x4xf32>) {
+  // expected-error@+1 {{expected a result of type '!tile.tile<8x4xf32>', but got '!tile.tile<16x4xf32>'}}
+  %c = tile.dot %a, %b transpose_lhs : !tile.tile<16x8xf32>, !tile.tile<16x4xf32> -> !tile.tile<16x4xf32>
   return
 }
 

@@ -112,3 +112,23 @@ func.func @pad(%p: !tile.tile<64x64xf32>) -> !tile.tile<64x128xf32> {
   %w = tile.pad %p first 64 : !tile.tile<64x64xf32> -> !tile.tile<64x128xf32>
   return %w : !tile.tile<64x128xf32>
 }
+
+// CHECK-LABEL: func.func @backward
+func.func @backward(%Q: memref<?x?x64xbf16, strided<[?, ?, 1]>>, %L: memref<?x?xf32, strided<[?, ?]>>,
+                      %DQ: memref<?x?x64xf32, strided<[?, ?, 1]>>, %ds: !tile.tile<128x64xf32>,
+                      %k: !tile.tile<128x64xf32>, %kt: !tile.tile<64x128xf32>, %r: !tile.tile<64x1xf32>, %h: index, %i: index) {
+  %c0 = arith.constant 0 : index
+  // CHECK: tile.load transposed %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] rows(%{{.*}} to %{{.*}}) : {{.*}} -> <64x128xbf16>
+  %qt = tile.load transposed %Q[%h, %i, %c0] rows(%c0 to %i) : memref<?x?x64xbf16, strided<[?, ?, 1]>> -> !tile.tile<64x128xbf16>
+  // CHECK: tile.load vector transposed %{{.*}}[%{{.*}}, %{{.*}}] : {{.*}} -> <1x64xf32>
+  %l = tile.load vector transposed %L[%h, %i] : memref<?x?xf32, strided<[?, ?]>> -> !tile.tile<1x64xf32>
+  // CHECK: tile.dot %{{.*}}, %{{.*}} transpose_lhs :
+  %dq = tile.dot %ds, %k transpose_lhs : !tile.tile<128x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<64x64xf32>
+  // CHECK: tile.dot %{{.*}}, %{{.*}} acc %{{.*}} transpose_lhs transpose_rhs tf32 :
+  %both = tile.dot %ds, %kt acc %dq transpose_lhs transpose_rhs tf32 : !tile.tile<128x64xf32>, !tile.tile<64x128xf32> -> !tile.tile<64x64xf32>
+  // CHECK: tile.accumulate %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] rows(%{{.*}} to %{{.*}}) :
+  tile.accumulate %dq, %DQ[%h, %i, %c0] rows(%c0 to %i) : !tile.tile<64x64xf32>, memref<?x?x64xf32, strided<[?, ?, 1]>>
+  // CHECK: tile.accumulate any_order vector %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] :
+  tile.accumulate any_order vector %r, %L[%h, %i] : !tile.tile<64x1xf32>, memref<?x?xf32, strided<[?, ?]>>
+  return
+}

@@ -208,3 +208,72 @@ tile.kernel private @widths(%O: memref<?x64xf32>, %block: index) {
   tile.return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+tile.kernel private @transposed_load(%Q: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %q = tile.load %Q[%c0, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+  // expected-error @+1 {{expected rows of memory to be rows of a tile that a product reads, which transposes it where asked to (transpose_lhs, transpose_rhs)}}
+  %k = tile.load transposed %Q[%c0, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+  %r = tile.rows 64 ins(%q : !tile.tile<64x64xbf16>) outs(%a : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %x: !tile.tile<64x64xbf16>, %acc: !tile.tile<64x64xf32>):
+    %s = tile.dot %x, %k acc %acc : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
+    tile.yield %s : !tile.tile<64x64xf32>
+  } -> !tile.tile<64x64xf32>
+  tile.store %r, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  tile.return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+tile.kernel private @transposed_product(%Q: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %k = tile.load %Q[%c0, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+  %r = tile.rows 64 outs(%a : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %acc: !tile.tile<64x64xf32>):
+    %p = tile.map ins(%acc : !tile.tile<64x64xf32>) {
+    ^bb0(%row: i32, %col: i32, %x: f32):
+      %y = arith.truncf %x : f32 to bf16
+      tile.yield %y : bf16
+    } -> !tile.tile<64x64xbf16>
+    // expected-error @+1 {{expected a transposed left operand that is loaded for the step, or blocks of at most 32 rows in tile.rows, which one warp computes}}
+    %s = tile.dot %p, %k transpose_lhs : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
+    tile.yield %s : !tile.tile<64x64xf32>
+  } -> !tile.tile<64x64xf32>
+  tile.store %r, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  tile.return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+tile.kernel private @transposed_rows(%Q: memref<?x64xbf16>, %O: memref<?x64xf32>, %block: index) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %k = tile.load %Q[%c0, %c0] : memref<?x64xbf16> -> !tile.tile<64x64xbf16>
+  %r = tile.rows 16 ins(%k : !tile.tile<64x64xbf16>) outs(%a : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %q: !tile.tile<16x64xbf16>, %acc: !tile.tile<16x64xf32>):
+    %p = tile.map ins(%acc : !tile.tile<16x64xf32>) {
+    ^bb0(%row: i32, %col: i32, %x: f32):
+      %y = arith.truncf %x : f32 to bf16
+      tile.yield %y : bf16
+    } -> !tile.tile<16x64xbf16>
+    // expected-error @+1 {{expected a product of a number of rows that neither the tiles of the kernel nor their blocks have, but got 64}}
+    %s = tile.dot %p, %q transpose_lhs : !tile.tile<16x64xbf16>, !tile.tile<16x64xbf16> -> !tile.tile<64x64xf32>
+    tile.accumulate any_order %s, %O[%c0, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+    tile.yield %acc : !tile.tile<16x64xf32>
+  } -> !tile.tile<64x64xf32>
+  tile.store %r, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  tile.return
+}
+}

@@ -172,12 +172,12 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
   // (C1) to (C4)
   if (failed(verifyOperandShapes(op, op.getQueries(), op.getKeys(),
                                  op.getValues(), op.getLengths(), op.getCuQ(),
-                                 op.getCuK())))
+                                 op.getCuK(), op.getSide())))
     return failure();
   // (C5)
-  if (op.getSide() != Side::keys)
-    return op.emitOpError("expected side = keys; a reduction over queries is "
-                          "not supported yet");
+  if (isa<PartialOp>(op.getOperation()) && op.getSide() != Side::keys)
+    return op.emitOpError("expected side = keys, whose parts are cut, but got ")
+           << stringifySide(op.getSide()) << "; reduce them by attn.aggregate";
 
   Builder builder(op.getContext());
   Type f32 = builder.getF32Type(), i32 = builder.getI32Type();

@@ -165,7 +165,11 @@ static LogicalResult verifyOperand(Operation *op, StringRef role, Value value,
 LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
                                               ValueRange keys,
                                               ValueRange values, Value lengths,
-                                              Value cuQ, Value cuK) {
+                                              Value cuQ, Value cuK, Side side) {
+  // What has the rows, and what is reduced.
+  bool overKeys = side == Side::keys;
+  std::string rows = overKeys ? "queries" : "keys";
+  std::string reduced = overKeys ? "keys" : "queries";
   if (queries.empty() || queries.size() != keys.size())
     return op->emitOpError("expected one or more pairs of queries and keys, "
                            "but got ")
@@ -177,14 +181,14 @@ LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
   if (packed && lengths)
     return op->emitOpError("expected key lengths or packed row offsets, but "
                            "got both");
-  auto mismatch = [&](StringRef what, int64_t want, int64_t got) {
+  auto mismatch = [&](const Twine &what, int64_t want, int64_t got) {
     return op->emitOpError("expected ")
            << what << " " << want << ", but got " << got;
   };
 
   for (auto [role, operands] :
-       {std::pair<StringRef, ValueRange>("the queries", queries),
-        {"the keys", keys},
+       {std::pair<std::string, ValueRange>("the " + rows, queries),
+        {"the " + reduced, keys},
         {"the values", values}})
     for (Value value : operands)
       if (failed(verifyOperand(op, role, value, packed)))
@@ -194,36 +198,41 @@ LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
   for (auto [query, key] : llvm::zip(queries, keys)) {
     OperandShape qi(query, packed), ki(key, packed);
     if (qi.depth() != ki.depth())
-      return mismatch("the keys to have the head dimension of the queries,",
+      return mismatch("the " + reduced + " to have the head dimension of the " +
+                          rows + ",",
                       qi.depth(), ki.depth());
     if (qi.element() != ki.element())
-      return op->emitOpError("expected the keys to have the element type of "
-                             "the queries, ")
+      return op->emitOpError("expected the ")
+             << reduced << " to have the element type of the " << rows << ", "
              << qi.element() << ", but got " << ki.element();
     if (contradict(q.heads(), qi.heads()))
-      return mismatch("all queries to have the heads of the first,", q.heads(),
-                      qi.heads());
+      return mismatch("all " + rows + " to have the heads of the first,",
+                      q.heads(), qi.heads());
     if (contradict(q.length(), qi.length()))
-      return mismatch("all queries to have the rows of the first,", q.length(),
-                      qi.length());
+      return mismatch("all " + rows + " to have the rows of the first,",
+                      q.length(), qi.length());
     if (contradict(q.batch(), qi.batch()))
-      return mismatch("the queries to have a batch of", q.batch(), qi.batch());
+      return mismatch("the " + rows + " to have a batch of", q.batch(),
+                      qi.batch());
   }
   SmallVector<Value> ofKeys(keys);
   llvm::append_range(ofKeys, values);
   for (Value value : ofKeys) {
     OperandShape shape(value, packed);
     if (contradict(k.heads(), shape.heads()))
-      return mismatch("keys and values to have the same number of heads,",
+      return mismatch(reduced + " and values to have the same number of heads,",
                       k.heads(), shape.heads());
     if (contradict(k.length(), shape.length()))
-      return mismatch("keys and values to have the same number of rows,",
+      return mismatch(reduced + " and values to have the same number of rows,",
                       k.length(), shape.length());
     if (contradict(q.batch(), shape.batch()))
-      return mismatch("keys and values to have the batch of the queries,",
+      return mismatch(reduced + " and values to have the batch of the " + rows +
+                          ",",
                       q.batch(), shape.batch());
   }
   int64_t hq = q.heads(), hk = k.heads();
+  if (!overKeys)
+    std::swap(hq, hk);
   if (!ShapedType::isDynamic(hq) && !ShapedType::isDynamic(hk) &&
       (hk == 0 ? hq != 0 : hq % hk != 0))
     return op->emitOpError("expected the number of query heads to be a "

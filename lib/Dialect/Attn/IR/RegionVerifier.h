@@ -58,9 +58,11 @@ private:
 
 /// Shapes of the queries, keys and values of one reduction: ranks, static and
 /// equal head dimensions, heads that divide, batches and lengths that agree.
+/// Of a reduction over queries, the keys stand for the queries.
 LogicalResult verifyOperandShapes(Operation *op, ValueRange queries,
                                   ValueRange keys, ValueRange values,
-                                  Value lengths, Value cuQ, Value cuK);
+                                  Value lengths, Value cuQ, Value cuK,
+                                  Side side = Side::keys);
 
 /// The row domain [b, hq, sq], or [hq, total_q].
 SmallVector<int64_t> getRowShape(Value query, bool packed);

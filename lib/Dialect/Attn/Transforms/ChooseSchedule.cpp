@@ -124,17 +124,20 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
       return size;
     return expected > 0 ? expected : -1;
   };
+  // [b, hq, sq, sk, hk], of which rows have the first three over keys.
+  bool overKeys = op.getReducedSide() == Side::keys;
   Value query = op.getQueryOperands().front();
   int64_t batches = known(query, 0, expected[0]);
-  int64_t heads = known(query, 1, expected[1]);
+  int64_t heads = known(query, 1, expected[overKeys ? 1 : 4]);
   if (batches < 0 || heads < 0 ||
       llvm::MulOverflow(batches, heads, problem.numHeads))
     problem.numHeads = -1;
   int64_t keyHeads = known(op.getKeyOperands().front(), 1, expected[4]);
-  if (heads > 0 && keyHeads > 0 && heads % keyHeads == 0)
+  if (overKeys && heads > 0 && keyHeads > 0 && heads % keyHeads == 0)
     problem.group = heads / keyHeads;
-  problem.numQueries = known(query, 2, expected[2]);
-  problem.numKeys = known(op.getKeyOperands().front(), 2, expected[3]);
+  problem.numQueries = known(query, 2, expected[overKeys ? 2 : 3]);
+  problem.numKeys =
+      known(op.getKeyOperands().front(), 2, expected[overKeys ? 3 : 2]);
   return problem;
 }
 
@@ -191,7 +194,7 @@ static std::string describeMask(ReductionOpInterface op, bool isListed,
 static bool hasClasses(ReductionOpInterface op) {
   if (!op->getParentOfType<ModuleOp>()->hasAttr(getDispatchAttrName()) ||
       op->hasAttr(getDispatchAttrName()) || op.getPackedQueries() ||
-      !isa<AggregateOp>(op.getOperation()))
+      op.getReducedSide() != Side::keys || !isa<AggregateOp>(op.getOperation()))
     return false;
   auto function = op->getParentOfType<func::FuncOp>();
   return function &&
@@ -289,10 +292,12 @@ struct ChooseSchedulePass
       return choice;
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     const ::attn::ScheduleSizes &sizes = measured.sizes;
-    // A partial has its parts already.
-    if (isa<AggregateOp>(op.getOperation()))
+    // A partial has its parts already, and queries are not cut.
+    bool mayCut = isa<AggregateOp>(op.getOperation()) &&
+                  op.getReducedSide() == Side::keys;
+    if (mayCut)
       choice.splits = ::attn::chooseSplits(problem, sizes, target);
-    if (measured.splits && isa<AggregateOp>(op.getOperation()))
+    if (measured.splits && mayCut)
       choice.splits = {measured.splits, "as measured"};
     int64_t splits = choice.splits.splits;
     LoopShape loop =

@@ -208,7 +208,7 @@ KernelBuilder::varying(Region &region, unsigned firstPosition, bool hasKey) {
   // Scores or states come before the positions b, h, i, j.
   for (unsigned i = 0; i < firstPosition; ++i)
     values.insert(region.getArgument(i));
-  if (packsHeads)
+  if (packsHeads || (headVaries && hasKey))
     values.insert(region.getArgument(firstPosition + 1));
   values.insert(region.getArgument(firstPosition + 2));
   if (hasKey)

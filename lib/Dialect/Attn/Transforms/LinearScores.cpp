@@ -185,7 +185,7 @@ void ReductionKernel::analyseLinear() {
   // Matrix units of warpgroups take ramps in; whole tiles have to be peeled.
   constexpr int64_t mostColumns = 256;
   if (!form.exponential || !form.fused || score.empty() || !narrowDots ||
-      !isGpu() || !target.hasRoles() || lists.tiles ||
+      !isGpu() || !target.hasRoles() || lists.tiles || hasGroup() ||
       reduction.getQueryOperands().size() != 1 ||
       schedule.getRows() != target.productShape().m ||
       schedule.getLoop() != LoopShape::peeled ||

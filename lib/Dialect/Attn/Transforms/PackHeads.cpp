@@ -23,6 +23,8 @@ using namespace mlir::attn;
 std::string mlir::attn::whyNotPacked(ReductionOpInterface op) {
   if (op.getPackedQueries())
     return "packed sequences";
+  if (op.getReducedSide() != Side::keys)
+    return "a reduction over queries";
   if (!op.getMaskBody().empty() && !op.getMaskBody().getArgument(1).use_empty())
     return "a mask that reads the head";
   return "";

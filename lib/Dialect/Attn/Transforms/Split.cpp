@@ -143,13 +143,16 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
         ++numWhole;
         continue;
       }
-      if (readsPackedPosition(op)) {
+      StringRef why;
+      if (readsPackedPosition(op))
+        why = "the finalize region reads the batch or row of packed queries, "
+              "which states do not know";
+      else if (op.getSide() != Side::keys)
+        why = "parts are cut of keys, and this is a reduction over queries";
+      if (!why.empty()) {
         ++numWhole;
         if (explain)
-          op.emitRemark("not split in ")
-              << schedule.getSplits()
-              << ": the finalize region reads the batch or row of packed "
-                 "queries, which states do not know";
+          op.emitRemark("not split in ") << schedule.getSplits() << ": " << why;
         continue;
       }
       Value parts;

@@ -510,11 +510,13 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   if (marksIn)
     keepMarkedTiles();
   uniformPoint = index(0).getDefiningOp();
+  headVaries = hasGroup();
   analyseForm();
   if (form.fused || form.unit)
     findFarAnchors();
   loadQueries();
-  SmallVector<Value> state = streamKeys(initialState());
+  SmallVector<Value> state = initialState();
+  state = hasGroup() ? walkGroup(state) : streamKeys(state);
   if (fixedAnchor) {
     // Weights are never 0: a row without a sum is dead, and has no anchor. A
     // bound of scores is given only where there is such a sum.

@@ -193,6 +193,9 @@ protected:
   int64_t sliceChannels = 0;
   /// Where uniform values are built: before this op.
   Operation *uniformPoint = nullptr;
+  /// The head of a pair is none of the block's: outside of the walk over the
+  /// heads of a group, what it decides is not the same for all pairs.
+  bool headVaries = false;
 
   /// Indices of row `row`, channel 0 of the sequence in a tensor of the op;
   /// `leading` holds what comes before the batch.
@@ -326,6 +329,11 @@ protected:
   std::pair<Value, Value> findSequence(Value tileIndex);
   void loadQueries();
   SmallVector<Value> initialState();
+  /// Whether the reduced rows are those of several heads, the query heads of
+  /// the block's key head.
+  bool hasGroup();
+  /// Walks the queries of each head of the group (TileGroup.cpp).
+  SmallVector<Value> walkGroup(SmallVector<Value> state);
   /// The state after all key tiles (KeyRanges.h).
   SmallVector<Value> streamKeys(ValueRange state);
   SmallVector<Value> streamLists(ValueRange state);

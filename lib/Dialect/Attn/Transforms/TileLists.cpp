@@ -80,7 +80,8 @@ bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
                                const ::attn::TargetInfo &target) {
   if (target.isCpu() || !target.hasRoles() ||
       !isa<AggregateOp>(op.getOperation()) || op.getPackedQueries() ||
-      op.getMaskBody().empty() || monoid.getKind() != MonoidKind::cocycle ||
+      op.getReducedSide() != Side::keys || op.getMaskBody().empty() ||
+      monoid.getKind() != MonoidKind::cocycle ||
       ::attn::MaskAnalysis(op.getMaskBody()).facts().hullIsExact)
     return false;
   // Whole tiles come after the others.

@@ -83,10 +83,9 @@ ParseResult DotOp::parse(OpAsmParser &parser, OperationState &result) {
     if (parser.parseOperand(ramp))
       return failure();
   }
-  if (succeeded(parser.parseOptionalKeyword("transpose_rhs")))
-    result.addAttribute("transpose_rhs", parser.getBuilder().getUnitAttr());
-  if (succeeded(parser.parseOptionalKeyword("tf32")))
-    result.addAttribute("tf32", parser.getBuilder().getUnitAttr());
+  for (StringRef flag : {"transpose_lhs", "transpose_rhs", "tf32"})
+    if (succeeded(parser.parseOptionalKeyword(flag)))
+      result.addAttribute(flag, parser.getBuilder().getUnitAttr());
   if (parser.parseOptionalAttrDict(result.attributes) ||
       parser.parseColonType(lhsType) || parser.parseComma() ||
       parser.parseType(rhsType) || parser.parseArrow() ||
@@ -136,12 +135,15 @@ void DotOp::print(OpAsmPrinter &p) {
     p << " scale " << getScale();
   if (getRamp())
     p << " ramp " << getRamp();
+  if (getTransposeLhs())
+    p << " transpose_lhs";
   if (getTransposeRhs())
     p << " transpose_rhs";
   if (getTf32())
     p << " tf32";
-  p.printOptionalAttrDict((*this)->getAttrs(),
-                          {"operandSegmentSizes", "transpose_rhs", "tf32"});
+  p.printOptionalAttrDict(
+      (*this)->getAttrs(),
+      {"operandSegmentSizes", "transpose_lhs", "transpose_rhs", "tf32"});
   p << " : " << getLhs().getType() << ", " << getRhs().getType() << " -> "
     << getType();
 }

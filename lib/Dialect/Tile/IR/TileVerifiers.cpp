@@ -72,7 +72,7 @@ static LogicalResult verifyResults(Operation *op, TypeRange types) {
 static LogicalResult verifyAccess(Operation *op, StringRef memory,
                                   MemRefType memref, unsigned numIndices,
                                   bool isVector, TileType tile, bool hasLower,
-                                  bool hasUpper) {
+                                  bool hasUpper, bool isTransposed = false) {
   int64_t leastRank = isVector ? 1 : 2;
   if (memref.getRank() < leastRank || memref.getRank() != int64_t(numIndices))
     return op->emitOpError("expected one index for each dimension of the ")
@@ -91,29 +91,30 @@ static LogicalResult verifyAccess(Operation *op, StringRef memory,
   if (!converts && element != tile.getElementType())
     return op->emitOpError("expected a tile of the ")
            << memory << "'s element type " << element << ", but got " << tile;
-  if (isVector && tile.getCols() != 1)
-    return op->emitOpError("expected a tile of one column for a vector, but "
-                           "got ")
-           << tile;
+  if (isVector && (isTransposed ? tile.getRows() : tile.getCols()) != 1)
+    return op->emitOpError("expected a tile of one ")
+           << (isTransposed ? "row for a transposed" : "column for a")
+           << " vector, but got " << tile;
   if (hasLower != hasUpper)
     return op->emitOpError("expected both bounds of the rows or neither");
   return success();
 }
 
 LogicalResult LoadOp::verify() {
-  if (failed(verifyAccess(
-          *this, "source", cast<MemRefType>(getSource().getType()),
-          getIndices().size(), getVector(), getType(),
-          static_cast<bool>(getLower()), static_cast<bool>(getUpper()))))
+  if (failed(verifyAccess(*this, "source",
+                          cast<MemRefType>(getSource().getType()),
+                          getIndices().size(), getVector(), getType(),
+                          static_cast<bool>(getLower()),
+                          static_cast<bool>(getUpper()), getTransposed())))
     return failure();
   // (C6)
   if (!getLive())
     return success();
   TileType live = getLive().getType();
-  if (live.getRows() != 1 || live.getCols() != getType().getRows() ||
+  if (live.getRows() != 1 || live.getCols() != getMemoryRows() ||
       !live.getElementType().isInteger(1))
     return emitOpError("expected live to be a 1x")
-           << getType().getRows() << " tile of i1, but got " << live;
+           << getMemoryRows() << " tile of i1, but got " << live;
   return success();
 }
 
@@ -122,6 +123,21 @@ LogicalResult StoreOp::verify() {
       *this, "destination", cast<MemRefType>(getDestination().getType()),
       getIndices().size(), getVector(), tileOf(getValue()),
       static_cast<bool>(getLower()), static_cast<bool>(getUpper()));
+}
+
+LogicalResult AccumulateOp::verify() {
+  auto memref = cast<MemRefType>(getDestination().getType());
+  if (failed(verifyAccess(*this, "destination", memref, getIndices().size(),
+                          getVector(), tileOf(getValue()),
+                          static_cast<bool>(getLower()),
+                          static_cast<bool>(getUpper()))))
+    return failure();
+  // (C7)
+  if (!memref.getElementType().isF32() ||
+      !tileOf(getValue()).getElementType().isF32())
+    return emitOpError("expected a tile and a destination of f32, but got ")
+           << tileOf(getValue()) << " and " << memref;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -146,12 +162,14 @@ LogicalResult DotOp::verify() {
   // (C2)
   int64_t depth = getTransposeRhs() ? rhs.getCols() : rhs.getRows();
   int64_t cols = getTransposeRhs() ? rhs.getRows() : rhs.getCols();
-  if (lhs.getCols() != depth)
+  int64_t rows = getTransposeLhs() ? lhs.getCols() : lhs.getRows();
+  if (getDepth() != depth)
     return emitOpError("expected the sides to share a dimension, but got ")
-           << lhs << " and " << rhs << (getTransposeRhs() ? " transposed" : "");
+           << lhs << (getTransposeLhs() ? " transposed" : "") << " and " << rhs
+           << (getTransposeRhs() ? " transposed" : "");
   // (C3)
-  auto result = TileType::get(getContext(), lhs.getRows(), cols,
-                              Float32Type::get(getContext()));
+  auto result =
+      TileType::get(getContext(), rows, cols, Float32Type::get(getContext()));
   if (getType() != result)
     return emitOpError("expected a result of type ")
            << result << ", but got " << getType();
@@ -159,10 +177,9 @@ LogicalResult DotOp::verify() {
   if (getAcc() && getAcc().getType() != result)
     return emitOpError("expected acc to be of the result's type ")
            << result << ", but got " << getAcc().getType();
-  if (getScale() && getScale().getType() != resized(result, lhs.getRows(), 1))
+  if (getScale() && getScale().getType() != resized(result, rows, 1))
     return emitOpError("expected scale to be of type ")
-           << resized(result, lhs.getRows(), 1) << ", but got "
-           << getScale().getType();
+           << resized(result, rows, 1) << ", but got " << getScale().getType();
   if (getScale() && !getAcc())
     return emitOpError("expected acc where there is a scale for it");
   // (C5)

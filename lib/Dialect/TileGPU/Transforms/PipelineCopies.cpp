@@ -69,12 +69,13 @@ static constexpr int64_t elementAddresses = 24;
 //===----------------------------------------------------------------------===//
 
 /// The tile in shared memory that a load fills with what memory holds, its
-/// rows in the widest panels that divide them; rounded where all that read it
-/// may round.
-static SmemType stagedType(tile::LoadOp load, bool tf32) {
+/// rows in the widest panels that divide them, at most `columns` columns wide
+/// unless that is 0; rounded where all that read it may round.
+static SmemType stagedType(tile::LoadOp load, bool tf32, int64_t columns = 0) {
   auto type = cast<tile::TileType>(load.getType());
   Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
-  int64_t rowBytes = type.getCols() * element.getIntOrFloatBitWidth() / 8;
+  int64_t rowBytes = (columns ? columns : type.getCols()) *
+                     element.getIntOrFloatBitWidth() / 8;
   int64_t swizzle = std::gcd<int64_t>(rowBytes, 128);
   if (tf32 && element.isF32())
     element = FloatTF32Type::get(load.getContext());
@@ -101,6 +102,14 @@ LogicalResult Pipeliner::analyseRows() {
       }
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
       if (!note(plan.blockQ, store.getValue().getType().getRows())) {
+        op->emitOpError("expected to store tiles of the same number of rows in "
+                        "one kernel");
+        return WalkResult::interrupt();
+      }
+    } else if (auto sum = dyn_cast<tile::AccumulateOp>(op)) {
+      // In a block of rows it is one warp's own.
+      if (!isa<tile::RowsOp>(op->getParentOp()) &&
+          !note(plan.blockQ, sum.getValue().getType().getRows())) {
         op->emitOpError("expected to store tiles of the same number of rows in "
                         "one kernel");
         return WalkResult::interrupt();
@@ -147,6 +156,13 @@ LogicalResult Pipeliner::analyseRows() {
 
 LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early, bool tf32) {
   tile::RowsOp step;
+  // Warps read the columns of their rows of what is transposed.
+  int64_t columns = 0;
+  for (OpOperand &use : load->getUses())
+    if (auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+        dot && use.getOperandNumber() == 0 &&
+        dot.getType().getRows() == plan.rows)
+      columns = plan.warpRows;
   for (Operation *user : load->getUsers()) {
     auto rows = user->getParentOfType<tile::RowsOp>();
     if (!rows || rows->getBlock() != load->getBlock() || (step && step != rows))
@@ -154,7 +170,7 @@ LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early, bool tf32) {
                               "block");
     step = rows;
   }
-  SmemType tile = stagedType(load, tf32);
+  SmemType tile = stagedType(load, tf32, columns);
   // Steps take one place each for tiles of one kind, in their order. A block
   // has several steps where a loop of one turn has become a part of it.
   unsigned place = 0;
@@ -199,6 +215,7 @@ void Pipeliner::assignRings() {
 
 LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
   bool key = false, value = false, query = !load->use_empty(), tf32 = true;
+  bool shared = false;
   for (OpOperand &use : load->getUses()) {
     auto rows = dyn_cast<tile::RowsOp>(use.getOwner());
     bool input = rows && llvm::is_contained(rows.getInputs(), load.getResult());
@@ -209,18 +226,28 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
       Value argument = rows.getBody().getArgument(use.getOperandNumber() + 1);
       for (OpOperand &inner : argument.getUses()) {
         auto dot = dyn_cast<tile::DotOp>(inner.getOwner());
-        query &= dot && inner.getOperandNumber() == 0;
+        query &=
+            dot && (inner.getOperandNumber() == 1 ||
+                    (inner.getOperandNumber() == 0 && !dot.getTransposeLhs()));
+        shared |= inner.getOperandNumber() == 1;
         tf32 &= dot && dot.getTf32();
       }
     }
     auto dot = dyn_cast<tile::DotOp>(use.getOwner());
     if (dot && use.getOperandNumber() == 1)
       (dot.getTransposeRhs() ? key : value) = true;
+    // Threads hold rows of what they load, and columns are asked for.
+    if (dot && use.getOperandNumber() == 0)
+      value |= dot.getTransposeLhs();
     if (!input)
       tf32 &= dot && dot.getTf32();
     if (auto fold = dyn_cast<tile::FoldOp>(use.getOwner()))
       value |= llvm::is_contained(fold.getValues(), load.getResult());
   }
+  if (load.getTransposed() && (key || value))
+    return load.emitOpError("expected rows of memory to be rows of a tile that "
+                            "a product reads, which transposes it where asked "
+                            "to (transpose_lhs, transpose_rhs)");
   if (key || value)
     return analyseStep(load, key, tf32);
   if (!query || load->getParentOp() != kernel)
@@ -232,7 +259,7 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
     return load.emitOpError("expected a tile of its source's elements, ")
            << memory << ", but got " << type;
   SmemType staged = stagedType(load, tf32);
-  bool registers = narrow || staged.getElementType().isTF32();
+  bool registers = !shared && (narrow || staged.getElementType().isTF32());
   plan.queries.push_back({load, staged, registers, Value()});
   return success();
 }
@@ -248,7 +275,16 @@ LogicalResult Pipeliner::chooseStages() {
       total += stages * step.tile.getBytes();
     if (plan.warps() > 1)
       total += plan.warps() * plan.exchangeCols * 4;
-    // What convert-tile-to-tile-gpu takes for element paths.
+    // What convert-tile-to-tile-gpu takes for fragments that are transposed,
+    // and for element paths.
+    kernel.walk([&](tile::DotOp dot) {
+      Operation *lhs = dot.getLhs().getDefiningOp();
+      if (!dot.getTransposeLhs() || (lhs && plan.isStep(lhs)))
+        return;
+      tile::TileType type = dot.getLhs().getType();
+      total += plan.warps() * type.getNumElements() *
+               type.getElementType().getIntOrFloatBitWidth() / 8;
+    });
     kernel.walk([&](tile::FoldOp fold) {
       auto scores = cast<tile::TileType>(fold.getScores()[0].getType());
       int64_t tiles = fold.getScores().size() + bool(fold.getLive());
@@ -283,7 +319,8 @@ int64_t Pipeliner::registersBesideQueries() {
     rows.walk([&](tile::DotOp dot) {
       if (dot.getTransposeRhs())
         total += registers(dot.getType(), 32);
-      else if (!dot.getTf32()) // Rounded in the place of the weights.
+      else if (!dot.getTf32() && !dot.getTransposeLhs())
+        // Those of tf32 are rounded in the place of the weights.
         total += registers(dot.getLhs().getType(), 16);
     });
     most = std::max(most, total);
@@ -314,6 +351,25 @@ LogicalResult Pipeliner::analyse() {
   WalkResult result = kernel.walk([&](tile::LoadOp load) {
     return failed(analyseLoad(load)) ? WalkResult::interrupt()
                                      : WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  result = kernel.walk([&](tile::DotOp dot) {
+    Operation *lhs = dot.getLhs().getDefiningOp();
+    if (!dot.getTransposeLhs() || (lhs && plan.isStep(lhs)))
+      return WalkResult::advance();
+    int64_t rows = dot.getType().getRows();
+    if (plan.rows != plan.warpRows)
+      dot.emitOpError("expected a transposed left operand that is loaded for "
+                      "the step, or blocks of at most ")
+          << maxWarpRows << " rows in tile.rows, which one warp computes";
+    else if (rows == plan.blockQ || rows == plan.rows)
+      dot.emitOpError("expected a product of a number of rows that neither the "
+                      "tiles of the kernel nor their blocks have, but got ")
+          << rows;
+    else
+      return WalkResult::advance();
+    return WalkResult::interrupt();
   });
   if (result.wasInterrupted())
     return failure();

@@ -131,6 +131,7 @@ private:
   Value toI32(Value value);
   Value memberRow(Location loc, Type type);
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
+  void takeColumns(tile::DotOp dot);
   Value asTile(Location loc, Value value, Type type) {
     return UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
   }
@@ -144,6 +145,7 @@ private:
     /// None of a loop that takes one step at most.
     Value nextPosition, more;
   };
+  bool holdsLoopOfSteps(scf::ForOp loop);
   std::optional<Ahead> analyseLoop(scf::ForOp loop);
   /// Positions of the loads where the loop stands at `position`.
   IRMapping at(Ahead &loop, Value position);

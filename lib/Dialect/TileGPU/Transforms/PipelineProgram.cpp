@@ -149,6 +149,16 @@ static bool stepsAtMostOnce(scf::ForOp loop) {
          count->getOperand(1) == loop.getStep();
 }
 
+/// Whether a loop runs others whose copies run ahead.
+bool PipelineProgram::holdsLoopOfSteps(scf::ForOp loop) {
+  return loop.getBody()
+      ->walk([&](scf::ForOp inner) {
+        return analyseLoop(inner) ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
   Location loc = op.getLoc();
   SmallVector<Value> initial = {steps};
@@ -199,6 +209,9 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     mapping.map(op.getInductionVar(), position(loop.getInductionVar()));
+    // Slots that the last turn has read are filled again before any wait.
+    if (!own && holdsLoopOfSteps(op))
+      syncWarps(loc);
     if (own && !stepsAtMostOnce(op)) {
       Value next = arith::AddIOp::create(b, loc, loop.getInductionVar(), step);
       own->more =
@@ -373,10 +386,12 @@ void PipelineProgram::cloneLoad(tile::LoadOp load) {
       startStep();
     return;
   }
-  Operation *clone = b.clone(*load, mapping);
-  clone->getResult(0).setType(convert(load.getType()));
-  adjustRow(clone, cast<tile::LoadOp>(clone).getIndicesMutable(),
-            load.getVector());
+  auto clone = cast<tile::LoadOp>(b.clone(*load, mapping));
+  clone.getResult().setType(cast<tile::TileType>(convert(load.getType())));
+  // Of a transposed tile the rows are columns of memory.
+  if (clone.getType() != load.getType())
+    adjustRow(clone, clone.getIndicesMutable(),
+              load.getVector() || load.getTransposed());
 }
 
 /// Queries are loaded once for the block; their slot is never filled again.
@@ -429,6 +444,30 @@ void PipelineProgram::takeQueries() {
 // Tile operations
 //===----------------------------------------------------------------------===//
 
+/// A transposed left operand is read in the columns of the member's own rows.
+void PipelineProgram::takeColumns(tile::DotOp dot) {
+  tile::TileType lhs = dot.getLhs().getType();
+  int64_t rows = dot.getType().getRows();
+  if (!dot.getTransposeLhs() || lhs.getCols() == rows)
+    return;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(dot);
+  Location loc = dot.getLoc();
+  Value tile =
+      dot.getLhs().getDefiningOp<UnrealizedConversionCastOp>().getOperand(0);
+  auto whole = cast<SmemType>(tile.getType());
+  auto part = SmemType::get(b.getContext(), whole.getRows(), rows,
+                            whole.getElementType(), whole.getSwizzle(),
+                            /*boxes=*/1, whole.getPitch(),
+                            /*transposed=*/false);
+  Value mine = SmemSliceOp::create(b, loc, part, tile, i32(0, loc),
+                                   memberRow(loc, b.getI32Type()));
+  dot.getLhsMutable().assign(
+      asTile(loc, mine,
+             tile::TileType::get(b.getContext(), lhs.getRows(), rows,
+                                 lhs.getElementType())));
+}
+
 LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
   takeQueries();
   Location loc = rows.getLoc();
@@ -440,13 +479,15 @@ LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
        llvm::zip(body.getArguments().drop_front(), operands))
     mapping.map(argument, mapping.lookup(operand));
 
-  // Where the early tiles are read last.
+  // Where the early tiles, or all where none is early, are read last.
   bool step = !met.empty();
+  bool someEarly =
+      llvm::any_of(plan.steps, [](const StepTile &tile) { return tile.early; });
   Operation *last = nullptr;
   for (Operation &op : body)
     for (Value operand : op.getOperands())
       if (Operation *load = operand.getDefiningOp();
-          load && plan.isStep(load) && plan.place(load).early)
+          load && plan.isStep(load) && (plan.place(load).early || !someEarly))
         last = &op;
   if (step && !last)
     continueStep(loc);
@@ -455,6 +496,8 @@ LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
     b.clone(op, mapping)->walk([&](Operation *inner) {
       for (Value result : inner->getResults())
         result.setType(convert(result.getType()));
+      if (auto dot = dyn_cast<tile::DotOp>(inner))
+        takeColumns(dot);
     });
     if (step && last == &op)
       continueStep(loc);
@@ -483,6 +526,8 @@ LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
   }
   if (auto store = dyn_cast<tile::StoreOp>(clone))
     adjustRow(clone, store.getIndicesMutable(), store.getVector());
+  if (auto sum = dyn_cast<tile::AccumulateOp>(clone))
+    adjustRow(clone, sum.getIndicesMutable(), sum.getVector());
   if (auto store = dyn_cast<tile::StoreBitsOp>(clone)) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(clone);

@@ -567,10 +567,16 @@ void Consumer::cloneTileOp(Operation *op) {
     if (before != store.getValue().getType())
       adjustRow(clone, store.getIndicesMutable(), store.getVector());
   }
+  if (auto sum = dyn_cast<tile::AccumulateOp>(clone)) {
+    auto before = cast<tile::AccumulateOp>(op).getValue().getType();
+    if (before != sum.getValue().getType())
+      adjustRow(clone, sum.getIndicesMutable(), sum.getVector());
+  }
   if (!narrowed)
     return;
   if (auto load = dyn_cast<tile::LoadOp>(clone))
-    adjustRow(clone, load.getIndicesMutable(), load.getVector());
+    adjustRow(clone, load.getIndicesMutable(),
+              load.getVector() || load.getTransposed());
   if (auto map = dyn_cast<tile::MapOp>(clone)) {
     // Positions stay those within the block's tile.
     Block &body = map.getBody().front();

@@ -124,7 +124,8 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
   bool isKnown =
       value && load.getLive() && load.getLive().getDefiningOp<tile::TruthsOp>();
   if ((query && keyOrValue) || (load.getLive() && !isKnown) ||
-      load.getVector() || source.getElementType() != type.getElementType() ||
+      load.getVector() || load.getTransposed() ||
+      source.getElementType() != type.getElementType() ||
       type.getElementType().getIntOrFloatBitWidth() != 16 ||
       type.getCols() % 64 || !isa<BlockArgument>(load.getSource()))
     return false;
@@ -187,7 +188,7 @@ bool Specializer::analyse() {
       auto result = cast<tile::TileType>(dot.getType());
       able &= isa<tile::RowsOp>(dot->getParentOp()) &&
               rows.getElementType().getIntOrFloatBitWidth() == 16 &&
-              result.getCols() <= unit.nMax;
+              !dot.getTransposeLhs() && result.getCols() <= unit.nMax;
     }
   });
   if (!able || steps.empty())

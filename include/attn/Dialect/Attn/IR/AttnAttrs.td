@@ -54,7 +54,7 @@ def Attn_CausalAttr : EnumAttr<Attn_Dialect, Attn_Causal, "causal"> {
 }
 
 def Attn_Side : I32EnumAttr<"Side",
-    "The axis that a reduction runs over", [
+    "What a reduction runs over: the keys of a query, or the queries of a key", [
   I32EnumAttrCase<"keys", 0>, I32EnumAttrCase<"queries", 1>
 ]> {
   let cppNamespace = "::mlir::attn";

@@ -15,7 +15,9 @@ def Attn_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
   let description = [{
     An op that reduces the keys of each query row in a monoid: `attn.aggregate`
     (finished outputs) and `attn.partial` (states). Splitting, tiling and the
-    mask analysis are written against this interface.
+    mask analysis are written against this interface. Its words are those of a
+    reduction over keys; over queries (`getReducedSide`) the query operands are
+    the left ones all the same, which have the rows: those of keys.
   }];
   let methods = [
     InterfaceMethod<"The symbol of the monoid.", "::mlir::FlatSymbolRefAttr",
@@ -52,6 +54,9 @@ def Attn_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
     InterfaceMethod<"Init region (may be empty: the identity).",
       "::mlir::Region &", "getInitBody", (ins), [{}],
       [{ return $_op.getInit(); }]>,
+    InterfaceMethod<"What is reduced: the keys, or the queries of all heads of "
+      "a key head.", "::mlir::attn::Side", "getReducedSide", (ins), [{}],
+      [{ return $_op.getSide(); }]>,
     InterfaceMethod<"The schedule, or null.", "::mlir::attn::ScheduleAttr",
       "getScheduleAttribute", (ins), [{}], [{ return $_op.getScheduleAttr(); }]>,
     InterfaceMethod<"What products may round f32 operands to.",

@@ -284,6 +284,15 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     `attn-relax-maximum` writes: the maximum that the monoid's combine takes may
     pass a NaN by, which reaches every output all the same.
 
+    With `side = #attn.side<queries>` rows are those of keys, and queries are
+    reduced: those of all query heads that read the row's key head, head by head,
+    rows of each in order. Pairs are then of a key and a query, values are
+    tensors over queries, and results over keys. Positions come in the same
+    order, the row's first: `score` and `mask` see `b, h, j, i`, where h is the
+    query head, and `init` and `finalize` `b, h, j`, where h is the key head.
+    `lengths` are those of queries, and `packed` lists the offsets of the keys
+    first. Gradients of keys and values are such aggregates.
+
     A score of -inf in every lift score is dead. The left factor `init` enters
     once, before key 0.
 
@@ -305,6 +314,10 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
         %live = arith.cmpi sle, %j, %i : i32
         attn.yield %live : i1
       } -> tensor<?x?x?x64xf32>
+    // For each key, the sum of the queries by max(q.k, 0).
+    %s = attn.aggregate @relu_sum scores(%k, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+        values(%q : tensor<?x?x?x64xf32>) {side = #attn.side<queries>}
+        -> tensor<?x?x?x64xf32>
     #   return
     # }
     ```

@@ -93,14 +93,23 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     (a 1xR i1 tile) is false read as zero, whatever memory holds. Converts
     between float types when source and tile differ.
 
+    With `transposed` rows of memory are columns of the tile: element (r, c) is
+    `source[indices..., row + c, col + r]`, and a `vector` is a 1xC tile, whose
+    element c is `source[indices..., row + c]`. Bounds and `live` speak of the
+    rows of memory all the same.
+
     Example:
 
     ```mlir
     # func.func @example(
     #     %K: memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>,
-    #     %b: index, %hk: index, %j0: index, %c0: index, %lo: index, %hi: index) {
+    #     %L: memref<?x?x?xf32>, %b: index, %hk: index, %j0: index, %c0: index, %lo: index, %hi: index) {
     %k = tile.load %K[%b, %hk, %j0, %c0] rows(%lo to %hi)
         : memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.tile<128x64xbf16>
+    %kt = tile.load transposed %K[%b, %hk, %j0, %c0] rows(%lo to %hi)
+        : memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.tile<64x128xbf16>
+    %lse = tile.load vector transposed %L[%b, %hk, %j0] rows(%lo to %hi)
+        : memref<?x?x?xf32> -> !tile.tile<1x128xf32>
     #   return
     # }
     ```
@@ -109,10 +118,19 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     Arg<AnyMemRef, "strided tensor, unit stride in the last dimension",
         [MemRead]>:$source,
     Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
-    Optional<Tile_TileType>:$live, UnitAttr:$vector);
+    Optional<Tile_TileType>:$live, UnitAttr:$vector, UnitAttr:$transposed);
   let results = (outs Tile_TileType:$result);
+  let extraClassDeclaration = [{
+    /// Rows of memory that it reads, and elements of each.
+    int64_t getMemoryRows() {
+      return getTransposed() ? getType().getCols() : getType().getRows();
+    }
+    int64_t getMemoryCols() {
+      return getTransposed() ? getType().getRows() : getType().getCols();
+    }
+  }];
   let assemblyFormat = [{
-    (`vector` $vector^)? $source `[` $indices `]`
+    (`vector` $vector^)? (`transposed` $transposed^)? $source `[` $indices `]`
     (`rows` `(` $lower^ `to` $upper `)`)? (`live` $live^ `:` type($live))?
     attr-dict `:` type($source) `->` type($result)
   }];
@@ -139,6 +157,45 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
+  let summary = "Adds a tile to a strided tensor of f32 in memory";
+  let description = [{
+    Each element of memory that a `tile.store` would write becomes the sum of
+    what it holds and the tile's: bounds, columns and vectors are as there.
+
+    No other block of the launch may access these elements, and tiles of the
+    kernel that overlap in memory start at the same row: then sums have the order
+    of the program, and two runs give the same bits. With `any_order`
+    other blocks may add to them, each element at once; the order, and so the
+    last bits of sums of three or more numbers, are those of the run.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %dq: !tile.tile<64x128xf32>, %DQ: memref<?x?x?x128xf32>,
+    #     %b: index, %h: index, %i0: index, %zero: index, %rows: index) {
+    tile.accumulate %dq, %DQ[%b, %h, %i0, %zero] rows(%zero to %rows)
+        : !tile.tile<64x128xf32>, memref<?x?x?x128xf32>
+    tile.accumulate any_order %dq, %DQ[%b, %h, %i0, %zero] rows(%zero to %rows)
+        : !tile.tile<64x128xf32>, memref<?x?x?x128xf32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Tile_TileType:$value,
+    Arg<AnyMemRef, "strided tensor of f32, unit stride in the last dimension",
+        [MemRead, MemWrite]>:$destination,
+    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
+    UnitAttr:$vector, UnitAttr:$any_order);
+  let assemblyFormat = [{
+    (`any_order` $any_order^)? (`vector` $vector^)? $value `,`
+    $destination `[` $indices `]` (`rows` `(` $lower^ `to` $upper `)`)?
+    attr-dict `:` type($value) `,` type($destination)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Compute
 //===----------------------------------------------------------------------===//
@@ -155,8 +212,8 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
   let summary = "Matrix product of tiles, accumulated in f32";
   let description = [{
     `result = diag(scale) * acc + lhs * rhs`, with `rhs` transposed when
-    `transpose_rhs` is set: lhs RxK, rhs KxC (or CxK), acc RxC f32 (absent: 0),
-    scale Rx1 f32 (absent: 1). Sums in f32; the order of additions over K is
+    `transpose_rhs` is set, and `lhs` when `transpose_lhs` is: lhs RxK (or KxR),
+    rhs KxC (or CxK), acc RxC f32 (absent: 0), scale Rx1 f32 (absent: 1). Sums in f32; the order of additions over K is
     the target's, fixed for a given schedule. With `tf32` f32 sides may be
     rounded to tf32 first, where the target multiplies these.
 
@@ -177,14 +234,24 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
         : !tile.tile<32x64xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x128xf32>
     %o = tile.dot %p, %v acc %acc scale %rho
         : !tile.tile<32x128xf32>, !tile.tile<128x64xf32> -> !tile.tile<32x64xf32>
+    %dk = tile.dot %p, %q transpose_lhs
+        : !tile.tile<32x128xf32>, !tile.tile<32x64xf32> -> !tile.tile<128x64xf32>
     #   return
     # }
     ```
   }];
   let arguments = (ins Tile_TileType:$lhs, Tile_TileType:$rhs,
     Optional<Tile_TileType>:$acc, Optional<Tile_TileType>:$scale,
-    Optional<F32>:$ramp, UnitAttr:$transpose_rhs, UnitAttr:$tf32);
+    Optional<F32>:$ramp, UnitAttr:$transpose_rhs, UnitAttr:$tf32,
+    UnitAttr:$transpose_lhs);
   let results = (outs Tile_TileType:$result);
+  let extraClassDeclaration = [{
+    /// Elements that each element of the result sums up.
+    int64_t getDepth() {
+      auto type = getLhs().getType();
+      return getTransposeLhs() ? type.getRows() : type.getCols();
+    }
+  }];
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }

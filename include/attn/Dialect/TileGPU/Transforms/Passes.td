@@ -382,7 +382,8 @@ def TileGpuPipelineCopiesPass : Pass<"tile-gpu-pipeline-copies", "::mlir::Module
     Numerics: no effect.
 
     Fails when: rows or tiles do not fit the target's threads and shared
-    memory, or a tile is used in a way that attn-tile does not write.
+    memory, a product transposes what several warps compute, or a tile is used
+    in another way that attn-tile does not write.
   }];
   let options = [
     Option<"stages", "stages", "int64_t", "0",

@@ -1,0 +1,59 @@
+//===- TileGroup.cpp - Reductions over the queries of a key head ----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Over queries the rows of a block are those of a key head, and what is reduced
+// are the queries of all heads that read it: a loop over these heads around the
+// walk over the tiles of one. All that regions see of a head, and with it the
+// bounds of a mask, belongs to that loop.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+bool ReductionKernel::hasGroup() {
+  if (reduction.getReducedSide() == Side::keys)
+    return false;
+  auto headsOf = [&](Value tensor) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    return type.getDimSize(reduction.getPackedQueries() ? 0 : 1);
+  };
+  int64_t rows = headsOf(reduction.getQueryOperands().front());
+  int64_t reduced = headsOf(reduction.getKeyOperands().front());
+  return rows != reduced || ShapedType::isDynamic(rows);
+}
+
+SmallVector<Value> ReductionKernel::walkGroup(SmallVector<Value> state) {
+  int64_t headDim = reduction.getPackedQueries() ? 0 : 1;
+  Value reducedHeads = dim(arg(reduction.getKeyOperands().front()), headDim);
+  Value rowHeads = dim(arg(reduction.getQueryOperands().front()), headDim);
+  Value group =
+      arith::DivUIOp::create(b, loc, reducedHeads, max(rowHeads, index(1)));
+  auto forOp = scf::ForOp::create(b, loc, index(0), group, index(1), state);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(forOp.getBody());
+  // What was found of regions of pairs was found for all heads.
+  std::pair<Value, Value> rowHead(head, headI32);
+  Operation *outerPoint = uniformPoint;
+  llvm::DenseMap<Value, Value> outerValues;
+  std::swap(outerValues, uniformValues);
+  varyingValues.clear();
+  headVaries = false;
+  head = keyHead = add(mul(head, group), forOp.getInductionVar());
+  headI32 = toI32(head);
+  uniformPoint = index(0).getDefiningOp();
+  ValueRange carried = forOp.getRegionIterArgs();
+  scf::YieldOp::create(b, loc, streamKeys(carried));
+  std::tie(head, headI32) = rowHead;
+  uniformPoint = outerPoint;
+  uniformValues = std::move(outerValues);
+  varyingValues.clear();
+  return forOp.getResults();
+}
