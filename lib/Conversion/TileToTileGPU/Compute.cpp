@@ -71,7 +71,7 @@ Value ComputeLowering::rampColumns(int64_t cols, Location loc) {
     if (ramp.getTile().getType() == type)
       return ramp.getTile();
   OpBuilder outer(role);
-  return SmemRampOp::create(outer, loc, type);
+  return SmemRampOp::create(outer, loc, type, /*offset=*/IntegerAttr());
 }
 
 LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
