@@ -59,7 +59,10 @@ int64_t onchip::computeRegisters(int64_t warpgroups, const TargetInfo &target) {
       TargetInfo::warpgroupThreads * TargetInfo::minRoleRegisters;
   int64_t each = (target.numRegisters - producer) / threads /
                  TargetInfo::registerStep * TargetInfo::registerStep;
-  return std::min(each, mostOfShare);
+  // What a launch gives a thread, roles may take from one another. One
+  // warpgroup alone has more than that already, and keeps it.
+  int64_t block = (warpgroups + 1) * TargetInfo::warpgroupThreads;
+  return std::min(each, std::max(mostOfShare, evenShare(block, target)));
 }
 
 int64_t onchip::stepLimit(int64_t warpgroups, const TargetInfo &target) {
