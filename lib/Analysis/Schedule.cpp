@@ -7,6 +7,7 @@
 
 #include "attn/Analysis/Schedule.h"
 #include "ScheduleRules.h"
+#include "attn/Analysis/OnChip.h"
 
 #include <algorithm>
 
@@ -30,11 +31,9 @@ int64_t attn::paddedKeys(int64_t blockK, const TargetInfo &target) {
   return roundUp(blockK, target.isCpu() ? 32 : target.mmaShapes.front().k);
 }
 
-int64_t attn::copyStages(int64_t warps) { return warps <= 2 ? 2 : 1; }
-
 ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                                    const ScheduleSizes &sizes,
-                                   const TargetInfo &target) {
+                                   const TargetInfo &target, int64_t stages) {
   int64_t dotBytes = problem.narrowDots ? 2 : 4;
   int64_t valueBytes = problem.narrowValues ? 2 : 4;
   int64_t blockK = paddedKeys(sizes.blockK, target);
@@ -51,34 +50,45 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                         : MmaShape::warp();
     int64_t members = std::max<int64_t>(sizes.blockQ / sizes.rows, 1);
     auto registers = [&](int64_t cols, int64_t bytes) {
-      return sizes.rows * cols * bytes / 4 / unit.threads;
+      return onchip::fragmentRegisters(sizes.rows, cols, bytes * 8,
+                                       unit.threads);
     };
-    int64_t stages = unit.asynchronous ? 2 : copyStages(members);
-    budget.gpu = true;
-    budget.stages = stages;
-    budget.registers = registers(channels, 4) +
-                       registers(blockK, 4) * (int64_t(problem.depths.size()) +
-                                               problem.extraScores) +
-                       target.registerReserve;
+    onchip::StepRegisters held;
+    held.sums = registers(channels, 4);
+    held.scores = registers(blockK, 4) *
+                  (int64_t(problem.depths.size()) + problem.extraScores);
     // Weights are rounded to tf32 where they are.
     if (!problem.tf32)
-      budget.registers += registers(blockK, valueBytes);
-    // Words of bits of a thread's two rows, and as many registers to get there.
+      held.weights = registers(blockK, valueBytes);
     if (problem.listedBits && unit.asynchronous)
-      budget.registers += 4 * ((blockK + 31) / 32);
-    budget.registerLimit = unit.asynchronous ? target.computeRegisters(members)
-                                             : target.maxThreadRegisters;
-    budget.shared =
-        sizes.blockQ * depth * dotBytes +
-        stages * blockK * (depth * dotBytes + channels * valueBytes);
+      held.bits = onchip::bitRegisters(blockK);
+    budget.gpu = true;
+    budget.registers = held.total(target);
+    budget.registerLimit = unit.asynchronous
+                               ? onchip::stepLimit(members, target)
+                               : target.maxThreadRegisters;
+
+    onchip::SharedDemand demand;
+    demand.queries = sizes.blockQ * depth * dotBytes;
+    demand.step = blockK * (depth * dotBytes + channels * valueBytes);
     if (problem.folded)
       // The scores of each pair, and which of them are live.
-      budget.shared +=
+      demand.exchange =
           sizes.blockQ * blockK * 4 * int64_t(problem.depths.size() + 1);
     // Which keys have a live element, exchanged between the warps.
     if (!unit.asynchronous && !problem.wholeTiles)
-      budget.shared += roundUp(members * blockK * 4, 1024);
-    budget.sharedLimit = target.sharedMemoryBytes - TargetInfo::barrierBytes;
+      demand.exchange += roundUp(members * blockK * 4, 1024);
+    budget.stages =
+        unit.asynchronous ? onchip::leastStages : onchip::copyStages(members);
+    budget.shared = demand.bytes(budget.stages);
+    budget.sharedLimit = onchip::roomForTiles(target);
+    demand.results = sizes.blockQ * channels * 2;
+    budget.sharedTaken =
+        unit.asynchronous
+            ? onchip::shareAmongRoles(demand, stages, target).bytes
+            : onchip::shareAmongWarps(demand, stages ? stages : budget.stages,
+                                      target)
+                  .bytes;
     return budget;
   }
   budget.queryBlock = sizes.rows * depth * dotBytes;
@@ -100,7 +110,8 @@ std::string ScheduleBudget::explain() const {
            " of a thread (sums, scores, weights, reserve)\nshared memory: " +
            std::to_string(shared) + " of " + std::to_string(sharedLimit) +
            " bytes (queries, " + (stages == 1 ? "one stage" : "two stages") +
-           " of keys and values)";
+           " of keys and values; at most " + std::to_string(sharedTaken) +
+           " with results and more slots)";
   auto line = [](const char *name, int64_t need, int64_t limit) {
     return std::string(name) + ": " + std::to_string(need) + " of " +
            std::to_string(limit) + " bytes";
@@ -151,7 +162,7 @@ static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
   if (many && problem.narrowDots && problem.narrowValues)
     for (; sizes.blockK >= 2 * minKeys; sizes.blockK -= minKeys) {
       ScheduleBudget budget = computeBudget(problem, sizes, target);
-      if (budget.fits() && target.sharesMemory(2, budget.shared))
+      if (budget.fits() && onchip::sharesMemory(2, budget.shared, target))
         return sizes;
     }
   return {128, 16, 64};

@@ -7,6 +7,7 @@
 
 #include "attn/Emulator/Builder.h"
 #include "Models.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Emulator/Machine.h"
 #include "attn/Target/TargetInfo.h"
 #include "llvm/ADT/SetVector.h"
@@ -357,29 +358,6 @@ LogicalResult ProgramBuilder::append(Block &block) {
   return success();
 }
 
-/// What bounds how many blocks run side by side.
-void ProgramBuilder::collectLimits(const ::attn::gpu::SharedLayout &layout) {
-  constexpr int64_t groupWarps =
-      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
-  program->sharedBytes = layout.getBytes();
-  program->blocks = function.getOccupancy();
-  // Roles of warps share a warpgroup's registers.
-  int64_t registers = 0, openWarps = 0;
-  for (auto op : function.getOps<RoleOp>()) {
-    int64_t each = op.getRegisters().value_or(0);
-    int64_t whole = llvm::alignTo(op.getWarps(), groupWarps);
-    if (op.getScope() == Scope::Warp) {
-      whole = llvm::alignTo(std::max<int64_t>(op.getWarps() - openWarps, 0),
-                            groupWarps);
-      openWarps = (openWarps + whole - op.getWarps());
-    } else {
-      openWarps = 0;
-    }
-    registers += each * whole * TargetInfo::warpThreads;
-  }
-  program->registers = registers;
-}
-
 static std::optional<ParamKind> paramKindOf(Type type) {
   if (isa<MemRefType>(type))
     return ParamKind::Memref;
@@ -399,8 +377,6 @@ static std::optional<ParamKind> paramKindOf(Type type) {
 }
 
 LogicalResult ProgramBuilder::run() {
-  constexpr int64_t groupWarps =
-      ::attn::TargetInfo::warpgroupThreads / ::attn::TargetInfo::warpThreads;
   if (failed(collect()))
     return failure();
   for (BlockArgument argument : function.getArguments()) {
@@ -414,17 +390,15 @@ LogicalResult ProgramBuilder::run() {
       rank = memref.getRank();
     program->params.push_back({*kind, rank, slot(argument)});
   }
-  int64_t warps = 0;
+  ::attn::gpu::RoleLayout placement(function);
   for (auto op : function.getOps<RoleOp>()) {
     RoleInfo info;
     info.name = op.getName().str();
     info.isGroup = op.getScope() == Scope::Warpgroup;
-    if (info.isGroup)
-      warps = llvm::alignTo(warps, groupWarps);
     info.count = op.getCount();
     info.warps = op.getWarps();
-    info.firstWarp = warps;
-    warps += info.warps;
+    info.firstWarp = placement.firstWarp[op];
+    program->warps = info.firstWarp + info.warps;
     info.member = slot(op.getBody().getArgument(0));
     info.barrier = int64_t(program->barriers.size());
     if (!info.isGroup)
@@ -432,14 +406,18 @@ LogicalResult ProgramBuilder::run() {
           {"the barrier of role '" + info.name + "'", info.warps});
     program->roles.push_back(std::move(info));
   }
-  program->warps = warps;
-  // Kernels that no GPU could take are emulated too.
+  program->registers = placement.registers;
+  program->blocks = function.getOccupancy();
+  // Kernels that no GPU could take are emulated too, and those without places.
   {
     ::attn::gpu::SharedLayout layout;
     ScopedDiagnosticHandler quiet(function.getContext(),
                                   [](Diagnostic &) { return success(); });
-    if (succeeded(layout.compute(function)))
-      collectLimits(layout);
+    if (succeeded(layout.read(function))) {
+      if (!layout.isPlaced())
+        layout.allocate();
+      program->sharedBytes = layout.getBytes();
+    }
   }
   // Everybody begins with what comes before the roles.
   for (Operation &op : function.getBody().front().without_terminator())

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Emulator/Timing.h"
+#include "attn/Analysis/OnChip.h"
 
 #include <algorithm>
 #include <bitset>
@@ -70,20 +71,12 @@ Timing::Timing(Machine &machine, const TargetInfo &target)
 }
 
 int64_t Timing::occupancyOf(const KernelProgram &kernel) const {
-  constexpr int64_t groupWarps = 4;
+  constexpr int64_t groupWarps =
+      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
   int64_t threads =
-      ceilDiv(kernel.warps, groupWarps) * groupWarps * TargetInfo::warpThreads;
-  int64_t blocks = std::min(rates.maxBlocks, rates.maxThreads / threads);
-  // Registers of roles; else of threads that have as many as they may, or fewer
-  // where the assembler is asked to make room.
-  int64_t registers =
-      kernel.registers ? kernel.registers : threads * target.maxThreadRegisters;
-  int64_t room = target.numRegisters / registers;
-  blocks =
-      std::min(blocks, kernel.registers ? room : std::max(room, kernel.blocks));
-  while (blocks > 1 && !target.sharesMemory(blocks, kernel.sharedBytes))
-    --blocks;
-  return std::max<int64_t>(blocks, 1);
+      ceilDiv(kernel.warps, groupWarps) * TargetInfo::warpgroupThreads;
+  return onchip::occupancy({threads, kernel.sharedBytes, kernel.registers},
+                           kernel.blocks, target);
 }
 
 int64_t Timing::residentBlocksOf(const KernelProgram &kernel) const {

@@ -119,7 +119,11 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   // After the last pass that could merge fragments, for the check below.
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuCopyFragmentsPass());
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuVerifyAsyncPass());
-  pm.addPass(createTileGpuVerifyBudgetPass());
+  // After the last pass that makes or widens what lies there.
+  pm.addPass(createTileGpuAllocateSharedPass());
+  TileGpuVerifyBudgetPassOptions budget;
+  budget.report = explain;
+  pm.addPass(createTileGpuVerifyBudgetPass(budget));
 }
 
 void ::attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
@@ -129,6 +133,8 @@ void ::attn::populateLLVMPipeline(OpPassManager &pm, const TargetInfo &target) {
 }
 
 void ::attn::populateNvvmPipeline(OpPassManager &pm, const TargetInfo &target) {
+  // Of kernels that begin here; others have their places.
+  pm.addPass(createTileGpuAllocateSharedPass());
   pm.addPass(createConvertTileGPUToNVVM());
   // The plan runs on the host, and launches what the kernels become.
   ConvertPlanToLLVMOptions options;

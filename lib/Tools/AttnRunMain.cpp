@@ -411,15 +411,11 @@ void Session::printDeviceTraffic(const char *text) {
   if (!error)
     model.blocks = info.multiprocessors;
   attnErrorDestroy(error);
-  AttnDeviceKernel first;
   if (spec.sequences > 0 || !model.blockQ || !model.blockK || !model.blocks ||
-      attnKernelNumDeviceKernels(kernel->get()) != 1 ||
-      attnKernelDeviceKernel(kernel->get(), 0, &first))
+      attnKernelNumDeviceKernels(kernel->get()) != 1)
     return;
-  // Blocks of a multiprocessor, as its shared memory has room for them.
-  int64_t room = findNumber(text, "multiprocessors with ");
-  constexpr int64_t reserved = 1024;
-  model.blocks *= std::max<int64_t>(room / (first.sharedBytes + reserved), 1);
+  model.blocks *=
+      std::max<int64_t>(findNumber(text, "blocks of a multiprocessor: "), 1);
   double keys = predictKeyTraffic(spec, model);
   double rest = countBytes(outputs);
   for (size_t i = 0; i < inputs.size(); ++i)

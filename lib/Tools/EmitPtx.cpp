@@ -14,6 +14,7 @@
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Compiler/Ptx.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "attn/InitAll.h"
 #include "attn/Support/Nesting.h"
 #include "attn/Tools/Tools.h"
@@ -60,6 +61,7 @@ int attn::emitPtxMain(int argc, char **argv) {
     return 1;
   auto start = std::chrono::steady_clock::now();
   mlir::PassManager passes(&context);
+  passes.addPass(createTileGpuAllocateSharedPass());
   passes.addPass(createConvertTileGPUToNVVM());
   std::optional<TargetInfo> target = getTarget(*module);
   if (!target || failed(passes.run(*module)))

@@ -34,10 +34,12 @@ PASSES = [
     "tile_gpu.kernel(tile-gpu-hoist-coordinates)",
     "tile-gpu-overlap-launches",
     "tile_gpu.kernel(tile-gpu-copy-fragments)",
-    "tile_gpu.kernel(tile-gpu-verify-async),tile-gpu-verify-budget",
+    "tile_gpu.kernel(tile-gpu-verify-async)",
+    "tile-gpu-allocate-shared",
+    "tile-gpu-verify-budget",
 ]
 # Of kernels that others merged fragments of (traps.test), and checks.
-IDLE = ["tile_gpu.kernel(tile-gpu-copy-fragments)", "tile_gpu.kernel(tile-gpu-verify-async),tile-gpu-verify-budget"]
+IDLE = ["tile_gpu.kernel(tile-gpu-copy-fragments)", "tile_gpu.kernel(tile-gpu-verify-async)", "tile-gpu-verify-budget"]
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "", "sq=200,sk=330"),
     ("sm_90a", "d=64,dtype=f16,window=70:0,softcap=30", "", "sq=150,sk=330"),

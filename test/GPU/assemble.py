@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
     test/GPU/assemble.py [--jobs N] [--cache FOLDER] [--only TEXT] [--part I/N]
         [--verbose]
+    test/GPU/assemble.py --account [--jobs N] [--only TEXT] [--verbose]
     test/GPU/assemble.py --count
 
 A kernel fails where it does not compile or assemble, where ptxas warns that it
@@ -13,6 +14,12 @@ serialises products or gives up registers of roles, and where it spills more
 than its class allows. What ptxas said of a PTX text is kept in FOLDER. The last
 line is "N kernels assembled, M failed, K of them spill"; with --count it is the
 number of kernels alone, and nothing is assembled.
+
+With --account none is assembled either: a kernel fails where it takes more shared
+memory than the schedule said it would at most, and what barriers, drawn items
+and a ramp's row numbers may take besides (SLACK); or where the fragments that
+are live at once take more registers than the schedule counted for them. The
+last line is "N kernels accounted for, M failed; at most B bytes beyond".
 """
 
 import argparse
@@ -21,6 +28,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -68,8 +76,35 @@ def compiled(options):
     return ["--attention", ",".join([options] + missing)]
 
 
+# Of barriers and drawn items (TargetInfo::barrierBytes), and of a ramp in front of
+# the tiles, which start at multiples of 1024 bytes.
+SLACK = 2048 + 1024
+
+
+class Account:
+    """What the schedule said, and what became of it."""
+
+    def __init__(self, text):
+        def numbers(pattern):
+            return [tuple(map(int, found.groups())) for found in re.finditer(pattern, text, re.MULTILINE)]
+
+        said = numbers(r"bytes \(queries, .*; at most (\d+) with")
+        held = numbers(r"^registers: (\d+) of (\d+) of a thread")
+        taken = numbers(r"(\d+) of \d+ bytes of shared memory,")
+        live = numbers(r"(\d+) registers of live fragments, (\d+) in reserve, of (\d+)$")
+        if not (said and held and taken and live):
+            self.error = "expected --explain to give the account of a kernel, but got: " + text
+            return
+        self.beyond = max(taken)[0] - max(said)[0]
+        self.fragments = max(live)[0] + live[0][1] - max(held)[0]
+        self.error = None
+        if self.beyond > SLACK:
+            self.error = "expected at most %d + %d bytes of shared memory, but got %d" % (max(said)[0], SLACK, max(taken)[0])
+
+
 class Assembler:
-    def __init__(self, cache):
+    def __init__(self, cache, only_account=False):
+        self.only_account = only_account
         self.cache, self.version = cache, cache and ptxas.version()
         if cache:
             os.makedirs(cache, exist_ok=True)
@@ -90,7 +125,8 @@ class Assembler:
         return result
 
     def check(self, kernel):
-        """The error or None, and the bytes that are spilled."""
+        """The error or None, and the bytes that are spilled; of the account, those
+        that are taken beyond what the schedule said."""
         limit, target, options = kernel
         options, _, schedule = options.partition(",schedule=")
         how = []
@@ -100,13 +136,16 @@ class Assembler:
         with tempfile.TemporaryDirectory() as folder:
             prefix = os.path.join(folder, "kernel")
             done = subprocess.run(
-                ["attn-compile", *compiled(options), "--target", target, "-o", prefix] + how,
+                ["attn-compile", *compiled(options), "--target", target, "-o", prefix, "--explain"] + how,
                 capture_output=True,
                 text=True,
                 env=dict(os.environ, ATTN_PTXAS="none"),
             )
             if done.returncode:
                 return (done.stderr or done.stdout).strip(), 0
+            account = Account(done.stdout)
+            if account.error or self.only_account:
+                return account.error, account.beyond
             with open(prefix + ".ptx") as ptx:
                 result = self.assemble(ptx.read(), target)
         spills = result.spills()
@@ -129,6 +168,7 @@ def main():
     parser.add_argument("--only", default="", help="kernels whose target or options hold this")
     parser.add_argument("--part", type=part, default=(1, 1), help="I/N: the I-th of N parts")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--account", action="store_true")
     parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
     kernels = [k for k in dict.fromkeys(read_table(TABLE)) if options.only in "%s %s" % k[1:]]
@@ -137,20 +177,26 @@ def main():
     if options.count:
         print(len(kernels))
         return 0
-    if not ptxas.find():
+    if not options.account and not ptxas.find():
         sys.exit("expected ptxas on PATH or in CUDA_HOME, but found none: %d kernels were NOT assembled" % len(kernels))
-    assembler = Assembler(options.cache)
+    assembler = Assembler(options.cache, options.account)
     failed = spilling = 0
+    most = -sys.maxsize
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for (_, target, text), (error, spills) in zip(kernels, pool.map(assembler.check, kernels)):
             spilling += spills > 0
+            most = max(most, spills)
             failed += error is not None
             if error or options.verbose:
                 print(
                     "%s: attn-compile %s --target %s: %s"
-                    % ("FAILED" if error else "ok", " ".join(compiled(text)), target, error or "%d bytes spilled" % spills),
+                    % ("FAILED" if error else "ok", " ".join(compiled(text)), target,
+                       error or "%d bytes %s" % (spills, "beyond" if options.account else "spilled")),
                     flush=True,
                 )
+    if options.account:
+        print("%d kernels accounted for, %d failed; at most %d bytes beyond" % (len(kernels) - failed, failed, most))
+        return 1 if failed else 0
     print("%d kernels assembled, %d failed, %d of them spill" % (len(kernels) - failed, failed, spilling))
     return 1 if failed else 0
 

@@ -99,6 +99,9 @@ struct ScheduleBudget {
   bool gpu = false;
   int64_t registers = 0, registerLimit = 0;
   int64_t shared = 0, sharedLimit = 0, stages = 0;
+  /// What the kernel takes at most, with more slots and staged results where
+  /// there is room.
+  int64_t sharedTaken = 0;
 
   int64_t l1Bytes() const { return scores; }
   int64_t l2Bytes() const { return queries + keys + values + states; }
@@ -125,14 +128,10 @@ int64_t paddedDepth(int64_t depth, const TargetInfo &target);
 int64_t paddedChannels(int64_t channels, const TargetInfo &target);
 int64_t paddedKeys(int64_t blockK, const TargetInfo &target);
 
-/// Slots for keys and for values where warps copy for themselves. With one,
-/// keys are on their way during the work on values and the other way round;
-/// blocks of few warps, which wait for memory above all, have two.
-int64_t copyStages(int64_t warps);
-
+/// `stages`: as a schedule says, or 0.
 ScheduleBudget computeBudget(const ScheduleProblem &problem,
                              const ScheduleSizes &sizes,
-                             const TargetInfo &target);
+                             const TargetInfo &target, int64_t stages = 0);
 
 /// The sizes that fit, or the smallest there are.
 ScheduleSizes chooseSizes(const ScheduleProblem &problem,

@@ -215,7 +215,8 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
     Expects: kernels (`tile_gpu.kernel` with a body) whose roles
     hold tile_gpu, scf, arith and math operations, memref.load and memref.dim,
     and a module whose `attn.target` is a GPU. `tile-gpu-verify-async` and
-    `tile-gpu-verify-budget` have accepted them.
+    `tile-gpu-verify-budget` have accepted them, and `tile-gpu-allocate-shared`
+    has given them their shared memory.
 
     Produces: `gpu.module @attn_kernels` with one `llvm.func` for each kernel,
     and in place of the kernel its declaration with `launch`, where

@@ -8,7 +8,6 @@
 #ifndef ATTN_EMULATOR_BUILDER_H
 #define ATTN_EMULATOR_BUILDER_H
 
-#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Emulator/Costs.h"
 #include "attn/Emulator/Program.h"
@@ -90,7 +89,6 @@ private:
   std::string nameOf(mlir::Value value);
 
   OpCost costOf(mlir::Operation *op) const;
-  void collectLimits(const gpu::SharedLayout &layout);
 
   mlir::tile_gpu::KernelOp function;
   const TargetInfo &target;

@@ -200,32 +200,6 @@ struct TargetInfo {
   bool multiplies(bool isBF16, bool isF16) const {
     return isCpu() ? isBF16 && (hasBf16Dot || hasAmxBf16) : isBF16 || isF16;
   }
-  /// Registers of a thread when `warpgroups` of them compute beside a producer
-  /// warp, as setmaxnreg shares a multiprocessor's registers out.
-  int64_t computeRegisters(int64_t warpgroups) const {
-    int64_t threads = warpgroups * warpgroupThreads;
-    int64_t producer = warpgroupThreads * minRoleRegisters;
-    int64_t each =
-        (numRegisters - producer) / threads / registerStep * registerStep;
-    // 240 is the most that leaves the block's launch with an even share.
-    return std::min<int64_t>(each, 240);
-  }
-  /// What is left of the even share for the warpgroup of warps that copy and
-  /// draw, which need no more than `most`.
-  int64_t producerRegisters(int64_t warpgroups) const {
-    constexpr int64_t most = 56;
-    int64_t groups = warpgroups + 1;
-    int64_t share = std::min(numRegisters / (groups * warpgroupThreads),
-                             maxThreadRegisters) /
-                    registerStep * registerStep;
-    int64_t left = share * groups - warpgroups * computeRegisters(warpgroups);
-    return std::clamp(left, minRoleRegisters, most);
-  }
-  /// Whether `blocks` blocks with that much shared memory run side by side.
-  bool sharesMemory(int64_t blocks, int64_t blockBytes) const {
-    return blocks * (blockBytes + systemSharedBytes) <=
-           sharedMemoryBytes + systemSharedBytes;
-  }
   /// The largest shape that kernels are made of. There is no lowering yet to
   /// products in tensor memory.
   const MmaShape &productShape() const {

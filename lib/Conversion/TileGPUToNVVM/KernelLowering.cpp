@@ -37,7 +37,7 @@ FragShape::FragShape(FragType type)
 KernelLowering::KernelLowering(KernelOp kernel, const TargetInfo &target,
                                OpBuilder moduleBuilder)
     : kernel(kernel), target(target), moduleBuilder(moduleBuilder),
-      e(kernel.getContext()) {}
+      e(kernel.getContext()), placement(kernel), threads(placement.threads) {}
 
 LogicalResult KernelLowering::unsupported(Operation *op,
                                           const Twine &expected) {
@@ -176,39 +176,21 @@ LLVM::LLVMFuncOp KernelLowering::createFunction() {
   return function;
 }
 
-void KernelLowering::placeRoles() {
-  int64_t warps = 0;
-  for (auto op : kernel.getOps<RoleOp>()) {
-    if (op.getScope() == Scope::Warpgroup)
-      warps = llvm::alignTo(warps, groupWarps);
-    roleStart[op] = warps;
-    warps += op.getWarps();
-  }
-  threads = llvm::alignTo(warps, groupWarps) * TargetInfo::warpThreads;
-}
-
 /// The name of dynamic shared memory in every kernel module.
 static constexpr StringRef sharedName = "attn_shared";
 
 LogicalResult KernelLowering::run() {
-  placeRoles();
   for (auto scheduler : kernel.getOps<SchedulerOp>())
     persistent |= scheduler.getKind() != ScheduleKind::Grid;
   if (threads == 0)
     return kernel.emitOpError("expected 1 role or more, but got none");
-  if (failed(checkCluster()) || failed(layout.compute(kernel)))
+  if (failed(checkCluster()) || failed(layout.read(kernel)))
     return failure();
-  if (layout.getBytes() > target.sharedMemoryBytes)
-    return kernel.emitOpError("expected at most ")
-           << target.sharedMemoryBytes << " bytes of shared memory on "
-           << target.name << ", but got " << layout.getBytes();
-  // As many as leave a thread the registers that one can do with, or that its
-  // role has.
-  int64_t registers = threads * TargetInfo::minRoleRegisters, ofRoles = 0;
-  for (auto op : kernel.getOps<RoleOp>())
-    ofRoles += int64_t(op.getRegisters().value_or(0)) * op.getWarps() *
-               TargetInfo::warpThreads;
-  int64_t mostBlocks = target.numRegisters / std::max(registers, ofRoles);
+  if (!layout.isPlaced())
+    return kernel.emitOpError("expected its shared memory and barriers to have "
+                              "places; run tile-gpu-allocate-shared first");
+  int64_t mostBlocks = ::attn::onchip::mostBlocks(
+      {threads, layout.getBytes(), placement.registers}, target);
   if (kernel.getOccupancy() > mostBlocks)
     return kernel.emitOpError("expected an occupancy of at most ")
            << mostBlocks << " with " << threads << " threads, but got "
@@ -246,12 +228,13 @@ LogicalResult KernelLowering::run() {
 }
 
 void KernelLowering::initializeBarriers() {
-  if (layout.arrivals.empty())
+  auto arrivals = layout.arrivals();
+  if (arrivals.empty())
     return;
   Block *first = e.newBlock(), *rest = e.newBlock();
   e.branch(e.eq(thread, 0), first, rest);
   e.startBlock(first);
-  for (auto [offset, count] : layout.arrivals)
+  for (auto [offset, count] : arrivals)
     e.assembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}",
                {address(offset), e.c32(count)});
   if (target.hasTensorCopy)
@@ -266,9 +249,7 @@ void KernelLowering::initializeBarriers() {
 
 LogicalResult KernelLowering::dispatchRoles() {
   auto roles = llvm::to_vector(kernel.getOps<RoleOp>());
-  int64_t share =
-      std::min(target.maxThreadRegisters, target.numRegisters / threads);
-  share = share / TargetInfo::registerStep * TargetInfo::registerStep;
+  int64_t share = ::attn::onchip::evenShare(threads, target);
   auto isBelow = [&](int64_t end) { return e.lt(warp, e.c32(end)); };
   for (size_t i = 0; i < roles.size();) {
     // Roles of one warpgroup or more, which share a setting of registers.
@@ -276,8 +257,9 @@ LogicalResult KernelLowering::dispatchRoles() {
     if (roles[i].getScope() == Scope::Warp)
       while (end < roles.size() && roles[end].getScope() == Scope::Warp)
         ++end;
-    int64_t endWarp = llvm::alignTo(
-        roleStart[roles[end - 1]] + roles[end - 1].getWarps(), groupWarps);
+    int64_t endWarp = llvm::alignTo(placement.firstWarp[roles[end - 1]] +
+                                        roles[end - 1].getWarps(),
+                                    groupWarps);
     Block *here = e.newBlock(), *others = nullptr;
     if (end < roles.size()) {
       others = e.newBlock();
@@ -294,7 +276,7 @@ LogicalResult KernelLowering::dispatchRoles() {
                {e.c32(*registers)});
     }
     for (; i < end; ++i) {
-      int64_t roleEnd = roleStart[roles[i]] + roles[i].getWarps();
+      int64_t roleEnd = placement.firstWarp[roles[i]] + roles[i].getWarps();
       Block *next = nullptr;
       if (roleEnd < endWarp) {
         Block *mine = e.newBlock();
@@ -326,7 +308,7 @@ LogicalResult KernelLowering::lowerRole(RoleOp op) {
   role.op = op;
   role.scope = op.getScope();
   role.warps = op.getWarps();
-  role.firstWarp = roleStart[op];
+  role.firstWarp = placement.firstWarp[op];
   bool isGroup = role.scope == Scope::Warpgroup;
   role.warpInRole = e.add(warp, -role.firstWarp);
   role.member = isGroup ? e.lshr(role.warpInRole, 2) : role.warpInRole;

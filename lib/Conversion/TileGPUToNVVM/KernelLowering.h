@@ -133,7 +133,6 @@ public:
 private:
   // TileGPUToNVVM.cpp: the frame.
   mlir::LLVM::LLVMFuncOp createFunction();
-  void placeRoles();
   void initializeBarriers();
   LogicalResult dispatchRoles();
   LogicalResult lowerRole(tg::RoleOp role);
@@ -327,18 +326,18 @@ private:
   mlir::OpBuilder moduleBuilder;
   Emitter e;
   SharedLayout layout;
+  RoleLayout placement;
   mlir::LLVM::LLVMFuncOp function;
   llvm::DenseMap<Value, Values> values;
   /// The full barrier of the slot that an acquired tile belongs to.
   llvm::DenseMap<Value, Value> slotBarriers;
   llvm::DenseMap<Operation *, CopySource> copySources;
-  llvm::DenseMap<Operation *, int64_t> roleStart; // First warp.
   RoleContext role;
   Value sharedBase, thread, warp, lane, lane0;
   /// The grid has one dimension, so a block's z is 0; which the assembler
   /// cannot know.
   Value hiddenZero;
-  int64_t threads = 0, cluster = 1;
+  int64_t threads, cluster = 1;
   bool persistent = false;
 };
 

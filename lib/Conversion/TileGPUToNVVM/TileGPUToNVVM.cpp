@@ -56,6 +56,7 @@ struct ConvertTileGPUToNVVM
         return signalPassFailure();
       kernel.eraseBody();
       kernel.setPrivate();
+      kernel.removeSharedBytesAttr();
       kernel.setLaunchAttr(tile_gpu::LaunchAttr::get(
           module.getContext(), lowering.getThreads(), lowering.getSharedBytes(),
           lowering.isPersistent()));

@@ -91,7 +91,7 @@ FailureOr<Value> ComputeLowering::inSharedMemory(Value held, tile::DotOp op) {
   if (!tile) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(role);
-    tile = SmemAllocOp::create(b, loc, whole);
+    tile = SmemAllocOp::create(b, loc, whole, /*offset=*/IntegerAttr());
   }
   Value mine = tile;
   if (warps > 1) {
@@ -113,7 +113,7 @@ Value ComputeLowering::rampColumns(int64_t cols, Location loc) {
     if (ramp.getTile().getType() == type)
       return ramp.getTile();
   OpBuilder outer(role);
-  return SmemRampOp::create(outer, loc, type);
+  return SmemRampOp::create(outer, loc, type, /*offset=*/IntegerAttr());
 }
 
 LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {

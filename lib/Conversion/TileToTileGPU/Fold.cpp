@@ -38,7 +38,7 @@ Value ComputeLowering::scratch(unsigned n, tile::TileType type, Location loc) {
   if (!tile || tile.getType() != whole) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(role);
-    tile = SmemAllocOp::create(b, loc, whole);
+    tile = SmemAllocOp::create(b, loc, whole, /*offset=*/IntegerAttr());
   }
   if (role.getCount() == 1)
     return tile;

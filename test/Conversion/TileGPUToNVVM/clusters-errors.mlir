@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm --split-input-file --verify-diagnostics
 
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
 

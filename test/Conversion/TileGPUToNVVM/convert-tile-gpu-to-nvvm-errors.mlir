@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm --split-input-file --verify-diagnostics
 
 // expected-error@+1 {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got "cpu-avx2"}}
 module attributes {attn.target = "cpu-avx2"} {
@@ -42,20 +42,6 @@ tile_gpu.kernel private @k() {
   ^bb0(%w: i32):
     // expected-error@+1 {{expected an operation that has a form on the GPU, but got 'vector.broadcast'}}
     %v = vector.broadcast %w : i32 to vector<4xi32>
-    tile_gpu.yield
-  }
-  tile_gpu.return
-}
-}
-
-// -----
-
-module attributes {attn.target = "sm_80"} {
-// expected-error@+1 {{expected at most 166912 bytes of shared memory on sm_80, but got 262144}}
-tile_gpu.kernel private @k() {
-  %b = tile_gpu.smem.alloc : !tile_gpu.smem<64x1024xf32>
-  tile_gpu.role "r" warps(4) {
-  ^bb0(%w: i32):
     tile_gpu.yield
   }
   tile_gpu.return

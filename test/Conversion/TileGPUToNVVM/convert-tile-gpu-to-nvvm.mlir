@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 
 !map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
 !ring = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>

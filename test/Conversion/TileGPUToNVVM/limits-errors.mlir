@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm --split-input-file --verify-diagnostics
 
 // What the types allow and the instructions at hand do not.
 

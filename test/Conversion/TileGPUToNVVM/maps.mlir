@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 
 // What maps make once for a row, and what is left for each element.
 

@@ -1,6 +1,6 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 // RUN: attn-opt %s --emit-ptx | FileCheck %s --check-prefix=PTX
-// RUN: attn-opt %s --split-input-file %tidy --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 
 // Which products are fused with the sum that reads them.
 

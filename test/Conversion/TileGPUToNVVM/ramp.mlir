@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 
 // One more step of the product, of bf16 whatever the operands are: the ramp's
 // parts in two registers of a quad, and rows that hold their numbers.

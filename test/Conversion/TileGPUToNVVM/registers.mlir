@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 
 // Positions of keys: both limits come to the side of what a thread's columns
 // share, and each element compares its own constant, once.

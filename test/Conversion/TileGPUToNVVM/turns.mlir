@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --convert-tile-gpu-to-nvvm | FileCheck %s
-// RUN: attn-opt %s --split-input-file %tidy --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 
 // Turns of two warpgroups, by the barriers 1 and 2 of 256 threads. The last
 // member opens the first turn, member 0 takes the last one that is passed, so

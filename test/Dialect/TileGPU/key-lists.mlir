@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --tile-gpu-specialize-warps --tile-gpu-pipeline-copies --canonicalize --cse | FileCheck %s
-// RUN: attn-opt %s --tile-gpu-specialize-warps --tile-gpu-pipeline-copies --canonicalize --cse --convert-tile-to-tile-gpu --tile-gpu-verify-async --tile-gpu-verify-budget -o /dev/null
+// RUN: attn-opt %s --tile-gpu-specialize-warps --tile-gpu-pipeline-copies --canonicalize --cse --convert-tile-to-tile-gpu --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget -o /dev/null
 // RUN: attn-opt %s %tidy --tile-gpu-specialize-warps %tidy --tile-gpu-pipeline-copies %tidy | FileCheck %s
-// RUN: attn-opt %s %tidy --tile-gpu-specialize-warps %tidy --tile-gpu-pipeline-copies %tidy --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-verify-budget -o /dev/null
+// RUN: attn-opt %s %tidy --tile-gpu-specialize-warps %tidy --tile-gpu-pipeline-copies %tidy --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget -o /dev/null
 
 // Listed key tiles: each warpgroup clears the rows of values that words say are
 // dead, where there are any; the producer reads which tile is next.

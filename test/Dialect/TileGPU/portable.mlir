@@ -4,9 +4,9 @@
 //
 // RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --canonicalize --cse --tile-gpu-pipeline-copies \
 // RUN:   --canonicalize --cse --convert-tile-to-tile-gpu --canonicalize --cse \
-// RUN:   --tile-gpu-verify-async --tile-gpu-verify-budget | FileCheck %s
+// RUN:   --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
 // RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream %tidy --tile-gpu-pipeline-copies %tidy \
-// RUN:   --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
+// RUN:   --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
 
 // CHECK-NOT: tile.{{(load|store|fill|dot|map|reduce|scan|fold|any|rows)}} 
 // CHECK-NOT: unrealized_conversion_cast

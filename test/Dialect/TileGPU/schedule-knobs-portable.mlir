@@ -3,7 +3,7 @@
 
 // Four warps have one slot by themselves.
 // CHECK-LABEL: kernel private @warps_kernel0
-// CHECK: tile_gpu.ring.create cp_group producers(4) : <2, 64x64xbf16 swizzle 128, 64x64xbf16 swizzle 128>
+// CHECK: tile_gpu.ring.create cp_group producers(4){{.*}} : <2, 64x64xbf16 swizzle 128, 64x64xbf16 swizzle 128>
 module attributes {attn.target = "sm_80"} {
 func.func @warps(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
                  %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {

@@ -6,7 +6,7 @@
 // TILE-LABEL: kernel private @roles_kernel0
 // TILE-SAME: stages = 3, overlap = false
 // CHECK-LABEL: kernel private @roles_kernel0
-// CHECK-COUNT-2: tile_gpu.ring.create tma consumers(8) : <3, 64x64xbf16 swizzle 128>
+// CHECK-COUNT-2: tile_gpu.ring.create tma consumers(8){{.*}} : <3, 64x64xbf16 swizzle 128>
 // CHECK: tile_gpu.role "compute" warpgroups
 // CHECK: %[[S:.*]] = tile_gpu.mma.issue
 // CHECK-NEXT: tile_gpu.mma.wait %[[S]] pending(0)

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --pass-pipeline='builtin.module(tile-gpu-stage-epilogue,tile_gpu.kernel(tile-gpu-verify-async),tile-gpu-verify-budget)' | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline='builtin.module(tile-gpu-stage-epilogue,tile_gpu.kernel(tile-gpu-verify-async),tile-gpu-allocate-shared,tile-gpu-verify-budget)' | FileCheck %s
 // RUN: attn-opt %s --split-input-file %tidy --tile-gpu-stage-epilogue %tidy %verify_kernels -o /dev/null
 
 !out = memref<?x?x96xbf16, strided<[?, ?, 1]>>
@@ -7,7 +7,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: kernel private @kernel(
 // CHECK-SAME: %[[O:.*]]: memref<?x?x96xbf16, strided<[?, ?, 1]>>, %[[ROW:.*]]: i32, %[[END:.*]]: i32, %[[MAP:.*]]: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>)
 tile_gpu.kernel private @kernel(%O: !out, %row: i32, %end: i32) {
-  // CHECK: %[[TILE:.*]] = tile_gpu.smem.alloc : <128x128xbf16 swizzle 128>
+  // CHECK: %[[TILE:.*]] = tile_gpu.smem.alloc{{.*}} : <128x128xbf16 swizzle 128>
   // CHECK: %[[BARRIER:.*]] = tile_gpu.barrier.create warps(4) each(2)
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : bf16

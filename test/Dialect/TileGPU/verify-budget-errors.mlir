@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-gpu-verify-budget --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-allocate-shared --tile-gpu-verify-budget --split-input-file --verify-diagnostics
 
 // expected-error @below {{expected attn.target to name a GPU (sm_80, sm_86, sm_89, sm_90a, sm_100a), but got none}}
 module {
@@ -119,10 +119,11 @@ tile_gpu.kernel @k() {
 
 // -----
 
+// Places that somebody wrote by hand.
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{needs 262208 bytes of shared memory, but sm_90a has 232448}}
-tile_gpu.kernel @k() {
-  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<4, 128x256xbf16 swizzle 128>
+tile_gpu.kernel @k() attributes {shared_bytes = 262208 : i64} {
+  %r = tile_gpu.ring.create tma consumers(8) at <tiles = [0] full = 262144 empty = 262176> : !tile_gpu.ring<4, 128x256xbf16 swizzle 128>
   tile_gpu.role "all" warpgroups(1) {
   ^bb0(%w: i32):
     tile_gpu.yield
@@ -135,8 +136,66 @@ tile_gpu.kernel @k() {
 
 module attributes {attn.target = "sm_90a"} {
 // expected-error @below {{needs 17 hardware barriers, the block's own included, but sm_90a has 16}}
-tile_gpu.kernel @k() {
-  %b = tile_gpu.barrier.create warps(1) each(16)
+tile_gpu.kernel @k() attributes {shared_bytes = 0 : i64} {
+  %b = tile_gpu.barrier.create warps(1) each(16) first(1)
+  tile_gpu.role "all" warps(16) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+tile_gpu.kernel @k() attributes {shared_bytes = 32768 : i64} {
+  // expected-error @below {{'tile_gpu.smem.alloc' op expected !tile_gpu.smem<64x64xbf16 swizzle 128> at a multiple of 1024 bytes, but got 512}}
+  %a = tile_gpu.smem.alloc at(512) : !tile_gpu.smem<64x64xbf16 swizzle 128>
+  tile_gpu.role "all" warps(16) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+tile_gpu.kernel @k() attributes {shared_bytes = 32768 : i64} {
+  %a = tile_gpu.smem.alloc at(0) : !tile_gpu.smem<64x64xbf16 swizzle 128>
+  // expected-error @below {{expected 1 slots of !tile_gpu.smem<64x64xbf16 swizzle 128> at 8192 or behind, where the one before ends, but got 7168}}
+  %r = tile_gpu.ring.create tma consumers(8) at <tiles = [7168] full = 16384 empty = 16392> : !tile_gpu.ring<1, 64x64xbf16 swizzle 128>
+  tile_gpu.role "all" warps(16) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+// expected-error @below {{expected shared_bytes of 8192 or more, but got 8191}}
+tile_gpu.kernel @k() attributes {shared_bytes = 8191 : i64} {
+  %a = tile_gpu.smem.alloc at(0) : !tile_gpu.smem<64x64xbf16 swizzle 128>
+  tile_gpu.role "all" warps(16) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+tile_gpu.kernel @k() attributes {shared_bytes = 0 : i64} {
+  %a = tile_gpu.barrier.create warps(4) each(2) first(1)
+  // expected-error @below {{expected hardware barriers from 3 on, but got 2}}
+  %b = tile_gpu.barrier.create warps(4) first(2)
   tile_gpu.role "all" warps(16) {
   ^bb0(%w: i32):
     tile_gpu.yield

@@ -1,10 +1,10 @@
-// RUN: attn-opt %s --tile-gpu-verify-budget=report --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --tile-gpu-allocate-shared --tile-gpu-verify-budget=report --split-input-file --verify-diagnostics
 
 // The arithmetic, as it is reported. Tile shapes of the measured kernels and
 // whether they fitted their registers are in docs/Rationale.md.
 
 module attributes {attn.target = "sm_90a"} {
-// expected-remark @below {{kernel 'shapes': 384 of 1024 threads, 65568 of 232448 bytes of shared memory}}
+// expected-remark @below {{kernel 'shapes': 384 of 1024 threads, 65568 of 232448 bytes of shared memory, blocks of a multiprocessor: 1}}
 tile_gpu.kernel @shapes(%m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   // Two slots of 128 x 128 bf16, and two barriers of 8 bytes for each slot.
@@ -33,7 +33,7 @@ tile_gpu.kernel @shapes(%m: memref<?x?xf32>) {
 
 // Without registers(...) every thread gets an even share.
 module attributes {attn.target = "sm_80"} {
-// expected-remark @below {{kernel 'share': 256 of 1024 threads, 0 of 166912 bytes of shared memory}}
+// expected-remark @below {{kernel 'share': 256 of 1024 threads, 0 of 166912 bytes of shared memory, blocks of a multiprocessor: 1}}
 tile_gpu.kernel @share() {
   // Eight warps: 65536 / 256 is more than a thread can name.
   // expected-remark @below {{role 'all': 0 registers of live fragments, 32 in reserve, of 248}}

@@ -387,7 +387,8 @@ struct ChooseSchedulePass
       op->setAttr("schedule", attr);
     }
     ::attn::ScheduleBudget budget = ::attn::computeBudget(
-        problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target);
+        problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target,
+        attr.getStages());
     int64_t scratch = budget.scratchBytes();
     if (scratch > ::attn::maxScratchBytes || scratch < 0)
       return op->emitOpError("expected a schedule that keeps at most ")

@@ -17,6 +17,7 @@
 
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
+#include "attn/Analysis/OnChip.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -138,13 +139,20 @@ bool ReductionKernel::samplesFit() {
   auto samples = mask->getSamples();
   int64_t keySamples =
       llvm::count_if(samples, [](auto &sample) { return sample.onKey; });
-  int64_t registers = target.registerReserve + keyCols() / 2 + keyCols() / 4 +
-                      keySamples * keyCols() / 4;
+  const ::attn::MmaShape &unit = target.productShape();
+  auto registers = [&](int64_t cols, int64_t bits) {
+    return ::attn::onchip::fragmentRegisters(unit.m, cols, bits, unit.threads);
+  };
+  ::attn::onchip::StepRegisters held;
+  held.scores = registers(keyCols(), 32);
+  held.weights = registers(keyCols(), 16);
+  // Of each column that a thread has elements of.
+  held.samples = keySamples * keyCols() / 4;
   for (Value tensor : reduction.getValueOperands())
-    registers += paddedChannels(tensor) / 2;
+    held.sums += registers(paddedChannels(tensor), 32);
   int64_t members = schedule.getBlockQ() / schedule.getRows();
   return !samples.empty() && pipelined() &&
-         registers < target.computeRegisters(members);
+         held.total(target) < ::attn::onchip::stepLimit(members, target);
 }
 
 /// What the mask reads of the rows or of the keys of a tile, a load for each

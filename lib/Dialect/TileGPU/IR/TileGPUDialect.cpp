@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/OnChip.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -223,7 +224,7 @@ int64_t FragType::getRegisters() const {
   int64_t threads = getScope() == Scope::Warp ? MmaShape::warp().threads
                                               : MmaShape::warpgroup().threads;
   int64_t bits = is16Bit(getElementType()) ? 16 : 32;
-  return getRows() * getCols() * bits / 32 / threads;
+  return ::attn::onchip::fragmentRegisters(getRows(), getCols(), bits, threads);
 }
 
 //===----------------------------------------------------------------------===//

@@ -50,7 +50,7 @@ LogicalResult KernelOp::verify() {
 ParseResult RoleOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   StringRef keyword;
-  int64_t count = 0, registers = 0;
+  int64_t count = 0;
   Builder &b = parser.getBuilder();
   SMLoc loc;
   if (parser.parseAttribute(name) || parser.getCurrentLocation(&loc) ||
@@ -68,12 +68,19 @@ ParseResult RoleOp::parse(OpAsmParser &parser, OperationState &result) {
   properties.scope = ScopeAttr::get(
       b.getContext(), keyword == "warps" ? Scope::Warp : Scope::Warpgroup);
   properties.count = b.getI64IntegerAttr(count);
-  if (succeeded(parser.parseOptionalKeyword("registers"))) {
-    if (parser.parseLParen() || parser.parseInteger(registers) ||
+  auto parseNumber = [&](StringRef what, IntegerAttr &attr) -> ParseResult {
+    int64_t number = 0;
+    if (failed(parser.parseOptionalKeyword(what)))
+      return success();
+    if (parser.parseLParen() || parser.parseInteger(number) ||
         parser.parseRParen())
       return failure();
-    properties.registers = b.getI64IntegerAttr(registers);
-  }
+    attr = b.getI64IntegerAttr(number);
+    return success();
+  };
+  if (parseNumber("registers", properties.registers) ||
+      parseNumber("barrier", properties.barrier))
+    return failure();
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
   return parser.parseRegion(*result.addRegion());
@@ -85,8 +92,10 @@ void RoleOp::print(OpAsmPrinter &p) {
     << ')';
   if (std::optional<uint64_t> registers = getRegisters())
     p << " registers(" << *registers << ')';
-  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
-                                     {"name", "scope", "count", "registers"});
+  if (std::optional<uint64_t> barrier = getBarrier())
+    p << " barrier(" << *barrier << ')';
+  p.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {"name", "scope", "count", "registers", "barrier"});
   p << ' ';
   p.printRegion(getBody());
 }

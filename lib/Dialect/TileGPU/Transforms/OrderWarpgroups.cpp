@@ -134,9 +134,9 @@ static void takeTurns(RoleOp role, bool ofProducts) {
     return;
   OpBuilder b(role);
   constexpr int64_t turnWarps = 8; // Of who passes the turn and who takes it.
-  Value turns = BarrierCreateOp::create(b, role.getLoc(),
-                                        BarrierType::get(b.getContext()),
-                                        turnWarps, int64_t(role.getCount()));
+  Value turns = BarrierCreateOp::create(
+      b, role.getLoc(), BarrierType::get(b.getContext()), turnWarps,
+      int64_t(role.getCount()), /*first=*/IntegerAttr());
   Value member = role.getBody().getArgument(0);
   for (Step &step : steps)
     for (Section &section : step.sections) {

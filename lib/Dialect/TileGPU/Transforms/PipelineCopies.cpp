@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineCopies.h"
-#include "attn/Analysis/Schedule.h"
+#include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -46,7 +46,7 @@ private:
   LogicalResult chooseStages();
   void assignRings();
   void chooseQueryForm();
-  int64_t registersBesideQueries();
+  ::attn::onchip::StepRegisters stepRegisters();
   void rewriteLaunch(tile::LaunchOp launch);
 
   tile::KernelOp kernel;
@@ -57,12 +57,8 @@ private:
 
 } // namespace
 
-/// Shared memory kept free for barriers and alignment.
-static constexpr int64_t reservedBytes = 2048;
 /// The most rows that a warp takes.
 static constexpr int64_t maxWarpRows = 32;
-/// Registers for addresses of values that are read element by element.
-static constexpr int64_t elementAddresses = 24;
 
 //===----------------------------------------------------------------------===//
 // Analysis
@@ -265,82 +261,81 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
 }
 
 LogicalResult Pipeliner::chooseStages() {
+  namespace onchip = ::attn::onchip;
   if (!plan.stages)
-    plan.stages = ::attn::copyStages(plan.warps());
-  auto bytes = [&](int64_t stages) {
-    int64_t total = reservedBytes;
-    for (const QueryRing &query : plan.queries)
-      total += query.tile.getBytes();
-    for (const StepTile &step : plan.steps)
-      total += stages * step.tile.getBytes();
-    if (plan.warps() > 1)
-      total += plan.warps() * plan.exchangeCols * 4;
-    // What convert-tile-to-tile-gpu takes for fragments that are transposed,
-    // and for element paths.
-    kernel.walk([&](tile::DotOp dot) {
-      Operation *lhs = dot.getLhs().getDefiningOp();
-      if (!dot.getTransposeLhs() || (lhs && plan.isStep(lhs)))
-        return;
-      tile::TileType type = dot.getLhs().getType();
-      total += plan.warps() * type.getNumElements() *
-               type.getElementType().getIntOrFloatBitWidth() / 8;
-    });
-    kernel.walk([&](tile::FoldOp fold) {
-      auto scores = cast<tile::TileType>(fold.getScores()[0].getType());
-      int64_t tiles = fold.getScores().size() + bool(fold.getLive());
-      total =
-          std::max(total, total + plan.blockQ * scores.getCols() * 4 * tiles);
-      return WalkResult::interrupt();
-    });
-    return total;
-  };
-  while (plan.stages > 1 && bytes(plan.stages) > target.sharedMemoryBytes)
-    --plan.stages;
-  if (bytes(plan.stages) > target.sharedMemoryBytes)
+    plan.stages = onchip::copyStages(plan.warps());
+  onchip::SharedDemand demand;
+  for (const QueryRing &query : plan.queries)
+    demand.queries += query.tile.getBytes();
+  for (const StepTile &step : plan.steps)
+    demand.step += step.tile.getBytes();
+  if (plan.warps() > 1)
+    demand.exchange = plan.warps() * plan.exchangeCols * 4;
+  // What convert-tile-to-tile-gpu takes for fragments that are transposed, and
+  // for element paths.
+  kernel.walk([&](tile::DotOp dot) {
+    Operation *lhs = dot.getLhs().getDefiningOp();
+    if (!dot.getTransposeLhs() || (lhs && plan.isStep(lhs)))
+      return;
+    tile::TileType type = dot.getLhs().getType();
+    demand.exchange += plan.warps() * type.getNumElements() *
+                       type.getElementType().getIntOrFloatBitWidth() / 8;
+  });
+  kernel.walk([&](tile::FoldOp fold) {
+    auto scores = cast<tile::TileType>(fold.getScores()[0].getType());
+    int64_t tiles = fold.getScores().size() + bool(fold.getLive());
+    demand.exchange += plan.blockQ * scores.getCols() * 4 * tiles;
+    return WalkResult::interrupt();
+  });
+  plan.stages = onchip::shareAmongWarps(demand, plan.stages, target).stages;
+  int64_t bytes = demand.bytes(plan.stages) + ::attn::TargetInfo::barrierBytes;
+  if (bytes > target.sharedMemoryBytes)
     return kernel.emitOpError("needs ")
-           << bytes(plan.stages) << " bytes of shared memory, but "
-           << target.name << " has " << target.sharedMemoryBytes
-           << "; expected smaller tiles";
+           << bytes << " bytes of shared memory, but " << target.name << " has "
+           << target.sharedMemoryBytes << "; expected smaller tiles";
   return success();
 }
 
-/// Registers of the sums, scores and weights of a step.
-int64_t Pipeliner::registersBesideQueries() {
+/// Registers of the sums, scores and weights of a step, and of the queries.
+::attn::onchip::StepRegisters Pipeliner::stepRegisters() {
+  using ::attn::onchip::StepRegisters;
   auto registers = [&](Type type, int64_t bits) {
-    return plan.warpRows * cast<tile::TileType>(type).getCols() * bits / 32 /
-           ::attn::TargetInfo::warpThreads;
+    return ::attn::onchip::fragmentRegisters(
+        plan.warpRows, cast<tile::TileType>(type).getCols(), bits,
+        ::attn::TargetInfo::warpThreads);
   };
-  int64_t most = 0;
+  StepRegisters most;
   kernel.walk([&](tile::RowsOp rows) {
-    int64_t total = 0;
+    StepRegisters held;
     for (Value state : rows.getOuts())
       if (cast<tile::TileType>(state.getType()).getCols() > 1)
-        total += registers(state.getType(), 32);
+        held.sums += registers(state.getType(), 32);
     rows.walk([&](tile::DotOp dot) {
       if (dot.getTransposeRhs())
-        total += registers(dot.getType(), 32);
+        held.scores += registers(dot.getType(), 32);
       else if (!dot.getTf32() && !dot.getTransposeLhs())
         // Those of tf32 are rounded in the place of the weights.
-        total += registers(dot.getLhs().getType(), 16);
+        held.weights += registers(dot.getLhs().getType(), 16);
     });
-    most = std::max(most, total);
+    if (held.total(target) > most.total(target))
+      most = held;
   });
+  for (const QueryRing &query : plan.queries)
+    most.queries += ::attn::onchip::fragmentRegisters(
+        plan.warpRows, query.tile.getRowBytes() / 4, 32,
+        ::attn::TargetInfo::warpThreads);
+  if (llvm::any_of(plan.steps, [](const StepTile &step) {
+        return step.tile.getElementType().isTF32();
+      }))
+    most.addresses = ::attn::onchip::elementAddresses;
   return most;
 }
 
 void Pipeliner::chooseQueryForm() {
-  int64_t total = target.registerReserve + registersBesideQueries();
-  for (const QueryRing &query : plan.queries)
-    total += query.numRegisters(plan.warpRows);
-  if (llvm::any_of(plan.steps, [](const StepTile &step) {
-        return step.tile.getElementType().isTF32();
-      }))
-    total += elementAddresses;
   // The threads of a block share the registers.
   int64_t threads = plan.warps() * ::attn::TargetInfo::warpThreads;
-  int64_t limit =
-      std::min(target.maxThreadRegisters, target.numRegisters / threads);
-  if (total > limit)
+  if (stepRegisters().total(target) >
+      ::attn::onchip::threadRegisters(threads, target))
     for (QueryRing &query : plan.queries)
       query.registers = false;
 }
@@ -422,19 +417,22 @@ LogicalResult Pipeliner::run() {
                                 Fill::CpGroup, b.getI64IntegerAttr(warps),
                                 /*consumers=*/IntegerAttr(),
                                 /*members=*/IntegerAttr(),
-                                /*cluster=*/IntegerAttr());
+                                /*cluster=*/IntegerAttr(),
+                                /*place=*/PlaceAttr());
   };
   for (QueryRing &query : plan.queries)
     query.ring = createRing(query.tile, 1);
   for (StepRing &ring : plan.rings)
     ring.ring = createRing(ring.tiles, plan.stages);
-  plan.barrier = BarrierCreateOp::create(b, loc, warps, /*each=*/1);
+  plan.barrier = BarrierCreateOp::create(b, loc, warps, /*each=*/1,
+                                         /*first=*/IntegerAttr());
   if (plan.exchangeCols && warps > 1)
     plan.exchange = SmemAllocOp::create(
         b, loc,
         SmemType::get(context, warps, plan.exchangeCols, b.getI32Type(),
                       /*swizzle=*/0, /*boxes=*/1, /*pitch=*/warps,
-                      /*transposed=*/false));
+                      /*transposed=*/false),
+        /*offset=*/IntegerAttr());
 
   Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
   Value one = arith::ConstantIntOp::create(b, loc, 1, 32);
@@ -442,7 +440,7 @@ LogicalResult Pipeliner::run() {
       b, loc, ScheduleType::get(context), ScheduleKind::Grid,
       ScheduleOrder::InOrder, /*tickets=*/Value(), entry->getArgument(count),
       one, one, /*splits=*/Value(), /*section=*/IntegerAttr(),
-      /*cluster=*/IntegerAttr());
+      /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
   {
     OpBuilder::InsertionGuard guard(b);
     SmallVector<Type> four(4, b.getI32Type());
@@ -450,8 +448,9 @@ LogicalResult Pipeliner::run() {
                   SmallVector<Location>(4, loc));
     YieldOp::create(b, loc, ValueRange{zero, zero});
   }
-  auto role = RoleOp::create(b, loc, "compute", Scope::Warp, warps,
-                             /*registers=*/IntegerAttr());
+  auto role =
+      RoleOp::create(b, loc, "compute", Scope::Warp, warps,
+                     /*registers=*/IntegerAttr(), /*barrier=*/IntegerAttr());
   tile_gpu::ReturnOp::create(b, loc);
   Block *body = b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
   auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),

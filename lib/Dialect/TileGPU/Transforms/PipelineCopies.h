@@ -44,11 +44,6 @@ struct QueryRing {
   /// Read into registers once, or by every product.
   bool registers = false;
   Value ring;
-
-  /// Registers of a thread for the rows of one warp.
-  int64_t numRegisters(int64_t warpRows) const {
-    return warpRows * tile.getRowBytes() / 4 / ::attn::TargetInfo::warpThreads;
-  }
 };
 
 /// What the pass has found out about a kernel.

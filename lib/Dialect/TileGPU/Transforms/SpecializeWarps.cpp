@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeWarps.h"
+#include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -31,8 +32,6 @@ using namespace mlir::tile_gpu;
 
 namespace {
 
-constexpr int64_t leastStages = 2;
-
 struct Specializer {
   Specializer(tile::KernelOp kernel, const ::attn::TargetInfo &target,
               int64_t stages)
@@ -46,12 +45,12 @@ struct Specializer {
 private:
   bool analyseLoad(tile::LoadOp load);
   void rewriteLaunch(tile::LaunchOp launch);
-  int64_t makeRoomForRamps(int64_t room);
+  ::attn::onchip::SharedDemand sharedDemand();
   void chooseStages();
 
   tile::KernelOp kernel;
   const ::attn::TargetInfo &target;
-  int64_t stages, queryStages = 1, stagesThatFit = 0;
+  int64_t stages, queryStages = 1, mostStages = 0;
   OpBuilder b;
   RolesPlan plan;
 };
@@ -256,70 +255,51 @@ bool Specializer::analyse() {
       return false;
   }
   // One slot of queries and two of keys and values have to fit.
-  int64_t room = target.sharedMemoryBytes - ::attn::TargetInfo::barrierBytes;
-  int64_t step = 0;
-  for (RolesRing &ring : plan.queries)
-    room -= plan.members() * ring.tile.getBytes();
-  for (RolesRing &ring : plan.steps)
-    step += ring.tile.getBytes();
-  stagesThatFit = room / step;
-  return stagesThatFit >= leastStages;
+  mostStages = ::attn::onchip::stagesThatFit(sharedDemand(), target);
+  return mostStages >= ::attn::onchip::leastStages;
 }
 
 //===----------------------------------------------------------------------===//
 // The kernel and its launches
 //===----------------------------------------------------------------------===//
 
-/// Where the numbers that a ramp is multiplied by find no room beside two slots
-/// of keys and values, it is added to the product instead.
-int64_t Specializer::makeRoomForRamps(int64_t room) {
-  int64_t bytes = 0;
-  SmallVector<tile::DotOp> ramps;
-  kernel.walk([&](tile::DotOp dot) {
-    if (!dot.getRamp())
-      return;
-    ramps.push_back(dot);
-    bytes = rampType(b.getContext(), dot.getType().getCols()).getBytes();
+::attn::onchip::SharedDemand Specializer::sharedDemand() {
+  ::attn::onchip::SharedDemand demand;
+  for (RolesRing &ring : plan.queries)
+    demand.queries += plan.members() * ring.tile.getBytes();
+  for (RolesRing &ring : plan.steps)
+    demand.step += ring.tile.getBytes();
+  kernel.walk([&](Operation *op) {
+    if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      // tile-gpu-stage-epilogue wants this much for results of 16 bits.
+      auto type = cast<tile::TileType>(store.getValue().getType());
+      if (type.getRows() == plan.blockQ &&
+          type.getElementType().getIntOrFloatBitWidth() == 16)
+        demand.results += type.getRows() * type.getCols() * 2;
+    } else if (auto dot = dyn_cast<tile::DotOp>(op); dot && dot.getRamp()) {
+      demand.ramp = ::attn::onchip::rampBytes(
+          rampType(b.getContext(), dot.getType().getCols()).getBytes());
+    }
   });
-  bytes = std::max<int64_t>(bytes - ::attn::TargetInfo::rampBytes, 0);
-  if (bytes <= room)
-    return bytes;
-  for (tile::DotOp dot : ramps)
-    tile::expandRamp(dot);
-  return 0;
+  return demand;
 }
 
-/// Results are staged where there is room; what is left gives the queries two
-/// slots, so that an item's are there when the one before ends, and then keys
-/// and values up to four.
 void Specializer::chooseStages() {
-  int64_t queries = 0, step = 0, results = 0;
-  for (RolesRing &ring : plan.queries)
-    queries += plan.members() * ring.tile.getBytes();
-  for (RolesRing &ring : plan.steps)
-    step += ring.tile.getBytes();
-  // tile-gpu-stage-epilogue wants this much for results of 16 bits.
-  kernel.walk([&](tile::StoreOp store) {
-    auto type = cast<tile::TileType>(store.getValue().getType());
-    if (type.getRows() == plan.blockQ &&
-        type.getElementType().getIntOrFloatBitWidth() == 16)
-      results += type.getRows() * type.getCols() * 2;
+  ::attn::onchip::SharedShares shares =
+      ::attn::onchip::shareAmongRoles(sharedDemand(), stages, target);
+  stages = shares.stages;
+  queryStages = shares.queryStages;
+  if (shares.ramp)
+    return;
+  // Where the numbers that a ramp is multiplied by find no room beside two
+  // slots of keys and values, it is added to the product instead.
+  SmallVector<tile::DotOp> ramps;
+  kernel.walk([&](tile::DotOp dot) {
+    if (dot.getRamp())
+      ramps.push_back(dot);
   });
-  constexpr int64_t mostStages = 4;
-  bool isChosen = stages > 0;
-  if (!isChosen)
-    stages = leastStages;
-  int64_t room = target.sharedMemoryBytes - ::attn::TargetInfo::barrierBytes -
-                 queries - stages * step;
-  room -= makeRoomForRamps(room);
-  if (results <= room)
-    room -= results;
-  if (queries <= room) {
-    room -= queries;
-    queryStages = 2;
-  }
-  if (!isChosen)
-    stages += std::clamp<int64_t>(room / step, 0, mostStages - leastStages);
+  for (tile::DotOp dot : ramps)
+    tile::expandRamp(dot);
 }
 
 LogicalResult Specializer::run() {
@@ -327,10 +307,9 @@ LogicalResult Specializer::run() {
   if (stages == 1)
     return kernel.emitOpError("expected 2 stages or more for warpgroups, whose "
                               "products overlap with copies, but got 1");
-  if (stages > stagesThatFit)
+  if (stages > mostStages)
     return kernel.emitOpError("expected at most ")
-           << stagesThatFit
-           << " stages of keys and values beside the queries in "
+           << mostStages << " stages of keys and values beside the queries in "
            << target.sharedMemoryBytes << " bytes of shared memory, but got "
            << stages;
   MLIRContext *context = kernel.getContext();
@@ -376,7 +355,7 @@ LogicalResult Specializer::run() {
     ring.ring = RingCreateOp::create(
         b, loc, RingType::get(context, slots, {ring.tile}), Fill::Tma,
         /*producers=*/IntegerAttr(), b.getI64IntegerAttr(consumers), members,
-        /*cluster=*/IntegerAttr());
+        /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
   };
   for (RolesRing &ring : plan.queries)
     createRing(ring, queryStages * plan.members(), memberWarps,
@@ -393,7 +372,8 @@ LogicalResult Specializer::run() {
   auto scheduler = SchedulerOp::create(
       b, loc, ScheduleType::get(context), ScheduleKind::Dynamic,
       ScheduleOrder::InOrder, tickets, count, one, one, /*splits=*/Value(),
-      /*section=*/IntegerAttr(), /*cluster=*/IntegerAttr());
+      /*section=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
+      /*place=*/PlaceAttr());
   {
     OpBuilder::InsertionGuard guard(b);
     SmallVector<Type> four(4, b.getI32Type());
@@ -406,7 +386,8 @@ LogicalResult Specializer::run() {
                        int64_t registers, bool isProducer) {
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, name, scope, count,
-                               b.getI64IntegerAttr(registers));
+                               b.getI64IntegerAttr(registers),
+                               /*barrier=*/IntegerAttr());
     Block *body = b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
     Value member = body->getArgument(0);
     auto loop = ForeachOp::create(
@@ -435,14 +416,16 @@ LogicalResult Specializer::run() {
     Value nextItem = arith::AddIOp::create(b, loc, program->items, one);
     YieldOp::create(b, loc, ValueRange{nextItem, program->steps});
   };
-  const int64_t producerRegisters = target.producerRegisters(plan.members());
+  const int64_t producerRegisters =
+      ::attn::onchip::producerRegisters(plan.members(), target);
   if (plan.drawsApart) {
     // The search for an item's sequence is a chain of loads, twice as long
     // behind one without rows, and a draw for a cluster takes two messages
     // between its blocks: too long for a warp that has copies to start.
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, "draw", Scope::Warp, 1,
-                               b.getI64IntegerAttr(producerRegisters));
+                               b.getI64IntegerAttr(producerRegisters),
+                               /*barrier=*/IntegerAttr());
     b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
     auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),
                                   /*lead=*/true);
@@ -454,7 +437,8 @@ LogicalResult Specializer::run() {
   buildRole("load", Scope::Warp, 1, producerRegisters,
             /*isProducer=*/true);
   buildRole("compute", Scope::Warpgroup, plan.members(),
-            target.computeRegisters(plan.members()), /*isProducer=*/false);
+            ::attn::onchip::computeRegisters(plan.members(), target),
+            /*isProducer=*/false);
   tile_gpu::ReturnOp::create(b, loc);
   kernel.erase();
   return success();

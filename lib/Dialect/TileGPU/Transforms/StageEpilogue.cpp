@@ -19,7 +19,7 @@
 
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
-#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -43,11 +43,10 @@ class Stager {
 public:
   Stager(KernelOp kernel, const ::attn::TargetInfo &target)
       : kernel(kernel), target(target), b(kernel.getContext()) {}
-  void run();
+  LogicalResult run();
 
 private:
   bool isEligible(GlobalStoreOp store);
-  int64_t sharedBytes();
   void stage(GlobalStoreOp store, Value staging, Value barrier);
 
   KernelOp kernel;
@@ -79,25 +78,6 @@ bool Stager::isEligible(GlobalStoreOp store) {
          // What is left of a store that is staged already.
          llvm::none_of(store.getValue().getUsers(),
                        [](Operation *user) { return isa<FragStoreOp>(user); });
-}
-
-/// Shared memory that the kernel has taken so far.
-int64_t Stager::sharedBytes() {
-  int64_t bytes = 0;
-  kernel.walk([&](Operation *op) {
-    if (auto ring = dyn_cast<RingCreateOp>(op)) {
-      RingType type = ring.getRing().getType();
-      bytes +=
-          type.getStages() * (llvm::alignTo(type.getSlotBytes(), 1024) + 16);
-    } else if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
-      bytes += llvm::alignTo(alloc.getTile().getType().getBytes(), 1024);
-    } else if (auto ramp = dyn_cast<SmemRampOp>(op)) {
-      bytes += std::max<int64_t>(ramp.getTile().getType().getBytes() -
-                                     ::attn::TargetInfo::rampBytes,
-                                 0);
-    }
-  });
-  return bytes;
 }
 
 void Stager::stage(GlobalStoreOp store, Value staging, Value barrier) {
@@ -175,7 +155,7 @@ void Stager::stage(GlobalStoreOp store, Value staging, Value barrier) {
   }
 }
 
-void Stager::run() {
+LogicalResult Stager::run() {
   SmallVector<GlobalStoreOp> stores;
   kernel.walk([&](GlobalStoreOp store) {
     if (isEligible(store))
@@ -188,14 +168,18 @@ void Stager::run() {
     int64_t rows = frag.getRows() * role.getCount();
     auto type = SmemType::get(kernel.getContext(), rows, frag.getCols(),
                               frag.getElementType(), 128, 1, rows, false);
-    if (sharedBytes() + type.getBytes() + target.barrierBytes >
-        target.sharedMemoryBytes)
+    ::attn::gpu::SharedLayout taken;
+    if (failed(taken.read(kernel)))
+      return failure();
+    if (taken.getTileBytes() + type.getBytes() >
+        ::attn::onchip::roomForTiles(target))
       continue;
     Location loc = store.getLoc();
     b.setInsertionPointToStart(&kernel.getBody().front());
-    Value staging = SmemAllocOp::create(b, loc, type);
+    Value staging = SmemAllocOp::create(b, loc, type, /*offset=*/IntegerAttr());
     Value barrier = BarrierCreateOp::create(
-        b, loc, target.warpgroupThreads / target.warpThreads, role.getCount());
+        b, loc, target.warpgroupThreads / target.warpThreads, role.getCount(),
+        /*first=*/IntegerAttr());
     stage(store, staging, barrier);
     roles.insert(role);
   }
@@ -205,6 +189,7 @@ void Stager::run() {
     b.setInsertionPoint(body.getTerminator());
     BulkWaitOp::create(b, role->getLoc(), 0);
   }
+  return success();
 }
 
 namespace {
@@ -218,8 +203,8 @@ struct StageEpiloguePass
     if (!target->hasTensorCopy)
       return;
     for (auto kernel : module.getOps<KernelOp>())
-      if (!kernel.isExternal())
-        Stager(kernel, *target).run();
+      if (!kernel.isExternal() && failed(Stager(kernel, *target).run()))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -13,12 +13,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/TargetAttr.h"
-#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace attn {
 #define GEN_PASS_DEF_TILEGPUVERIFYBUDGETPASS
@@ -113,12 +112,13 @@ private:
   LogicalResult checkInstructions();
   LogicalResult checkRegisters();
   LogicalResult checkFragments(RoleOp role, int64_t registers);
+  LogicalResult checkPlaces(const ::attn::gpu::SharedLayout &layout);
   LogicalResult checkSharedMemory();
 
   KernelOp kernel;
   const TargetInfo &target;
   bool report;
-  int64_t threads = 0, sharedBytes = 0;
+  int64_t threads = 0, sharedBytes = 0, roleRegisters = 0;
 };
 
 } // namespace
@@ -131,7 +131,10 @@ LogicalResult Budget::run() {
     mlir::emitRemark(kernel.getLoc())
         << "kernel '" << kernel.getName() << "': " << threads << " of "
         << target.maxThreads << " threads, " << sharedBytes << " of "
-        << target.sharedMemoryBytes << " bytes of shared memory";
+        << target.sharedMemoryBytes
+        << " bytes of shared memory, blocks of a multiprocessor: "
+        << ::attn::onchip::occupancy({threads, sharedBytes, roleRegisters},
+                                     kernel.getOccupancy(), target);
   return success();
 }
 
@@ -162,41 +165,55 @@ LogicalResult Budget::checkInstructions() {
   return failure(result.wasInterrupted());
 }
 
+/// Places are as aligned as they have to be, within the kernel's bytes, and
+/// apart.
+LogicalResult Budget::checkPlaces(const ::attn::gpu::SharedLayout &layout) {
+  if (!layout.isPlaced())
+    return kernel.emitOpError("expected its shared memory and barriers to have "
+                              "places; run tile-gpu-allocate-shared first");
+  SmallVector<::attn::gpu::SharedPiece> pieces(layout.getPieces());
+  llvm::stable_sort(pieces,
+                    [](auto &x, auto &y) { return x.offset < y.offset; });
+  int64_t end = 0;
+  for (const ::attn::gpu::SharedPiece &piece : pieces) {
+    if (piece.offset % piece.align)
+      return piece.owner->emitOpError("expected ")
+             << piece.describe() << " at a multiple of " << piece.align
+             << " bytes, but got " << piece.offset;
+    if (piece.offset < end)
+      return piece.owner->emitOpError("expected ")
+             << piece.describe() << " at " << end
+             << " or behind, where the one before ends, but got "
+             << piece.offset;
+    end = piece.offset + piece.bytes;
+  }
+  if (end > layout.getBytes())
+    return kernel.emitOpError("expected shared_bytes of ")
+           << end << " or more, but got " << layout.getBytes();
+  SmallVector<::attn::gpu::BarrierPiece> numbers(layout.getBarrierPieces());
+  llvm::stable_sort(numbers,
+                    [](auto &x, auto &y) { return x.first < y.first; });
+  int64_t next = 1;
+  for (const ::attn::gpu::BarrierPiece &piece : numbers) {
+    if (piece.first < next)
+      return piece.owner->emitOpError("expected hardware barriers from ")
+             << next << " on, but got " << piece.first;
+    next = piece.first + piece.count;
+  }
+  return success();
+}
+
 LogicalResult Budget::checkSharedMemory() {
-  // A swizzle pattern repeats every 8 rows, where tiles must start.
-  auto add = [&](SmemType tile) {
-    int64_t align = tile.getSwizzle() ? tile.getSwizzle() * 8 : 16;
-    sharedBytes = llvm::alignTo(sharedBytes, align) + tile.getBytes();
-  };
-  constexpr int64_t barrierBytes = 8;
-  int64_t barriers = 1, barrierMemory = 0;
-  kernel.walk([&](Operation *op) {
-    if (auto ring = dyn_cast<RingCreateOp>(op)) {
-      RingType type = ring.getRing().getType();
-      for (int64_t stage = 0; stage < type.getStages(); ++stage)
-        for (SmemType tile : type.getTiles())
-          add(tile);
-      barrierMemory += 2 * barrierBytes * type.getStages();
-    } else if (isa<SmemAllocOp, SmemRampOp>(op)) {
-      add(cast<SmemType>(op->getResult(0).getType()));
-    } else if (auto barrier = dyn_cast<BarrierCreateOp>(op)) {
-      barriers += barrier.getEach();
-    } else if (auto schedule = dyn_cast<SchedulerOp>(op)) {
-      // Two items, with what is known of them, and two barriers for each.
-      int64_t words =
-          1 + 4 +
-          2 * schedule.getKeys().front().getTerminator()->getNumOperands();
-      if (schedule.getKind() == ScheduleKind::Dynamic)
-        barrierMemory +=
-            4 * barrierBytes + 2 * llvm::alignTo(words * 4, 16) + 8;
-    }
-  });
-  sharedBytes = llvm::alignTo(sharedBytes, 16) + barrierMemory;
+  ::attn::gpu::SharedLayout layout;
+  if (failed(layout.read(kernel)) || failed(checkPlaces(layout)))
+    return failure();
+  sharedBytes = layout.getBytes();
   if (sharedBytes > target.sharedMemoryBytes)
     return kernel.emitOpError("needs ")
            << sharedBytes << " bytes of shared memory, but " << target.name
            << " has " << target.sharedMemoryBytes;
-  if (barriers > target.namedBarriers)
+  if (int64_t barriers = layout.getNumBarriers();
+      barriers > target.namedBarriers)
     return kernel.emitOpError("needs ")
            << barriers << " hardware barriers, the block's own included, but "
            << target.name << " has " << target.namedBarriers;
@@ -205,54 +222,35 @@ LogicalResult Budget::checkSharedMemory() {
 
 LogicalResult Budget::checkRegisters() {
   auto roles = llvm::to_vector(kernel.getOps<RoleOp>());
-  // Warp roles fill warpgroups together, in order.
-  constexpr int64_t groupWarps =
-      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
-  int64_t groups = 0, asked = 0, openWarps = 0;
-  RoleOp first;
-  bool mixed = false;
-  for (RoleOp role : roles) {
-    int64_t registers = role.getRegisters().value_or(0);
-    mixed |= bool(role.getRegisters()) != bool(roles.front().getRegisters());
-    if (role.getScope() == Scope::Warpgroup) {
-      openWarps = 0;
-      groups += role.getCount();
-      asked += role.getCount() * registers;
-      continue;
-    }
-    for (int64_t warp = 0, end = role.getCount(); warp < end; ++warp) {
-      if (openWarps == 0) {
-        first = role;
-        ++groups;
-        asked += registers;
-        openWarps = groupWarps;
-      }
-      --openWarps;
-      if (role.getRegisters() != first.getRegisters()) {
-        InFlightDiagnostic diag = role.emitOpError(
-            "expected the registers of the role whose warpgroup it shares");
-        diag.attachNote(first.getLoc()) << "shared with this role";
-        return diag;
-      }
-    }
-  }
-  threads = groups * TargetInfo::warpgroupThreads;
   if (roles.empty())
     return kernel.emitOpError("expected 1 role or more");
+  ::attn::gpu::RoleLayout layout(kernel);
+  constexpr int64_t groupWarps =
+      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
+  bool mixed = false;
+  for (RoleOp role : roles) {
+    mixed |= bool(role.getRegisters()) != bool(roles.front().getRegisters());
+    RoleOp first = layout.leaders[layout.firstWarp[role] / groupWarps];
+    if (role.getRegisters() != first.getRegisters()) {
+      InFlightDiagnostic diag = role.emitOpError(
+          "expected the registers of the role whose warpgroup it shares");
+      diag.attachNote(first.getLoc()) << "shared with this role";
+      return diag;
+    }
+  }
+  threads = layout.threads;
+  roleRegisters = layout.registers;
   if (threads > target.maxThreads)
     return kernel.emitOpError("needs ")
            << threads << " threads, but " << target.name << " has "
            << target.maxThreads;
   if (mixed)
     return kernel.emitOpError("expected registers(...) on all roles or none");
-  int64_t share =
-      std::min(target.maxThreadRegisters, target.numRegisters / threads);
-  share = share / TargetInfo::registerStep * TargetInfo::registerStep;
-  if (asked * TargetInfo::warpgroupThreads > target.numRegisters)
+  if (layout.registers > target.numRegisters)
     return kernel.emitOpError("needs ")
-           << asked * TargetInfo::warpgroupThreads
-           << " registers for its roles, but " << target.name << " has "
-           << target.numRegisters;
+           << layout.registers << " registers for its roles, but "
+           << target.name << " has " << target.numRegisters;
+  int64_t share = ::attn::onchip::evenShare(threads, target);
   for (RoleOp role : roles)
     if (failed(checkFragments(role, role.getRegisters().value_or(share))))
       return failure();

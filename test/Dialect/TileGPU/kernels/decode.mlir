@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-verify-budget | attn-opt | FileCheck %s
-// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget | attn-opt | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
 
 // One new token per sequence against a paged cache, for sm_90a: d = 128, bf16,
 // up to 8 query heads for each key head, pages of 64 keys.
@@ -50,7 +50,7 @@ tile_gpu.kernel private @decode_kernel(
 
   // One ring for keys and values: use 2 t is the keys of tile t, 2 t + 1 its
   // values. A tile is two boxes, one page each.
-  // CHECK: tile_gpu.ring.create tma consumers(8) : <6, 128x128xbf16 swizzle 128 boxes 2>
+  // CHECK: tile_gpu.ring.create tma consumers(8){{.*}} : <6, 128x128xbf16 swizzle 128 boxes 2>
   %ring = tile_gpu.ring.create tma consumers(8) : !ring
   %scratch = tile_gpu.smem.alloc : !scratch
 
@@ -118,7 +118,7 @@ tile_gpu.kernel private @decode_kernel(
     tile_gpu.yield
   }
 
-  // CHECK: tile_gpu.role "attend" warps(8) {
+  // CHECK: tile_gpu.role "attend" warps(8) barrier(1) {
   tile_gpu.role "attend" warps(8) {
   ^bb0(%warp: i32):
     %myKey = arith.muli %warp, %c16 : i32

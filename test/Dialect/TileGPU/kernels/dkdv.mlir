@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-verify-budget | attn-opt | FileCheck %s
-// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget | attn-opt | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
 
 // dK and dV for sm_90a, d = 128, bf16: one block for 128 keys, two warpgroups of
 // 64, a loop over tiles of 64 queries. With a kernel for dQ it is the
@@ -55,7 +55,7 @@ tile_gpu.kernel private @dkdv_kernel(
   %k = tile_gpu.ring.create tma : !kvring
   %v = tile_gpu.ring.create tma : !kvring
   // A slot holds queries and their statistics, full together.
-  // CHECK: tile_gpu.ring.create tma consumers(8) : <2, 64x128xbf16 swizzle 128, 1x64xf32>
+  // CHECK: tile_gpu.ring.create tma consumers(8){{.*}} : <2, 64x128xbf16 swizzle 128, 1x64xf32>
   %q = tile_gpu.ring.create tma consumers(8) : !qring
   %do = tile_gpu.ring.create tma consumers(8) : !qring
 

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-verify-budget | attn-opt | FileCheck %s
-// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget | attn-opt | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
 
 // The five products of the backward in one kernel for sm_90a, d = 128, bf16:
 // dkdv.mlir, and dQ besides. dS^T goes transposed into a tile that both
@@ -53,7 +53,7 @@ tile_gpu.kernel private @fused_kernel(
   %k = tile_gpu.ring.create tma : !kvring
   %v = tile_gpu.ring.create tma : !kvring
   // A slot holds queries and their statistics, full together.
-  // CHECK: tile_gpu.ring.create tma consumers(8) : <2, 64x128xbf16 swizzle 128, 1x64xf32>
+  // CHECK: tile_gpu.ring.create tma consumers(8){{.*}} : <2, 64x128xbf16 swizzle 128, 1x64xf32>
   %q = tile_gpu.ring.create tma consumers(8) : !qring
   %do = tile_gpu.ring.create tma consumers(8) : !qring
   // dS: both warpgroups write their 64 keys, both read all 128.

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-verify-budget | attn-opt | FileCheck %s
-// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget | attn-opt | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
 
 // Causal softmax attention for sm_90a, d = 128, bf16: one producer warp, two
 // consumer warpgroups of 64 queries each, tiles of 128 keys.
@@ -47,7 +47,7 @@ tile_gpu.kernel private @forward_kernel(
 
   // Rings: 32 KiB of queries, 64 of keys, 64 of values. A slot is released by
   // the eight warps of the two consumers.
-  // CHECK: tile_gpu.ring.create tma consumers(8) : <1, 128x128xbf16 swizzle 128>
+  // CHECK: tile_gpu.ring.create tma consumers(8){{.*}} : <1, 128x128xbf16 swizzle 128>
   %q = tile_gpu.ring.create tma consumers(8) : !qring
   %k = tile_gpu.ring.create tma consumers(8) : !kvring
   %v = tile_gpu.ring.create tma consumers(8) : !kvring

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-verify-budget | attn-opt | FileCheck %s
-// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget | attn-opt | FileCheck %s
+// RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
 
 // Softmax attention with a capped score for sm_80 and later, d = 128, bf16.
 // Four warps of 16 queries each load (cp.async) and compute in one role; tiles

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Shared memory of a kernel: tiles from the most to the least aligned, so that
-// nothing is lost between them, then the memory barriers.
+// What the operations of a kernel want of shared memory and of the hardware's
+// barriers, and the places that tile-gpu-allocate-shared has written on them.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_DIALECT_TILEGPU_IR_SHAREDLAYOUT_H
 #define ATTN_DIALECT_TILEGPU_IR_SHAREDLAYOUT_H
 
+#include "attn/Analysis/OnChip.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -51,13 +52,55 @@ struct TicketLayout {
   int64_t drawn = -1, drawnFull = -1, drawnEmpty = -1;
 };
 
+/// A stretch of shared memory that an operation owns.
+struct SharedPiece {
+  enum class Part { Tile, Full, Empty, Drawn, DrawnFull, DrawnEmpty };
+  mlir::Operation *owner;
+  Part part;
+  /// Of a ring's tiles.
+  unsigned index = 0;
+  int64_t align = onchip::barrierBytes, bytes = 0;
+  /// What each of the barriers waits for; 0: these are none.
+  int64_t arrivals = 0;
+  /// -1: it has no place yet.
+  int64_t offset = -1;
+
+  bool isTile() const;
+  /// "2 slots of 128x128xbf16 swizzle 128".
+  std::string describe() const;
+};
+
+/// Hardware barriers that an operation owns.
+struct BarrierPiece {
+  mlir::Operation *owner;
+  int64_t count = 1;
+  /// -1: none yet. Barrier 0 is the whole block's.
+  int64_t first = -1;
+};
+
 class SharedLayout {
 public:
   /// Words of 32 bits that a scalar takes in a slot of tickets.
   static int64_t wordsOf(mlir::Type type);
 
-  mlir::LogicalResult compute(mlir::tile_gpu::KernelOp kernel);
+  /// What the kernel's operations want, and the places that they have.
+  mlir::LogicalResult read(mlir::tile_gpu::KernelOp kernel);
+  /// Whether all of them have places, or some.
+  bool isPlaced() const;
+  bool hasPlaces() const;
+  /// Gives all of them places: tiles from the most to the least aligned, so
+  /// that nothing is lost between them, then the memory barriers.
+  void allocate();
+  /// Writes the places on the operations.
+  void write() const;
+
   int64_t getBytes() const { return bytes; }
+  /// Of tiles, with what there is of a ramp beyond its share of the reserve.
+  int64_t getTileBytes() const;
+  int64_t getNumBarriers() const;
+  llvm::ArrayRef<SharedPiece> getPieces() const { return pieces; }
+  llvm::ArrayRef<BarrierPiece> getBarrierPieces() const { return numbers; }
+
   const RingLayout *ring(mlir::Value value) const;
   const BarrierLayout *barrier(mlir::Value value) const;
   const TicketLayout *tickets(mlir::Operation *scheduler) const;
@@ -67,16 +110,41 @@ public:
   int64_t memberBarrier(mlir::Operation *role) const {
     return memberBarriers.lookup(role);
   }
-
   /// Offset and arrivals of every memory barrier.
-  llvm::SmallVector<std::pair<int64_t, int64_t>> arrivals;
+  llvm::SmallVector<std::pair<int64_t, int64_t>> arrivals() const;
 
 private:
+  void readTiles();
+  void readRingBarriers();
+  mlir::LogicalResult readScheduler(mlir::tile_gpu::SchedulerOp scheduler);
+  void readHardwareBarriers();
+  void add(mlir::Operation *owner, SharedPiece::Part part, int64_t bytes,
+           int64_t arrivals = 0, int64_t align = onchip::barrierBytes,
+           unsigned index = 0);
+  /// Tells the layouts of the pieces' places.
+  void place();
+
+  mlir::tile_gpu::KernelOp kernel;
   int64_t bytes = 0;
+  llvm::SmallVector<SharedPiece> pieces;
+  llvm::SmallVector<BarrierPiece> numbers;
   llvm::MapVector<mlir::Value, RingLayout> rings;
   llvm::DenseMap<mlir::Value, BarrierLayout> barriers;
   llvm::DenseMap<mlir::Operation *, TicketLayout> ticketSlots;
   llvm::DenseMap<mlir::Operation *, int64_t> tiles, memberBarriers;
+};
+
+/// The warps of a kernel's roles, in the order of their text: a role of
+/// warpgroups starts at one, roles of warps share them.
+struct RoleLayout {
+  explicit RoleLayout(mlir::tile_gpu::KernelOp kernel);
+  /// The first warp of each role.
+  llvm::DenseMap<mlir::Operation *, int64_t> firstWarp;
+  /// For each warpgroup, the role that begins it, whose registers it has.
+  llvm::SmallVector<mlir::tile_gpu::RoleOp> leaders;
+  int64_t threads = 0;
+  /// Registers of all threads, where roles ask for them.
+  int64_t registers = 0;
 };
 
 } // namespace attn::gpu

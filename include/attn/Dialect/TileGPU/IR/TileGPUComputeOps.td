@@ -22,7 +22,8 @@ def TileGPU_SmemAllocOp : TileGPU_Op<"smem.alloc"> {
   let summary = "A tile of shared memory without barriers";
   let description = [{
     For staging (an output tile on its way to memory) and for merges. Who may
-    touch it when is up to `tile_gpu.barrier.sync`.
+    touch it when is up to `tile_gpu.barrier.sync`. `at(n)` says where it lies
+    (`tile-gpu-allocate-shared`).
 
     Example:
 
@@ -33,8 +34,9 @@ def TileGPU_SmemAllocOp : TileGPU_Op<"smem.alloc"> {
     # }
     ```
   }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs Res<TileGPU_SmemType, "", [MemAlloc]>:$tile);
-  let assemblyFormat = "attr-dict `:` type($tile)";
+  let assemblyFormat = "(`at` `(` $offset^ `)`)? attr-dict `:` type($tile)";
   let hasVerifier = 1;
 }
 
@@ -59,8 +61,9 @@ def TileGPU_SmemRampOp : TileGPU_Op<"smem.ramp", [Pure]> {
     # }
     ```
   }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs TileGPU_SmemType:$tile);
-  let assemblyFormat = "attr-dict `:` type($tile)";
+  let assemblyFormat = "(`at` `(` $offset^ `)`)? attr-dict `:` type($tile)";
   let hasVerifier = 1;
 }
 

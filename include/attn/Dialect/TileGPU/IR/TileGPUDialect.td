@@ -103,6 +103,34 @@ def TileGPU_LaunchAttr : AttrDef<TileGPU_Dialect, "Launch"> {
   let genVerifyDecl = 1;
 }
 
+def TileGPU_PlaceAttr : AttrDef<TileGPU_Dialect, "Place"> {
+  let mnemonic = "place";
+  let summary = "Where the parts of a ring or scheduler lie in shared memory";
+  let description = [{
+    Bytes from the start of the block's shared memory, written by
+    `tile-gpu-allocate-shared`. Of a ring: slot 0 of each of its `tiles`, which
+    the other slots follow, and the barriers of slot 0, `full` and `empty`, 8
+    bytes apart, where its `fill` has them. Of a dynamic scheduler: the slots in
+    which drawn items are handed over, their barriers, and the word through
+    which the blocks of a cluster draw, with its barriers.
+
+    Example: `#tile_gpu.place<tiles = [0] full = 65536 empty = 65552>`
+  }];
+  let parameters = (ins
+    OptionalArrayRefParameter<"int64_t", "of slot 0 of each tile">:$tiles,
+    DefaultValuedParameter<"int64_t", "-1">:$full,
+    DefaultValuedParameter<"int64_t", "-1">:$empty,
+    DefaultValuedParameter<"int64_t", "-1">:$drawn,
+    DefaultValuedParameter<"int64_t", "-1">:$drawn_full,
+    DefaultValuedParameter<"int64_t", "-1">:$drawn_empty);
+  let assemblyFormat = [{
+    `<` (`tiles` `=` `[` $tiles^ `]`)? (` ` `full` `=` $full^)?
+    (` ` `empty` `=` $empty^)? (` ` `drawn` `=` $drawn^)?
+    (` ` `drawn_full` `=` $drawn_full^)? (` ` `drawn_empty` `=` $drawn_empty^)?
+    `>`
+  }];
+}
+
 def TileGPU_StageAttr : AttrDef<TileGPU_Dialect, "Stage"> {
   let mnemonic = "stage";
   let summary = "When an operation of a step runs in the pipelined loop";

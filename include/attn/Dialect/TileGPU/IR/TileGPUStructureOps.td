@@ -38,6 +38,8 @@ def TileGPU_KernelOp : TileGPU_Op<"kernel", [
 
     `schedule` holds every decision that the passes over kernels take from here
     (`#attn.schedule`); a kernel without one has those of an empty one.
+    `shared_bytes` is the shared memory of a block, in which
+    `tile-gpu-allocate-shared` has given each operation its place.
     `launch` is what a launch has to know of a kernel whose code is elsewhere:
     `convert-tile-gpu-to-nvvm` leaves such a declaration.
 
@@ -60,6 +62,7 @@ def TileGPU_KernelOp : TileGPU_Op<"kernel", [
     OptionalAttr<DictArrayAttr>:$arg_attrs,
     OptionalAttr<DictArrayAttr>:$res_attrs,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
+    OptionalAttr<I64Attr>:$shared_bytes,
     OptionalAttr<TileGPU_LaunchAttr>:$launch);
   let regions = (region AnyRegion:$body);
   let skipDefaultBuilders = 1;
@@ -115,7 +118,9 @@ def TileGPU_RoleOp : TileGPU_Op<"role", [
 
     `registers(n)` sets the registers of each thread for the role's lifetime
     (setmaxnreg); it is a property of a warpgroup, so warp roles of one
-    warpgroup must agree. Without it the kernel's even share holds.
+    warpgroup must agree. Without it the kernel's even share holds. `barrier(n)`
+    is the hardware barrier of member 0 where operations of the role let its
+    threads wait for each other (`tile-gpu-allocate-shared`).
 
     Example:
 
@@ -134,7 +139,8 @@ def TileGPU_RoleOp : TileGPU_Op<"role", [
     ```
   }];
   let arguments = (ins StrAttr:$name, TileGPU_Scope:$scope, I64Attr:$count,
-                       OptionalAttr<I64Attr>:$registers);
+                       OptionalAttr<I64Attr>:$registers,
+                       OptionalAttr<I64Attr>:$barrier);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -190,14 +196,15 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     Arg<Optional<MemRefRankOf<[I32], [1]>>, "counter of drawn items",
         [MemRead, MemWrite]>:$tickets,
     I32:$tiles, I32:$heads, I32:$batch, Optional<I32>:$splits,
-    OptionalAttr<I64Attr>:$section, OptionalAttr<I64Attr>:$cluster);
+    OptionalAttr<I64Attr>:$section, OptionalAttr<I64Attr>:$cluster,
+    OptionalAttr<TileGPU_PlaceAttr>:$place);
   // A schedule is a resource, of which one loop leads: equal ones stay apart.
   let results = (outs Res<TileGPU_ScheduleType, "", [MemAlloc]>:$result);
   let regions = (region SizedRegion<1>:$keys);
   let assemblyFormat = [{
     $kind $order (`tickets` `(` $tickets^ `:` type($tickets) `)`)?
     (`section` `(` $section^ `)`)? (`cluster` `(` $cluster^ `)`)?
-    `tiles` `(` $tiles `)` `heads` `(` $heads `)` `batch` `(` $batch `)`
+    (`at` $place^)? `tiles` `(` $tiles `)` `heads` `(` $heads `)` `batch` `(` $batch `)`
     (`splits` `(` $splits^ `)`)? attr-dict-with-keyword $keys
   }];
   let hasVerifier = 1;
@@ -358,6 +365,8 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     same order; each copies a part of a tile to all of them, and a slot is empty
     once the consumers of all have released it. `tma` rings alone.
 
+    `at <...>` says where it lies (`tile-gpu-allocate-shared`).
+
     Example:
 
     ```mlir
@@ -372,12 +381,13 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
   }];
   let arguments = (ins TileGPU_Fill:$fill,
     OptionalAttr<I64Attr>:$producers, OptionalAttr<I64Attr>:$consumers,
-    OptionalAttr<I64Attr>:$members, OptionalAttr<I64Attr>:$cluster);
+    OptionalAttr<I64Attr>:$members, OptionalAttr<I64Attr>:$cluster,
+    OptionalAttr<TileGPU_PlaceAttr>:$place);
   let results = (outs Res<TileGPU_RingType, "", [MemAlloc]>:$ring);
   let assemblyFormat = [{
     $fill (`producers` `(` $producers^ `)`)? (`consumers` `(` $consumers^ `)`)?
     (`members` `(` $members^ `)`)? (`cluster` `(` $cluster^ `)`)?
-    attr-dict `:` type($ring)
+    (`at` $place^)? attr-dict `:` type($ring)
   }];
   let hasVerifier = 1;
 }
@@ -599,7 +609,8 @@ def TileGPU_BarrierCreateOp : TileGPU_Op<"barrier.create"> {
   let summary = "Reserves hardware barriers for a role";
   let description = [{
     `each(n)` reserves one barrier of `warps` warps for each of n members of
-    a role, `each(1)` (the default) a single one.
+    a role, `each(1)` (the default) a single one. `first(n)` is the number of
+    the first (`tile-gpu-allocate-shared`); barrier 0 is the whole block's.
 
     Example:
 
@@ -611,10 +622,12 @@ def TileGPU_BarrierCreateOp : TileGPU_Op<"barrier.create"> {
     # }
     ```
   }];
-  let arguments = (ins I64Attr:$warps, DefaultValuedAttr<I64Attr, "1">:$each);
+  let arguments = (ins I64Attr:$warps, DefaultValuedAttr<I64Attr, "1">:$each,
+                       OptionalAttr<I64Attr>:$first);
   let results = (outs Res<TileGPU_BarrierType, "", [MemAlloc]>:$barrier);
   let assemblyFormat =
-    "`warps` `(` $warps `)` (`each` `(` $each^ `)`)? attr-dict";
+    "`warps` `(` $warps `)` (`each` `(` $each^ `)`)? "
+    "(`first` `(` $first^ `)`)? attr-dict";
   let hasVerifier = 1;
 }
 

@@ -141,6 +141,70 @@ def TileGpuVerifyAsyncPass : Pass<"tile-gpu-verify-async", "::mlir::tile_gpu::Ke
   }];
 }
 
+def TileGpuAllocateSharedPass
+    : Pass<"tile-gpu-allocate-shared", "::mlir::ModuleOp"> {
+  let summary = "Give rings, tiles and barriers their places";
+  let description = [{
+    Expects: `attn.target` on the module, naming a GPU, and kernels
+    (`tile_gpu.kernel`) to which no pass will add a ring, a tile of shared
+    memory or a barrier, and whose loops over drawn items read what they will
+    read in the end.
+
+    Produces: on each operation that owns shared memory, where that lies, in
+    bytes from the start of the block's: `at <...>` on `tile_gpu.ring.create`
+    and dynamic `tile_gpu.scheduler`, `at(n)` on `tile_gpu.smem.alloc` and
+    `tile_gpu.smem.ramp`; the number of hardware barriers, `first(n)` on
+    `tile_gpu.barrier.create` and `barrier(n)` on roles that need their own; and
+    the sum, `shared_bytes`, on the kernel. `convert-tile-gpu-to-nvvm`,
+    `tile-gpu-verify-budget` and the emulator read them. A kernel that has all of
+    its places, written by hand or by this pass, keeps them.
+
+    Tiles come first, from the most to the least aligned, then barriers and
+    drawn items; a ramp comes before all, with the barriers behind it. Nothing
+    shares a place: all of it is in use as long as the block draws items.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # tile_gpu.kernel @example() {
+    %k = tile_gpu.ring.create tma consumers(8)
+        : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+    %staging = tile_gpu.smem.alloc : !tile_gpu.smem<128x64xbf16 swizzle 128>
+    %own = tile_gpu.barrier.create warps(4) each(2)
+    # tile_gpu.return
+    # }
+    # }
+    ```
+
+    becomes, with `shared_bytes = 81952` on the kernel,
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # tile_gpu.kernel @example() attributes {shared_bytes = 81952 : i64} {
+    %k = tile_gpu.ring.create tma consumers(8)
+        at <tiles = [0] full = 81920 empty = 81936>
+        : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+    %staging = tile_gpu.smem.alloc at(65536)
+        : !tile_gpu.smem<128x64xbf16 swizzle 128>
+    %own = tile_gpu.barrier.create warps(4) each(2) first(1)
+    # tile_gpu.return
+    # }
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: a kernel wants more shared memory or hardware barriers than the
+    target has: the diagnostic says who wants how much, and which ring would fit
+    with fewer slots; or when some of a kernel's operations have places and
+    others have none.
+  }];
+  let statistics = [
+    Statistic<"numAllocated", "num-allocated", "Kernels that got places">
+  ];
+}
+
 def TileGpuVerifyBudgetPass
     : Pass<"tile-gpu-verify-budget", "::mlir::ModuleOp"> {
   let summary = "Check kernels against the limits of the target";
@@ -150,8 +214,9 @@ def TileGpuVerifyBudgetPass
     Produces: the same IR. For each `tile_gpu.kernel`: threads, registers of
     all roles, registers of each role's live fragments and of products in
     flight (with a reserve for addresses and row vectors; only where the role
-    asks for registers, for others may spill), shared memory, hardware barriers,
-    and instructions that the target lacks.
+    asks for registers, for others may spill), the places in shared memory that
+    `tile-gpu-allocate-shared` or somebody's hand gave (in bounds, aligned, apart),
+    hardware barriers, and instructions that the target lacks.
 
     Example: with `report`, a kernel gets one remark for itself and one for
     each role.
@@ -172,7 +237,8 @@ def TileGpuVerifyBudgetPass
 
     Numerics: no effect.
 
-    Fails when: a limit is passed; the diagnostic gives need and limit.
+    Fails when: a limit is passed (the diagnostic gives need and limit), or
+    shared memory has no places.
   }];
   let options = [
     Option<"report", "report", "bool", "false",
