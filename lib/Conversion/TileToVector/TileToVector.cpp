@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "attn/Dialect/Tile/IR/WorkTiles.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -591,6 +592,7 @@ struct ConvertTileToVector
     for (auto kernel : module.getOps<KernelOp>())
       if (!kernel.isExternal() && !kernel.getScratchBytes()) {
         kernel.walk([](DotOp dot) { expandRamp(dot); });
+        kernel.walk([](WorkTileOp work) { expandWorkTile(work); });
         if (failed(KernelLowering(kernel, *info).run()))
           return signalPassFailure();
       }

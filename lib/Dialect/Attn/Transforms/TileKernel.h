@@ -110,6 +110,9 @@ protected:
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
   }
   Value dim(Value memref, int64_t d);
+  /// Quotient and remainder. No size of a grid needs 64 bits, which a GPU
+  /// divides slowly.
+  std::pair<Value, Value> divide(Value x, Value y);
   /// Element of a vector of i32, as index.
   Value element(Value memref, Value position);
 
@@ -321,9 +324,7 @@ private:
   /// The first and the last position of the rows of the tile.
   std::pair<Value, Value> tilePositions();
   void readMask();
-  /// Bytes of one key and its values.
-  int64_t keyRowBytes();
-  std::pair<Value, Value> findSequence(Value tileIndex);
+  Value sectionOf(Value group);
   void loadQueries();
   SmallVector<Value> initialState();
   SmallVector<Value> walkKeys(SmallVector<Value> state);
@@ -368,13 +369,13 @@ private:
   SmallVector<Value>
   forBits(Value bits, ValueRange carried,
           function_ref<SmallVector<Value>(Value, ValueRange)> body);
-  std::pair<Value, Value> divide(Value x, Value y);
   /// Positions of the rows; key tiles that may have live elements, and where
   /// those end that are not ragged.
   struct ListedRange {
     Value firstRow, lastRow, first, end, endWhole;
   };
-  ListedRange locateListed(const KeyLists &into, Value numTiles, Value rest);
+  ListedRange locateListed(const KeyLists &into, Value numTiles, Value block,
+                           Value keyTiles);
   /// Words of the keys of a tile that are live in some row; whether some
   /// element is live, and some dead.
   struct ListedElements {
@@ -509,7 +510,7 @@ private:
   ScheduleAttr schedule;
   int64_t splits = 1;
   bool isPartial = false;
-  Value split;
+  Value split; // null where there is one
   Value keyHead, numKeys;
   /// Where the keys of the part end.
   Value keyEnd;

@@ -372,12 +372,6 @@ SmallVector<Value> ReductionKernel::forBits(
   return SmallVector<Value>(loop.getResults().drop_front());
 }
 
-std::pair<Value, Value> ReductionKernel::divide(Value x, Value y) {
-  Value n = toI32(x), d = toI32(y);
-  return {toIndex(arith::DivUIOp::create(b, loc, n, d)),
-          toIndex(arith::RemUIOp::create(b, loc, n, d))};
-}
-
 Value ReductionKernel::listWhole(const KeyLists &into, Value tile,
                                  Value whole) {
   Value place = listPlace(into.tiles, toIndex(whole), /*whole=*/true);
@@ -503,13 +497,19 @@ SmallVector<Value> ReductionKernel::listByClass(const KeyLists &into,
       nullptr);
 }
 
-/// Finds out where a block of a kernel around lists works: on `rest` of the
-/// query tiles.
+/// Finds out where a block of a kernel around lists works; it has one of
+/// `keyTiles` tiles of the keys as its part.
 ReductionKernel::ListedRange ReductionKernel::locateListed(const KeyLists &into,
                                                            Value numTiles,
-                                                           Value rest) {
-  std::tie(rest, queryTile) = divide(rest, numTiles);
-  std::tie(batch, head) = divide(rest, dim(into.tiles, 1));
+                                                           Value block,
+                                                           Value keyTiles) {
+  auto work =
+      tile::WorkTileOp::create(b, loc, block, dim(into.tiles, 0),
+                               dim(into.tiles, 1), numTiles, keyTiles);
+  batch = work.getBatch();
+  head = work.getHead();
+  queryTile = work.getTile();
+  split = work.getPart();
   batchI32 = toI32(batch);
   headI32 = toI32(head);
   sq = dim(arg(reduction.getQueryOperands().front()), 2);
@@ -548,9 +548,9 @@ ReductionKernel::ListedRange ReductionKernel::locateListed(const KeyLists &into,
 void ReductionKernel::buildClasses(const KeyLists &into, Value numTiles,
                                    Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
-  auto [rest, tile] = divide(block, dim(into.classes, 3));
-  ListedRange range = locateListed(into, numTiles, rest);
-  Value none = i32(KeyLists::dead), number = tile;
+  ListedRange range =
+      locateListed(into, numTiles, block, dim(into.classes, 3));
+  Value none = i32(KeyLists::dead), number = split;
   Value exists = arith::AndIOp::create(
       b, loc, cmp(arith::CmpIPredicate::sge, number, range.first),
       cmp(arith::CmpIPredicate::slt, number, range.end));
@@ -611,7 +611,7 @@ void ReductionKernel::buildClasses(const KeyLists &into, Value numTiles,
 void ReductionKernel::buildLists(const KeyLists &into, Value numTiles,
                                  Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
-  ListedRange range = locateListed(into, numTiles, block);
+  ListedRange range = locateListed(into, numTiles, block, index(1));
   Value firstRow = range.firstRow, lastRow = range.lastRow;
   Value firstTile = range.first, endTile = range.end;
   Value endWhole = range.endWhole, zero = index(0);

@@ -163,15 +163,16 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
   Value first = arg(states.front());
   Value numHeads = dim(first, parts + (packed ? 0 : 1));
   sq = dim(first, parts + (packed ? 1 : 2));
-  Value rest = arith::DivUIOp::create(b, loc, block, numTiles);
-  Value tileIndex = arith::RemUIOp::create(b, loc, block, numTiles);
-  batch = arith::DivUIOp::create(b, loc, rest, numHeads);
-  head = arith::RemUIOp::create(b, loc, rest, numHeads);
+  auto work = tile::WorkTileOp::create(
+      b, loc, block, packed ? index(1) : dim(first, parts), numHeads, numTiles,
+      /*parts=*/index(1));
+  batch = work.getBatch();
+  head = work.getHead();
   batchI32 = toI32(batch);
   headI32 = toI32(head);
   if (packed)
     queryOffset = index(0);
-  row0 = mul(tileIndex, index(blockRows));
+  row0 = mul(work.getTile(), index(blockRows));
   liveRows = min(index(blockRows), sub(sq, row0));
   uniformPoint = index(0).getDefiningOp();
 

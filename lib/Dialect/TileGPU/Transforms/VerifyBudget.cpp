@@ -185,7 +185,7 @@ LogicalResult Budget::checkSharedMemory() {
       // Two items, with what is known of them, and two barriers for each.
       int64_t words =
           1 + 4 +
-          2 * schedule.getKeys().front().getTerminator()->getNumOperands();
+          2 * schedule.getBody().front().getTerminator()->getNumOperands();
       if (schedule.getKind() == ScheduleKind::Dynamic)
         barrierMemory +=
             4 * barrierBytes + 2 * llvm::alignTo(words * 4, 16) + 8;
