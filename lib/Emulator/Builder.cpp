@@ -225,8 +225,7 @@ LogicalResult ProgramBuilder::collectSchedule(SchedulerOp op) {
   program->schedules.emplace_back();
   ScheduleInfo &info = program->schedules.back();
   info.kind = ScheduleInfo::Kind(int(op.getKind()));
-  info.longestFirst = op.getOrder() == ScheduleOrder::LongestFirst;
-  info.section = op.getSection().value_or(1);
+  info.order = op.getOrder();
   info.cluster = op.getCluster().value_or(1);
   if (op.getTickets())
     info.tickets = slot(op.getTickets());
@@ -235,6 +234,8 @@ LogicalResult ProgramBuilder::collectSchedule(SchedulerOp op) {
   info.batch = slot(op.getBatch());
   if (op.getSplits())
     info.splits = slot(op.getSplits());
+  if (op.getSection())
+    info.section = slot(op.getSection());
   program->isPersistent |= info.kind != ScheduleInfo::Grid;
   program->cluster = std::max(program->cluster, info.cluster);
   if (info.kind != ScheduleInfo::Dynamic)

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Dialect/Tile/IR/WorkTiles.h"
 #include "attn/Emulator/Timing.h"
 
 using namespace mlir;
@@ -59,8 +60,6 @@ LogicalResult emulator::emulate(tg::WaitDependenciesOp op, ProgramBuilder &b) {
 }
 
 LogicalResult emulator::emulate(tg::SkipOp op, ProgramBuilder &b) {
-  if (isa<tg::ForeachOp>(op->getParentOp()))
-    return success();
   if (!b.passOver)
     return op.emitOpError("expected the schedule's items to be drawn by a role "
                           "of one warp");
@@ -109,33 +108,39 @@ private:
 };
 } // namespace
 
+namespace {
+struct ItemMath {
+  int64_t constant(int64_t value) { return value; }
+  bool isOne(int64_t x) { return x == 1; }
+  int64_t add(int64_t x, int64_t y) { return x + y; }
+  int64_t sub(int64_t x, int64_t y) { return x - y; }
+  int64_t mul(int64_t x, int64_t y) { return x * y; }
+  int64_t min(int64_t x, int64_t y) { return std::min(x, y); }
+  std::pair<int64_t, int64_t> divide(int64_t x, int64_t y) {
+    return {x / y, x % y};
+  }
+};
+} // namespace
+
 /// The position of an item in the schedule's box, as the body's arguments.
 void Loop::emitItem() {
-  auto to = b.slots(scheduler.getKeys().getArguments());
+  auto to = b.slots(scheduler.getBody().getArguments());
   ScheduleInfo s = info;
   SlotId from = item;
   b.emit(scheduler, false, [s, to, from](Agent &a) {
-    int64_t tiles = a.i32(s.tiles), heads = a.i32(s.heads);
-    int64_t batch = a.i32(s.batch);
-    int64_t splits = s.splits == noSlot ? 1 : a.i32(s.splits);
-    int64_t number = a.i32(from), allHeads = heads * batch;
-    int64_t parts = tiles * splits, part, head;
-    if (s.section > 1) {
-      int64_t section = number / (parts * s.section);
-      int64_t rest = number % (parts * s.section);
-      int64_t first = section * s.section;
-      int64_t width = std::min(allHeads - first, s.section);
-      part = rest / width;
-      head = first + rest % width;
-    } else {
-      head = number / parts;
-      part = number % parts;
-    }
-    int64_t tile = part / splits;
-    a.frame[to[0]].bits = s.longestFirst ? tiles - 1 - tile : tile;
-    a.frame[to[1]].bits = head % heads;
-    a.frame[to[2]].bits = head / heads;
-    a.frame[to[3]].bits = part % splits;
+    auto size = [&](SlotId slot) -> int64_t {
+      return slot == noSlot ? 1 : a.i32(slot);
+    };
+    ItemMath m;
+    tile::WorkDomain<int64_t> work = {size(s.batch),   size(s.heads),
+                                      size(s.tiles),   size(s.splits),
+                                      size(s.section), s.cluster};
+    tile::countWork(m, work);
+    tile::WorkTile<int64_t> at =
+        tile::locateWorkTile(m, int64_t(a.i32(from)), work, s.order);
+    int64_t place[] = {at.tile, at.head, at.batch, at.part};
+    for (size_t i = 0; i < 4; ++i)
+      a.frame[to[i]].bits = place[i];
     return Step::Next;
   });
 }
@@ -143,7 +148,7 @@ void Loop::emitItem() {
 /// Evaluates the schedule's body, and sets the loop's arguments.
 LogicalResult Loop::appendItem() {
   emitItem();
-  Block &body = scheduler.getKeys().front();
+  Block &body = scheduler.getBody().front();
   if (failed(b.append(body)))
     return failure();
   llvm::SmallVector<SlotId> from = b.slots(body.getArguments());

@@ -400,8 +400,9 @@ void Session::printDeviceTraffic(const char *text) {
   DeviceModel model;
   model.blockQ = findNumber(text, "block_q = ");
   model.blockK = findNumber(text, "block_k = ");
-  model.headsAbreast = findNumber(text, "heads abreast: at most ");
-  model.cacheBytes = findNumber(text, "whose keys fit in ");
+  model.headsAbreast =
+      std::max<int64_t>(findNumber(text, "heads abreast: at most "), 1);
+  model.cacheBytes = findNumber(text, "cache of ");
   model.blocks = findNumber(text, "device: ");
   model.cluster = findNumber(text, "cluster = ");
   // The device at hand, where there is one.

@@ -14,6 +14,7 @@
 #ifndef ATTN_EMULATOR_PROGRAM_H
 #define ATTN_EMULATOR_PROGRAM_H
 
+#include "attn/Dialect/Attn/IR/AttnAttrs.h"
 #include "attn/Emulator/Costs.h"
 #include "attn/Target/TargetInfo.h"
 
@@ -186,10 +187,10 @@ struct RoleInfo {
 
 struct ScheduleInfo {
   enum Kind { Grid, Static, Dynamic } kind = Grid;
-  bool longestFirst = false;
-  int64_t section = 1, cluster = 1;
+  mlir::attn::WorkOrder order = mlir::attn::WorkOrder::in_order;
+  int64_t cluster = 1;
   SlotId tickets = noSlot, tiles = noSlot, heads = noSlot, batch = noSlot,
-         splits = noSlot;
+         splits = noSlot, section = noSlot;
   /// Hand-over: warps that read what one warp draws.
   int64_t slots = 2, readers = 0;
   int64_t full = -1, empty = -1, drawnFull = -1, drawnEmpty = -1;

@@ -20,53 +20,46 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
-/// Sets the tile, head, batch, split and range of keys of an item.
+/// Arithmetic of item numbers, in 32 bits.
+struct KernelLowering::ItemMath {
+  KernelLowering &lowering;
+  Emitter &e;
+  Value constant(int64_t value) { return e.c32(value); }
+  bool isOne(Value x) { return e.constantOf(x) == 1; }
+  Value add(Value x, Value y) { return e.add(x, y); }
+  Value sub(Value x, Value y) { return e.sub(x, y); }
+  Value mul(Value x, Value y) { return e.mul(x, y); }
+  Value min(Value x, Value y) { return e.select(e.lt(y, x), y, x); }
+  std::pair<Value, Value> divide(Value x, Value y) {
+    if (e.constantOf(y))
+      return {e.udiv(x, y), e.urem(x, y)};
+    return lowering.divideUnsigned(x, y);
+  }
+};
+
+/// What the items of a schedule are counted by, and how many there are.
+Value KernelLowering::countItems(SchedulerOp op) {
+  ItemMath m{*this, e};
+  work = {scalar(op.getBatch()),
+          scalar(op.getHeads()),
+          scalar(op.getTiles()),
+          op.getSplits() ? scalar(op.getSplits()) : e.c32(1),
+          {},
+          int64_t(op.getCluster().value_or(1))};
+  if (op.getSection())
+    work.section = scalar(op.getSection());
+  tile::countWork(m, work);
+  return e.mul(e.mul(work.tiles, work.parts), e.mul(work.heads, work.batches));
+}
+
+/// Sets the tile, head, batch and split of an item, and what the schedule's
+/// body makes of them.
 LogicalResult KernelLowering::lowerItem(SchedulerOp op, Value item,
                                         ValueRange arguments) {
-  Value tiles = scalar(op.getTiles()), heads = scalar(op.getHeads());
-  Value batch = scalar(op.getBatch());
-  Value splits = op.getSplits() ? scalar(op.getSplits()) : e.c32(1);
-  Value allHeads = e.mul(heads, batch);
-  Value parts = e.mul(tiles, splits);
-  auto isOne = [&](Value value) { return e.constantOf(value) == 1; };
-  auto split = [&](Value value, Value by, Value &rest) -> Value {
-    // With one of them there is nothing to divide.
-    if (isOne(by)) {
-      rest = e.c32(0);
-      return value;
-    }
-    rest = e.urem(value, by);
-    return e.udiv(value, by);
-  };
-  Value part, head;
-  if (isOne(allHeads)) {
-    part = item;
-    head = e.c32(0);
-  } else if (int64_t section = op.getSection().value_or(1); section > 1) {
-    // `section` heads advance together; the last section may have fewer.
-    Value rest;
-    Value number = split(item, e.mul(parts, section), rest);
-    Value first = e.mul(number, section);
-    Value left = e.sub(allHeads, first);
-    Value width = e.select(e.lt(left, e.c32(section)), left, e.c32(section));
-    Value inSection;
-    part = split(rest, width, inSection);
-    head = e.add(first, inSection);
-  } else {
-    head = split(item, parts, part);
-  }
-  Value splitIndex;
-  Value tile = split(part, splits, splitIndex);
-  if (op.getOrder() == ScheduleOrder::LongestFirst)
-    tile = e.sub(e.add(tiles, -1), tile);
-  Value headIndex;
-  Value batchIndex = split(head, heads, headIndex);
-  if (isOne(batch)) {
-    batchIndex = e.c32(0);
-    headIndex = head;
-  }
-  Block &body = op.getKeys().front();
-  Value indices[] = {tile, headIndex, batchIndex, splitIndex};
+  ItemMath m{*this, e};
+  tile::WorkTile<Value> at = tile::locateWorkTile(m, item, work, op.getOrder());
+  Block &body = op.getBody().front();
+  Value indices[] = {at.tile, at.head, at.batch, at.part};
   for (auto [argument, index] : llvm::zip_equal(body.getArguments(), indices))
     set(argument, {index});
   if (failed(lowerBlock(body)))
@@ -288,7 +281,7 @@ LogicalResult KernelLowering::shareItem(ForeachOp op, Value drawn,
 /// Scalars that are the same for all items come before the loop, and so do the
 /// inverses of divisors among them: an item's bounds are on the way to its
 /// first product, with nothing to hide behind.
-LogicalResult KernelLowering::hoistScalars(ForeachOp op) {
+LogicalResult KernelLowering::hoistScalars(ForeachOp op, bool isHandedOver) {
   auto scheduler = op.getSchedule().getDefiningOp<SchedulerOp>();
   Block &body = op.getBody().front();
   auto isOutside = [&](Value value) {
@@ -305,6 +298,10 @@ LogicalResult KernelLowering::hoistScalars(ForeachOp op) {
     if (failed(lowerOp(&inner)))
       return failure();
   }
+  auto invertValue = [&](Value y) {
+    if (y && !e.constantOf(y) && !inverses.contains(y))
+      inverses[y] = inverseOf(y);
+  };
   auto invert = [&](Operation *inner) {
     if (!isa<arith::DivUIOp, arith::RemUIOp>(inner))
       return;
@@ -314,14 +311,20 @@ LogicalResult KernelLowering::hoistScalars(ForeachOp op) {
         scheduler->isAncestor(divisor.getParentRegion()->getParentOp()) ||
         !values.contains(divisor))
       return;
-    Value y = scalar(divisor);
-    if (!e.constantOf(y) && !inverses.contains(y))
-      inverses[y] = inverseOf(y);
+    invertValue(scalar(divisor));
   };
   body.walk(invert);
   // What only the role that draws evaluates.
-  if (op.getLead())
-    scheduler.getKeys().walk(invert);
+  if (op.getLead() || !isHandedOver) {
+    scheduler.getBody().walk(invert);
+    invertValue(work.parts);
+    // Of one head there is nothing to divide.
+    if (e.constantOf(work.heads) != 1 || e.constantOf(work.batches) != 1) {
+      invertValue(work.section ? work.sectionTiles : work.rows);
+      if (e.constantOf(work.batches) != 1)
+        invertValue(work.heads);
+    }
+  }
   return success();
 }
 
@@ -335,6 +338,7 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   ValueRange arguments = op.getItemArgs();
   ValueRange carried = op.getRegionIterArgs();
   Value block = e.call("llvm.nvvm.read.ptx.sreg.ctaid.x", e.i32, {});
+  Value total = countItems(scheduler);
   if (scheduler.getKind() == ScheduleKind::Grid) {
     for (auto [argument, initial] : llvm::zip_equal(carried, op.getInitial()))
       set(argument, of(initial));
@@ -349,11 +353,6 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   bool isDynamic = scheduler.getKind() == ScheduleKind::Dynamic;
   bool isShared = isDynamic && layout.tickets(scheduler)->slots >= 0;
   bool draws = isDynamic && op.getLead();
-  Value total =
-      e.mul(e.mul(scalar(scheduler.getTiles()), scalar(scheduler.getHeads())),
-            scalar(scheduler.getBatch()));
-  if (scheduler.getSplits())
-    total = e.mul(total, scalar(scheduler.getSplits()));
   // Of those that follow, only the number of the turn is carried.
   bool knowsItem = !isShared || draws;
   Values initial = {e.c32(0)};
@@ -363,7 +362,7 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   SmallVector<Type> types;
   for (Value value : initial)
     types.push_back(value.getType());
-  if (failed(hoistScalars(op)))
+  if (failed(hoistScalars(op, isShared)))
     return failure();
   Block *header = e.newBlock(types);
   e.branch(header, initial);
@@ -413,11 +412,6 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
 
 /// Goes on with the next item where this one has nothing to do.
 LogicalResult KernelLowering::lowerSkip(SkipOp op) {
-  if (isa<ForeachOp>(op->getParentOp()))
-    return success();
-  if (!passOver && cluster > 1)
-    return op.emitOpError("expected a schedule without clusters, which draw "
-                          "each item once");
   if (!passOver)
     return op.emitOpError("expected the schedule's items to be drawn by a role "
                           "of one warp");

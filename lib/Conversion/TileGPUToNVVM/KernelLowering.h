@@ -33,6 +33,7 @@
 #include "Emitter.h"
 #include "MatrixAccess.h"
 #include "Positions.h"
+#include "attn/Dialect/Tile/IR/WorkTiles.h"
 #include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
@@ -163,6 +164,10 @@ private:
   LogicalResult lowerForeach(tg::ForeachOp op);
   LogicalResult lowerSkip(tg::SkipOp op);
   LogicalResult lowerDrawNext(tg::DrawNextOp op);
+  struct ItemMath;
+  /// The items of the loop at hand.
+  mlir::tile::WorkDomain<Value> work;
+  Value countItems(tg::SchedulerOp scheduler);
   LogicalResult lowerItem(tg::SchedulerOp scheduler, Value item,
                           ValueRange arguments);
   LogicalResult shareItem(tg::ForeachOp op, Value drawn, Value iteration,
@@ -266,7 +271,7 @@ private:
   std::pair<Value, Value> divideUnsigned(Value x, Value y);
   /// Inverses of divisors that a loop over work items does not change.
   llvm::DenseMap<Value, Value> inverses;
-  LogicalResult hoistScalars(tg::ForeachOp op);
+  LogicalResult hoistScalars(tg::ForeachOp op, bool isHandedOver);
   Value elementPointer(Value memref, ValueRange indices);
 
   // Registers.cpp: elementwise and reductions.

@@ -13,6 +13,7 @@
 #include "KernelLowering.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Tile/IR/WorkTiles.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -592,6 +593,7 @@ struct ConvertTileToVector
     for (auto kernel : module.getOps<KernelOp>())
       if (!kernel.isExternal() && !kernel.getScratchBytes()) {
         kernel.walk([](DotOp dot) { expandRamp(dot); });
+        kernel.walk([](WorkTileOp work) { expandWorkTile(work); });
         if (failed(KernelLowering(kernel, *info).run()))
           return signalPassFailure();
       }

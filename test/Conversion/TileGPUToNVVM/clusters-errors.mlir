@@ -83,7 +83,7 @@ tile_gpu.kernel private @skips(%tickets: memref<1xi32>, %n: i32, %none: i1) {
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
       cluster(2) tiles(%n) heads(%n) batch(%n) {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-    // expected-error @below {{expected a schedule without clusters, which draw each item once}}
+    // expected-error @below {{expected a dynamic schedule without clusters, whose items one warp draws for others}}
     tile_gpu.skip %none
     tile_gpu.yield %c0, %c0 : i32, i32
   }

@@ -1,8 +1,7 @@
 // RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --attn-choose-schedule --attn-relax-maximum --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
 
 // Blocks 2 n and 2 n + 1 take neighbouring tiles of one head, for which there is
-// an even number of tiles: head and batch come from n alone. A tile that fills up
-// the last pair has no rows.
+// an even number of tiles. A tile that fills up the last pair has no rows.
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func @pairs
 // CHECK: %[[PAIRS:.*]] = arith.ceildivui %{{.*}}, %{{.*}} : index
@@ -10,17 +9,9 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.launch @pairs_kernel0
 // CHECK-LABEL: kernel private @pairs_kernel0
 // CHECK-SAME: cluster = 2
-// CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : i32
-// CHECK-DAG: %[[TWOX:.*]] = arith.constant 2 : index
 // CHECK-DAG: %[[ROWS:.*]] = arith.constant 128 : index
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
-// CHECK: %[[PAIR:.*]] = arith.divui %[[BLOCK:.*]], %[[TWO]] : i32
-// CHECK: %[[WHICH:.*]] = arith.remui %[[BLOCK]], %[[TWO]] : i32
-// CHECK: %[[W:.*]] = arith.index_cast %[[WHICH]] : i32 to index
-// CHECK: arith.divui %[[PAIR]], %{{.*}} : i32
-// CHECK: arith.remui %[[PAIR]], %{{.*}} : i32
-// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %[[TWOX]] : index
-// CHECK: %[[TILE:.*]] = arith.addi %[[FIRST]], %[[W]] : index
+// CHECK: %{{.*}}, %{{.*}}, %[[TILE:.*]], %{{.*}} = tile.work_tile %{{.*}} in_order section(%{{.*}}) cluster(2) batches(
 // CHECK: %[[ROW:.*]] = arith.muli %[[TILE]], %[[ROWS]] : index
 // CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[ROW]] : index
 // CHECK: %[[LIVE:.*]] = arith.minsi %[[LEFT]], %[[ROWS]] : index

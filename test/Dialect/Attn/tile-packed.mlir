@@ -7,18 +7,13 @@
 // CHECK-SAME:    %[[Q:.*]]: memref<?x?x64xbf16, {{[^%]*}}%{{.*}}: memref<?x?x64xbf16, {{[^%]*}}%{{.*}}: memref<?x?x64xbf16, {{[^%]*}}%[[CU:.*]]: memref<?xi32, {{[^%]*}}%{{.*}}: memref<?xi32
 // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : index
-// A tile finds its sequence by the bits of its number.
-// CHECK:         %[[SEQUENCE:.*]] = scf.for
-// CHECK:           %[[PROBE:.*]] = memref.load %[[CU]]
-// CHECK:           arith.maxsi %[[PROBE]]
-// CHECK:           arith.divui
-// CHECK:           scf.yield
-// CHECK:         %[[BATCH:.*]] = arith.index_cast %[[SEQUENCE]]
+// A work tile is one of a sequence; blocks pass over those that are not there.
+// CHECK:         %[[TOTAL:.*]] = memref.dim %[[Q]], %[[ONE]]
+// CHECK:         %[[BATCH:[^,]*]], %{{.*}} = tile.work_tile %{{.*}} in_order section(%{{.*}}) varlen(%[[CU]] : {{.*}}, %[[TOTAL]]) block_q(128) heads(
 // What captures have of the rows behind the last sequence is not looked at.
 // CHECK:         %[[BEHIND:.*]] = arith.addi %[[BATCH]], %[[ONE]]
 // CHECK-NEXT:    %[[NEXT:.*]] = arith.minsi %[[BEHIND]], %[[LASTONE:.*]] : index
 // CHECK-NEXT:    %[[REST:.*]] = arith.cmpi eq, %[[BATCH]], %[[LASTONE]] : index
-// CHECK:         %[[TOTAL:.*]] = memref.dim %[[Q]], %[[ONE]]
 // CHECK:         %[[FIRST:.*]] = arith.index_cast
 // CHECK:         %[[LOW:.*]] = arith.maxsi %[[FIRST]], %[[ZERO]]
 // CHECK:         %[[START:.*]] = arith.minsi %[[LOW]], %[[TOTAL]]
@@ -29,11 +24,8 @@
 // These are the rows up to the last one.
 // CHECK:         %[[ROWSEND:.*]] = arith.select %[[REST]], %[[TOTAL]], %[[END]]
 // CHECK:         arith.subi %[[ROWSEND]], %[[START]]
-// A tile without rows has nothing to do.
 // CHECK:         %[[MOST:.*]] = arith.minsi %{{.*}}, %c128 : index
-// CHECK-NEXT:    %[[ROWS:.*]] = arith.maxsi %[[MOST]], %[[ZERO]] : index
-// CHECK-NEXT:    %[[NONE:.*]] = arith.cmpi sle, %[[ROWS]], %[[ZERO]] : index
-// CHECK-NEXT:    tile.skip %[[NONE]]
+// CHECK-NEXT:    arith.maxsi %[[MOST]], %[[ZERO]] : index
 module attributes {attn.target = "sm_80"} {
 func.func @packed(%q: tensor<?x?x64xbf16>, %k: tensor<?x?x64xbf16>,
                   %v: tensor<?x?x64xbf16>, %cu_q: tensor<?xi32>,

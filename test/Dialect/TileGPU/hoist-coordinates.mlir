@@ -83,8 +83,9 @@ tile_gpu.kernel @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: 
 
 // -----
 
-// An item that has nothing to do is passed over as soon as that is known, and
-// the loops need not know. The loop that leads has no other use.
+// What a schedule yields already stays, and what the loops make of it joins it,
+// behind the test for items that are passed over. The loop that leads has no
+// other use.
 !acc = !tile_gpu.frag<64x64xf32, acc>
 
 // CHECK-LABEL: kernel @skips
@@ -94,11 +95,13 @@ tile_gpu.kernel @packed(%tickets: memref<1xi32>, %n: i32, %heads: i32, %groups: 
 // CHECK-NEXT: %[[NONE:.*]] = arith.cmpi sle, %[[COUNT]], %{{.*}} : i32
 // CHECK-NEXT: tile_gpu.skip %[[NONE]]
 // CHECK-NEXT: %[[ROW:.*]] = arith.divui %[[TILE]], %{{.*}} : i32
-// CHECK-NEXT: tile_gpu.yield %{{.*}}, %{{.*}}, %[[COUNT]], %[[ROW]] : i32, i32, i32, i32
+// CHECK-NEXT: tile_gpu.yield %[[COUNT]], %[[ROW]] : i32, i32
 // CHECK: tile_gpu.role "draw"
 // CHECK: tile_gpu.foreach %{{.*}} lead
-// CHECK-NOT: tile_gpu.skip
-// CHECK: return
+// CHECK: tile_gpu.role "compute"
+// CHECK: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[C:.*]]: i32, %[[R:.*]]: i32):
+// CHECK-NOT: arith.divui
+// CHECK: tile_gpu.global.store %{{.*}}, %{{.*}}[%[[R]], %{{.*}}] rows(%[[C]])
 tile_gpu.kernel @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
     %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
@@ -107,12 +110,16 @@ tile_gpu.kernel @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
       tiles(%n) heads(%c1) batch(%c1) {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-    tile_gpu.yield %c0, %c0 : i32, i32
+    %at = arith.index_cast %tile : i32 to index
+    %count = memref.load %rows[%at] : memref<?xi32>
+    %none = arith.cmpi sle, %count, %c0 : i32
+    tile_gpu.skip %none
+    tile_gpu.yield %count : i32
   }
   tile_gpu.role "draw" warps(1) {
   ^bb0(%w: i32):
     tile_gpu.foreach %s lead {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %count: i32):
       tile_gpu.yield
     }
     tile_gpu.yield
@@ -120,11 +127,7 @@ tile_gpu.kernel @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
     tile_gpu.foreach %s {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
-      %at = arith.index_cast %tile : i32 to index
-      %count = memref.load %rows[%at] : memref<?xi32>
-      %none = arith.cmpi sle, %count, %c0 : i32
-      tile_gpu.skip %none
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %count: i32):
       %row = arith.divui %tile, %n : i32
       %o = tile_gpu.frag.fill %x : f32 -> !acc
       tile_gpu.global.store %o, %out[%row, %c0] rows(%count) : !acc, memref<?x?xf32>
@@ -135,11 +138,7 @@ tile_gpu.kernel @skips(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>,
   tile_gpu.role "count" warps(1) {
   ^bb0(%w: i32):
     tile_gpu.foreach %s {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
-      %at = arith.index_cast %tile : i32 to index
-      %count = memref.load %rows[%at] : memref<?xi32>
-      %none = arith.cmpi sle, %count, %c0 : i32
-      tile_gpu.skip %none
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %count: i32):
       tile_gpu.yield
     }
     tile_gpu.yield

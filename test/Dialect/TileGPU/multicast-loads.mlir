@@ -5,8 +5,8 @@
 !tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
 !map = !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
 
-// Queries are found by the item's number, and keys and values by that of the
-// pair, the loops over key tiles included: they are shared, queries are not.
+// Queries are found by the tile, and keys and values by the head, the loops over
+// key tiles included: they are shared, queries are not.
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: tile_gpu.kernel @pairs
 // CHECK: %[[Q:.*]] = tile_gpu.ring.create tma consumers(4) :
@@ -18,25 +18,21 @@ tile_gpu.kernel @pairs(%tickets: memref<1xi32>, %n: i32, %heads: i32, %keys: i32
     attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %c2 = arith.constant 2 : i32
   %i0 = arith.constant 0 : index
   %i64 = arith.constant 64 : index
   %q = tile_gpu.ring.create tma consumers(4) : !ring
   %k = tile_gpu.ring.create tma consumers(4) : !ring
   %v = tile_gpu.ring.create tma consumers(4) : !ring
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
-      tiles(%n) heads(%c1) batch(%c1) {
+      cluster(2) tiles(%n) heads(%heads) batch(%c1) {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-    tile_gpu.yield %c0, %c0 : i32, i32
+    tile_gpu.yield
   }
   tile_gpu.role "load" warps(1) {
   ^bb0(%w: i32):
     %e:2 = tile_gpu.foreach %s lead iter_args(%c0, %c0 : i32, i32) {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %a: i32, %b: i32):
-      %item = arith.index_cast %tile : i32 to index
-      %number = arith.index_cast %item : index to i32
-      %pair = arith.divui %number, %c2 : i32
-      %h = arith.remui %pair, %heads : i32
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %a: i32, %b: i32):
+      %h = arith.addi %head, %c1 : i32
       %at = arith.index_cast %h : i32 to index
       %end = memref.load %lengths[%at] : memref<?xindex>
       %some = arith.cmpi sgt, %end, %i0 : index
@@ -76,21 +72,20 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: kernel @drawn_apart
 // CHECK: tile_gpu.ring.create tma consumers(4) cluster(2) :
 // CHECK: tile_gpu.scheduler dynamic in_order tickets(%{{.*}}) cluster(2) tiles
-tile_gpu.kernel @drawn_apart(%tickets: memref<1xi32>, %n: i32, %mk: !map)
+tile_gpu.kernel @drawn_apart(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk: !map)
     attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %c2 = arith.constant 2 : i32
   %k = tile_gpu.ring.create tma consumers(4) : !ring
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
-      tiles(%n) heads(%c1) batch(%c1) {
+      cluster(2) tiles(%n) heads(%heads) batch(%c1) {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-    tile_gpu.yield %c0, %c0 : i32, i32
+    tile_gpu.yield
   }
   tile_gpu.role "draw" warps(1) {
   ^bb0(%w: i32):
     tile_gpu.foreach %s lead {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
       tile_gpu.yield
     }
     tile_gpu.yield
@@ -98,10 +93,9 @@ tile_gpu.kernel @drawn_apart(%tickets: memref<1xi32>, %n: i32, %mk: !map)
   tile_gpu.role "load" warps(1) {
   ^bb0(%w: i32):
     %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %a: i32):
-      %pair = arith.divui %tile, %c2 : i32
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %a: i32):
       %tk = tile_gpu.ring.acquire %k[%a] : !ring
-      tile_gpu.ring.load %mk[%pair, %c0], %tk : !map, !tile
+      tile_gpu.ring.load %mk[%head, %c0], %tk : !map, !tile
       tile_gpu.draw_next
       %after = arith.addi %a, %c1 : i32
       tile_gpu.yield %after : i32
@@ -111,7 +105,7 @@ tile_gpu.kernel @drawn_apart(%tickets: memref<1xi32>, %n: i32, %mk: !map)
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
     %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %a: i32):
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %a: i32):
       %t = tile_gpu.ring.wait %k[%a] : !ring
       tile_gpu.ring.release %k[%a] : !ring
       %after = arith.addi %a, %c1 : i32
@@ -134,34 +128,32 @@ tile_gpu.kernel @drawn_apart(%tickets: memref<1xi32>, %n: i32, %mk: !map)
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: kernel @rows
 // CHECK-NOT: cluster(
-tile_gpu.kernel @rows(%tickets: memref<1xi32>, %n: i32, %mk: !map, %mv: !map)
+tile_gpu.kernel @rows(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk: !map, %mv: !map)
     attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %c2 = arith.constant 2 : i32
   %i0 = arith.constant 0 : index
   %i64 = arith.constant 64 : index
   %k = tile_gpu.ring.create tma consumers(4) : !ring
   %v = tile_gpu.ring.create tma consumers(4) : !ring
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
-      tiles(%n) heads(%c1) batch(%c1) {
+      cluster(2) tiles(%n) heads(%heads) batch(%c1) {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-    tile_gpu.yield %c0, %c0 : i32, i32
+    tile_gpu.yield
   }
   tile_gpu.role "load" warps(1) {
   ^bb0(%w: i32):
     %e = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %b: i32):
-      %pair = arith.divui %tile, %c2 : i32
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %b: i32):
       %end = arith.index_cast %tile : i32 to index
       %last = scf.for %j = %i0 to %end step %i64 iter_args(%c = %b) -> i32 {
         %tk = tile_gpu.ring.acquire %k[%c] : !ring
-        tile_gpu.ring.load %mk[%pair, %c0], %tk : !map, !tile
+        tile_gpu.ring.load %mk[%head, %c0], %tk : !map, !tile
         %d = arith.addi %c, %c1 : i32
         scf.yield %d : i32
       }
       %tv = tile_gpu.ring.acquire %v[%last] : !ring
-      tile_gpu.ring.load %mv[%pair, %c0], %tv : !map, !tile
+      tile_gpu.ring.load %mv[%head, %c0], %tv : !map, !tile
       tile_gpu.yield %last : i32
     } -> i32
     tile_gpu.yield
@@ -169,27 +161,25 @@ tile_gpu.kernel @rows(%tickets: memref<1xi32>, %n: i32, %mk: !map, %mv: !map)
   tile_gpu.return
 }
 
-// Items 3 n to 3 n + 2 have no pair in common.
-// CHECK-LABEL: kernel @thirds
+// Where the tile says which keys are read, nothing is shared.
+// CHECK-LABEL: kernel @tiles
 // CHECK-NOT: cluster(
-tile_gpu.kernel @thirds(%tickets: memref<1xi32>, %n: i32, %mk: !map)
+tile_gpu.kernel @tiles(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk: !map)
     attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %c3 = arith.constant 3 : i32
   %k = tile_gpu.ring.create tma consumers(4) : !ring
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
-      tiles(%n) heads(%c1) batch(%c1) {
+      cluster(2) tiles(%n) heads(%heads) batch(%c1) {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-    tile_gpu.yield %c0, %c0 : i32, i32
+    tile_gpu.yield
   }
   tile_gpu.role "load" warps(1) {
   ^bb0(%w: i32):
     %e = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32, %c: i32):
-      %group = arith.divui %tile, %c3 : i32
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %c: i32):
       %tk = tile_gpu.ring.acquire %k[%c] : !ring
-      tile_gpu.ring.load %mk[%group, %c0], %tk : !map, !tile
+      tile_gpu.ring.load %mk[%tile, %c0], %tk : !map, !tile
       %d = arith.addi %c, %c1 : i32
       tile_gpu.yield %d : i32
     } -> i32

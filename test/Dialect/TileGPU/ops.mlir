@@ -63,8 +63,8 @@ tile_gpu.kernel @schedules(%n: i32, %h: i32, %b: i32) {
   ^bb0(%tile: i32, %head: i32, %bb: i32, %split: i32):
     tile_gpu.yield %zero, %n : i32, i32
   }
-  // CHECK: tile_gpu.scheduler static longest_first section(8) tiles
-  %static = tile_gpu.scheduler static longest_first section(8)
+  // CHECK: tile_gpu.scheduler static longest_first section(%{{.*}}) tiles
+  %static = tile_gpu.scheduler static longest_first section(%h)
       tiles(%n) heads(%h) batch(%b) splits(%n) {
   ^bb0(%tile: i32, %head: i32, %bb: i32, %split: i32):
     tile_gpu.yield %zero, %tile : i32, i32

@@ -191,35 +191,46 @@ tile.kernel private @ends(%Q: !in, %K: !in, %O: !in, %block: index) {
   tile.return
 }
 
-// A warp of its own draws the items; that some blocks have nothing to do is said
-// in the others' loops, which find out.
+// A warp of its own draws the items. The schedule has the order and the sizes of
+// the work tiles, which are computed once, and its body finds the sequence of a
+// tile, or that there is no such tile.
 // CHECK-LABEL: kernel private @draws
+// CHECK: %[[HALF:.*]] = arith.divui %{{.*}}, %{{.*}} : index
+// CHECK: %[[TILES:.*]] = arith.index_cast %{{.*}} : index to i32
+// CHECK: %[[HEADS:.*]] = arith.index_cast %[[HALF]] : index to i32
+// CHECK: tile_gpu.scheduler dynamic in_order tickets(%{{.*}}) tiles(%[[TILES]]) heads(%[[HEADS]]) batch(%c1{{.*}}) {
+// CHECK: scf.for
+// CHECK: %[[NONE:.*]] = arith.cmpi sge
+// CHECK: tile_gpu.skip %[[NONE]]
+// CHECK: tile_gpu.yield %{{.*}}, %{{.*}} : index, index
 // CHECK: tile_gpu.role "draw" warps(1) registers(56)
 // CHECK: tile_gpu.foreach %{{.*}} lead {
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: tile_gpu.yield
 // CHECK: tile_gpu.role "load" warps(1) registers(56)
 // CHECK: tile_gpu.foreach %{{.*}} iter_args
-// CHECK: %[[NONE:.*]] = arith.cmpi sle
-// CHECK: tile_gpu.skip %[[NONE]]
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: index, %[[TILE:.*]]: index, %{{.*}}: i32, %{{.*}}: i32):
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[TILE]] : index to i32
+// CHECK: tile_gpu.ring.load %{{.*}}[%{{.*}}, %[[ROW]], %{{.*}}]
 // CHECK: tile_gpu.role "compute" warpgroups(1)
-// CHECK: tile_gpu.foreach %{{.*}} iter_args
-// CHECK: tile_gpu.skip
-tile.kernel private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %block: index)
+tile.kernel private @draws(%Q: !in, %K: !in, %O: !in, %n: index, %cu: memref<?xi32>, %block: index)
     attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, fetch = ahead>} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
-  %none = arith.cmpi sle, %n, %block : index
-  tile.skip %none
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %heads = arith.divui %n, %c2 : index
+  %sequence, %head, %row, %part = tile.work_tile %block longest_first
+      varlen(%cu : memref<?xi32>, %n) block_q(64) heads(%heads) tiles(%n) parts(%c1)
   %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
-  %q = tile.load %Q[%c0, %block, %c0] : !in -> !tile.tile<64x64xf16>
+  %q = tile.load %Q[%c0, %row, %c0] : !in -> !tile.tile<64x64xf16>
   %k = tile.load %K[%c0, %c0, %c0] : !in -> !tile.tile<64x64xf16>
   %o = tile.rows 64 ins(%q : !tile.tile<64x64xf16>) outs(%init : !tile.tile<64x64xf32>) {
   ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
     %s = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
     tile.yield %s : !tile.tile<64x64xf32>
   } -> !tile.tile<64x64xf32>
-  tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
+  tile.store %o, %O[%c0, %row, %c0] : !tile.tile<64x64xf32>, !in
   tile.return
 }
 
@@ -312,6 +323,30 @@ tile.kernel private @narrow(%Q: !in, %K: !in, %O: !in, %block: index) {
     tile.yield %s : !tile.tile<16x64xf32>
   } -> !tile.tile<64x64xf32>
   tile.store %o, %O[%c0, %block, %c0] : !tile.tile<64x64xf32>, !in
+  tile.return
+}
+
+// Order, section and cluster are the schedule's; a kernel whose tiles are not
+// those of one domain has the blocks of its grid as tiles.
+// CHECK-LABEL: kernel private @ordered
+// CHECK-NOT: i32)
+// CHECK: tile_gpu.scheduler dynamic longest_first tickets(%{{.*}}) section(%{{.*}}) cluster(2) tiles(%{{.*}}) heads(%{{.*}}) batch(%{{.*}}) splits(%{{.*}}) {
+// CHECK: tile_gpu.yield
+tile.kernel private @ordered(%Q: !in, %K: !in, %O: !in, %n: index, %s: index, %block: index)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %batch, %head, %row, %part = tile.work_tile %block longest_first section(%s) cluster(2)
+      batches(%n) heads(%n) tiles(%n) parts(%n)
+  %init = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
+  %q = tile.load %Q[%head, %row, %c0] : !in -> !tile.tile<64x64xf16>
+  %k = tile.load %K[%batch, %part, %c0] : !in -> !tile.tile<64x64xf16>
+  %o = tile.rows 64 ins(%q : !tile.tile<64x64xf16>) outs(%init : !tile.tile<64x64xf32>) {
+  ^bb0(%first: index, %mine: !tile.tile<64x64xf16>, %old: !tile.tile<64x64xf32>):
+    %t = tile.dot %mine, %k acc %old transpose_rhs : !tile.tile<64x64xf16>, !tile.tile<64x64xf16> -> !tile.tile<64x64xf32>
+    tile.yield %t : !tile.tile<64x64xf32>
+  } -> !tile.tile<64x64xf32>
+  tile.store %o, %O[%head, %row, %c0] : !tile.tile<64x64xf32>, !in
   tile.return
 }
 }

@@ -53,7 +53,7 @@ tile_gpu.kernel @scheduler_tickets(%n: i32) {
 tile_gpu.kernel @skip_grid(%n: i32, %none: i1) {
   %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-    // expected-error @below {{expected a dynamic schedule, whose items one warp draws for others}}
+    // expected-error @below {{expected a dynamic schedule without clusters, whose items one warp draws for others}}
     tile_gpu.skip %none
     tile_gpu.yield %n, %n : i32, i32
   }
@@ -118,19 +118,8 @@ tile_gpu.kernel @draw_static(%n: i32) {
 
 // -----
 
-tile_gpu.kernel @scheduler_keys(%n: i32) {
-  // expected-error @below {{expected the body to yield the first key and the end of keys, both i32}}
-  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {
-  ^bb0(%t: i32, %h: i32, %b: i32, %x: i32):
-    tile_gpu.yield %n : i32
-  }
-  tile_gpu.return
-}
-
-// -----
-
 tile_gpu.kernel @scheduler_more(%n: i32, %x: f64) {
-  // expected-error @below {{expected further values of i1, i32, i64, index or f32, but got 'f64'}}
+  // expected-error @below {{expected to yield values of i1, i32, i64, index or f32, but got 'f64'}}
   %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n) {
   ^bb0(%t: i32, %h: i32, %b: i32, %y: i32):
     tile_gpu.yield %n, %n, %x : i32, i32, f64
@@ -146,7 +135,7 @@ tile_gpu.kernel @foreach_more(%n: i32, %wide: i64) {
   ^bb0(%t: i32, %h: i32, %b: i32, %y: i32):
     tile_gpu.yield %n, %n, %wide : i32, i32, i64
   }
-  // expected-error @below {{expected 1 block arguments for what the schedule yields beyond its keys, of its types}}
+  // expected-error @below {{expected 3 block arguments for what the schedule yields, of its types}}
   tile_gpu.foreach %s {
   ^bb0(%t: i32, %h: i32, %b: i32, %x: i32, %lo: i32, %hi: i32, %more: i32):
     tile_gpu.yield
@@ -157,9 +146,9 @@ tile_gpu.kernel @foreach_more(%n: i32, %wide: i64) {
 // -----
 
 func.func @foreach_few(%s: !tile_gpu.schedule, %c: i32) {
-  // expected-error @below {{expected 6 block arguments for the item and 1 for the initial values, but got 6}}
+  // expected-error @below {{expected 4 block arguments for the item and 1 for the initial values, but got 4}}
   %r = tile_gpu.foreach %s iter_args(%c : i32) {
-  ^bb0(%t: i32, %h: i32, %b: i32, %x: i32, %lo: i32, %hi: i32):
+  ^bb0(%t: i32, %h: i32, %b: i32, %x: i32):
     tile_gpu.yield %c : i32
   } -> i32
   return
@@ -179,7 +168,7 @@ func.func @foreach_carried(%s: !tile_gpu.schedule, %c: i32) {
 // -----
 
 func.func @foreach_arguments(%s: !tile_gpu.schedule) {
-  // expected-error @below {{expected i32 block arguments (tile, head, batch, split, first key, end of keys)}}
+  // expected-error @below {{expected i32 block arguments (tile, head, batch, split)}}
   tile_gpu.foreach %s {
   ^bb0(%t: i32):
     tile_gpu.yield
@@ -308,8 +297,9 @@ tile_gpu.kernel @scheduler_grid_cluster(%n: i32) {
 // -----
 
 tile_gpu.kernel @scheduler_section(%n: i32) {
+  %none = arith.constant 0 : i32
   // expected-error @below {{expected a section of 1 head or more, but got 0}}
-  %s = tile_gpu.scheduler grid in_order section(0) tiles(%n) heads(%n) batch(%n) {
+  %s = tile_gpu.scheduler grid in_order section(%none) tiles(%n) heads(%n) batch(%n) {
   ^bb0(%t: i32, %h: i32, %b: i32, %x: i32):
     tile_gpu.yield %n, %n : i32, i32
   }

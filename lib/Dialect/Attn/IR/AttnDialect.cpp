@@ -76,11 +76,12 @@ static std::optional<bool> symbolizeTruth(StringRef word) {
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0, cluster = 1,
-          occupancy = 1;
+          occupancy = 1, section = 0, sectionKeys = 0;
   bool overlap = true, packHeads = false;
   LoopShape loop = LoopShape::peeled;
   Turns turns = Turns::none;
   Fetch fetch = Fetch::automatic;
+  std::optional<WorkOrder> order;
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<StringRef> seen;
   auto parseField = [&]() -> ParseResult {
@@ -99,6 +100,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                           .Case("stages", &stages)
                           .Case("cluster", &cluster)
                           .Case("occupancy", &occupancy)
+                          .Case("section", &section)
+                          .Case("section_keys", &sectionKeys)
                           .Default(nullptr);
     if (key == "splits" &&
         succeeded(parser.parseOptionalKeyword("automatic"))) {
@@ -120,10 +123,14 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     if (key == "fetch")
       return parseWord(parser, key, fetch, symbolizeFetch,
                        "automatic, producer, ahead, late");
+    if (key == "order")
+      return parseWord(parser, key, order.emplace(), symbolizeWorkOrder,
+                       "in_order, longest_first");
     return parser.emitError(keyLoc,
                             "expected one of block_q, rows, block_k, splits, "
                             "loop, stages, overlap, turns, pack_heads, "
-                            "cluster, fetch, occupancy, but got '")
+                            "cluster, order, section, section_keys, fetch, "
+                            "occupancy, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
@@ -131,7 +138,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   return parser.getChecked<ScheduleAttr>(
       loc, parser.getContext(), blockQ, rows, blockK, splits, loop, stages,
-      overlap, turns, packHeads, cluster, fetch, occupancy);
+      overlap, turns, packHeads, cluster, fetch, occupancy, order, section,
+      sectionKeys);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -152,6 +160,12 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", pack_heads = true";
   if (getCluster() != 1)
     printer << ", cluster = " << getCluster();
+  if (getOrder())
+    printer << ", order = " << stringifyWorkOrder(*getOrder());
+  if (getSection())
+    printer << ", section = " << getSection();
+  if (getSectionKeys())
+    printer << ", section_keys = " << getSectionKeys();
   if (getFetch() != Fetch::automatic)
     printer << ", fetch = " << stringifyFetch(getFetch());
   if (getOccupancy() != 1)
@@ -167,13 +181,14 @@ struct Decisions {
         rows(from.getRows()), blockK(from.getBlockK()),
         splits(from.getSplits()), stages(from.getStages()),
         cluster(from.getCluster()), occupancy(from.getOccupancy()),
+        section(from.getSection()), sectionKeys(from.getSectionKeys()),
         loop(from.getLoop()), overlap(from.getOverlap()),
         packHeads(from.getPackHeads()), turns(from.getTurns()),
-        fetch(from.getFetch()) {}
+        fetch(from.getFetch()), order(from.getOrder()) {}
   ScheduleAttr get() const {
     return ScheduleAttr::get(context, blockQ, rows, blockK, splits, loop,
                              stages, overlap, turns, packHeads, cluster, fetch,
-                             occupancy);
+                             occupancy, order, section, sectionKeys);
   }
   template <typename T> ScheduleAttr with(T Decisions::*member, T value) {
     this->*member = value;
@@ -181,11 +196,13 @@ struct Decisions {
   }
 
   MLIRContext *context;
-  int64_t blockQ, rows, blockK, splits, stages, cluster, occupancy;
+  int64_t blockQ, rows, blockK, splits, stages, cluster, occupancy, section,
+      sectionKeys;
   LoopShape loop;
   bool overlap, packHeads;
   Turns turns;
   Fetch fetch;
+  std::optional<WorkOrder> order;
 };
 } // namespace
 
@@ -204,13 +221,22 @@ ScheduleAttr ScheduleAttr::withStages(int64_t stages) const {
 ScheduleAttr ScheduleAttr::withCluster(int64_t cluster) const {
   return Decisions(*this).with(&Decisions::cluster, cluster);
 }
+ScheduleAttr ScheduleAttr::withOrder(WorkOrder order) const {
+  return Decisions(*this).with(&Decisions::order, std::optional(order));
+}
+ScheduleAttr ScheduleAttr::withSection(int64_t heads, int64_t keys) const {
+  Decisions decisions(*this);
+  decisions.section = heads;
+  return decisions.with(&Decisions::sectionKeys, keys);
+}
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
                                    int64_t stages, bool overlap, Turns turns,
                                    bool packHeads, int64_t cluster, Fetch fetch,
-                                   int64_t occupancy) {
+                                   int64_t occupancy, std::optional<WorkOrder>,
+                                   int64_t section, int64_t sectionKeys) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;
@@ -248,6 +274,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (occupancy < 1 || occupancy > mostBlocks)
     return emitError() << "expected occupancy to be between 1 and "
                        << mostBlocks << ", but got " << occupancy;
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  for (auto [name, value] :
+       {std::pair("section", section), std::pair("section_keys", sectionKeys)})
+    if (value < 0 || value > most)
+      return emitError() << "expected " << name << " to be between 0 and "
+                         << most << ", but got " << value;
   if (cluster != 1 && (packHeads || splits != 1))
     return emitError() << "expected "
                        << (packHeads ? "heads of their own" : "splits = 1")

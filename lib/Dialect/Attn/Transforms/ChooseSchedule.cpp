@@ -189,6 +189,36 @@ static std::string describeMask(ReductionOpInterface op, bool isListed,
   return text;
 }
 
+/// Bytes of one key and its values.
+static int64_t keyRowBytes(ReductionOpInterface op) {
+  int64_t bytes = 0;
+  for (ValueRange tensors : {op.getKeyOperands(), op.getValueOperands()})
+    for (Value tensor : tensors) {
+      auto type = cast<RankedTensorType>(tensor.getType());
+      bytes += type.getShape().back() *
+               llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    }
+  return std::max<int64_t>(bytes, 1);
+}
+
+static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
+                                 bool isGiven) {
+  std::string text = "work tiles: ";
+  text += stringifyWorkOrder(schedule.getOrder().value_or(WorkOrder::in_order));
+  if (isGiven)
+    text += " (as given)";
+  else
+    text += op.getMaskBody().empty()
+                ? " (all rows have as many keys)"
+                : " (most masks leave the last rows the most keys)";
+  if (schedule.getSection() > 1)
+    text += "; heads abreast: at most " + std::to_string(schedule.getSection());
+  if (schedule.getSection() > 1 && schedule.getSectionKeys())
+    text += ", as many as have " + std::to_string(schedule.getSectionKeys()) +
+            " keys, which fit in the cache";
+  return text + "\n";
+}
+
 /// Whether plans may choose by the sizes of a run: the module says so, and the
 /// operation is all that its function runs.
 static bool hasClasses(ReductionOpInterface op) {
@@ -287,9 +317,10 @@ struct ChooseSchedulePass
       pack = ::attn::choosePackHeads(problem, target);
     if (pack.packs)
       problem = ::attn::packHeads(problem);
-    choice.schedule = given;
-    if (given)
+    if (given) {
+      choice.schedule = chooseOrder(op, given, target);
       return choice;
+    }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     const ::attn::ScheduleSizes &sizes = measured.sizes;
     // A partial has its parts already, and queries are not cut.
@@ -308,8 +339,25 @@ struct ChooseSchedulePass
     choice.schedule = ScheduleAttr::get(
         op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
         measured.stages, measured.overlap, turns, pack.packs, cluster,
-        Fetch::automatic, /*occupancy=*/1);
+        Fetch::automatic, /*occupancy=*/1, /*order=*/std::nullopt,
+        /*section=*/0, /*section_keys=*/0);
+    choice.schedule = chooseOrder(op, choice.schedule, target);
     return choice;
+  }
+
+  /// The schedule with an order of work tiles, where it has none.
+  ScheduleAttr chooseOrder(ReductionOpInterface op, ScheduleAttr schedule,
+                           const ::attn::TargetInfo &target) const {
+    // Masks are mostly causal: the last rows have the most keys, so they start
+    // first and the short tiles fill the end.
+    if (!schedule.getOrder() && !op.getMaskBody().empty())
+      schedule = schedule.withOrder(WorkOrder::longest_first);
+    // Heads in sections that advance together: the long tiles of all of them
+    // come before the short ones, and their keys stay in the last-level cache.
+    if (!schedule.getSection() && target.headsAbreast > 1)
+      schedule = schedule.withSection(target.headsAbreast,
+                                      target.gpuL2Bytes / keyRowBytes(op));
+    return schedule;
   }
 
   /// Schedules for the classes of sizes that have one of their own. Returns
@@ -384,8 +432,9 @@ struct ChooseSchedulePass
       bool isAny = llvm::all_of(expected, [](int64_t size) { return !size; });
       if (isAny && hasClasses(op))
         classes = dispatch(op, monoid, choice, target);
-      op->setAttr("schedule", attr);
     }
+    bool isOrderGiven = given && op.getScheduleAttribute().getOrder();
+    op->setAttr("schedule", attr);
     ::attn::ScheduleBudget budget = ::attn::computeBudget(
         problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target,
         attr.getStages());
@@ -402,12 +451,11 @@ struct ChooseSchedulePass
         parts = "device: " + std::to_string(target.numMultiprocessors) +
                 " multiprocessors with " +
                 std::to_string(target.sharedMemoryBytes) +
-                " bytes of shared memory; heads abreast: at most " +
-                std::to_string(target.headsAbreast) +
-                ", as many as whose keys fit in " +
+                " bytes of shared memory; cache of " +
                 std::to_string(target.gpuL2Bytes) +
-                " bytes of cache\nproblem: " + ::attn::printProblem(problem) +
-                " | " + ::attn::printSizes(problem) + "\n";
+                " bytes\nproblem: " + ::attn::printProblem(problem) + " | " +
+                ::attn::printSizes(problem) + "\n";
+      parts += describeOrder(op, attr, isOrderGiven);
       if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)
         parts += llvm::formatv(
             "turns: {0} (the rate was {1:F3} of that "

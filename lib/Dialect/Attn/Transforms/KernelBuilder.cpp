@@ -18,6 +18,15 @@ Value KernelBuilder::dim(Value memref, int64_t d) {
   return memref::DimOp::create(b, loc, memref, d);
 }
 
+std::pair<Value, Value> KernelBuilder::divide(Value x, Value y) {
+  if (target.isCpu())
+    return {arith::DivUIOp::create(b, loc, x, y),
+            arith::RemUIOp::create(b, loc, x, y)};
+  Value n = toI32(x), d = toI32(y);
+  return {toIndex(arith::DivUIOp::create(b, loc, n, d)),
+          toIndex(arith::RemUIOp::create(b, loc, n, d))};
+}
+
 Value KernelBuilder::element(Value memref, Value position) {
   return toIndex(memref::LoadOp::create(b, loc, memref, ValueRange(position)));
 }

@@ -93,12 +93,6 @@ SmallVector<Value> KeyListKernel::forBits(
   return SmallVector<Value>(loop.getResults().drop_front());
 }
 
-std::pair<Value, Value> KeyListKernel::divide(Value x, Value y) {
-  Value n = toI32(x), d = toI32(y);
-  return {toIndex(arith::DivUIOp::create(b, loc, n, d)),
-          toIndex(arith::RemUIOp::create(b, loc, n, d))};
-}
-
 Value KeyListKernel::listWhole(const KeyLists &into, Value tile, Value whole) {
   Value place = listPlace(into.tiles, toIndex(whole), /*whole=*/true);
   memref::StoreOp::create(b, loc, tile, into.tiles,
@@ -221,12 +215,18 @@ SmallVector<Value> KeyListKernel::listByClass(const KeyLists &into, Value tile,
       nullptr);
 }
 
-/// Finds out where a block of a kernel around lists works: on `rest` of the
-/// query tiles.
-KeyListKernel::ListedRange
-KeyListKernel::locateListed(const KeyLists &into, Value numTiles, Value rest) {
-  std::tie(rest, queryTile) = divide(rest, numTiles);
-  std::tie(batch, head) = divide(rest, dim(into.tiles, 1));
+/// Finds out where a block of a kernel around lists works; it has one of
+/// `keyTiles` tiles of the keys as its part.
+KeyListKernel::ListedRange KeyListKernel::locateListed(const KeyLists &into,
+                                                       Value numTiles,
+                                                       Value block,
+                                                       Value keyTiles) {
+  auto work = tile::WorkTileOp::create(b, loc, block, dim(into.tiles, 0),
+                                       dim(into.tiles, 1), numTiles, keyTiles);
+  batch = work.getBatch();
+  head = work.getHead();
+  queryTile = work.getTile();
+  split = work.getPart();
   batchI32 = toI32(batch);
   headI32 = toI32(head);
   sq = dim(arg(reduction.getQueryOperands().front()), 2);
@@ -265,9 +265,8 @@ KeyListKernel::locateListed(const KeyLists &into, Value numTiles, Value rest) {
 void KeyListKernel::buildClasses(const KeyLists &into, Value numTiles,
                                  Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
-  auto [rest, tile] = divide(block, dim(into.classes, 3));
-  ListedRange range = locateListed(into, numTiles, rest);
-  Value none = i32(KeyLists::dead), number = tile;
+  ListedRange range = locateListed(into, numTiles, block, dim(into.classes, 3));
+  Value none = i32(KeyLists::dead), number = split;
   Value exists = arith::AndIOp::create(
       b, loc, cmp(arith::CmpIPredicate::sge, number, range.first),
       cmp(arith::CmpIPredicate::slt, number, range.end));
@@ -420,7 +419,7 @@ SmallVector<Value> KeyListKernel::listWords(const KeyLists &into, Value first,
 void KeyListKernel::buildLists(const KeyLists &into, Value numTiles,
                                Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
-  ListedRange range = locateListed(into, numTiles, block);
+  ListedRange range = locateListed(into, numTiles, block, index(1));
 
   // A ragged tile has keys that no mask speaks of. It comes first: later ones
   // then need no test for the end of the keys.

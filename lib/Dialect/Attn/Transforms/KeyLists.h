@@ -32,13 +32,13 @@ private:
   SmallVector<Value>
   forBits(Value bits, ValueRange carried,
           function_ref<SmallVector<Value>(Value, ValueRange)> body);
-  std::pair<Value, Value> divide(Value x, Value y);
   /// Positions of the rows; key tiles that may have live elements, and where
   /// those end that are not ragged.
   struct ListedRange {
     Value firstRow, lastRow, first, end, endWhole;
   };
-  ListedRange locateListed(const KeyLists &into, Value numTiles, Value rest);
+  ListedRange locateListed(const KeyLists &into, Value numTiles, Value block,
+                           Value keyTiles);
   /// Words of the keys of a tile that are live in some row; whether some
   /// element is live, and some dead.
   struct ListedElements {

@@ -13,6 +13,20 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+/// Heads of a section: as many as leave their keys and values in a cache, at
+/// least those of one key head; null for one.
+Value ReductionKernel::sectionOf(Value group) {
+  if (schedule.getSection() <= 1)
+    return {};
+  Value most = index(schedule.getSection());
+  if (!schedule.getSectionKeys() || reduction.getPackedQueries())
+    return most;
+  Value keys = dim(arg(reduction.getKeyOperands().front()), 2);
+  Value fit =
+      divide(index(schedule.getSectionKeys()), max(keys, index(1))).first;
+  return min(mul(max(fit, index(1)), group), most);
+}
+
 void ReductionKernel::locateBlock(Value numTiles, Value block) {
   Value query = arg(reduction.getQueryOperands().front());
   Value key = arg(reduction.getKeyOperands().front());
@@ -20,75 +34,39 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   int64_t headDim = packed ? 0 : 1;
   Value numHeads = dim(query, headDim);
   Value numKeyHeads = dim(key, headDim);
-
-  auto split2 = [&](Value value, Value size) -> std::pair<Value, Value> {
-    if (!isGpu())
-      return {arith::DivUIOp::create(b, loc, value, size),
-              arith::RemUIOp::create(b, loc, value, size)};
-    // A grid has fewer than 2^31 blocks, and a GPU divides 64 bits slowly.
-    auto asIndex = [&](Value x) -> Value {
-      return arith::IndexCastOp::create(b, loc, b.getIndexType(), x);
-    };
-    Value x = toI32(value), n = toI32(size);
-    return {asIndex(arith::DivUIOp::create(b, loc, x, n)),
-            asIndex(arith::RemUIOp::create(b, loc, x, n))};
-  };
   Value group =
-      max(split2(numHeads, max(numKeyHeads, index(1))).first, index(1));
+      max(divide(numHeads, max(numKeyHeads, index(1))).first, index(1));
   Value packedGroup = group;
   if (packsHeads) {
     numHeads = numKeyHeads;
     group = index(1);
   }
-  Value rest = block, tileIndex;
   if (auto partial = dyn_cast<PartialOp>(op)) {
     if (Value count = partial.getParts())
       parts = arg(count);
     else if (int64_t splits = *partial.getSplits(); splits > 1)
       parts = index(splits);
   }
-  if (parts)
-    std::tie(rest, split) = split2(rest, parts);
-  // Blocks side by side take neighbouring tiles of one head: what they derive
-  // from the number of their cluster, the quotient, is the same for them.
   int64_t cluster = clusterOf(schedule, target);
-  Value inCluster, groups = numTiles;
-  if (cluster > 1) {
-    std::tie(rest, inCluster) = split2(rest, index(cluster));
-    groups = split2(numTiles, index(cluster)).first;
+  Value section = sectionOf(group), rows = packed ? dim(query, 1) : Value();
+  auto work =
+      tile::WorkTileOp::create(b, loc, block, packed ? Value() : dim(query, 0),
+                               numHeads, numTiles, parts ? parts : index(1));
+  work.setOrder(schedule.getOrder().value_or(WorkOrder::in_order));
+  if (section)
+    work.getSectionMutable().assign(section);
+  if (cluster > 1)
+    work.setCluster(cluster);
+  if (packed) {
+    work.getOffsetsMutable().assign(arg(reduction.getPackedQueries()));
+    work.getRowsMutable().assign(rows);
+    work.setBlockQ(schedule.getBlockQ());
   }
-  if (target.headsAbreast > 1) {
-    // Heads in sections that advance together: the long tiles of all of them
-    // come before the short ones, and their keys stay in the last-level cache.
-    Value batches = packed ? index(1) : dim(query, 0);
-    Value abreast = index(target.headsAbreast), section, first;
-    if (!packed) {
-      // As many as leave their keys and values there; at least those of one
-      // key head.
-      Value fit = split2(index(target.gpuL2Bytes / keyRowBytes()),
-                         max(dim(key, 2), index(1)))
-                      .first;
-      abreast = min(mul(max(fit, index(1)), group), abreast);
-    }
-    std::tie(section, rest) = split2(rest, mul(groups, abreast));
-    first = mul(section, abreast);
-    Value width = min(abreast, sub(mul(batches, numHeads), first)), within;
-    std::tie(tileIndex, within) = split2(rest, width);
-    rest = add(first, within);
-  } else {
-    std::tie(rest, tileIndex) = split2(rest, groups);
-  }
-  if (inCluster)
-    tileIndex = add(mul(tileIndex, index(cluster)), inCluster);
-  std::tie(batch, head) = split2(rest, numHeads);
-  Value found;
-  if (packed)
-    std::tie(batch, found) = findSequence(tileIndex);
-  // Masks are mostly causal: the last rows have the most keys, so they start
-  // first and the short tiles fill the end.
-  bool lastFirst = !reduction.getMaskBody().empty();
-  if (lastFirst && !found)
-    tileIndex = sub(sub(numTiles, index(1)), tileIndex);
+  batch = work.getBatch();
+  head = work.getHead();
+  queryTile = work.getTile();
+  if (parts)
+    split = work.getPart();
   // What captures have of the rows behind the last sequence is not looked at.
   Value sequences =
       packed ? dim(arg(reduction.getPackedQueries()), 0) : Value();
@@ -96,7 +74,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
                           : batch);
   headI32 = toI32(head);
 
-  keyHead = split2(head, group).first;
+  keyHead = divide(head, group).first;
 
   if (packed) {
     // Rows behind the last sequence are one more, without keys.
@@ -114,7 +92,6 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
         end = select(isRest, restEnd, end);
       return std::pair(start, sub(end, start));
     };
-    Value rows = dim(query, 1);
     std::tie(queryOffset, sq) = range(cuQ, rows, /*restEnd=*/rows);
     std::tie(keyOffset, numKeys) = range(cuK, dim(key, 1), /*restEnd=*/Value());
   } else {
@@ -124,37 +101,27 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   if (Value lengths = reduction.getKeyLengths())
     numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
 
-  Value blockQ = index(schedule.getBlockQ()), tiles = numTiles;
-  if (found) {
-    tileIndex = found;
-    tiles = arith::CeilDivUIOp::create(b, loc, sq, blockQ);
-    if (lastFirst)
-      tileIndex = select(cmp(arith::CmpIPredicate::slt, found, tiles),
-                         sub(sub(tiles, index(1)), found), found);
-  }
-  queryTile = tileIndex;
   if (packsHeads)
     return locatePacked(packedGroup);
+  Value blockQ = index(schedule.getBlockQ());
   // Which tile takes the rows that do not fill one: where the last rows have
   // the most keys, and rows and keys of tiles do not end together anyway, it
   // is the first. Lists of key tiles are made for tiles from the first row on.
-  bool shortFirst = lastFirst && isGpu() && !packed && !lists.tiles &&
+  bool shortFirst = !reduction.getMaskBody().empty() && isGpu() && !packed &&
+                    !lists.tiles &&
                     schedule.getBlockQ() % schedule.getBlockK() != 0;
   if (shortFirst) {
-    Value end = sub(sq, mul(sub(sub(tiles, index(1)), tileIndex), blockQ));
+    Value end = sub(sq, mul(sub(sub(numTiles, index(1)), queryTile), blockQ));
     row0 = max(sub(end, blockQ), index(0));
     liveRows = sub(end, row0);
   } else {
-    row0 = mul(tileIndex, blockQ);
+    row0 = mul(queryTile, blockQ);
     liveRows = min(blockQ, sub(sq, row0));
   }
   // A short sequence has no rows in the last tiles of the grid, and a head
   // none in those that fill up a cluster.
   if (packed || cluster > 1)
     liveRows = max(liveRows, index(0));
-  if (found && isGpu())
-    tile::SkipOp::create(b, loc,
-                         cmp(arith::CmpIPredicate::sle, liveRows, index(0)));
 }
 
 void ReductionKernel::locatePacked(Value group) {
@@ -178,41 +145,6 @@ std::pair<Value, Value> ReductionKernel::tilePositions() {
   if (packsHeads)
     return {index(0), sub(sq, index(1))};
   return {row0, sub(add(row0, liveRows), index(1))};
-}
-
-/// The sequence of packed tensors that tile t of a grid belongs to, and the
-/// number of the tile in it. The tiles of sequence i, which starts at row c,
-/// are those from c / block_q + i on: enough for any length, at most one too
-/// many, and nothing needs to be summed up to find them. The rows behind the
-/// last sequence count as one.
-std::pair<Value, Value> ReductionKernel::findSequence(Value tileIndex) {
-  Value offsets = arg(reduction.getPackedQueries());
-  Value t = toI32(tileIndex), zero = i32(0), one = i32(1);
-  Value count = max(toI32(dim(offsets, 0)), one);
-  auto start = [&](Value i) {
-    Value row = memref::LoadOp::create(b, loc, offsets, ValueRange(toIndex(i)));
-    return add(arith::DivUIOp::create(b, loc, max(row, zero),
-                                      i32(schedule.getBlockQ())),
-               i);
-  };
-  // The last one that starts at t or before, bit by bit.
-  Value bits = sub(i32(32), math::CountLeadingZerosOp::create(b, loc, count));
-  auto loop = scf::ForOp::create(b, loc, index(0), toIndex(bits), index(1),
-                                 ValueRange(zero));
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value least = loop.getRegionIterArgs().front();
-    Value shift = sub(sub(bits, one), toI32(loop.getInductionVar()));
-    Value probe = add(least, arith::ShLIOp::create(b, loc, one, shift));
-    Value inside = cmp(arith::CmpIPredicate::slt, probe, count);
-    Value at = start(min(probe, sub(count, one)));
-    Value reached = arith::AndIOp::create(
-        b, loc, inside, cmp(arith::CmpIPredicate::sle, at, t));
-    scf::YieldOp::create(b, loc, select(reached, probe, least));
-  }
-  Value sequence = loop.getResult(0);
-  return {toIndex(sequence), toIndex(max(sub(t, start(sequence)), zero))};
 }
 
 void ReductionKernel::loadQueries() {

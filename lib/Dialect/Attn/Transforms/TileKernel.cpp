@@ -34,16 +34,6 @@ int64_t ReductionKernel::keyCols() const {
   return ::attn::paddedKeys(schedule.getBlockK(), target);
 }
 
-int64_t ReductionKernel::keyRowBytes() {
-  int64_t bytes = 0;
-  for (ValueRange tensors :
-       {reduction.getKeyOperands(), reduction.getValueOperands()})
-    for (Value tensor : tensors)
-      bytes += channels(tensor) *
-               llvm::divideCeil(elementType(tensor).getIntOrFloatBitWidth(), 8);
-  return std::max<int64_t>(bytes, 1);
-}
-
 ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
                                  const ::attn::TargetInfo &target,
                                  tile::KernelOp kernel)

@@ -109,6 +109,9 @@ protected:
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
   }
   Value dim(Value memref, int64_t d);
+  /// Quotient and remainder. No size of a grid needs 64 bits, which a GPU
+  /// divides slowly.
+  std::pair<Value, Value> divide(Value x, Value y);
   /// Element of a vector of i32, as index.
   Value element(Value memref, Value position);
 
@@ -324,9 +327,7 @@ protected:
   /// The first and the last position of the rows of the tile.
   std::pair<Value, Value> tilePositions();
   void readMask();
-  /// Bytes of one key and its values.
-  int64_t keyRowBytes();
-  std::pair<Value, Value> findSequence(Value tileIndex);
+  Value sectionOf(Value group);
   void loadQueries();
   SmallVector<Value> initialState();
   /// Whether the reduced rows are those of several heads, the query heads of

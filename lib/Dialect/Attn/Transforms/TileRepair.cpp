@@ -277,7 +277,8 @@ ScheduleAttr mlir::attn::scheduleOfRepair(ReductionOpInterface op,
                            sizes.blockK, given.getSplits(), LoopShape::masked,
                            /*stages=*/0, /*overlap=*/true, Turns::none,
                            /*pack_heads=*/false, /*cluster=*/1,
-                           Fetch::automatic, /*occupancy=*/1);
+                           Fetch::automatic, /*occupancy=*/1, given.getOrder(),
+                           given.getSection(), given.getSectionKeys());
 }
 
 //===----------------------------------------------------------------------===//

@@ -211,21 +211,21 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
   Value first = arg(states.front());
   Value numHeads = dim(first, parts + (packed ? 0 : 1));
   sq = dim(first, parts + (packed ? 1 : 2));
-  if (int64_t slices = countSlices(states, monoid, target); slices > 1) {
+  int64_t slices = countSlices(states, monoid, target);
+  auto work = tile::WorkTileOp::create(
+      b, loc, block, packed ? index(1) : dim(first, parts), numHeads, numTiles,
+      /*parts=*/index(slices));
+  batch = work.getBatch();
+  head = work.getHead();
+  if (slices > 1) {
     sliceChannels = blockChannels;
-    firstChannel = mul(arith::RemUIOp::create(b, loc, block, index(slices)),
-                       index(sliceChannels));
-    block = arith::DivUIOp::create(b, loc, block, index(slices));
+    firstChannel = mul(work.getPart(), index(sliceChannels));
   }
-  Value rest = arith::DivUIOp::create(b, loc, block, numTiles);
-  Value tileIndex = arith::RemUIOp::create(b, loc, block, numTiles);
-  batch = arith::DivUIOp::create(b, loc, rest, numHeads);
-  head = arith::RemUIOp::create(b, loc, rest, numHeads);
   batchI32 = toI32(batch);
   headI32 = toI32(head);
   if (packed)
     queryOffset = index(0);
-  row0 = mul(tileIndex, index(blockRows(target)));
+  row0 = mul(work.getTile(), index(blockRows(target)));
   liveRows = min(index(blockRows(target)), sub(sq, row0));
   uniformPoint = index(0).getDefiningOp();
 

@@ -9,6 +9,7 @@
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -162,36 +163,36 @@ LogicalResult SchedulerOp::verify() {
                            ? "expected tickets(...) with a dynamic schedule"
                            : "expected tickets(...) with a dynamic schedule "
                              "only");
-  if (int64_t section = getSection().value_or(1); section <= 0)
-    return emitOpError("expected a section of 1 head or more, but got ")
-           << section;
+  if (Value section = getSection()) {
+    APInt heads;
+    if (matchPattern(section, m_ConstantInt(&heads)) && heads.sle(0))
+      return emitOpError("expected a section of 1 head or more, but got ")
+             << heads.getSExtValue();
+  }
   if (failed(verifyCluster(*this, getCluster())))
     return failure();
   if (getCluster() && !dynamic)
     return emitOpError("expected cluster(...) with a dynamic schedule only");
-  Block &block = getKeys().front();
+  Block &block = getBody().front();
   if (failed(verifyI32Arguments(*this, block, 4, "tile, head, batch, split")))
     return failure();
   if (block.getNumArguments() != 4)
     return emitOpError("expected 4 block arguments, but got ")
            << block.getNumArguments();
   auto yield = dyn_cast<YieldOp>(block.back());
-  if (!yield || yield.getNumOperands() < 2 ||
-      !llvm::all_of(TypeRange(yield.getOperandTypes()).take_front(2),
-                    [](Type t) { return t.isSignlessInteger(32); }))
-    return emitOpError("expected the body to yield the first key and the end "
-                       "of keys, both i32");
-  for (Type type : TypeRange(yield.getOperandTypes()).drop_front(2))
+  if (!yield)
+    return emitOpError("expected the body to end with tile_gpu.yield");
+  for (Type type : yield.getOperandTypes())
     if (!type.isIndex() && !type.isF32() && !type.isSignlessInteger(1) &&
         !type.isSignlessInteger(32) && !type.isSignlessInteger(64))
-      return emitOpError("expected further values of i1, i32, i64, index or "
+      return emitOpError("expected to yield values of i1, i32, i64, index or "
                          "f32, but got ")
              << type;
   return success();
 }
 
 /// Block arguments of a foreach that every schedule gives.
-static constexpr unsigned numTileArguments = 6;
+static constexpr unsigned numTileArguments = 4;
 
 SmallVector<Region *> ForeachOp::getLoopRegions() { return {&getBody()}; }
 MutableArrayRef<OpOperand> ForeachOp::getInitsMutable() {
@@ -241,9 +242,8 @@ static int countDraws(Block &block) {
 
 LogicalResult ForeachOp::verify() {
   Block &block = getBody().front();
-  if (failed(verifyI32Arguments(
-          *this, block, numTileArguments,
-          "tile, head, batch, split, first key, end of keys")))
+  if (failed(verifyI32Arguments(*this, block, numTileArguments,
+                                "tile, head, batch, split")))
     return failure();
   TypeRange inits(getInitial().getTypes()), given(block.getArgumentTypes());
   if (given.size() < numTileArguments + inits.size())
@@ -254,15 +254,14 @@ LogicalResult ForeachOp::verify() {
   TypeRange carried = given.take_back(inits.size());
   auto scheduler = getSchedule().getDefiningOp<SchedulerOp>();
   // A schedule below this loop may not be verified yet.
-  if (scheduler && !scheduler.getKeys().front().empty()) {
+  if (scheduler && !scheduler.getBody().front().empty()) {
     TypeRange more = given.drop_back(inits.size()).drop_front(numTileArguments);
-    Operation &yields = scheduler.getKeys().front().back();
-    if (TypeRange expected = yields.getOperandTypes();
-        expected.size() >= 2 && expected.drop_front(2) != more) {
+    Operation &yields = scheduler.getBody().front().back();
+    if (TypeRange expected = yields.getOperandTypes(); expected != more) {
       InFlightDiagnostic diag = emitOpError("expected ")
-                                << expected.size() - 2
+                                << expected.size()
                                 << " block arguments for what the schedule "
-                                   "yields beyond its keys, of its types";
+                                   "yields, of its types";
       diag.attachNote(scheduler.getLoc()) << "schedule defined here";
       return diag;
     }
@@ -295,10 +294,10 @@ LogicalResult DrawNextOp::verify() {
 }
 
 LogicalResult SkipOp::verify() {
-  auto scheduler = dyn_cast<SchedulerOp>((*this)->getParentOp());
-  if (scheduler && scheduler.getKind() != ScheduleKind::Dynamic)
-    return emitOpError("expected a dynamic schedule, whose items one warp "
-                       "draws for others");
+  auto scheduler = cast<SchedulerOp>((*this)->getParentOp());
+  if (scheduler.getKind() != ScheduleKind::Dynamic || scheduler.getCluster())
+    return emitOpError("expected a dynamic schedule without clusters, whose "
+                       "items one warp draws for others");
   return success();
 }
 

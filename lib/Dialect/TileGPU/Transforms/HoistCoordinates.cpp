@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each role derives from an item's number its head, rows and range of keys: a
-// chain of divisions, of selects for every kind of bound, and, with packed
-// sequences, of loads. The role that draws the items is ahead of the others, so
-// the chain goes into the schedule's body, which it evaluates for all.
+// Each role derives from an item's tile and head its rows and its range of
+// keys: a chain of selects for every kind of bound and, with packed sequences,
+// of loads. The role that draws the items is ahead of the others, so the chain
+// goes into the schedule's body, which it evaluates for all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -159,7 +159,7 @@ static Operation *unique(Operation *clone) {
 /// Copies what `loop` computes of an item into the schedule's body.
 void Sharer::collect(ForeachOp loop) {
   IRMapping &mapping = moved[loop];
-  Block &body = loop.getBody().front(), &keys = scheduler.getKeys().front();
+  Block &body = loop.getBody().front(), &keys = scheduler.getBody().front();
   Kinds kinds;
   for (auto [own, given] : llvm::zip(loop.getItemArgs(), keys.getArguments())) {
     kinds[own] = Kind::OfItem;
@@ -170,14 +170,7 @@ void Sharer::collect(ForeachOp loop) {
     kinds[own] = Kind::OfItem;
     mapping.map(own, given);
   }
-  for (Operation &op : llvm::make_early_inc_range(body)) {
-    if (auto skip = dyn_cast<SkipOp>(op)) {
-      b.setInsertionPoint(keys.getTerminator());
-      if (kinds.lookup(skip.getCondition()) == Kind::OfItem)
-        unique(b.clone(op, mapping));
-      op.erase();
-      continue; // What it says is for the warp that draws.
-    }
+  for (Operation &op : body) {
     Kind kind = kindOf(op, kinds);
     if (kind == Kind::Other)
       continue;
@@ -217,7 +210,7 @@ static bool isCheap(Operation *op) {
 /// What is an instruction away from other values, or from a narrower one, is
 /// computed where it is read.
 void Sharer::reduceCut() {
-  Block &keys = scheduler.getKeys().front();
+  Block &keys = scheduler.getBody().front();
   auto step = [&]() {
     for (Value value : cut) {
       Operation *def = value.getDefiningOp();
@@ -226,7 +219,7 @@ void Sharer::reduceCut() {
       llvm::SmallSetVector<Value, 2> missing;
       for (Value operand : def->getOperands()) {
         bool isGiven = isa<BlockArgument>(operand) &&
-                       operand.getParentRegion() == &scheduler.getKeys();
+                       operand.getParentRegion() == &scheduler.getBody();
         auto inner = operand.getDefiningOp();
         if (isGiven || (inner && inner->getBlock() == &keys))
           if (!cut.contains(operand))
@@ -270,19 +263,17 @@ void Sharer::rewrite(ForeachOp loop, ArrayRef<Value> given) {
 }
 
 void Sharer::run() {
-  // A schedule that gives more than a range of keys shares its items already.
-  Operation *range = scheduler.getKeys().front().getTerminator();
-  if (range->getNumOperands() > 2 || !findLoops())
+  if (!findLoops())
     return;
   kernel.walk([&](WaitDependenciesOp) { waits = true; });
   for (ForeachOp loop : loops)
     collect(loop);
   // The schedule's own arguments come to the loops as they are.
-  Block &keys = scheduler.getKeys().front();
+  Block &keys = scheduler.getBody().front();
   Operation *yield = keys.getTerminator();
   auto isKnown = [&](Value value) {
     return isa<BlockArgument>(value) ||
-           llvm::is_contained(yield->getOperands().take_front(2), value);
+           llvm::is_contained(yield->getOperands(), value);
   };
   reduceCut();
   SmallVector<Value> given;

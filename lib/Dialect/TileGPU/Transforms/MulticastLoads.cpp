@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Neighbouring query tiles of a head read the same keys and values. Where the
-// blocks of a cluster of n take items c n, c n + 1, ..., what a block derives
-// from the quotient by n is the same in all of them. A ring whose slots are
-// acquired, and its tiles loaded, under such values alone is filled by one copy
-// for all: the cache is read once for the cluster.
+// The blocks of a cluster have neighbouring query tiles of one head, batch and
+// split, and read the same keys and values. A ring whose slots are acquired,
+// and its tiles loaded, under what does not depend on the tile is filled by one
+// copy for all: the cache is read once for the cluster.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +34,7 @@ namespace {
 /// Finds what differs between the blocks of a cluster in one loop over items.
 class ClusterValues {
 public:
-  ClusterValues(KernelOp kernel, ForeachOp loop, int64_t cluster)
-      : kernel(kernel), loop(loop), cluster(cluster) {}
+  ClusterValues(KernelOp kernel, ForeachOp loop) : kernel(kernel), loop(loop) {}
   void compute();
   bool isSame(Value value) const { return !differing.contains(value); }
   /// Whether the blocks reach `op` equally often.
@@ -49,12 +47,10 @@ private:
   bool differs(ValueRange values) const {
     return llvm::any_of(values, [&](Value v) { return !isSame(v); });
   }
-  bool isClusterNumber(Operation *op);
   bool isFixedLoad(memref::LoadOp load);
 
   KernelOp kernel;
   ForeachOp loop;
-  int64_t cluster;
   DenseSet<Value> differing;
 };
 } // namespace
@@ -73,19 +69,6 @@ bool ClusterValues::markWhere(ValueRange values, ValueRange sources) {
     if (!isSame(source))
       changed |= differing.insert(value).second;
   return changed;
-}
-
-/// Whether `op` divides the item's number by a multiple of the cluster's size.
-bool ClusterValues::isClusterNumber(Operation *op) {
-  APInt divisor;
-  if (!isa<arith::DivUIOp>(op) ||
-      !matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) ||
-      divisor.isZero() || divisor.urem(cluster) != 0)
-    return false;
-  Value number = op->getOperand(0);
-  while (auto cast = number.getDefiningOp<arith::IndexCastOp>())
-    number = cast.getIn();
-  return number == loop.getItemArgs().front();
 }
 
 /// A load of what nobody writes while the kernel runs.
@@ -125,8 +108,6 @@ bool ClusterValues::visit(Operation *op) {
                              block->getTerminator()->getOperands());
     return changed;
   }
-  if (isClusterNumber(op))
-    return false;
   auto load = dyn_cast<memref::LoadOp>(op);
   bool isKnown =
       isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
@@ -138,8 +119,10 @@ bool ClusterValues::visit(Operation *op) {
 }
 
 void ClusterValues::compute() {
-  // Ring counters, which the loop carries, start alike.
-  mark(loop.getItemArgs());
+  // The tile differs, and what the schedule makes of it may; ring counters,
+  // which the loop carries, start alike.
+  mark(ValueRange(loop.getItemArgs()).take_front());
+  mark(ValueRange(loop.getItemArgs()).drop_front(4));
   bool changed = true;
   while (changed) {
     changed = false;
@@ -172,27 +155,15 @@ struct MulticastLoadsPass
 };
 } // namespace
 
-/// The one loop over `scheduler` that copies, where the schedule's items are
-/// numbered in a row and a role of one warp draws them; null otherwise.
+/// The one loop over `scheduler` that copies, where a role of one warp draws
+/// the items; null otherwise.
 static ForeachOp findCopies(SchedulerOp scheduler) {
-  auto isOne = [](Value value) {
-    return !value || matchPattern(value, m_One());
-  };
-  if (scheduler.getKind() != ScheduleKind::Dynamic || scheduler.getCluster() ||
-      scheduler.getOrder() != ScheduleOrder::InOrder ||
-      !isOne(scheduler.getHeads()) || !isOne(scheduler.getBatch()) ||
-      !isOne(scheduler.getSplits()))
-    return nullptr;
   bool isDrawn = false;
   ForeachOp copies;
   for (Operation *user : scheduler.getResult().getUsers()) {
     auto loop = dyn_cast<ForeachOp>(user);
     auto role = dyn_cast<RoleOp>(user->getParentOp());
     if (!loop || !role)
-      return nullptr;
-    // Every item has one draw.
-    if (loop.walk([](SkipOp) { return WalkResult::interrupt(); })
-            .wasInterrupted())
       return nullptr;
     isDrawn |= loop.getLead() && role.getWarps() == 1;
     if (loop.walk([](RingAcquireOp) { return WalkResult::interrupt(); })
@@ -236,29 +207,32 @@ static bool isFilledAlike(RingCreateOp ring, ForeachOp copies,
 
 void MulticastLoadsPass::runOnOperation() {
   KernelOp kernel = getOperation();
-  int64_t cluster = kernel.getCluster();
-  if (kernel.isExternal() || cluster == 1)
+  if (kernel.isExternal())
+    return;
+  SchedulerOp scheduler;
+  for (auto other : kernel.getOps<SchedulerOp>())
+    if (other.getCluster())
+      scheduler = other;
+  if (!scheduler)
     return;
   std::optional<::attn::TargetInfo> target =
       ::attn::getGpuTarget(kernel->getParentOfType<ModuleOp>());
   if (!target)
     return signalPassFailure();
-  if (cluster > target->maxCluster)
-    return;
-  SmallVector<SchedulerOp> schedulers(kernel.getOps<SchedulerOp>());
-  ForeachOp copies =
-      schedulers.size() == 1 ? findCopies(schedulers.front()) : ForeachOp();
-  if (!copies)
-    return;
-  ClusterValues values(kernel, copies, cluster);
-  values.compute();
-  auto size = Builder(&getContext()).getI64IntegerAttr(cluster);
   bool isShared = false;
-  for (RingCreateOp ring : kernel.getOps<RingCreateOp>())
-    if (isFilledAlike(ring, copies, values)) {
-      ring.setClusterAttr(size);
-      isShared = true;
+  if (int64_t(*scheduler.getCluster()) <= target->maxCluster)
+    if (ForeachOp copies = findCopies(scheduler)) {
+      ClusterValues values(kernel, copies);
+      values.compute();
+      for (RingCreateOp ring : kernel.getOps<RingCreateOp>())
+        if (isFilledAlike(ring, copies, values)) {
+          ring.setClusterAttr(scheduler.getClusterAttr());
+          isShared = true;
+        }
+      kernel.walk(
+          [&](RingCreateOp ring) { isShared |= bool(ring.getCluster()); });
     }
-  if (isShared)
-    schedulers.front().setClusterAttr(size);
+  // Blocks that share nothing draw their items each for itself.
+  if (!isShared)
+    scheduler.removeClusterAttr();
 }

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineCopies.h"
+#include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
@@ -47,7 +48,7 @@ private:
   void assignRings();
   void chooseQueryForm();
   ::attn::onchip::StepRegisters stepRegisters();
-  void rewriteLaunch(tile::LaunchOp launch);
+  void rewriteLaunch(tile::LaunchOp launch, bool takesCount);
 
   tile::KernelOp kernel;
   const ::attn::TargetInfo &target;
@@ -397,10 +398,11 @@ LogicalResult Pipeliner::run() {
   MLIRContext *context = kernel.getContext();
   auto module = kernel->getParentOfType<ModuleOp>();
 
-  // The number of items takes the place of the block.
+  WorkTiles work(kernel);
   SmallVector<Type> types(kernel.getArgumentTypes().drop_back());
   unsigned count = types.size();
-  types.push_back(b.getI32Type());
+  if (work.takesCount())
+    types.push_back(b.getI32Type());
   b.setInsertionPoint(kernel);
   auto func = tile_gpu::KernelOp::create(b, loc, kernel.getName(),
                                          b.getFunctionType(types, {}),
@@ -434,34 +436,20 @@ LogicalResult Pipeliner::run() {
                       /*transposed=*/false),
         /*offset=*/IntegerAttr());
 
-  Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
-  Value one = arith::ConstantIntOp::create(b, loc, 1, 32);
-  auto scheduler = SchedulerOp::create(
-      b, loc, ScheduleType::get(context), ScheduleKind::Grid,
-      ScheduleOrder::InOrder, /*tickets=*/Value(), entry->getArgument(count),
-      one, one, /*splits=*/Value(), /*section=*/IntegerAttr(),
-      /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
-  {
-    OpBuilder::InsertionGuard guard(b);
-    SmallVector<Type> four(4, b.getI32Type());
-    b.createBlock(&scheduler.getKeys(), {}, four,
-                  SmallVector<Location>(4, loc));
-    YieldOp::create(b, loc, ValueRange{zero, zero});
-  }
+  FailureOr<SchedulerOp> scheduler = work.createScheduler(
+      b, mapping, ScheduleKind::Grid, /*tickets=*/Value(),
+      work.takesCount() ? entry->getArgument(count) : Value());
+  if (failed(scheduler))
+    return failure();
   auto role =
       RoleOp::create(b, loc, "compute", Scope::Warp, warps,
                      /*registers=*/IntegerAttr(), /*barrier=*/IntegerAttr());
   tile_gpu::ReturnOp::create(b, loc);
   Block *body = b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
-  auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),
-                                /*lead=*/true);
+  auto loop = work.createLoop(b, *scheduler, ValueRange(), /*lead=*/true);
   YieldOp::create(b, loc, ValueRange());
-  SmallVector<Type> six(6, b.getI32Type());
-  Block *item =
-      b.createBlock(&loop.getBody(), {}, six, SmallVector<Location>(6, loc));
-  mapping.map(kernel.getArgument(count),
-              arith::IndexCastOp::create(b, loc, b.getIndexType(),
-                                         item->getArgument(0)));
+  b.setInsertionPointToStart(&loop.getBody().front());
+  work.map(b, loop, mapping);
   PipelineProgram program(plan, b, std::move(mapping), body->getArgument(0));
   program.steps = arith::ConstantIntOp::create(b, loc, 0, 32);
   if (failed(program.cloneBlock(kernel.getBody().front())))
@@ -474,17 +462,18 @@ LogicalResult Pipeliner::run() {
       launches.push_back(launch);
   });
   for (tile::LaunchOp launch : launches)
-    rewriteLaunch(launch);
+    rewriteLaunch(launch, work.takesCount());
   kernel.erase();
   return success();
 }
 
-void Pipeliner::rewriteLaunch(tile::LaunchOp launch) {
+void Pipeliner::rewriteLaunch(tile::LaunchOp launch, bool takesCount) {
   b.setInsertionPoint(launch);
   Location loc = launch.getLoc();
   SmallVector<Value> arguments(launch.getArguments());
-  arguments.push_back(
-      arith::IndexCastOp::create(b, loc, b.getI32Type(), launch.getGrid()));
+  if (takesCount)
+    arguments.push_back(
+        arith::IndexCastOp::create(b, loc, b.getI32Type(), launch.getGrid()));
   tile_gpu::LaunchOp::create(b, loc, launch.getKernelAttr(), launch.getGrid(),
                              arguments);
   launch.erase();

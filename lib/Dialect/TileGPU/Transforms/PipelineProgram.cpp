@@ -72,7 +72,9 @@ LogicalResult PipelineProgram::cloneBlock(Block &block) {
       // Warps load tiles together, for all rows of the block.
       mapping.map(range.getFirst(), mapping.lookup(range.getFirstRow()));
       mapping.map(range.getLast(), mapping.lookup(range.getLastRow()));
-    } else if (isa_and_nonnull<tile::TileDialect>(op.getDialect()))
+    } else if (isa<tile::WorkTileOp>(op))
+      continue; // The loop's item stands for it.
+    else if (isa_and_nonnull<tile::TileDialect>(op.getDialect()))
       result = cloneTileOp(&op);
     else
       b.clone(op, mapping);

@@ -51,8 +51,8 @@ void RoleBuilder::cloneBlock(Block &block) {
     } else if (auto range = dyn_cast<tile::RowRangeOp>(op)) {
       mapping.map(range.getFirst(), mapping.lookup(range.getFirstRow()));
       mapping.map(range.getLast(), mapping.lookup(range.getLastRow()));
-    } else if (auto skip = dyn_cast<tile::SkipOp>(op)) {
-      SkipOp::create(b, skip.getLoc(), mapping.lookup(skip.getCondition()));
+    } else if (isa<tile::WorkTileOp>(op)) {
+      continue; // The loop's item stands for it.
     } else if (op.getDialect() && isa<tile::TileDialect>(op.getDialect())) {
       cloneTileOp(&op);
     } else {

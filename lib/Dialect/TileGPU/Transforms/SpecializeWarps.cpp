@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeWarps.h"
+#include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
@@ -35,8 +36,8 @@ namespace {
 struct Specializer {
   Specializer(tile::KernelOp kernel, const ::attn::TargetInfo &target,
               int64_t stages)
-      : kernel(kernel), target(target), stages(stages), b(kernel.getContext()) {
-  }
+      : kernel(kernel), target(target), stages(stages), b(kernel.getContext()),
+        work(kernel) {}
 
   /// Whether warpgroups and tensor copies can run this kernel.
   bool analyse();
@@ -52,6 +53,7 @@ private:
   const ::attn::TargetInfo &target;
   int64_t stages, queryStages = 1, mostStages = 0;
   OpBuilder b;
+  WorkTiles work;
   RolesPlan plan;
 };
 
@@ -320,7 +322,7 @@ LogicalResult Specializer::run() {
       launches.push_back(launch);
   });
 
-  // The new function: maps, tickets and the number of items replace the block.
+  // The new function: maps and tickets replace the block.
   SmallVector<Type> types(kernel.getArgumentTypes().drop_back());
   unsigned numOld = types.size();
   SmallVector<RolesRing *> rings;
@@ -332,7 +334,8 @@ LogicalResult Specializer::run() {
     types.push_back(TensorMapType::get(context, ring->tile));
   auto ticketType = MemRefType::get({1}, b.getI32Type());
   types.push_back(ticketType);
-  types.push_back(b.getI32Type());
+  if (work.takesCount())
+    types.push_back(b.getI32Type());
 
   for (tile::LaunchOp launch : launches)
     rewriteLaunch(launch);
@@ -365,22 +368,13 @@ LogicalResult Specializer::run() {
     createRing(ring, stages, plan.members() * memberWarps,
                /*members=*/IntegerAttr());
   Value tickets = entry->getArgument(next++);
-  Value count = entry->getArgument(next++);
+  Value count = work.takesCount() ? entry->getArgument(next++) : Value();
+  FailureOr<SchedulerOp> scheduler =
+      work.createScheduler(b, mapping, ScheduleKind::Dynamic, tickets, count);
+  if (failed(scheduler))
+    return failure();
   Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
   Value one = arith::ConstantIntOp::create(b, loc, 1, 32);
-
-  auto scheduler = SchedulerOp::create(
-      b, loc, ScheduleType::get(context), ScheduleKind::Dynamic,
-      ScheduleOrder::InOrder, tickets, count, one, one, /*splits=*/Value(),
-      /*section=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
-      /*place=*/PlaceAttr());
-  {
-    OpBuilder::InsertionGuard guard(b);
-    SmallVector<Type> four(4, b.getI32Type());
-    b.createBlock(&scheduler.getKeys(), {}, four,
-                  SmallVector<Location>(4, loc));
-    YieldOp::create(b, loc, ValueRange{zero, zero});
-  }
 
   auto buildRole = [&](StringRef name, Scope scope, int64_t count,
                        int64_t registers, bool isProducer) {
@@ -390,17 +384,12 @@ LogicalResult Specializer::run() {
                                /*barrier=*/IntegerAttr());
     Block *body = b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
     Value member = body->getArgument(0);
-    auto loop = ForeachOp::create(
-        b, loc, TypeRange{b.getI32Type(), b.getI32Type()}, scheduler,
-        ValueRange{zero, zero}, isProducer && !plan.drawsApart);
+    auto loop = work.createLoop(b, *scheduler, ValueRange{zero, zero},
+                                isProducer && !plan.drawsApart);
     YieldOp::create(b, loc, ValueRange());
-    SmallVector<Type> eight(8, b.getI32Type());
-    Block *item = b.createBlock(&loop.getBody(), {}, eight,
-                                SmallVector<Location>(8, loc));
+    b.setInsertionPointToStart(&loop.getBody().front());
     IRMapping own = mapping;
-    Value block = arith::IndexCastOp::create(b, loc, b.getIndexType(),
-                                             item->getArgument(0));
-    own.map(kernel.getArgument(numOld), block);
+    work.map(b, loop, own);
     std::unique_ptr<RoleBuilder> program;
     Producer *producer = nullptr;
     if (isProducer)
@@ -408,8 +397,8 @@ LogicalResult Specializer::run() {
           producer = new Producer(plan, b, std::move(own)));
     else
       program = std::make_unique<Consumer>(plan, b, std::move(own), member);
-    program->items = item->getArgument(6);
-    program->steps = item->getArgument(7);
+    program->items = loop.getRegionIterArgs()[0];
+    program->steps = loop.getRegionIterArgs()[1];
     if (producer && plan.drawsLate)
       producer->drawLate(kernel.getBody());
     program->cloneBlock(kernel.getBody().front());
@@ -427,11 +416,9 @@ LogicalResult Specializer::run() {
                                b.getI64IntegerAttr(producerRegisters),
                                /*barrier=*/IntegerAttr());
     b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
-    auto loop = ForeachOp::create(b, loc, TypeRange(), scheduler, ValueRange(),
-                                  /*lead=*/true);
+    auto loop = work.createLoop(b, *scheduler, ValueRange(), /*lead=*/true);
     YieldOp::create(b, loc, ValueRange());
-    SmallVector<Type> six(6, b.getI32Type());
-    b.createBlock(&loop.getBody(), {}, six, SmallVector<Location>(6, loc));
+    b.setInsertionPointToStart(&loop.getBody().front());
     YieldOp::create(b, loc, ValueRange());
   }
   buildRole("load", Scope::Warp, 1, producerRegisters,
@@ -462,8 +449,9 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
   Value tickets =
       TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type()));
   arguments.push_back(tickets);
-  arguments.push_back(
-      arith::IndexCastOp::create(b, loc, b.getI32Type(), launch.getGrid()));
+  if (work.takesCount())
+    arguments.push_back(
+        arith::IndexCastOp::create(b, loc, b.getI32Type(), launch.getGrid()));
   tile_gpu::LaunchOp::create(b, loc, launch.getKernelAttr(), launch.getGrid(),
                              arguments);
   launch.erase();

@@ -37,6 +37,7 @@ tile_gpu.kernel private @forward_kernel(
     %group: i32, %scale: f32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
+  %c4 = arith.constant 4 : i32
   %c64 = arith.constant 64 : i32
   %c128 = arith.constant 128 : i32
   %c127 = arith.constant 127 : i32
@@ -61,7 +62,7 @@ tile_gpu.kernel private @forward_kernel(
   %nq = arith.divsi %up, %c128 : i32
   // CHECK: tile_gpu.scheduler dynamic longest_first tickets
   %schedule = tile_gpu.scheduler dynamic longest_first
-      tickets(%tickets : memref<1xi32>) section(4)
+      tickets(%tickets : memref<1xi32>) section(%c4)
       tiles(%nq) heads(%heads) batch(%batch) {
   ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
     %row = arith.muli %tile, %c128 : i32

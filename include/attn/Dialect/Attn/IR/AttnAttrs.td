@@ -115,6 +115,15 @@ def Attn_Fetch : I32Enum<"Fetch",
   let cppNamespace = "::mlir::attn";
 }
 
+def Attn_WorkOrder : I32EnumAttr<"WorkOrder",
+    "the order in which work tiles of a head are taken", [
+  I32EnumAttrCase<"in_order", 0>,      // from the first rows to the last
+  I32EnumAttrCase<"longest_first", 1> // from the last to the first: most masks
+                                      // leave the last rows the most keys
+]> {
+  let cppNamespace = "::mlir::attn";
+}
+
 def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "Every decision that lowering a reduction needs";
@@ -148,6 +157,16 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       one head, and share the copies of keys and values that all of them read
       (tile-gpu-multicast-loads): 1, 2, 4 or 8. Others load for themselves, as do GPUs
       without clusters; CPUs have none.
+    - `order`: which work tiles of a head come first (`in_order`,
+      `longest_first`): short ones at the end let all blocks end together.
+      Where it is not said, attn-choose-schedule says `longest_first` under a
+      mask, and others are in order.
+    - `section`: heads that advance together, before the next ones start, so
+      that the keys and values they share stay in the L2 cache of a GPU;
+      `section_keys`: fewer, down to the query heads of one key head, where the
+      keys of a section would be more than so many. Where they are 0,
+      attn-choose-schedule says both for a GPU, and other heads follow each
+      other, as they do with 1.
     - `fetch`: who fetches the next work tile of a persistent block, and when:
       `producer`, the warp that copies, as it begins one; `ahead`, a warp of its
       own, as soon as all others have begun the one before, which suits tiles
@@ -170,7 +189,10 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     DefaultValuedParameter<"bool", "false">:$packHeads,
     DefaultValuedParameter<"int64_t", "1">:$cluster,
     DefaultValuedParameter<"Fetch", "Fetch::automatic">:$fetch,
-    DefaultValuedParameter<"int64_t", "1">:$occupancy
+    DefaultValuedParameter<"int64_t", "1">:$occupancy,
+    OptionalParameter<"std::optional<::mlir::attn::WorkOrder>">:$order,
+    DefaultValuedParameter<"int64_t", "0">:$section,
+    DefaultValuedParameter<"int64_t", "0">:$sectionKeys
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;
@@ -185,6 +207,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     ScheduleAttr withTurns(Turns turns) const;
     ScheduleAttr withStages(int64_t stages) const;
     ScheduleAttr withCluster(int64_t cluster) const;
+    ScheduleAttr withOrder(WorkOrder order) const;
+    ScheduleAttr withSection(int64_t heads, int64_t keys) const;
   }];
 }
 

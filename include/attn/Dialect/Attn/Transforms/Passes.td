@@ -563,7 +563,8 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
 
     The host cannot read offsets of packed sequences in a GPU's memory: the grid
     has a tile of rows more for each sequence than it may need, and a block
-    finds its sequence by itself. One that has no rows says so (`tile.skip`);
+    finds its sequence by itself (the `varlen` form of `tile.work_tile`, which
+    each kernel begins with);
     without a mask the kernel's schedule says `fetch = ahead` (see
     tile-gpu-specialize-warps). With a mask, one that bounds the keys at both ends, as
     a window, or lists of tiles, it says `fetch = late`:

@@ -39,7 +39,7 @@ def Tile_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::attn::AttnDialect",
-    "::mlir::func::FuncDialect",
+    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
   ];
 }

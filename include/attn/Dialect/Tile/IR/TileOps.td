@@ -80,6 +80,94 @@ def Tile_ReturnOp : Tile_Op<"return", [
 }
 
 //===----------------------------------------------------------------------===//
+// Work tiles
+//===----------------------------------------------------------------------===//
+
+def Tile_WorkTileOp : Tile_Op<"work_tile", [
+    AttrSizedOperandSegments, HasParent<"KernelOp">]> {
+  let summary = "Says which work tile a block works on";
+  let description = [{
+    The work of a launch is a domain of `heads` x `tiles` x `parts` of every
+    batch: query heads (or key heads, where heads are packed), query tiles of a
+    head, and parts of the keys. The grid has a block for each of these work
+    tiles. `number` is the block's number, the last argument of the kernel; the
+    results are the batch, the head, the tile and the part of its work tile. A
+    kernel has at most one such operation.
+
+    `order` says which tiles of a head have the lowest numbers: `in_order` those
+    of the first rows, `longest_first` those of the last, to which most masks
+    leave the most keys. With `section`, so many heads advance together before
+    the next ones start, so that their keys stay in a cache; it is a value, since
+    how many fit depends on the sizes of a run. `cluster(c)`: work tiles c n to
+    c n + c - 1 are neighbouring tiles of one head, for blocks that share copies;
+    c divides `tiles`.
+
+    With `varlen`, rows of all sequences lie behind each other: those of sequence
+    i start at row `offsets[i]`, clamped to `rows`, the number of all rows; the
+    rows behind the last one are one more sequence. The tiles have `block_q` rows
+    each, and `tiles` is `rows / block_q` plus the elements of `offsets`, of
+    which sequence i has those from `offsets[i] / block_q + i` on: enough for any
+    lengths, at most one too many, and nothing has to be summed up to find them.
+    `batch` is then the sequence and `tile` the tile in it, in the same order;
+    where the sequence has no such tile, what hands work tiles out may pass over
+    it, and a block that runs must have no effect.
+
+    `convert-tile-to-vector` makes divisions of it; on GPUs it becomes the
+    `tile_gpu.scheduler` of the kernel.
+
+    Example:
+
+    ```mlir
+    tile.kernel private @many_heads(%batches: index, %heads: index,
+                                    %tiles: index, %abreast: index,
+                                    %block: index) {
+      %one = arith.constant 1 : index
+      %batch, %head, %tile, %part = tile.work_tile %block longest_first
+          section(%abreast) batches(%batches) heads(%heads) tiles(%tiles)
+          parts(%one)
+      tile.return
+    }
+    tile.kernel private @sequences(%offsets: memref<?xi32>, %rows: index,
+                                   %heads: index, %tiles: index,
+                                   %block: index) {
+      %one = arith.constant 1 : index
+      %sequence, %head, %tile, %part = tile.work_tile %block in_order
+          varlen(%offsets : memref<?xi32>, %rows) block_q(128) heads(%heads)
+          tiles(%tiles) parts(%one)
+      tile.return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Index, "number of the block">:$number,
+    Arg<Attn_WorkOrder, "which tiles of a head come first">:$order,
+    Arg<Optional<Index>, "heads that advance together">:$section,
+    Arg<OptionalAttr<I64Attr>, "neighbouring tiles of a head that blocks of a "
+        "cluster take">:$cluster,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "first row of each sequence",
+        [MemRead]>:$offsets,
+    Arg<Optional<Index>, "rows of all sequences">:$rows,
+    Arg<OptionalAttr<I64Attr>, "rows of a tile of a sequence">:$block_q,
+    Arg<Optional<Index>, "batches, where there are no sequences">:$batches,
+    Arg<Index, "heads of a batch">:$heads,
+    Arg<Index, "tiles of a head, or of all sequences">:$tiles,
+    Arg<Index, "parts of the keys">:$parts);
+  let results = (outs Index:$batch, Index:$head, Index:$tile, Index:$part);
+  let builders = [
+    // One after the other.
+    OpBuilder<(ins "Value":$number, "Value":$batches, "Value":$heads,
+                   "Value":$tiles, "Value":$parts)>];
+  let assemblyFormat = [{
+    $number $order (`section` `(` $section^ `)`)? (`cluster` `(` $cluster^ `)`)?
+    (`varlen` `(` $offsets^ `:` type($offsets) `,` $rows `)`)?
+    (`block_q` `(` $block_q^ `)`)? (`batches` `(` $batches^ `)`)?
+    `heads` `(` $heads `)` `tiles` `(` $tiles `)` `parts` `(` $parts `)`
+    attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 
@@ -476,27 +564,6 @@ def Tile_RowRangeOp : Tile_Op<"row_range", [Pure]> {
   let arguments = (ins Index:$firstRow, Index:$lastRow);
   let results = (outs Index:$first, Index:$last);
   let assemblyFormat = "$firstRow `to` $lastRow attr-dict";
-}
-
-def Tile_SkipOp : Tile_Op<"skip"> {
-  let summary = "Says when a block has nothing to do";
-  let description = [{
-    Where the condition holds, nothing that the block stores lies within the
-    bounds of its stores. What hands blocks out may pass over such a one; what
-    does not, runs it, to no effect.
-
-    Example:
-
-    ```mlir
-    # func.func @example(%rows: index, %zero: index) {
-    %none = arith.cmpi sle, %rows, %zero : index
-    tile.skip %none
-    #   return
-    # }
-    ```
-  }];
-  let arguments = (ins I1:$condition);
-  let assemblyFormat = "$condition attr-dict";
 }
 
 def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {

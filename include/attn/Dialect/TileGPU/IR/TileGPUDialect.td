@@ -74,9 +74,6 @@ def TileGPU_ScheduleKind : TileGPU_Enum<"ScheduleKind",
   "how blocks come by tiles", [
   I32EnumAttrCase<"Grid", 0, "grid">, I32EnumAttrCase<"Static", 1, "static">,
   I32EnumAttrCase<"Dynamic", 2, "dynamic">]>;
-def TileGPU_ScheduleOrder : TileGPU_Enum<"ScheduleOrder", "order of tiles", [
-  I32EnumAttrCase<"InOrder", 0, "in_order">,
-  I32EnumAttrCase<"LongestFirst", 1, "longest_first">]>;
 def TileGPU_MergeScope : TileGPU_Enum<"MergeScope", "holders of states", [
   I32EnumAttrCase<"Pair", 0, "pair">, I32EnumAttrCase<"Warps", 1, "warps">,
   I32EnumAttrCase<"Cluster", 2, "cluster">,

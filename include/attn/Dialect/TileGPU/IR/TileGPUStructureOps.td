@@ -161,51 +161,56 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     block draws its next item from `tickets`, which are zero before
     (`tile_gpu.tickets`); the last draw sets them to zero again.
 
-    `longest_first` takes tiles from the last to the first, the order in which
-    causal tiles shrink. `section(s)` lets s heads advance together before the
-    next s heads start, so that their keys stay in the L2 cache.
+    The order, `section` and `cluster` are those of `tile.work_tile`, of which a
+    kernel's schedule is made: `longest_first` takes tiles from the last to the
+    first, the order in which causal tiles shrink. `section(s)` lets s heads, a
+    number that is known when the kernel runs, advance together before the next
+    s heads start, so that their keys stay in the L2 cache.
 
     `cluster(c)`: blocks come in clusters of c, one of which draws for all; block
-    r of them takes item c n + r where n is drawn, so that tiles x heads x batch
-    x splits is a multiple of c. Dynamic schedules alone.
+    r of them takes item c n + r where n is drawn, so that c divides `tiles`, and
+    the blocks of a cluster have neighbouring tiles of one head, batch and split.
+    Dynamic schedules alone.
 
-    The body maps (tile, head, batch, split) to the range of keys [lo, hi) that
-    the item reduces over; the empty range is legal. What it yields beyond that,
-    scalars of 1, 32 or 64 bits, comes to every loop over the schedule as well.
-    Where one warp draws the items for others, it evaluates the body for them,
-    an item ahead: what is long to compute belongs here.
+    What the body yields, scalars of 1, 32 or 64 bits, comes to every loop over
+    the schedule with the tile, head, batch and split. Where one warp draws the
+    items for others, it evaluates the body for them, an item ahead: what is long
+    to compute belongs here.
 
     Example:
 
     ```mlir
     # func.func @example(
     #     %counter: memref<1xi32>, %nq: i32, %nh: i32, %nb: i32,
-    #     %zero: i32, %keys: i32) {
+    #     %rows: i32, %four: i32) {
     %s = tile_gpu.scheduler dynamic longest_first
-        tickets(%counter : memref<1xi32>) section(4) tiles(%nq)
+        tickets(%counter : memref<1xi32>) section(%four) tiles(%nq)
         heads(%nh) batch(%nb) {
     ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-      tile_gpu.yield %zero, %keys : i32, i32
+      %row = arith.muli %tile, %rows : i32
+      tile_gpu.yield %row : i32
     }
     #   return
     # }
     ```
   }];
   let arguments = (ins TileGPU_ScheduleKind:$kind,
-    TileGPU_ScheduleOrder:$order,
+    Arg<Attn_WorkOrder, "which tiles of a head come first">:$order,
     Arg<Optional<MemRefRankOf<[I32], [1]>>, "counter of drawn items",
         [MemRead, MemWrite]>:$tickets,
-    I32:$tiles, I32:$heads, I32:$batch, Optional<I32>:$splits,
-    OptionalAttr<I64Attr>:$section, OptionalAttr<I64Attr>:$cluster,
+    Arg<I32, "tiles of a head">:$tiles, Arg<I32, "heads of a batch">:$heads,
+    Arg<I32, "batches">:$batch, Arg<Optional<I32>, "parts of the keys">:$splits,
+    Arg<Optional<I32>, "heads that advance together">:$section,
+    Arg<OptionalAttr<I64Attr>, "blocks of a cluster">:$cluster,
     OptionalAttr<TileGPU_PlaceAttr>:$place);
   // A schedule is a resource, of which one loop leads: equal ones stay apart.
   let results = (outs Res<TileGPU_ScheduleType, "", [MemAlloc]>:$result);
-  let regions = (region SizedRegion<1>:$keys);
+  let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $kind $order (`tickets` `(` $tickets^ `:` type($tickets) `)`)?
     (`section` `(` $section^ `)`)? (`cluster` `(` $cluster^ `)`)?
     (`at` $place^)? `tiles` `(` $tiles `)` `heads` `(` $heads `)` `batch` `(` $batch `)`
-    (`splits` `(` $splits^ `)`)? attr-dict-with-keyword $keys
+    (`splits` `(` $splits^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
 }
@@ -218,9 +223,8 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
       "getLoopResults"]>]> {
   let summary = "A loop over the tiles of a schedule";
   let description = [{
-    Block arguments: tile, head, batch, split, first key, end of keys (all
-    `i32`), what else the schedule yields, then one per initial value. What is
-    carried is typically the ring counters: rings do not start anew with a tile,
+    Block arguments: tile, head, batch, split (all `i32`), what the schedule
+    yields, then one per initial value. What is carried is typically the ring counters: rings do not start anew with a tile,
     so the next tile's loads run ahead through the epilogue of this one.
 
     Every role that loops over one schedule sees the same sequence. In one of
@@ -233,8 +237,7 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
     ```mlir
     # func.func @example(%schedule: !tile_gpu.schedule, %c0: i32) {
     %end = tile_gpu.foreach %schedule lead iter_args(%c0 : i32) {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32,
-         %c: i32):
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %c: i32):
       tile_gpu.yield %c : i32
     } -> i32
     #   return
@@ -246,8 +249,8 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let extraClassDeclaration = [{
-    /// What the schedule says about an item: tile, head, batch, split, first
-    /// key, end of keys, and what else it yields.
+    /// What the schedule says about an item: tile, head, batch, split, and what
+    /// it yields.
     ::mlir::Block::BlockArgListType getItemArgs() {
       return getBody().front().getArguments().drop_back(getInitial().size());
     }
@@ -260,16 +263,12 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
 }
 
 def TileGPU_SkipOp : TileGPU_Op<"skip", [
-    ParentOneOf<["SchedulerOp", "ForeachOp"]>]> {
+    HasParent<"SchedulerOp">]> {
   let summary = "Passes over an item that has nothing to do";
   let description = [{
     In the body of a dynamic schedule that one warp draws for others: where the
     condition holds, that warp draws the next item at once, and no loop over
     the schedule sees this one. Nothing after it is evaluated then.
-
-    In a loop over a schedule it says that the item has no effect where the
-    condition holds, and is no code: `tile-gpu-hoist-coordinates` takes it from there to
-    the schedule.
 
     Example:
 
@@ -284,7 +283,7 @@ def TileGPU_SkipOp : TileGPU_Op<"skip", [
       %count = memref.load %rows[%at] : memref<?xi32>
       %none = arith.cmpi sle, %count, %zero : i32
       tile_gpu.skip %none
-      tile_gpu.yield %zero, %count : i32, i32
+      tile_gpu.yield %count : i32
     }
     #   return
     # }
@@ -311,7 +310,7 @@ def TileGPU_DrawNextOp : TileGPU_Op<"draw_next", []> {
     ```mlir
     # func.func @example(%schedule: !tile_gpu.schedule) {
     tile_gpu.foreach %schedule {
-    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
       tile_gpu.draw_next
       tile_gpu.yield
     }

@@ -49,7 +49,10 @@ def TileGpuSpecializeWarpsPass
     behind a long one); `late`, that warp when the producer has come to the last
     full key tile of this one (`tile_gpu.draw_next`): the loop over full tiles is
     split there.
-    A `tile.skip` becomes a `tile_gpu.skip` of each role's loop.
+    A `tile.work_tile` becomes the schedule: its order, section, cluster and
+    sizes, and in the schedule's body what finds the sequence of a tile, with a
+    `tile_gpu.skip` of tiles that are not there. A kernel without one has the
+    blocks of its grid as items.
 
     Example:
 
@@ -513,16 +516,15 @@ def TileGpuMulticastLoadsPass
     : Pass<"tile-gpu-multicast-loads", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Let the blocks of a cluster fill rings for each other";
   let description = [{
-    Expects: a `tile_gpu.kernel` whose schedule has `cluster = c` above 1,
-    whose roles loop over one dynamic schedule. A role of one warp
-    draws, and one loop fills rings by tensor copies.
+    Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule with
+    `cluster(c)`: its blocks take neighbouring tiles of one head, batch and
+    split. A role of one warp draws, and one loop fills rings by tensor copies.
 
-    Produces: the mark is gone. Blocks of a cluster take items c n to c n + c - 1,
-    so what that loop derives from the item's number divided by a multiple of c
-    is the same for all of them. Rings that are acquired and loaded under such
-    values alone get `cluster(c)`, as does the schedule where there is one:
-    each of the c blocks copies a part of every tile to all of them, and the
-    last-level cache is read once for the cluster.
+    Produces: rings that are acquired and loaded under what does not depend on
+    the tile alone get `cluster(c)`: each of the c blocks copies a part of every
+    tile to all of them, and the last-level cache is read once for the cluster.
+    Where there are none, the schedule loses its own: each block draws for
+    itself.
 
     Example:
 
@@ -533,21 +535,19 @@ def TileGpuMulticastLoadsPass
     # attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
     #   %c0 = arith.constant 0 : i32
     #   %c1 = arith.constant 1 : i32
-    #   %c2 = arith.constant 2 : i32
     #   %k = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
     #   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
-    #       tiles(%n) heads(%c1) batch(%c1) {
+    #       cluster(2) tiles(%n) heads(%n) batch(%c1) {
     #   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-    #     tile_gpu.yield %c0, %c0 : i32, i32
+    #     tile_gpu.yield
     #   }
     tile_gpu.role "load" warps(1) {
     ^bb0(%w: i32):
       %end = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
-      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32,
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32,
            %i: i32):
-        %pair = arith.divui %tile, %c2 : i32
         %slot = tile_gpu.ring.acquire %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-        tile_gpu.ring.load %keys[%c0, %pair, %c0, %c0], %slot
+        tile_gpu.ring.load %keys[%c0, %head, %c0, %c0], %slot
             : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
         %next = arith.addi %i, %c1 : i32
         tile_gpu.yield %next : i32
@@ -557,7 +557,7 @@ def TileGpuMulticastLoadsPass
     #   tile_gpu.role "compute" warpgroups(1) {
     #   ^bb0(%wg: i32):
     #     %end = tile_gpu.foreach %s iter_args(%c0 : i32) {
-    #     ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32,
+    #     ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32,
     #          %i: i32):
     #       %full = tile_gpu.ring.wait %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
     #       tile_gpu.ring.release %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
@@ -587,15 +587,14 @@ def TileGpuHoistCoordinatesPass : Pass<"tile-gpu-hoist-coordinates", "::mlir::ti
     Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule, the
     lead a role of one warp.
 
-    Produces: what the loops compute of an item's number by integer arithmetic,
-    loads of arguments that the kernel only reads included, goes into the
+    Produces: what the loops compute of an item by integer arithmetic, loads of
+    arguments that the kernel only reads included, goes into the
     schedule's body; the values that the loops read of it become arguments of
     theirs. A value that is one instruction away from others, or from a
     narrower one, is computed where it is read. What is the same for all items
     goes before the schedule. The lead runs ahead of the other roles, which read
     the results from shared memory: their way to the first product of an item
-    has no divisions, and no search for its sequence. A `tile_gpu.skip` of an
-    item goes to the schedule as well, as early as its condition is known.
+    has no divisions, and no search for its sequence.
 
     Example:
 
@@ -608,12 +607,12 @@ def TileGpuHoistCoordinatesPass : Pass<"tile-gpu-hoist-coordinates", "::mlir::ti
     %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
         tiles(%n) heads(%c1) batch(%c1) {
     ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
-      tile_gpu.yield %c0, %c0 : i32, i32
+      tile_gpu.yield
     }
     tile_gpu.role "load" warps(1) {
     ^bb0(%w: i32):
       tile_gpu.foreach %s lead {
-      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
         tile_gpu.yield
       }
       tile_gpu.yield
@@ -621,7 +620,7 @@ def TileGpuHoistCoordinatesPass : Pass<"tile-gpu-hoist-coordinates", "::mlir::ti
     tile_gpu.role "compute" warpgroups(1) {
     ^bb0(%wg: i32):
       tile_gpu.foreach %s {
-      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %lo: i32, %hi: i32):
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
         %row = arith.divui %tile, %heads : i32
         %o = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x64xf32, acc>
         tile_gpu.global.store %o, %out[%row, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>

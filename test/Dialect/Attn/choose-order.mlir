@@ -1,0 +1,48 @@
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-to-aggregate --attn-choose-schedule=explain=1 --verify-diagnostics | FileCheck %s
+
+// Under a mask the last rows come first; on a GPU four heads advance together,
+// as long as their keys, of 512 bytes with their values, are in the cache.
+module attributes {attn.target = "sm_90a"} {
+func.func @masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                  %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  // CHECK-LABEL: @masked
+  // CHECK: order = longest_first, section = 4, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) causal(bottom_right) -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+func.func @plain(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // CHECK-LABEL: @plain
+  // CHECK: schedule = #attn.schedule<
+  // CHECK-NOT: order
+  // CHECK-NOT: section
+  // expected-remark @below {{work tiles: in_order (all rows have as many keys)}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%k : tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+}
+
+// -----
+
+// What is given stays, and the rest is chosen.
+module attributes {attn.target = "sm_80"} {
+func.func @given(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                 %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  // CHECK-LABEL: @given
+  // CHECK: schedule = #attn.schedule<block_q = 128, rows = 16, block_k = 64, loop = peeled, order = in_order, section = 1>
+  // expected-remark @below {{work tiles: in_order (as given)}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%v : tensor<?x?x?x64xbf16>) causal(bottom_right)
+      {schedule = #attn.schedule<block_q = 128, rows = 16, block_k = 64, order = in_order, section = 1>}
+      -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}
