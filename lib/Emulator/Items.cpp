@@ -132,8 +132,8 @@ void Loop::emitItem() {
       return slot == noSlot ? 1 : a.i32(slot);
     };
     ItemMath m;
-    tile::WorkDomain<int64_t> work = {size(s.batch),  size(s.heads),
-                                      size(s.tiles),  size(s.splits),
+    tile::WorkDomain<int64_t> work = {size(s.batch),   size(s.heads),
+                                      size(s.tiles),   size(s.splits),
                                       size(s.section), s.cluster};
     tile::countWork(m, work);
     tile::WorkTile<int64_t> at =

@@ -57,8 +57,7 @@ template <typename Check> void forDomains(Check check) {
 
 TEST(WorkTiles, EachHasOneNumber) {
   forDomains([](const Domain &domain, attn::WorkOrder order) {
-    int64_t total =
-        domain.batches * domain.heads * domain.tiles * domain.parts;
+    int64_t total = domain.batches * domain.heads * domain.tiles * domain.parts;
     std::set<std::array<int64_t, 4>> seen;
     for (int64_t number = 0; number < total; ++number) {
       Tile at = locate(number, domain, order);
@@ -76,8 +75,7 @@ TEST(WorkTiles, ClustersHaveNeighbouringTilesOfOneHead) {
   forDomains([](const Domain &domain, attn::WorkOrder order) {
     if (domain.cluster == 1)
       return;
-    int64_t total =
-        domain.batches * domain.heads * domain.tiles * domain.parts;
+    int64_t total = domain.batches * domain.heads * domain.tiles * domain.parts;
     for (int64_t number = 0; number < total; number += domain.cluster) {
       Tile first = locate(number, domain, order);
       for (int64_t rank = 1; rank < domain.cluster; ++rank) {

@@ -42,8 +42,11 @@ struct KernelLowering::ItemMath {
 /// What the items of a schedule are counted by, and how many there are.
 Value KernelLowering::countItems(SchedulerOp op) {
   ItemMath m{*this, e};
-  work = {scalar(op.getBatch()), scalar(op.getHeads()), scalar(op.getTiles()),
-          op.getSplits() ? scalar(op.getSplits()) : e.c32(1), {},
+  work = {scalar(op.getBatch()),
+          scalar(op.getHeads()),
+          scalar(op.getTiles()),
+          op.getSplits() ? scalar(op.getSplits()) : e.c32(1),
+          {},
           int64_t(op.getCluster().value_or(1))};
   if (op.getSection())
     work.section = scalar(op.getSection());
@@ -56,8 +59,7 @@ Value KernelLowering::countItems(SchedulerOp op) {
 LogicalResult KernelLowering::lowerItem(SchedulerOp op, Value item,
                                         ValueRange arguments) {
   ItemMath m{*this, e};
-  tile::WorkTile<Value> at =
-      tile::locateWorkTile(m, item, work, op.getOrder());
+  tile::WorkTile<Value> at = tile::locateWorkTile(m, item, work, op.getOrder());
   Block &body = op.getBody().front();
   Value indices[] = {at.tile, at.head, at.batch, at.part};
   for (auto [argument, index] : llvm::zip_equal(body.getArguments(), indices))

@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
-#include "attn/Dialect/Tile/IR/WorkTiles.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Tile/IR/WorkTiles.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

@@ -133,8 +133,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   return parser.getChecked<ScheduleAttr>(
       loc, parser.getContext(), blockQ, rows, blockK, splits, loop, stages,
-      overlap, turns, packHeads, cluster, fetch, occupancy, order,
-      section, sectionKeys);
+      overlap, turns, packHeads, cluster, fetch, occupancy, order, section,
+      sectionKeys);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -267,8 +267,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected occupancy to be between 1 and "
                        << mostBlocks << ", but got " << occupancy;
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  for (auto [name, value] : {std::pair("section", section),
-                             std::pair("section_keys", sectionKeys)})
+  for (auto [name, value] :
+       {std::pair("section", section), std::pair("section_keys", sectionKeys)})
     if (value < 0 || value > most)
       return emitError() << "expected " << name << " to be between 0 and "
                          << most << ", but got " << value;

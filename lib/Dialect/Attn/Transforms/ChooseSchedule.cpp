@@ -443,8 +443,8 @@ struct ChooseSchedulePass
                 " multiprocessors with " +
                 std::to_string(target.sharedMemoryBytes) +
                 " bytes of shared memory; cache of " +
-                std::to_string(target.gpuL2Bytes) + " bytes\nproblem: " +
-                ::attn::printProblem(problem) + " | " +
+                std::to_string(target.gpuL2Bytes) +
+                " bytes\nproblem: " + ::attn::printProblem(problem) + " | " +
                 ::attn::printSizes(problem) + "\n";
       parts += describeOrder(op, attr, isOrderGiven);
       if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)

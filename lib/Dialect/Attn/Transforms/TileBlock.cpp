@@ -43,9 +43,9 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   }
   int64_t cluster = clusterOf(schedule, target);
   Value section = sectionOf(group), rows = packed ? dim(query, 1) : Value();
-  auto work = tile::WorkTileOp::create(
-      b, loc, block, packed ? Value() : dim(query, 0), numHeads, numTiles,
-      index(splits));
+  auto work =
+      tile::WorkTileOp::create(b, loc, block, packed ? Value() : dim(query, 0),
+                               numHeads, numTiles, index(splits));
   work.setOrder(schedule.getOrder().value_or(WorkOrder::in_order));
   if (section)
     work.getSectionMutable().assign(section);

@@ -503,9 +503,8 @@ ReductionKernel::ListedRange ReductionKernel::locateListed(const KeyLists &into,
                                                            Value numTiles,
                                                            Value block,
                                                            Value keyTiles) {
-  auto work =
-      tile::WorkTileOp::create(b, loc, block, dim(into.tiles, 0),
-                               dim(into.tiles, 1), numTiles, keyTiles);
+  auto work = tile::WorkTileOp::create(b, loc, block, dim(into.tiles, 0),
+                                       dim(into.tiles, 1), numTiles, keyTiles);
   batch = work.getBatch();
   head = work.getHead();
   queryTile = work.getTile();
@@ -548,8 +547,7 @@ ReductionKernel::ListedRange ReductionKernel::locateListed(const KeyLists &into,
 void ReductionKernel::buildClasses(const KeyLists &into, Value numTiles,
                                    Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
-  ListedRange range =
-      locateListed(into, numTiles, block, dim(into.classes, 3));
+  ListedRange range = locateListed(into, numTiles, block, dim(into.classes, 3));
   Value none = i32(KeyLists::dead), number = split;
   Value exists = arith::AndIOp::create(
       b, loc, cmp(arith::CmpIPredicate::sge, number, range.first),

@@ -60,16 +60,16 @@ SequenceTile tile::findSequence(OpBuilder &b, WorkTileOp op, Value tile,
   Arithmetic m{b, loc, b.getI32Type()};
   Value t = m.cast(tile), zero = m.constant(0), one = m.constant(1);
   Value blockQ = m.constant(*op.getBlockQ());
-  Value size = memref::DimOp::create(
-      b, loc, offsets, arith::ConstantIndexOp::create(b, loc, 0));
+  Value size = memref::DimOp::create(b, loc, offsets,
+                                     arith::ConstantIndexOp::create(b, loc, 0));
   Value count = m.max(m.cast(size), one);
   auto tilesBefore = [&](Value i) {
     Value row = m.max(m.load(offsets, i), zero);
     return m.add(arith::DivUIOp::create(b, loc, row, blockQ), i);
   };
   // The last sequence that starts at t or before, bit by bit.
-  Value bits = m.sub(m.constant(32),
-                     math::CountLeadingZerosOp::create(b, loc, count));
+  Value bits =
+      m.sub(m.constant(32), math::CountLeadingZerosOp::create(b, loc, count));
   Arithmetic r{b, loc, b.getIndexType()};
   auto loop = scf::ForOp::create(
       b, loc, r.constant(0), r.cast(bits), r.constant(1), ValueRange(zero),
@@ -96,11 +96,11 @@ SequenceTile tile::findSequence(OpBuilder &b, WorkTileOp op, Value tile,
   };
   Value start = offset(number, none);
   Value end = offset(r.min(r.add(number, r.constant(1)), last), start);
-  Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number,
-                                       last);
+  Value isLast =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, last);
   Value length = r.sub(r.select(isLast, rows, end), start);
-  Value tiles = arith::CeilDivUIOp::create(b, loc, length,
-                                           r.constant(*op.getBlockQ()));
+  Value tiles =
+      arith::CeilDivUIOp::create(b, loc, length, r.constant(*op.getBlockQ()));
   Value place = r.cast(found);
   Value isEmpty =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, tiles);
@@ -111,8 +111,11 @@ SequenceTile tile::findSequence(OpBuilder &b, WorkTileOp op, Value tile,
 void tile::expandWorkTile(WorkTileOp op) {
   OpBuilder b(op);
   Arithmetic m{b, op.getLoc(), b.getIndexType()};
-  WorkDomain<Value> domain = {op.getBatches(), op.getHeads(), op.getTiles(),
-                              op.getParts(), {},
+  WorkDomain<Value> domain = {op.getBatches(),
+                              op.getHeads(),
+                              op.getTiles(),
+                              op.getParts(),
+                              {},
                               int64_t(op.getCluster().value_or(1))};
   if (op.getSection())
     domain.section = op.getSection();
@@ -136,8 +139,7 @@ void tile::expandWorkTile(WorkTileOp op) {
 void WorkTileOp::build(OpBuilder &b, OperationState &state, Value number,
                        Value batches, Value heads, Value tiles, Value parts) {
   SmallVector<Type> types(4, b.getIndexType());
-  build(b, state, types, number,
-        attn::WorkOrder::in_order, /*section=*/Value(),
+  build(b, state, types, number, attn::WorkOrder::in_order, /*section=*/Value(),
         /*cluster=*/IntegerAttr(), /*offsets=*/Value(), /*rows=*/Value(),
         /*block_q=*/IntegerAttr(), batches, heads, tiles, parts);
 }

@@ -8,8 +8,8 @@
 #include "attn/Dialect/Tile/IR/KernelOps.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -233,9 +233,8 @@ static int countDraws(Block &block) {
 
 LogicalResult ForeachOp::verify() {
   Block &block = getBody().front();
-  if (failed(verifyI32Arguments(
-          *this, block, numTileArguments,
-          "tile, head, batch, split")))
+  if (failed(verifyI32Arguments(*this, block, numTileArguments,
+                                "tile, head, batch, split")))
     return failure();
   TypeRange inits(getInitial().getTypes()), given(block.getArgumentTypes());
   if (given.size() < numTileArguments + inits.size())

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each role derives from an item's tile and head its rows and its range of keys:
-// a chain of selects for every kind of bound and, with packed sequences, of
-// loads. The role that draws the items is ahead of the others, so the chain goes
-// into the schedule's body, which it evaluates for all.
+// Each role derives from an item's tile and head its rows and its range of
+// keys: a chain of selects for every kind of bound and, with packed sequences,
+// of loads. The role that draws the items is ahead of the others, so the chain
+// goes into the schedule's body, which it evaluates for all.
 //
 //===----------------------------------------------------------------------===//
 

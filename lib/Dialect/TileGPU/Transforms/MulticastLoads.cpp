@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The blocks of a cluster have neighbouring query tiles of one head, batch and
-// split, and read the same keys and values. A ring whose slots are acquired, and
-// its tiles loaded, under what does not depend on the tile is filled by one copy
-// for all: the cache is read once for the cluster.
+// split, and read the same keys and values. A ring whose slots are acquired,
+// and its tiles loaded, under what does not depend on the tile is filled by one
+// copy for all: the cache is read once for the cluster.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,7 @@ namespace {
 /// Finds what differs between the blocks of a cluster in one loop over items.
 class ClusterValues {
 public:
-  ClusterValues(KernelOp kernel, ForeachOp loop)
-      : kernel(kernel), loop(loop) {}
+  ClusterValues(KernelOp kernel, ForeachOp loop) : kernel(kernel), loop(loop) {}
   void compute();
   bool isSame(Value value) const { return !differing.contains(value); }
   /// Whether the blocks reach `op` equally often.
@@ -230,7 +229,8 @@ void MulticastLoadsPass::runOnOperation() {
           ring.setClusterAttr(scheduler.getClusterAttr());
           isShared = true;
         }
-      kernel.walk([&](RingCreateOp ring) { isShared |= bool(ring.getCluster()); });
+      kernel.walk(
+          [&](RingCreateOp ring) { isShared |= bool(ring.getCluster()); });
     }
   // Blocks that share nothing draw their items each for itself.
   if (!isShared)

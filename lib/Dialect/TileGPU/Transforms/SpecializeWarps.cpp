@@ -389,8 +389,8 @@ LogicalResult Specializer::run() {
                /*members=*/IntegerAttr());
   Value tickets = entry->getArgument(next++);
   Value count = work.takesCount() ? entry->getArgument(next++) : Value();
-  FailureOr<SchedulerOp> scheduler = work.createScheduler(
-      b, mapping, ScheduleKind::Dynamic, tickets, count);
+  FailureOr<SchedulerOp> scheduler =
+      work.createScheduler(b, mapping, ScheduleKind::Dynamic, tickets, count);
   if (failed(scheduler))
     return failure();
   Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
@@ -433,8 +433,7 @@ LogicalResult Specializer::run() {
     auto role = RoleOp::create(b, loc, "draw", Scope::Warp, 1,
                                b.getI64IntegerAttr(producerRegisters));
     b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
-    auto loop =
-        work.createLoop(b, *scheduler, ValueRange(), /*lead=*/true);
+    auto loop = work.createLoop(b, *scheduler, ValueRange(), /*lead=*/true);
     YieldOp::create(b, loc, ValueRange());
     b.setInsertionPointToStart(&loop.getBody().front());
     YieldOp::create(b, loc, ValueRange());

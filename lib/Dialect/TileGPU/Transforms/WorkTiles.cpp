@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The sizes of the domain come before the schedule, once for all items. What
-// finds the sequence of a tile goes into its body, which the warp that draws the
-// items evaluates for all roles; it passes over tiles that do not exist.
+// finds the sequence of a tile goes into its body, which the warp that draws
+// the items evaluates for all roles; it passes over tiles that do not exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,8 @@ FailureOr<SchedulerOp> WorkTiles::createScheduler(OpBuilder &b,
     tiles = get(op.getTiles());
     heads = get(op.getHeads());
     batch = get(op.getBatches());
-    splits = matchPattern(op.getParts(), m_One()) ? Value() : get(op.getParts());
+    splits =
+        matchPattern(op.getParts(), m_One()) ? Value() : get(op.getParts());
     section = get(op.getSection());
     // Tiles of sequences are placed once they are found. Only those of a
     // dynamic schedule are drawn for clusters.
@@ -92,9 +93,9 @@ FailureOr<SchedulerOp> WorkTiles::createScheduler(OpBuilder &b,
                               SmallVector<Location>(4, loc));
   SmallVector<Value> found;
   if (op && op.getOffsets()) {
-    tile::SequenceTile at = tile::findSequence(
-        b, op, body->getArgument(0), mapping.lookup(op.getOffsets()),
-        mapping.lookup(op.getRows()));
+    tile::SequenceTile at = tile::findSequence(b, op, body->getArgument(0),
+                                               mapping.lookup(op.getOffsets()),
+                                               mapping.lookup(op.getRows()));
     if (kind == ScheduleKind::Dynamic)
       SkipOp::create(b, loc, at.isEmpty);
     found = {at.sequence, at.tile};
@@ -107,8 +108,8 @@ ForeachOp WorkTiles::createLoop(OpBuilder &b, SchedulerOp scheduler,
                                 ValueRange initial, bool lead) {
   OpBuilder::InsertionGuard guard(b);
   Location loc = kernel.getLoc();
-  auto loop = ForeachOp::create(b, loc, initial.getTypes(), scheduler, initial,
-                                lead);
+  auto loop =
+      ForeachOp::create(b, loc, initial.getTypes(), scheduler, initial, lead);
   Block &body = scheduler.getBody().front();
   SmallVector<Type> types(body.getArgumentTypes());
   llvm::append_range(types, body.getTerminator()->getOperandTypes());

@@ -1,4 +1,5 @@
-//===- WorkTiles.h - Schedules of kernels ------------------------*- C++ -*-===//
+//===- WorkTiles.h - Schedules of kernels ------------------------*- C++
+//-*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -104,8 +104,8 @@ WorkTile<Value> locateWorkTile(Math &m, Value number,
   return at;
 }
 
-/// A tile of packed sequences: its sequence and its place in it, of `index`, and
-/// whether the sequence has no such tile.
+/// A tile of packed sequences: its sequence and its place in it, of `index`,
+/// and whether the sequence has no such tile.
 struct SequenceTile {
   Value sequence, tile, isEmpty;
 };
