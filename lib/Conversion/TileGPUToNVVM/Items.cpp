@@ -31,7 +31,9 @@ struct KernelLowering::ItemMath {
   Value mul(Value x, Value y) { return e.mul(x, y); }
   Value min(Value x, Value y) { return e.select(e.lt(y, x), y, x); }
   std::pair<Value, Value> divide(Value x, Value y) {
-    if (e.constantOf(y))
+    // Warps that multiply have no registers to spare; the assembler's division
+    // takes few.
+    if (e.constantOf(y) || lowering.role.warps > 1)
       return {e.udiv(x, y), e.urem(x, y)};
     return lowering.divideUnsigned(x, y);
   }
@@ -299,7 +301,7 @@ LogicalResult KernelLowering::hoistScalars(ForeachOp op, bool isHandedOver) {
       return failure();
   }
   auto invertValue = [&](Value y) {
-    if (y && !e.constantOf(y) && !inverses.contains(y))
+    if (!e.constantOf(y) && !inverses.contains(y))
       inverses[y] = inverseOf(y);
   };
   auto invert = [&](Operation *inner) {
@@ -317,6 +319,8 @@ LogicalResult KernelLowering::hoistScalars(ForeachOp op, bool isHandedOver) {
   // What only the role that draws evaluates.
   if (op.getLead() || !isHandedOver) {
     scheduler.getBody().walk(invert);
+    if (role.warps > 1)
+      return success();
     invertValue(work.parts);
     // Of one head there is nothing to divide.
     if (e.constantOf(work.heads) != 1 || e.constantOf(work.batches) != 1) {

@@ -50,7 +50,7 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // -----
 
-// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, fetch, occupancy, but got 'tiles'}}
+// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, order, section, section_keys, fetch, occupancy, but got 'tiles'}}
 func.func private @schedule() attributes {s = #attn.schedule<tiles = 3>}
 
 // -----
@@ -87,3 +87,13 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // expected-error@+1 {{expected fetch to be one of automatic, producer, ahead, late, but got 'early'}}
 func.func private @schedule() attributes {s = #attn.schedule<fetch = early>}
+
+// -----
+
+// expected-error @below {{expected order to be one of in_order, longest_first, but got 'random'}}
+func.func private @order() attributes {s = #attn.schedule<block_q = 1, rows = 1, block_k = 1, order = random>}
+
+// -----
+
+// expected-error @below {{expected section to be between 0 and 2147483647, but got -1}}
+func.func private @section() attributes {s = #attn.schedule<block_q = 1, rows = 1, block_k = 1, section = -1>}

@@ -9,7 +9,7 @@ func.func @masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK: order = longest_first, section = 4, section_keys = 102400>
   // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
-      values(%v : tensor<?x?x?x128xbf16>) causal(bottom_right) -> tensor<?x?x?x128xbf16>
+      values(%v : tensor<?x?x?x128xbf16>) {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
 }
@@ -40,8 +40,8 @@ func.func @given(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
   // CHECK: schedule = #attn.schedule<block_q = 128, rows = 16, block_k = 64, loop = peeled, order = in_order, section = 1>
   // expected-remark @below {{work tiles: in_order (as given)}}
   %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
-      values(%v : tensor<?x?x?x64xbf16>) causal(bottom_right)
-      {schedule = #attn.schedule<block_q = 128, rows = 16, block_k = 64, order = in_order, section = 1>}
+      values(%v : tensor<?x?x?x64xbf16>) 
+      {causal = #attn.causal<bottom_right>, schedule = #attn.schedule<block_q = 128, rows = 16, block_k = 64, order = in_order, section = 1>}
       -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
 }

@@ -23,11 +23,10 @@ func.func @full(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
 }
 
 // CHECK-LABEL: tile_gpu.kernel private @causal_kernel0(
-// CHECK-SAME: i32)
 // CHECK: %[[Q:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 128x128xf16 swizzle 128>
 // CHECK: %[[K:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 48x128xf16 swizzle 128>
 // CHECK: %[[V:.*]] = tile_gpu.ring.create cp_group producers(4) : <1, 48x128xf16 swizzle 128>
-// CHECK: tile_gpu.scheduler grid in_order
+// CHECK: tile_gpu.scheduler grid longest_first section(%{{.*}}) tiles(
 // CHECK: tile_gpu.role "compute" warps(4) {
 // CHECK-NEXT: ^bb0(%[[WARP:.*]]: i32):
 

@@ -4,7 +4,7 @@
 !out = memref<?x?x64xf32, strided<[?, ?, 1]>>
 module attributes {attn.target = "sm_80"} {
 // CHECK-LABEL: kernel private @sequences
-// CHECK-SAME: (%{{[^,]*}}, %[[CU:.*]]: memref<?xi32>, %{{.*}}: index)
+// CHECK-SAME: %{{[^,]*}}: memref<?x?x64xf32, strided<[?, ?, 1]>>, %[[CU:.*]]: memref<?xi32>, %{{.*}}: index)
 // CHECK: tile_gpu.scheduler grid in_order tiles(%{{.*}}) heads(%{{.*}}) batch(%{{.*}}) {
 // CHECK: scf.for
 // CHECK: memref.load %[[CU]]

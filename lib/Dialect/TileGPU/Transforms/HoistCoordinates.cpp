@@ -218,6 +218,8 @@ void Sharer::reduceCut() {
         continue;
       llvm::SmallSetVector<Value, 2> missing;
       for (Value operand : def->getOperands()) {
+        if (llvm::is_contained(keys.getTerminator()->getOperands(), operand))
+          continue; // The loops have it anyway.
         bool isGiven = isa<BlockArgument>(operand) &&
                        operand.getParentRegion() == &scheduler.getBody();
         auto inner = operand.getDefiningOp();
