@@ -90,6 +90,7 @@ class Account:
 
         said = numbers(r"bytes \(queries, .*; at most (\d+) with")
         taken = numbers(r"(\d+) of \d+ bytes of shared memory,")
+        self.beyond = 0
         if not (said and taken):
             self.error = "expected --explain to give the account of a kernel, but got: " + text
             return
