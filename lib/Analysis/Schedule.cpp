@@ -82,13 +82,19 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
         unit.asynchronous ? onchip::leastStages : onchip::copyStages(members);
     budget.shared = demand.bytes(budget.stages);
     budget.sharedLimit = onchip::roomForTiles(target);
-    demand.results = sizes.blockQ * channels * 2;
-    budget.sharedTaken =
-        unit.asynchronous
-            ? onchip::shareAmongRoles(demand, stages, target).bytes
-            : onchip::shareAmongWarps(demand, stages ? stages : budget.stages,
-                                      target)
-                  .bytes;
+    if (!unit.asynchronous) {
+      int64_t wanted = stages ? stages : budget.stages;
+      budget.sharedTaken =
+          onchip::shareAmongWarps(demand, wanted, target).bytes;
+      return budget;
+    }
+    // Results may be staged, or leave more room for slots.
+    for (int64_t results : {int64_t(0), sizes.blockQ * channels * 2}) {
+      demand.results = results;
+      budget.sharedTaken =
+          std::max(budget.sharedTaken,
+                   onchip::shareAmongRoles(demand, stages, target).bytes);
+    }
     return budget;
   }
   budget.queryBlock = sizes.rows * depth * dotBytes;

@@ -17,9 +17,9 @@ number of kernels alone, and nothing is assembled.
 
 With --account none is assembled either: a kernel fails where it takes more shared
 memory than the schedule said it would at most, and what barriers, drawn items
-and a ramp's row numbers may take besides (SLACK); or where the fragments that
-are live at once take more registers than the schedule counted for them. The
-last line is "N kernels accounted for, M failed; at most B bytes beyond".
+and a ramp's row numbers may take besides (SLACK). Of programs that is not asked:
+a step of theirs may be smaller than the schedule takes it for, and there are more
+slots. The last line is "N kernels accounted for, M failed; at most B bytes beyond".
 """
 
 import argparse
@@ -84,20 +84,20 @@ SLACK = 2048 + 1024
 class Account:
     """What the schedule said, and what became of it."""
 
-    def __init__(self, text):
+    def __init__(self, text, isBound):
         def numbers(pattern):
             return [tuple(map(int, found.groups())) for found in re.finditer(pattern, text, re.MULTILINE)]
 
         said = numbers(r"bytes \(queries, .*; at most (\d+) with")
-        held = numbers(r"^registers: (\d+) of (\d+) of a thread")
         taken = numbers(r"(\d+) of \d+ bytes of shared memory,")
-        live = numbers(r"(\d+) registers of live fragments, (\d+) in reserve, of (\d+)$")
-        if not (said and held and taken and live):
+        self.beyond = 0
+        if not (said and taken):
             self.error = "expected --explain to give the account of a kernel, but got: " + text
             return
         self.beyond = max(taken)[0] - max(said)[0]
-        self.fragments = max(live)[0] + live[0][1] - max(held)[0]
         self.error = None
+        if not isBound:
+            self.beyond = min(self.beyond, 0)
         if self.beyond > SLACK:
             self.error = "expected at most %d + %d bytes of shared memory, but got %d" % (max(said)[0], SLACK, max(taken)[0])
 
@@ -143,7 +143,7 @@ class Assembler:
             )
             if done.returncode:
                 return (done.stderr or done.stdout).strip(), 0
-            account = Account(done.stdout)
+            account = Account(done.stdout, isBound=not options.startswith("program="))
             if account.error or self.only_account:
                 return account.error, account.beyond
             with open(prefix + ".ptx") as ptx:

@@ -325,10 +325,17 @@ LogicalResult Pipeliner::chooseStages() {
     most.queries += ::attn::onchip::fragmentRegisters(
         plan.warpRows, query.tile.getRowBytes() / 4, 32,
         ::attn::TargetInfo::warpThreads);
-  if (llvm::any_of(plan.steps, [](const StepTile &step) {
-        return step.tile.getElementType().isTF32();
-      }))
+  for (const StepTile &step : plan.steps) {
+    if (!step.tile.getElementType().isTF32())
+      continue;
     most.addresses = ::attn::onchip::elementAddresses;
+    // In one slot, keys have to be read before the next are copied: the
+    // assembler has elements of sixteen on their way.
+    if (step.early && plan.stages == 1)
+      most.samples = ::attn::onchip::fragmentRegisters(
+          /*rows=*/16, step.tile.getStoredCols(), 32,
+          ::attn::TargetInfo::warpThreads);
+  }
   return most;
 }
 
