@@ -32,8 +32,8 @@ struct KernelLowering::ItemMath {
   Value min(Value x, Value y) { return e.select(e.lt(y, x), y, x); }
   std::pair<Value, Value> divide(Value x, Value y) {
     // Warps that multiply have no registers to spare; the assembler's division
-    // takes few.
-    if (e.constantOf(y) || lowering.role.warps > 1)
+    // takes few. Nor does it pay where a block has one item.
+    if (e.constantOf(y) || lowering.role.warps > 1 || !lowering.persistent)
       return {e.udiv(x, y), e.urem(x, y)};
     return lowering.divideUnsigned(x, y);
   }
@@ -319,7 +319,7 @@ LogicalResult KernelLowering::hoistScalars(ForeachOp op, bool isHandedOver) {
   // What only the role that draws evaluates.
   if (op.getLead() || !isHandedOver) {
     scheduler.getBody().walk(invert);
-    if (role.warps > 1)
+    if (role.warps > 1 || !persistent)
       return success();
     invertValue(work.parts);
     // Of one head there is nothing to divide.
