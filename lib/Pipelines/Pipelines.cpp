@@ -29,6 +29,8 @@ void ::attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   laws.properties = explain;
   pm.addPass(createAttnCheckLawsPass(laws));
   pm.addPass(createAttnToAggregatePass());
+  // Below, positions count from 0.
+  pm.addPass(createAttnFoldBasesPass());
   pm.addPass(createCanonicalizerPass());
   // After it: results that nobody uses are gone. Before schedules: they count
   // components.
@@ -60,6 +62,8 @@ void ::attn::populateTilePipeline(OpPassManager &pm) {
 
 void ::attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
                                     bool explain) {
+  // Before anything asks which tensor a load reads, and from where.
+  pm.addPass(createTileExpandSourcesPass());
   ConvertTileToVectorOptions vectorOptions;
   vectorOptions.target = target.name;
   pm.addPass(createConvertTileToVector(vectorOptions));
@@ -76,6 +80,8 @@ void ::attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
 
 void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
                                  bool explain) {
+  // Before anything asks which tensor a load reads, and from where.
+  pm.addPass(createTileExpandSourcesPass());
   // Structure: roles, rings, one program for each role. What it leaves alone,
   // warps and copies of sm_80 run.
   pm.addPass(createTileGpuSpecializeWarpsPass());

@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace mlir::attn;
 
 std::string mlir::attn::whyNotPacked(ReductionOpInterface op) {
-  if (op.getPackedQueries())
+  if (!op.getQuerySource().hasBatch())
     return "packed sequences";
   if (!op.getMaskBody().empty() && !op.getMaskBody().getArgument(1).use_empty())
     return "a mask that reads the head";

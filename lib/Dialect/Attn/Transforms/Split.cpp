@@ -56,7 +56,8 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits) {
   auto partial = PartialOp::create(
       b, loc, stateTypes(op, monoid, splits), op.getMonoidAttr(),
       op.getParams(), op.getQueries(), op.getKeys(), op.getValues(),
-      op.getCaptures(), op.getLengths(), op.getCuQ(), op.getCuK(),
+      op.getCaptures(), op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(),
+      op.getKeyBase(), op.getQueryFormAttr(), op.getKeyFormAttr(),
       op.getSideAttr(), op.getScheduleAttr(), op.getPrecisionAttr(),
       b.getI64IntegerAttr(splits));
   partial.getScore().takeBody(op.getScore());
@@ -78,7 +79,7 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits) {
 /// States of packed rows do not know their sequence: a finalize region that
 /// asks for its batch or row stays in the aggregate.
 static bool readsPackedPosition(AggregateOp op) {
-  if (!op.getCuQ() || op.getFinalize().empty())
+  if (!op.getQuerySource().is(SourceKind::varlen) || op.getFinalize().empty())
     return false;
   auto arguments = op.getFinalize().getArguments();
   size_t positions = arguments.size() - op.getCaptures().size() - 3;

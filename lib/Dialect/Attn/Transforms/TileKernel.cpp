@@ -176,8 +176,7 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
       inputArguments.push_back(argument);
       cols = std::max(cols, type.getCols());
     }
-    int64_t rank = cast<MemRefType>(output.getType()).getRank();
-    bool channel = rank > (queryOffset ? 2 : 3);
+    bool channel = hasChannels(output, /*numLeading=*/0);
     if (channel && cols == 1)
       cols = llvm::alignTo(cast<MemRefType>(output.getType()).getShape().back(),
                            16);
@@ -220,17 +219,13 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
                   Value live) -> Value {
     Type type = narrow ? narrow : b.getF32Type();
     Value lower = hullLower, upper = end;
-    if (keyOffset) {
-      lower = add(keyOffset, lower);
-      upper = add(keyOffset, upper);
-    }
     // Every key of a full tile is in range.
     if (isGpu() && !tile.masked)
       lower = upper = Value();
     return tile::LoadOp::create(
-        b, loc, tileType(cols, width, type), arg(tensor),
-        at(keyHead, tile.first, keyOffset, /*channel=*/true), lower, upper,
-        live, /*vector=*/false);
+        b, loc, tileType(cols, width, type), openKeys(tensor),
+        at(keyHead, tile.first, /*channel=*/true), lower, upper, live,
+        /*vector=*/false);
   };
   SmallVector<Value> keys, values;
   for (Value tensor : reduction.getKeyOperands())
@@ -456,7 +451,7 @@ SmallVector<Value> ReductionKernel::walkKeys(SmallVector<Value> state) {
   // Keys beyond [lower, upper) are dead; those in [coreLower, coreUpper) are
   // live for every row.
   Value lower = zero, upper = numKeys, coreLower = zero, coreUpper = numKeys;
-  if (queryOffset || marksIn)
+  if (!rowSource.hasBatch() || marksIn)
     upper = select(cmp(Predicate::sgt, liveRows, zero), upper, zero);
   if (lists.tiles)
     return walkLists(std::move(state));
@@ -579,7 +574,7 @@ bool ReductionKernel::maskIsAlwaysValid() {
            dim.getConstantIndex() ==
                cast<RankedTensorType>(tensor.getType()).getRank() - 2;
   };
-  if (reduction.getPackedQueries())
+  if (hasOwnSizes)
     return false;
   return mask->isAlwaysValid(
       [&](Value v) { return counts(v, reduction.getQueryOperands().front()); },
@@ -632,7 +627,15 @@ SmallVector<Value> ReductionKernel::walkPipelined(Value start, Value coreStart,
 LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
                                      Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
+  rowSource = bound(reduction.getQuerySource());
+  keySource = bound(reduction.getKeySource());
+  hasOwnSizes = reduction.hasOwnSizes();
   locateBlock(numTiles, block);
+  // Where rows are is found out once, and not in a loop or at the end.
+  for (Value output : outputs)
+    if (output)
+      openSource(output, rowSource, /*rest=*/true,
+                 !hasChannels(output, /*numLeading=*/isPartial));
   // Uniform values of the regions are built before this constant.
   if (marksIn)
     keepMarkedTiles();

@@ -87,7 +87,7 @@ bool mlir::attn::listsBits(ReductionOpInterface op,
 bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
                                const ::attn::TargetInfo &target) {
   if (target.isCpu() || !target.hasRoles() ||
-      !isa<AggregateOp>(op.getOperation()) || op.getPackedQueries() ||
+      !isa<AggregateOp>(op.getOperation()) || op.hasOwnSizes() ||
       op.getMaskBody().empty() || monoid.getKind() != MonoidKind::cocycle ||
       ::attn::MaskAnalysis(op.getMaskBody()).hullIsExact())
     return false;
@@ -512,10 +512,9 @@ ReductionKernel::ListedRange ReductionKernel::locateListed(const KeyLists &into,
   std::tie(batch, head) = divide(rest, dim(into.tiles, 1));
   batchI32 = toI32(batch);
   headI32 = toI32(head);
-  sq = dim(arg(reduction.getQueryOperands().front()), 2);
-  numKeys = dim(arg(reduction.getKeyOperands().front()), 2);
-  if (Value lengths = reduction.getKeyLengths())
-    numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
+  rowSource = bound(reduction.getQuerySource());
+  keySource = bound(reduction.getKeySource());
+  findExtents();
   keyEnd = numKeys;
   Value blockQ = index(schedule.getBlockQ());
   Value blockK = index(schedule.getBlockK());
