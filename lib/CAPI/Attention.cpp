@@ -107,7 +107,7 @@ static Result<const CallTarget *> getGpu(TensorArgs tensors,
 
 /// Whether the sizes that the schedule is chosen for are left to us.
 static bool asksForClass(const AttnAttentionDesc &d) {
-  return !d.packed && !d.schedule && !d.expectedKeyHeads &&
+  return !d.packed && !d.blockTable && !d.schedule && !d.expectedKeyHeads &&
          std::all_of(d.expectedSizes, d.expectedSizes + 4,
                      [](int64_t size) { return size == 0; });
 }
@@ -155,8 +155,8 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
     return int64_t(uint64_t(uint32_t(high)) << 32 | uint32_t(low));
   };
   int64_t flags = 0;
-  for (int32_t given :
-       {d.scale, d.softcap, d.window, d.sinks, d.lengths, d.packed})
+  for (int32_t given : {d.scale, d.softcap, d.window, d.sinks, d.lengths,
+                        d.packed, d.blockTable, d.kStart, d.rolling})
     flags = 2 * flags + (given != 0);
   key.words = {pair(d.dtype, d.biasDType),
                pair(d.causal, d.precision),
