@@ -375,7 +375,7 @@ void InstanceMaker::makeInputs() {
       break;
     }
     case Argument::Table:
-      to.inputs.emplace_back(); // with the pages
+      to.inputs.emplace_back(); // comes with the pages
       break;
     case Argument::Lengths:
     case Argument::Start:
@@ -766,24 +766,21 @@ std::string InstanceMaker::run(bool poison) {
     choosePackedSizes();
   else
     chooseSizes();
-  bool isCache = k.page || k.kStart;
-  if (isCache)
-    cache = KeyCache::draw(random, k, to.b, to.sk, cuK, problem.kvLengths);
+  cache = KeyCache::draw(random, k, to.b, to.sk, cuK, problem.kvLengths);
   problem.kStart = cache.starts;
   makeInputs();
   makeOutputs();
   for (const Tensor *tensor : {&key, &value})
     if (k.page && tensor->memory)
       cache.pages.share(cache.rows, *tensor, to.hk);
-  if (!isCache)
+  if (!k.page && !k.kStart)
     plantLiveNaN();
   std::string error = ask();
   // Score functions have caps of 20 at most (Expr.cpp).
   describe();
   if (error.empty() && poison)
     poisonDeadKeys();
-  if (isCache)
-    cache.give(random, k, key, value, to.hk, to.aligned, to.inputs);
+  cache.give(random, k, key, value, to.hk, to.aligned, to.inputs);
   return error;
 }
 
