@@ -162,7 +162,8 @@ def check(rng, kernels, target, element, d, mask, shape):
         for got, want in zip(got if len(wants) > 1 else (got,), wants):
             got = np.asarray(got).astype("f8")
             assert got.shape == want.shape
-            error = np.abs(got - want).max(initial=0) / (np.abs(want).max(initial=0) or 1)
+            # A row of one live key has no gradient but for rounding.
+            error = np.abs(got - want).max(initial=0) / np.abs(want).max(initial=1)
             assert error <= bound, (target, key, shape, window, error)
 
 

@@ -16,10 +16,9 @@ using namespace mlir::attn;
 void ReductionKernel::locateBlock(Value numTiles, Value block) {
   Value query = arg(reduction.getQueryOperands().front());
   Value key = arg(reduction.getKeyOperands().front());
-  bool packed = static_cast<bool>(reduction.getPackedQueries());
-  int64_t headDim = packed ? 0 : 1;
-  Value numHeads = dim(query, headDim);
-  Value numKeyHeads = dim(key, headDim);
+  bool packed = !rowSource.hasBatch();
+  Value numHeads = dim(query, rowSource.headDim());
+  Value numKeyHeads = dim(key, keySource.headDim());
 
   auto split2 = [&](Value value, Value size) -> std::pair<Value, Value> {
     if (!isGpu())
@@ -62,7 +61,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     // come before the short ones, and their keys stay in the last-level cache.
     Value batches = packed ? index(1) : dim(query, 0);
     Value abreast = index(target.headsAbreast), section, first;
-    if (!packed) {
+    if (!hasOwnSizes) {
       // As many as leave their keys and values there; at least those of one
       // key head.
       Value fit = split2(index(target.gpuL2Bytes / keyRowBytes()),
@@ -90,39 +89,14 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   if (lastFirst && !found)
     tileIndex = sub(sub(numTiles, index(1)), tileIndex);
   // What captures have of the rows behind the last sequence is not looked at.
-  Value sequences =
-      packed ? dim(arg(reduction.getPackedQueries()), 0) : Value();
+  Value sequences = packed ? dim(rowSource.map, 0) : Value();
   batchI32 = toI32(packed ? min(batch, max(sub(sequences, index(2)), index(0)))
                           : batch);
   headI32 = toI32(head);
 
   keyHead = split2(head, group).first;
 
-  if (packed) {
-    // Rows behind the last sequence are one more, without keys.
-    Value last = max(sub(sequences, index(1)), index(0));
-    Value next = min(add(batch, index(1)), last);
-    Value isRest = cmp(arith::CmpIPredicate::eq, batch, last);
-    Value cuQ = arg(reduction.getPackedQueries());
-    Value cuK = arg(reduction.getPackedKeys());
-    // A GPU's offsets are read by kernels alone: no value of theirs may lead
-    // out of the tensors.
-    auto range = [&](Value offsets, Value total, Value restEnd) {
-      Value start = min(max(element(offsets, batch), index(0)), total);
-      Value end = min(max(element(offsets, next), start), total);
-      if (restEnd)
-        end = select(isRest, restEnd, end);
-      return std::pair(start, sub(end, start));
-    };
-    Value rows = dim(query, 1);
-    std::tie(queryOffset, sq) = range(cuQ, rows, /*restEnd=*/rows);
-    std::tie(keyOffset, numKeys) = range(cuK, dim(key, 1), /*restEnd=*/Value());
-  } else {
-    sq = dim(query, 2);
-    numKeys = dim(key, 2);
-  }
-  if (Value lengths = reduction.getKeyLengths())
-    numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
+  findExtents();
 
   Value blockQ = index(schedule.getBlockQ()), tiles = numTiles;
   if (found) {
@@ -157,6 +131,39 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
                          cmp(arith::CmpIPredicate::sle, liveRows, index(0)));
 }
 
+bool mlir::attn::tilesFitPages(ReductionOpInterface op) {
+  Source source = op.getKeySource();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (!source.is(SourceKind::paged) || !schedule)
+    return false;
+  int64_t page = cast<RankedTensorType>(op.getKeyOperands().front().getType())
+                     .getDimSize(source.rowDim());
+  // Parts begin at any key.
+  auto partial = dyn_cast<PartialOp>(op.getOperation());
+  return page > 0 && page % schedule.getBlockK() == 0 &&
+         (!partial || partial.getSplits() == 1);
+}
+
+void ReductionKernel::findExtents() {
+  Value query = arg(reduction.getQueryOperands().front());
+  Value key = arg(reduction.getKeyOperands().front());
+  // Rows behind the last sequence are one more, without keys.
+  keysRest = !rowSource.hasBatch() && !keySource.is(SourceKind::varlen);
+  auto extent = [&](Value tensor, const Source &source, Value opened) -> Value {
+    if (opened == tensor)
+      return dim(tensor, source.rowDim());
+    return tile::ExtentOp::create(b, loc, b.getIndexType(), opened, batch);
+  };
+  sq = extent(query, rowSource,
+              openSource(query, rowSource, /*rest=*/true, /*vector=*/false));
+  numKeys =
+      extent(key, keySource, openKeys(reduction.getKeyOperands().front()));
+  for (ValueRange tensors :
+       {reduction.getKeyOperands(), reduction.getValueOperands()})
+    for (Value tensor : tensors)
+      openKeys(tensor);
+}
+
 void ReductionKernel::locatePacked(Value group) {
   Value blockQ = index(schedule.getBlockQ());
   row0 = mul(queryTile, blockQ);
@@ -186,7 +193,7 @@ std::pair<Value, Value> ReductionKernel::tilePositions() {
 /// many, and nothing needs to be summed up to find them. The rows behind the
 /// last sequence count as one.
 std::pair<Value, Value> ReductionKernel::findSequence(Value tileIndex) {
-  Value offsets = arg(reduction.getPackedQueries());
+  Value offsets = rowSource.map;
   Value t = toI32(tileIndex), zero = i32(0), one = i32(1);
   Value count = max(toI32(dim(offsets, 0)), one);
   auto start = [&](Value i) {
@@ -216,14 +223,14 @@ std::pair<Value, Value> ReductionKernel::findSequence(Value tileIndex) {
 }
 
 void ReductionKernel::loadQueries() {
-  Value lower = queryOffset ? add(queryOffset, row0) : row0;
-  Value upper = add(lower, liveRows);
   for (auto [i, tensor] : llvm::enumerate(reduction.getQueryOperands())) {
     Type type = narrowDots ? narrowDots : b.getF32Type();
     auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);
+    Value query = packsHeads ? packedQueries[i] : arg(tensor);
     Value loaded = tile::LoadOp::create(
-        b, loc, tile, packsHeads ? packedQueries[i] : arg(tensor),
-        at(head, row0, queryOffset, /*channel=*/true), lower, upper,
+        b, loc, tile,
+        openSource(query, rowSource, /*rest=*/true, /*vector=*/false),
+        at(head, row0, /*channel=*/true), row0, add(row0, liveRows),
         /*live=*/Value(), /*vector=*/false);
     if (form.queryFactor)
       loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {
