@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 7
+#define ATTN_API_VERSION 8
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -241,13 +241,15 @@ enum {
 ///   q [b, hq, sq, d], k [b, hk, sk, d], v [b, hk, sk, dv], scale f32,
 ///   softcap f32, bias, mask, alibi_slopes f32 [hq] or [b, hq], sinks f32 [hq],
 ///   kv_lengths i32 [b], window_left i32, window_right i32,
-///   cu_seqlens_q and cu_seqlens_k i32 [sequences + 1], one f32 for each
-///   parameter of the monoid
+///   cu_seqlens_q and cu_seqlens_k i32 [sequences + 1], block_table i32 [b, n],
+///   k_start i32 [b], one f32 for each parameter of the monoid
 ///
 /// and its outputs are the first `numOutputs` of the monoid: of q's dtype and
 /// shape [b, hq, sq, dv] if they have channels, else f32 [b, hq, sq]. Any order
 /// of dimensions in memory will do, by strides; the last must have stride 1.
-/// Packed tensors have no b: q [hq, total_q, d] and so on.
+/// Packed tensors have no b: q [hq, total_q, d] and so on. With a block table k
+/// and v are pools, [pages, hk, page, d] and [pages, hk, page, dv]; packed
+/// queries then come with it and without cu_seqlens_k.
 typedef struct AttnAttentionDesc {
   size_t structSize;
   AttnDType dtype;  /* of q, k, v: f32, f16 or bf16 */
@@ -288,6 +290,20 @@ typedef struct AttnAttentionDesc {
   ///
   /// Available since API version 5.
   int64_t expectedKeyHeads;
+  /// Nonzero: the input block_table is there, the numbers of the pages of each
+  /// sequence; those behind its last are not looked at. The last page is filled
+  /// as far as kv_lengths say, or to its end. The rows of a page; or -1 for
+  /// any, which CPUs take. On GPUs they are a multiple of 16.
+  ///
+  /// Available since API version 8, as are the following.
+  int32_t blockTable;
+  /// Nonzero: the input k_start is there, the position of the first key of each
+  /// sequence.
+  int32_t kStart;
+  /// Nonzero: k and v are written round and round: the key at position p is in
+  /// row p modulo the rows of k. It goes with kStart, and with neither packed
+  /// nor blockTable.
+  int32_t rolling;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

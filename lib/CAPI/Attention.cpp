@@ -107,7 +107,7 @@ static Result<const CallTarget *> getGpu(TensorArgs tensors,
 
 /// Whether the sizes that the schedule is chosen for are left to us.
 static bool asksForClass(const AttnAttentionDesc &d) {
-  return !d.packed && !d.schedule && !d.expectedKeyHeads &&
+  return !d.packed && !d.blockTable && !d.schedule && !d.expectedKeyHeads &&
          std::all_of(d.expectedSizes, d.expectedSizes + 4,
                      [](int64_t size) { return size == 0; });
 }
@@ -154,9 +154,9 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
   auto pair = [](int32_t high, int32_t low) {
     return int64_t(uint64_t(uint32_t(high)) << 32 | uint32_t(low));
   };
-  int64_t flags = 0;
-  for (int32_t given :
-       {d.scale, d.softcap, d.window, d.sinks, d.lengths, d.packed})
+  int32_t flags = 0;
+  for (int32_t given : {d.scale, d.softcap, d.window, d.sinks, d.lengths,
+                        d.packed, d.kStart, d.rolling})
     flags = 2 * flags + (given != 0);
   key.words = {pair(d.dtype, d.biasDType),
                pair(d.causal, d.precision),
@@ -164,7 +164,7 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
                pair(d.alibi, d.numOutputs ? d.numOutputs : 1),
                d.headDim,
                d.valueDim ? d.valueDim : d.headDim,
-               flags,
+               pair(d.blockTable, flags),
                target.number};
   std::copy(sizes.begin(), sizes.end(), key.words.begin() + 8);
   key.monoid = getText(d.monoid, "softmax");

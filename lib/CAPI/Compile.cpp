@@ -239,6 +239,9 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.sinks = d.sinks;
   full.lengths = d.lengths;
   full.packed = d.packed;
+  full.blockTable = d.blockTable;
+  full.kStart = d.kStart;
+  full.rolling = d.rolling;
   full.bias = d.bias;
   full.mask = d.mask;
   full.biasDType = *biasDType;
@@ -260,7 +263,8 @@ static std::string printDescription(const AttentionDescriptor &d) {
   for (int64_t field :
        {int64_t(d.dtype), d.headDim, d.valueDim, int64_t(d.scale),
         int64_t(d.softcap), int64_t(d.window), int64_t(d.sinks),
-        int64_t(d.lengths), int64_t(d.packed), int64_t(d.bias), int64_t(d.mask),
+        int64_t(d.lengths), int64_t(d.packed), int64_t(d.blockTable),
+        int64_t(d.kStart), int64_t(d.rolling), int64_t(d.bias), int64_t(d.mask),
         int64_t(d.biasDType), int64_t(d.alibi), int64_t(d.numOutputs),
         int64_t(d.dispatch)})
     key += std::to_string(field) + ",";

@@ -120,13 +120,14 @@ public:
                                      : descriptor.headDim) {}
 
   std::string write() {
-    std::string qk = tensor(d.headDim), v = tensor(valueDim);
-    add("q", qk);
-    add("k", qk);
+    std::string q = tensor(d.headDim), k = ofKeys(d.headDim),
+                v = ofKeys(valueDim);
+    add("q", q);
+    add("k", k);
     if (monoid.numValues)
       add("v", v);
-    operand("queries", "q", qk);
-    operand("keys", "k", qk);
+    operand("queries", "q", q);
+    operand("keys", "k", k);
     if (monoid.numValues) {
       std::string names, types;
       for (unsigned i = 0; i < monoid.numValues; ++i) {
@@ -150,16 +151,27 @@ public:
       addTensor("lengths", "kv_lengths", "tensor<?xi32>");
     scalar(d.window, "window_left", "i32");
     scalar(d.window, "window_right", "i32");
-    if (d.packed) {
+    if (d.packed)
       addTensor("cu_seqlens_q", "cu_seqlens_q", "tensor<?xi32>");
+    if (d.packed && !d.blockTable)
       addTensor("cu_seqlens_k", "cu_seqlens_k", "tensor<?xi32>");
-    }
+    if (d.blockTable)
+      addTensor("block_table", "block_table", "tensor<?x?xi32>");
+    if (d.kStart)
+      addTensor("k_start", "k_start", "tensor<?xi32>");
     return finish();
   }
 
 private:
   std::string tensor(int64_t channels) {
     return formatv("tensor<{0}x{1}x{2}>", lead, channels, element).str();
+  }
+  std::string ofKeys(int64_t channels) {
+    std::string rows = d.blockTable > 0 ? std::to_string(d.blockTable) : "?";
+    return d.blockTable
+               ? formatv("tensor<?x?x{0}x{1}x{2}>", rows, channels, element)
+                     .str()
+               : tensor(channels);
   }
   std::string broadcast(int flags, const char *type) {
     std::string text = "tensor<";
@@ -210,6 +222,8 @@ private:
     auto attribute = [&](const std::string &text) {
       attributes += (attributes.empty() ? "" : ", ") + text;
     };
+    if (d.rolling)
+      attribute("rolling");
     if (d.causal != "none")
       attribute("causal = #attn.causal<" + d.causal + ">");
     if (d.precision != "ieee")
@@ -293,6 +307,15 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
   for (int64_t size : descriptor.expectedSizes)
     if (size < 0)
       return fail("expected sizes of at least 0", std::to_string(size));
+  if (descriptor.rolling &&
+      (!descriptor.kStart || descriptor.packed || descriptor.blockTable))
+    return fail(
+        "a rolling cache with k_start, and neither packed sequences nor "
+        "a block table",
+        !descriptor.kStart ? "no k_start" : "one of these");
+  if (descriptor.blockTable < -1)
+    return fail("the rows of a page, or -1 for any, or 0 without pages",
+                std::to_string(descriptor.blockTable));
   if (descriptor.alibi < 0 || descriptor.alibi > 2)
     return fail("alibi to be 0, 1 or 2", std::to_string(descriptor.alibi));
 

@@ -79,6 +79,8 @@ public:
     addAll(value.atLeast);
     add(value.elementsUpTo);
     add(value.offsetsUpTo);
+    add(value.pagesOf);
+    add(value.lengthsFrom);
   }
   void add(const EntryInfo &value) {
     add(value.name);
@@ -139,7 +141,8 @@ public:
     value.dtype = ::attn::support::DType(dtype);
     return getAll(value.shape) && getAll(value.strides) && getAll(value.dims) &&
            getAll(value.atLeast) && get(value.elementsUpTo) &&
-           get(value.offsetsUpTo);
+           get(value.offsetsUpTo) && get(value.pagesOf) &&
+           get(value.lengthsFrom);
   }
   bool get(EntryInfo &value) {
     return get(value.name) && getAll(value.args) && getAll(value.multiples);

@@ -172,6 +172,15 @@ public:
   /// (value, dimension) pairs of lengths and of row offsets.
   std::vector<std::pair<Value, std::pair<StringRef, unsigned>>> lengths,
       offsets;
+  /// Tables of pages, with the lengths of their sequences.
+  struct Table {
+    Value table;
+    unsigned scope;
+    Value lengths;
+  };
+  std::vector<Table> tables;
+  /// Where sequences start.
+  std::vector<Value> starts;
   std::vector<unsigned> scopes;
   /// (value, dimension) pairs that regions index, and the dimension that the
   /// index ranges over; no name: an index that is clamped.
@@ -184,9 +193,50 @@ public:
   std::vector<Indexed> indexed;
 
 private:
+  /// Where the rows of an op are. A name of a dimension that is one size for
+  /// all sequences stands for itself; else there is none. Of a reduction over
+  /// queries, keys have the rows, and `query` is where they are.
+  struct Sources {
+    mlir::attn::Source query, key;
+    bool hasBases = false;
+    Side reduced = Side::keys;
+
+    StringRef nameOf(StringRef name) const {
+      bool ofReduced = name == (reduced == Side::keys ? "sk" : "sq");
+      bool sized = name == "hq" || name == "hk" ||
+                   (name == "b" && query.hasBatch()) ||
+                   ((name == "sq" || name == "sk") && !hasBases &&
+                    (ofReduced ? key : query).hasBatch());
+      return sized ? name : StringRef();
+    }
+    SmallVector<StringRef> ofRows() const {
+      return dimsOf(query, reduced == Side::keys ? Side::queries : Side::keys);
+    }
+    SmallVector<StringRef> ofKeys() const { return dimsOf(key, reduced); }
+
+  private:
+    /// Dimensions of operands but for the channels.
+    static SmallVector<StringRef> dimsOf(const mlir::attn::Source &source,
+                                         Side side) {
+      bool ofQueries = side == Side::queries;
+      StringRef heads = ofQueries ? "hq" : "hk";
+      switch (source.kind) {
+      case mlir::attn::SourceKind::dense:
+      case mlir::attn::SourceKind::ring:
+        return {"b", heads, ofQueries ? "sq" : "sk"};
+      case mlir::attn::SourceKind::varlen:
+        return {heads, ofQueries ? "total_q" : "total_k"};
+      case mlir::attn::SourceKind::paged:
+        return {"pages", heads, "page"};
+      }
+      llvm_unreachable("unknown kind of source");
+    }
+  };
+
   /// Reads off a region which positions index its captures.
   void addCaptures(Region &region, ValueRange captures,
-                   ArrayRef<StringRef> positions, bool packed, unsigned scope) {
+                   ArrayRef<StringRef> positions, const Sources &sources,
+                   unsigned scope) {
     if (region.empty())
       return;
     unsigned numPositions = positions.size();
@@ -205,9 +255,8 @@ private:
         if (argument) {
           unsigned which =
               argument.getArgNumber() - (firstCapture - numPositions);
-          // Within packed tensors only heads have one size for all.
-          if (which < numPositions && (!packed || which == 1))
-            name = positions[which];
+          if (which < numPositions)
+            name = sources.nameOf(positions[which]);
         }
         indexed.push_back({capture, int64_t(d), name, scope});
       }
@@ -219,24 +268,10 @@ private:
       dims.bind(value, i, name, scope);
   }
 
-  /// Dimensions of queries and of keys but for the channels.
-  static SmallVector<StringRef> dimsOf(Side side, bool packed) {
-    if (side == Side::queries)
-      return packed ? SmallVector<StringRef>{"hq", "total_q"}
-                    : SmallVector<StringRef>{"b", "hq", "sq"};
-    return packed ? SmallVector<StringRef>{"hk", "total_k"}
-                  : SmallVector<StringRef>{"b", "hk", "sk"};
-  }
-  static Side other(Side side) {
-    return side == Side::keys ? Side::queries : Side::keys;
-  }
-
-  /// q, k and v, batched or packed; of a reduction over queries, k stands in
-  /// the place of q.
+  /// q, k and v; of a reduction over queries, k stands in the place of q.
   void bindOperands(ValueRange queries, ValueRange keys, ValueRange values,
-                    Side reduced, bool packed, unsigned scope) {
-    SmallVector<StringRef> rows = dimsOf(other(reduced), packed);
-    SmallVector<StringRef> columns = dimsOf(reduced, packed);
+                    const Sources &sources, unsigned scope) {
+    SmallVector<StringRef> rows = sources.ofRows(), columns = sources.ofKeys();
     auto bind = [&](Value value, SmallVector<StringRef> names,
                     StringRef channel) {
       names.push_back(channel);
@@ -253,11 +288,11 @@ private:
       bind(value, columns, "dv");
   }
 
-  void bindRows(ValueRange values, bool packed, unsigned lead, unsigned scope,
-                Side reduced = Side::keys) {
+  void bindRows(ValueRange values, const Sources &sources, unsigned lead,
+                unsigned scope) {
     for (Value value : values) {
       SmallVector<StringRef> names(lead, "splits");
-      llvm::append_range(names, dimsOf(other(reduced), packed));
+      names.append(sources.ofRows());
       names.push_back("dv");
       bindAll(value, names, scope);
     }
@@ -269,8 +304,8 @@ private:
     bool combines = isa<mlir::attn::CombineOp>(op);
     for (Value operand : op->getOperands())
       if (isa<RankedTensorType>(operand.getType()) && !isCapture(op, operand))
-        bindRows(operand, false, combines ? 1 : 0, scope);
-    bindRows(op->getResults(), false, 0, scope);
+        bindRows(operand, {}, combines ? 1 : 0, scope);
+    bindRows(op->getResults(), {}, 0, scope);
   }
   static bool isCapture(Operation *op, Value operand) {
     auto finalize = dyn_cast<mlir::attn::FinalizeOp>(op);
@@ -279,9 +314,8 @@ private:
 
   void addAttention(mlir::attn::AttentionOp op) {
     unsigned scope = nextScope();
-    bool packed = bool(op.getCuQ());
-    bindOperands(op.getQuery(), op.getKey(), op.getValue(), Side::keys, packed,
-                 scope);
+    Sources sources{op.getQuerySource(), op.getKeySource()};
+    bindOperands(op.getQuery(), op.getKey(), op.getValue(), sources, scope);
     // Broadcast operands: matched from the right, a static 1 repeats.
     for (Value value : {Value(op.getBias()), Value(op.getMaskTensor())}) {
       if (!value)
@@ -290,59 +324,88 @@ private:
       auto type = cast<RankedTensorType>(value.getType());
       for (int64_t i = 0; i < std::min<int64_t>(type.getRank(), 4); ++i) {
         int64_t dim = type.getRank() - 1 - i;
-        if (type.getDimSize(dim) != 1 && !packed)
-          dims.bind(value, dim, batched[3 - i], scope);
-        else if (packed)
+        if (sources.nameOf(batched[3 - i]).empty())
           indexed.push_back({value, dim, "", scope});
+        else if (type.getDimSize(dim) != 1)
+          dims.bind(value, dim, batched[3 - i], scope);
       }
     }
     if (Value alibi = op.getAlibi()) {
       int64_t rank = cast<RankedTensorType>(alibi.getType()).getRank();
       dims.bind(alibi, rank - 1, "hq", scope);
-      if (rank == 2 && !packed)
+      if (rank == 2 && sources.query.hasBatch())
         dims.bind(alibi, 0, "b", scope);
     }
     dims.bind(op.getSinks(), 0, "hq", scope);
-    bindLengths(op.getLengths(), op.getCuQ(), op.getCuK(), scope);
-    bindRows(op->getResults(), packed, 0, scope);
+    bindIndex(sources, scope);
+    if (Value start = op.getKStart()) {
+      dims.bind(start, 0, "b", scope);
+      starts.push_back(start);
+      sources.hasBases = true;
+    }
+    bindRows(op->getResults(), sources, 0, scope);
     static constexpr StringRef positions[] = {"b", "hq", "sq", "sk"};
-    addCaptures(op.getScore(), op.getCaptures(), positions, packed, scope);
-    addCaptures(op.getMask(), op.getCaptures(), positions, packed, scope);
+    addCaptures(op.getScore(), op.getCaptures(), positions, sources, scope);
+    addCaptures(op.getMask(), op.getCaptures(), positions, sources, scope);
   }
 
   void addReduction(Operation *op, mlir::attn::ReductionOpInterface reduction) {
     unsigned scope = nextScope();
-    bool packed = bool(reduction.getPackedQueries());
     Side reduced = reduction.getReducedSide();
+    Sources sources{reduction.getQuerySource(), reduction.getKeySource(),
+                    reduction.getRowBaseOperand() ||
+                        reduction.getKeyBaseOperand(),
+                    reduced};
     bindOperands(reduction.getQueryOperands(), reduction.getKeyOperands(),
-                 reduction.getValueOperands(), reduced, packed, scope);
-    bindLengths(reduction.getKeyLengths(), reduction.getPackedQueries(),
-                reduction.getPackedKeys(), scope, reduced);
-    bindRows(op->getResults(), packed, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
-             scope, reduced);
+                 reduction.getValueOperands(), sources, scope);
+    bindIndex(sources, scope);
+    for (Value base :
+         {reduction.getRowBaseOperand(), reduction.getKeyBaseOperand()})
+      dims.bind(base, 0, "b", scope);
+    bindRows(op->getResults(), sources, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
+             scope);
     // Of a pair the head is that of the query; a row has its own.
     bool overKeys = reduced == Side::keys;
     StringRef row[] = {"b", overKeys ? "hq" : "hk", overKeys ? "sq" : "sk"};
     StringRef pair[] = {"b", "hq", row[2], overKeys ? "sk" : "sq"};
     ValueRange captures = reduction.getCaptureOperands();
-    addCaptures(reduction.getScoreBody(), captures, pair, packed, scope);
-    addCaptures(reduction.getMaskBody(), captures, pair, packed, scope);
-    addCaptures(reduction.getInitBody(), captures, row, packed, scope);
+    addCaptures(reduction.getScoreBody(), captures, pair, sources, scope);
+    addCaptures(reduction.getMaskBody(), captures, pair, sources, scope);
+    addCaptures(reduction.getInitBody(), captures, row, sources, scope);
     if (auto aggregate = dyn_cast<mlir::attn::AggregateOp>(op))
-      addCaptures(aggregate.getFinalize(), captures, row, packed, scope);
+      addCaptures(aggregate.getFinalize(), captures, row, sources, scope);
   }
 
-  void bindLengths(Value keyLengths, Value cuQ, Value cuK, unsigned scope,
-                   Side reduced = Side::keys) {
+  /// What index operands are of, and what they may hold.
+  void bindIndex(const Sources &sources, unsigned scope) {
+    auto bindMap = [&](const mlir::attn::Source &source, StringRef total) {
+      switch (source.kind) {
+      case mlir::attn::SourceKind::dense:
+        return;
+      case mlir::attn::SourceKind::varlen:
+        dims.bind(source.map, 0, "sequences + 1", scope);
+        offsets.push_back({source.map, {total, scope}});
+        return;
+      case mlir::attn::SourceKind::paged:
+        dims.bind(source.map, 0, "b", scope);
+        dims.bind(source.map, 1, "table_pages", scope);
+        tables.push_back({source.map, scope, source.lengths});
+        return;
+      case mlir::attn::SourceKind::ring:
+        dims.bind(source.map, 0, "b", scope);
+        starts.push_back(source.map);
+        return;
+      }
+    };
+    bindMap(sources.query, sources.ofRows().back());
+    bindMap(sources.key, sources.ofKeys().back());
+    Value keyLengths = sources.key.lengths;
     dims.bind(keyLengths, 0, "b", scope);
-    if (keyLengths)
-      lengths.push_back({keyLengths, {dimsOf(reduced, false).back(), scope}});
-    dims.bind(cuQ, 0, "sequences + 1", scope);
-    dims.bind(cuK, 0, "sequences + 1", scope);
-    if (cuQ)
-      offsets.push_back({cuQ, {dimsOf(other(reduced), true).back(), scope}});
-    if (cuK)
-      offsets.push_back({cuK, {dimsOf(reduced, true).back(), scope}});
+    bool isPaged = sources.key.is(mlir::attn::SourceKind::paged);
+    if (keyLengths && (isPaged || sources.key.hasBatch()))
+      lengths.push_back(
+          {keyLengths,
+           {isPaged ? "table_pages*page" : sources.ofKeys().back(), scope}});
   }
 
   unsigned nextScope() {
@@ -372,6 +435,10 @@ static DictionaryAttr encode(MLIRContext *context, const ArgInfo &info) {
     attrs.append("elements_up_to", b.getStringAttr(info.elementsUpTo));
   if (!info.offsetsUpTo.empty())
     attrs.append("offsets_up_to", b.getStringAttr(info.offsetsUpTo));
+  if (!info.pagesOf.empty())
+    attrs.append("pages_of", b.getStringAttr(info.pagesOf));
+  if (!info.lengthsFrom.empty())
+    attrs.append("lengths_from", b.getStringAttr(info.lengthsFrom));
   return attrs.getDictionary(context);
 }
 
@@ -387,6 +454,8 @@ static void decode(DictionaryAttr attrs, ArgInfo &info) {
   text("name", info.name);
   text("elements_up_to", info.elementsUpTo);
   text("offsets_up_to", info.offsetsUpTo);
+  text("pages_of", info.pagesOf);
+  text("lengths_from", info.lengthsFrom);
   info.isOutput |= attrs.contains("output");
   if (auto names = attrs.getAs<ArrayAttr>("at_least"))
     for (Attribute name : names)
@@ -425,14 +494,31 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
       name = base + "_" + std::to_string(i);
     return name;
   };
+  DenseMap<Value, std::string> namesOf;
+  for (BlockArgument arg : function.getArguments()) {
+    StringRef name = findSourceName(arg, source);
+    namesOf[arg] = unique(
+        name.empty() ? "arg" + std::to_string(arg.getArgNumber()) : name.str());
+  }
   for (BlockArgument arg : function.getArguments()) {
     ArgInfo info = describe(arg);
-    StringRef name = findSourceName(arg, source);
-    info.name = unique(name.empty() ? "arg" + std::to_string(arg.getArgNumber())
-                                    : name.str());
+    info.name = namesOf[arg];
     for (auto &[value, dim] : rules.lengths)
-      if (value == arg)
-        info.elementsUpTo = rules.dims.name(dim.first, dim.second);
+      if (value == arg) {
+        info.elementsUpTo.clear();
+        for (StringRef name : llvm::split(dim.first, '*'))
+          info.elementsUpTo += (info.elementsUpTo.empty() ? "" : "*") +
+                               rules.dims.name(name, dim.second);
+      }
+    // Positions are i32.
+    if (llvm::is_contained(rules.starts, arg))
+      info.elementsUpTo = std::to_string(INT32_MAX);
+    for (const ShapeRules::Table &table : rules.tables)
+      if (table.table == arg) {
+        info.pagesOf = rules.dims.name("pages", table.scope) + " " +
+                       rules.dims.name("page", table.scope);
+        info.lengthsFrom = namesOf.lookup(table.lengths);
+      }
     for (auto &[value, dim] : rules.offsets)
       if (value == arg) {
         // One argument may hold those of rows and of keys.

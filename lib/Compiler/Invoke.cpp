@@ -184,6 +184,62 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
   return success();
 }
 
+/// The size that `name` is of: that of a dimension, a number, or the product of
+/// such with asterisks between.
+static std::optional<int64_t> sizeOf(const std::string &name,
+                                     const SeenSizes &seen) {
+  int64_t product = 1;
+  std::istringstream factors(name);
+  for (std::string factor; std::getline(factors, factor, '*');) {
+    if (!factor.empty() &&
+        std::isdigit(static_cast<unsigned char>(factor[0]))) {
+      product *= std::stoll(factor);
+      continue;
+    }
+    const Seen *dim = seen.find(factor);
+    if (!dim || __builtin_mul_overflow(product, dim->size, &product))
+      return std::nullopt;
+  }
+  return product;
+}
+
+/// Entries of a table of pages are pages, as far as the sequence reaches.
+static Status checkPages(const EntryInfo &entry, const ArgInfo &info,
+                         const TensorArg &table, TensorArgs inputs,
+                         const SeenSizes &seen) {
+  std::istringstream names(info.pagesOf);
+  std::string pagesName, pageName;
+  names >> pagesName >> pageName;
+  std::optional<int64_t> pages = sizeOf(pagesName, seen);
+  std::optional<int64_t> page = sizeOf(pageName, seen);
+  if (!pages || !page || *page == 0 || table.shape.size() != 2)
+    return success();
+  const TensorArg *lengths = nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (entry.args[i].name == info.lengthsFrom)
+      lengths = &inputs[i];
+  for (int64_t b = 0; b < table.shape[0]; ++b) {
+    int64_t used = table.shape[1];
+    if (lengths && lengths->shape.size() == 1 && b < lengths->shape[0])
+      used = (int64_t(loadElement(lengths->data, lengths->dtype,
+                                  b * lengths->strides[0])) +
+              *page - 1) /
+             *page;
+    for (int64_t n = 0; n < std::min(used, table.shape[1]); ++n) {
+      auto value =
+          int64_t(loadElement(table.data, table.dtype,
+                              b * table.strides[0] + n * table.strides[1]));
+      if (value < 0 || value >= *pages)
+        return fail(quote(info) + " to hold numbers of the " +
+                        std::to_string(*pages) +
+                        " pages as far as a sequence reaches",
+                    std::to_string(value) + " at " + std::to_string(b) + ", " +
+                        std::to_string(n));
+    }
+  }
+  return success();
+}
+
 /// Lengths and row offsets address memory: they are read before the code does.
 /// Offsets of rows and of keys have several bounds, separated by blanks.
 static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
@@ -195,7 +251,7 @@ static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
     return fail(quote(info) + " to hold at least one offset, 0", "none");
   std::istringstream names(isOffsets ? info.offsetsUpTo : info.elementsUpTo);
   for (std::string dim; names >> dim;) {
-    const Seen *limit = seen.find(dim);
+    std::optional<int64_t> limit = sizeOf(dim, seen);
     if (!limit || tensor.shape.size() != 1)
       continue;
     int64_t previous = 0;
@@ -208,10 +264,12 @@ static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
       if (isOffsets && value < previous)
         return fail(quote(info) + " not to decrease",
                     got + " after " + std::to_string(previous));
-      if (value < 0 || value > limit->size)
-        return fail(quote(info) + " to hold values between 0 and " + dim +
-                        " = " + std::to_string(limit->size),
+      if (value < 0 || value > *limit) {
+        std::string most = std::to_string(*limit);
+        return fail(quote(info) + " to hold values between 0 and " +
+                        (dim == most ? most : dim + " = " + most),
                     got);
+      }
       previous = value;
     }
   }
@@ -259,6 +317,11 @@ static Status checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
   for (size_t i = 0; readable && i < inputs.size(); ++i)
     if (Status ok = checkElements(entry.args[i], inputs[i], seen); !ok)
       return ok;
+  for (size_t i = 0; readable && i < inputs.size(); ++i)
+    if (!entry.args[i].pagesOf.empty())
+      if (Status ok = checkPages(entry, entry.args[i], inputs[i], inputs, seen);
+          !ok)
+        return ok;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (Status ok = checkCaptures(entry.args[i], inputs[i], seen); !ok)
       return ok;

@@ -32,6 +32,7 @@ using ::attn::detail::BoundRegion;
 using ::attn::detail::Reduction;
 using ::attn::detail::Row;
 using ::attn::detail::RowReducer;
+using ::attn::detail::RowSource;
 using ::attn::detail::RowState;
 
 namespace {
@@ -68,6 +69,9 @@ private:
       all.push_back(get(value));
     return all;
   }
+  RowSource bind(const Source &source) {
+    return {source.kind, get(source.map), get(source.lengths)};
+  }
   double rounded(double value) const {
     return ::attn::detail::roundTo(value, options.rounding);
   }
@@ -83,7 +87,8 @@ private:
   LogicalResult getReduction(OpT op, Reduction &reduction);
   /// The op's own region; where it is empty the monoid's.
   FailureOr<Finalize> getFinalize(Region &region, MonoidOp monoid,
-                                  ValueRange params, ValueRange captures);
+                                  ValueRange params, ValueRange captures,
+                                  const ReferenceValue *rowBase = nullptr);
   void reduceRows(Operation *op, RowReducer &reducer,
                   const Reduction &reduction, const Finalize &finalize,
                   ArrayRef<bool> perChannel);
@@ -127,49 +132,83 @@ FailureOr<Algebra> Evaluator::getAlgebra(MonoidOp monoid, ValueRange params) {
   return algebra;
 }
 
-LogicalResult Evaluator::checkShapes(Operation *op,
-                                     const Reduction &reduction) {
-  auto extents = [&](const ReferenceValue &value) {
-    bool packed = reduction.isPacked();
-    return std::array<int64_t, 3>{packed ? 0 : value.shape[0],
-                                  value.shape[packed ? 0 : 1],
-                                  value.shape[packed ? 1 : 2]};
-  };
-  auto fits = [&](const std::vector<const ReferenceValue *> &operands,
-                  const ReferenceValue &like) {
-    return llvm::all_of(operands, [&](const ReferenceValue *operand) {
-      return extents(*operand) == extents(like);
-    });
-  };
-  const ReferenceValue &q = *reduction.queries[0], &k = *reduction.keys[0];
-  int64_t hq = extents(q)[1], hk = extents(k)[1];
-  if (reduction.overQueries)
-    std::swap(hq, hk);
-  if (!fits(reduction.queries, q) || !fits(reduction.keys, k) ||
-      !fits(reduction.values, k) || extents(q)[0] != extents(k)[0] ||
-      (hk ? hq % hk != 0 : hq != 0))
-    return op->emitOpError("expected queries, keys and values whose batches, "
-                           "heads and rows fit together");
-  if (reduction.lengths &&
-      int64_t(reduction.lengths->data.size()) != extents(q)[0])
+/// What index operands hold: rows that are there.
+static LogicalResult checkIndex(Operation *op, const RowSource &source,
+                                const ReferenceValue &operand,
+                                int64_t batches) {
+  int64_t rows = operand.shape[operand.shape.size() - 2];
+  if (source.lengths && int64_t(source.lengths->data.size()) != batches)
     return op->emitOpError("expected one key length for each batch, but got ")
-           << reduction.lengths->data.size();
-  if (!reduction.isPacked())
+           << source.lengths->data.size();
+  if (!source.map)
     return success();
-  for (auto [offsets, rows] : {std::pair(reduction.cuQ, extents(q)[2]),
-                               std::pair(reduction.cuK, extents(k)[2])}) {
-    const std::vector<double> &cu = offsets->data;
-    if (cu.empty() || cu.size() != reduction.cuQ->data.size() ||
-        !llvm::is_sorted(cu) || cu.front() < 0 || cu.back() > double(rows))
-      return op->emitOpError("expected row offsets that ascend from 0 to at "
-                             "most the number of rows");
+  const std::vector<double> &map = source.map->data;
+  if (source.is(SourceKind::varlen) &&
+      (int64_t(map.size()) != batches + 1 || !llvm::is_sorted(map) ||
+       map.front() < 0 || map.back() > double(rows)))
+    return op->emitOpError("expected row offsets that ascend from 0 to at "
+                           "most the number of rows");
+  if (source.is(SourceKind::varlen))
+    return success();
+  if (source.map->shape[0] != batches)
+    return op->emitOpError("expected a table or start of each batch, but got ")
+           << source.map->shape[0];
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    if (source.is(SourceKind::ring) && map[batch] < 0)
+      return op->emitOpError("expected a start of at least 0, but got ")
+             << map[batch];
+    for (int64_t p = 0;
+         source.is(SourceKind::paged) && p < source.numRows(operand, batch);
+         p += rows) {
+      double page = map[batch * source.map->shape[1] + p / rows];
+      if (page < 0 || page >= double(operand.shape[0]))
+        return op->emitOpError("expected pages between 0 and ")
+               << operand.shape[0] - 1 << ", but got " << page;
+    }
   }
   return success();
 }
 
-static Scalars rowScalars(const Row &row) {
+LogicalResult Evaluator::checkShapes(Operation *op,
+                                     const Reduction &reduction) {
+  auto fits = [&](const std::vector<const ReferenceValue *> &operands,
+                  const ReferenceValue &like) {
+    return llvm::all_of(operands, [&](const ReferenceValue *operand) {
+      return ArrayRef(operand->shape).drop_back() ==
+             ArrayRef(like.shape).drop_back();
+    });
+  };
+  const ReferenceValue &q = *reduction.queries[0], &k = *reduction.keys[0];
+  const RowSource &keySource = reduction.keySource;
+  int64_t hq = reduction.numHeads(), hk = keySource.heads(k);
+  if (reduction.overQueries)
+    std::swap(hq, hk);
+  if (reduction.querySource.map && reduction.querySource.map->data.empty())
+    return op->emitOpError("expected row offsets that ascend from 0 to at "
+                           "most the number of rows");
+  int64_t batches = reduction.numBatches();
+  if (!fits(reduction.queries, q) || !fits(reduction.keys, k) ||
+      !fits(reduction.values, k) ||
+      (keySource.hasBatch() && k.shape[0] != batches) ||
+      (hk ? hq % hk != 0 : hq != 0))
+    return op->emitOpError("expected queries, keys and values whose batches, "
+                           "heads and rows fit together");
+  return success(succeeded(checkIndex(op, reduction.querySource, q, batches)) &&
+                 succeeded(checkIndex(op, keySource, k, batches)));
+}
+
+/// What positions count from: one number, or one of each batch; or null.
+static int64_t baseOf(const ReferenceValue *base, int64_t batch) {
+  if (!base)
+    return 0;
+  return int64_t(base->data[base->shape.empty() ? 0 : batch]);
+}
+
+/// A row as regions see it.
+static Scalars rowScalars(const Row &row,
+                          const ReferenceValue *base = nullptr) {
   return {Scalar::ofInt(row.batch), Scalar::ofInt(row.head),
-          Scalar::ofInt(row.position)};
+          Scalar::ofInt(row.position + baseOf(base, row.batch))};
 }
 
 template <typename OpT>
@@ -178,12 +217,18 @@ LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
   reduction.keys = getAll(op.getKeys());
   reduction.values = getAll(op.getValues());
   reduction.overQueries = op.getSide() == Side::queries;
-  reduction.lengths = get(op.getLengths());
-  reduction.cuQ = get(op.getCuQ());
-  reduction.cuK = get(op.getCuK());
+  reduction.querySource = bind(op.getQuerySource());
+  reduction.keySource = bind(op.getKeySource());
   if (failed(checkShapes(op, reduction)))
     return failure();
   std::vector<const ReferenceValue *> captures = getAll(op.getCaptures());
+  const ReferenceValue *rowBase = get(op.getRowBase());
+  const ReferenceValue *keyBase = get(op.getKeyBase());
+  for (const ReferenceValue *base : {rowBase, keyBase})
+    if (base && !base->shape.empty() &&
+        base->shape[0] != reduction.numBatches())
+      return op.emitOpError("expected a base for each batch, but got ")
+             << base->shape[0];
 
   reduction.score = [](ArrayRef<double> dots, const Row &, int64_t,
                        SmallVectorImpl<double> &scores) {
@@ -194,14 +239,15 @@ LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
         BoundRegion::compile(op.getScore(), captures);
     if (failed(region))
       return failure();
-    reduction.score = [region = std::move(*region), precision = precision](
-                          ArrayRef<double> dots, const Row &row, int64_t key,
-                          SmallVectorImpl<double> &scores) {
+    reduction.score = [region = std::move(*region), precision = precision,
+                       rowBase, keyBase](ArrayRef<double> dots, const Row &row,
+                                         int64_t key,
+                                         SmallVectorImpl<double> &scores) {
       Scalars arguments, results;
       for (double dot : dots)
         arguments.push_back(Scalar::ofFloat(dot));
-      llvm::append_range(arguments, rowScalars(row));
-      arguments.push_back(Scalar::ofInt(key));
+      llvm::append_range(arguments, rowScalars(row, rowBase));
+      arguments.push_back(Scalar::ofInt(key + baseOf(keyBase, row.batch)));
       region.evaluate(arguments, results, precision);
       for (Scalar score : results)
         scores.push_back(score.f);
@@ -212,10 +258,10 @@ LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
         BoundRegion::compile(op.getMask(), captures);
     if (failed(region))
       return failure();
-    reduction.isLive = [region = std::move(*region),
-                        precision = precision](const Row &row, int64_t key) {
-      Scalars arguments = rowScalars(row), results;
-      arguments.push_back(Scalar::ofInt(key));
+    reduction.isLive = [region = std::move(*region), precision = precision,
+                        rowBase, keyBase](const Row &row, int64_t key) {
+      Scalars arguments = rowScalars(row, rowBase), results;
+      arguments.push_back(Scalar::ofInt(key + baseOf(keyBase, row.batch)));
       region.evaluate(arguments, results, precision);
       return results[0].i != 0;
     };
@@ -225,31 +271,30 @@ LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
         BoundRegion::compile(op.getInit(), captures);
     if (failed(region))
       return failure();
-    reduction.init = [region = std::move(*region),
-                      precision = precision](const Row &row) {
+    reduction.init = [region = std::move(*region), precision = precision,
+                      rowBase](const Row &row) {
       Scalars results;
-      region.evaluate(rowScalars(row), results, precision);
+      region.evaluate(rowScalars(row, rowBase), results, precision);
       return results;
     };
   }
   return success();
 }
 
-FailureOr<Evaluator::Finalize> Evaluator::getFinalize(Region &region,
-                                                      MonoidOp monoid,
-                                                      ValueRange params,
-                                                      ValueRange captures) {
+FailureOr<Evaluator::Finalize>
+Evaluator::getFinalize(Region &region, MonoidOp monoid, ValueRange params,
+                       ValueRange captures, const ReferenceValue *rowBase) {
   bool isOwn = !region.empty();
   FailureOr<BoundRegion> bound = BoundRegion::compile(
       isOwn ? region : monoid.getFinalize(), getAll(isOwn ? captures : params));
   if (failed(bound))
     return failure();
-  return Finalize([bound = std::move(*bound), isOwn,
+  return Finalize([bound = std::move(*bound), isOwn, rowBase,
                    precision = precision](ArrayRef<Scalar> state,
                                           const Row &row, Scalars &results) {
     Scalars arguments(state);
     if (isOwn)
-      llvm::append_range(arguments, rowScalars(row));
+      llvm::append_range(arguments, rowScalars(row, rowBase));
     bound.evaluate(arguments, results, precision);
   });
 }
@@ -327,7 +372,8 @@ LogicalResult Evaluator::evaluateAggregate(AggregateOp op) {
     return failure();
   FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
   FailureOr<Finalize> finalize =
-      getFinalize(op.getFinalize(), *monoid, op.getParams(), op.getCaptures());
+      getFinalize(op.getFinalize(), *monoid, op.getParams(), op.getCaptures(),
+                  get(op.getRowBase()));
   if (failed(algebra) || failed(finalize))
     return failure();
   RowReducer reducer(std::move(*algebra), reduction, options);
@@ -410,9 +456,8 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
   reduction.queries = {get(op.getQuery())};
   reduction.keys = {get(op.getKey())};
   reduction.values = getAll(op.getValue());
-  reduction.lengths = get(op.getLengths());
-  reduction.cuQ = get(op.getCuQ());
-  reduction.cuK = get(op.getCuK());
+  reduction.querySource = bind(op.getQuerySource());
+  reduction.keySource = bind(op.getKeySource());
   FailureOr<MonoidOp> monoid = getMonoid(op);
   if (failed(monoid) || failed(checkShapes(op, reduction)))
     return failure();
@@ -448,11 +493,16 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
   const ReferenceValue *sinks = get(op.getSinks());
   Causal causal = op.getCausal();
 
-  // The key that is "now" for a row.
+  // The position of a key, and the one that is "now" for a row.
+  const ReferenceValue *start = get(op.getKStart());
+  auto position = [&](const Row &row, int64_t key) {
+    return key + baseOf(start, row.batch);
+  };
   auto diagonal = [&](const Row &row, bool topLeft) {
-    return topLeft ? row.position
-                   : row.position + reduction.numKeys(row.batch) -
-                         reduction.numRows(row.batch);
+    return topLeft
+               ? row.position
+               : row.position + position(row, reduction.numKeys(row.batch)) -
+                     reduction.numRows(row.batch);
   };
   reduction.score = [&](ArrayRef<double> dots, const Row &row, int64_t key,
                         SmallVectorImpl<double> &scores) {
@@ -463,7 +513,7 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
     if (scoreRegion) {
       Scalars arguments = {Scalar::ofFloat(s)}, results;
       llvm::append_range(arguments, rowScalars(row));
-      arguments.push_back(Scalar::ofInt(key));
+      arguments.push_back(Scalar::ofInt(position(row, key)));
       scoreRegion->evaluate(arguments, results, precision);
       s = roundedScore(results[0].f);
     }
@@ -472,18 +522,19 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
           s + readBroadcast(*bias, {row.batch, row.head, row.position, key}));
     if (alibi) {
       double slope = readBroadcast(*alibi, {row.batch, row.head});
-      double distance = std::abs(diagonal(row, false) - key);
+      double distance = std::abs(diagonal(row, false) - position(row, key));
       s = roundedScore(s - roundedScore(slope * distance));
     }
     scores.push_back(s);
   };
   reduction.isLive = [&](const Row &row, int64_t key) {
     double now = diagonal(row, causal == Causal::top_left);
-    if (causal != Causal::none && double(key) > now)
+    double at = position(row, key);
+    if (causal != Causal::none && at > now)
       return false;
-    if (hasLeft && left >= 0 && now - double(key) > left)
+    if (hasLeft && left >= 0 && now - at > left)
       return false;
-    if (hasRight && right >= 0 && double(key) - now > right)
+    if (hasRight && right >= 0 && at - now > right)
       return false;
     if (mask &&
         readBroadcast(*mask, {row.batch, row.head, row.position, key}) == 0.0)
@@ -491,7 +542,7 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
     if (!maskRegion)
       return true;
     Scalars arguments = rowScalars(row), results;
-    arguments.push_back(Scalar::ofInt(key));
+    arguments.push_back(Scalar::ofInt(position(row, key)));
     maskRegion->evaluate(arguments, results, precision);
     return results[0].i != 0;
   };

@@ -14,6 +14,7 @@
 using namespace ::attn;
 using namespace ::attn::detail;
 using mlir::Type;
+using mlir::attn::SourceKind;
 
 double detail::roundTo(double value, ReferenceOptions::Rounding rounding) {
   switch (rounding) {
@@ -88,27 +89,40 @@ void BoundRegion::evaluate(llvm::ArrayRef<Scalar> leading,
 // Reduction
 //===----------------------------------------------------------------------===//
 
-int64_t Reduction::numRows(int64_t batch) const {
-  if (isPacked())
-    return int64_t(cuQ->data[batch + 1]) - int64_t(cuQ->data[batch]);
-  return queries[0]->shape[2];
+int64_t RowSource::capacity(const ReferenceValue &operand,
+                            int64_t batch) const {
+  int64_t rows = operand.shape[operand.shape.size() - 2];
+  if (is(SourceKind::varlen))
+    return int64_t(map->data[batch + 1]) - int64_t(map->data[batch]);
+  return is(SourceKind::paged) ? map->shape[1] * rows : rows;
 }
 
-int64_t Reduction::keysOfHead(int64_t batch) const {
-  if (isPacked())
-    return int64_t(cuK->data[batch + 1]) - int64_t(cuK->data[batch]);
-  int64_t capacity = keys[0]->shape[2];
+int64_t RowSource::numRows(const ReferenceValue &operand, int64_t batch) const {
+  int64_t most = capacity(operand, batch);
   if (!lengths)
-    return capacity;
-  return std::clamp<int64_t>(int64_t(lengths->data[batch]), 0, capacity);
+    return most;
+  return std::clamp<int64_t>(int64_t(lengths->data[batch]), 0, most);
 }
 
-int64_t Reduction::rowIndex(const Row &row) const {
-  if (isPacked())
-    return row.head * queries[0]->shape[1] + int64_t(cuQ->data[row.batch]) +
-           row.position;
-  return (row.batch * numHeads() + row.head) * queries[0]->shape[2] +
-         row.position;
+int64_t RowSource::rowIndex(const ReferenceValue &operand, int64_t batch,
+                            int64_t head, int64_t position) const {
+  int64_t rows = operand.shape[operand.shape.size() - 2];
+  switch (kind) {
+  case SourceKind::dense:
+    break;
+  case SourceKind::varlen:
+    position += int64_t(map->data[batch]);
+    batch = 0;
+    break;
+  case SourceKind::paged:
+    batch = int64_t(map->data[batch * map->shape[1] + position / rows]);
+    position %= rows;
+    break;
+  case SourceKind::ring:
+    position = (int64_t(map->data[batch]) + position) % rows;
+    break;
+  }
+  return (batch * heads(operand) + head) * rows + position;
 }
 
 std::vector<int64_t> Reduction::rowShape() const {
@@ -119,13 +133,10 @@ std::vector<int64_t> Reduction::rowShape() const {
 
 /// Row `position` of batch `batch` and head `head` of an operand.
 static const double *operandRow(const ReferenceValue &operand,
-                                const ReferenceValue *offsets, int64_t batch,
+                                const RowSource &source, int64_t batch,
                                 int64_t head, int64_t position) {
-  int64_t heads = operand.shape[offsets ? 0 : 1];
-  int64_t rows = operand.shape[offsets ? 1 : 2];
-  int64_t row = offsets ? head * rows + int64_t(offsets->data[batch]) + position
-                        : (batch * heads + head) * rows + position;
-  return operand.data.data() + row * operand.shape.back();
+  return operand.data.data() +
+         source.rowIndex(operand, batch, head, position) * operand.shape.back();
 }
 
 //===----------------------------------------------------------------------===//
@@ -332,7 +343,7 @@ double RowReducer::dot(const double *q, const double *k, int64_t depth) const {
 
 void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
   int64_t rowHeads = reduction.numHeads();
-  int64_t keyHeads = reduction.keys[0]->shape[reduction.isPacked() ? 0 : 1];
+  int64_t keyHeads = reduction.keySource.heads(*reduction.keys[0]);
   // The head of the pair is that of its query.
   Row pair = row;
   int64_t keyHead;
@@ -347,9 +358,10 @@ void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
     return;
   llvm::SmallVector<double, 2> dots, scores;
   for (auto [query, keys] : llvm::zip(reduction.queries, reduction.keys)) {
-    const double *q =
-        operandRow(*query, reduction.cuQ, row.batch, row.head, row.position);
-    const double *k = operandRow(*keys, reduction.cuK, row.batch, keyHead, key);
+    const double *q = operandRow(*query, reduction.querySource, row.batch,
+                                 row.head, row.position);
+    const double *k =
+        operandRow(*keys, reduction.keySource, row.batch, keyHead, key);
     dots.push_back(roundScore(dot(q, k, query->shape.back()), options));
   }
   reduction.score(dots, pair, key, scores);
@@ -377,7 +389,7 @@ void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
   llvm::SmallVector<const double *, 2> values;
   for (const ReferenceValue *operand : reduction.values)
     values.push_back(
-        operandRow(*operand, reduction.cuK, row.batch, keyHead, key));
+        operandRow(*operand, reduction.keySource, row.batch, keyHead, key));
   if (algebra.isGeneral)
     appendGeneral(state, scores, values, key);
   else

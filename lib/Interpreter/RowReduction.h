@@ -49,13 +49,34 @@ struct RowState {
   std::vector<std::vector<double>> values; ///< By component, then channel.
 };
 
+/// Where the rows of operands are: `#attn.source` with its index operands.
+struct RowSource {
+  mlir::attn::SourceKind kind = mlir::attn::SourceKind::dense;
+  const ReferenceValue *map = nullptr, *lengths = nullptr;
+
+  bool is(mlir::attn::SourceKind other) const { return kind == other; }
+  bool hasBatch() const {
+    return is(mlir::attn::SourceKind::dense) ||
+           is(mlir::attn::SourceKind::ring);
+  }
+  int64_t heads(const ReferenceValue &operand) const {
+    return operand.shape[operand.shape.size() - 3];
+  }
+  /// Rows that the sequence of a batch has room for, and those it has.
+  int64_t capacity(const ReferenceValue &operand, int64_t batch) const;
+  int64_t numRows(const ReferenceValue &operand, int64_t batch) const;
+  /// The index of a row of a sequence in C order of [.., heads, rows].
+  int64_t rowIndex(const ReferenceValue &operand, int64_t batch, int64_t head,
+                   int64_t position) const;
+};
+
 /// What is reduced, as functions of the row and the key. Over queries, keys
 /// stand in the place of queries, and queries in that of keys: those of all
 /// heads of a group, head by head.
 struct Reduction {
   std::vector<const ReferenceValue *> queries, keys, values;
   bool overQueries = false;
-  const ReferenceValue *lengths = nullptr, *cuQ = nullptr, *cuK = nullptr;
+  RowSource querySource, keySource;
 
   std::function<bool(const Row &, int64_t key)> isLive;
   std::function<void(llvm::ArrayRef<double> dots, const Row &, int64_t key,
@@ -64,26 +85,32 @@ struct Reduction {
   /// The left factor `c..., v...`; empty: the identity.
   std::function<Scalars(const Row &)> init;
 
-  bool isPacked() const { return cuQ != nullptr; }
   int64_t numBatches() const {
-    return isPacked() ? int64_t(cuQ->data.size()) - 1 : queries[0]->shape[0];
+    return querySource.hasBatch() ? queries[0]->shape[0]
+                                  : int64_t(querySource.map->data.size()) - 1;
   }
-  int64_t numHeads() const { return queries[0]->shape[isPacked() ? 0 : 1]; }
-  int64_t numRows(int64_t batch) const;
+  int64_t numHeads() const { return querySource.heads(*queries[0]); }
+  int64_t numRows(int64_t batch) const {
+    return querySource.numRows(*queries[0], batch);
+  }
   /// Keys that a row reduces, without those beyond the length of the batch.
   int64_t numKeys(int64_t batch) const { return group() * keysOfHead(batch); }
   /// Those of one head.
-  int64_t keysOfHead(int64_t batch) const;
+  int64_t keysOfHead(int64_t batch) const {
+    return keySource.numRows(*keys[0], batch);
+  }
   /// Heads that a row reduces.
   int64_t group() const {
-    int64_t heads = keys[0]->shape[isPacked() ? 0 : 1];
+    int64_t heads = keySource.heads(*keys[0]);
     return overQueries ? heads / std::max<int64_t>(numHeads(), 1) : 1;
   }
   int64_t numChannels() const {
     return values.empty() ? 0 : values[0]->shape.back();
   }
   /// The row's index in C order of the row domain.
-  int64_t rowIndex(const Row &row) const;
+  int64_t rowIndex(const Row &row) const {
+    return querySource.rowIndex(*queries[0], row.batch, row.head, row.position);
+  }
   /// The shape of the row domain.
   std::vector<int64_t> rowShape() const;
 };

@@ -29,6 +29,8 @@ void ::attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   laws.properties = explain;
   pm.addPass(createAttnCheckLawsPass(laws));
   pm.addPass(createAttnToAggregatePass());
+  // Below, positions count from 0.
+  pm.addPass(createAttnFoldBasesPass());
   pm.addPass(createCanonicalizerPass());
   // After it: results that nobody uses are gone. Before schedules: they count
   // components.
@@ -61,16 +63,19 @@ void ::attn::populateTilePipeline(OpPassManager &pm) {
 }
 
 /// What starts both ways down from tiles.
-static void expandStreams(OpPassManager &pm) {
+static void expandTiles(OpPassManager &pm) {
   pm.addPass(::attn::createTileExpandStreamPass());
   // Bodies test what their loop knows; loops look alike.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  // Of the loads that are left, and before anything asks which tensor one
+  // reads, and from where.
+  pm.addPass(::attn::createTileExpandSourcesPass());
 }
 
 void ::attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
                                     bool explain) {
-  expandStreams(pm);
+  expandTiles(pm);
   ConvertTileToVectorOptions vectorOptions;
   vectorOptions.target = target.name;
   pm.addPass(createConvertTileToVector(vectorOptions));
@@ -87,7 +92,7 @@ void ::attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
 
 void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
                                  bool explain) {
-  expandStreams(pm);
+  expandTiles(pm);
   // Structure: roles, rings, one program for each role. What it leaves alone,
   // warps and copies of sm_80 run.
   pm.addPass(createTileGpuSpecializeWarpsPass());

@@ -48,23 +48,37 @@ struct Sequence {
   int64_t firstK;
   int64_t sq;
   int64_t kvLength; ///< Keys that exist.
+  int64_t start;    ///< The position of the first of them.
 };
 
 Sequence sequenceOf(const AttentionProblem &p, int64_t index) {
   Sequence s;
+  s = {index, index, 0, 0, p.q.shape[2], p.keyCapacity(), 0};
   if (p.isPacked()) {
-    s = {index,
-         0,
-         p.cuSeqlensQ[index],
-         p.cuSeqlensK[index],
-         p.cuSeqlensQ[index + 1] - p.cuSeqlensQ[index],
-         p.cuSeqlensK[index + 1] - p.cuSeqlensK[index]};
-  } else {
-    s = {index, index, 0, 0, p.q.shape[2], p.k.shape[2]};
+    s.viewB = 0;
+    s.firstQ = p.cuSeqlensQ[index];
+    s.sq = p.cuSeqlensQ[index + 1] - s.firstQ;
   }
+  if (!p.cuSeqlensK.empty()) {
+    s.firstK = p.cuSeqlensK[index];
+    s.kvLength = p.cuSeqlensK[index + 1] - s.firstK;
+  }
+  if (!p.kStart.empty())
+    s.start = p.kStart[index];
   if (!p.kvLengths.empty())
     s.kvLength = p.kvLengths[index];
   return s;
+}
+
+/// Where key j of a sequence is: the batch or page, and the row.
+std::pair<int64_t, int64_t> rowOfKey(const AttentionProblem &p,
+                                     const Sequence &s, int64_t j) {
+  const int64_t rows = p.k.shape[2];
+  if (p.isPaged())
+    return {p.blockTable[s.index * p.tablePages + j / rows], j % rows};
+  if (p.rolling)
+    return {s.viewB, (s.start + j) % rows};
+  return {s.viewB, s.firstK + j};
 }
 
 /// The keys [begin, end) that causality and the window leave to query i.
@@ -74,7 +88,7 @@ struct KeyRange {
 
 KeyRange keyRangeOf(const AttentionProblem &p, const Sequence &s, int64_t i) {
   const int64_t diagonal =
-      p.causal == Causal::topLeft ? i : i + s.kvLength - s.sq;
+      p.causal == Causal::topLeft ? i - s.start : i + s.kvLength - s.sq;
   KeyRange range = {0, s.kvLength};
   if (p.causal != Causal::none)
     range.end = std::min(range.end, diagonal + 1);
@@ -148,8 +162,8 @@ private:
       break;
     }
     if (keepPairs) {
-      result.scores.assign(rows * p.k.shape[2], negativeInfinity);
-      result.weights.assign(rows * p.k.shape[2], 0.0);
+      result.scores.assign(rows * p.keyCapacity(), negativeInfinity);
+      result.weights.assign(rows * p.keyCapacity(), 0.0);
     }
   }
 
@@ -160,11 +174,11 @@ private:
     keys.resize(d * s.kvLength);
     values.resize(dv * s.kvLength);
     for (int64_t j = 0; j < s.kvLength; ++j) {
+      const auto [b, row] = rowOfKey(p, s, j);
       for (int64_t c = 0; c < d; ++c)
-        keys[c * s.kvLength + j] =
-            operand(round(p.k.at(s.viewB, hk, s.firstK + j, c)));
+        keys[c * s.kvLength + j] = operand(round(p.k.at(b, hk, row, c)));
       for (int64_t c = 0; c < dv; ++c)
-        values[j * dv + c] = round(p.v.at(s.viewB, hk, s.firstK + j, c));
+        values[j * dv + c] = round(p.v.at(b, hk, row, c));
     }
   }
 
@@ -214,14 +228,14 @@ private:
     const int64_t b = s.index;
     if (p.mask && p.mask.at(b, h, i, j) == 0.0)
       return negativeInfinity;
-    if (p.maskMod && !p.maskMod(b, h, i, j))
+    if (p.maskMod && !p.maskMod(b, h, i, s.start + j))
       return negativeInfinity;
     const double bias = p.bias ? p.bias.at(b, h, i, j) : 0.0;
     if (bias == negativeInfinity)
       return negativeInfinity;
     double score = scores[j];
     if (p.scoreMod)
-      score = roundScore(p.scoreMod(score, b, h, i, j));
+      score = roundScore(p.scoreMod(score, b, h, i, s.start + j));
     if (!p.alibiSlopes.empty())
       score = roundScore(score + roundScore(alibi(s, h, i, j)));
     if (p.bias)
@@ -244,7 +258,7 @@ private:
       live.key.push_back(j);
       live.score.push_back(score);
       if (p.logGate)
-        live.logGate.push_back(round(p.logGate(s.index, h, i, j)));
+        live.logGate.push_back(round(p.logGate(s.index, h, i, s.start + j)));
     }
 
     const int64_t row =
@@ -253,8 +267,8 @@ private:
     reduce(outputsOf(row));
     if (keepPairs)
       for (size_t n = 0; n < live.size(); ++n) {
-        result.scores[row * p.k.shape[2] + live.key[n]] = live.score[n];
-        result.weights[row * p.k.shape[2] + live.key[n]] = weights[n];
+        result.scores[row * p.keyCapacity() + live.key[n]] = live.score[n];
+        result.weights[row * p.keyCapacity() + live.key[n]] = weights[n];
       }
   }
 

@@ -110,7 +110,8 @@ Status validateTensors(const AttentionProblem &p) {
     return Failure{"expected q, k and v, but one is missing"};
   if (p.q.shape[3] < 1)
     return expected("a head dim of 1 at least", print(p.q) + " for q");
-  if (p.k.shape[0] != p.q.shape[0] || p.k.shape[3] != p.q.shape[3])
+  if ((!p.isPaged() && p.k.shape[0] != p.q.shape[0]) ||
+      p.k.shape[3] != p.q.shape[3])
     return expected("k with the batch and head dim of q " + print(p.q),
                     print(p.k));
   const int64_t hq = p.q.shape[1], hk = p.k.shape[1];
@@ -125,9 +126,43 @@ Status validateTensors(const AttentionProblem &p) {
   return success();
 }
 
+/// Pages of a table, as far as the sequences reach.
+Status validatePages(const AttentionProblem &p) {
+  const int64_t page = p.k.shape[2], n = p.tablePages;
+  if (!p.cuSeqlensK.empty() || p.rolling)
+    return Failure{"expected pages without cu_seqlens_k and rolling, but got "
+                   "both"};
+  if (static_cast<int64_t>(p.blockTable.size()) != p.numSequences() * n)
+    return expected("a row of " + std::to_string(n) +
+                        " pages of block_table per batch, " +
+                        std::to_string(p.numSequences()),
+                    std::to_string(p.blockTable.size()) + " entries");
+  for (int64_t b = 0; b < p.numSequences(); ++b) {
+    const int64_t keys = p.kvLengths.empty() ? n * page : p.kvLengths[b];
+    for (int64_t i = 0; i * page < keys; ++i) {
+      const int32_t entry = p.blockTable[b * n + i];
+      if (entry < 0 || entry >= p.k.shape[0])
+        return expected("pages of block_table between 0 and " +
+                            std::to_string(p.k.shape[0] - 1),
+                        std::to_string(entry));
+    }
+  }
+  return success();
+}
+
 Status validateLengths(const AttentionProblem &p) {
-  const int64_t sk = p.k.shape[2];
-  if (p.cuSeqlensQ.size() != p.cuSeqlensK.size())
+  const int64_t sk = p.keyCapacity();
+  if (!p.kStart.empty() &&
+      (static_cast<int64_t>(p.kStart.size()) != p.numSequences() ||
+       *std::min_element(p.kStart.begin(), p.kStart.end()) < 0))
+    return expected("one k_start of 0 or more per batch, " +
+                        std::to_string(p.numSequences()),
+                    std::to_string(p.kStart.size()) + " or one below 0");
+  if (p.rolling &&
+      (p.kStart.empty() != (p.numSequences() == 0) || p.isPacked()))
+    return Failure{"expected a rolling cache with k_start and without packed "
+                   "sequences, but got none or these"};
+  if (!p.isPaged() && p.cuSeqlensQ.size() != p.cuSeqlensK.size())
     return expected("cu_seqlens_q and cu_seqlens_k of one size",
                     std::to_string(p.cuSeqlensQ.size()) + " and " +
                         std::to_string(p.cuSeqlensK.size()));
@@ -138,23 +173,25 @@ Status validateLengths(const AttentionProblem &p) {
     if (Status s = validateOffsets("cu_seqlens_q", p.cuSeqlensQ, p.q.shape[2]);
         !s)
       return s;
-    if (Status s = validateOffsets("cu_seqlens_k", p.cuSeqlensK, sk); !s)
-      return s;
+    if (!p.isPaged())
+      if (Status s = validateOffsets("cu_seqlens_k", p.cuSeqlensK, sk); !s)
+        return s;
   }
   if (p.kvLengths.empty())
-    return success();
+    return p.isPaged() ? validatePages(p) : success();
   if (static_cast<int64_t>(p.kvLengths.size()) != p.numSequences())
     return expected("one of kv_lengths per batch, " +
                         std::to_string(p.numSequences()),
                     std::to_string(p.kvLengths.size()));
   for (size_t b = 0; b < p.kvLengths.size(); ++b) {
-    const int64_t limit =
-        p.isPacked() ? p.cuSeqlensK[b + 1] - p.cuSeqlensK[b] : sk;
+    const int64_t limit = p.isPacked() && !p.isPaged()
+                              ? p.cuSeqlensK[b + 1] - p.cuSeqlensK[b]
+                              : sk;
     if (p.kvLengths[b] < 0 || p.kvLengths[b] > limit)
       return expected("kv_lengths between 0 and " + std::to_string(limit),
                       std::to_string(p.kvLengths[b]));
   }
-  return success();
+  return p.isPaged() ? validatePages(p) : success();
 }
 
 /// A packed problem has no one length: its longest sequence must fit.
@@ -163,15 +200,16 @@ Status validatePairTensor(const char *name, const TensorView &view,
   if (!view)
     return success();
   std::array<int64_t, 4> shape = {p.numSequences(), p.q.shape[1], p.q.shape[2],
-                                  p.k.shape[2]};
+                                  p.keyCapacity()};
   bool fits = view.shape == shape;
   if (p.isPacked()) {
     shape[2] = shape[3] = 0;
     for (int64_t n = 0; n < p.numSequences(); ++n) {
       shape[2] =
           std::max<int64_t>(shape[2], p.cuSeqlensQ[n + 1] - p.cuSeqlensQ[n]);
-      shape[3] =
-          std::max<int64_t>(shape[3], p.cuSeqlensK[n + 1] - p.cuSeqlensK[n]);
+      shape[3] = p.isPaged() ? p.keyCapacity()
+                             : std::max<int64_t>(shape[3], p.cuSeqlensK[n + 1] -
+                                                               p.cuSeqlensK[n]);
     }
     fits = view.shape[0] == shape[0] && view.shape[1] == shape[1] &&
            view.shape[2] >= shape[2] && view.shape[3] >= shape[3];

@@ -23,6 +23,12 @@ _LAYOUTS = {
     "sbhd": (1, 2, 0, 3),
     "thd": (1, 0, 2),
 }
+# Of pools of pages: to [pages, hk, page, d], and the names of their dimensions.
+_POOLS = {
+    "bhsd": ((0, 1, 2, 3), ("pages", "h", "page", "d")),
+    "bshd": ((0, 2, 1, 3), ("pages", "page", "h", "d")),
+    "thd": ((0, 2, 1, 3), ("pages", "page", "h", "d")),
+}
 # AttnPrecision of attn.h.
 _PRECISIONS = {"ieee": 0, "tf32": 1}
 _FLOATS = (c.F32, c.F16, c.BF16)
@@ -141,6 +147,9 @@ class _Call:
         cu_seqlens_k=None,
         monoid_params=(),
         precision="ieee",
+        block_table=None,
+        k_start=None,
+        rolling=False,
     ):
         for name, value in (("score_mod", score_mod), ("mask_mod", mask_mod)):
             if value is not None:
@@ -155,8 +164,10 @@ class _Call:
         self.return_aux = return_aux is not None
         name, self.output_names = _choose_monoid(monoid, self.aux_names)
         count = 1 + max(map(self.output_names.index, self.aux_names), default=0)
+        self.is_paged = block_table is not None
         self._set_operands(q, k, v, layout)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
+        self._set_cache(block_table, k_start, rolling)
         self._set_causal(causal, window)
 
         views, number, vector = self.views, arrays.scalar, arrays.vector
@@ -214,6 +225,10 @@ class _Call:
             (0, 0, 0, 0),
             _PRECISIONS[precision],
             0,
+            # The rows of a page; pools of empty pages have any.
+            (views["k"].shape[2] or -1) if self.is_paged else 0,
+            int(k_start is not None),
+            int(bool(rolling)),
         )
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
@@ -247,9 +262,17 @@ class _Call:
                     type(array).__name__,
                     TypeError,
                 )
-            if len(found.shape) != len(axes):
+            order, names = axes, list(layout)
+            if self.is_paged and name != "q":
+                if layout not in _POOLS:
+                    _fail(
+                        "layout to be one of %s with block_table" % ", ".join(_POOLS),
+                        repr(layout),
+                    )
+                order, names = _POOLS[layout]
+            if len(found.shape) != len(order):
                 _fail(
-                    "%s of %d dimensions, [%s]" % (name, len(axes), ", ".join(layout)),
+                    "%s of %d dimensions, [%s]" % (name, len(order), ", ".join(names)),
                     arrays.describe(array),
                 )
             if found.dtype not in _FLOATS:
@@ -264,10 +287,15 @@ class _Call:
                     arrays.describe(array),
                     TypeError,
                 )
-            self.views[name] = found.permuted(axes)
+            self.views[name] = found.permuted(order)
 
     def _set_packed(self, cu_seqlens_q, cu_seqlens_k):
         given = cu_seqlens_q is not None, cu_seqlens_k is not None
+        if self.is_paged and given == (True, False) and self.layout == "thd":
+            self.views["cu_seqlens_q"] = arrays.vector(
+                "cu_seqlens_q", cu_seqlens_q, c.I32, self.device
+            )
+            return
         if given != ((True, True) if self.layout == "thd" else (False, False)):
             found = {
                 (False, False): "neither",
@@ -285,6 +313,23 @@ class _Call:
             )
             self.views["cu_seqlens_k"] = arrays.vector(
                 "cu_seqlens_k", cu_seqlens_k, c.I32, self.device
+            )
+
+    def _set_cache(self, block_table, k_start, rolling):
+        if block_table is not None:
+            table = arrays.vector("block_table", block_table, c.I32, self.device)
+            if len(table.shape) != 2:
+                _fail("block_table of shape [b, pages]", list(table.shape))
+            self.views["block_table"] = table
+        if k_start is not None:
+            start = arrays.vector("k_start", k_start, c.I32, self.device)
+            if len(start.shape) != 1:
+                _fail("k_start of shape [b]", list(start.shape))
+            self.views["k_start"] = start
+        if rolling and (k_start is None or self.is_paged or self.layout == "thd"):
+            _fail(
+                "rolling=True with k_start, and neither block_table nor layout 'thd'",
+                "no k_start" if k_start is None else "one of these",
             )
 
     def _set_causal(self, causal, window):
@@ -309,7 +354,7 @@ class _Call:
         sizes = [None] * 4
         if self.layout != "thd":
             b, hq, sq, _ = self.views["q"].shape
-            sizes = [b, hq, sq, self.views["k"].shape[2]]
+            sizes = [b, hq, sq, None if self.is_paged else self.views["k"].shape[2]]
         bias_type, flags = c.F32, {"bias": 0, "mask": 0}
         for name, array in (("bias", bias), ("mask", mask)):
             if array is None:
@@ -489,7 +534,10 @@ def attention(
     cu_seqlens_q: Any = None,
     cu_seqlens_k: Any = None,
     monoid_params: Sequence[float] = (),
-    precision: str = "ieee"
+    precision: str = "ieee",
+    block_table: Any = None,
+    k_start: Any = None,
+    rolling: bool = False
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -538,12 +586,22 @@ def attention(
             interleaves with them, as the heads of one buffer, is fine. After an
             error it holds anything.
         cu_seqlens_q, cu_seqlens_k: int32 [sequences + 1], from 0; layout "thd".
+        block_table: int32 [b, n], the pages of each sequence: k and v are then
+            pools, [pages, hk, page, d] in layout "bhsd", and [pages, page, hk, d]
+            in "bshd" and in "thd", which then takes cu_seqlens_q alone. Sequences
+            may share pages. Entries behind the last page of a sequence, as -1,
+            are not looked at.
+        k_start: int32 [b], the position of the first key: key j of a sequence is
+            at position k_start + j, for masks too that begin at 0 (causal
+            "top_left"). Diagonals that end with the last key are where they were.
+        rolling: k and v are caches that are written round and round: the key at
+            position p is in row p modulo the rows there are. Takes k_start.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
             (torch.backends.cuda.matmul.fp32_precision).
 
-    kv_lengths, sinks, alibi_slopes and cu_seqlens may be lists.
+    kv_lengths, sinks, alibi_slopes, cu_seqlens and k_start may be lists.
 
     The 256 kernels for CPUs that were used last are kept, and others compiled
     anew when they are needed again. Ctrl-C (SIGINT) ends a run on a CPU within a block of its work,
@@ -562,9 +620,9 @@ def attention(
         NotImplementedError: score_mod or mask_mod.
     """
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
-    operands += (cu_seqlens_q, cu_seqlens_k, out)
+    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
-    options += (return_lse, return_aux, monoid_params, precision)
+    options += (return_lse, return_aux, monoid_params, precision, rolling)
     key = _plans.key_of(operands, options)
     plan = _plans.find(key)
     if plan is not None:
@@ -592,6 +650,9 @@ def attention(
         cu_seqlens_k,
         monoid_params,
         precision,
+        block_table,
+        k_start,
+        rolling,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

@@ -1,6 +1,7 @@
 // Reductions over the queries of a key head beside those of gradients: monoids
 // of every kind, rows that start from a state of their key head, numbers of
-// queries of each batch, packed sequences, a score that needs the query's head.
+// queries of each batch, packed sequences, queries in pages,
+// positions that count from elsewhere, a score that needs the query's head.
 //
 // DEFINE: %{sizes} = --sizes b=2,hk=2,hq=6,sq=70,sk=45
 // DEFINE: %{run} = attn-run %s %{sizes} --check --entry
@@ -12,6 +13,12 @@
 // RUN: %{run} stick --device emulator:sm_80 | FileCheck %s
 // RUN: %{run} maxima --device emulator:sm_80 | FileCheck %s
 // RUN: %{run} lengths --device emulator:sm_90a | FileCheck %s
+// DEFINE: %{cache} = attn-run %s --sizes b=2,hk=2,hq=6,sk=45 --input table=%t.table.npy \
+// DEFINE:   --input n=%t.n.npy --sizes pages=6,table_pages=3 --check --entry paged
+// RUN: %python -c "import numpy as np; np.save('%t.table.npy', np.array([[4, 0, 2], [5, 1, -1]], 'i4')); np.save('%t.n.npy', np.array([131, 70], 'i4'))"
+// RUN: %{cache} | FileCheck %s
+// RUN: %{cache} --device emulator:sm_90a | FileCheck %s
+// RUN: %{cache} --device emulator:sm_80 | FileCheck %s
 // DEFINE: %{sequences} = attn-run %s --sizes hk=2,hq=6,total_q=150,total_k=130 \
 // DEFINE:   --input cu_k=%t.keys.npy --input cu_q=%t.queries.npy --check --entry sequences
 // RUN: %python -c "import numpy as np; np.save('%t.keys.npy', np.array([0, 40, 40, 120], 'i4')); np.save('%t.queries.npy', np.array([0, 0, 77, 150], 'i4'))"
@@ -74,7 +81,7 @@ func.func @maxima(%q: !rows, %k: !rows) -> !rows {
 
 func.func @lengths(%q: !rows, %k: !rows, %lengths: tensor<?xi32>) -> !rows {
   %o = attn.aggregate @relu_sum scores(%k, %q : !rows, !rows)
-      values(%q : !rows) lengths(%lengths : tensor<?xi32>) {side = #attn.side<queries>} -> !rows
+      values(%q : !rows) key_source(lengths %lengths : tensor<?xi32>) {side = #attn.side<queries>} -> !rows
   return %o : !rows
 }
 
@@ -82,7 +89,7 @@ func.func @lengths(%q: !rows, %k: !rows, %lengths: tensor<?xi32>) -> !rows {
 !offsets = tensor<?xi32>
 func.func @sequences(%q: !packed, %k: !packed, %cu_k: !offsets, %cu_q: !offsets) -> !packed {
   %o = attn.aggregate @softmax scores(%k, %q : !packed, !packed) values(%q : !packed)
-      packed(%cu_k, %cu_q : !offsets, !offsets) {side = #attn.side<queries>}
+      query_source(varlen %cu_k : !offsets) key_source(varlen %cu_q : !offsets) {side = #attn.side<queries>}
     score {
     ^bb0(%s: f32, %b: i32, %h: i32, %j: i32, %i: i32):
       %eighth = arith.constant 0.125 : f32
@@ -95,4 +102,25 @@ func.func @sequences(%q: !packed, %k: !packed, %cu_k: !offsets, %cu_q: !offsets)
       attn.yield %live : i1
     } -> !packed
   return %o : !packed
+}
+
+// Queries in pages of 64, and keys that are no prefix of theirs.
+!pages = tensor<?x?x64x64xbf16>
+func.func @paged(%q: !pages, %k: !rows, %table: tensor<?x?xi32>, %n: tensor<?xi32>) -> !rows {
+  %first = arith.constant 20 : i32
+  %o = attn.aggregate @softmax scores(%k, %q : !rows, !pages) values(%q : !pages)
+      key_source(paged %table, lengths %n : tensor<?x?xi32>, tensor<?xi32>)
+      row_base(%first : i32) {side = #attn.side<queries>}
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %j: i32, %i: i32):
+      %eighth = arith.constant 0.125 : f32
+      %x = arith.mulf %s, %eighth : f32
+      attn.yield %x : f32
+    }
+    mask {
+    ^bb0(%b: i32, %h: i32, %j: i32, %i: i32):
+      %live = arith.cmpi sle, %j, %i : i32
+      attn.yield %live : i1
+    } -> !rows
+  return %o : !rows
 }

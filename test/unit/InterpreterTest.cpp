@@ -713,7 +713,7 @@ func.func @f(%q: tensor<2x?x3xf32>, %k: tensor<1x?x3xf32>,
   %o:2 = attn.aggregate @gated_decay
       scores(%q, %k : tensor<2x?x3xf32>, tensor<1x?x3xf32>)
       values(%v : tensor<1x?x2xf32>) captures(%gates : tensor<?xf32>)
-      packed(%cq, %ck : tensor<?xi32>, tensor<?xi32>)
+      query_source(varlen %cq : tensor<?xi32>) key_source(varlen %ck : tensor<?xi32>)
     score {
     ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %g: tensor<?xf32>):
       %at = arith.index_cast %j : i32 to index

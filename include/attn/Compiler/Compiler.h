@@ -74,8 +74,13 @@ struct ArgInfo {
   /// separated by spaces; empty where any size will do. May be shorter than
   /// the shape.
   std::vector<std::string> atLeast;
-  /// Elements must lie between 0 and the size of this dimension; empty: any.
+  /// Elements must lie between 0 and the size of this dimension, the product of
+  /// several ("pages*page"), or this number; empty: any.
   std::string elementsUpTo;
+  /// Rows of elements must be below the size of this dimension, as far as the
+  /// lengths that are argument `lengthsFrom` (empty: all of them) reach, by so
+  /// many rows for each element as the second dimension has: "pages page".
+  std::string pagesOf, lengthsFrom;
   /// Elements must not decrease, from 0 up to at most the sizes of these
   /// dimensions, separated by spaces: of rows, of keys or of both.
   std::string offsetsUpTo;

@@ -33,7 +33,9 @@ struct AttentionDescriptor {
   /// "none", "top_left" or "bottom_right".
   std::string causal = "none";
   bool scale = false, softcap = false, window = false, sinks = false,
-       lengths = false, packed = false;
+       lengths = false, packed = false, kStart = false, rolling = false;
+  /// 0, the rows of a page, or -1 for any.
+  int64_t blockTable = 0;
   int bias = 0, mask = 0;
   support::DType biasDType = support::DType::f32;
   int alibi = 0;

@@ -120,6 +120,16 @@ struct AttentionProblem {
   std::vector<int32_t> kvLengths;
   /// [sequences + 1] each, from 0 upwards: the packed rows of each sequence.
   std::vector<int32_t> cuSeqlensQ, cuSeqlensK;
+  /// [b, tablePages]: the pages of each sequence. k and v are then pools, with
+  /// pages in the place of batches and the rows of a page in that of keys, and
+  /// cuSeqlensK is empty. Entries behind the length are never looked at.
+  std::vector<int32_t> blockTable;
+  int64_t tablePages = 0;
+  /// [b]: key j of a sequence is at position kStart + j: for scoreMod, maskMod
+  /// and the gate, and for diagonals that start at 0. With `rolling` it is in
+  /// row (kStart + j) % sk.
+  std::vector<int32_t> kStart;
+  bool rolling = false;
 
   /// h is the query head; i and j are positions within the sequence.
   using ScoreMod = std::function<double(double s, int64_t b, int64_t h,
@@ -136,6 +146,11 @@ struct AttentionProblem {
   Monoid monoid = Monoid::softmax;
 
   bool isPacked() const { return !cuSeqlensQ.empty(); }
+  bool isPaged() const { return tablePages > 0 || !blockTable.empty(); }
+  /// Keys that tensors of pairs, and results with `keepPairs`, have room for.
+  int64_t keyCapacity() const {
+    return isPaged() ? tablePages * k.shape[2] : k.shape[2];
+  }
   int64_t numSequences() const {
     return isPacked() ? static_cast<int64_t>(cuSeqlensQ.size()) - 1
                       : q.shape[0];

@@ -89,6 +89,11 @@ private:
   Type storageType(Type elementType);
 
   //===--- Pack.cpp: memory ---===//
+  /// The tensor that a load reads.
+  static Value memoryOf(LoadOp op) {
+    auto source = op.getSource().getDefiningOp<SourceOp>();
+    return source ? source.getMemory() : op.getSource();
+  }
   LogicalResult lowerLoad(LoadOp op);
   void loadTransposed(LoadOp op, Value out, Type elementType);
   LogicalResult lowerStore(StoreOp op);
@@ -104,10 +109,21 @@ private:
   /// many of them the source has.
   void columnBlocks(LoadOp op, int64_t width,
                     function_ref<void(Value, int64_t)> body);
-  /// Loads `count` of `width` elements at [indices..., row, col], zero in the
-  /// others and where `valid` is false; converted to `elementType`.
-  Value loadRow(LoadOp op, Value row, Value col, int64_t count, int64_t width,
-                Value valid, Type elementType);
+  /// Row `r` of a load's tile: whether it is to be read (null: always), and the
+  /// indices of its first element in the memory.
+  struct RowAccess {
+    Value valid;
+    SmallVector<Value> indices;
+  };
+  RowAccess accessRow(LoadOp op, Value r);
+  /// The indices of a position of a source whose rows do not lie one after the
+  /// other.
+  SmallVector<Value> findRow(SourceOp source, LoadOp op, Value position,
+                             Value valid);
+  /// Loads `count` of `width` elements of a row from column `col` on, zero in
+  /// the others and where it is not to be read; converted to `elementType`.
+  Value loadRow(LoadOp op, const RowAccess &row, Value col, int64_t count,
+                int64_t width, Type elementType);
   /// Whether masked loads and stores of this element type are instructions.
   bool hasMasks(Type elementType);
   Value loadRowUnmasked(LoadOp op, ValueRange indices, int64_t count,
@@ -118,7 +134,6 @@ private:
   std::tuple<Value, Value, Value> panelPosition(Value n, int64_t total,
                                                 int64_t panel, int64_t depth,
                                                 Location loc);
-  /// Whether row `r` of the load's tile is to be read (null: always).
   Value rowIsValid(LoadOp op, Value r);
   /// Whether the results are needed in row-major form or packed.
   SmallVector<Layout> layoutsNeeded(Value value);

@@ -41,6 +41,64 @@ Value KernelLowering::rowIsValid(LoadOp op, Value r) {
   return valid;
 }
 
+SmallVector<Value> KernelLowering::findRow(SourceOp source, LoadOp op,
+                                           Value position, Value valid) {
+  Location loc = op.getLoc();
+  Value batch = op.getIndices()[0], head = op.getIndices()[1];
+  Value memory = source.getMemory(),
+        rows = memref::DimOp::create(builder, loc, memory, source.getRowDim());
+  auto element = [&](Value memref, ValueRange at) -> Value {
+    Value value = memref::LoadOp::create(builder, loc, memref, at);
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                      value);
+  };
+  // A page or batch and the row in it, where it is to be read: else nothing of
+  // a table is looked at, and nothing divided by.
+  auto find = [&]() -> SmallVector<Value> {
+    if (Value table = source.getTable()) {
+      Value number = arith::DivUIOp::create(builder, loc, position, rows);
+      Value slot = arith::RemUIOp::create(builder, loc, position, rows);
+      Value page = element(table, {batch, number});
+      Value last = arith::SubIOp::create(
+          builder, loc, memref::DimOp::create(builder, loc, memory, 0),
+          index(1));
+      // No entry leads out of the pool.
+      page = arith::MaxSIOp::create(builder, loc, page, index(0));
+      return {arith::MinSIOp::create(builder, loc, page, last), slot};
+    }
+    Value start = arith::MaxSIOp::create(
+        builder, loc, element(source.getStart(), batch), index(0));
+    Value row = arith::AddIOp::create(builder, loc, start, position);
+    return {batch, arith::RemUIOp::create(builder, loc, row, rows)};
+  };
+  SmallVector<Value> found;
+  if (valid) {
+    Type type = builder.getIndexType();
+    auto branch = scf::IfOp::create(builder, loc, TypeRange{type, type}, valid,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, loc, find());
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, ValueRange{index(0), index(0)});
+    found = branch.getResults();
+  } else {
+    found = find();
+  }
+  SmallVector<Value> indices = {found[0], head, found[1]};
+  indices.append(op.getIndices().begin() + 3, op.getIndices().end());
+  return indices;
+}
+
+KernelLowering::RowAccess KernelLowering::accessRow(LoadOp op, Value r) {
+  RowAccess row{rowIsValid(op, r), SmallVector<Value>(op.getIndices())};
+  Value &position = row.indices[row.indices.size() - (op.getVector() ? 1 : 2)];
+  position = builder.createOrFold<arith::AddIOp>(op.getLoc(), position, r);
+  if (auto source = op.getSource().getDefiningOp<SourceOp>())
+    row.indices = findRow(source, op, position, row.valid);
+  return row;
+}
+
 bool KernelLowering::hasMasks(Type elementType) {
   return target.vectorBits >= 512 &&
          (!elementType.isBF16() || target.hasBf16Dot);
@@ -50,7 +108,7 @@ void KernelLowering::columnBlocks(LoadOp op, int64_t width,
                                   function_ref<void(Value, int64_t)> body) {
   Location loc = op.getLoc();
   int64_t cols = op.getMemoryCols();
-  int64_t size = cast<MemRefType>(op.getSource().getType()).getShape().back();
+  int64_t size = cast<MemRefType>(memoryOf(op).getType()).getShape().back();
   int64_t whole = std::min(size, cols) / width * width;
   if (whole)
     loop(whole, width, loc, [&](Value col) { body(col, width); });
@@ -60,17 +118,16 @@ void KernelLowering::columnBlocks(LoadOp op, int64_t width,
     body(index(col), 0);
 }
 
-Value KernelLowering::loadRow(LoadOp op, Value row, Value col, int64_t count,
-                              int64_t width, Value valid, Type elementType) {
+Value KernelLowering::loadRow(LoadOp op, const RowAccess &row, Value col,
+                              int64_t count, int64_t width, Type elementType) {
   Location loc = op.getLoc();
-  auto memrefType = cast<MemRefType>(op.getSource().getType());
+  auto memrefType = cast<MemRefType>(memoryOf(op).getType());
   if (count == 0)
     return zero(vec(width, elementType));
   VectorType type = vec(width, memrefType.getElementType());
   VectorType maskType = vec(width, builder.getI1Type());
-  SmallVector<Value> indices(op.getIndices());
-  Value &rowIndex = indices[indices.size() - 2];
-  rowIndex = builder.createOrFold<arith::AddIOp>(loc, rowIndex, row);
+  Value valid = row.valid;
+  SmallVector<Value> indices(row.indices);
   indices.back() =
       builder.createOrFold<arith::AddIOp>(loc, indices.back(), col);
 
@@ -87,10 +144,9 @@ Value KernelLowering::loadRow(LoadOp op, Value row, Value col, int64_t count,
   }
   Value loaded;
   if (!mask)
-    loaded =
-        vector::LoadOp::create(builder, loc, type, op.getSource(), indices);
+    loaded = vector::LoadOp::create(builder, loc, type, memoryOf(op), indices);
   else
-    loaded = vector::MaskedLoadOp::create(builder, loc, type, op.getSource(),
+    loaded = vector::MaskedLoadOp::create(builder, loc, type, memoryOf(op),
                                           indices, mask, zero(type));
   if (!isa<FloatType>(elementType))
     return loaded;
@@ -104,7 +160,7 @@ Value KernelLowering::loadRowUnmasked(LoadOp op, ValueRange indices,
                                       int64_t count, int64_t width, Value valid,
                                       Type elementType) {
   Location loc = op.getLoc();
-  Type sourceType = cast<MemRefType>(op.getSource().getType()).getElementType();
+  Type sourceType = cast<MemRefType>(memoryOf(op).getType()).getElementType();
   auto convert = [&](Value value) -> Value {
     if (!isa<FloatType>(elementType))
       return value;
@@ -115,14 +171,14 @@ Value KernelLowering::loadRowUnmasked(LoadOp op, ValueRange indices,
   auto read = [&]() -> Value {
     if (count == width)
       return convert(vector::LoadOp::create(
-          builder, loc, vec(width, sourceType), op.getSource(), indices));
+          builder, loc, vec(width, sourceType), memoryOf(op), indices));
     Value result = zero(vec(width, elementType));
     for (int64_t i = 0; i < count; ++i) {
       SmallVector<Value> position(indices);
       position.back() =
           builder.createOrFold<arith::AddIOp>(loc, position.back(), index(i));
       Value element = vector::LoadOp::create(builder, loc, vec(1, sourceType),
-                                             op.getSource(), position);
+                                             memoryOf(op), position);
       element = vector::ExtractOp::create(builder, loc, convert(element), 0);
       result = vector::InsertOp::create(builder, loc, element, result, i);
     }
@@ -223,7 +279,7 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
     // rows = K, cols = N: [N / NR][K][NR].
     int64_t panel = panelVectors * lanes;
     loop(rows, 1, loc, [&](Value k) {
-      Value valid = rowIsValid(op, k);
+      RowAccess row = accessRow(op, k);
       columnBlocks(op, lanes, [&](Value col, int64_t count) {
         // The last panel is narrower when NR does not divide N.
         auto [start, within, panelWidth] =
@@ -231,8 +287,7 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
         Value offset = builder.createOrFold<arith::AddIOp>(
             loc, builder.createOrFold<arith::MulIOp>(loc, k, panelWidth),
             builder.createOrFold<arith::AddIOp>(loc, start, within));
-        storeVector(loadRow(op, k, col, count, lanes, valid, f32), into,
-                    offset);
+        storeVector(loadRow(op, row, col, count, lanes, f32), into, offset);
       });
     });
     return success();
@@ -241,11 +296,10 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
     // rows = N, cols = K: [N / NR][K][NR].
     int64_t panel = panelVectors * lanes;
     loop(rows, lanes, loc, [&](Value n) {
-      SmallVector<Value> valid, keys;
-      for (int64_t i = 0; i < lanes; ++i) {
-        keys.push_back(builder.createOrFold<arith::AddIOp>(loc, n, index(i)));
-        valid.push_back(rowIsValid(op, keys.back()));
-      }
+      SmallVector<RowAccess> keys;
+      for (int64_t i = 0; i < lanes; ++i)
+        keys.push_back(accessRow(
+            op, builder.createOrFold<arith::AddIOp>(loc, n, index(i))));
       Value start, within, panelWidth;
       std::tie(start, within, panelWidth) =
           panelPosition(n, rows, panel, cols, loc);
@@ -253,7 +307,7 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
       columnBlocks(op, lanes, [&](Value k, int64_t count) {
         SmallVector<Value> block;
         for (int64_t i = 0; i < lanes; ++i)
-          block.push_back(loadRow(op, keys[i], k, count, lanes, valid[i], f32));
+          block.push_back(loadRow(op, keys[i], k, count, lanes, f32));
         transpose(builder, loc, block);
         for (int64_t i = 0; i < lanes; ++i) {
           Value offset = builder.createOrFold<arith::MulIOp>(
@@ -276,10 +330,10 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
     }
     loop(rows, 2, loc, [&](Value k) {
       Value next = builder.createOrFold<arith::AddIOp>(loc, k, index(1));
-      Value valid = rowIsValid(op, k), nextValid = rowIsValid(op, next);
+      RowAccess row = accessRow(op, k), nextRow = accessRow(op, next);
       columnBlocks(op, pairColumns, [&](Value col, int64_t count) {
-        Value a = loadRow(op, k, col, count, pairColumns, valid, bf16);
-        Value b = loadRow(op, next, col, count, pairColumns, nextValid, bf16);
+        Value a = loadRow(op, row, col, count, pairColumns, bf16);
+        Value b = loadRow(op, nextRow, col, count, pairColumns, bf16);
         Value pair = vector::ShuffleOp::create(builder, loc, a, b, interleave);
         Value offset = builder.createOrFold<arith::AddIOp>(
             loc,
@@ -295,18 +349,17 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
     Type bf16 = builder.getBF16Type();
     VectorType i32Vector = vec(pairColumns, builder.getI32Type());
     loop(rows, pairColumns, loc, [&](Value n) {
-      SmallVector<Value> valid, keys;
-      for (int64_t i = 0; i < pairColumns; ++i) {
-        keys.push_back(builder.createOrFold<arith::AddIOp>(loc, n, index(i)));
-        valid.push_back(rowIsValid(op, keys.back()));
-      }
+      SmallVector<RowAccess> keys;
+      for (int64_t i = 0; i < pairColumns; ++i)
+        keys.push_back(accessRow(
+            op, builder.createOrFold<arith::AddIOp>(loc, n, index(i))));
       Value start = builder.createOrFold<arith::MulIOp>(loc, n, index(cols));
       columnBlocks(op, 2 * pairColumns, [&](Value k, int64_t count) {
         SmallVector<Value> block;
         for (int64_t i = 0; i < pairColumns; ++i)
           block.push_back(vector::BitCastOp::create(
               builder, loc, i32Vector,
-              loadRow(op, keys[i], k, count, 2 * pairColumns, valid[i], bf16)));
+              loadRow(op, keys[i], k, count, 2 * pairColumns, bf16)));
         transpose(builder, loc, block);
         Value first = builder.createOrFold<arith::AddIOp>(
             loc, start,
@@ -329,7 +382,7 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
 LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   Location loc = op.getLoc();
   auto type = cast<TileType>(op.getType());
-  auto source = cast<MemRefType>(op.getSource().getType());
+  auto source = cast<MemRefType>(memoryOf(op).getType());
   if (!op.getVector() && ShapedType::isDynamic(source.getShape().back()))
     return op.emitOpError("expected the columns of the tensor to be static");
   Type elementType = storageType(type.getElementType());
@@ -354,19 +407,17 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   if (op.getVector() || type.isRowVector()) {
     // One scalar per row.
     loop(op.getMemoryRows(), 1, loc, [&](Value r) {
+      RowAccess row = accessRow(op, r);
       auto read = [&]() -> Value {
-        SmallVector<Value> indices(op.getIndices());
-        Value &row = indices[indices.size() - (op.getVector() ? 1 : 2)];
-        row = builder.createOrFold<arith::AddIOp>(loc, row, r);
         Value element =
-            memref::LoadOp::create(builder, loc, op.getSource(), indices);
+            memref::LoadOp::create(builder, loc, memoryOf(op), row.indices);
         return isa<FloatType>(elementType) ? toFloat(element, elementType)
                                            : element;
       };
       Value element;
-      if (Value valid = rowIsValid(op, r)) {
+      if (row.valid) {
         auto branch = scf::IfOp::create(builder, loc, TypeRange(elementType),
-                                        valid, /*withElseRegion=*/true);
+                                        row.valid, /*withElseRegion=*/true);
         OpBuilder::InsertionGuard guard(builder);
         builder.setInsertionPointToStart(branch.thenBlock());
         scf::YieldOp::create(builder, loc, read());
@@ -385,9 +436,9 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   }
   int64_t width = std::gcd(type.getCols(), lanes);
   loop(type.getRows(), 1, loc, [&](Value r) {
-    Value valid = rowIsValid(op, r);
+    RowAccess row = accessRow(op, r);
     columnBlocks(op, width, [&](Value col, int64_t count) {
-      storeVector(loadRow(op, r, col, count, width, valid, elementType), out,
+      storeVector(loadRow(op, row, col, count, width, elementType), out,
                   {r, col});
     });
   });
@@ -400,9 +451,9 @@ void KernelLowering::loadTransposed(LoadOp op, Value out, Type elementType) {
   bool isVector = op.getType().isRowVector();
   int64_t width = std::gcd(op.getMemoryCols(), lanes);
   loop(op.getMemoryRows(), 1, loc, [&](Value r) {
-    Value valid = rowIsValid(op, r);
+    RowAccess access = accessRow(op, r);
     columnBlocks(op, width, [&](Value col, int64_t count) {
-      Value row = loadRow(op, r, col, count, width, valid, elementType);
+      Value row = loadRow(op, access, col, count, width, elementType);
       for (int64_t i = 0; i < width; ++i) {
         SmallVector<Value> position = {
             builder.createOrFold<arith::AddIOp>(loc, col, index(i))};

@@ -298,6 +298,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       return op->emitOpError("expected operand ")
              << operand.getOperandNumber() << " to be stored in rows";
   return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](SourceOp) { return success(); }) // its loads ask it
       .Case([&](LoadOp load) { return lowerLoad(load); })
       .Case([&](StoreOp store) { return lowerStore(store); })
       .Case([&](AccumulateOp sum) { return lowerAccumulate(sum); })

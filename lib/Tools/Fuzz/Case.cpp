@@ -48,6 +48,9 @@ static bool describeForAbi(const Kernel &k, AttnAttentionDesc &desc,
   desc.sinks = k.sinks;
   desc.lengths = k.lengths;
   desc.packed = k.packed;
+  desc.blockTable = static_cast<int32_t>(k.page && !k.fixedPage ? -1 : k.page);
+  desc.kStart = k.kStart;
+  desc.rolling = k.rolling;
   if (k.bias.rank) {
     desc.bias = ATTN_GIVEN;
     for (int i = 0; i < 4; ++i)
@@ -258,7 +261,8 @@ static Instance withWildOffsets(const Kernel &k, const Instance &instance,
   for (size_t i = 0; i < wild.inputs.size(); ++i) {
     Argument::Role role = k.arguments[i].role;
     if (role != Argument::Lengths && role != Argument::CuQ &&
-        role != Argument::CuK)
+        role != Argument::CuK && role != Argument::Table &&
+        role != Argument::Start)
       continue;
     Tensor copy = cloneLayout(wild.inputs[i]);
     copy.forEach([&](int64_t at, int64_t) {
@@ -411,7 +415,7 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
                     "' has other bits " +
                     (arena ? "in a second run" : "with 2 threads"));
   Random random(options.seed ^ 0x0FF5E75, static_cast<uint64_t>(index));
-  if (arena && (k.packed || k.lengths) && random.chance(0.3)) {
+  if (arena && (k.packed || k.lengths || k.page) && random.chance(0.3)) {
     Instance wild = withWildOffsets(k, instance, random);
     error = runOnce(kernel, wild, again, 1, arena);
     result.broken = !error.empty() && !cuda::synchronize();

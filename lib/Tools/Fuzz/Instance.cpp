@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Instance.h"
+#include "Caches.h"
 #include "Edges.h"
 #include "OwnMonoids.h"
 
@@ -63,6 +64,7 @@ private:
   std::vector<std::vector<double>> captured;
   std::vector<double> params;
   Tensor q, key, value;
+  KeyCache cache;
   /// Of whole numbers in queries and keys.
   double factor = 1.0;
   int64_t longestQ = 0, longestK = 0;
@@ -74,22 +76,12 @@ private:
 // Sizes
 //===----------------------------------------------------------------------===//
 
-static int64_t randomRows(Random &random) {
-  if (random.chance(0.03))
-    return 0;
-  if (random.chance(0.15))
-    return 1;
-  if (random.chance(0.3))
-    return random.range(1, 20);
-  return random.range(1, 300);
-}
-
 void InstanceMaker::chooseSizes() {
   to.b = random.chance(0.02) ? 0 : random.pick<int64_t>({1, 1, 1, 2, 3});
   to.hk = random.pick<int64_t>({1, 1, 2, 2, 3, 4});
   int64_t group = random.pick<int64_t>({1, 1, 2, 3, 4, 7, 8});
-  to.sq = randomRows(random);
-  to.sk = random.chance(0.4) ? to.sq : randomRows(random);
+  to.sq = random.rows();
+  to.sk = random.chance(0.4) ? to.sq : random.rows();
   if (random.chance(0.05)) {
     to.sk = random.range(301, 5000);
     to.sq = random.chance(0.5) ? 1 : random.range(1, 12);
@@ -137,6 +129,9 @@ void InstanceMaker::chooseSizes() {
     to.sq = fixed[3];
   if (fixed[4] >= 0)
     to.sk = fixed[4];
+  // Without lengths all pages are full.
+  if (k.page && !k.lengths)
+    to.sk = (to.sk + k.page - 1) / k.page * k.page;
   to.hq = to.hk * group;
   longestQ = to.sq;
   longestK = to.sk;
@@ -245,9 +240,9 @@ double InstanceMaker::drawEdgeScale() {
 Tensor InstanceMaker::makeOperand(int64_t heads, int64_t rows,
                                   int64_t channels) {
   bool plain = packsHeads() && random.chance(0.6);
-  Tensor tensor =
-      makeTensor(random, k.dtype, shapeOf(heads, rows, channels),
-                 Filling::Poison, /*mayRepeat=*/!plain, plain, to.aligned);
+  Tensor tensor = makeTensor(
+      random, k.dtype, shapeOf(heads, rows, channels), Filling::Poison,
+      /*mayRepeat=*/!plain && !k.page && !k.rolling, plain, to.aligned);
   if (k.has(Edge::Layout))
     bendLayout(random, tensor);
   if (k.has(Edge::Views) && random.chance(0.5))
@@ -379,12 +374,17 @@ void InstanceMaker::makeInputs() {
       to.inputs.push_back(sinks);
       break;
     }
+    case Argument::Table:
+      to.inputs.emplace_back(); // comes with the pages
+      break;
     case Argument::Lengths:
+    case Argument::Start:
     case Argument::CuQ:
     case Argument::CuK: {
-      const std::vector<int32_t> &from = a.role == Argument::CuQ ? cuQ
-                                         : a.role == Argument::CuK
-                                             ? cuK
+      const std::vector<int32_t> &from = a.role == Argument::CuQ   ? cuQ
+                                         : a.role == Argument::CuK ? cuK
+                                         : a.role == Argument::Start
+                                             ? problem.kStart
                                              : problem.kvLengths;
       Tensor tensor =
           makeTensor(r, DType::i32, {static_cast<int64_t>(from.size())},
@@ -412,7 +412,7 @@ void InstanceMaker::makeInputs() {
       int64_t count = c.indexedBy == 'b'   ? sequences
                       : c.indexedBy == 'h' ? to.hq
                       : c.indexedBy == 'i' ? longestQ
-                      : c.indexedBy == 'j' ? longestK
+                      : c.indexedBy == 'j' ? longestK + cache.mostStart()
                                            : 1;
       DType dtype = c.kind == Kind::Float ? DType::f32 : DType::i32;
       std::vector<int64_t> sizes;
@@ -746,6 +746,8 @@ void InstanceMaker::describe() {
   list("lengths", problem.kvLengths);
   list("cu_q", cuQ);
   list("cu_k", cuK);
+  list("k_start", problem.kStart);
+  list("table", cache.pages.table);
   if (problem.windowLeft >= 0 || problem.windowRight >= 0) {
     add("left", problem.windowLeft);
     add("right", problem.windowRight);
@@ -764,14 +766,21 @@ std::string InstanceMaker::run(bool poison) {
     choosePackedSizes();
   else
     chooseSizes();
+  cache = KeyCache::draw(random, k, to.b, to.sk, cuK, problem.kvLengths);
+  problem.kStart = cache.starts;
   makeInputs();
   makeOutputs();
-  plantLiveNaN();
+  for (const Tensor *tensor : {&key, &value})
+    if (k.page && tensor->memory)
+      cache.pages.share(cache.rows, *tensor, to.hk);
+  if (!k.page && !k.kStart)
+    plantLiveNaN();
   std::string error = ask();
   // Score functions have caps of 20 at most (Expr.cpp).
   describe();
   if (error.empty() && poison)
     poisonDeadKeys();
+  cache.give(random, k, key, value, to.hk, to.aligned, to.inputs);
   return error;
 }
 

@@ -34,6 +34,10 @@ const char *fuzz::nameOf(Family family) {
     return "precision";
   case Family::Edges:
     return "edges";
+  case Family::Paged:
+    return "paged";
+  case Family::Ring:
+    return "ring";
   }
   return "";
 }
@@ -155,7 +159,7 @@ static void drawPackHeads(Kernel &k, uint64_t seed, uint64_t index) {
 /// drawn apart, as above.
 static void drawCluster(Kernel &k, uint64_t seed, uint64_t index) {
   Random random(~seed ^ 0xC1057, index);
-  if (k.schedule->packHeads || k.packed || k.schedule->splits > 1)
+  if (k.schedule->packHeads || k.packed || k.page || k.schedule->splits > 1)
     return;
   if (random.chance(k.family == Family::Schedules ? 0.5 : 0.3))
     k.schedule->cluster = random.pick<int64_t>({2, 2, 2, 4});
@@ -175,6 +179,20 @@ std::string Schedule::print() const {
   return text + (packHeads ? ", pack_heads = true>" : ">");
 }
 
+/// Pages, or a rolling cache.
+static void drawCache(Random &random, Kernel &k) {
+  if (k.family == Family::Ring) {
+    k.kStart = k.rolling = true;
+    k.lengths = k.lengths || random.chance(0.6);
+    return;
+  }
+  k.page = k.gpu ? random.pick<int64_t>({16, 16, 48, 64, 64, 128})
+                 : random.pick<int64_t>({1, 3, 16, 16, 64, 128});
+  k.fixedPage = k.gpu || random.chance(0.5);
+  k.kStart = random.chance(0.3);
+  k.lengths = k.lengths || k.packed || random.chance(0.8);
+}
+
 Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
                         std::optional<Family> wanted, bool gpu) {
   Random random(seed, index);
@@ -192,6 +210,12 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     content = random.pick({Family::Options, Family::Masks, Family::Scores,
                            Family::Monoids, Family::Packed, Family::Schedules});
   }
+  bool isCache = k.family == Family::Paged || k.family == Family::Ring;
+  if (isCache)
+    content = random.pick(
+        {Family::Options, Family::Options, Family::Masks, Family::Scores,
+         Family::Monoids, Family::Schedules,
+         k.family == Family::Paged ? Family::Packed : Family::Options});
   k.outDType =
       k.dtype != DType::f32 && random.chance(0.15) ? DType::f32 : k.dtype;
   k.dqk = randomHeadDim(random, gpu);
@@ -275,7 +299,12 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   case Family::Edges:
     addEdges(random, k, maker);
     break;
+  case Family::Paged:
+  case Family::Ring:
+    break; // none of them is a content
   }
+  if (isCache)
+    drawCache(random, k);
   if (gated)
     k.aggregate = true;
   if (k.aggregate) {
@@ -298,6 +327,15 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     k.gateExpr = maker.logGate();
   if (!k.schedule && !k.partials && random.chance(0.25))
     k.schedule = randomSchedule(random, gpu);
+  // Tiles of a GPU lie within pages.
+  if (k.page && gpu) {
+    k.partials = 0;
+    if (k.schedule) {
+      k.schedule->splits = 1;
+      while (k.page % k.schedule->blockK)
+        k.schedule->blockK -= 16;
+    }
+  }
   if (k.partials && k.schedule)
     k.schedule->splits = 1;
   if (k.schedule && gpu)
@@ -306,7 +344,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     drawPackHeads(k, seed, index);
   if (k.schedule && gpu)
     drawCluster(k, seed, index);
-  if (!k.packed && random.chance(0.15)) {
+  if (!k.packed && !k.page && random.chance(0.15)) {
     int which = static_cast<int>(random.range(0, 4));
     k.fixed[which] = which == 0   ? random.range(1, 3)
                      : which == 1 ? random.pick<int64_t>({2, 4, 7})
@@ -348,6 +386,7 @@ private:
   }
   std::string attentionOp();
   std::string aggregateOp();
+  std::string sourceClauses() const;
   std::string captureTypes(bool withNames) const;
   std::string region(const char *name, bool isScore, bool gate);
   std::string valueOperands() const;
@@ -386,9 +425,15 @@ std::string TextMaker::resultType(int output) const {
 
 void TextMaker::listArguments() {
   add(Argument::Q, "q", tensor(1, 3, k.dqk, k.dtype));
-  add(Argument::K, "k", tensor(2, 4, k.dqk, k.dtype));
+  auto ofKeys = [&](int64_t channels) {
+    if (!k.page)
+      return tensor(2, 4, channels, k.dtype);
+    return "tensor<?x?x" + dim(k.fixedPage ? k.page : -1) + "x" +
+           std::to_string(channels) + "x" + mlirName(k.dtype) + ">";
+  };
+  add(Argument::K, "k", ofKeys(k.dqk));
   if (k.monoid->numValues)
-    add(Argument::V, "v", tensor(2, 4, k.dv, k.dtype));
+    add(Argument::V, "v", ofKeys(k.dv));
   if (k.scale)
     add(Argument::Scale, "scale", "f32");
   if (k.softcap)
@@ -408,10 +453,14 @@ void TextMaker::listArguments() {
     add(Argument::WindowLeft, "left", "i32");
   if (k.windowRight && !k.constantWindow)
     add(Argument::WindowRight, "right", "i32");
-  if (k.packed) {
+  if (k.packed)
     add(Argument::CuQ, "cu_q", "tensor<?xi32>");
+  if (k.packed && !k.page)
     add(Argument::CuK, "cu_k", "tensor<?xi32>");
-  }
+  if (k.page)
+    add(Argument::Table, "table", "tensor<?x?xi32>");
+  if (k.kStart)
+    add(Argument::Start, "k_start", "tensor<?xi32>");
   for (int i = 0; i < k.numParams; ++i)
     add(Argument::Param, "param" + std::to_string(i), "f32", i);
   for (size_t i = 0; i < k.captures.size(); ++i) {
@@ -539,9 +588,13 @@ std::string TextMaker::attentionOp() {
   clause(Argument::WindowRight, "window_right", false);
   clause(Argument::CuQ, "cu_seqlens_q", true);
   clause(Argument::CuK, "cu_seqlens_k", true);
+  clause(Argument::Table, "block_table", true);
+  clause(Argument::Start, "k_start", true);
   if (!k.captures.empty())
     op += "      captures(" + captureTypes(true) + ")\n";
   std::string attrs = commonAttributes();
+  if (k.rolling)
+    attrs += attrs.empty() ? "rolling" : ", rolling";
   if (k.causal != Causal::none)
     attrs += std::string(attrs.empty() ? "" : ", ") + "causal = #attn.causal<" +
              (k.causal == Causal::topLeft ? "top_left" : "bottom_right") + ">";
@@ -577,10 +630,7 @@ std::string TextMaker::aggregateOp() {
   op += "scores(%q, %k : " + q + ", " + key + ")\n" + valueOperands();
   if (!captured.empty())
     op += "      captures(" + captured + " : " + types + ")\n";
-  if (k.lengths)
-    op += "      lengths(%lengths : tensor<?xi32>)\n";
-  if (k.packed)
-    op += "      packed(%cu_q, %cu_k : tensor<?xi32>, tensor<?xi32>)\n";
+  op += sourceClauses();
   std::string attrs = commonAttributes();
   if (k.partials)
     attrs += std::string(attrs.empty() ? "" : ", ") +
@@ -652,6 +702,29 @@ std::string TextMaker::aggregateOp() {
          "\n";
 }
 
+/// Where the rows are, and what keys count from.
+std::string TextMaker::sourceClauses() const {
+  std::string words, operandTypes, text;
+  auto word = [&](bool given, const char *what, const char *type) {
+    if (!given)
+      return;
+    words += (words.empty() ? "" : ", ") + std::string(what);
+    operandTypes += (operandTypes.empty() ? "" : ", ") + std::string(type);
+  };
+  const char *vector = "tensor<?xi32>";
+  word(k.packed && !k.page, "varlen %cu_k", vector);
+  word(k.page, "paged %table", "tensor<?x?xi32>");
+  word(k.rolling, "ring %k_start", vector);
+  word(k.lengths, "lengths %lengths", vector);
+  if (k.packed)
+    text += "      query_source(varlen %cu_q : tensor<?xi32>)\n";
+  if (!words.empty())
+    text += "      key_source(" + words + " : " + operandTypes + ")\n";
+  if (k.kStart)
+    text += "      key_base(%k_start : tensor<?xi32>)\n";
+  return text;
+}
+
 void TextMaker::run() {
   k.arguments.clear();
   listArguments();
@@ -692,6 +765,9 @@ std::string fuzz::describe(const Kernel &k) {
   flag(k.aggregate, "aggregate");
   flag(k.partials, "partial");
   flag(k.packed, "packed");
+  if (k.page)
+    text += " page=" + std::to_string(k.page);
+  flag(k.kStart, "k_start");
   flag(k.causal == Causal::topLeft, "top_left");
   flag(k.causal == Causal::bottomRight, "bottom_right");
   flag(k.windowLeft || k.windowRight, "window");

@@ -37,14 +37,16 @@ enum class Family {
   Packed,
   Schedules,
   Precision, // of the others, in f32 that may be rounded to tf32
-  Edges      // see Edges.h
+  Edges,     // see Edges.h
+  Paged,     // keys in pages, see Caches.h
+  Ring       // keys in rolling caches
 };
 constexpr Family allFamilies[] = {
-    Family::Options,   Family::Masks,     Family::Scores,
-    Family::Monoids,   Family::Own,       Family::Packed,
-    Family::Schedules, Family::Precision, Family::Edges};
-/// Without --family the first of them take turns. `edges` was added later: with
-/// it, the numbers of cases would mean others than they did.
+    Family::Options, Family::Masks,  Family::Scores,    Family::Monoids,
+    Family::Own,     Family::Packed, Family::Schedules, Family::Precision,
+    Family::Edges,   Family::Paged,  Family::Ring};
+/// Without --family the first of them take turns. Others were added later: with
+/// them, the numbers of cases would mean others than they did.
 constexpr uint64_t numMixedFamilies = 8;
 const char *nameOf(Family family);
 
@@ -105,6 +107,8 @@ struct Argument {
     WindowRight,
     CuQ,
     CuK,
+    Table,
+    Start,
     Param,
     CapturedValue,
     Output
@@ -140,6 +144,13 @@ struct Kernel {
   /// attn.partial, attn.combine and attn.finalize in the place of one op.
   int64_t partials = 0;
   bool packed = false;
+
+  /// Keys in pages of so many rows, or 0; whether their type says so.
+  int64_t page = 0;
+  bool fixedPage = false;
+  /// The position of the first key is given; keys are in a cache that is
+  /// written round and round.
+  bool kStart = false, rolling = false;
 
   bool scale = false, softcap = false, lengths = false, sinks = false;
   bool windowLeft = false, windowRight = false;

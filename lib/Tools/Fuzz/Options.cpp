@@ -41,7 +41,8 @@ static const char *const usage =
     "keys, rounding, rerun, guard, input.\n"
     "Families: options, masks, scores, monoids, own, packed, schedules,\n"
     "precision, which take turns, and edges: masks of -1e9 and less, padding,\n"
-    "strides, views, scales, scores and sinks at the ends of their ranges.\n";
+    "strides, views, scales, scores and sinks at the ends of their ranges;\n"
+    "paged and ring: keys in pages, and in caches written round and round.\n";
 
 std::string attn::fuzz::commandFor(const Options &options, int64_t index) {
   std::string command = "attn-fuzz --seed " + std::to_string(options.seed) +
@@ -124,7 +125,7 @@ Options attn::fuzz::parseOptions(int argc, char **argv) {
           options.family = family;
       if (!options.family)
         fail("expected a family (options, masks, scores, monoids, own, packed, "
-             "schedules, precision, edges), but got '" +
+             "schedules, precision, edges, paged, ring), but got '" +
              name + "'");
     } else if (arg == "--help" || arg == "-h") {
       std::fputs(usage, stdout);

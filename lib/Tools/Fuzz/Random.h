@@ -53,6 +53,16 @@ public:
   template <typename T> const T &pick(const std::vector<T> &choices) {
     return choices[range(0, static_cast<int64_t>(choices.size()) - 1)];
   }
+  /// Rows or keys of a sequence: often none, one or few.
+  int64_t rows() {
+    if (chance(0.03))
+      return 0;
+    if (chance(0.15))
+      return 1;
+    if (chance(0.3))
+      return range(1, 20);
+    return range(1, 300);
+  }
 
 private:
   uint64_t state;

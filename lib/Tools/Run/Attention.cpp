@@ -83,21 +83,24 @@ static HostTensor drawOffsets(int64_t count, int64_t total, Random random) {
   return tensor;
 }
 
-static Result<HostTensor> drawLengths(const AttentionSpec &spec,
+/// A number for each batch: `what` is random, or numbers joined by colons.
+static Result<HostTensor> drawNumbers(const AttentionSpec &spec,
+                                      const std::string &name,
+                                      const std::string &what, int64_t most,
                                       Random random) {
   HostTensor tensor = HostTensor::zeros(DType::i32, {spec.b});
   std::vector<std::string> given;
-  if (spec.lengths != "random") {
-    given = split(spec.lengths, ':');
+  if (what != "random") {
+    given = split(what, ':');
     if (int64_t(given.size()) != spec.b)
-      return Failure{
-          "expected lengths to be random or " + std::to_string(spec.b) +
-          " numbers joined by colons, but got '" + spec.lengths + "'"};
+      return Failure{"expected " + name + " to be random or " +
+                     std::to_string(spec.b) +
+                     " numbers joined by colons, but got '" + what + "'"};
   }
   for (int64_t i = 0; i < spec.b; ++i) {
-    int64_t length = random.integer(0, spec.sk);
+    int64_t length = random.integer(0, most);
     if (!given.empty()) {
-      auto value = parseInteger("lengths", given[i], 0, spec.sk);
+      auto value = parseInteger(name, given[i], 0, most);
       if (!value)
         return value.takeFailure();
       length = *value;
@@ -105,6 +108,25 @@ static Result<HostTensor> drawLengths(const AttentionSpec &spec,
     storeElement(tensor.bytes.data(), DType::i32, i, double(length));
   }
   return tensor;
+}
+
+/// Pages of each sequence, in no order. Behind each there is room for one more,
+/// which is none.
+static HostTensor drawTable(const AttentionSpec &spec, Random random) {
+  int64_t pages = (spec.sk + spec.page - 1) / spec.page;
+  std::vector<int64_t> order(spec.b * pages);
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = int64_t(i);
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[random.integer(0, int64_t(i) - 1)]);
+  // Without lengths all entries count.
+  int64_t width = pages + !spec.lengths.empty();
+  HostTensor table = HostTensor::zeros(DType::i32, {spec.b, width});
+  for (int64_t b = 0; b < spec.b; ++b)
+    for (int64_t n = 0; n < width; ++n)
+      storeElement(table.bytes.data(), DType::i32, b * width + n,
+                   n < pages ? double(order[b * pages + n]) : -1.0);
+  return table;
 }
 
 Result<HostTensor> attn::run::drawInput(const AttentionSpec &spec,
@@ -126,10 +148,17 @@ Result<HostTensor> attn::run::drawInput(const AttentionSpec &spec,
   };
   if (name == "q")
     return lead(spec.hq, spec.sq, spec.d);
+  auto ofKeys = [&](int64_t channels) {
+    if (!spec.page)
+      return lead(spec.hk, spec.sk, channels);
+    int64_t pages = (spec.sk + spec.page - 1) / spec.page;
+    return drawTensor(arg, {spec.b * pages, spec.hk, spec.page, channels}, seed,
+                      getOrder(spec));
+  };
   if (name == "k")
-    return lead(spec.hk, spec.sk, spec.d);
+    return ofKeys(spec.d);
   if (name == "v")
-    return lead(spec.hk, spec.sk, spec.dv);
+    return ofKeys(spec.dv);
   if (name == "bias")
     return broadcast(spec.bias);
   if (name == "mask")
@@ -145,7 +174,11 @@ Result<HostTensor> attn::run::drawInput(const AttentionSpec &spec,
   if (name == "sinks")
     return drawTensor(arg, {spec.hq}, seed);
   if (name == "kv_lengths")
-    return drawLengths(spec, random);
+    return drawNumbers(spec, "lengths", spec.lengths, spec.sk, random);
+  if (name == "k_start")
+    return drawNumbers(spec, name, spec.kStart, 1 << 20, random);
+  if (name == "block_table")
+    return drawTable(spec, random);
   if (name == "cu_seqlens_q")
     return drawOffsets(spec.sequences, spec.sq, random);
   if (name == "cu_seqlens_k")
@@ -198,6 +231,9 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.sinks = spec.sinks;
   desc.lengths = !spec.lengths.empty();
   desc.packed = spec.sequences > 0;
+  desc.blockTable = int32_t(spec.page);
+  desc.kStart = !spec.kStart.empty();
+  desc.rolling = spec.rolling;
   desc.bias = toFlags(spec.bias);
   desc.mask = toFlags(spec.mask);
   desc.biasDType = toC(spec.biasDType);
@@ -207,7 +243,7 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.schedule = schedule.empty() ? nullptr : schedule.c_str();
   desc.precision =
       spec.precision == "tf32" ? ATTN_PRECISION_TF32 : ATTN_PRECISION_IEEE;
-  if (spec.sequences == 0) {
+  if (spec.sequences == 0 && spec.page == 0) {
     const int64_t sizes[] = {spec.b, spec.hq, spec.sq, spec.sk};
     std::copy_n(sizes, 4, desc.expectedSizes);
     if (spec.hk < spec.hq)
@@ -328,7 +364,15 @@ static AttentionProblem makeProblem(const AttentionSpec &spec,
   problem.softcap = spec.softcap.value_or(0.0);
   if (spec.window)
     std::tie(problem.windowLeft, problem.windowRight) = *spec.window;
-  std::array<int64_t, 4> pairs = {spec.b, spec.hq, spec.sq, spec.sk};
+  problem.blockTable = inputs.integers("block_table");
+  if (spec.page > 0)
+    problem.tablePages =
+        int64_t(problem.blockTable.size()) / std::max<int64_t>(spec.b, 1);
+  problem.kStart = inputs.integers("k_start");
+  problem.rolling = spec.rolling;
+  // Keys of pages that are not full have no element.
+  std::array<int64_t, 4> pairs = {spec.b, spec.hq, spec.sq,
+                                  problem.keyCapacity()};
   problem.mask = expand(inputs.view("mask"), pairs);
   problem.bias = expand(inputs.view("bias"), pairs);
   problem.alibiSlopes = inputs.numbers("alibi_slopes");
@@ -354,8 +398,19 @@ static AttentionProblem slice(const AttentionProblem &problem, int64_t b,
     view.shape[0] = view.shape[1] = 1;
   };
   take(part.q, b, h);
-  take(part.k, b, h / group);
-  take(part.v, b, h / group);
+  bool isPaged = problem.isPaged();
+  for (TensorView *view : {&part.k, &part.v}) {
+    int64_t pages = view->shape[0];
+    take(*view, isPaged ? 0 : b, h / group);
+    if (isPaged && *view)
+      view->shape[0] = pages;
+  }
+  if (isPaged) {
+    auto row = problem.blockTable.begin() + b * problem.tablePages;
+    part.blockTable.assign(row, row + problem.tablePages);
+  }
+  if (!problem.kStart.empty())
+    part.kStart = {problem.kStart[b]};
   take(part.mask, b, h);
   take(part.bias, b, h);
   if (!problem.alibiSlopes.empty()) {

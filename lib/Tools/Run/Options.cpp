@@ -33,6 +33,8 @@ what to run
                             of bhqk, or 1 where it repeats), bias_dtype=f32,
                             alibi=h|bh, sinks=1, lengths=random|N:N:...,
                             sequences=N (packed), layout=bhsd|bshd|sbhd,
+                            page=N (keys in pages of a pool),
+                            k_start=random|N:N:..., rolling=1,
                             monoid=NAME, outputs=N
   --monoid FILE.mlir        use the monoid that the file defines
   --schedule TEXT           an #attn.schedule<...> for --attention
@@ -187,7 +189,7 @@ static Setter setBroadcast(const char *key, std::string &field) {
 static Result<AttentionSpec> parseSpec(const std::string &text) {
   AttentionSpec spec;
   constexpr int64_t maxSize = INT32_MAX;
-  int64_t outputs = 1, sinks = 0;
+  int64_t outputs = 1, sinks = 0, rolling = 0;
   const std::map<std::string, Setter> setters = {
       {"b", setInteger("b", spec.b, 0, maxSize)},
       {"hq", setInteger("hq", spec.hq, 0, maxSize)},
@@ -218,6 +220,13 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
       {"lengths",
        [&](const std::string &value) {
          spec.lengths = value;
+         return success();
+       }},
+      {"page", setInteger("page", spec.page, 1, maxSize)},
+      {"rolling", setInteger("rolling", rolling, 0, 1)},
+      {"k_start",
+       [&](const std::string &value) {
+         spec.kStart = value;
          return success();
        }},
       {"window", [&](const std::string &value) -> Status {
@@ -263,6 +272,18 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
   if (!hasSk)
     spec.sk = spec.sq;
   spec.sinks = sinks;
+  spec.rolling = rolling;
+  if (spec.rolling &&
+      (spec.kStart.empty() || spec.page > 0 || spec.sequences > 0))
+    return Failure{"expected rolling with k_start, and without page and "
+                   "sequences, but got none or one of these"};
+  if (spec.page > 0 && (spec.sequences > 0 || spec.layout == "sbhd"))
+    return Failure{"expected page without sequences and with layout bhsd or "
+                   "bshd, but got one of these"};
+  if (spec.page > 0 && spec.lengths.empty() && spec.sk % spec.page)
+    return Failure{"expected page with lengths, or sk to be a multiple of it, "
+                   "but got sk=" +
+                   std::to_string(spec.sk)};
   spec.outputs = int(outputs);
   if (spec.sequences > 0 && (!spec.bias.empty() || !spec.mask.empty() ||
                              !spec.lengths.empty() || spec.b != 1))

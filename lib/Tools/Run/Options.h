@@ -37,6 +37,11 @@ struct AttentionSpec {
   std::string lengths;
   /// Packed sequences, 0 for a batch; sq and sk then count all their rows.
   int64_t sequences = 0;
+  /// Rows of a page of keys, 0 for none.
+  int64_t page = 0;
+  /// Positions of the first keys: as `lengths`.
+  std::string kStart;
+  bool rolling = false;
   int outputs = 1;
 };
 

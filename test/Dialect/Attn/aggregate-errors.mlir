@@ -513,16 +513,60 @@ func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>) {
 
 func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more pairs of queries and keys, but got 0 and 0}}
-  %o = "attn.aggregate"(%q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 0, 0, 1, 0, 0, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+  %o = "attn.aggregate"(%q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 0, 0, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
   return
 }
 
 // -----
 
 func.func @aggregate_c1(%q: tensor<?x?x64xf32>, %n: tensor<?xi32>) {
-  // expected-error@+1 {{expected packed to list the row offsets of queries and keys, but got 1 operands}}
+  // expected-error@+1 {{expected row offsets of queries and of keys together, but got one of them}}
   %o = attn.aggregate @softmax scores(%q, %q : tensor<?x?x64xf32>, tensor<?x?x64xf32>) values(%q : tensor<?x?x64xf32>)
-      packed(%n : tensor<?xi32>) -> tensor<?x?x64xf32>
+      query_source(varlen %n : tensor<?xi32>) -> tensor<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) {
+  %o = attn.aggregate @softmax scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      // expected-error@+1 {{expected varlen, paged or ring, and then lengths, but got 'pages'}}
+      key_source(pages %n : tensor<?xi32>) -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) {
+  // expected-error@+1 {{expected the table of keys to be a tensor of rank 2, but got 'tensor<?xi32>'}}
+  %o = attn.aggregate @softmax scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      key_source(paged %n : tensor<?xi32>) -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) {
+  // expected-error@+1 {{expected queries that are dense or packed; pages, rings and lengths are of keys}}
+  %o = attn.aggregate @softmax scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
+      query_source(ring %n : tensor<?xi32>) -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) {
+  // expected-error@+1 {{expected 2 index operands of the keys, as their source says, but got 1}}
+  %o = "attn.aggregate"(%q, %q, %q, %n) <{monoid = @softmax, key_form = #attn.source<ring, lengths = true>, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 1, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?xi32>) -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @aggregate_c15(%q: tensor<2x?x?x64xf32>, %n: tensor<3xi32>) {
+  // expected-error@+1 {{expected a base for each batch, but got 'tensor<3xi32>'}}
+  %o = attn.aggregate @softmax scores(%q, %q : tensor<2x?x?x64xf32>, tensor<2x?x?x64xf32>) values(%q : tensor<2x?x?x64xf32>)
+      key_base(%n : tensor<3xi32>) -> tensor<2x?x?x64xf32>
   return
 }
 
@@ -541,7 +585,7 @@ func.func @aggregate_c6(%q: tensor<?x?x?x64xf32>) {
 
 func.func @aggregate_c12(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more results}}
-  "attn.aggregate"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
+  "attn.aggregate"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
   return
 }
 
@@ -634,5 +678,71 @@ func.func @aggregate_c12_queries(%q: tensor<?x8x?x64xf32>, %k: tensor<?x4x?x64xf
   %o = attn.aggregate @sum scores(%k, %q : tensor<?x4x?x64xf32>, tensor<?x8x?x64xf32>)
       values(%q : tensor<?x8x?x64xf32>) {side = #attn.side<queries>}
       -> tensor<?x8x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+
+func.func @aggregate_c1_queries(%q: tensor<?x8x?x64xf32>, %k: tensor<?x4x?x64xf32>, %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expected keys that are dense or packed; pages, rings and lengths are of queries}}
+  %o = attn.aggregate @sum scores(%k, %q : tensor<?x4x?x64xf32>, tensor<?x8x?x64xf32>)
+      values(%q : tensor<?x8x?x64xf32>)
+      query_source(paged %t : tensor<?x?xi32>) {side = #attn.side<queries>}
+      -> tensor<?x4x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+
+func.func @aggregate_c1_queries(%q: tensor<?x8x?x64xf32>, %k: tensor<?x4x?x64xf32>, %n: tensor<?xi32>) {
+  // expected-error@+1 {{expected keys that are dense or packed; pages, rings and lengths are of queries}}
+  %o = attn.aggregate @sum scores(%k, %q : tensor<?x4x?x64xf32>, tensor<?x8x?x64xf32>)
+      values(%q : tensor<?x8x?x64xf32>)
+      query_source(lengths %n : tensor<?xi32>) {side = #attn.side<queries>}
+      -> tensor<?x4x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+
+func.func @aggregate_c1_queries(%q: tensor<?x8x?x64xf32>, %k: tensor<?x4x?x64xf32>, %n: tensor<?xi32>) {
+  // expected-error@+1 {{expected the table of queries to be a tensor of rank 2}}
+  %o = attn.aggregate @sum scores(%k, %q : tensor<?x4x?x64xf32>, tensor<?x8x?x64xf32>)
+      values(%q : tensor<?x8x?x64xf32>)
+      key_source(paged %n : tensor<?xi32>) {side = #attn.side<queries>}
+      -> tensor<?x4x?x64xf32>
   return
 }

@@ -457,6 +457,44 @@ func.func @attention_c11(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v:
 
 func.func @attention_c10(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more results}}
-  "attn.attention"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}> ({}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
+  "attn.attention"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}> ({}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<?x?x?x64xf32>, %cu: tensor<?xi32>, %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expected cu_seqlens_k or a block_table, but got both}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>) cu_seqlens_k(%cu : tensor<?xi32>)
+      block_table(%t : tensor<?x?xi32>) -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<?x?x?x64xf32>, %t: tensor<?x?xi32>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{expected a rolling cache to have k_start, and batches and no pages or packed sequences}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>) block_table(%t : tensor<?x?xi32>)
+      k_start(%s : tensor<?xi32>) {rolling} -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c4(%q: tensor<2x?x?x64xf32>, %k: tensor<9x?x16x64xf32>, %t: tensor<3x?xi32>) {
+  // expected-error@+1 {{expected one row of the table for each batch, 2, but got 3}}
+  %o = attn.attention queries(%q : tensor<2x?x?x64xf32>) keys(%k : tensor<9x?x16x64xf32>)
+      values(%k : tensor<9x?x16x64xf32>) block_table(%t : tensor<3x?xi32>) -> tensor<2x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c4(%q: tensor<2x?x?x64xf32>, %s: tensor<3xi32>) {
+  // expected-error@+1 {{expected one start for each batch, 2, but got 3}}
+  %o = attn.attention queries(%q : tensor<2x?x?x64xf32>) keys(%q : tensor<2x?x?x64xf32>)
+      values(%q : tensor<2x?x?x64xf32>) k_start(%s : tensor<3xi32>) -> tensor<2x?x?x64xf32>
   return
 }

@@ -22,7 +22,8 @@ module attributes {attn.target = "sm_90a"} {
     %o = attn.aggregate @softmax
         scores(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>)
         values(%v : tensor<?x?x64xf32>)
-        packed(%cu_q, %cu_k : tensor<?xi32>, tensor<?xi32>)
+        query_source(varlen %cu_q : tensor<?xi32>)
+        key_source(varlen %cu_k : tensor<?xi32>)
         {schedule = #attn.schedule<block_q = 64, rows = 16, block_k = 64, splits = automatic>}
         -> tensor<?x?x64xf32>
     return %o : tensor<?x?x64xf32>

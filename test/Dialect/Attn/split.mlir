@@ -43,7 +43,7 @@ func.func @packed_position(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
   %o = attn.aggregate @softmax
       scores(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>)
       values(%v : tensor<?x?x64xf32>)
-      packed(%cu_q, %cu_k : tensor<?xi32>, tensor<?xi32>)
+      query_source(varlen %cu_q : tensor<?xi32>) key_source(varlen %cu_k : tensor<?xi32>)
       {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, splits = 4>}
       finalize {
       ^bb0(%c: f32, %acc: f32, %sum: f32, %b: i32, %h: i32, %i: i32):

@@ -160,7 +160,7 @@ func.func @packs_sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
   // expected-error @below {{but got packed sequences}}
   %o = attn.aggregate @sigmoid_sum
       scores(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>) values(%k : tensor<?x?x64xf32>)
-      packed(%cu, %cu : tensor<?xi32>, tensor<?xi32>)
+      query_source(varlen %cu : tensor<?xi32>) key_source(varlen %cu : tensor<?xi32>)
       {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
       -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
@@ -174,7 +174,7 @@ func.func @clusters_of_sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
   // expected-error @below {{expected cluster = 1 with packed sequences, whose tiles blocks find one by one, but got 2}}
   %o = attn.aggregate @sigmoid_sum
       scores(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>) values(%k : tensor<?x?x64xf32>)
-      packed(%cu, %cu : tensor<?xi32>, tensor<?xi32>)
+      query_source(varlen %cu : tensor<?xi32>) key_source(varlen %cu : tensor<?xi32>)
       {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, cluster = 2>}
       -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>

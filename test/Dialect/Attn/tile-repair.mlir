@@ -17,7 +17,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[SCORE]], %[[BIAS]] : f32
 // CHECK-NEXT: tile.yield %[[SUM]] : f32
 // CHECK-LABEL: kernel private @biased_kernel1
-// CHECK: %[[MARK:.*]] = memref.load
+// CHECK: %[[MARK:.*]] = tile.element
 // CHECK: arith.cmpf uno, %[[MARK]], %[[MARK]] : f32
 // CHECK: %[[DEAD:.*]] = memref.load
 // CHECK: arith.cmpf {{.*}}, %[[DEAD]], %{{.*}} : f32

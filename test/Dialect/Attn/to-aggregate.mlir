@@ -45,7 +45,7 @@ func.func @scores(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // The aligned diagonal of row i is i + len - sq, with the batch's own length;
 // a window compares distances, so that no size of it overflows.
 // CHECK-LABEL: func.func @masks(
-// CHECK:         lengths(%[[LENGTHS:.*]] : tensor<?xi32>)
+// CHECK:         key_source(lengths %[[LENGTHS:.*]] : tensor<?xi32>)
 // CHECK:         mask {
 // CHECK:           %[[LEN:.*]] = tensor.extract
 // CHECK:           %[[OFFSET:.*]] = arith.subi %[[LEN]]
@@ -111,7 +111,7 @@ func.func @sinks(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // Packed sequences: lengths are differences of row offsets.
 // CHECK-LABEL: func.func @packed(
-// CHECK:         packed(
+// CHECK:         query_source(varlen %{{.*}} : tensor<?xi32>) key_source(varlen %{{.*}} : tensor<?xi32>)
 // CHECK:         mask {
 // CHECK-COUNT-4:   tensor.extract
 func.func @packed(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
@@ -131,5 +131,53 @@ func.func @precision(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
       keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
       {precision = #attn.precision<tf32>} -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// Pages: the tensors of k and v tell no number of keys, the table does. What
+// regions see is the position of a key; diagonals from the last key on do not
+// need it.
+// CHECK-LABEL: func.func @pages(
+// CHECK:         key_source(paged %{{.*}} : tensor<?x?xi32>)
+// CHECK:         score {
+// CHECK:         ^bb0(%{{[^:]*}}: f32, %[[B:[^:]*]]: i32, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %[[J:[^:]*]]: i32,
+// CHECK:           %[[AT:.*]] = arith.index_cast %[[B]]
+// CHECK:           %[[START:.*]] = tensor.extract %{{.*}}[%[[AT]]]
+// CHECK:           %[[POSITION:.*]] = arith.addi %[[J]], %[[START]]
+// CHECK:           arith.sitofp %[[POSITION]]
+// CHECK:         mask {
+// CHECK-NOT:       tensor.extract
+// CHECK:         }
+func.func @pages(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x16x64xf32>,
+                 %v: tensor<?x?x16x64xf32>, %table: tensor<?x?xi32>,
+                 %start: tensor<?xi32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x16x64xf32>) values(%v : tensor<?x?x16x64xf32>)
+      block_table(%table : tensor<?x?xi32>) k_start(%start : tensor<?xi32>)
+      {causal = #attn.causal<bottom_right>}
+      score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+        %x = arith.sitofp %j : i32 to f32
+        %y = arith.addf %s, %x : f32
+        attn.yield %y : f32
+      } -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// A diagonal that starts with the first query sees positions.
+// CHECK-LABEL: func.func @rolling(
+// CHECK:         key_source(ring %[[START:.*]], lengths %{{.*}} : tensor<?xi32>, tensor<?xi32>)
+// CHECK:         mask {
+// CHECK:         ^bb0(%{{[^:]*}}: i32, %{{[^:]*}}: i32, %[[I:[^:]*]]: i32, %[[J:[^:]*]]: i32,
+// CHECK:           %[[FIRST:.*]] = tensor.extract
+// CHECK:           %[[POSITION:.*]] = arith.addi %[[J]], %[[FIRST]]
+// CHECK:           arith.cmpi sle, %[[POSITION]], %[[I]]
+func.func @rolling(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                   %v: tensor<?x?x?x64xf32>, %n: tensor<?xi32>,
+                   %start: tensor<?xi32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      lengths(%n : tensor<?xi32>) k_start(%start : tensor<?xi32>)
+      {rolling, causal = #attn.causal<top_left>} -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }

@@ -666,3 +666,78 @@ func.func private @second(%p: i1) attributes {tile.plan} {
   return
 }
 func.func private @third(i1) attributes {tile.plan}
+
+// -----
+
+func.func @load_c7(%m: memref<?x?x?xf32>, %n: memref<?xi32>, %i: index) {
+  %s = tile.source vector %m lengths(%n : memref<?xi32>) : memref<?x?x?xf32> -> !tile.source<?x?x?xf32>
+  // expected-error@+1 {{expected the source to be the result of a tile.source with columns, as the tile is, but got another value}}
+  %t = tile.load %s[%i, %i, %i] : !tile.source<?x?x?xf32> -> !tile.tile<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @load_c1(%m: memref<?x?x?x8xf32>, %n: memref<?xi32>, %i: index) {
+  %s = tile.source %m lengths(%n : memref<?xi32>) : memref<?x?x?x8xf32> -> !tile.source<?x?x?x8xf32>
+  // expected-error@+1 {{expected one index for each dimension of the source, 2 or more, but got 3 for '!tile.source<?x?x?x8xf32>'}}
+  %t = tile.load %s[%i, %i, %i] : !tile.source<?x?x?x8xf32> -> !tile.tile<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @store_c8(%m: memref<?x?x?x8xf32>, %start: memref<?xi32>, %t: !tile.tile<8x8xf32>, %i: index) {
+  %s = tile.source %m ring(%start : memref<?xi32>) : memref<?x?x?x8xf32> -> !tile.source<?x?x?x8xf32>
+  // expected-error@+1 {{expected a destination whose rows lie one after the other; pages and rings are read only}}
+  tile.store %t, %s[%i, %i, %i, %i] : !tile.tile<8x8xf32>, !tile.source<?x?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @source_c1(%m: memref<?x?x?x8xf32>, %n: memref<?xi32>, %t: memref<?x?xi32>) {
+  // expected-error@+1 {{expected one of varlen, paged and ring}}
+  %s = tile.source %m paged(%t : memref<?x?xi32>) ring(%n : memref<?xi32>) : memref<?x?x?x8xf32> -> !tile.source<?x?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @source_c2(%m: memref<?x?x8xf32>, %t: memref<?x?xi32>) {
+  // expected-error@+1 {{expected memory of rank 4, but got 'memref<?x?x8xf32>'}}
+  %s = tile.source %m paged(%t : memref<?x?xi32>) : memref<?x?x8xf32> -> !tile.source<?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @source_c2(%m: memref<?x?x?x8xf32, strided<[?, ?, 1, ?]>>) {
+  // expected-error@+1 {{expected memory with unit stride in its last dimension, but got}}
+  %s = tile.source %m : memref<?x?x?x8xf32, strided<[?, ?, 1, ?]>> -> !tile.source<?x?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @source_c3(%m: memref<?x?x8xf32>, %cu: memref<?xi32>) {
+  // expected-error@+1 {{expected a result like '!tile.source<?x?x?x8xf32>', but got '!tile.source<?x?x8xf32>'}}
+  %s = tile.source %m varlen(%cu : memref<?xi32>) : memref<?x?x8xf32> -> !tile.source<?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @element_c1(%m: memref<?xf32>, %i: index) {
+  // expected-error@+1 {{expected an element of the source, but got 'i32'}}
+  %x = tile.element %m[%i] : memref<?xf32> -> i32
+  return
+}
+
+// -----
+
+func.func @source_c1(%m: memref<?x?x8xf32>, %cu: memref<?xi32>) {
+  // expected-error@+1 {{expected pages where tiles are aligned to these}}
+  %s = tile.source %m varlen(%cu : memref<?xi32>) aligned : memref<?x?x8xf32> -> !tile.source<?x?x?x8xf32>
+  return
+}

@@ -135,7 +135,8 @@ struct DropUnusedResults : OpRewritePattern<AggregateOp> {
     auto lean = AggregateOp::create(
         rewriter, op.getLoc(), types, op.getMonoidAttr(), op.getParams(),
         op.getQueries(), op.getKeys(), op.getValues(), op.getCaptures(),
-        op.getLengths(), op.getCuQ(), op.getCuK(), op.getSideAttr(),
+        op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(), op.getKeyBase(),
+        op.getQueryFormAttr(), op.getKeyFormAttr(), op.getSideAttr(),
         op.getScheduleAttr(), op.getPrecisionAttr(),
         op.getRelaxedMaximumAttr());
     lean->setDiscardableAttrs(op->getDiscardableAttrDictionary());

@@ -226,13 +226,28 @@ enum Segment {
   Keys,
   Values,
   Captures,
-  Lengths,
-  CuQ,
-  CuK,
+  QueryIndex,
+  KeyIndex,
+  RowBase,
+  KeyBase,
   Parts // of attn.partial alone
 };
-constexpr unsigned numSegments = 9;
+constexpr unsigned numSegments = 10;
 } // namespace
+
+Source AttentionOp::getQuerySource() {
+  return {getCuQ() ? SourceKind::varlen : SourceKind::dense, getCuQ(), Value()};
+}
+
+Source AttentionOp::getKeySource() {
+  if (getCuK())
+    return {SourceKind::varlen, getCuK(), getLengths()};
+  if (getBlockTable())
+    return {SourceKind::paged, getBlockTable(), getLengths()};
+  if (getRolling())
+    return {SourceKind::ring, getKStart(), getLengths()};
+  return {SourceKind::dense, Value(), getLengths()};
+}
 
 /// `name ( %a, %b : type, type )`, absent when the keyword is.
 static ParseResult
@@ -249,12 +264,62 @@ parseOperandClause(OpAsmParser &parser, StringRef name,
                  parser.parseColonTypeList(types) || parser.parseRParen());
 }
 
+/// `name ( varlen %cu, lengths %n : type, type )`: the words are those of a
+/// source, and its index operands follow them.
+static ParseResult
+parseSourceClause(OpAsmParser &parser, StringRef name, StringRef formName,
+                  NamedAttrList &attributes,
+                  SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+                  SmallVectorImpl<Type> &types) {
+  if (failed(parser.parseOptionalKeyword(name)))
+    return success();
+  SourceKind kind = SourceKind::dense;
+  bool lengths = false;
+  auto parseWord = [&]() -> ParseResult {
+    StringRef word;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&word))
+      return failure();
+    auto symbol = symbolizeSourceKind(word);
+    bool isKind = symbol && *symbol != SourceKind::dense;
+    if (isKind ? !operands.empty() : word != "lengths" || lengths)
+      return parser.emitError(loc, "expected varlen, paged or ring, and then "
+                                   "lengths, but got '")
+             << word << "'";
+    if (isKind)
+      kind = *symbol;
+    else
+      lengths = true;
+    return parser.parseOperand(operands.emplace_back());
+  };
+  if (parser.parseLParen() || parser.parseCommaSeparatedList(parseWord) ||
+      parser.parseColonTypeList(types) || parser.parseRParen())
+    return failure();
+  attributes.append(formName,
+                    SourceAttr::get(parser.getContext(), kind, lengths));
+  return success();
+}
+
+static void printSourceClause(OpAsmPrinter &p, StringRef name,
+                              const Source &source) {
+  SmallVector<Value> operands = source.getOperands();
+  if (operands.empty())
+    return;
+  p << ' ' << name << '(';
+  if (source.map)
+    p << stringifySourceKind(source.kind) << ' ' << source.map
+      << (source.lengths ? ", " : "");
+  if (source.lengths)
+    p << "lengths " << source.lengths;
+  p << " : " << TypeRange(ValueRange(operands)) << ')';
+}
+
 static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
                                   ArrayRef<StringRef> regionNames,
                                   bool isPartial) {
   using Operands = SmallVector<OpAsmParser::UnresolvedOperand>;
-  Operands operands[numSegments], scores, packed;
-  SmallVector<Type> types[numSegments], scoreTypes, packedTypes;
+  Operands operands[numSegments], scores;
+  SmallVector<Type> types[numSegments], scoreTypes;
   FlatSymbolRefAttr monoid;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseAttribute(monoid, "monoid", result.attributes) ||
@@ -264,9 +329,14 @@ static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
       parseOperandClause(parser, "values", operands[Values], types[Values]) ||
       parseOperandClause(parser, "captures", operands[Captures],
                          types[Captures]) ||
-      parseOperandClause(parser, "lengths", operands[Lengths],
-                         types[Lengths]) ||
-      parseOperandClause(parser, "packed", packed, packedTypes) ||
+      parseSourceClause(parser, "query_source", "query_form", result.attributes,
+                        operands[QueryIndex], types[QueryIndex]) ||
+      parseSourceClause(parser, "key_source", "key_form", result.attributes,
+                        operands[KeyIndex], types[KeyIndex]) ||
+      parseOperandClause(parser, "row_base", operands[RowBase],
+                         types[RowBase]) ||
+      parseOperandClause(parser, "key_base", operands[KeyBase],
+                         types[KeyBase]) ||
       (isPartial &&
        parseOperandClause(parser, "parts", operands[Parts], types[Parts])) ||
       parser.parseOptionalAttrDict(result.attributes))
@@ -279,16 +349,6 @@ static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
   for (size_t i = 0; i < scores.size(); ++i) {
     operands[i % 2 ? Keys : Queries].push_back(scores[i]);
     types[i % 2 ? Keys : Queries].push_back(scoreTypes[i]);
-  }
-  if (!packed.empty()) {
-    if (packed.size() != 2 || packedTypes.size() != 2)
-      return parser.emitError(loc, "expected packed to list the row offsets of "
-                                   "queries and keys, but got ")
-             << packed.size() << " operands";
-    operands[CuQ].push_back(packed[0]);
-    operands[CuK].push_back(packed[1]);
-    types[CuQ].push_back(packedTypes[0]);
-    types[CuK].push_back(packedTypes[1]);
   }
   SmallVector<int32_t> segments;
   for (unsigned i = 0; i < (isPartial ? numSegments : Parts); ++i) {
@@ -324,7 +384,7 @@ static void printReduction(OpAsmPrinter &p, OpT op,
   p << ' ';
   p.printSymbolName(op.getMonoid());
   printOperandClause(p, "params", op.getParams());
-  SmallVector<Value> scores, packed;
+  SmallVector<Value> scores;
   for (auto [query, key] : llvm::zip(op.getQueries(), op.getKeys())) {
     scores.push_back(query);
     scores.push_back(key);
@@ -332,15 +392,17 @@ static void printReduction(OpAsmPrinter &p, OpT op,
   printOperandClause(p, "scores", scores);
   printOperandClause(p, "values", op.getValues());
   printOperandClause(p, "captures", op.getCaptures());
-  if (op.getLengths())
-    printOperandClause(p, "lengths", op.getLengths());
-  if (op.getCuQ())
-    packed = {op.getCuQ(), op.getCuK()};
-  printOperandClause(p, "packed", packed);
+  printSourceClause(p, "query_source", op.getQuerySource());
+  printSourceClause(p, "key_source", op.getKeySource());
+  if (op.getRowBase())
+    printOperandClause(p, "row_base", op.getRowBase());
+  if (op.getKeyBase())
+    printOperandClause(p, "key_base", op.getKeyBase());
   if constexpr (std::is_same_v<OpT, PartialOp>)
     if (op.getParts())
       printOperandClause(p, "parts", op.getParts());
-  SmallVector<StringRef> elided = {"monoid", "operandSegmentSizes"};
+  SmallVector<StringRef> elided = {"monoid", "operandSegmentSizes",
+                                   "query_form", "key_form"};
   if (op.getSide() == Side::keys)
     elided.push_back("side");
   if (op.getPrecision() == ProductPrecision::ieee)

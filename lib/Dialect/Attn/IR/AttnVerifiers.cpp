@@ -45,27 +45,36 @@ static LogicalResult verifyBroadcast(AttentionOp op, StringRef name,
 
 LogicalResult AttentionOp::verify() {
   // (C1) to (C4)
+  if (getCuK() && getBlockTable())
+    return emitOpError("expected cu_seqlens_k or a block_table, but got both");
+  if (getRolling() && (getCuQ() || getCuK() || getBlockTable() || !getKStart()))
+    return emitOpError("expected a rolling cache to have k_start, and batches "
+                       "and no pages or packed sequences");
+  Source querySource = getQuerySource(), keySource = getKeySource();
   if (failed(verifyOperandShapes(*this, getQuery(), getKey(), getValue(),
-                                 getLengths(), getCuQ(), getCuK())))
+                                 querySource, keySource)))
     return failure();
-  bool packed = static_cast<bool>(getCuQ());
-  OperandShape q(getQuery(), packed), k(getKey(), packed);
+  OperandShape q(getQuery(), querySource), k(getKey(), keySource);
 
   // (C5)
   if (!getValue().empty() &&
-      OperandShape(getValue().front(), packed).element() != q.element())
+      OperandShape(getValue().front(), keySource).element() != q.element())
     return emitOpError("expected the values to have the element type of the "
                        "queries, ")
            << q.element() << ", but got "
-           << OperandShape(getValue().front(), packed).element();
-
-  // (C6) Rows and keys of packed tensors count within a sequence.
-  int64_t batch = q.batch(), rows = q.length(), keys = k.length();
-  if (packed) {
-    int64_t offsets = cast<ShapedType>(getCuQ().getType()).getDimSize(0);
-    batch = ShapedType::isDynamic(offsets) ? offsets : offsets - 1;
-    rows = keys = ShapedType::kDynamic;
+           << OperandShape(getValue().front(), keySource).element();
+  int64_t batch =
+      querySource.hasBatch() ? q.batch() : getNumSequences(querySource);
+  if (getKStart() && keySource.kind != SourceKind::ring) {
+    int64_t count = cast<ShapedType>(getKStart().getType()).getDimSize(0);
+    if (contradict(count, batch))
+      return emitOpError("expected one start for each batch, ")
+             << batch << ", but got " << count;
   }
+
+  // (C6) Where sequences have sizes of their own, these are theirs.
+  int64_t rows = querySource.hasBatch() ? q.length() : ShapedType::kDynamic;
+  int64_t keys = keySource.hasBatch() ? k.length() : ShapedType::kDynamic;
   int64_t full[] = {batch, q.heads(), rows, keys};
   if (getBias() && failed(verifyBroadcast(*this, "bias", getBias(), full)))
     return failure();
@@ -135,8 +144,11 @@ static LogicalResult verifyDefaultOutputs(Operation *op, MonoidOp monoid) {
   return success();
 }
 
-static int64_t getChannels(ValueRange values, bool packed) {
-  return values.empty() ? 0 : OperandShape(values.front(), packed).depth();
+static int64_t getChannels(ValueRange values) {
+  return values.empty() ? 0
+                        : cast<RankedTensorType>(values.front().getType())
+                              .getShape()
+                              .back();
 }
 
 LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -158,10 +170,8 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("expected sinks with a cocycle monoid of one "
                        "statistic, but got @")
            << monoid->getSymName();
-  bool packed = static_cast<bool>(getCuQ());
   return verifyOutputs(*this, getPerChannelOutputs(*monoid),
-                       getRowShape(getQuery(), packed),
-                       getChannels(getValue(), packed));
+                       getRowShape(getQuery()), getChannels(getValue()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -170,10 +180,29 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 template <typename OpT> static LogicalResult verifyReduction(OpT op) {
   // (C1) to (C4)
+  bool overKeys = op.getSide() == Side::keys;
+  for (auto [role, form, index] :
+       {std::tuple<StringRef, SourceAttr, ValueRange>(
+            overKeys ? "queries" : "keys", op.getQueryFormAttr(),
+            op.getQueryIndex()),
+        {overKeys ? "keys" : "queries", op.getKeyFormAttr(), op.getKeyIndex()}})
+    if (index.size() != (form ? form.getNumOperands() : 0))
+      return op.emitOpError("expected ")
+             << (form ? form.getNumOperands() : 0) << " index operands of the "
+             << role << ", as their source says, but got " << index.size();
   if (failed(verifyOperandShapes(op, op.getQueries(), op.getKeys(),
-                                 op.getValues(), op.getLengths(), op.getCuQ(),
-                                 op.getCuK(), op.getSide())))
+                                 op.getValues(), op.getQuerySource(),
+                                 op.getKeySource(), op.getSide())))
     return failure();
+  for (Value base : {op.getRowBase(), op.getKeyBase()})
+    if (auto tensor =
+            base ? dyn_cast<ShapedType>(base.getType()) : ShapedType();
+        tensor && op.getQuerySource().hasBatch() &&
+        contradict(
+            tensor.getDimSize(0),
+            OperandShape(op.getQueries()[0], op.getQuerySource()).batch()))
+      return op.emitOpError("expected a base for each batch, but got ")
+             << tensor;
   // (C5)
   if (isa<PartialOp>(op.getOperation()) && op.getSide() != Side::keys)
     return op.emitOpError("expected side = keys, whose parts are cut, but got ")
@@ -275,10 +304,8 @@ LogicalResult AggregateOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return monoid;
   if (failed(verifyReductionUses(*this, *monoid)))
     return failure();
-  bool packed = static_cast<bool>(getCuQ());
-  return verifyFinalized(*this, *monoid,
-                         getRowShape(getQueries().front(), packed),
-                         getChannels(getValues(), packed));
+  return verifyFinalized(*this, *monoid, getRowShape(getQueries().front()),
+                         getChannels(getValues()));
 }
 
 LogicalResult PartialOp::verify() {
@@ -322,12 +349,11 @@ LogicalResult PartialOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (failed(verifyReductionUses(*this, *monoid)))
     return failure();
   // (C14)
-  bool packed = static_cast<bool>(getCuQ());
-  SmallVector<int64_t> rows = getRowShape(getQueries().front(), packed);
+  SmallVector<int64_t> rows = getRowShape(getQueries().front());
   rows.insert(rows.begin(),
               static_cast<int64_t>(getSplits().value_or(ShapedType::kDynamic)));
   return verifyStates(*this, "result", getResultTypes(), *monoid, rows,
-                      getChannels(getValues(), packed));
+                      getChannels(getValues()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -143,14 +143,15 @@ FailureOr<MonoidOp> mlir::attn::resolveMonoid(Operation *op,
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyOperand(Operation *op, StringRef role, Value value,
-                                   bool packed) {
+                                   const Source &source) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  int64_t rank = packed ? 3 : 4;
+  int64_t rank = source.numLeading() + 2;
   if (!type || type.getRank() != rank)
     return op->emitOpError("expected ")
            << role << " to be a tensor of rank " << rank
-           << (packed ? " [heads, rows, d] (packed)"
-                      : " [batch, heads, rows, d]")
+           << (source.is(SourceKind::varlen)  ? " [heads, rows, d] (packed)"
+               : source.is(SourceKind::paged) ? " [pages, heads, page, d]"
+                                              : " [batch, heads, rows, d]")
            << ", but got " << value.getType();
   if (type.getShape().back() < 1) // dynamic sizes are negative
     return op->emitOpError("expected the head dimension of ")
@@ -162,10 +163,36 @@ static LogicalResult verifyOperand(Operation *op, StringRef role, Value value,
   return success();
 }
 
-LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
-                                              ValueRange keys,
-                                              ValueRange values, Value lengths,
-                                              Value cuQ, Value cuK, Side side) {
+int64_t mlir::attn::getNumSequences(const Source &source) {
+  if (!source.map)
+    return ShapedType::kDynamic;
+  int64_t size = cast<ShapedType>(source.map.getType()).getDimSize(0);
+  return ShapedType::isDynamic(size) ? size : size - 1;
+}
+
+/// Index operands: how many, and of which rank.
+static LogicalResult verifySource(Operation *op, StringRef role,
+                                  const Source &source) {
+  auto verifyRank = [&](StringRef what, Value value,
+                        int64_t rank) -> LogicalResult {
+    if (!value || cast<ShapedType>(value.getType()).getRank() == rank)
+      return success();
+    return op->emitOpError("expected ")
+           << what << " of " << role << " to be a tensor of rank " << rank
+           << ", but got " << value.getType();
+  };
+  bool isTable = source.is(SourceKind::paged);
+  return success(
+      succeeded(verifyRank("the lengths", source.lengths, 1)) &&
+      succeeded(verifyRank(isTable                         ? "the table"
+                           : source.is(SourceKind::varlen) ? "row offsets"
+                                                           : "the start",
+                           source.map, isTable ? 2 : 1)));
+}
+
+LogicalResult mlir::attn::verifyOperandShapes(
+    Operation *op, ValueRange queries, ValueRange keys, ValueRange values,
+    const Source &querySource, const Source &keySource, Side side) {
   // What has the rows, and what is reduced.
   bool overKeys = side == Side::keys;
   std::string rows = overKeys ? "queries" : "keys";
@@ -174,29 +201,38 @@ LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
     return op->emitOpError("expected one or more pairs of queries and keys, "
                            "but got ")
            << queries.size() << " and " << keys.size();
-  bool packed = static_cast<bool>(cuQ);
-  if (packed != static_cast<bool>(cuK))
+  bool packed = querySource.is(SourceKind::varlen);
+  if (keySource.is(SourceKind::varlen) ? !packed
+                                       : packed && keySource.hasBatch())
     return op->emitOpError("expected row offsets of queries and of keys "
                            "together, but got one of them");
-  if (packed && lengths)
+  if (keySource.is(SourceKind::varlen) && keySource.lengths)
     return op->emitOpError("expected key lengths or packed row offsets, but "
                            "got both");
+  if ((!querySource.is(SourceKind::dense) && !packed) || querySource.lengths)
+    return op->emitOpError("expected ")
+           << rows << " that are dense or packed; pages, rings and lengths are "
+           << "of " << reduced;
+  if (failed(verifySource(op, rows, querySource)) ||
+      failed(verifySource(op, reduced, keySource)))
+    return failure();
   auto mismatch = [&](const Twine &what, int64_t want, int64_t got) {
     return op->emitOpError("expected ")
            << what << " " << want << ", but got " << got;
   };
 
-  for (auto [role, operands] :
-       {std::pair<std::string, ValueRange>("the " + rows, queries),
-        {"the " + reduced, keys},
-        {"the values", values}})
+  for (auto [role, operands, source] :
+       {std::tuple<std::string, ValueRange, const Source &>(
+            "the " + rows, queries, querySource),
+        {"the " + reduced, keys, keySource},
+        {"the values", values, keySource}})
     for (Value value : operands)
-      if (failed(verifyOperand(op, role, value, packed)))
+      if (failed(verifyOperand(op, role, value, source)))
         return failure();
 
-  OperandShape q(queries[0], packed), k(keys[0], packed);
+  OperandShape q(queries[0], querySource), k(keys[0], keySource);
   for (auto [query, key] : llvm::zip(queries, keys)) {
-    OperandShape qi(query, packed), ki(key, packed);
+    OperandShape qi(query, querySource), ki(key, keySource);
     if (qi.depth() != ki.depth())
       return mismatch("the " + reduced + " to have the head dimension of the " +
                           rows + ",",
@@ -218,7 +254,7 @@ LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
   SmallVector<Value> ofKeys(keys);
   llvm::append_range(ofKeys, values);
   for (Value value : ofKeys) {
-    OperandShape shape(value, packed);
+    OperandShape shape(value, keySource);
     if (contradict(k.heads(), shape.heads()))
       return mismatch(reduced + " and values to have the same number of heads,",
                       k.heads(), shape.heads());
@@ -239,7 +275,7 @@ LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
                            "multiple of the number of key heads, but got ")
            << hq << " and " << hk;
   for (Value value : values) {
-    OperandShape first(values[0], packed), shape(value, packed);
+    OperandShape first(values[0], keySource), shape(value, keySource);
     if (first.depth() != shape.depth())
       return mismatch("all values to have the channels of the first,",
                       first.depth(), shape.depth());
@@ -248,24 +284,36 @@ LogicalResult mlir::attn::verifyOperandShapes(Operation *op, ValueRange queries,
                              "the first, ")
              << first.element() << ", but got " << shape.element();
   }
-  if (lengths) {
-    int64_t count = cast<ShapedType>(lengths.getType()).getDimSize(0);
-    if (contradict(count, q.batch()))
-      return mismatch("one key length for each batch,", q.batch(), count);
+  int64_t batches = packed ? getNumSequences(querySource) : q.batch();
+  if (keySource.lengths) {
+    int64_t count = cast<ShapedType>(keySource.lengths.getType()).getDimSize(0);
+    if (contradict(count, batches))
+      return mismatch("one key length for each batch,", batches, count);
   }
-  if (packed) {
-    int64_t numQ = cast<ShapedType>(cuQ.getType()).getDimSize(0);
-    int64_t numK = cast<ShapedType>(cuK.getType()).getDimSize(0);
+  if (keySource.is(SourceKind::varlen)) {
+    int64_t numQ = cast<ShapedType>(querySource.map.getType()).getDimSize(0);
+    int64_t numK = cast<ShapedType>(keySource.map.getType()).getDimSize(0);
     if (contradict(numQ, numK))
       return mismatch("as many row offsets of keys as of queries,", numQ, numK);
     if (numQ == 0 || numK == 0)
+      return mismatch("row offsets with a first entry, so a size of at least",
+                      1, 0);
+  } else if (keySource.map) {
+    int64_t count = cast<ShapedType>(keySource.map.getType()).getDimSize(0);
+    if (contradict(count, batches))
+      return mismatch(keySource.is(SourceKind::paged)
+                          ? "one row of the table for each batch,"
+                          : "one start for each batch,",
+                      batches, count);
+    if (packed &&
+        cast<ShapedType>(querySource.map.getType()).getDimSize(0) == 0)
       return mismatch("row offsets with a first entry, so a size of at least",
                       1, 0);
   }
   return success();
 }
 
-SmallVector<int64_t> mlir::attn::getRowShape(Value query, bool packed) {
+SmallVector<int64_t> mlir::attn::getRowShape(Value query) {
   auto shape = cast<RankedTensorType>(query.getType()).getShape();
   return SmallVector<int64_t>(shape.drop_back());
 }

@@ -37,35 +37,39 @@ inline bool contradict(int64_t a, int64_t b) {
   return a != b && !ShapedType::isDynamic(a) && !ShapedType::isDynamic(b);
 }
 
-/// "tensor [b, hq, sq, d]" as checks over operands of reductions see it:
-/// packed operands have no batch.
+/// "tensor [b, hq, sq, d]" as checks over operands of reductions see it.
 class OperandShape {
 public:
-  OperandShape(Value value, bool packed)
-      : type(cast<RankedTensorType>(value.getType())), packed(packed) {}
+  OperandShape(Value value, const Source &source)
+      : type(cast<RankedTensorType>(value.getType())), source(source) {}
   int64_t batch() const {
-    return packed ? ShapedType::kDynamic : type.getDimSize(0);
+    return source.hasBatch() ? type.getDimSize(0) : ShapedType::kDynamic;
   }
-  int64_t heads() const { return type.getDimSize(packed ? 0 : 1); }
-  int64_t length() const { return type.getDimSize(packed ? 1 : 2); }
-  int64_t depth() const { return type.getDimSize(packed ? 2 : 3); }
+  int64_t heads() const { return type.getDimSize(source.headDim()); }
+  /// Rows of a batch, of all sequences together, or of a page.
+  int64_t length() const { return type.getDimSize(source.rowDim()); }
+  int64_t depth() const { return type.getShape().back(); }
   Type element() const { return type.getElementType(); }
   RankedTensorType type;
 
 private:
-  bool packed;
+  Source source;
 };
+
+/// The sequences of a varlen source, dynamic where its offsets do not say.
+int64_t getNumSequences(const Source &source);
 
 /// Shapes of the queries, keys and values of one reduction: ranks, static and
 /// equal head dimensions, heads that divide, batches and lengths that agree.
 /// Of a reduction over queries, the keys stand for the queries.
 LogicalResult verifyOperandShapes(Operation *op, ValueRange queries,
                                   ValueRange keys, ValueRange values,
-                                  Value lengths, Value cuQ, Value cuK,
+                                  const Source &querySource,
+                                  const Source &keySource,
                                   Side side = Side::keys);
 
-/// The row domain [b, hq, sq], or [hq, total_q].
-SmallVector<int64_t> getRowShape(Value query, bool packed);
+/// The row domain [b, hq, sq], or [hq, total_q]: the queries' but for channels.
+SmallVector<int64_t> getRowShape(Value query);
 
 /// Checks one result or state: `rows`, then the value channels where
 /// `perChannel`; per-row ones and, with `onlyF32`, all are f32.

@@ -113,10 +113,10 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
            monoid.hasFactors() ? getYielded(monoid.getRescale())[i] : Value()});
   problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
-  problem.packed = static_cast<bool>(op.getPackedQueries());
+  problem.packed = op.hasOwnSizes();
   problem.fixedWeights = monoid.getNumStats() == 0;
-  // Packed tensors hold many sequences; the length of none is known.
-  if (op.getPackedQueries())
+  // Tensors of many sequences do not tell the length of any.
+  if (problem.packed)
     return problem;
   auto known = [](Value tensor, int64_t d, int64_t expected) {
     int64_t size = cast<RankedTensorType>(tensor.getType()).getDimSize(d);
@@ -223,7 +223,7 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
 /// operation is all that its function runs.
 static bool hasClasses(ReductionOpInterface op) {
   if (!op->getParentOfType<ModuleOp>()->hasAttr(getDispatchAttrName()) ||
-      op->hasAttr(getDispatchAttrName()) || op.getPackedQueries() ||
+      op->hasAttr(getDispatchAttrName()) || op.hasOwnSizes() ||
       op.getReducedSide() != Side::keys || !isa<AggregateOp>(op.getOperation()))
     return false;
   auto function = op->getParentOfType<func::FuncOp>();
@@ -289,6 +289,22 @@ struct ChooseSchedulePass
   /// The text of the tuned table.
   std::string tuned;
 
+  /// On a GPU no tile of keys crosses pages: block_k is made to divide one, if
+  /// tiles of as few keys as that are known. attn-tile refuses the rest.
+  static void fitPages(ReductionOpInterface op,
+                       const ::attn::TargetInfo &target,
+                       ::attn::ScheduleSizes &sizes) {
+    Source source = op.getKeySource();
+    if (target.isCpu() || !source.is(SourceKind::paged))
+      return;
+    int64_t page = cast<RankedTensorType>(op.getKeyOperands().front().getType())
+                       .getDimSize(source.rowDim());
+    int64_t least = ::attn::MmaShape::warp().m;
+    if (page > 0 && page % least == 0)
+      while (page % sizes.blockK)
+        sizes.blockK -= least;
+  }
+
   /// A schedule for expected sizes, and how it came about.
   struct Choice {
     ScheduleAttr schedule;
@@ -322,7 +338,8 @@ struct ChooseSchedulePass
       return choice;
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
-    const ::attn::ScheduleSizes &sizes = measured.sizes;
+    ::attn::ScheduleSizes &sizes = measured.sizes;
+    fitPages(op, target, sizes);
     // A partial has its parts already, and queries are not cut.
     bool mayCut = isa<AggregateOp>(op.getOperation()) &&
                   op.getReducedSide() == Side::keys;
@@ -330,6 +347,8 @@ struct ChooseSchedulePass
       choice.splits = ::attn::chooseSplits(problem, sizes, target);
     if (measured.splits && mayCut)
       choice.splits = {measured.splits, "as measured"};
+    if (op.getKeySource().is(SourceKind::paged) && !target.isCpu())
+      choice.splits = {1, "pages on a GPU are read in one part"};
     int64_t splits = choice.splits.splits;
     LoopShape loop =
         symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));

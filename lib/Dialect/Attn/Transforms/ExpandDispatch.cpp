@@ -116,9 +116,11 @@ private:
   LogicalResult expand(ModuleOp module, AggregateOp op) {
     auto dispatch = cast<DispatchAttr>(op->getAttr(getDispatchAttrName()));
     auto function = dyn_cast<func::FuncOp>(op->getParentOp());
-    if (!function || op.getCuQ())
+    if (!function ||
+        cast<ReductionOpInterface>(op.getOperation()).hasOwnSizes())
       return op.emitOpError("expected variants of a schedule in a function "
-                            "alone, and not of packed sequences");
+                            "alone, whose sequences have the sizes of the "
+                            "tensors");
     if (!llvm::hasSingleElement(function.getOps<ReductionOpInterface>()))
       return op.emitOpError("expected variants of a schedule where a function "
                             "has one reduction, but got more of these");

@@ -156,31 +156,44 @@ Value KernelBuilder::isIdentity(ValueRange stats) {
 // Rows of tensors
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> KernelBuilder::at(Value headIndex, Value row, Value offset,
-                                     bool channel, ValueRange leading) {
+Value KernelBuilder::openSource(Value memref, const Source &source, bool rest,
+                                bool vector, bool aligned) {
+  if (!source.getForm(b.getContext()))
+    return memref;
+  Value &opened = sources[memref];
+  if (!opened)
+    opened =
+        tile::SourceOp::create(b, loc, memref, source, rest, vector, aligned);
+  return opened;
+}
+
+SmallVector<Value> KernelBuilder::at(Value headIndex, Value row, bool channel,
+                                     ValueRange leading) {
   SmallVector<Value> indices(leading);
-  // Packed tensors have no batch dimension; an offset stands for it.
-  if (!offset)
+  if (rowsHaveBatch)
     indices.push_back(batch);
   indices.push_back(headIndex);
-  indices.push_back(offset ? add(offset, row) : row);
+  indices.push_back(row);
   if (channel)
     indices.push_back(firstChannel ? firstChannel : index(0));
   return indices;
 }
 
+bool KernelBuilder::hasChannels(Value memref, int64_t numLeading) const {
+  int64_t rows = rowsHaveBatch ? rowSource.rowDim() : 1;
+  return cast<MemRefType>(memref.getType()).getRank() > numLeading + rows + 1;
+}
+
 void KernelBuilder::storeRows(Value tile, Value memref, ValueRange leading) {
-  int64_t rank = cast<MemRefType>(memref.getType()).getRank();
-  int64_t rowRank = leading.size() + (queryOffset ? 2 : 3);
-  bool channel = rank > rowRank;
-  Value lower = queryOffset ? add(queryOffset, row0) : row0;
-  Value upper = add(lower, liveRows);
+  bool channel = hasChannels(memref, leading.size());
+  Value destination = openSource(memref, rowSource, /*rest=*/true, !channel);
+  Value upper = add(row0, liveRows);
   if (firstChannel && !channel)
     upper = select(cmp(arith::CmpIPredicate::eq, firstChannel, index(0)), upper,
-                   lower);
-  tile::StoreOp::create(b, loc, tile, memref,
-                        at(head, row0, queryOffset, channel, leading), lower,
-                        upper, /*vector=*/!channel);
+                   row0);
+  tile::StoreOp::create(b, loc, tile, destination,
+                        at(head, row0, channel, leading), row0, upper,
+                        /*vector=*/!channel);
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,8 +358,8 @@ Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
     return buildCaptureLoad(
         kernel.b, kernel.uniformPoint, extract, region, firstPosition, hasKey,
         kernel.batch, kernel.head, point.head,
-        kernel.queryOffset ? Value() : point.safeRow,
-        kernel.queryOffset ? Value() : point.safeKey, inner);
+        kernel.hasOwnSizes ? Value() : point.safeRow,
+        kernel.hasOwnSizes ? Value() : point.safeKey, inner);
   return {};
 }
 

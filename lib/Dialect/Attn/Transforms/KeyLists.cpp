@@ -229,10 +229,9 @@ KeyListKernel::ListedRange KeyListKernel::locateListed(const KeyLists &into,
   split = work.getPart();
   batchI32 = toI32(batch);
   headI32 = toI32(head);
-  sq = dim(arg(reduction.getQueryOperands().front()), 2);
-  numKeys = dim(arg(reduction.getKeyOperands().front()), 2);
-  if (Value lengths = reduction.getKeyLengths())
-    numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
+  rowSource = bound(reduction.getQuerySource());
+  keySource = bound(reduction.getKeySource());
+  findExtents();
   keyEnd = numKeys;
   Value blockQ = index(schedule.getBlockQ());
   Value blockK = index(schedule.getBlockK());

@@ -88,7 +88,7 @@ bool mlir::attn::isAlwaysValid(ReductionOpInterface op,
   };
   if (mask.facts().alwaysValid)
     return true;
-  if (op.getPackedQueries())
+  if (op.hasOwnSizes())
     return false;
   return mask.isAlwaysValid(
       [&](Value v) { return counts(v, op.getQueryOperands().front()); },

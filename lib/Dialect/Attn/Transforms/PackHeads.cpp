@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace mlir::attn;
 
 std::string mlir::attn::whyNotPacked(ReductionOpInterface op) {
-  if (op.getPackedQueries())
+  if (!op.getQuerySource().hasBatch())
     return "packed sequences";
   if (op.getReducedSide() != Side::keys)
     return "a reduction over queries";

@@ -98,8 +98,9 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits,
   auto partial = PartialOp::create(
       b, loc, stateTypes(op, monoid, parts ? ShapedType::kDynamic : splits),
       op.getMonoidAttr(), op.getParams(), op.getQueries(), op.getKeys(),
-      op.getValues(), op.getCaptures(), op.getLengths(), op.getCuQ(),
-      op.getCuK(), op.getSideAttr(), op.getScheduleAttr(),
+      op.getValues(), op.getCaptures(), op.getQueryIndex(), op.getKeyIndex(),
+      op.getRowBase(), op.getKeyBase(), op.getQueryFormAttr(),
+      op.getKeyFormAttr(), op.getSideAttr(), op.getScheduleAttr(),
       op.getPrecisionAttr(), op.getRelaxedMaximumAttr(), parts,
       parts ? IntegerAttr() : b.getI64IntegerAttr(splits));
   partial.getScore().takeBody(op.getScore());
@@ -121,7 +122,7 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits,
 /// States of packed rows do not know their sequence: a finalize region that
 /// asks for its batch or row stays in the aggregate.
 static bool readsPackedPosition(AggregateOp op) {
-  if (!op.getCuQ() || op.getFinalize().empty())
+  if (!op.getQuerySource().is(SourceKind::varlen) || op.getFinalize().empty())
     return false;
   auto arguments = op.getFinalize().getArguments();
   size_t positions = arguments.size() - op.getCaptures().size() - 3;
@@ -161,9 +162,11 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
             ::attn::getTarget(getOperation());
         if (!target)
           return signalPassFailure();
-        if (target->isCpu() || op.getCuQ()) {
+        if (target->isCpu() || op.hasOwnSizes()) {
           op.emitOpError("expected a number of splits ")
-              << (op.getCuQ() ? "of packed sequences" : "on a CPU")
+              << (!op.getQuerySource().hasBatch() ? "of packed sequences"
+                  : op.hasOwnSizes()              ? "of pages"
+                                                  : "on a CPU")
               << ", but got automatic";
           return signalPassFailure();
         }

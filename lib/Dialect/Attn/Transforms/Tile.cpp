@@ -368,29 +368,39 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
                                                 index(1, loc))
                              .getResult());
   Value query = mapping.lookup(op.getQueryOperands().front());
-  bool packed = static_cast<bool>(op.getPackedQueries());
+  Source rowSource = op.getQuerySource();
+  bool packed = !rowSource.hasBatch();
   auto dim = [&](Value memref, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, memref, d);
   };
-  Value batches, heads = dim(query, packed ? 0 : 1), rows;
+  Value batches, heads = dim(query, rowSource.headDim()), rows;
   SmallVector<Value> sizes;
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     sizes.push_back(countParts(partial));
+  if (op.getRowBaseOperand() || op.getKeyBaseOperand())
+    return op->emitOpError("expected positions that count from 0; "
+                           "attn-fold-bases adds what they count from");
+  SourceKind kind = op.getKeySource().kind;
+  if (!target.isCpu() && kind == SourceKind::ring)
+    return op->emitOpError("expected no rolling cache on a GPU, but got one; a "
+                           "CPU takes it");
+  if (!target.isCpu() && kind == SourceKind::paged && !tilesFitPages(op))
+    return op->emitOpError("expected pages of a known number of rows, a "
+                           "multiple of block_k, and keys in one part, on a "
+                           "GPU, but got keys of type ")
+           << op.getKeyOperands().front().getType()
+           << " with block_k = " << schedule.getBlockK() << "; a CPU takes any";
   if (packed && clusterOf(schedule, target) > 1)
     return op->emitOpError("expected cluster = 1 with packed sequences, whose "
                            "tiles blocks find one by one, but got ")
            << schedule.getCluster();
-  if (packed) {
-    // Plans of GPUs cannot read offsets: blocks find the sequence of theirs,
-    // which has at most one tile too many.
-    rows = dim(query, 1);
-  } else {
+  if (!packed) {
     batches = dim(query, 0);
-    rows = dim(query, 2);
     sizes.push_back(batches);
   }
+  rows = dim(query, rowSource.rowDim());
   sizes.push_back(heads);
-  sizes.push_back(packed ? dim(query, 1) : rows);
+  sizes.push_back(rows);
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
@@ -405,8 +415,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   auto tilesOf = [&](ScheduleAttr schedule) -> Value {
     Value blockQ = index(schedule.getBlockQ(), loc);
     if (packed) {
-      // The sequences, and the rows behind the last one.
-      Value sequences = dim(mapping.lookup(op.getPackedQueries()), 0);
+      // Plans of GPUs cannot read offsets: blocks find the sequence of theirs,
+      // which has at most one tile too many. The last are the rows behind the
+      // last sequence.
+      Value sequences = dim(mapping.lookup(rowSource.map), 0);
       return arith::AddIOp::create(
           b, loc, arith::DivUIOp::create(b, loc, rows, blockQ), sequences);
     }
@@ -438,7 +450,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows, blockQ);
     tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
     numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
-    Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()), 1);
+    Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()),
+                         op.getKeySource().headDim());
     if (failed(convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
                            marks ? Marks::written : Marks::none,
                            views.queries)))
@@ -498,9 +511,10 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   // keys, they do not.
   bool isMasked = !op.getMaskBody().empty();
   Fetch fetch = Fetch::producer;
-  if (op.getPackedQueries() && !isMasked)
+  bool findsSequence = !op.getQuerySource().hasBatch();
+  if (findsSequence && !isMasked)
     fetch = Fetch::ahead;
-  else if (isListed || op.getPackedQueries() || !isMasked)
+  else if (isListed || findsSequence || !isMasked)
     fetch = Fetch::late;
   ScheduleAttr decided = schedule.withCluster(clusterOf(schedule, target));
   if (schedule.getFetch() == Fetch::automatic && target.hasRoles())

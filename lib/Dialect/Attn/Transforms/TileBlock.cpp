@@ -19,7 +19,7 @@ Value ReductionKernel::sectionOf(Value group) {
   if (schedule.getSection() <= 1)
     return {};
   Value most = index(schedule.getSection());
-  if (!schedule.getSectionKeys() || reduction.getPackedQueries())
+  if (!schedule.getSectionKeys() || hasOwnSizes)
     return most;
   Value keys = dim(arg(reduction.getKeyOperands().front()), 2);
   Value fit =
@@ -30,10 +30,9 @@ Value ReductionKernel::sectionOf(Value group) {
 void ReductionKernel::locateBlock(Value numTiles, Value block) {
   Value query = arg(reduction.getQueryOperands().front());
   Value key = arg(reduction.getKeyOperands().front());
-  bool packed = static_cast<bool>(reduction.getPackedQueries());
-  int64_t headDim = packed ? 0 : 1;
-  Value numHeads = dim(query, headDim);
-  Value numKeyHeads = dim(key, headDim);
+  bool packed = !rowSource.hasBatch();
+  Value numHeads = dim(query, rowSource.headDim());
+  Value numKeyHeads = dim(key, keySource.headDim());
   Value group =
       max(divide(numHeads, max(numKeyHeads, index(1))).first, index(1));
   Value packedGroup = group;
@@ -58,7 +57,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   if (cluster > 1)
     work.setCluster(cluster);
   if (packed) {
-    work.getOffsetsMutable().assign(arg(reduction.getPackedQueries()));
+    work.getOffsetsMutable().assign(rowSource.map);
     work.getRowsMutable().assign(rows);
     work.setBlockQ(schedule.getBlockQ());
   }
@@ -68,38 +67,14 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   if (parts)
     split = work.getPart();
   // What captures have of the rows behind the last sequence is not looked at.
-  Value sequences =
-      packed ? dim(arg(reduction.getPackedQueries()), 0) : Value();
+  Value sequences = packed ? dim(rowSource.map, 0) : Value();
   batchI32 = toI32(packed ? min(batch, max(sub(sequences, index(2)), index(0)))
                           : batch);
   headI32 = toI32(head);
 
   keyHead = divide(head, group).first;
 
-  if (packed) {
-    // Rows behind the last sequence are one more, without keys.
-    Value last = max(sub(sequences, index(1)), index(0));
-    Value next = min(add(batch, index(1)), last);
-    Value isRest = cmp(arith::CmpIPredicate::eq, batch, last);
-    Value cuQ = arg(reduction.getPackedQueries());
-    Value cuK = arg(reduction.getPackedKeys());
-    // A GPU's offsets are read by kernels alone: no value of theirs may lead
-    // out of the tensors.
-    auto range = [&](Value offsets, Value total, Value restEnd) {
-      Value start = min(max(element(offsets, batch), index(0)), total);
-      Value end = min(max(element(offsets, next), start), total);
-      if (restEnd)
-        end = select(isRest, restEnd, end);
-      return std::pair(start, sub(end, start));
-    };
-    std::tie(queryOffset, sq) = range(cuQ, rows, /*restEnd=*/rows);
-    std::tie(keyOffset, numKeys) = range(cuK, dim(key, 1), /*restEnd=*/Value());
-  } else {
-    sq = dim(query, 2);
-    numKeys = dim(key, 2);
-  }
-  if (Value lengths = reduction.getKeyLengths())
-    numKeys = min(max(element(arg(lengths), batch), index(0)), numKeys);
+  findExtents();
 
   if (packsHeads)
     return locatePacked(packedGroup);
@@ -122,6 +97,39 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   // none in those that fill up a cluster.
   if (packed || cluster > 1)
     liveRows = max(liveRows, index(0));
+}
+
+bool mlir::attn::tilesFitPages(ReductionOpInterface op) {
+  Source source = op.getKeySource();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (!source.is(SourceKind::paged) || !schedule)
+    return false;
+  int64_t page = cast<RankedTensorType>(op.getKeyOperands().front().getType())
+                     .getDimSize(source.rowDim());
+  // Parts begin at any key.
+  auto partial = dyn_cast<PartialOp>(op.getOperation());
+  return page > 0 && page % schedule.getBlockK() == 0 &&
+         (!partial || partial.getSplits() == 1);
+}
+
+void ReductionKernel::findExtents() {
+  Value query = arg(reduction.getQueryOperands().front());
+  Value key = arg(reduction.getKeyOperands().front());
+  // Rows behind the last sequence are one more, without keys.
+  keysRest = !rowSource.hasBatch() && !keySource.is(SourceKind::varlen);
+  auto extent = [&](Value tensor, const Source &source, Value opened) -> Value {
+    if (opened == tensor)
+      return dim(tensor, source.rowDim());
+    return tile::ExtentOp::create(b, loc, b.getIndexType(), opened, batch);
+  };
+  sq = extent(query, rowSource,
+              openSource(query, rowSource, /*rest=*/true, /*vector=*/false));
+  numKeys =
+      extent(key, keySource, openKeys(reduction.getKeyOperands().front()));
+  for (ValueRange tensors :
+       {reduction.getKeyOperands(), reduction.getValueOperands()})
+    for (Value tensor : tensors)
+      openKeys(tensor);
 }
 
 void ReductionKernel::locatePacked(Value group) {
@@ -148,14 +156,14 @@ std::pair<Value, Value> ReductionKernel::tilePositions() {
 }
 
 void ReductionKernel::loadQueries() {
-  Value lower = queryOffset ? add(queryOffset, row0) : row0;
-  Value upper = add(lower, liveRows);
   for (auto [i, tensor] : llvm::enumerate(reduction.getQueryOperands())) {
     Type type = narrowDots ? narrowDots : b.getF32Type();
     auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);
+    Value query = packsHeads ? packedQueries[i] : arg(tensor);
     Value loaded = tile::LoadOp::create(
-        b, loc, tile, packsHeads ? packedQueries[i] : arg(tensor),
-        at(head, row0, queryOffset, /*channel=*/true), lower, upper,
+        b, loc, tile,
+        openSource(query, rowSource, /*rest=*/true, /*vector=*/false),
+        at(head, row0, /*channel=*/true), row0, add(row0, liveRows),
         /*live=*/Value(), /*vector=*/false);
     if (form.queryFactor)
       loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {

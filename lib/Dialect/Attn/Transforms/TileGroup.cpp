@@ -21,19 +21,22 @@ using namespace mlir::attn;
 bool ReductionKernel::hasGroup() {
   if (reduction.getReducedSide() == Side::keys)
     return false;
-  auto headsOf = [&](Value tensor) {
-    auto type = cast<RankedTensorType>(tensor.getType());
-    return type.getDimSize(reduction.getPackedQueries() ? 0 : 1);
+  auto headsOf = [](Value tensor, const Source &source) {
+    return cast<RankedTensorType>(tensor.getType())
+        .getDimSize(source.headDim());
   };
-  int64_t rows = headsOf(reduction.getQueryOperands().front());
-  int64_t reduced = headsOf(reduction.getKeyOperands().front());
+  int64_t rows =
+      headsOf(reduction.getQueryOperands().front(), reduction.getQuerySource());
+  int64_t reduced =
+      headsOf(reduction.getKeyOperands().front(), reduction.getKeySource());
   return rows != reduced || ShapedType::isDynamic(rows);
 }
 
 SmallVector<Value> ReductionKernel::walkGroup(SmallVector<Value> state) {
-  int64_t headDim = reduction.getPackedQueries() ? 0 : 1;
-  Value reducedHeads = dim(arg(reduction.getKeyOperands().front()), headDim);
-  Value rowHeads = dim(arg(reduction.getQueryOperands().front()), headDim);
+  Value reducedHeads =
+      dim(arg(reduction.getKeyOperands().front()), keySource.headDim());
+  Value rowHeads =
+      dim(arg(reduction.getQueryOperands().front()), rowSource.headDim());
   Value group =
       arith::DivUIOp::create(b, loc, reducedHeads, max(rowHeads, index(1)));
   auto forOp = scf::ForOp::create(b, loc, index(0), group, index(1), state);

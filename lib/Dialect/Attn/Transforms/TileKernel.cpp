@@ -161,8 +161,7 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
       inputArguments.push_back(argument);
       cols = std::max(cols, type.getCols());
     }
-    int64_t rank = cast<MemRefType>(output.getType()).getRank();
-    bool channel = rank > (queryOffset ? 2 : 3);
+    bool channel = hasChannels(output, /*numLeading=*/0);
     if (channel && cols == 1)
       cols =
           sliceChannels
@@ -208,17 +207,13 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
                   Value live) -> Value {
     Type type = narrow ? narrow : b.getF32Type();
     Value lower = hullLower, upper = end;
-    if (keyOffset) {
-      lower = add(keyOffset, lower);
-      upper = add(keyOffset, upper);
-    }
     // Every key of a full tile is in range.
     if (isGpu() && !tile.masked)
       lower = upper = Value();
     return tile::LoadOp::create(
-        b, loc, tileType(cols, width, type), arg(tensor),
-        at(keyHead, tile.first, keyOffset, /*channel=*/true), lower, upper,
-        live, /*vector=*/false);
+        b, loc, tileType(cols, width, type), openKeys(tensor),
+        at(keyHead, tile.first, /*channel=*/true), lower, upper, live,
+        /*vector=*/false);
   };
   SmallVector<Value> keys, values;
   for (Value tensor : reduction.getKeyOperands())
@@ -404,7 +399,7 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
   problem.numKeys = problem.limit = numKeys;
   problem.split = split;
   problem.parts = parts;
-  if (queryOffset || marksIn)
+  if (!rowSource.hasBatch() || marksIn)
     problem.limit = select(cmp(arith::CmpIPredicate::sgt, liveRows, index(0)),
                            numKeys, index(0));
   bool isPeeled = schedule.getLoop() == LoopShape::peeled;
@@ -495,7 +490,15 @@ bool ReductionKernel::pipelined() const {
 LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
                                      Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
+  rowSource = bound(reduction.getQuerySource());
+  keySource = bound(reduction.getKeySource());
+  hasOwnSizes = reduction.hasOwnSizes();
   locateBlock(numTiles, block);
+  // Where rows are is found out once, and not in a loop or at the end.
+  for (Value output : outputs)
+    if (output)
+      openSource(output, rowSource, /*rest=*/true,
+                 !hasChannels(output, /*numLeading=*/isPartial));
   // Uniform values of the regions are built before this constant.
   if (marksIn)
     keepMarkedTiles();

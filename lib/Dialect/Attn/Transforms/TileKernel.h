@@ -43,6 +43,9 @@ Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
 bool readsPairs(ReductionOpInterface op);
 bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 
+/// Whether the tiles of keys that the schedule has lie within pages.
+bool tilesFitPages(ReductionOpInterface op);
+
 /// Blocks of a cluster, where the target's kernels have them.
 inline int64_t clusterOf(ScheduleAttr schedule,
                          const ::attn::TargetInfo &target) {
@@ -188,8 +191,16 @@ protected:
     Value position, head, lastHead, rows, reciprocal;
   } firstPacked;
   static constexpr int64_t packedShift = 21;
-  /// First row of the sequence in packed tensors, or null.
-  Value queryOffset, keyOffset;
+  /// Where the rows of queries and results are: the index operands are
+  /// arguments of the kernel. States are dense, and those of packed rows have
+  /// no batch.
+  Source rowSource;
+  bool rowsHaveBatch = true;
+  /// Sequences have sizes of their own: no position is in range of a capture
+  /// for being one of its sequence.
+  bool hasOwnSizes = false;
+  /// Tensors as sources, made where `openSource` is first called.
+  llvm::DenseMap<Value, Value> sources;
   /// Of a block that has a slice of the channels: the first one, or null, and
   /// how many. Blocks leave what has no channels to that of the first ones.
   Value firstChannel;
@@ -200,10 +211,21 @@ protected:
   /// heads of a group, what it decides is not the same for all pairs.
   bool headVaries = false;
 
+  /// `source` with arguments of the kernel for its operands.
+  Source bound(const Source &source) const {
+    return {source.kind, source.map ? arg(source.map) : Value(),
+            source.lengths ? arg(source.lengths) : Value()};
+  }
+  /// What loads and stores take for a tensor: itself where it is dense, which
+  /// is a source of its own.
+  Value openSource(Value memref, const Source &source, bool rest, bool vector,
+                   bool aligned = false);
   /// Indices of row `row`, channel 0 of the sequence in a tensor of the op;
   /// `leading` holds what comes before the batch.
-  SmallVector<Value> at(Value headIndex, Value row, Value offset, bool channel,
+  SmallVector<Value> at(Value headIndex, Value row, bool channel,
                         ValueRange leading = {});
+  /// Whether a tensor of rows has channels behind them.
+  bool hasChannels(Value memref, int64_t numLeading) const;
   /// Stores a row block of a result tensor, [.., rows(, channels)].
   void storeRows(Value tile, Value memref, ValueRange leading = {});
   /// Applies the op's finalize region (or the monoid's, when it has none) and
@@ -322,6 +344,12 @@ protected:
     Value ramp = {};
   };
   void locateBlock(Value numTiles, Value block);
+  /// How many rows and keys the sequence of the block has.
+  void findExtents();
+  Value openKeys(Value tensor) {
+    return openSource(arg(tensor), keySource, keysRest, /*vector=*/false,
+                      tilesFitPages(reduction));
+  }
   /// The rows of a tile of packed heads, of `group` heads.
   void locatePacked(Value group);
   /// The first and the last position of the rows of the tile.
@@ -363,6 +391,10 @@ protected:
   SmallVector<Value> stepListed(Value first, Value number, Value place,
                                 Value isRagged, ValueRange state);
   KeyLists lists;
+  /// Where keys and values are, with arguments of the kernel; and whether
+  /// there is one batch more than sequences, without keys.
+  Source keySource;
+  bool keysRest = false;
   Value queryTile;
   Value initialStat(Value row);
   Value isLargest(Value stat);
@@ -579,7 +611,8 @@ PackedHeads packHeads(OpBuilder &b, Location loc, ValueRange queries, Value key,
 
 /// What the lists of a reduction differ by.
 inline bool listsDifferByBatch(ReductionOpInterface op) {
-  return !op.getMaskBody().getArgument(0).use_empty() || op.getKeyLengths();
+  return !op.getMaskBody().getArgument(0).use_empty() ||
+         op.getKeySource().lengths;
 }
 inline bool listsDifferByHead(ReductionOpInterface op) {
   return !op.getMaskBody().getArgument(1).use_empty();

@@ -80,7 +80,7 @@ bool mlir::attn::listsBits(ReductionOpInterface op,
 bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
                                const ::attn::TargetInfo &target) {
   if (target.isCpu() || !target.hasRoles() ||
-      !isa<AggregateOp>(op.getOperation()) || op.getPackedQueries() ||
+      !isa<AggregateOp>(op.getOperation()) || op.hasOwnSizes() ||
       op.getReducedSide() != Side::keys || op.getMaskBody().empty() ||
       monoid.getKind() != MonoidKind::cocycle ||
       ::attn::MaskAnalysis(op.getMaskBody()).facts().hullIsExact)

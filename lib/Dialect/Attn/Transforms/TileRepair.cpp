@@ -311,17 +311,15 @@ void ReductionKernel::keepMarkedTiles() {
   if (isPartial)
     leading.push_back(split ? split : index(0));
   Value some = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0);
+  Value marks = openSource(marksIn, rowSource, /*rest=*/true, /*vector=*/true);
   // One by one, but all of them at once: blocks of a GPU are small here, and a
   // wait for each would take longer than they should.
   Value last = max(sub(liveRows, index(1)), index(0));
   for (int64_t row = 0; row < schedule.getBlockQ(); ++row) {
     Value at = add(row0, min(index(row), last));
-    SmallVector<Value> indices =
-        this->at(head, at, queryOffset, /*channel=*/false, leading);
-    if (queryOffset)
-      indices.back() =
-          min(indices.back(), sub(dim(marksIn, leading.size() + 1), index(1)));
-    Value mark = memref::LoadOp::create(b, loc, marksIn, indices);
+    Value mark =
+        tile::ElementOp::create(b, loc, b.getF32Type(), marks,
+                                this->at(head, at, /*channel=*/false, leading));
     Value isNaN =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, mark, mark);
     some = arith::OrIOp::create(b, loc, some, isNaN);

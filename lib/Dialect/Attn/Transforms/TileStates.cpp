@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mlir::attn;
 
 /// Whether element `i` of a state has channels.
-static bool hasChannels(MonoidOp monoid, unsigned i) {
+static bool isPerChannel(MonoidOp monoid, unsigned i) {
   return i >= monoid.getNumStats() &&
          monoid.getComponent(i - monoid.getNumStats()) == Component::value;
 }
@@ -30,7 +30,7 @@ int64_t StatesKernel::countSlices(ValueRange states, MonoidOp monoid,
     return 1;
   int64_t channels = 1;
   for (auto [i, state] : llvm::enumerate(states))
-    if (hasChannels(monoid, i))
+    if (isPerChannel(monoid, i))
       channels = std::max(channels,
                           cast<ShapedType>(state.getType()).getShape().back());
   return llvm::divideCeil(channels, blockChannels);
@@ -38,15 +38,14 @@ int64_t StatesKernel::countSlices(ValueRange states, MonoidOp monoid,
 
 int64_t StatesKernel::rowRank(ValueRange states, MonoidOp monoid, bool parts) {
   int64_t rank = cast<ShapedType>(states.front().getType()).getRank();
-  return rank - parts - hasChannels(monoid, 0);
+  return rank - parts - isPerChannel(monoid, 0);
 }
 
 SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading) {
   SmallVector<Value> tiles;
-  Value lower = queryOffset ? add(queryOffset, row0) : row0;
-  Value upper = add(lower, liveRows);
+  Value upper = add(row0, liveRows);
   for (auto [i, state] : llvm::enumerate(states)) {
-    bool channels = hasChannels(monoid, i);
+    bool channels = isPerChannel(monoid, i);
     auto type = cast<ShapedType>(state.getType());
     int64_t cols = 1;
     if (channels)
@@ -58,7 +57,7 @@ SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading) {
       element = cast<TypeAttr>(monoid.getStats()[i]).getValue();
     tiles.push_back(tile::LoadOp::create(
         b, loc, tileType(blockRows(target), cols, element), arg(state),
-        at(head, row0, queryOffset, channels, leading), lower, upper,
+        at(head, row0, channels, leading), row0, upper,
         /*live=*/Value(), /*vector=*/!channels));
   }
   return tiles;
@@ -68,7 +67,7 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
   unsigned n = numStats(), size = left.size();
   SmallVector<unsigned> scalars, vectors;
   for (unsigned i = 0; i < size; ++i)
-    (hasChannels(monoid, i) ? vectors : scalars).push_back(i);
+    (isPerChannel(monoid, i) ? vectors : scalars).push_back(i);
   SmallVector<Value> product(size);
   auto pick = [&](ValueRange tiles, ArrayRef<unsigned> which) {
     return llvm::map_to_vector(which, [&](unsigned i) { return tiles[i]; });
@@ -223,8 +222,7 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
   }
   batchI32 = toI32(batch);
   headI32 = toI32(head);
-  if (packed)
-    queryOffset = index(0);
+  rowsHaveBatch = !packed;
   row0 = mul(work.getTile(), index(blockRows(target)));
   liveRows = min(index(blockRows(target)), sub(sq, row0));
   uniformPoint = index(0).getDefiningOp();

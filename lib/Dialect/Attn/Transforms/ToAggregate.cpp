@@ -75,6 +75,13 @@ private:
   Value constantI32(int32_t value) {
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
   }
+  /// Keys that a sequence has pages for.
+  Value capacity(Value page);
+  /// What a tensor [b] has of a batch.
+  Value ofBatch(Value tensor, Value batch);
+  /// The position of a key. Diagonals that are aligned with the last key see
+  /// its number alone: all positions of a batch differ from that by the same.
+  Value position(const Position &at);
   /// Number of queries and keys of the sequence, i32.
   Value numQueries(Value batch);
   Value numKeys(Value batch);
@@ -94,7 +101,7 @@ private:
   MonoidOp monoid;
   OpBuilder b;
   Location loc;
-  bool packed = false;
+  Source querySource, keySource;
   /// Sizes as i32, when regions need them.
   Value sq, sk, scale;
   llvm::SmallSetVector<Value, 8> captures;
@@ -105,7 +112,8 @@ private:
 } // namespace
 
 LogicalResult Rewriter::collectCaptures() {
-  packed = static_cast<bool>(op.getCuQ());
+  querySource = op.getQuerySource();
+  keySource = op.getKeySource();
   for (Value value : op.getCaptures())
     captures.insert(value);
   capture(op.getScale());
@@ -117,6 +125,11 @@ LogicalResult Rewriter::collectCaptures() {
   for (Value value : op.getParams())
     capture(value);
 
+  // Positions of keys that are not seen from the last one.
+  if (op.getCausal() == Causal::top_left || !op.getScore().empty() ||
+      !op.getMask().empty())
+    capture(op.getKStart());
+
   bool needsSizes = op.getAlibi() || op.getCausal() == Causal::bottom_right ||
                     (op.getCausal() == Causal::none &&
                      (op.getWindowLeft() || op.getWindowRight()));
@@ -127,15 +140,17 @@ LogicalResult Rewriter::collectCaptures() {
     Value size = tensor::DimOp::create(b, loc, tensor, rank - 2);
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), size);
   };
-  if (packed) {
-    captures.insert(op.getCuQ());
-    captures.insert(op.getCuK());
-  } else {
+  if (querySource.is(SourceKind::varlen))
+    captures.insert(querySource.map);
+  else
     captures.insert(sq = dim(op.getQuery()));
-  }
-  if (op.getLengths())
-    captures.insert(op.getLengths());
-  else if (!packed)
+  if (keySource.is(SourceKind::varlen))
+    captures.insert(keySource.map);
+  else if (keySource.lengths)
+    captures.insert(keySource.lengths);
+  else if (keySource.is(SourceKind::paged))
+    captures.insert(sk = capacity(dim(op.getKey())));
+  else
     captures.insert(sk = dim(op.getKey()));
   return success();
 }
@@ -191,21 +206,36 @@ static Value packedLength(OpBuilder &b, Location loc, Value cu, Value batch) {
   return arith::SubIOp::create(b, loc, last, first);
 }
 
+Value Rewriter::capacity(Value page) {
+  Value pages = tensor::DimOp::create(b, loc, keySource.map, 1);
+  pages = arith::IndexCastOp::create(b, loc, b.getI32Type(), pages);
+  return arith::MulIOp::create(b, loc, pages, page);
+}
+
+Value Rewriter::ofBatch(Value tensor, Value batch) {
+  Value index = arith::IndexCastOp::create(b, loc, b.getIndexType(), batch);
+  return tensor::ExtractOp::create(b, loc, in(tensor), ValueRange(index));
+}
+
 Value Rewriter::numQueries(Value batch) {
-  if (packed)
-    return packedLength(b, loc, in(op.getCuQ()), batch);
+  if (querySource.is(SourceKind::varlen))
+    return packedLength(b, loc, in(querySource.map), batch);
   return in(sq);
 }
 
 Value Rewriter::numKeys(Value batch) {
-  if (op.getLengths()) {
-    Value index = arith::IndexCastOp::create(b, loc, b.getIndexType(), batch);
-    return tensor::ExtractOp::create(b, loc, in(op.getLengths()),
-                                     ValueRange(index));
-  }
-  if (packed)
-    return packedLength(b, loc, in(op.getCuK()), batch);
+  if (keySource.lengths)
+    return ofBatch(keySource.lengths, batch);
+  if (keySource.is(SourceKind::varlen))
+    return packedLength(b, loc, in(keySource.map), batch);
   return in(sk);
+}
+
+Value Rewriter::position(const Position &at) {
+  if (!op.getKStart())
+    return at.key;
+  return arith::AddIOp::create(b, loc, at.key,
+                               ofBatch(op.getKStart(), at.batch));
 }
 
 Value Rewriter::diagonal(const Position &at, Causal alignment) {
@@ -255,7 +285,7 @@ void Rewriter::buildScore(Region &region) {
     x = arith::MulFOp::create(b, loc, x, factor);
   }
   if (!op.getScore().empty()) {
-    SmallVector<Value> inputs = {x, at.batch, at.head, at.row, at.key};
+    SmallVector<Value> inputs = {x, at.batch, at.head, at.row, position(at)};
     llvm::append_range(inputs, in(op.getCaptures()));
     x = inlineRegion(b, op.getScore(), inputs).front();
   }
@@ -300,8 +330,9 @@ void Rewriter::buildMask(Region &region) {
     // flash-attention has it.
     Value now =
         diagonal(at, causal == Causal::none ? Causal::bottom_right : causal);
+    Value key = causal == Causal::top_left ? position(at) : at.key;
     if (causal != Causal::none)
-      require(arith::CmpIOp::create(b, loc, Predicate::sle, at.key, now));
+      require(arith::CmpIOp::create(b, loc, Predicate::sle, key, now));
     // Distances are compared, not positions: a window of INT_MAX is legal.
     auto within = [&](Value window, Value from, Value to) {
       if (!window)
@@ -314,8 +345,8 @@ void Rewriter::buildMask(Region &region) {
           arith::CmpIOp::create(b, loc, Predicate::slt, size, constantI32(0));
       require(arith::OrIOp::create(b, loc, unbounded, inside));
     };
-    within(op.getWindowLeft(), at.key, now);
-    within(op.getWindowRight(), now, at.key);
+    within(op.getWindowLeft(), key, now);
+    within(op.getWindowRight(), now, key);
   }
   if (op.getMaskTensor()) {
     Value element = extractBroadcast(op.getMaskTensor(), at);
@@ -326,7 +357,7 @@ void Rewriter::buildMask(Region &region) {
     require(element);
   }
   if (!op.getMask().empty()) {
-    SmallVector<Value> inputs = {at.batch, at.head, at.row, at.key};
+    SmallVector<Value> inputs = {at.batch, at.head, at.row, position(at)};
     llvm::append_range(inputs, in(op.getCaptures()));
     require(inlineRegion(b, op.getMask(), inputs).front());
   }
@@ -403,10 +434,11 @@ LogicalResult Rewriter::run() {
   auto aggregate = AggregateOp::create(
       b, loc, types, FlatSymbolRefAttr::get(b.getContext(), op.getMonoid()),
       op.getParams(), ValueRange(op.getQuery()), ValueRange(op.getKey()),
-      op.getValue(), captures.getArrayRef(), op.getLengths(), op.getCuQ(),
-      op.getCuK(), SideAttr::get(b.getContext(), Side::keys),
-      op.getScheduleAttr(), op.getPrecisionAttr(),
-      /*relaxed_maximum=*/UnitAttr());
+      op.getValue(), captures.getArrayRef(), querySource.getOperands(),
+      keySource.getOperands(), /*row_base=*/Value(), /*key_base=*/Value(),
+      querySource.getForm(b.getContext()), keySource.getForm(b.getContext()),
+      SideAttr::get(b.getContext(), Side::keys), op.getScheduleAttr(),
+      op.getPrecisionAttr(), /*relaxed_maximum=*/UnitAttr());
   if (Attribute dispatch = op->getAttr(getDispatchAttrName()))
     aggregate->setAttr(getDispatchAttrName(), dispatch);
   buildScore(aggregate.getScore());

@@ -90,6 +90,21 @@ void TileType::print(AsmPrinter &printer) const {
           << '>';
 }
 
+Type SourceType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type elementType;
+  if (parser.parseLess() || parser.parseDimensionList(shape) ||
+      parser.parseType(elementType) || parser.parseGreater())
+    return {};
+  return SourceType::get(parser.getContext(), shape, elementType);
+}
+
+void SourceType::print(AsmPrinter &printer) const {
+  printer << '<';
+  printer.printDimensionList(getShape());
+  printer << 'x' << getElementType() << '>';
+}
+
 LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t rows, int64_t cols, Type elementType) {
   if (rows <= 0 || cols <= 0)

@@ -69,23 +69,39 @@ static LogicalResult verifyResults(Operation *op, TypeRange types) {
 /// The constraints that loads and stores share: (C1) one index per dimension,
 /// (C2) unit stride, (C3) element types that convert, (C4) the vector form,
 /// (C5) both bounds.
-static LogicalResult verifyAccess(Operation *op, StringRef memory,
-                                  MemRefType memref, unsigned numIndices,
-                                  bool isVector, TileType tile, bool hasLower,
-                                  bool hasUpper, bool isTransposed = false) {
-  int64_t leastRank = isVector ? 1 : 2;
-  if (memref.getRank() < leastRank || memref.getRank() != int64_t(numIndices))
+static LogicalResult verifyAccess(Operation *op, StringRef memory, Value from,
+                                  unsigned numIndices, bool isVector,
+                                  TileType tile, bool hasLower, bool hasUpper,
+                                  bool isTransposed = false) {
+  int64_t leastRank = isVector ? 1 : 2, rank;
+  Type element;
+  if (auto source = dyn_cast<SourceType>(from.getType())) {
+    // (C7) Which dimension counts positions, the source says.
+    auto def = from.getDefiningOp<SourceOp>();
+    if (!def || def.getVector() != isVector)
+      return op->emitOpError("expected the ")
+             << memory << " to be the result of a tile.source "
+             << (isVector ? "of vectors" : "with columns")
+             << ", as the tile is, but got another value";
+    rank = source.getRank();
+    element = source.getElementType();
+  } else {
+    auto memref = cast<MemRefType>(from.getType());
+    rank = memref.getRank();
+    element = memref.getElementType();
+    int64_t offset;
+    SmallVector<int64_t> strides;
+    if (rank == int64_t(numIndices) && rank >= leastRank &&
+        (failed(memref.getStridesAndOffset(strides, offset)) ||
+         (!isVector && strides.back() != 1)))
+      return op->emitOpError("expected the ")
+             << memory << " to have unit stride in its last dimension, but got "
+             << memref;
+  }
+  if (rank < leastRank || rank != int64_t(numIndices))
     return op->emitOpError("expected one index for each dimension of the ")
            << memory << ", " << leastRank << " or more, but got " << numIndices
-           << " for " << memref;
-  int64_t offset;
-  SmallVector<int64_t> strides;
-  if (failed(memref.getStridesAndOffset(strides, offset)) ||
-      (!isVector && strides.back() != 1))
-    return op->emitOpError("expected the ")
-           << memory << " to have unit stride in its last dimension, but got "
-           << memref;
-  Type element = memref.getElementType();
+           << " for " << from.getType();
   bool converts =
       isa<FloatType>(element) && isa<FloatType>(tile.getElementType());
   if (!converts && element != tile.getElementType())
@@ -101,10 +117,8 @@ static LogicalResult verifyAccess(Operation *op, StringRef memory,
 }
 
 LogicalResult LoadOp::verify() {
-  if (failed(verifyAccess(*this, "source",
-                          cast<MemRefType>(getSource().getType()),
-                          getIndices().size(), getVector(), getType(),
-                          static_cast<bool>(getLower()),
+  if (failed(verifyAccess(*this, "source", getSource(), getIndices().size(),
+                          getVector(), getType(), static_cast<bool>(getLower()),
                           static_cast<bool>(getUpper()), getTransposed())))
     return failure();
   // (C6)
@@ -119,20 +133,104 @@ LogicalResult LoadOp::verify() {
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyAccess(
-      *this, "destination", cast<MemRefType>(getDestination().getType()),
-      getIndices().size(), getVector(), tileOf(getValue()),
-      static_cast<bool>(getLower()), static_cast<bool>(getUpper()));
+  if (failed(verifyAccess(*this, "destination", getDestination(),
+                          getIndices().size(), getVector(), tileOf(getValue()),
+                          static_cast<bool>(getLower()),
+                          static_cast<bool>(getUpper()))))
+    return failure();
+  // (C8)
+  auto source = getDestination().getDefiningOp<SourceOp>();
+  if (source && !source.isContiguous())
+    return emitOpError("expected a destination whose rows lie one after the "
+                       "other; pages and rings are read only");
+  return success();
+}
+
+LogicalResult ElementOp::verify() {
+  auto type = TileType::getChecked([&] { return emitOpError(); }, getContext(),
+                                   int64_t(1), int64_t(1), getType());
+  if (!type)
+    return failure();
+  // (C1)
+  auto source = dyn_cast<SourceType>(getSource().getType());
+  Type element = source
+                     ? source.getElementType()
+                     : cast<MemRefType>(getSource().getType()).getElementType();
+  if (element != getType())
+    return emitOpError("expected an element of the source, but got ")
+           << getType();
+  return verifyAccess(*this, "source", getSource(), getIndices().size(),
+                      /*isVector=*/true, type, /*hasLower=*/false,
+                      /*hasUpper=*/false);
+}
+
+LogicalResult SourceOp::verify() {
+  // (C1)
+  if (!!getOffsets() + !!getTable() + !!getStart() > 1)
+    return emitOpError("expected one of varlen, paged and ring");
+  if (getAligned() && !getTable())
+    return emitOpError("expected pages where tiles are aligned to these");
+  // (C2)
+  MemRefType memory = getMemoryType();
+  int64_t least = (getOffsets() ? 2 : 3) + !getVector();
+  bool exact = getTable() || getStart();
+  if (exact ? memory.getRank() != least : memory.getRank() < least)
+    return emitOpError("expected memory of rank ")
+           << least << (exact ? "" : " or more") << ", but got " << memory;
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  if (failed(memory.getStridesAndOffset(strides, offset)) ||
+      (!getVector() && strides.back() != 1))
+    return emitOpError("expected memory with unit stride in its last "
+                       "dimension, but got ")
+           << memory;
+  // (C3)
+  SmallVector<int64_t> shape(memory.getShape());
+  if (getOffsets())
+    shape.insert(shape.begin() + getRowDim() - 1, ShapedType::kDynamic);
+  shape[shape.size() - (getVector() ? 3 : 4)] = ShapedType::kDynamic;
+  if (!isContiguous() || getOffsets())
+    shape[shape.size() - (getVector() ? 1 : 2)] = ShapedType::kDynamic;
+  SourceType type = getResult().getType();
+  bool fits = type.getElementType() == memory.getElementType() &&
+              type.getRank() == int64_t(shape.size());
+  for (int64_t d = 0; fits && d < type.getRank(); ++d)
+    fits = ShapedType::isDynamic(shape[d]) ||
+           ShapedType::isDynamic(type.getShape()[d]) ||
+           shape[d] == type.getShape()[d];
+  if (!fits || (!getVector() && type.getShape().back() != shape.back()))
+    return emitOpError("expected a result like ")
+           << SourceType::get(getContext(), shape, memory.getElementType())
+           << ", but got " << type;
+  return success();
+}
+
+void SourceOp::build(OpBuilder &b, OperationState &state, Value memory,
+                     const attn::Source &source, bool rest, bool vector,
+                     bool aligned) {
+  auto type = cast<MemRefType>(memory.getType());
+  SmallVector<int64_t> shape(type.getRank(), ShapedType::kDynamic);
+  if (!vector)
+    shape.back() = type.getShape().back();
+  using attn::SourceKind;
+  if (source.is(SourceKind::varlen))
+    shape.insert(shape.begin(), ShapedType::kDynamic);
+  auto ofKind = [&](SourceKind kind) {
+    return source.is(kind) ? source.map : Value();
+  };
+  build(b, state, SourceType::get(b.getContext(), shape, type.getElementType()),
+        memory, ofKind(SourceKind::varlen), ofKind(SourceKind::paged),
+        ofKind(SourceKind::ring), source.lengths, rest, aligned, vector);
 }
 
 LogicalResult AccumulateOp::verify() {
   auto memref = cast<MemRefType>(getDestination().getType());
-  if (failed(verifyAccess(*this, "destination", memref, getIndices().size(),
-                          getVector(), tileOf(getValue()),
+  if (failed(verifyAccess(*this, "destination", getDestination(),
+                          getIndices().size(), getVector(), tileOf(getValue()),
                           static_cast<bool>(getLower()),
                           static_cast<bool>(getUpper()))))
     return failure();
-  // (C7)
+  // (C9)
   if (!memref.getElementType().isF32() ||
       !tileOf(getValue()).getElementType().isF32())
     return emitOpError("expected a tile and a destination of f32, but got ")

@@ -64,6 +64,46 @@ def Attn_SideAttr : EnumAttr<Attn_Dialect, Attn_Side, "side"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attn_SourceKind : I32EnumAttr<"SourceKind",
+    "Where the rows of a sequence are in a tensor", [
+  I32EnumAttrCase<"dense", 0, "dense">,   // one after the other, batch by batch
+  I32EnumAttrCase<"varlen", 1, "varlen">, // one after the other, at an offset
+  I32EnumAttrCase<"paged", 2, "paged">,   // in pages that a table lists
+  I32EnumAttrCase<"ring", 3, "ring">      // one after the other, round and round
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_SourceAttr : AttrDef<Attn_Dialect, "Source"> {
+  let mnemonic = "source";
+  let summary = "Where the rows of each sequence are";
+  let description = [{
+    Row p of the sequence of batch b, of one head, is
+
+    | kind     | tensor                  | index operand        | at |
+    |----------|-------------------------|----------------------|----|
+    | `dense`  | `[b, h, rows, d]`       | none                 | `[b, h, p]` |
+    | `varlen` | `[h, total, d]`         | `cu`, `[b + 1]`      | `[h, cu[b] + p]` |
+    | `paged`  | `[pages, h, page, d]`   | `table`, `[b, n]`    | `[table[b, p / page], h, p % page]` |
+    | `ring`   | `[b, h, rows, d]`       | `start`, `[b]`       | `[b, h, (start[b] + p) % rows]` |
+
+    `lengths`: one more index operand, `[b]`, has the number of rows of each
+    sequence; without it there are as many as the tensor, the offsets or the
+    table have room for. Index operands are i32.
+
+    Example: `#attn.source<paged, lengths = true>`
+  }];
+  let parameters = (ins "::mlir::attn::SourceKind":$kind, "bool":$lengths);
+  let assemblyFormat = "`<` $kind `,` `lengths` `=` $lengths `>`";
+  let extraClassDeclaration = [{
+    /// Index operands that go with it.
+    unsigned getNumOperands() const {
+      return (getKind() != SourceKind::dense) + getLengths();
+    }
+  }];
+}
+
 def Attn_Precision : I32EnumAttr<"ProductPrecision",
     "What products may round their f32 operands to", [
   I32EnumAttrCase<"ieee", 0>, I32EnumAttrCase<"tf32", 1>

@@ -21,6 +21,9 @@ class Attn_Op<string mnemonic, list<Trait> traits = []>
 
 def Attn_FloatTensor : TensorOf<[F32, F16, BF16]>;
 def Attn_I32Vec : 1DTensorOf<[I32]>;
+def Attn_I32Table : 2DTensorOf<[I32]>;
+def Attn_Index : AnyTypeOf<[Attn_I32Vec, Attn_I32Table]>;
+def Attn_Base : AnyTypeOf<[I32, Attn_I32Vec]>;
 def Attn_Capture
     : AnyTypeOf<[AnyRankedTensor, F32, F64, F16, BF16, I1, I8, I32, I64],
                 "ranked tensor or scalar">;
@@ -170,6 +173,13 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     - `sinks`: f32 [hq], a logit in final score units that only enters the
       denominator (`softmax` family: any cocycle monoid with one statistic).
     - `lengths`: i32 [b], keys of each batch.
+    - `block_table`: i32 [b, n], pages of each batch; k and v are then pools
+      [pages, hk, page, d(v)] that sequences share, and entries behind the last
+      page of a sequence are not looked at. It goes with packed queries too.
+    - `k_start`: i32 [b], the position of the first key; key j of the sequence
+      is at position `k_start + j` for regions and diagonals. `rolling`: k and v
+      are caches that are written round and round: the key at position p is in
+      row p modulo their rows.
     - `window`: i32 left, right; inclusive, relative to the aligned diagonal,
       -1 unbounded.
     - `precision`: `#attn.precision<tf32>` lets products round f32 operands to
@@ -200,7 +210,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Optional<Attn_I32Vec>:$lengths,
     Optional<I32>:$window_left, Optional<I32>:$window_right,
     Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
+    Optional<Attn_I32Table>:$block_table, Optional<Attn_I32Vec>:$k_start,
     Variadic<F32>:$params, Variadic<Attn_Capture>:$captures,
+    UnitAttr:$rolling,
     DefaultValuedAttr<Attn_CausalAttr, "Causal::none">:$causal,
     DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">:$monoid,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
@@ -208,6 +220,10 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   );
   let results = (outs Variadic<Attn_FloatTensor>:$outputs);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
+  let extraClassDeclaration = [{
+    ::mlir::attn::Source getQuerySource();
+    ::mlir::attn::Source getKeySource();
+  }];
   let assemblyFormat = [{
     (`monoid` `(` $monoid^ (`params` $params^ `:` type($params))? `)`)?
     `queries` `(` $query `:` type($query) `)`
@@ -223,6 +239,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     (`window_right` `(` $window_right^ `)`)?
     (`cu_seqlens_q` `(` $cu_q^ `:` type($cu_q) `)`)?
     (`cu_seqlens_k` `(` $cu_k^ `:` type($cu_k) `)`)?
+    (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
+    (`k_start` `(` $k_start^ `:` type($k_start) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     attr-dict (`score` $score^)? (`mask` $mask^)?
     `->` type($outputs)
@@ -244,8 +262,10 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
     Variadic<F32>:$params,
     Variadic<Attn_FloatTensor>:$queries, Variadic<Attn_FloatTensor>:$keys,
     Variadic<Attn_FloatTensor>:$values, Variadic<Attn_Capture>:$captures,
-    Optional<Attn_I32Vec>:$lengths,
-    Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
+    Variadic<Attn_Index>:$query_index, Variadic<Attn_Index>:$key_index,
+    Optional<Attn_Base>:$row_base, Optional<Attn_Base>:$key_base,
+    OptionalAttr<Attn_SourceAttr>:$query_form,
+    OptionalAttr<Attn_SourceAttr>:$key_form,
     DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
     DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision,
@@ -254,6 +274,14 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    ::mlir::attn::Source getQuerySource() {
+      return {getQueryFormAttr(), getQueryIndex()};
+    }
+    ::mlir::attn::Source getKeySource() {
+      return {getKeyFormAttr(), getKeyIndex()};
+    }
+  }];
 }
 
 def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
@@ -264,13 +292,28 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     the identity), passed through `finalize`.
 
     Operands: n dot pairs `scores(%q0, %k0, %q1, %k1 ...)`, one operand for
-    each `value` component of the monoid, `captures` (tensors and scalars that
-    regions read as trailing block arguments), optional `lengths` (keys per
-    batch) and `packed(%cu_q, %cu_k)` row offsets (then tensors have no batch
-    dimension). Query head h reads key head h / (hq / hk).
+    each `value` component of the monoid, and `captures` (tensors and scalars
+    that regions read as trailing block arguments). Query head h reads key head
+    h / (hq / hk).
+
+    `query_source` and `key_source` say where the rows of each sequence are
+    (`#attn.source`), in words with their index operands:
+
+    | source                                 | operand |
+    |----------------------------------------|---------|
+    | `query_source(varlen %cu : ...)`       | packed queries, and results |
+    | `key_source(varlen %cu : ...)`         | packed keys and values |
+    | `key_source(paged %table : ...)`       | pools of pages |
+    | `key_source(ring %start : ...)`        | caches written round and round |
+    | `key_source(lengths %n : ...)`         | keys of each batch, also behind `paged` and `ring` |
+
+    `row_base` and `key_base` are what positions count from: an i32 for all
+    batches, or one of each. Regions see row i of a sequence as `row_base + i`
+    and key j as `key_base + j`: of a part of the rows or keys, of a chunk or a
+    rolling cache.
 
     Regions (single block, `arith`, `math`, `tensor.extract` on captures, no
-    side effects, no fast-math flags; b, h, i, j are i32, unshifted):
+    side effects, no fast-math flags; b, h, i, j are i32):
 
     | region     | arguments                          | yields       | absent |
     |------------|------------------------------------|--------------|--------|
@@ -290,8 +333,10 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     tensors over queries, and results over keys. Positions come in the same
     order, the row's first: `score` and `mask` see `b, h, j, i`, where h is the
     query head, and `init` and `finalize` `b, h, j`, where h is the key head.
-    `lengths` are those of queries, and `packed` lists the offsets of the keys
-    first. Gradients of keys and values are such aggregates.
+    `query_source` and `row_base` are then of the keys, which have the rows, and
+    `key_source` and `key_base` of the queries: of these there are `lengths`, and
+    they may be in pages or rings. Gradients of keys and values are such
+    aggregates.
 
     A score of -inf in every lift score is dead. The left factor `init` enters
     once, before key 0.

@@ -78,6 +78,40 @@ def AttnSetTargetPass : Pass<"attn-set-target", "::mlir::ModuleOp"> {
                         "Target to compile for">];
 }
 
+def AttnFoldBasesPass : Pass<"attn-fold-bases", "::mlir::ModuleOp"> {
+  let summary = "Add to positions what they count from";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial`.
+
+    Produces: the same without `row_base` and `key_base`: these become captures,
+    and regions add them to the positions of rows and keys.
+
+    Example: before
+
+    ```mlir
+    func.func @shard(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                     %v: tensor<?x?x?x64xf32>, %j0: i32)
+        -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) key_base(%j0 : i32)
+        mask {
+        ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+          %live = arith.cmpi sle, %j, %i : i32
+          attn.yield %live : i1
+        } -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
   let summary = "Write named attention as a monoid aggregate";
   let description = [{

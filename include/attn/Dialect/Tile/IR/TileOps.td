@@ -171,10 +171,15 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
 // Memory
 //===----------------------------------------------------------------------===//
 
+def Tile_Memory : AnyTypeOf<[AnyMemRef, Tile_SourceType]>;
+
+include "attn/Dialect/Tile/IR/TileSourceOps.td"
+
 def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
-  let summary = "Loads a tile from a strided tensor in memory";
+  let summary = "Loads a tile from a tensor in memory, or a source";
   let description = [{
-    Element (r, c) is `source[indices..., row + r, col + c]`, where `row` and
+    Of a source (`tile.source`) rows are positions in a sequence, and the
+    indices begin with its batch and head. Element (r, c) is `source[indices..., row + r, col + c]`, where `row` and
     `col` are the last two indices; with `vector`, the tile is Rx1 and element
     r is `source[indices..., row + r]`. Rows outside `[lower, upper)` (absolute
     row numbers), columns beyond the source and rows whose element of `live`
@@ -203,8 +208,8 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins
-    Arg<AnyMemRef, "strided tensor, unit stride in the last dimension",
-        [MemRead]>:$source,
+    Arg<Tile_Memory, "strided tensor, unit stride in the last dimension, or "
+        "a source", [MemRead]>:$source,
     Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
     Optional<Tile_TileType>:$live, UnitAttr:$vector, UnitAttr:$transposed);
   let results = (outs Tile_TileType:$result);
@@ -226,15 +231,15 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
 }
 
 def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
-  let summary = "Stores a tile to a strided tensor in memory";
+  let summary = "Stores a tile to a tensor in memory, or a source";
   let description = [{
     The mirror of `tile.load`: rows outside `[lower, upper)` and columns beyond
     the destination are not written. Rounds to nearest even when the
     destination's float type is narrower.
   }];
   let arguments = (ins Tile_TileType:$value,
-    Arg<AnyMemRef, "strided tensor, unit stride in the last dimension",
-        [MemWrite]>:$destination,
+    Arg<Tile_Memory, "strided tensor, unit stride in the last dimension, or "
+        "a source whose rows lie one after the other", [MemWrite]>:$destination,
     Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
     UnitAttr:$vector);
   let assemblyFormat = [{

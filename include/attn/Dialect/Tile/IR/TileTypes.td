@@ -28,4 +28,21 @@ def Tile_TileType : TypeDef<Tile_Dialect, "Tile"> {
   }];
 }
 
+def Tile_SourceType : TypeDef<Tile_Dialect, "Source"> {
+  let mnemonic = "source";
+  let summary = "Rows of many sequences, by their position";
+  let description = [{
+    `!tile.source<?x?x?x64xf16>`: a tensor in memory as loads and stores see it,
+    `[batch, head, position, column]`, or without columns `[batch, head,
+    position]`; there may be dimensions in front of the batch. Where a row is in
+    memory is what the `tile.source` says that the value comes from.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape,
+                        "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getShape().size(); }
+  }];
+}
+
 #endif // ATTN_DIALECT_TILE_IR_TILETYPES_TD

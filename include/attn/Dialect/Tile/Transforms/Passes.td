@@ -10,6 +10,38 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileExpandSourcesPass : Pass<"tile-expand-sources", "::mlir::ModuleOp"> {
+  let summary = "Find the rows of sequences in their tensors";
+  let description = [{
+    Expects: kernels whose loads, stores and extents speak of sources.
+
+    Produces: loads and stores of the tensors, an offset further on, where the
+    rows of a sequence lie one after the other; numbers of rows from offsets,
+    lengths and tables, which are read once for a batch. Pages and rings stay,
+    for the loads of a target.
+
+    Example: before
+
+    ```mlir
+    tile.kernel @kernel(%k: memref<?x?x64xf32, strided<[?, ?, 1]>>,
+                        %cu: memref<?xi32>, %block: index) {
+      %zero = arith.constant 0 : index
+      %rows = tile.source %k varlen(%cu : memref<?xi32>)
+          : memref<?x?x64xf32, strided<[?, ?, 1]>> -> !tile.source<?x?x?x64xf32>
+      %n = tile.extent %rows[%block] : !tile.source<?x?x?x64xf32>
+      %tile = tile.load %rows[%block, %zero, %zero, %zero] rows(%zero to %n)
+          : !tile.source<?x?x?x64xf32> -> !tile.tile<32x64xf32>
+      tile.return
+    }
+    ```
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
   let summary = "Expand math functions into vector arithmetic (approximate)";
   let description = [{
