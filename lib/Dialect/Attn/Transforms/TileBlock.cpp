@@ -112,6 +112,20 @@ bool mlir::attn::tilesFitPages(ReductionOpInterface op) {
          (!partial || partial.getSplits() == 1);
 }
 
+void mlir::attn::fitPages(ReductionOpInterface op,
+                          const ::attn::TargetInfo &target,
+                          ::attn::ScheduleSizes &sizes) {
+  Source source = op.getKeySource();
+  if (target.isCpu() || !source.is(SourceKind::paged))
+    return;
+  int64_t page = cast<RankedTensorType>(op.getKeyOperands().front().getType())
+                     .getDimSize(source.rowDim());
+  int64_t least = ::attn::MmaShape::warp().m;
+  if (page > 0 && page % least == 0)
+    while (page % sizes.blockK)
+      sizes.blockK -= least;
+}
+
 void ReductionKernel::findExtents() {
   Value query = arg(reduction.getQueryOperands().front());
   Value key = arg(reduction.getKeyOperands().front());

@@ -22,6 +22,7 @@
 
 #include "KeyRanges.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -45,6 +46,10 @@ bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 
 /// Whether the tiles of keys that the schedule has lie within pages.
 bool tilesFitPages(ReductionOpInterface op);
+/// On a GPU no tile of keys crosses pages: block_k is made to divide one, if
+/// tiles of as few keys as that are known. attn-tile refuses the rest.
+void fitPages(ReductionOpInterface op, const ::attn::TargetInfo &target,
+              ::attn::ScheduleSizes &sizes);
 
 /// Blocks of a cluster, where the target's kernels have them.
 inline int64_t clusterOf(ScheduleAttr schedule,
