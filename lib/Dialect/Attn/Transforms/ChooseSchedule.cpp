@@ -253,22 +253,6 @@ struct ChooseSchedulePass
   /// The text of the tuned table.
   std::string tuned;
 
-  /// On a GPU no tile of keys crosses pages: block_k is made to divide one, if
-  /// tiles of as few keys as that are known. attn-tile refuses the rest.
-  static void fitPages(ReductionOpInterface op,
-                       const ::attn::TargetInfo &target,
-                       ::attn::ScheduleSizes &sizes) {
-    Source source = op.getKeySource();
-    if (target.isCpu() || !source.is(SourceKind::paged))
-      return;
-    int64_t page = cast<RankedTensorType>(op.getKeyOperands().front().getType())
-                       .getDimSize(source.rowDim());
-    int64_t least = ::attn::MmaShape::warp().m;
-    if (page > 0 && page % least == 0)
-      while (page % sizes.blockK)
-        sizes.blockK -= least;
-  }
-
   /// A schedule for expected sizes, and how it came about.
   struct Choice {
     ScheduleAttr schedule;
@@ -302,7 +286,7 @@ struct ChooseSchedulePass
       return choice;
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     ::attn::ScheduleSizes &sizes = measured.sizes;
-    fitPages(op, target, sizes);
+    sizes.blockK = fitPages(op, target, sizes.blockK);
     // A partial has its parts already.
     if (isa<AggregateOp>(op.getOperation()))
       choice.splits = ::attn::chooseSplits(problem, sizes, target);

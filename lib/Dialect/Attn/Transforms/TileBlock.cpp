@@ -125,19 +125,6 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
                          cmp(arith::CmpIPredicate::sle, liveRows, index(0)));
 }
 
-bool mlir::attn::tilesFitPages(ReductionOpInterface op) {
-  Source source = op.getKeySource();
-  ScheduleAttr schedule = op.getScheduleAttribute();
-  if (!source.is(SourceKind::paged) || !schedule)
-    return false;
-  int64_t page = cast<RankedTensorType>(op.getKeyOperands().front().getType())
-                     .getDimSize(source.rowDim());
-  // Parts begin at any key.
-  auto partial = dyn_cast<PartialOp>(op.getOperation());
-  return page > 0 && page % schedule.getBlockK() == 0 &&
-         (!partial || partial.getSplits() == 1);
-}
-
 void ReductionKernel::findExtents() {
   Value query = arg(reduction.getQueryOperands().front());
   Value key = arg(reduction.getKeyOperands().front());

@@ -20,6 +20,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 
+#include "Pages.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
@@ -41,9 +42,6 @@ Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
 /// tiles as such.
 bool readsPairs(ReductionOpInterface op);
 bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
-
-/// Whether the tiles of keys that the schedule has lie within pages.
-bool tilesFitPages(ReductionOpInterface op);
 
 /// Blocks of a cluster, where the target's kernels have them.
 inline int64_t clusterOf(ScheduleAttr schedule,
