@@ -2,10 +2,10 @@
 // warps: the result has no tile op left, keeps the rules of rings and fits the
 // target.
 //
-// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-gpu-pipeline-copies \
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-sources --tile-gpu-pipeline-copies \
 // RUN:   --canonicalize --cse --convert-tile-to-tile-gpu --canonicalize --cse \
 // RUN:   --tile-gpu-verify-async --tile-gpu-verify-budget | FileCheck %s
-// RUN: attn-opt %s --attn-pipeline=until-after=tile %tidy --tile-gpu-pipeline-copies %tidy \
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-sources %tidy --tile-gpu-pipeline-copies %tidy \
 // RUN:   --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-verify-budget | FileCheck %s
 
 // CHECK-NOT: tile.{{(load|store|fill|dot|map|reduce|scan|fold|any|rows)}} 
