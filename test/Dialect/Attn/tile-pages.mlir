@@ -1,19 +1,36 @@
-// On a GPU no tile of keys crosses pages, in no kernel: the one that does again
-// what a bias of -inf spoils has tiles of its own, and they fit pages as well.
-// RUN: attn-opt %s --attn-pipeline="target=sm_90a until-after=tile" | FileCheck %s
-// RUN: attn-opt %s --attn-pipeline="target=sm_90a until-after=gpu" -o /dev/null
+// RUN: attn-opt %s --attn-pipeline=until-after=tile | FileCheck %s
+// RUN: attn-opt %s --attn-pipeline="until-after=gpu target=sm_90a" | FileCheck %s --check-prefix=GPU
 
-// CHECK-LABEL: tile.kernel private @biased_kernel0(
-// CHECK:       tile.source %{{.*}} paged({{.*}}) aligned :
-// CHECK-LABEL: tile.kernel private @biased_kernel1(
-// CHECK-SAME:  block_k = 16,
-// CHECK:       tile.source %{{.*}} paged({{.*}}) aligned :
-func.func @biased(%q: tensor<?x?x?x256xf32>, %k: tensor<?x?x16x256xf32>,
-                  %v: tensor<?x?x16x256xf32>, %bias: tensor<1x?xf32>,
-                  %table: tensor<?x?xi32>) -> tensor<?x?x?x256xf32> {
-  %o = attn.attention queries(%q : tensor<?x?x?x256xf32>)
-      keys(%k : tensor<?x?x16x256xf32>) values(%v : tensor<?x?x16x256xf32>)
-      bias(%bias : tensor<1x?xf32>) block_table(%table : tensor<?x?xi32>)
-      -> tensor<?x?x?x256xf32>
-  return %o : tensor<?x?x?x256xf32>
+// On GPUs tiles of keys lie within pages: they have as many keys as a page has
+// rows, or a part of them.
+// CHECK-LABEL: kernel private @pages_kernel0(
+// CHECK-SAME:    %[[Q:[^:, ]*]]: memref<?x?x?x128xbf16, {{[^%]*}}%[[K:[^:, ]*]]: memref<?x?x64x128xbf16, {{[^%]*}}%[[V:[^:, ]*]]: memref<?x?x64x128xbf16, {{[^%]*}}%[[TABLE:[^:, ]*]]: memref<?x?xi32, {{[^%]*}}%[[N:[^:, ]*]]: memref<?xi32
+// CHECK-SAME:    block_k = 64,
+// CHECK:         %[[KEYS:.*]] = tile.source %[[K]] paged(%[[TABLE]] : {{[^)]*}}) lengths(%[[N]] : {{[^)]*}}) aligned
+// CHECK:         tile.extent %[[KEYS]]
+// CHECK:         %[[VALUES:.*]] = tile.source %[[V]] paged(%[[TABLE]] : {{[^)]*}}) lengths(%[[N]] : {{[^)]*}}) aligned
+// CHECK:         tile.load %[[KEYS]]
+// CHECK:         tile.load %[[VALUES]]
+
+// They are copied by TMA, from a page that the table names, both keys and values.
+// GPU-LABEL:   tile_gpu.kernel private @pages_kernel0(
+// GPU-SAME:      %[[TABLE:[^:, ]*]]: memref<?x?xi32
+// GPU:           tile_gpu.role "load"
+// GPU:             scf.for
+// GPU:               memref.load %[[TABLE]]
+// GPU:               %[[PAGE:.*]] = arith.index_cast %{{.*}} : index to i32
+// GPU-NOT:           memref.load
+// GPU:               tile_gpu.ring.load %{{[^[]*}}[%[[PAGE]], {{.*}} : !tile_gpu.tensor_map<
+// GPU-NOT:           memref.load
+// GPU:               tile_gpu.ring.load %{{[^[]*}}[%{{.*}} : !tile_gpu.tensor_map<
+module attributes {attn.target = "sm_90a"} {
+func.func @pages(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x64x128xbf16>,
+                 %v: tensor<?x?x64x128xbf16>, %n: tensor<?xi32>,
+                 %table: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x64x128xbf16>) values(%v : tensor<?x?x64x128xbf16>)
+      lengths(%n : tensor<?xi32>) block_table(%table : tensor<?x?xi32>)
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
 }

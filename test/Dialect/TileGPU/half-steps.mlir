@@ -1,6 +1,6 @@
-// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --canonicalize --cse --tile-gpu-specialize-warps --canonicalize --cse | FileCheck %s --check-prefix=ROLES
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --tile-expand-sources --canonicalize --cse --tile-gpu-specialize-warps --canonicalize --cse | FileCheck %s --check-prefix=ROLES
 // RUN: attn-opt %s --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s
-// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream %tidy --tile-gpu-specialize-warps %tidy --tile-gpu-pipeline-copies %tidy --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget -o /dev/null
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --tile-expand-sources %tidy --tile-gpu-specialize-warps %tidy --tile-gpu-pipeline-copies %tidy --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget -o /dev/null
 
 // A window: both ends of the keys are bounds of the rows. Each warpgroup finds
 // out whether it sees the second half of its first tile alone, and the first half

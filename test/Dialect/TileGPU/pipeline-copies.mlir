@@ -1,8 +1,8 @@
-// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --canonicalize --cse --tile-gpu-pipeline-copies --canonicalize --cse | FileCheck %s
-// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --canonicalize --cse --tile-gpu-pipeline-copies=stages=2 --canonicalize --cse | FileCheck %s --check-prefix=TWO
-// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --canonicalize --cse --tile-gpu-pipeline-copies --convert-tile-to-tile-gpu --canonicalize --cse --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget
-// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream %tidy --tile-gpu-pipeline-copies %tidy | FileCheck %s
-// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream %tidy --tile-gpu-pipeline-copies %tidy --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget -o /dev/null
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --tile-expand-sources --canonicalize --cse --tile-gpu-pipeline-copies --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --tile-expand-sources --canonicalize --cse --tile-gpu-pipeline-copies=stages=2 --canonicalize --cse | FileCheck %s --check-prefix=TWO
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --tile-expand-sources --canonicalize --cse --tile-gpu-pipeline-copies --convert-tile-to-tile-gpu --canonicalize --cse --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --tile-expand-sources %tidy --tile-gpu-pipeline-copies %tidy | FileCheck %s
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --tile-expand-stream --tile-expand-sources %tidy --tile-gpu-pipeline-copies %tidy --convert-tile-to-tile-gpu %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget -o /dev/null
 
 module attributes {attn.target = "sm_80"} {
 // CHECK-LABEL: func.func @causal

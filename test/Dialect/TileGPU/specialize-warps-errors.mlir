@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | not attn-opt --tile-expand-stream --canonicalize --cse --tile-gpu-specialize-warps -o /dev/null 2>&1 | FileCheck %s
+// RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | not attn-opt --tile-expand-stream --tile-expand-sources --canonicalize --cse --tile-gpu-specialize-warps -o /dev/null 2>&1 | FileCheck %s
 
 // One slot for keys would have to be filled and read at once.
 // CHECK: 'tile.kernel' op expected 2 stages or more for warpgroups, whose products overlap with copies, but got 1

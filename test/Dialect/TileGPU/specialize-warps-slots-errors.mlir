@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | not attn-opt --tile-expand-stream --canonicalize --cse --tile-gpu-specialize-warps -o /dev/null 2>&1 | FileCheck %s
+// RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | not attn-opt --tile-expand-stream --tile-expand-sources --canonicalize --cse --tile-gpu-specialize-warps -o /dev/null 2>&1 | FileCheck %s
 
 // Six slots of 64 keys and as many values take what the queries leave.
 // CHECK: 'tile.kernel' op expected at most 6 stages of keys and values beside the queries in 232448 bytes of shared memory, but got 7

@@ -323,7 +323,7 @@ struct ChooseSchedulePass
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     ::attn::ScheduleSizes &sizes = measured.sizes;
-    fitPages(op, target, sizes);
+    sizes.blockK = fitPages(op, target, sizes.blockK);
     // A partial has its parts already, and queries are not cut.
     bool mayCut = isa<AggregateOp>(op.getOperation()) &&
                   op.getReducedSide() == Side::keys;

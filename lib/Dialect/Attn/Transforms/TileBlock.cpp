@@ -99,33 +99,6 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
     liveRows = max(liveRows, index(0));
 }
 
-bool mlir::attn::tilesFitPages(ReductionOpInterface op) {
-  Source source = op.getKeySource();
-  ScheduleAttr schedule = op.getScheduleAttribute();
-  if (!source.is(SourceKind::paged) || !schedule)
-    return false;
-  int64_t page = cast<RankedTensorType>(op.getKeyOperands().front().getType())
-                     .getDimSize(source.rowDim());
-  // Parts begin at any key.
-  auto partial = dyn_cast<PartialOp>(op.getOperation());
-  return page > 0 && page % schedule.getBlockK() == 0 &&
-         (!partial || partial.getSplits() == 1);
-}
-
-void mlir::attn::fitPages(ReductionOpInterface op,
-                          const ::attn::TargetInfo &target,
-                          ::attn::ScheduleSizes &sizes) {
-  Source source = op.getKeySource();
-  if (target.isCpu() || !source.is(SourceKind::paged))
-    return;
-  int64_t page = cast<RankedTensorType>(op.getKeyOperands().front().getType())
-                     .getDimSize(source.rowDim());
-  int64_t least = ::attn::MmaShape::warp().m;
-  if (page > 0 && page % least == 0)
-    while (page % sizes.blockK)
-      sizes.blockK -= least;
-}
-
 void ReductionKernel::findExtents() {
   Value query = arg(reduction.getQueryOperands().front());
   Value key = arg(reduction.getKeyOperands().front());

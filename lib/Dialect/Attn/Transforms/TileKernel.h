@@ -21,6 +21,7 @@
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 
 #include "KeyRanges.h"
+#include "Pages.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
@@ -43,13 +44,6 @@ Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
 /// tiles as such.
 bool readsPairs(ReductionOpInterface op);
 bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
-
-/// Whether the tiles of keys that the schedule has lie within pages.
-bool tilesFitPages(ReductionOpInterface op);
-/// On a GPU no tile of keys crosses pages: block_k is made to divide one, if
-/// tiles of as few keys as that are known. attn-tile refuses the rest.
-void fitPages(ReductionOpInterface op, const ::attn::TargetInfo &target,
-              ::attn::ScheduleSizes &sizes);
 
 /// Blocks of a cluster, where the target's kernels have them.
 inline int64_t clusterOf(ScheduleAttr schedule,

@@ -272,7 +272,7 @@ ScheduleAttr mlir::attn::scheduleOfRepair(ReductionOpInterface op,
     problem.wholeTiles = false;
     problem.numQueries = marksOfBlock;
     sizes = ::attn::chooseSizes(problem, target);
-    fitPages(op, target, sizes);
+    sizes.blockK = fitPages(op, target, sizes.blockK);
   }
   return ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
                            sizes.blockK, given.getSplits(), LoopShape::masked,

@@ -23,6 +23,7 @@
 
 #include <array>
 #include <map>
+#include <tuple>
 
 #define DEBUG_TYPE "tile-expand-sources"
 
@@ -81,6 +82,11 @@ private:
   /// By index operands and batch; of tensors without them, by tensor.
   using Key = std::array<void *, 6>;
   std::map<Key, std::pair<SourceOp, Sequence>> sequences;
+  /// By table, batch, position, block and rows of a page: what the table has of
+  /// a tile, and its row in the page. Accesses of a block are met in order.
+  std::map<std::tuple<void *, void *, void *, Block *, int64_t>,
+           std::pair<Value, Value>>
+      pages;
 };
 } // namespace
 
@@ -210,14 +216,23 @@ void SourceExpander::expand(Operation *access, OpOperand &memory,
 /// The page of a tile; its position becomes the row in that.
 Value SourceExpander::findPage(SourceOp source, SmallVectorImpl<Value> &at) {
   Value memory = source.getMemory(), table = source.getTable();
+  int64_t rowDim = source.getRowDim();
   Value &row = at[source.getPositionDim()];
-  Value rows = dim(memory, source.getRowDim());
-  Value number = arith::DivUIOp::create(b, loc, row, rows);
-  row = arith::RemUIOp::create(b, loc, row, rows);
-  // A tile without rows may be asked for behind the last page.
-  number = min(number, sub(dim(table, 1), index(1)));
-  Value page = max(element(table, {at.front(), number}), index(0));
-  return min(page, sub(dim(memory, 0), index(1)));
+  // Keys and values have pages in common.
+  auto &[entry, rowInPage] =
+      pages[{table.getAsOpaquePointer(), at.front().getAsOpaquePointer(),
+             row.getAsOpaquePointer(), b.getInsertionBlock(),
+             source.getMemoryType().getDimSize(rowDim)}];
+  if (!entry) {
+    Value rows = dim(memory, rowDim);
+    Value number = arith::DivUIOp::create(b, loc, row, rows);
+    rowInPage = arith::RemUIOp::create(b, loc, row, rows);
+    // A tile without rows may be asked for behind the last page.
+    number = min(number, sub(dim(table, 1), index(1)));
+    entry = max(element(table, {at.front(), number}), index(0));
+  }
+  row = rowInPage;
+  return min(entry, sub(dim(memory, 0), index(1)));
 }
 
 void SourceExpander::expandElement(ElementOp element) {

@@ -211,6 +211,9 @@ void Pipeliner::assignRings() {
 }
 
 LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
+  if (!isa<MemRefType>(load.getSource().getType()))
+    return load.emitOpError("expected a tensor, of which tile-expand-sources "
+                            "makes sources whose tiles lie in one piece");
   bool key = false, value = false, query = !load->use_empty(), tf32 = true;
   bool shared = false;
   for (OpOperand &use : load->getUses()) {

@@ -98,6 +98,8 @@ static tile::MapOp mapInPlace(tile::LoadOp load) {
 }
 
 bool Specializer::analyseLoad(tile::LoadOp load) {
+  if (!isa<MemRefType>(load.getSource().getType()))
+    return false;
   bool query = false, keyOrValue = false, value = false;
   tile::MapOp inPlace = mapInPlace(load);
   for (OpOperand &use : load->getUses()) {
