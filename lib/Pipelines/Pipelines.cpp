@@ -53,6 +53,7 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   pm.addPass(createAttnSplitPass(split));
   // After it: what the states of parts are finalized to decides.
   pm.addPass(createAttnRelaxMaximumPass());
+  pm.addPass(createAttnFixAnchorPass());
 }
 
 void ::attn::populateTilePipeline(OpPassManager &pm) {

@@ -237,3 +237,16 @@ func.func @bases(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
+
+// -----
+
+func.func @unbounded(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                     %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no fixable_anchor, since the target gains nothing by it}}
+  %o = attn.aggregate @softmax
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      {fixable_anchor, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}

@@ -137,8 +137,8 @@ struct DropUnusedResults : OpRewritePattern<AggregateOp> {
         op.getQueries(), op.getKeys(), op.getValues(), op.getCaptures(),
         op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(), op.getKeyBase(),
         op.getQueryFormAttr(), op.getKeyFormAttr(), op.getSideAttr(),
-        op.getScheduleAttr(), op.getPrecisionAttr(),
-        op.getRelaxedMaximumAttr());
+        op.getScheduleAttr(), op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
+        op.getFixableAnchorAttr());
     lean->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     for (auto [from, to] : llvm::zip(op->getRegions(), lean->getRegions()))
       rewriter.inlineRegionBefore(from, to, to.end());

@@ -101,7 +101,8 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits,
       op.getValues(), op.getCaptures(), op.getQueryIndex(), op.getKeyIndex(),
       op.getRowBase(), op.getKeyBase(), op.getQueryFormAttr(),
       op.getKeyFormAttr(), op.getSideAttr(), op.getScheduleAttr(),
-      op.getPrecisionAttr(), op.getRelaxedMaximumAttr(), parts,
+      op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
+      /*fixable_anchor=*/UnitAttr(), parts,
       parts ? IntegerAttr() : b.getI64IntegerAttr(splits));
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());

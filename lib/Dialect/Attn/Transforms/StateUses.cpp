@@ -9,6 +9,8 @@
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -20,6 +22,51 @@ bool mlir::attn::isMaximum(Region &combine) {
   Value a = combine.getArgument(0), b = combine.getArgument(1);
   return (root->getOperand(0) == a && root->getOperand(1) == b) ||
          (root->getOperand(0) == b && root->getOperand(1) == a);
+}
+
+/// exp(from - to) or exp2(from - to) on one f32 statistic.
+static bool isExponentialOfDifference(Region &rescale, float &base) {
+  if (rescale.empty() || !llvm::all_equal(getYielded(rescale)))
+    return false;
+  Value root = getYielded(rescale).front();
+  Value argument;
+  if (auto exp = root.getDefiningOp<math::ExpOp>()) {
+    argument = exp.getOperand();
+    base = 1.44269504088896340736f; // log2(e)
+  } else if (auto exp2 = root.getDefiningOp<math::Exp2Op>()) {
+    argument = exp2.getOperand();
+    base = 1.0f;
+  } else {
+    return false;
+  }
+  auto difference = argument.getDefiningOp<arith::SubFOp>();
+  return difference && difference.getLhs() == rescale.getArgument(0) &&
+         difference.getRhs() == rescale.getArgument(1);
+}
+
+std::optional<float> mlir::attn::exponentialBase(MonoidOp monoid) {
+  if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() != 1 ||
+      !cast<TypeAttr>(monoid.getStats()[0]).getValue().isF32())
+    return std::nullopt;
+  APFloat start(0.0f);
+  if (!matchPattern(getYielded(monoid.getIdentity()).front(),
+                    m_ConstantFloat(&start)) ||
+      !start.isInfinity() || !start.isNegative())
+    return std::nullopt;
+  float base = 1.0f;
+  if (!isExponentialOfDifference(monoid.getRescale(), base))
+    return std::nullopt;
+  return base;
+}
+
+bool mlir::attn::scoreIsStatistic(MonoidOp monoid) {
+  Region &lift = monoid.getLift();
+  if (monoid.getNumScores() != 1 ||
+      getYielded(lift).front() != lift.getArgument(0))
+    return false;
+  return llvm::none_of(
+      getYielded(lift).drop_front(monoid.getNumStats()),
+      [&](Value weight) { return dependsOn(weight, lift.getArgument(0)); });
 }
 
 /// The finalize regions that the states of a reduction reach, null for the

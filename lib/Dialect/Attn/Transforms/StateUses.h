@@ -14,11 +14,20 @@
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_STATEUSES_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Target/TargetInfo.h"
 
 namespace mlir::attn {
 
 /// max(a, b): commutes with a positive factor.
 bool isMaximum(Region &combine);
+
+/// Where the factors of a cocycle with one f32 statistic, which starts at -inf,
+/// are exp(from - to) or exp2(from - to): log2(e), or 1.
+std::optional<float> exponentialBase(MonoidOp monoid);
+
+/// Whether an element's statistic is the score itself, -inf where it is dead,
+/// and no weight needs the score.
+bool scoreIsStatistic(MonoidOp monoid);
 
 /// Types of what is made of a reduction: of its results, or of what the states
 /// of a partial are finalized to. Of states that are used in another way, their
@@ -35,6 +44,16 @@ bool anchorIsFree(Operation *op, MonoidOp monoid);
 /// What keeps the maximum of a reduction from being relaxed, or nothing
 /// (RelaxMaximum.cpp).
 StringRef whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid);
+
+/// What keeps the anchor of a reduction from being fixed, or nothing
+/// (FixAnchor.cpp).
+StringRef whyNotFixed(ReductionOpInterface op, MonoidOp monoid,
+                      const ::attn::TargetInfo &target);
+/// The factor of a score, of constants and scalar captures, that what it
+/// multiplies, between -1 and 1, does not make larger; else null.
+Value factorOfScore(ReductionOpInterface op);
+/// Up to what size of that factor the anchor may be fixed.
+float fixedAnchorLimit(MonoidOp monoid);
 
 } // namespace mlir::attn
 

@@ -81,7 +81,7 @@ private:
   /// The number of parts in the plan.
   Value countParts(PartialOp op);
   /// A value of the score region of `op` in the plan, from constants and scalar
-  /// captures; null where it takes more.
+  /// captures.
   Value inPlan(ReductionOpInterface op, Value value);
 
   Value index(int64_t value, Location loc) {
@@ -322,19 +322,6 @@ Value PlanBuilder::inPlan(ReductionOpInterface op, Value value) {
   for (auto [argument, capture] : llvm::zip_equal(scalars, captures))
     if (!isa<TensorType>(capture.getType()))
       cloner.map(argument, mapping.lookup(capture));
-  SmallVector<Value> worklist = {value};
-  while (!worklist.empty()) {
-    Value next = worklist.pop_back_val();
-    Operation *def = next.getDefiningOp();
-    if (!def) {
-      if (!llvm::is_contained(scalars, next) || isa<TensorType>(next.getType()))
-        return {};
-      continue;
-    }
-    if (def->getNumRegions() || !isMemoryEffectFree(def))
-      return {};
-    llvm::append_range(worklist, def->getOperands());
-  }
   return cloner.get(value);
 }
 
@@ -355,6 +342,9 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (op.relaxesMaximum())
     if (StringRef why = whyNotRelaxed(op, monoid); !why.empty())
       return op->emitOpError("expected no relaxed_maximum, since ") << why;
+  if (op.mayFixAnchor())
+    if (StringRef why = whyNotFixed(op, monoid, target); !why.empty())
+      return op->emitOpError("expected no fixable_anchor, since ") << why;
   // Marks tell of a NaN that dead keys bring in, where it shows.
   bool marks = mayKillByScore(op, monoid);
   if (marks && mayDropNaN(op, monoid))
@@ -534,9 +524,9 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   grid = arith::MulIOp::create(b, loc, grid, numTiles);
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     grid = b.createOrFold<arith::MulIOp>(loc, grid, countParts(partial));
-  Value bound = packedQueries.empty() ? builder.boundOfScores() : Value();
-  bound = bound ? inPlan(op, bound) : Value();
-  if (bound) {
+  Value factor = op.mayFixAnchor() ? factorOfScore(op) : Value();
+  if (factor && packedQueries.empty()) {
+    Value bound = inPlan(op, factor);
     // Of two kernels one has blocks.
     Kernel fixed = start();
     ReductionKernel second(op, monoid, target, fixed.func);
@@ -544,7 +534,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     if (failed(fillIn(second, fixed)))
       return failure();
     Value limit = arith::ConstantFloatOp::create(
-        b, loc, b.getF32Type(), APFloat(builder.anchorLimit()));
+        b, loc, b.getF32Type(), APFloat(fixedAnchorLimit(monoid)));
     Value isSmall =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE,
                               math::AbsFOp::create(b, loc, bound), limit);

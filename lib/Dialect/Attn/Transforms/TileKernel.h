@@ -316,17 +316,8 @@ public:
   /// To be called before `build`: scores are known to be of a size for which
   /// every row may have the anchor 0, and no maximum is looked for.
   void fixAnchor() { fixedAnchor = true; }
-  /// Once it is built: the value of the score region that no score exceeds in
-  /// size, where the anchor may be fixed if that is at most `anchorLimit`; else
-  /// null.
-  Value boundOfScores() const { return form.bound; }
-  float anchorLimit() const { return mostExponent / form.base; }
 
 protected:
-  /// Caps of 50 are in use. Weights of 2^-73 to 2^73 leave f32 room for sums of
-  /// 2^54 of them, or for fewer times values of that size, and for values down
-  /// to 2^-53.
-  static constexpr float mostExponent = 73.0f;
   struct KeyTile {
     Value first; // index of its first key
     bool masked;
@@ -542,9 +533,6 @@ protected:
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;
-    /// The factor, where what it multiplies is between -1 and 1 and weights of
-    /// any size f32 has can be multiplied; else null.
-    Value bound;
     /// Scores of -inf need no test.
     bool deadIsNatural = false;
     /// `combine` on statistics does not commute.

@@ -33,26 +33,6 @@ static bool isConstantFloat(Value value,
   return matchPattern(value, m_ConstantFloat(&constant)) && f(constant);
 }
 
-/// exp(from - to) or exp2(from - to) on one f32 statistic.
-static bool isExponentialOfDifference(Region &rescale, float &base) {
-  if (rescale.empty() || !llvm::all_equal(getYielded(rescale)))
-    return false;
-  Value root = getYielded(rescale).front();
-  Value argument;
-  if (auto exp = root.getDefiningOp<math::ExpOp>()) {
-    argument = exp.getOperand();
-    base = 1.44269504088896340736f; // log2(e)
-  } else if (auto exp2 = root.getDefiningOp<math::Exp2Op>()) {
-    argument = exp2.getOperand();
-    base = 1.0f;
-  } else {
-    return false;
-  }
-  auto difference = argument.getDefiningOp<arith::SubFOp>();
-  return difference && difference.getLhs() == rescale.getArgument(0) &&
-         difference.getRhs() == rescale.getArgument(1);
-}
-
 /// Factors of a score that statistics may be held in units of: with them and
 /// log2(e) products and quotients of ordinary scores stay normal numbers.
 static constexpr float leastUnit = 1e-30f, greatestUnit = 2e38f;
@@ -77,23 +57,13 @@ void ReductionKernel::analyseForm() {
   form.shortWeights = short16 && !wide;
   form.deadIsNatural = laws && laws->deadIsNatural && !monoid.isGeneral();
 
-  if (monoid.getKind() != MonoidKind::cocycle || numStats() != 1 ||
-      !cast<TypeAttr>(monoid.getStats()[0]).getValue().isF32())
+  std::optional<float> base = exponentialBase(monoid);
+  if (!base)
     return;
-  bool startsAtMinusInfinity = isConstantFloat(
-      getYielded(monoid.getIdentity()).front(),
-      [](const APFloat &x) { return x.isInfinity() && x.isNegative(); });
-  form.exponential = startsAtMinusInfinity &&
-                     isExponentialOfDifference(monoid.getRescale(), form.base);
-  if (!form.exponential)
-    return;
+  form.base = *base;
   bool maximum = isMaximum(monoid.getCombine());
-  // The element's statistic is the score itself, -inf where it is dead, and
-  // no weight needs the score: then nothing is computed before the reduction.
-  bool scoreIsStat =
-      monoid.getNumScores() == 1 &&
-      getYielded(lift).front() == lift.getArgument(0) &&
-      llvm::all_of(form.uniformWeight, [](bool uniform) { return uniform; });
+  // Then nothing is computed before the reduction.
+  bool scoreIsStat = scoreIsStatistic(monoid);
   // Weights that hold the score may meet it again in a difference, as in an
   // entropy; they are computed as the monoid says.
   form.exponential = scoreIsStat && maximum;
@@ -174,15 +144,6 @@ void ReductionKernel::analyseFactor(arith::MulFOp product) {
     form.scaleLog2 = arith::MulFOp::create(b, loc, form.unit, f32(form.base));
     form.sign = math::CopySignOp::create(b, loc, f32(1.0f), scale);
     form.inUnits = x;
-    if (isa_and_nonnull<math::TanhOp>(x.getDefiningOp()) && narrowValues &&
-        narrowValues.isBF16() && target.hasTensorCopy && !isPartial &&
-        reduction.getInitBody().empty() &&
-        llvm::all_of(weightGroups(),
-                     [](WeightGroup group) {
-                       return matchPattern(group.first, m_OneFloat());
-                     }) &&
-        anchorIsFree(op, monoid))
-      form.bound = factor;
     return;
   }
 }

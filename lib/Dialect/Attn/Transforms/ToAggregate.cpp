@@ -438,7 +438,8 @@ LogicalResult Rewriter::run() {
       keySource.getOperands(), /*row_base=*/Value(), /*key_base=*/Value(),
       querySource.getForm(b.getContext()), keySource.getForm(b.getContext()),
       SideAttr::get(b.getContext(), Side::keys), op.getScheduleAttr(),
-      op.getPrecisionAttr(), /*relaxed_maximum=*/UnitAttr());
+      op.getPrecisionAttr(), /*relaxed_maximum=*/UnitAttr(),
+      /*fixable_anchor=*/UnitAttr());
   if (Attribute dispatch = op->getAttr(getDispatchAttrName()))
     aggregate->setAttr(getDispatchAttrName(), dispatch);
   buildScore(aggregate.getScore());

@@ -71,7 +71,10 @@ def Attn_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
       "::mlir::attn::ProductPrecision", "getProductPrecision", (ins), [{}],
       [{ return $_op.getPrecision(); }]>,
     InterfaceMethod<"Whether the maximum of scores may pass a NaN by.", "bool",
-      "relaxesMaximum", (ins), [{}], [{ return $_op.getRelaxedMaximum(); }]>
+      "relaxesMaximum", (ins), [{}], [{ return $_op.getRelaxedMaximum(); }]>,
+    InterfaceMethod<"Whether weights may be measured from 0 where the factor of "
+      "the score is small.", "bool",
+      "mayFixAnchor", (ins), [{}], [{ return $_op.getFixableAnchor(); }]>
   ];
 }
 

@@ -269,7 +269,7 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
     DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
     DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision,
-    UnitAttr:$relaxed_maximum
+    UnitAttr:$relaxed_maximum, UnitAttr:$fixable_anchor
   );
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -325,7 +325,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     `precision = #attn.precision<tf32>` is a permission: dots and sums over
     values may round f32 operands to tf32. So is `relaxed_maximum`, which
     `attn-relax-maximum` writes: the maximum that the monoid's combine takes may
-    pass a NaN by, which reaches every output all the same.
+    pass a NaN by, which reaches every output all the same. `fixable_anchor`, of
+    `attn-fix-anchor`, permits to measure weights from 0 instead of from the
+    largest score, where the factor of the score is small.
 
     With `side = #attn.side<queries>` rows are those of keys, and queries are
     reduced: those of all query heads that read the row's key head, head by head,

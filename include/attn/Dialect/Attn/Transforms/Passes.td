@@ -558,6 +558,87 @@ def AttnRelaxMaximumPass : Pass<"attn-relax-maximum", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttnFixAnchorPass : Pass<"attn-fix-anchor", "::mlir::ModuleOp"> {
+  let summary = "Let weights be measured from 0 where scores are bounded";
+  let description = [{
+    Expects: `attn.aggregate` whose monoids obey their laws, and a target.
+
+    Produces: `fixable_anchor` on those for a GPU with copies of tensors whose
+    score is a factor times a `math.tanh`, the factor of constants and captured
+    scalars; whose weights are exp (or exp2) of the score and are rounded to bf16;
+    and of whose outputs none shows from where weights are measured, as the laws
+    tell. `attn-tile` makes two kernels of them, of which the plan gives one
+    blocks: up to a factor of 73 / log2(e) = 50.6 every row has the anchor 0, and
+    no maximum is looked for.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    attn.monoid @softmax cocycle stats(f32) components(value, unit)
+        outputs("o") {
+      identity {
+        %ninf = arith.constant 0xFF800000 : f32
+        attn.yield %ninf : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        attn.yield %m : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %d = arith.subf %from, %to : f32
+        %r = math.exp %d : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %one = arith.constant 1.0 : f32
+        attn.yield %s, %one, %one : f32, f32, f32
+      }
+      finalize {
+      ^bb0(%m: f32, %acc: f32, %l: f32):
+        %zero = arith.constant 0.0 : f32
+        %dead = arith.cmpf oeq, %l, %zero : f32
+        %q = arith.divf %acc, %l : f32
+        %o = arith.select %dead, %zero, %q : f32
+        attn.yield %o : f32
+      }
+    }
+    func.func @capped(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                      %v: tensor<?x?x?x64xbf16>, %cap: f32)
+        -> tensor<?x?x?x64xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
+          values(%v : tensor<?x?x?x64xbf16>) captures(%cap : f32) score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+            %x = arith.divf %s, %c : f32
+            %t = math.tanh %x : f32
+            %y = arith.mulf %t, %c : f32
+            attn.yield %y : f32
+          } -> tensor<?x?x?x64xbf16>
+      return %o : tensor<?x?x?x64xbf16>
+    }
+    }
+    ```
+
+    Numerics: sums are infinite where the number of keys times the largest value
+    passes 2^54, and lose bits of values below 2^-53.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark whose anchor runs with the maximum, and why">
+  ];
+  let statistics = [
+    Statistic<"numFixable", "num-fixable",
+              "Reductions with a kernel of a fixed anchor">,
+    Statistic<"numKept", "num-kept", "Reductions whose anchor is the maximum">
+  ];
+}
+
 def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
   let summary = "Turn reductions into tile kernels and a launch plan";
   let description = [{
@@ -647,11 +728,8 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     where all that is made of the weights is rounded to 16 bits, functions of
     the scores are marked approximate (`afn`; positions that become floats
     `tile.approximate`), and a uniform factor of any score is the unit of the
-    maximum. Where that factor is of a tanh and weights are bf16, there are two
-    kernels, of which the factor gives one blocks: up to a size of 73 / log2(e)
-    = 50.6 every row has the anchor 0, and no maximum is looked for; sums are
-    then infinite where the number of keys times the largest value passes 2^54,
-    and lose bits of values below 2^-53. In linear tiles dots and ramps add up
+    maximum. With `fixable_anchor` there are two kernels (attn-fix-anchor). In
+    linear tiles dots and ramps add up
     in units of the dot, and the rest is rounded once a row, not once a score;
     ramps of more than 2^16 a key in these units, and where k is not positive,
     all tiles take the form of the others. Listed tiles are
