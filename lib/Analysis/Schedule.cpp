@@ -188,6 +188,8 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
                                    const TargetInfo &target) {
   if (problem.packed)
     return {1, "the lengths of packed sequences are not known"};
+  if (problem.listed)
+    return {1, "a kernel before lists the key tiles, of all parts"};
   if (problem.numHeads < 0 || problem.numQueries < 0 || problem.numKeys < 0)
     return {1, "the numbers of heads, rows and keys are not all known"};
   // States of many rows are as long as the keys of a part.

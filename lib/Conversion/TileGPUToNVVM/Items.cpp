@@ -31,9 +31,10 @@ struct KernelLowering::ItemMath {
   Value mul(Value x, Value y) { return e.mul(x, y); }
   Value min(Value x, Value y) { return e.select(e.lt(y, x), y, x); }
   std::pair<Value, Value> divide(Value x, Value y) {
-    // Warps that multiply have no registers to spare; the assembler's division
-    // takes few. Nor does it pay where a block has one item.
-    if (e.constantOf(y) || lowering.role.warps > 1 || !lowering.persistent)
+    // Written out, a division takes registers that two have not: warps that
+    // multiply, in a loop over items, and a producer without a loop to make the
+    // inverses ahead of. The assembler's own takes few.
+    if (e.constantOf(y) || (lowering.role.warps > 1) == lowering.persistent)
       return {e.udiv(x, y), e.urem(x, y)};
     return lowering.divideUnsigned(x, y);
   }
