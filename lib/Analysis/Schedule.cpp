@@ -193,8 +193,9 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
   if (problem.numHeads < 0 || problem.numQueries < 0 || problem.numKeys < 0)
     return {1, "the numbers of heads, rows and keys are not all known"};
   // States of many rows are as long as the keys of a part.
-  if (problem.numQueries > sizes.blockQ)
-    return {1, "more rows than one block has"};
+  if (int64_t most = std::min(sizes.blockQ, MmaShape::warpgroup().m);
+      problem.numQueries > most)
+    return {1, "more than " + std::to_string(most) + " rows of a head"};
   int64_t blocks = problem.numHeads;
   std::string have = std::to_string(blocks) + " blocks of rows";
   int64_t atOnce = blocksAtOnce(sizes.rows, target);

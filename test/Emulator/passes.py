@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 # In the order of lib/Pipelines/Pipelines.cpp.
-FIRST = "tile-expand-sources,tile-gpu-specialize-warps,tile-gpu-pipeline-copies,canonicalize,cse,tile_gpu.kernel(convert-tile-to-tile-gpu)"
+FIRST = "tile-expand-stream,canonicalize,cse,tile-expand-sources,tile-gpu-specialize-warps,tile-gpu-pipeline-copies,canonicalize,cse,tile_gpu.kernel(convert-tile-to-tile-gpu)"
 PASSES = [
     "canonicalize,cse",
     "tile_gpu.kernel(tile-gpu-defer-reductions)",
