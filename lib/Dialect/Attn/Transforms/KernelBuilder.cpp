@@ -160,7 +160,10 @@ Value KernelBuilder::openSource(Value memref, const Source &source, bool rest,
                                 bool vector, bool aligned) {
   if (!source.getForm(b.getContext()))
     return memref;
-  Value &opened = sources[memref];
+  // One tensor may be queries and keys, whose sources differ.
+  Value &opened =
+      sources[{memref.getAsOpaquePointer(), source.map.getAsOpaquePointer(),
+               source.lengths.getAsOpaquePointer(), rest, vector, aligned}];
   if (!opened)
     opened =
         tile::SourceOp::create(b, loc, memref, source, rest, vector, aligned);

@@ -32,6 +32,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <map>
+#include <tuple>
+
 namespace mlir::attn {
 
 /// Loads an element of a tensor of `type`. Tensors of i1 have a byte for each
@@ -199,7 +202,7 @@ protected:
   /// for being one of its sequence.
   bool hasOwnSizes = false;
   /// Tensors as sources, made where `openSource` is first called.
-  llvm::DenseMap<Value, Value> sources;
+  std::map<std::tuple<void *, void *, void *, bool, bool, bool>, Value> sources;
   /// Of a block that has a slice of the channels: the first one, or null, and
   /// how many. Blocks leave what has no channels to that of the first ones.
   Value firstChannel;
