@@ -84,9 +84,11 @@ void ReductionKernel::findFarAnchors() {
                                               power, i32(one));
   form.farK =
       number(b.createOrFold<arith::SelectOp>(loc, small, i32(one), unit));
-  // Its product with q is finite, as that of every score that is.
-  form.leastAnchor = b.createOrFold<arith::DivFOp>(
-      loc, f32(-std::numeric_limits<float>::max()), form.farK);
+  // It is finite, and so is its product with q, whether that is above 1 or
+  // below.
+  Value least = f32(-std::numeric_limits<float>::max());
+  form.leastAnchor = b.createOrFold<arith::MaximumFOp>(
+      loc, b.createOrFold<arith::DivFOp>(loc, least, form.farK), least);
 }
 
 /// Whether an anchor is far from 0.
