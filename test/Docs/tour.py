@@ -1,14 +1,14 @@
 """Writes the printed IR of docs/Tour.md anew, or says that it is stale.
 
-    tour.py ATTN_OPT [--check]
+    tour.py ATTN_OPT ATTN_RUN [--check]
 
 The page is its own template. The fenced block after a line
 
     <!-- tour: NAME -->
 
 holds what the function `print_NAME` below makes of the IR after each phase; the
-block after `<!-- tour: input -->` is the program that all the others come from,
-and is the author's.
+blocks after `<!-- tour: input -->` and `<!-- tour: gpu-input -->` are the programs
+that all the others come from, and are the author's.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "Tour.md")
 PHASES = ("input", "aggregate", "schedule", "tile", "vector", "llvm")
@@ -36,10 +37,10 @@ LONG_TYPE = "memref<1x2x?x16xf32, strided<[?, ?, ?, 1]>>"
 class Tour:
     """The IR after each phase, each made from the text of the one before."""
 
-    def __init__(self, attn_opt, source):
+    def __init__(self, attn_opt, source, phases=PHASES):
         self.attn_opt = attn_opt
         self.ir = {"input": source}
-        for before, phase in zip(PHASES, PHASES[1:]):
+        for before, phase in zip(phases, phases[1:]):
             self.ir[phase] = self.run(self.ir[before], before, phase)
 
     def run(self, text, before, phase):
@@ -158,7 +159,118 @@ class Tour:
         )
 
 
+class GpuTour:
+    """The same of the GPU's program, and its level after some of the passes."""
+
+    BEFORE_ROLES = "tile-expand-stream,tile-expand-sources,canonicalize,cse,tile-gpu-specialize-warps"
+    BEFORE_STAGES = (
+        "tile-gpu-pipeline-copies,canonicalize,cse,tile_gpu.kernel(convert-tile-to-tile-gpu),"
+        "canonicalize,cse,tile_gpu.kernel(tile-gpu-defer-reductions,tile-gpu-assign-stages)"
+    )
+    EXPAND = "tile_gpu.kernel(tile-gpu-expand-pipeline)"
+
+    def __init__(self, attn_opt, attn_run, source):
+        self.attn_run = attn_run
+        self.source = source
+        self.tour = Tour(attn_opt, source, phases=("input", "aggregate", "schedule", "tile"))
+        tile = self.tour.ir["tile"]
+        self.gpu = self.tour.run(tile, "tile", "gpu").splitlines()
+        passes = "--pass-pipeline=builtin.module(%s)"
+        roles = self.tour.opt(tile, "tile-gpu-specialize-warps", passes % self.BEFORE_ROLES)
+        stages = self.tour.opt(roles, "tile-gpu-assign-stages", passes % self.BEFORE_STAGES)
+        self.roles = roles.splitlines()
+        self.stages = stages.splitlines()
+        self.expanded = self.tour.opt(stages, "tile-gpu-expand-pipeline", passes % self.EXPAND).splitlines()
+
+    def print_gpu_schedule(self):
+        lines = self.tour.ir["schedule"].splitlines()
+        return undent(line for line in lines if "#attn.schedule" in line)
+
+    def print_gpu_roles(self):
+        """The rings, and what the producer does for the key tiles that are full."""
+        kernel = function(self.roles, "attention_kernel0")
+        start = next(i for i, x in enumerate(kernel) if 'role "load"' in x)
+        loop = next(i for i, x in enumerate(kernel) if i > start and "scf.for" in x)
+        indent = re.match(r" *", kernel[loop]).group(0)
+        end = kernel.index(indent + "}", loop) + 1
+        compute = next(x for x in kernel if 'role "compute"' in x)
+        rings = [x for x in kernel if "ring.create" in x]
+        body = [x for x in kernel[loop:end] if not re.search(r"arith|memref", x)]
+        body = [x[len(indent) - 6 :] for x in body]
+        return untyped(
+            rings + ["    ...", kernel[start], "      ..."] + body + ["      ...", "    }", compute, "      ...", "    }"]
+        )
+
+    def print_gpu_stages(self):
+        return untyped(self.steady(self.stages))
+
+    def print_gpu_pipeline(self):
+        return untyped(self.steady(self.expanded))
+
+    def steady(self, module):
+        """The consumer's loop over full tiles: its operations, without their bodies."""
+        lines = function(module, "attention_kernel0")
+        start = next(i for i, x in enumerate(lines) if 'role "compute"' in x)
+        loop = next(i for i, x in enumerate(lines) if i > start and "scf.for" in x)
+        indent = re.match(r" *", lines[loop]).group(0)
+        end = lines.index(indent + "}", loop) + 1
+        depth = len(indent) + 2
+        return [
+            x
+            for i, x in enumerate(lines[loop:end])
+            if re.match(r" *", x).end() <= depth and not re.match(r" *[}^]", x) or i == end - loop - 1
+        ]
+
+    def print_gpu_places(self):
+        kernel = function(self.gpu, "attention_kernel0")
+        return undent(x for x in kernel if re.search(r"ring\.create|smem\.alloc|= tile_gpu\.scheduler", x))
+
+    def print_gpu_ptx(self):
+        """Of the steady loop: waits, products and the first exponentials."""
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "tour.mlir")
+            with open(source, "w") as file:
+                file.write(self.source)
+            command = [self.attn_run, source, "--no-cache", "--dump-phases-to", folder]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            name = next(x for x in sorted(os.listdir(folder)) if x.endswith(".ptx"))
+            with open(os.path.join(folder, name)) as file:
+                lines = [line.strip() for line in file]
+        # The loop that issues both products before it waits for the first.
+        first = next(i for i, x in enumerate(lines) if "wgmma.wait_group.sync.aligned 1" in x)
+        start = max(i for i in range(first) if lines[i].startswith("$L__"))
+        while not any("mbarrier.try_wait" in x for x in lines[start:first]):
+            start = max(i for i in range(start) if lines[i].startswith("$L__"))
+        end = next(i for i, x in enumerate(lines) if i > first and "wgmma.wait_group.sync.aligned 0" in x)
+        wanted = r"mbarrier\.try_wait|wgmma|ex2\.approx|cvt\.rn\.bf16x2"
+        kept = []
+        for line in lines[start : end + 1]:
+            name = re.search(wanted, line)
+            if not name:
+                continue
+            line = re.sub(r"\{(%\w+),.*?,(%\w+)\}", r"{\1, ..., \2}", line)
+            same = kept and kept[-1].split()[0] == line.split()[0]
+            if not same:
+                kept.append(line)
+            elif not kept[-1].endswith("..."):
+                kept[-1] += " ..."
+        return "".join(line + "\n" for line in kept)
+
+
 # ===-- Text --------------------------------------------------------------=== #
+
+
+def untyped(lines):
+    """Operations without their types and the names of bodies' arguments."""
+    short = []
+    for line in lines:
+        line = re.sub(r"(ins\(.*?) : .*?\)( identity.*?\))?( attributes (\{.*?>\}))? \{$", r"\1) \4", line)
+        line = re.sub(r"(after\(\S+) : [^)]*\)", r"\1)", line)
+        line = re.sub(r" : (<|!|memref|i32|index).*", "", line)
+        line = re.sub(r" -> \(.*\{$", " {", line)
+        short.append(line)
+    return undent(short)
+
 
 
 def function(lines, name):
@@ -226,16 +338,18 @@ def undent(lines):
 
 def main():
     arguments = [a for a in sys.argv[1:] if a != "--check"]
-    if len(arguments) != 1:
-        raise SystemExit("tour.py: expected ATTN_OPT [--check]")
+    if len(arguments) != 2:
+        raise SystemExit("tour.py: expected ATTN_OPT ATTN_RUN [--check]")
     with open(PAGE) as file:
         page = file.read()
     blocks = {match["name"]: match["body"] for match in MARKER.finditer(page)}
-    tour = Tour(arguments[0], blocks["input"])
+    cpu = Tour(arguments[0], blocks["input"])
+    gpu = GpuTour(*arguments, blocks["gpu-input"])
 
     def fill(match):
-        if match["name"] == "input":
+        if match["name"] in ("input", "gpu-input"):
             return match[0]
+        tour = gpu if match["name"].startswith("gpu-") else cpu
         made = getattr(tour, "print_" + match["name"].replace("-", "_"))()
         return match[1] + made.strip("\n") + "\n" + match["end"]
 
