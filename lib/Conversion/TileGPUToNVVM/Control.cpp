@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -57,10 +59,45 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   e.loc = op.getLoc();
   Values next = {e.add(iv, bound(op.getStep()))};
   llvm::append_range(next, flat(op.getBody()->getTerminator()->getOperands()));
-  e.branch(header, next);
+  // A loop for each element is for what is rare: its code should be short.
+  if (op->getParentOfType<MapOp>())
+    e.repeatRolled(header, next);
+  else
+    e.branch(header, next);
   e.startBlock(exit);
   setAll(op.getResults(), header->getArguments().drop_front());
   return success();
+}
+
+/// Lowers the block of a branch that few rows take. What it reads tensors by is
+/// found within it: a shifted stride or the row of a thread would otherwise be
+/// moved ahead of all loops, and held in registers that these need.
+LogicalResult KernelLowering::lowerRareBlock(Block &block) {
+  SetVector<Value> outside;
+  getUsedValuesDefinedAbove(*block.getParent(), outside);
+  SmallVector<std::pair<Value, Values>> known;
+  for (Value value : outside)
+    if (isa<MemRefType>(value.getType()))
+      known.emplace_back(value, of(value));
+  if (known.empty())
+    return lowerBlock(block);
+  auto hidden = [&](Value value) -> Value {
+    if (e.constantOf(value))
+      return value;
+    bool isWide = value.getType() != e.i32;
+    return e
+        .assembly(isWide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;",
+                  isWide ? "=l,l" : "=r,r", {value}, value.getType())
+        .front();
+  };
+  for (auto &[value, parts] : known)
+    set(value, llvm::map_to_vector(parts, hidden));
+  llvm::SaveAndRestore row(role.row, hidden(role.row));
+  llvm::SaveAndRestore col(role.col, hidden(role.col));
+  LogicalResult result = lowerBlock(block);
+  for (auto &[value, parts] : known)
+    set(value, std::move(parts));
+  return result;
 }
 
 LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
@@ -72,12 +109,15 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
   bool hasElse = op.elseBlock();
   Block *no = hasElse ? e.newBlock() : join;
   e.branch(scalar(op.getCondition()), yes, no);
+  auto any = op.getCondition().getDefiningOp<AnyOp>();
+  bool isRare = any && any.getByRows();
   for (auto [block, body] :
        {std::pair{yes, op.thenBlock()}, std::pair{no, op.elseBlock()}}) {
     if (!body)
       continue;
     e.startBlock(block);
-    if (failed(lowerBlock(*body)))
+    if (failed(isRare && block == yes ? lowerRareBlock(*body)
+                                      : lowerBlock(*body)))
       return failure();
     e.loc = op.getLoc();
     e.branch(join, flat(body->getTerminator()->getOperands()));

@@ -381,3 +381,18 @@ void Emitter::branch(Value condition, Block *yes, Block *no,
                      ValueRange yesArguments, ValueRange noArguments) {
   LLVM::CondBrOp::create(b, loc, condition, yes, yesArguments, no, noArguments);
 }
+
+void Emitter::repeatRolled(Block *header, ValueRange arguments) {
+  MLIRContext *context = b.getContext();
+  auto unroll = LLVM::LoopUnrollAttr::get(
+      context, /*disable=*/b.getBoolAttr(true), /*count=*/{},
+      /*runtimeDisable=*/{}, /*full=*/{}, /*followupUnrolled=*/{},
+      /*followupRemainder=*/{}, /*followupAll=*/{});
+  auto loop = LLVM::LoopAnnotationAttr::get(
+      context, /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{},
+      unroll, /*unrollAndJam=*/{}, /*licm=*/{}, /*distribute=*/{},
+      /*pipeline=*/{}, /*peeled=*/{}, /*unswitch=*/{}, /*mustProgress=*/{},
+      /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{},
+      /*parallelAccesses=*/{});
+  LLVM::BrOp::create(b, loc, arguments, loop, header);
+}

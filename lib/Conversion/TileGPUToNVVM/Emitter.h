@@ -118,6 +118,8 @@ public:
   mlir::Block *newBlock(mlir::TypeRange types = {});
   void startBlock(mlir::Block *block) { b.setInsertionPointToEnd(block); }
   void branch(mlir::Block *to, ValueRange arguments = {});
+  /// Back to a loop's header, by a branch that says not to unroll the loop.
+  void repeatRolled(mlir::Block *header, mlir::ValueRange arguments);
   void branch(Value condition, mlir::Block *yes, mlir::Block *no,
               ValueRange yesArguments = {}, ValueRange noArguments = {});
 

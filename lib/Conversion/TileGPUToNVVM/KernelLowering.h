@@ -154,6 +154,7 @@ private:
 
   // Control.cpp: loops, branches.
   LogicalResult lowerFor(mlir::scf::ForOp op);
+  LogicalResult lowerRareBlock(mlir::Block &block);
   LogicalResult lowerIf(mlir::scf::IfOp op);
 
   // Items.cpp: schedules.

@@ -5,7 +5,8 @@
 // CHECK-LABEL: kernel private @narrow_kernel0
 // CHECK: tile.dot %{{.*}} transpose_rhs
 // CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[K:.*]] : f32
-// CHECK-NEXT: %[[OFFSET:.*]] = arith.negf %[[SCALED]]
+// CHECK-NEXT: %[[NEAR:.*]] = arith.negf %[[SCALED]]
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.select %{{.*}}, %[[NEAR]], %{{.*}} : f32
 // CHECK-NEXT: %[[BEFORE:.*]] = arith.mulf %{{.*}}, %[[K]] : f32
 // CHECK-NEXT: %[[CHANGE:.*]] = arith.addf %[[BEFORE]], %[[OFFSET]]
 // CHECK-NEXT: math.exp2 %[[CHANGE]]
@@ -21,7 +22,8 @@ func.func @narrow(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 // CHECK-LABEL: kernel private @wide_kernel0
 // CHECK: tile.dot %{{.*}} transpose_rhs
 // CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[K:.*]] : f32
-// CHECK-NEXT: %[[OFFSET:.*]] = arith.negf %[[SCALED]]
+// CHECK-NEXT: %[[NEAR:.*]] = arith.negf %[[SCALED]]
+// CHECK-NEXT: %[[OFFSET:.*]] = arith.select %{{.*}}, %[[NEAR]], %{{.*}} : f32
 // CHECK-NEXT: %[[BEFORE:.*]] = arith.mulf %{{.*}}, %[[K]] : f32
 // CHECK-NEXT: %[[CHANGE:.*]] = arith.addf %[[BEFORE]], %[[OFFSET]]
 // CHECK-NEXT: math.exp2 %[[CHANGE]]

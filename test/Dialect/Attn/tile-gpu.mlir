@@ -8,8 +8,8 @@
 // CHECK: module attributes {attn.target = "sm_90a"}
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: tile.kernel private @causal_kernel0
-// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK-DAG: %[[LIMIT:.*]] = arith.constant 1.07374182E+9 : f32
+// CHECK-DAG: %[[LEAST:.*]] = arith.constant -1.07374182E+9 : f32
 // CHECK: tile.load %{{.*}} rows(%{{.*}} to %{{.*}}) : memref<?x?x?x128xf16, {{.*}} -> <128x128xf16>
 // CHECK: scf.if
 // CHECK: tile.load %{{.*}} rows(
@@ -20,16 +20,31 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NEXT: } else {
 // CHECK: arith.select
 // CHECK: tile.reduce
-// Rows that are far from 0, beyond 2^27 / 2^-3 for f16 and this scale, have a k
-// that is a power of two.
-// CHECK: %[[FAR:.*]] = arith.cmpf ogt, %{{.*}}, %[[LIMIT]] : f32
-// CHECK-NEXT: arith.select %[[FAR]], %[[ONE]], %{{.*}} : f32
+// Rows that are far from 0, beyond 2^27 / 2^-3 for f16 and this scale, have no
+// anchor of their own here.
+// CHECK: %[[NEAR:.*]] = arith.cmpf ogt, %{{.*}}, %[[LEAST]] : f32
+// CHECK: arith.select %[[NEAR]], %{{.*}}, %{{.*}} : f32
 // CHECK: arith.truncf %{{.*}} : f32 to f16
 // CHECK: scf.for
 // CHECK-NOT: rows(%
 // CHECK: tile.rows 64
 // CHECK: scf.for
 // CHECK: tile.load %{{.*}} rows(
+// They are done again, key by key, by a warp that has one.
+// CHECK: %[[SIZE:.*]] = math.absf
+// CHECK: arith.cmpf ogt, %[[SIZE]], %[[LIMIT]] : f32
+// CHECK: %[[ANY:.*]] = tile.any %{{.*}} by_rows : <128x1xi1>
+// CHECK: scf.if %[[ANY]]
+// CHECK: scf.for
+// CHECK: tile.map
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: tile.element
+// CHECK: tile.element
+// CHECK: math.fma
+// CHECK: tile.map
+// CHECK: tile.element
+// CHECK: math.fma
 func.func @causal(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
     %v: tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)

@@ -10,7 +10,7 @@ module attributes {attn.target = "sm_80"} {
 // TILE: tile.dot %{{.*}}, %{{.*}} transpose_rhs tf32
 // The factor of old sums is 1 where the maximum stays: by the difference of two
 // rounded products.
-// TILE: %[[NEW:.*]] = arith.negf
+// TILE: %[[NEW:.*]] = arith.select %{{.*}}, %{{.*}}, %cst
 // TILE-NEXT: %[[OLD:.*]] = arith.mulf
 // TILE-NEXT: %[[EXPONENT:.*]] = arith.addf %[[OLD]], %[[NEW]] : f32
 // TILE-NEXT: math.exp2 %[[EXPONENT]]

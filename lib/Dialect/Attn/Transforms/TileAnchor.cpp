@@ -12,7 +12,8 @@
 // is 2^-24 of the product: in a row of scores of 10^9 (masked by -1e10 or the
 // least finite number, say) all weights would be infinite, or 0. Such rows are
 // far; they subtract the anchor before the product. A warp finds out by a vote
-// whether it has one.
+// whether it has one, or they have a k of their own; or, where no mask makes
+// them, they are done again at the end (TileFarRows.cpp).
 //
 // Sums are thus held at k * anchor as rounded, of far rows at the anchor
 // itself; states that others read or gave are at the statistic in units of the
@@ -84,11 +85,13 @@ void ReductionKernel::findFarAnchors() {
                                               power, i32(one));
   form.farK =
       number(b.createOrFold<arith::SelectOp>(loc, small, i32(one), unit));
+  Value least = f32(-std::numeric_limits<float>::max());
+  Value most = b.createOrFold<arith::NegFOp>(loc, form.farAnchor);
   // It is finite, and so is its product with q, whether that is above 1 or
   // below.
-  Value least = f32(-std::numeric_limits<float>::max());
-  form.leastAnchor = b.createOrFold<arith::MaximumFOp>(
-      loc, b.createOrFold<arith::DivFOp>(loc, least, form.farK), least);
+  if (!form.redoesFar)
+    most = b.createOrFold<arith::DivFOp>(loc, least, form.farK);
+  form.leastAnchor = b.createOrFold<arith::MaximumFOp>(loc, most, least);
 }
 
 /// Whether an anchor is far from 0.
@@ -116,11 +119,37 @@ bool ReductionKernel::rowsHaveK(const KeyTile &tile) const {
   return isFast && !tile.linear && isFine;
 }
 
+/// The same where rows that are far are done again: one that stays below the
+/// least anchor, or comes to be above the greatest, has weights that are
+/// nothing until then.
+void ReductionKernel::emitNearAnchor(Value old, Value stat,
+                                     SmallVectorImpl<Value> &results) {
+  Value k = scaleToBase();
+  auto scaled = [&](Value x) -> Value {
+    return arith::MulFOp::create(b, loc, x, k);
+  };
+  // ptxas starts on the exponentials earlier than after a maximum.
+  Value isNear = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, stat,
+                                       form.leastAnchor);
+  Value offset =
+      select(isNear, arith::NegFOp::create(b, loc, scaled(stat)),
+             arith::NegFOp::create(b, loc, scaled(form.leastAnchor)));
+  // Sums of a row below the least anchor are at that. Its neighbours above are
+  // so far off that this is nothing, but to f16.
+  if (isF16())
+    old = arith::MaximumFOp::create(b, loc, old, form.leastAnchor);
+  results.push_back(math::Exp2Op::create(
+      b, loc, arith::AddFOp::create(b, loc, scaled(old), offset)));
+  results.push_back(offset);
+}
+
 /// Within a map over rows: the factor of the old sums and the offset of the
 /// tile's exponents, exp2(stat * k + offset), for the new statistic `stat`; and
 /// whether the row is far, or its k.
 void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
                                  Value stat, SmallVectorImpl<Value> &results) {
+  if (form.redoesFar)
+    return emitNearAnchor(old, stat, results);
   Value k = scaleToBase();
   // The row's part of the scores of a linear tile, that of the first key.
   Value rest;
@@ -184,7 +213,8 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
   if (form.exponential)
     types.push_back(rowTile());
   bool hasK = form.fused && rowsHaveK(block.tile);
-  if (form.exponential && form.fused)
+  bool tellsFar = form.exponential && form.fused && !form.redoesFar;
+  if (tellsFar)
     types.push_back(hasK
                         ? rowTile()
                         : Type(tileType(schedule.getRows(), 1, b.getI1Type())));
@@ -209,7 +239,7 @@ ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
   rest = rest.drop_front(numFactors());
   if (form.exponential)
     result.offset = rest[0];
-  if (form.exponential && form.fused)
+  if (tellsFar)
     (hasK ? result.k : result.far) = rest[1];
   return result;
 }

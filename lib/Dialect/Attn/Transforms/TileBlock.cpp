@@ -142,6 +142,14 @@ std::pair<Value, Value> ReductionKernel::tilePositions() {
   return {row0, sub(add(row0, liveRows), index(1))};
 }
 
+Value ReductionKernel::scaledQuery(Value element) {
+  if (!element.getType().isF32())
+    element = arith::ExtFOp::create(b, loc, b.getF32Type(), element);
+  if (!form.queryFactor)
+    return element;
+  return arith::MulFOp::create(b, loc, element, form.queryFactor);
+}
+
 void ReductionKernel::loadQueries() {
   for (auto [i, tensor] : llvm::enumerate(reduction.getQueryOperands())) {
     Type type = narrowDots ? narrowDots : b.getF32Type();
@@ -154,13 +162,10 @@ void ReductionKernel::loadQueries() {
         /*live=*/Value(), /*vector=*/false);
     if (form.queryFactor)
       loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {
-                 Value wide = x[0];
+                 Value scaled = scaledQuery(x[0]);
                  if (narrowDots)
-                   wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
-                 wide = arith::MulFOp::create(b, loc, wide, form.queryFactor);
-                 if (narrowDots)
-                   wide = arith::TruncFOp::create(b, loc, type, wide);
-                 return SmallVector<Value>{wide};
+                   scaled = arith::TruncFOp::create(b, loc, type, scaled);
+                 return SmallVector<Value>{scaled};
                }).front();
     queryTiles.push_back(loaded);
   }

@@ -67,7 +67,7 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
 // States
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> ReductionKernel::initialState() {
+SmallVector<Value> ReductionKernel::initialState(bool ofRows) {
   int64_t rows = schedule.getBlockQ();
   // The types of the state: statistics, then components.
   SmallVector<tile::TileType> types;
@@ -76,7 +76,7 @@ SmallVector<Value> ReductionKernel::initialState() {
   unsigned nextValue = 0;
   for (unsigned i = 0; i < numComponents(); ++i)
     types.push_back(tileType(
-        rows, monoid.getComponent(i) == Component::value
+        rows, monoid.getComponent(i) == Component::value && !ofRows
                   ? paddedChannels(reduction.getValueOperands()[nextValue++])
                   : 1));
 
@@ -505,11 +505,14 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   uniformPoint = index(0).getDefiningOp();
   headVaries = hasGroup();
   analyseForm();
+  form.redoesFar = mayRedoFarRows();
   if (form.fused || form.unit)
     findFarAnchors();
   loadQueries();
   SmallVector<Value> state = initialState();
   state = hasGroup() ? walkGroup(state) : streamKeys(state);
+  if (form.redoesFar)
+    state = redoFarRows(state);
   if (fixedAnchor) {
     // Weights are never 0: a row without a sum is dead, and has no anchor. A
     // bound of scores is given only where there is such a sum.

@@ -350,7 +350,11 @@ protected:
   void readMask();
   Value sectionOf(Value group);
   void loadQueries();
-  SmallVector<Value> initialState();
+  /// An element of the queries, f32, as products take it.
+  Value scaledQuery(Value element);
+  /// What rows start with: tiles of the state, or a column of what all channels
+  /// of a row have in common.
+  SmallVector<Value> initialState(bool ofRows = false);
   /// Whether the reduced rows are those of several heads, the query heads of
   /// the block's key head.
   bool hasGroup();
@@ -436,6 +440,13 @@ protected:
   void findFarAnchors();
   Value isFar(Value anchor);
   bool rowsHaveK(const KeyTile &tile) const;
+
+  //===--- Rows far from 0, done again (TileFarRows.cpp) ------------------===//
+  bool mayRedoFarRows();
+  SmallVector<Value> redoFarRows(SmallVector<Value> state);
+  SmallVector<Value> walkFarRows(SmallVector<Value> state, Value far);
+  SmallVector<Value> enterKey(Value key, Value far, ValueRange state);
+  Value dotOfElements(Value row, Value key);
   /// A weight of `lift`, and which factor it meets: components that have both
   /// in common share a tile.
   using WeightGroup = std::pair<Value, unsigned>;
@@ -450,6 +461,7 @@ protected:
   RowFactors rescaleRows(RowBlock &block, ArrayRef<Value> tileStats);
   void emitAnchor(RowBlock &block, Value row, Value old, Value stat,
                   SmallVectorImpl<Value> &results);
+  void emitNearAnchor(Value old, Value stat, SmallVectorImpl<Value> &results);
   void anchorFarRows(RowBlock &block, RowFactors &row, Value &stat);
   SmallVector<Value> stepFixed(RowBlock &block, ArrayRef<Value> lifted,
                                ArrayRef<WeightGroup> groups);
@@ -533,6 +545,8 @@ protected:
     /// Anchors of a larger size are far from 0, the k of their rows, and the
     /// anchor of rows without keys (see `findFarAnchors`).
     Value farAnchor, farK, leastAnchor;
+    /// Rows that are far are done again behind the key tiles.
+    bool redoesFar = false;
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;

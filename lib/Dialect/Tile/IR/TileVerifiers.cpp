@@ -159,9 +159,11 @@ LogicalResult ElementOp::verify() {
   if (element != getType())
     return emitOpError("expected an element of the source, but got ")
            << getType();
+  // One of a matrix is indexed as that is.
+  auto opened = getSource().getDefiningOp<SourceOp>();
+  bool isVector = !opened || opened.getVector();
   return verifyAccess(*this, "source", getSource(), getIndices().size(),
-                      /*isVector=*/true, type, /*hasLower=*/false,
-                      /*hasUpper=*/false);
+                      isVector, type, /*hasLower=*/false, /*hasUpper=*/false);
 }
 
 LogicalResult SourceOp::verify() {

@@ -42,6 +42,8 @@ void RoleBuilder::cloneBlock(Block &block) {
       finishStep();
       steps =
           arith::AddIOp::create(b, rows.getLoc(), steps, i32(1, rows.getLoc()));
+    } else if (!takesPartIn(op)) {
+      continue;
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       cloneFor(loop);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
@@ -197,6 +199,14 @@ void Producer::cloneLoad(tile::LoadOp load) {
 static bool hasSteps(Operation &op) {
   return op.walk([](tile::RowsOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
+}
+
+/// Loops and branches that make tiles, but take none from a ring, are the
+/// consumers' own, as are those that rows decide on.
+bool Producer::takesPartIn(Operation &op) {
+  return !isa<scf::ForOp, scf::IfOp>(op) || hasSteps(op) ||
+         !op.getNumResults() ||
+         !llvm::all_of(op.getResultTypes(), llvm::IsaPred<tile::TileType>);
 }
 
 /// Finds where in `region` the next item is drawn: once on every path.

@@ -88,6 +88,8 @@ protected:
   virtual void startRegion(Region &) {}
   /// Ahead of the conditional that holds all steps.
   virtual void startSteps() {}
+  /// Whether this role has anything to do in a loop or a branch.
+  virtual bool takesPartIn(Operation &op) { return true; }
   /// Where a loop ends for this role, and what follows if that is early.
   virtual Value upperBound(scf::ForOp op) {
     return mapping.lookup(op.getUpperBound());
@@ -132,6 +134,7 @@ protected:
   Type convert(Type type) override {
     return isa<tile::TileType>(type) ? Type() : type;
   }
+  bool takesPartIn(Operation &op) override;
 
 private:
   void copy(RolesRing &ring, tile::LoadOp load, Value counter,

@@ -106,7 +106,7 @@ def Tile_ExtentOp : Tile_Op<"extent", [Pure]> {
 }
 
 def Tile_ElementOp : Tile_Op<"element"> {
-  let summary = "Loads one element of a vector in memory, or of a source";
+  let summary = "Loads one element of a tensor in memory, or of a source";
   let description = [{
     Positions behind the last row of a source's memory stand for that.
 
@@ -122,7 +122,7 @@ def Tile_ElementOp : Tile_Op<"element"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<Tile_Memory, "a vector", [MemRead]>:$source,
+  let arguments = (ins Arg<Tile_Memory, "the tensor", [MemRead]>:$source,
     Variadic<Index>:$indices);
   let results = (outs AnyType:$result);
   let assemblyFormat = [{

@@ -1,0 +1,105 @@
+# RUN: %python %s
+"""Rows whose scores are far from 0, among others that are not, on GPUs' kernels.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+Elements are whole numbers times powers of two, so that dots are exact and scores
+are what float32 makes of their product with the scale.
+"""
+
+import ml_dtypes
+import numpy as np
+
+import attn
+
+rng = np.random.default_rng(5)
+
+
+def reference(q, k, v, live, scale, sinks=None):
+    """(o, lse) of [h, sq, d] and [hk, sk, d]."""
+    group = len(q) // len(k)
+    k, v = (np.repeat(x, group, 0).astype("f8") for x in (k, v))
+    with np.errstate(over="ignore", invalid="ignore"):
+        s = (q.astype("f8") @ k.swapaxes(-1, -2)).astype("f") * np.float32(scale)
+        s = np.where(live, s, np.float32(-np.inf)).astype("f8")
+        if sinks is not None:
+            s = np.concatenate([s, np.broadcast_to(sinks[:, None, None], s.shape[:2] + (1,))], -1)
+        m = s.max(-1, keepdims=True)
+        m = np.where(m == -np.inf, 0, m)
+        p = np.exp(s - m)
+    total = p.sum(-1, keepdims=True)
+    v = np.where(live.any(-2)[..., None], v, 0)
+    o = p[..., : v.shape[1]] @ v / np.where(total == 0, 1, total)
+    with np.errstate(divide="ignore"):
+        return o, (m + np.log(total))[..., 0]
+
+
+def check(what, got, want, tolerance):
+    got = np.asarray(got).astype("f8")
+    off = np.where(got == want, 0, np.abs(got - want) / np.maximum(1, np.abs(want)))
+    assert not np.isnan(got).any(), (what, "NaN")
+    assert off.max(initial=0) < tolerance, (what, off.max())
+
+
+def draw(shape, dtype, far=0.0):
+    x = rng.integers(-3, 4, shape).astype("f")
+    if far:  # rows that are far, for bf16 and f32
+        x *= np.where(rng.random(shape[:-1] + (1,)) < far, np.float32(2.0**30), np.float32(1))
+    return x.astype(dtype)
+
+
+TYPES = {"bf16": (ml_dtypes.bfloat16, 0.02), "f16": (np.float16, 4e-3), "f32": (np.float32, 2e-5)}
+options = {
+    "plain": {},
+    "causal": {"causal": "bottom_right"},
+    "window": {"window": (40, 3)},
+    "lengths": {"kv_lengths": 170},
+    "sinks": {"sinks": 1e10},
+}
+for target in ("emulator:sm_90a", "emulator:sm_80"):
+    for name, option in options.items():
+        for kind, (dtype, tolerance) in TYPES.items():
+            for hq, hk, sq, sk, d, dv in ((2, 1, 136, 200, 64, 80), (8, 2, 3, 400, 64, 64)):
+                scale = rng.choice([0.1, 1e9, -1e9, 1e20, 1e30])
+                q = draw((1, hq, sq, d), dtype, far=0.0 if kind == "f16" or scale > 1e25 else 0.3)
+                k, v = draw((1, hk, sk, d), dtype), draw((1, hk, sk, dv), dtype)
+                i, j = np.arange(sq)[:, None] + sk - sq, np.arange(sk)
+                live = np.ones((sq, sk), bool)
+                extra = dict(option)
+                if name == "causal":
+                    live = j <= i
+                elif name == "window":
+                    live = (i - j <= 40) & (j - i <= 3)
+                elif name == "lengths":
+                    extra["kv_lengths"] = np.array([170], np.int32)
+                    live = np.broadcast_to(j < 170, (sq, sk))
+                    v[:, :, 170:] = np.nan
+                sinks = None
+                if name == "sinks":
+                    sinks = np.linspace(-3, 1, hq).astype("f") * np.float32(1e10)
+                    extra["sinks"] = sinks
+                numbers = {x: y for x, y in extra.items() if isinstance(y, np.ndarray)}
+                if name == "window":
+                    numbers = {"window_left": 40, "window_right": 3}
+                kernel = attn.compile(q, k, v, scale=scale, return_lse=True, target=target, **extra)
+                o, lse = kernel(q, k, v, scale=scale, **numbers)
+                want = reference(*(np.asarray(x[0]).astype("f") for x in (q, k, v)), live, scale, sinks)
+                what = (target, name, kind, scale, sq)
+                check(what, o[0], want[0], tolerance)
+                check(what, lse[0], want[1], 2e-6)
+
+# Packed sequences, one of them of far rows alone.
+for target in ("emulator:sm_90a", "emulator:sm_80"):
+    offsets = np.array([0, 70, 70, 300], np.int32)
+    q, k, v = (draw((n, 2, 64), ml_dtypes.bfloat16) for n in (300, 300, 300))
+    q[:70] *= ml_dtypes.bfloat16(2.0**40)
+    run = attn.compile(q, k, v, layout="thd", scale=0.125, causal="bottom_right", cu_seqlens_q=offsets, cu_seqlens_k=offsets, return_lse=True, target=target)
+    q, k, v = (x.swapaxes(0, 1) for x in (q, k, v))
+    o, lse = run(q, k, v, scale=0.125, cu_seqlens_q=offsets, cu_seqlens_k=offsets)
+    for a, b in ((0, 70), (70, 300)):
+        rows = [np.asarray(x[:, a:b]).astype("f") for x in (q, k, v)]
+        want = reference(*rows, np.tri(b - a, dtype=bool), 0.125)
+        check((target, "packed"), np.asarray(o)[:, a:b], want[0], 0.02)
+        check((target, "packed"), np.asarray(lse)[:, a:b], want[1], 2e-6)
+print("ok")
