@@ -399,7 +399,7 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
   problem.numKeys = problem.limit = numKeys;
   problem.split = split;
   problem.parts = parts;
-  if (!rowSource.hasBatch() || marksIn)
+  if (!rowSource.hasBatch())
     problem.limit = select(cmp(arith::CmpIPredicate::sgt, liveRows, index(0)),
                            numKeys, index(0));
   bool isPeeled = schedule.getLoop() == LoopShape::peeled;
@@ -499,9 +499,13 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     if (output)
       openSource(output, rowSource, /*rest=*/true,
                  !hasChannels(output, /*numLeading=*/isPartial));
-  // Uniform values of the regions are built before this constant.
+  // Most tiles have no mark: their blocks end here.
+  OpBuilder::InsertionGuard guard(b);
   if (marksIn)
-    keepMarkedTiles();
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, loc, hasMark(), /*withElseRegion=*/false)
+            .thenBlock());
+  // Uniform values of the regions are built before this constant.
   uniformPoint = index(0).getDefiningOp();
   headVaries = hasGroup();
   analyseForm();
@@ -533,6 +537,7 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     storeState(state, outputs);
   else
     storeOutputs(state, outputs);
+  b.setInsertionPointToEnd(&kernel.getBody().front());
   tile::ReturnOp::create(b, loc);
   return success();
 }

@@ -401,7 +401,7 @@ protected:
   SmallVector<Value> fromReferencePoint(ValueRange state);
   SmallVector<Value> toReferencePoint(ValueRange state);
   void storeMarks(ValueRange state);
-  void keepMarkedTiles();
+  Value hasMark();
   Value marksOut, marksIn;
   void storeState(ValueRange state, ValueRange outputs);
   void storeOutputs(ValueRange state, ValueRange outputs);

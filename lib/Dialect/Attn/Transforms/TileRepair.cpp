@@ -306,8 +306,8 @@ void ReductionKernel::storeMarks(ValueRange state) {
     storeRows(marks, marksOut);
 }
 
-/// Rows of a tile without a mark have nothing to store, and no keys.
-void ReductionKernel::keepMarkedTiles() {
+/// Whether some row of the tile has a mark.
+Value ReductionKernel::hasMark() {
   SmallVector<Value> leading;
   if (isPartial)
     leading.push_back(split ? split : index(0));
@@ -325,5 +325,5 @@ void ReductionKernel::keepMarkedTiles() {
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, mark, mark);
     some = arith::OrIOp::create(b, loc, some, isNaN);
   }
-  liveRows = select(some, liveRows, index(0));
+  return some;
 }
