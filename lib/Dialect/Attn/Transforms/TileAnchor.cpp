@@ -136,10 +136,12 @@ void ReductionKernel::emitNearAnchor(Value old, Value stat,
              arith::NegFOp::create(b, loc, scaled(form.leastAnchor)));
   // Sums of a row below the least anchor are at that. Its neighbours above are
   // so far off that this is nothing, but to f16.
+  Value before = scaled(old);
   if (isF16())
-    old = arith::MaximumFOp::create(b, loc, old, form.leastAnchor);
+    before =
+        arith::MaximumFOp::create(b, loc, before, scaled(form.leastAnchor));
   results.push_back(math::Exp2Op::create(
-      b, loc, arith::AddFOp::create(b, loc, scaled(old), offset)));
+      b, loc, arith::AddFOp::create(b, loc, before, offset)));
   results.push_back(offset);
 }
 
