@@ -108,20 +108,6 @@ private:
 };
 } // namespace
 
-namespace {
-struct ItemMath {
-  int64_t constant(int64_t value) { return value; }
-  bool isOne(int64_t x) { return x == 1; }
-  int64_t add(int64_t x, int64_t y) { return x + y; }
-  int64_t sub(int64_t x, int64_t y) { return x - y; }
-  int64_t mul(int64_t x, int64_t y) { return x * y; }
-  int64_t min(int64_t x, int64_t y) { return std::min(x, y); }
-  std::pair<int64_t, int64_t> divide(int64_t x, int64_t y) {
-    return {x / y, x % y};
-  }
-};
-} // namespace
-
 /// The position of an item in the schedule's box, as the body's arguments.
 void Loop::emitItem() {
   auto to = b.slots(scheduler.getBody().getArguments());
@@ -131,7 +117,7 @@ void Loop::emitItem() {
     auto size = [&](SlotId slot) -> int64_t {
       return slot == noSlot ? 1 : a.i32(slot);
     };
-    ItemMath m;
+    tile::NumberMath m;
     tile::WorkDomain<int64_t> work = {size(s.batch),   size(s.heads),
                                       size(s.tiles),   size(s.splits),
                                       size(s.section), s.cluster};

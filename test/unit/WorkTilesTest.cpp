@@ -15,23 +15,11 @@
 using namespace mlir;
 
 namespace {
-struct Numbers {
-  int64_t constant(int64_t value) { return value; }
-  bool isOne(int64_t x) { return x == 1; }
-  int64_t add(int64_t x, int64_t y) { return x + y; }
-  int64_t sub(int64_t x, int64_t y) { return x - y; }
-  int64_t mul(int64_t x, int64_t y) { return x * y; }
-  int64_t min(int64_t x, int64_t y) { return std::min(x, y); }
-  std::pair<int64_t, int64_t> divide(int64_t x, int64_t y) {
-    return {x / y, x % y};
-  }
-};
-
 using Tile = tile::WorkTile<int64_t>;
 using Domain = tile::WorkDomain<int64_t>;
 
 Tile locate(int64_t number, Domain domain, mlir::attn::WorkOrder order) {
-  Numbers m;
+  tile::NumberMath m;
   tile::countWork(m, domain);
   return tile::locateWorkTile(m, number, domain, order);
 }

@@ -16,10 +16,24 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/Builders.h"
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 namespace mlir::tile {
+
+/// The arithmetic of numbers, for those who build no IR.
+struct NumberMath {
+  int64_t constant(int64_t value) { return value; }
+  bool isOne(int64_t x) { return x == 1; }
+  int64_t add(int64_t x, int64_t y) { return x + y; }
+  int64_t sub(int64_t x, int64_t y) { return x - y; }
+  int64_t mul(int64_t x, int64_t y) { return x * y; }
+  int64_t min(int64_t x, int64_t y) { return std::min(x, y); }
+  std::pair<int64_t, int64_t> divide(int64_t x, int64_t y) {
+    return {x / y, x % y};
+  }
+};
 
 /// The sizes of all work. `cluster` tiles of one head follow each other, and
 /// divide `tiles`; `section` heads advance together.
