@@ -102,4 +102,18 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
         want = reference(*rows, np.tri(b - a, dtype=bool), 0.125)
         check((target, "packed"), np.asarray(o)[:, a:b], want[0], 0.02)
         check((target, "packed"), np.asarray(lse)[:, a:b], want[1], 2e-6)
+# Distances times slopes that leave one key, or the same for all; a row that is far
+# has no linear tiles when it is done again.
+for target in ("emulator:sm_90a", "emulator:sm_80"):
+    q, k, v = (draw((1, 3, n, 64), ml_dtypes.bfloat16) for n in (150, 400, 400))
+    slopes = np.array([0.5, 1e9, 1e30], "f")
+    run = attn.compile(q, k, v, scale=0.125, alibi_slopes=slopes, return_lse=True, target=target)
+    o, lse = run(q, k, v, scale=0.125, alibi_slopes=slopes)
+    distance = np.abs(np.arange(150)[:, None] + 250 - np.arange(400)).astype("f")
+    q, k, v = (np.asarray(x[0]).astype("f") for x in (q, k, v))
+    s = (q @ k.swapaxes(-1, -2) * np.float32(0.125) - slopes[:, None, None] * distance).astype("f8")
+    m = s.max(-1, keepdims=True)
+    p = np.exp(s - m)
+    check((target, "slopes"), o[0], p @ v.astype("f8") / p.sum(-1, keepdims=True), 0.02)
+    check((target, "slopes"), lse[0], (m + np.log(p.sum(-1, keepdims=True)))[..., 0], 2e-6)
 print("ok")

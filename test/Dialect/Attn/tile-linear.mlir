@@ -25,19 +25,18 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[REST:.*]] = arith.subf %cst
 // CHECK: math.exp2
 // CHECK: math.fma %[[REST]]
-//   The score of a row far from 0, less its anchor, is in units of the dot.
-// CHECK: %[[T:.*]]:3 = scf.if
 // CHECK: tile.map ins(%[[S]], %{{.*}} :
-// CHECK: arith.subf %{{.*}}, %{{.*}} : f32
-// CHECK: arith.mulf %{{.*}}, %{{.*}} : f32
-// CHECK-NEXT: arith.select
-// CHECK: tile.map ins(%[[T]]#0, %[[T]]#2 :
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: math.fma
 // CHECK-NEXT: math.exp2
 // CHECK: scf.for
 // CHECK: tile.dot %{{.*}}, %{{.*}} transpose_rhs
 // CHECK: math.absi
+//   Rows far from 0 are done again by scores of elements.
+// CHECK: tile.any %{{.*}} by_rows
+// CHECK: tile.element
+// CHECK: math.absi
+// CHECK: tile.element
 func.func @alibi(%q: !q, %k: !q, %v: !q, %a: tensor<?xf32>) -> !q {
   %o = attn.attention queries(%q : !q) keys(%k : !q) values(%v : !q)
       alibi(%a : tensor<?xf32>) -> !q

@@ -122,7 +122,7 @@ bool ReductionKernel::rowsHaveK(const KeyTile &tile) const {
 /// The same where rows that are far are done again: one that stays below the
 /// least anchor, or comes to be above the greatest, has weights that are
 /// nothing until then.
-void ReductionKernel::emitNearAnchor(Value old, Value stat,
+void ReductionKernel::emitNearAnchor(Value old, Value stat, Value rest,
                                      SmallVectorImpl<Value> &results) {
   Value k = scaleToBase();
   auto scaled = [&](Value x) -> Value {
@@ -142,6 +142,8 @@ void ReductionKernel::emitNearAnchor(Value old, Value stat,
         arith::MaximumFOp::create(b, loc, before, scaled(form.leastAnchor));
   results.push_back(math::Exp2Op::create(
       b, loc, arith::AddFOp::create(b, loc, before, offset)));
+  if (rest)
+    offset = math::FmaOp::create(b, loc, rest, k, offset);
   results.push_back(offset);
 }
 
@@ -150,13 +152,13 @@ void ReductionKernel::emitNearAnchor(Value old, Value stat,
 /// whether the row is far, or its k.
 void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
                                  Value stat, SmallVectorImpl<Value> &results) {
-  if (form.redoesFar)
-    return emitNearAnchor(old, stat, results);
   Value k = scaleToBase();
   // The row's part of the scores of a linear tile, that of the first key.
   Value rest;
   if (block.tile.linear)
     rest = scores(block, row, i32(0), f32(0.0f)).front();
+  if (form.redoesFar)
+    return emitNearAnchor(old, stat, rest, results);
   bool hasK = form.fused && rowsHaveK(block.tile);
   // No key yet: any finite anchor makes every weight 0.
   Value anchor;

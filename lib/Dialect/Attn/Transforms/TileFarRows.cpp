@@ -27,10 +27,10 @@ using namespace mlir::attn;
 /// least finite number do, they are told apart: such rows are no accident. So
 /// they are where the registers are full: with windows, and with packed heads.
 bool ReductionKernel::mayRedoFarRows() {
-  if (!isGpu() || !form.exponential || !form.fused || !form.dotIsStat ||
-      fixedAnchor || lists.tiles || marksIn || marksOut || hasGroup() ||
-      packsHeads || keySource.is(SourceKind::paged) ||
-      keySource.is(SourceKind::ring) ||
+  if (!isGpu() || !form.exponential || !form.fused ||
+      !(form.dotIsStat || linear.applies) || fixedAnchor || lists.tiles ||
+      marksIn || marksOut || hasGroup() || packsHeads ||
+      keySource.is(SourceKind::paged) || keySource.is(SourceKind::ring) ||
       reduction.getQueryOperands().size() != 1)
     return false;
   Region &region = reduction.getMaskBody();
@@ -125,7 +125,11 @@ SmallVector<Value> ReductionKernel::enterKey(Value key, Value far,
             live = arith::AndIOp::create(b, loc, live, x[0]);
             Value score = choose(
                 live, b.getF32Type(),
-                [&] { return SmallVector<Value>{dotOfElements(row, key)}; },
+                [&] {
+                  Value dot = dotOfElements(row, key);
+                  return form.dotIsStat ? SmallVector<Value>{dot}
+                                        : scores(block, row, i32(0), dot);
+                },
                 [&] { return identityStats(); })[0];
             Value now = combineStats(old, score)[0];
             auto power = [&](Value stat) {

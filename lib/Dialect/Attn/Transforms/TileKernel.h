@@ -461,7 +461,8 @@ protected:
   RowFactors rescaleRows(RowBlock &block, ArrayRef<Value> tileStats);
   void emitAnchor(RowBlock &block, Value row, Value old, Value stat,
                   SmallVectorImpl<Value> &results);
-  void emitNearAnchor(Value old, Value stat, SmallVectorImpl<Value> &results);
+  void emitNearAnchor(Value old, Value stat, Value rest,
+                      SmallVectorImpl<Value> &results);
   void anchorFarRows(RowBlock &block, RowFactors &row, Value &stat);
   SmallVector<Value> stepFixed(RowBlock &block, ArrayRef<Value> lifted,
                                ArrayRef<WeightGroup> groups);
