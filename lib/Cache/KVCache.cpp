@@ -111,6 +111,10 @@ static Status checkPools(const Rows &k, const Rows &v, int64_t window) {
   if (!std::equal(k.shape.begin(), k.shape.begin() + 3, v.shape.begin()))
     return Failure{"expected v of the pages, heads and page of k, " +
                    toText(k.shape) + ", but got " + toText(v.shape)};
+  if (support::sizeOf(k.dtype) > 4 || !support::isFloat(k.dtype))
+    return Failure{std::string("expected k of type f32, f16 or bf16, but "
+                               "got ") +
+                   support::nameOf(k.dtype)};
   if (k.dtype != v.dtype)
     return Failure{std::string("expected v of the type of k, ") +
                    support::nameOf(k.dtype) + ", but got " +
