@@ -12,10 +12,14 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from . import _library
 from ._attention import attention, clear_cache, compile, monoids
+from ._cache import KVCache
 from ._kernel import Kernel
+from ._library import OutOfPages
 
 __all__ = [
+    "KVCache",
     "Kernel",
+    "OutOfPages",
     "attention",
     "clear_cache",
     "compile",
