@@ -15,6 +15,7 @@ from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
 from ._kernel import Kernel
 from ._library import OutOfPages
+from ._states import merge_states
 
 __all__ = [
     "KVCache",
@@ -25,6 +26,7 @@ __all__ = [
     "compile",
     "get_num_threads",
     "host_target",
+    "merge_states",
     "monoids",
     "set_num_threads",
 ]

@@ -191,6 +191,10 @@ _FUNCTIONS = {
     "attnKernelDeviceKernel": (c_void_p, [c_void_p, c_size_t, POINTER(DeviceKernel)]),
     "attnDeviceCount": (c_void_p, [POINTER(c_int32)]),
     "attnDeviceGet": (c_void_p, [c_int32, POINTER(DeviceInfo)]),
+    "attnMergeStates": (
+        c_void_p,
+        [c_void_p] + [_TENSORS] * 4 + [POINTER(RunOptions)],
+    ),
     "attnKVCacheCreate": (
         c_void_p,
         [_TENSORS, _TENSORS, POINTER(KVCacheOptions), POINTER(c_void_p)],

@@ -27,4 +27,10 @@ assert done == 0  # sequence 7 was appended without tokens
 run("window=32")
 assert windowed.lengths([0])[0] < 64 and windowed.free_pages > 250
 assert np.allclose(o, np.repeat(prompt[:, :, :1], 4, axis=1), atol=1e-5)
+run("merge_states")
+assert np.allclose(o, plain, atol=1e-5) and lse.shape == (1, 8, 1)
+run("attn.compile")
+states = [np.stack([x, x]) for x in (lse, o, np.ones_like(lse))]
+same, twice = merge(*states)
+assert np.allclose(same, o) and np.allclose(twice, lse + np.log(2))
 assert not blocks, blocks
