@@ -30,6 +30,8 @@ typedef struct AttnKVCacheOptions {
   /// The keys that a query sees, itself among them; 0: all. Pages that no query
   /// sees from the next row on are given back when it is appended.
   int64_t window;
+  /// Where the pools are, and all that is appended to them.
+  AttnPlace place;
 } AttnKVCacheOptions;
 
 /// A cache without sequences, on pools [pages, heads, page, d] and [pages,
@@ -52,12 +54,15 @@ ATTN_EXPORT AttnError *attnKVCacheNew(AttnKVCache *cache, int64_t *id);
 /// full page with all sequences that begin with the same tokens up to its end,
 /// and its own rows for that page are not looked at. v may be null where dv is
 /// 0. Where both are null there are `rows` more rows, for the caller to write;
-/// else `rows` is not looked at.
+/// else `rows` is not looked at. On a GPU k and v have stride 1 in the last
+/// dimension, and are copied in order on options->stream, without waiting: what
+/// reads or writes the cache is to run on that stream, or wait for it. `tokens`
+/// is in host memory always. `options` may be null.
 ATTN_EXPORT AttnError *attnKVCacheAppend(AttnKVCache *cache, const int64_t *ids,
                                          size_t numIds, const AttnTensor *k,
                                          const AttnTensor *v,
-                                         const AttnTensor *tokens,
-                                         int64_t rows);
+                                         const AttnTensor *tokens, int64_t rows,
+                                         const AttnRunOptions *options);
 
 /// Gives an empty sequence, or one that is not there yet, the full pages that
 /// the cache has of a sequence of these tokens. `reused`: the rows in them.

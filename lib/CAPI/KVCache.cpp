@@ -8,6 +8,7 @@
 #include "attn-c/KVCache.h"
 #include "Handles.h"
 #include "attn/Cache/KVCache.h"
+#include "attn/Runtime/Cuda.h"
 
 using namespace ::attn;
 using cache::Numbers;
@@ -66,7 +67,21 @@ AttnError *attnKVCacheCreate(const AttnTensor *k, const AttnTensor *v,
       return error;
     if (AttnError *error = readRows(*v, "v", values))
       return error;
-    auto made = cache::KVCache::create(keys, values, how.window);
+    std::optional<int> device;
+    if (how.place != ATTN_PLACE_HOST && how.place != ATTN_PLACE_GPU)
+      return makeError("expected place to be 0 or 1, but got " +
+                       std::to_string(int(how.place)));
+    if (how.place == ATTN_PLACE_GPU) {
+      auto found =
+          keys.data ? cuda::deviceOf(keys.data) : cuda::currentDevice();
+      if (!found)
+        return makeError(found.error());
+      if (*found < 0)
+        return makeError("expected k in memory of a GPU, but got memory of the "
+                         "host");
+      device = *found;
+    }
+    auto made = cache::KVCache::create(keys, values, how.window, device);
     if (!made)
       return makeError(made.error());
     *result = new AttnKVCache{std::move(*made)};
@@ -119,8 +134,11 @@ static AttnError *readTokens(const AttnTensor &given, size_t numIds,
 AttnError *attnKVCacheAppend(AttnKVCache *cache, const int64_t *ids,
                              size_t numIds, const AttnTensor *k,
                              const AttnTensor *v, const AttnTensor *tokens,
-                             int64_t rows) {
+                             int64_t rows, const AttnRunOptions *options) {
   return guarded(cache && (ids || !numIds), [&]() -> AttnError * {
+    AttnRunOptions how;
+    if (AttnError *error = readStruct(options, "AttnRunOptions", how))
+      return error;
     Rows keys, values;
     if (k)
       if (AttnError *error = readRows(*k, "k", keys))
@@ -140,7 +158,8 @@ AttnError *attnKVCacheAppend(AttnKVCache *cache, const int64_t *ids,
     // Which has room for one more, so that there is an address.
     Numbers numbers = {tokens ? known.data() : nullptr, known.size()};
     return report(cache->cache->append({ids, numIds}, rows, k ? &keys : nullptr,
-                                       v ? &values : nullptr, numbers));
+                                       v ? &values : nullptr, numbers,
+                                       how.stream));
   });
 }
 

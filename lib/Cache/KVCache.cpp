@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Cache/KVCache.h"
+#include "attn/Runtime/Cuda.h"
 
 #include <cstring>
 
@@ -30,7 +31,15 @@ static char *locate(const Rows &rows, int64_t i, int64_t head, int64_t row) {
          offset * int64_t(support::sizeOf(rows.dtype));
 }
 
-/// Elements of `size` bytes, that many bytes times a stride apart.
+namespace {
+/// Some rows of all heads: from row `fromRow` of sequence or page `from` of a
+/// source to row `toRow` of page `to` of a pool.
+struct Part {
+  int64_t to, toRow, from, fromRow, count;
+};
+} // namespace
+
+/// Copies elements of `size` bytes, some strides apart.
 static void copyElements(char *to, int64_t toStride, const char *from,
                          int64_t fromStride, int64_t count, size_t size) {
   if (toStride == 1 && fromStride == 1) {
@@ -42,25 +51,19 @@ static void copyElements(char *to, int64_t toStride, const char *from,
                 from + i * fromStride * int64_t(size), size);
 }
 
-/// Copies `count` rows of all heads: from row `fromRow` of sequence or page
-/// `from` to row `toRow` of page `to`.
-static void copyRows(const Rows &pool, int32_t to, int64_t toRow,
-                     const Rows &source, int64_t from, int64_t fromRow,
-                     int64_t count) {
+static void copyOnHost(const Rows &pool, const Rows &source, const Part &part) {
   int64_t d = pool.shape[3];
-  if (!d)
-    return;
   size_t size = support::sizeOf(pool.dtype);
   bool isBlock = pool.strides[3] == 1 && source.strides[3] == 1 &&
                  pool.strides[2] == d && source.strides[2] == d;
   for (int64_t head = 0; head < pool.shape[1]; ++head) {
-    char *target = locate(pool, to, head, toRow);
-    const char *origin = locate(source, from, head, fromRow);
+    char *target = locate(pool, part.to, head, part.toRow);
+    const char *origin = locate(source, part.from, head, part.fromRow);
     if (isBlock) {
-      std::memcpy(target, origin, size_t(count * d) * size);
+      std::memcpy(target, origin, size_t(part.count * d) * size);
       continue;
     }
-    for (int64_t row = 0; row < count; ++row)
+    for (int64_t row = 0; row < part.count; ++row)
       copyElements(target + row * pool.strides[2] * int64_t(size),
                    pool.strides[3],
                    origin + row * source.strides[2] * int64_t(size),
@@ -68,15 +71,46 @@ static void copyRows(const Rows &pool, int32_t to, int64_t toRow,
   }
 }
 
-static void carryOut(const PageChanges &changes, const Rows &pool,
-                     const Rows *source) {
-  for (const PageCopy &copy : changes.copies)
-    copyRows(pool, copy.to, 0, pool, copy.from, 0, copy.rows);
-  if (!source)
-    return;
+/// Of all heads at once for each row, or of all rows for each head: whichever
+/// takes fewer copies.
+static void copyOnGpu(const Rows &pool, const Rows &source, const Part &part,
+                      std::vector<cuda::RowsCopy> &copies) {
+  auto size = int64_t(support::sizeOf(pool.dtype));
+  int64_t heads = pool.shape[1];
+  int dim = part.count < heads ? 1 : 2;
+  for (int64_t i = 0; i < std::min(part.count, heads); ++i) {
+    int64_t head = dim == 1 ? 0 : i, row = dim == 1 ? i : 0;
+    cuda::RowsCopy copy;
+    copy.to = locate(pool, part.to, head, part.toRow + row);
+    copy.from = locate(source, part.from, head, part.fromRow + row);
+    copy.bytes = size_t(pool.shape[3] * size);
+    copy.rows = size_t(std::max(part.count, heads));
+    copy.toPitch = pool.strides[dim] * size;
+    copy.fromPitch = source.strides[dim] * size;
+    copies.push_back(copy);
+  }
+}
+
+/// `source`: what the caller has given; null where it writes rows itself.
+static Status carryOut(const PageChanges &changes, const Rows &pool,
+                       const Rows *source, std::optional<int> device,
+                       void *stream) {
+  if (!pool.shape[3])
+    return success();
+  std::vector<cuda::RowsCopy> copies;
+  auto copy = [&](const Rows &source, const Part &part) {
+    if (device)
+      copyOnGpu(pool, source, part, copies);
+    else
+      copyOnHost(pool, source, part);
+  };
+  for (const PageCopy &page : changes.copies)
+    copy(pool, {page.to, 0, page.from, 0, page.rows});
   for (const PageWrite &write : changes.writes)
-    copyRows(pool, write.page, write.row, *source, write.sequence, write.first,
-             write.count);
+    if (source)
+      copy(*source,
+           {write.page, write.row, write.sequence, write.first, write.count});
+  return device ? cuda::copyRows(copies, {*device, stream}) : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -90,7 +124,8 @@ static std::string toText(const std::array<int64_t, 4> &shape) {
   return text + "]";
 }
 
-static Status checkPools(const Rows &k, const Rows &v, int64_t window) {
+static Status checkPools(const Rows &k, const Rows &v, int64_t window,
+                         std::optional<int> device) {
   static constexpr int64_t maxSize = INT32_MAX - (1 << 16);
   for (auto [pool, name, least] :
        {std::tuple(&k, "k", 1), std::tuple(&v, "v", 0)}) {
@@ -107,6 +142,11 @@ static Status checkPools(const Rows &k, const Rows &v, int64_t window) {
     if (!isEmpty && !pool->data)
       return Failure{std::string("expected memory of ") + name +
                      ", but got null"};
+    if (device && pool->shape[3] > 1 && pool->strides[3] != 1)
+      return Failure{std::string("expected ") + name +
+                     " on a GPU to have stride 1 in its last dimension, but "
+                     "got stride " +
+                     std::to_string(pool->strides[3])};
   }
   if (!std::equal(k.shape.begin(), k.shape.begin() + 3, v.shape.begin()))
     return Failure{"expected v of the pages, heads and page of k, " +
@@ -127,7 +167,7 @@ static Status checkPools(const Rows &k, const Rows &v, int64_t window) {
 
 /// Whether rows can go into a pool.
 static Status checkRows(const char *name, const Rows &rows, const Rows &pool,
-                        Numbers ids, int64_t count) {
+                        Numbers ids, int64_t count, std::optional<int> device) {
   if (rows.dtype != pool.dtype)
     return Failure{"expected " + std::string(name) + " of type " +
                    support::nameOf(pool.dtype) +
@@ -140,9 +180,24 @@ static Status checkRows(const char *name, const Rows &rows, const Rows &pool,
                    " of shape [ids, heads, tokens, d] = " + toText(shape) +
                    ", but got " + toText(rows.shape)};
   bool isEmpty = !ids.size || !count || !pool.shape[3];
+  if (device && !isEmpty && rows.strides[3] != 1 && rows.shape[3] > 1)
+    return Failure{"expected " + std::string(name) +
+                   " on a GPU to have stride 1 in its last dimension, but got "
+                   "stride " +
+                   std::to_string(rows.strides[3])};
   if (!isEmpty && !rows.data)
     return Failure{"expected memory of " + std::string(name) +
                    ", but got null"};
+  if (!device || isEmpty)
+    return success();
+  auto found = cuda::deviceOf(rows.data);
+  if (!found)
+    return found.takeFailure();
+  if (*found != *device)
+    return Failure{"expected " + std::string(name) + " on GPU " +
+                   std::to_string(*device) + ", where the cache is, but got " +
+                   (*found < 0 ? "memory of the host"
+                               : "memory of GPU " + std::to_string(*found))};
   return success();
 }
 
@@ -150,24 +205,26 @@ static Status checkRows(const char *name, const Rows &rows, const Rows &pool,
 // KVCache
 //===----------------------------------------------------------------------===//
 
-KVCache::KVCache(const Rows &k, const Rows &v, int64_t window)
-    : keys(k), values(v),
+KVCache::KVCache(const Rows &k, const Rows &v, int64_t window,
+                 std::optional<int> device)
+    : keys(k), values(v), device(device),
       pages(int32_t(k.shape[0]), int32_t(k.shape[2]), window) {}
 
 Result<std::unique_ptr<KVCache>> KVCache::create(const Rows &k, const Rows &v,
-                                                 int64_t window) {
-  if (Status ok = checkPools(k, v, window); !ok)
+                                                 int64_t window,
+                                                 std::optional<int> device) {
+  if (Status ok = checkPools(k, v, window, device); !ok)
     return ok.takeFailure();
-  return std::unique_ptr<KVCache>(new KVCache(k, v, window));
+  return std::unique_ptr<KVCache>(new KVCache(k, v, window, device));
 }
 
 Status KVCache::append(Numbers ids, int64_t count, const Rows *k, const Rows *v,
-                       Numbers tokens) {
+                       Numbers tokens, void *stream) {
   if (k)
-    if (Status ok = checkRows("k", *k, keys, ids, count); !ok)
+    if (Status ok = checkRows("k", *k, keys, ids, count, device); !ok)
       return ok;
   if (v)
-    if (Status ok = checkRows("v", *v, values, ids, count); !ok)
+    if (Status ok = checkRows("v", *v, values, ids, count, device); !ok)
       return ok;
   bool hasValues = values.shape[3] != 0;
   if (bool(k) != bool(v) && (!k || hasValues))
@@ -177,9 +234,9 @@ Status KVCache::append(Numbers ids, int64_t count, const Rows *k, const Rows *v,
   auto changes = pages.append(ids, count, tokens);
   if (!changes)
     return changes.takeFailure();
-  carryOut(*changes, keys, k);
-  carryOut(*changes, values, v);
-  return success();
+  if (Status ok = carryOut(*changes, keys, k, device, stream); !ok)
+    return ok;
+  return carryOut(*changes, values, v, device, stream);
 }
 
 int64_t KVCache::create() {

@@ -99,15 +99,17 @@ class KVCache:
         heads: key heads.
         d, dv: channels of keys and of values (None: d; 0: no values).
         dtype: "float32", "float16" or "bfloat16", or a dtype of NumPy or torch.
-        device: "cpu".
+        device: "cpu", or "cuda" or "cuda:N" for pools on a GPU, as torch tensors;
+            or a device of torch's.
         window: the keys that a query sees, itself among them, as in
             window=(n - 1, 0) of attn.attention. Pages that no query sees any more
             are given back when rows are appended. None: all keys are kept.
 
     Attributes:
         k, v: the pools, [pages, heads, page, d] and [pages, heads, page, dv],
-            which begin as zeros: torch tensors where dtype is one of torch's, else
-            NumPy arrays (bfloat16: of ml_dtypes).
+            which begin as zeros: torch tensors where dtype or device is one of
+            torch's or they are on a GPU, else NumPy arrays (bfloat16: of
+            ml_dtypes).
         page, window: as given.
     """
 
@@ -129,16 +131,13 @@ class KVCache:
         dv = d if dv is None else _count("dv", dv, 0)
         self.page = shape[2]
         self.window = None if window is None else _count("window", window, 1)
-        if str(device) != "cpu":
-            raise NotImplementedError(
-                "attn: expected device 'cpu', but got %r; caches on GPUs are not "
-                "supported yet" % (device,)
-            )
-        self.k, self.v = _make_pools(dtype, shape + (d,), shape + (dv,))
+        self.k, self.v = _make_pools(dtype, device, shape + (d,), shape + (dv,))
         views = [arrays.view("k", self.k), arrays.view("v", self.v)]
-        self._dtype = views[0].dtype
+        self._dtype, self._device = views[0].dtype, views[0].device
         tensors, keep = arrays.pack(views)
-        options = c.KVCacheOptions(ctypes.sizeof(c.KVCacheOptions), self.window or 0)
+        options = c.KVCacheOptions(
+            ctypes.sizeof(c.KVCacheOptions), self.window or 0, self._device is not None
+        )
         handle = ctypes.c_void_p()
         c.check(
             c.lib.attnKVCacheCreate(
@@ -194,6 +193,7 @@ class KVCache:
             ids: each once.
             k, v: [ids, heads, tokens, d] and [ids, heads, tokens, dv] of the
                 cache's type, with any strides; v may be None where dv is 0.
+                On a GPU they are copied in order on torch's current stream.
             tokens: [ids, tokens], the integers that the rows were made of. Where
                 those of a sequence are known from its first row on, it shares each
                 full page with all sequences that begin with the same tokens up to
@@ -213,8 +213,14 @@ class KVCache:
         key = given.pop(0)
         known = given.pop() if tokens is not None else None
         value = given.pop() if given else None
+        self._append(numbers, count, key, value, known, 0)
+
+    def _append(self, *arguments):
+        options = c.run_options(self._device)
+        if self._device is not None:
+            options.stream = arrays.stream_of(self._device)
         c.check(
-            c.lib.attnKVCacheAppend(self._handle, numbers, count, key, value, known, 0)
+            c.lib.attnKVCacheAppend(self._handle, *arguments, ctypes.byref(options))
         )
 
     def reserve(self, ids: Sequence[int], count: int, tokens: Any = None) -> None:
@@ -226,11 +232,7 @@ class KVCache:
             tensors, keep = arrays.pack([_token_view(tokens, size)])
             tensor = ctypes.byref(tensors[0])
         count = _count("count", count, 0)
-        c.check(
-            c.lib.attnKVCacheAppend(
-                self._handle, numbers, size, None, None, tensor, count
-            )
-        )
+        self._append(numbers, size, None, None, tensor, count)
 
     def _rows(self, name, array):
         found = arrays.view(name, array)
@@ -240,8 +242,11 @@ class KVCache:
                 arrays.describe(array),
                 TypeError,
             )
-        if found.device is not None:
-            _fail("%s on the CPU, where the cache is" % name, arrays.where(found.device))
+        if found.device != self._device:
+            _fail(
+                "%s on %s, where the cache is" % (name, arrays.where(self._device)),
+                arrays.where(found.device),
+            )
         return found
 
     def reuse_prefix(self, id: int, tokens: Sequence[int]) -> int:
@@ -354,12 +359,16 @@ class KVCache:
         return arrays.torch_module().from_numpy(array).to(self.k.device)
 
 
-def _make_pools(dtype, *shapes):
+def _make_pools(dtype, device, *shapes):
     torch = arrays.torch_module()
-    if torch is not None and isinstance(dtype, torch.dtype):
-        if str(dtype)[len("torch.") :] not in _NAMES:
-            _fail_dtype(dtype)
-        return [torch.zeros(shape, dtype=dtype) for shape in shapes]
+    is_torch = torch is not None and (
+        isinstance(dtype, torch.dtype) or isinstance(device, torch.device)
+    )
+    kind = str(device).split(":")[0]
+    if kind not in ("cpu", "cuda"):
+        _fail("device to be 'cpu' or 'cuda'", repr(device))
+    if is_torch or kind == "cuda":
+        return _make_tensors(torch, dtype, device, kind, shapes)
     import numpy
 
     if isinstance(dtype, str) and dtype == "bfloat16":
@@ -378,6 +387,21 @@ def _make_pools(dtype, *shapes):
     if found.name not in _NAMES or dtype is None:
         _fail_dtype(dtype)
     return [numpy.zeros(shape, found) for shape in shapes]
+
+
+def _make_tensors(torch, dtype, device, kind, shapes):
+    if torch is None or kind == "cuda" and not torch.cuda.is_available():
+        _fail(
+            "torch with a GPU for device %r" % (device,),
+            "none that is imported" if torch is None else "one that finds no GPU",
+        )
+    name = str(dtype)[len("torch.") :] if isinstance(dtype, torch.dtype) else dtype
+    name = name if isinstance(name, str) else getattr(dtype, "__name__", str(dtype))
+    if name not in _NAMES:
+        _fail_dtype(dtype)
+    return [
+        torch.zeros(shape, dtype=getattr(torch, name), device=device) for shape in shapes
+    ]
 
 
 def _fail_dtype(dtype):

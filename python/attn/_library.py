@@ -93,7 +93,7 @@ class RunOptions(ctypes.Structure):
 
 
 class KVCacheOptions(ctypes.Structure):
-    _fields_ = [("structSize", c_size_t), ("window", c_int64)]
+    _fields_ = [("structSize", c_size_t), ("window", c_int64), ("place", c_int32)]
 
 
 class DeviceInfo(ctypes.Structure):
@@ -201,7 +201,10 @@ _FUNCTIONS = {
     ),
     "attnKVCacheDestroy": (None, [c_void_p]),
     "attnKVCacheNew": (c_void_p, [c_void_p, POINTER(c_int64)]),
-    "attnKVCacheAppend": (c_void_p, _IDS + [_TENSORS] * 3 + [c_int64]),
+    "attnKVCacheAppend": (
+        c_void_p,
+        _IDS + [_TENSORS] * 3 + [c_int64, POINTER(RunOptions)],
+    ),
     "attnKVCacheReuse": (
         c_void_p,
         [c_void_p, c_int64, POINTER(c_int64), c_size_t, POINTER(c_int64)],

@@ -76,7 +76,7 @@ static AttnError *append(AttnKVCache *cache, int64_t id, int64_t rows,
   int64_t sizes[2] = {1, rows};
   AttnTensor known = {(void *)tokens, ATTN_I32, 2, sizes, NULL};
   return attnKVCacheAppend(cache, &id, 1, &tensor, &tensor,
-                           tokens ? &known : NULL, 0);
+                           tokens ? &known : NULL, 0, NULL);
 }
 
 int main(void) {
@@ -137,23 +137,23 @@ int main(void) {
         "expected the id of a sequence that is in the cache, but got 5");
   fails(attnKVCacheTruncate(cache, 22, -1),
         "expected a length between 0 and that of the sequence, 4, but got -1");
-  fails(attnKVCacheAppend(cache, &id, 1, NULL, NULL, NULL, -1),
+  fails(attnKVCacheAppend(cache, &id, 1, NULL, NULL, NULL, -1, NULL),
         "expected a number of rows of at least 0, but got -1");
   int64_t twice[2] = {3, 3};
-  fails(attnKVCacheAppend(cache, twice, 2, NULL, NULL, NULL, 1),
+  fails(attnKVCacheAppend(cache, twice, 2, NULL, NULL, NULL, 1, NULL),
         "expected each id once, but got 3 twice");
-  fails(attnKVCacheAppend(cache, &id, 1, &keys, NULL, NULL, 0),
+  fails(attnKVCacheAppend(cache, &id, 1, &keys, NULL, NULL, 0, NULL),
         "expected k of shape [ids, heads, tokens, d] = [1, 1, 2, 16], but got "
         "[6, 1, 2, 16]");
-  fails(attnKVCacheAppend(NULL, &id, 1, NULL, NULL, NULL, 0),
+  fails(attnKVCacheAppend(NULL, &id, 1, NULL, NULL, NULL, 0, NULL),
         "expected a cache, ids and places for the results, but got null");
   int64_t shape[2] = {1, 1};
   float number = 0;
   AttnTensor wrong = {&number, ATTN_F32, 2, shape, NULL};
-  fails(attnKVCacheAppend(cache, &id, 1, NULL, NULL, &wrong, 1),
+  fails(attnKVCacheAppend(cache, &id, 1, NULL, NULL, &wrong, 1, NULL),
         "expected tokens of type i32 or i64, but got f32");
   wrong.dtype = ATTN_I64;
-  fails(attnKVCacheAppend(cache, &id, 1, NULL, NULL, &wrong, 2),
+  fails(attnKVCacheAppend(cache, &id, 1, NULL, NULL, &wrong, 2, NULL),
         "expected tokens of shape [ids, tokens] = [1, 2], but got [1, 1]");
   attnKVCacheDestroy(cache);
   attnKVCacheDestroy(NULL);

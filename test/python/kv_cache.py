@@ -229,14 +229,26 @@ def test_torch():
         import torch
     except ImportError:
         return
-    cache = attn.KVCache(8, 4, HEADS, D, dtype=torch.bfloat16)
-    k = torch.randn(1, 5, HEADS, D, dtype=torch.bfloat16).transpose(1, 2)
-    cache.append([0], k, k, tokens=torch.arange(5)[None])
-    assert isinstance(cache.block_table([0]), torch.Tensor)
-    out = attn.attention(
-        k, cache.k, cache.v, block_table=cache.block_table([0]), kv_lengths=cache.lengths([0])
-    )
-    assert torch.equal(out, attn.attention(k, k, k))
+    for device in ["cpu"] + (["cuda"] if torch.cuda.is_available() else []):
+        cache = attn.KVCache(8, 4, HEADS, D, dtype=torch.bfloat16, device=torch.device(device))
+        k = torch.randn(2, 5, HEADS, D, dtype=torch.bfloat16, device=device).transpose(1, 2)
+        v = torch.randn(2, HEADS, 5, D, dtype=torch.bfloat16, device=device)
+        cache.append([0, 4], k, v, tokens=torch.tensor([[1, 2, 3, 4, 5], [1, 2, 3, 3, 3]]))
+        twin = cache.fork(4)
+        cache.append([4, twin], v[:, :, :1], k[:, :, :1])
+        for n, id in enumerate((0, 4, twin)):
+            table = cache.block_table([id])
+            assert isinstance(table, torch.Tensor) and table.device == k.device
+            keys = [k[0], torch.cat([k[1], v[0, :, :1]], 1), torch.cat([k[1], v[1, :, :1]], 1)][n]
+            values = [v[0], torch.cat([v[1], k[0, :, :1]], 1), torch.cat([v[1], k[1, :, :1]], 1)][n]
+            length = int(cache.lengths([id])[0])
+            for pool, want in ((cache.k, keys), (cache.v, values)):
+                got = pool[table[0].long()].swapaxes(0, 1).reshape(HEADS, -1, D)[:, :length]
+                assert torch.equal(got, want)
+        if device == "cpu":  # on GPUs pages have more rows
+            args = {"block_table": cache.block_table([0]), "kv_lengths": cache.lengths([0])}
+            assert torch.equal(attn.attention(k[:1], cache.k, cache.v, **args), attn.attention(k[:1], k[:1], v[:1]))
+        expect(TypeError, "expected dtype to be float32", attn.KVCache, 4, 4, 1, 8, dtype=torch.float64)
 
 
 def test_threads():
@@ -338,7 +350,10 @@ def test_errors():
     expect(ValueError, "expected page between 1 and 2^31 - 2^16 - 1, but got 0", make, 4, 0, 1, 8)
     expect(ValueError, "expected window between 1", make, 4, 4, 1, 8, window=0)
     expect(TypeError, "expected heads to be an integer, but got float 1.0", make, 4, 4, 1.0, 8)
-    expect(NotImplementedError, "expected device 'cpu', but got 'cuda'", make, 4, 4, 1, 8, device="cuda")
+    expect(ValueError, "expected device to be 'cpu' or 'cuda', but got 'tpu'", make, 4, 4, 1, 8, device="tpu")
+    if "torch" not in sys.modules:
+        message = "expected torch with a GPU for device 'cuda', but got none that is imported"
+        expect(ValueError, message, make, 4, 4, 1, 8, device="cuda")
     expect(TypeError, "expected what can be copied or pickled, but got an attn.KVCache", copy.copy, cache)
 
 

@@ -19,6 +19,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace attn::cache {
 
@@ -33,14 +34,17 @@ struct Rows {
 
 class KVCache {
 public:
-  /// `window`: see PageTable. Values may have no channels.
+  /// `window`: see PageTable. Values may have no channels. `device`: the GPU
+  /// whose memory this is; none: the host's.
   static support::Result<std::unique_ptr<KVCache>>
-  create(const Rows &k, const Rows &v, int64_t window);
+  create(const Rows &k, const Rows &v, int64_t window,
+         std::optional<int> device = {});
 
   /// `v` may be null where values have no channels, and both may be: the rows
-  /// are then there to be written by the caller.
+  /// are then there to be written by the caller. On a GPU rows are copied in
+  /// order on `stream`, without waiting.
   support::Status append(Numbers ids, int64_t count, const Rows *k,
-                         const Rows *v, Numbers tokens);
+                         const Rows *v, Numbers tokens, void *stream = nullptr);
 
   int64_t create();
   support::Result<int64_t> reuse(int64_t id, Numbers tokens);
@@ -57,10 +61,12 @@ public:
   int32_t numPages() const { return int32_t(keys.shape[0]); }
 
 private:
-  KVCache(const Rows &k, const Rows &v, int64_t window);
+  KVCache(const Rows &k, const Rows &v, int64_t window,
+          std::optional<int> device);
 
   mutable std::mutex mutex;
   const Rows keys, values;
+  const std::optional<int> device;
   PageTable pages;
 };
 
