@@ -34,6 +34,59 @@ wanted = [model.generate(prompt, COUNT) for prompt in prompts]
 assert min(len(set(tokens)) for tokens in wanted) > 8
 
 
+def generate_by_transformers():
+    """The same tokens from the package transformers, where it is there; else None."""
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        return None
+    c = model.config
+    llama = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(
+            vocab_size=c.vocabulary,
+            hidden_size=c.width,
+            intermediate_size=c.hidden,
+            num_hidden_layers=c.layers,
+            num_attention_heads=c.heads,
+            num_key_value_heads=c.key_heads,
+            head_dim=c.head_dim,
+            rms_norm_eps=c.epsilon,
+            rope_theta=c.theta,
+            tie_word_embeddings=False,
+            attn_implementation="eager",
+            bos_token_id=None,
+            eos_token_id=None,
+            pad_token_id=None,
+        )
+    )
+    weights = {
+        "model.embed_tokens.weight": model.embedding,
+        "model.norm.weight": model.last,
+        "lm_head.weight": model.head.T,
+    }
+    names = {"before": "input_layernorm", "between": "post_attention_layernorm"}
+    names.update({x: "self_attn.%s_proj" % x for x in "qkvo"})
+    names.update({x: "mlp.%s_proj" % x for x in ("gate", "up", "down")})
+    for number, layer in enumerate(model.layers):
+        for name, matrix in layer.items():
+            weights["model.layers.%d.%s.weight" % (number, names[name])] = matrix.T
+    state = {name: torch.from_numpy(x.copy()) for name, x in weights.items()}
+    llama.load_state_dict(state, strict=True)
+    llama.eval()
+    return [
+        llama.generate(
+            torch.tensor([prompt]), max_new_tokens=COUNT, min_new_tokens=COUNT, do_sample=False
+        )[0, len(prompt) :].tolist()
+        for prompt in prompts
+    ]
+
+
+theirs = generate_by_transformers()
+print("transformers: %s" % ("not there" if theirs is None else "the same tokens"))
+assert theirs is None or theirs == wanted
+
+
 def run(**options):
     served = engine.Engine(model, **options)
     requests = [served.submit(prompt, COUNT) for prompt in prompts]
