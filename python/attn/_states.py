@@ -40,7 +40,9 @@ def _stack(name, parts):
         return first.__array_namespace__().stack(parts)
     import numpy
 
-    return numpy.stack([numpy.asarray(part) for part in parts])
+    if not arrays.is_numpy(first):
+        parts = [numpy.from_dlpack(part) for part in parts]
+    return numpy.stack(parts)
 
 
 def _parts_of(o1, lse1, o2, lse2):

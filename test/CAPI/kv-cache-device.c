@@ -1,11 +1,14 @@
-/* RUN: %cc_capi %s -o %t -ldl && env ATTN_LIBCUDA=%fake_cuda %t %fake_cuda
-   A cache in pages on a GPU: a driver that checks every copy, and makes it, is
-   in the place of one.
+/* RUN: rm -f %t.log
+   RUN: %cc_capi %s -o %t -ldl && env ATTN_LIBCUDA=%fake_cuda \
+   RUN:   ATTN_PTXAS=none ATTN_FAKE_CUDA_LOG=%t.log %t %fake_cuda
+   A cache in pages on a GPU, and states that are merged there: a driver that
+   checks every copy, and makes it, is in the place of one.
 
    Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
    SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
 #include "attn-c/KVCache.h"
+#include "attn-c/States.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +126,32 @@ int main(int argc, char **argv) {
   keys.data = pool;
   fails(attnKVCacheCreate(&keys, &values, &options, &cache),
         "expected k in memory of a GPU, but got memory of the host");
+  /* More rows than there are zeros on the device: two launches. */
+  AttnContext *compiler;
+  ok(attnContextCreate(&compiler));
+  unsigned long long o, lse, mergedO, mergedLse;
+  const int64_t oShape[5] = {2, 1, 1, 20000, D};
+  CHECK(!allocate(&o, 2 * 20000 * D * 2) && !allocate(&lse, 2 * 20000 * 4) &&
+        !allocate(&mergedO, 20000 * D * 2) && !allocate(&mergedLse, 20000 * 4));
+  AttnTensor states[4] = {{(void *)o, ATTN_BF16, 5, oShape, NULL},
+                          {(void *)lse, ATTN_F32, 4, oShape, NULL},
+                          {(void *)mergedO, ATTN_BF16, 4, oShape + 1, NULL},
+                          {(void *)mergedLse, ATTN_F32, 3, oShape + 1, NULL}};
+  run.place = ATTN_PLACE_GPU;
+  ok(attnMergeStates(compiler, &states[0], &states[1], &states[2], &states[3],
+                     &run));
+  char line[256];
+  int launches = 0;
+  FILE *log = fopen(getenv("ATTN_FAKE_CUDA_LOG"), "r");
+  while (log && fgets(line, sizeof(line), log))
+    launches += strncmp(line, "launch", 6) == 0;
+  CHECK(launches == 2);
+  states[1].data = given;
+  fails(attnMergeStates(compiler, &states[0], &states[1], &states[2],
+                        &states[3], &run),
+        "expected 'lse' in memory of the GPU, but got memory of the host");
+  attnContextDestroy(compiler);
+
   options.place = (AttnPlace)7;
   fails(attnKVCacheCreate(&keys, &values, &options, &cache),
         "expected place to be 0 or 1, but got 7");

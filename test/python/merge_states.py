@@ -120,6 +120,37 @@ def test_grouping():
         assert np.allclose(tree_lse[~empty], flat_lse[~empty], atol=4e-6)
 
 
+def test_producers():
+    # Other packages' arrays: with an array namespace, as JAX's, and without.
+    class Plain:
+        def __init__(self, array):
+            self.array = array
+            self.__dlpack__ = array.__dlpack__
+            self.__dlpack_device__ = array.__dlpack_device__
+
+    class Array(Plain):
+        def __array_namespace__(self):
+            return Namespace
+
+    class Namespace:
+        @staticmethod
+        def asarray(array):
+            return Array(array)
+
+        @staticmethod
+        def stack(parts):
+            return Array(np.stack([part.array for part in parts]))
+
+    o = rng.standard_normal((2, 1, 2, 5, 16)).astype("f")
+    lse = rng.standard_normal((2, 1, 2, 5)).astype("f")
+    want, want_lse = attn.merge_states(o, lse)
+    for kind in (Plain, Array):
+        got, got_lse = attn.merge_states(kind(o[0]), kind(lse[0]), kind(o[1]), kind(lse[1]))
+        if kind is Array:
+            got, got_lse = got.array, got_lse.array
+        assert np.array_equal(got, want) and np.array_equal(got_lse, want_lse)
+
+
 def test_torch():
     try:
         import torch
