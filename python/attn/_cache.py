@@ -52,9 +52,11 @@ def _id(value):
 
 
 def _token_view(tokens, count):
-    """Tokens [ids, tokens], an array or lists of integers."""
+    """Tokens [ids, tokens], an array or lists of integers; [tokens] of one id."""
     if arrays.kind_of(tokens):
         found = arrays.view("tokens", tokens)
+        if count == 1 and len(found.shape) == 1:
+            found.shape, found.strides = (1,) + found.shape, (0,) + found.strides
         if found.device is None and found.dtype in (c.I32, c.I64):
             return found
         if found.dtype not in (c.I8, c.I16, c.I32, c.I64, c.U8):
@@ -64,6 +66,8 @@ def _token_view(tokens, count):
             return arrays.View(0, c.I64, found.shape, strides, tokens)
         tokens = tokens.tolist()
     rows = list(tokens)
+    if count == 1 and not any(hasattr(row, "__iter__") for row in rows):
+        rows = [rows]
     width = None
     flat = []
     for row in rows:
@@ -194,10 +198,10 @@ class KVCache:
             k, v: [ids, heads, tokens, d] and [ids, heads, tokens, dv] of the
                 cache's type, with any strides; v may be None where dv is 0.
                 On a GPU they are copied in order on torch's current stream.
-            tokens: [ids, tokens], the integers that the rows were made of. Where
-                those of a sequence are known from its first row on, it shares each
-                full page with all sequences that begin with the same tokens up to
-                the end of that page.
+            tokens: [ids, tokens], or [tokens] of one id: the integers that the rows
+                were made of. Where those of a sequence are known from its first row
+                on, it shares each full page with all sequences that begin with the
+                same tokens up to the end of that page.
         Raises:
             OutOfPages: there are not enough free pages for all ids.
             ValueError, TypeError: what was given does not fit.

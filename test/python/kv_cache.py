@@ -201,6 +201,22 @@ def test_plain_names():
     check("reserved", out, reference.attention(k[:1, :, :2], k[:1, :, :2], k[:1, :, :2])[0], k.dtype)
 
 
+def test_tokens():
+    # Lists, arrays of any integers, and of one id without the dimension of ids.
+    k = rng.standard_normal((1, HEADS, 4, D)).astype("f")
+    cache = attn.KVCache(8, 4, HEADS, D)
+    known = [5, 6, 7, 2**40]
+    for id, tokens in enumerate((known, [known], np.array(known), np.array([known])[:, ::1])):
+        cache.append([id], k, k, tokens=tokens)
+        assert cache.free_pages == 7
+    other = np.array([[5, 6, 7, 1]], np.int16)
+    cache.append([10], k, k, tokens=other)
+    cache.append([11], k, k, tokens=np.asfortranarray(np.repeat(other, 2, 0).astype("i4"))[1:])
+    assert cache.free_pages == 6
+    cache.append([12], k[:, :, :0], k[:, :, :0], tokens=[])
+    assert cache.lengths([12]).tolist() == [0]
+
+
 def test_without_values():
     cache = attn.KVCache(4, 4, 1, D, dv=0)
     k = rng.standard_normal((1, 1, 6, D)).astype("f")
