@@ -156,13 +156,15 @@ def test_torch():
         import torch
     except ImportError:
         return
-    o = torch.randn(2, 1, 2, 5, 16, dtype=torch.bfloat16)
-    lse = torch.randn(2, 1, 2, 5)
-    got, got_lse = attn.merge_states(o[0], lse[0], o[1], lse[1])
-    assert got.dtype == torch.bfloat16
-    want, want_lse = merged(o.float().numpy(), lse.numpy())
-    assert np.allclose(got.float().numpy(), want, atol=2e-2)
-    assert np.allclose(got_lse.numpy(), want_lse, atol=1e-6)
+    for device in ["cpu"] + (["cuda"] if torch.cuda.is_available() else []):
+        o = torch.randn(3, 1, 2, 5, 16, dtype=torch.bfloat16, device=device)
+        lse = torch.randn(3, 1, 2, 5, device=device)
+        lse[1, :, :, :2], o[1, :, :, :2] = -INF, torch.nan
+        got, got_lse = attn.merge_states(list(zip(o, lse)))
+        assert got.dtype == torch.bfloat16 and got.device == got_lse.device == o.device
+        want, want_lse = merged(o.float().cpu().numpy(), lse.cpu().numpy())
+        assert np.allclose(got.float().cpu().numpy(), want, atol=2e-2)
+        assert np.allclose(got_lse.cpu().numpy(), want_lse, atol=2e-6)
 
 
 def test_errors():
