@@ -133,12 +133,22 @@ Result<PageChanges> PageTable::append(Numbers ids, int64_t count,
     return expected("a token for each of the " +
                         std::to_string(ids.size * size_t(count)) + " rows",
                     int64_t(tokens.size));
+  auto outOfPages = [&](int64_t wanted, int64_t available) {
+    return Failure{"out of pages: expected " + std::to_string(wanted) +
+                   " free pages, but got " + std::to_string(available) +
+                   " of " + std::to_string(numPages()) +
+                   "; free a sequence first"};
+  };
   for (int64_t id : ids) {
     auto found = sequences.find(id);
     int64_t end = found == sequences.end() ? 0 : found->second.end;
     if (count > kMaxEnd - end)
       return expected("sequences of at most 2147483647 rows",
                       count > INT64_MAX - end ? count : end + count);
+    // More than all pages: nothing to work out.
+    int64_t wanted = (end + count + page - 1) / page - (end + page - 1) / page;
+    if (wanted > numPages())
+      return outOfPages(wanted, numFree());
   }
   AppendPlan plan(*this);
   for (int64_t id : ids)
@@ -146,10 +156,7 @@ Result<PageChanges> PageTable::append(Numbers ids, int64_t count,
   for (size_t i = 0; i < ids.size; ++i)
     plan.addRows(i, count, tokens.data ? tokens.data + i * count : nullptr);
   if (plan.numMissing() > 0)
-    return Failure{"out of pages: expected " +
-                   std::to_string(plan.numWanted()) + " free pages, but got " +
-                   std::to_string(plan.available()) + " of " +
-                   std::to_string(numPages()) + "; free a sequence first"};
+    return outOfPages(plan.numWanted(), plan.available());
   return plan.carryOut();
 }
 

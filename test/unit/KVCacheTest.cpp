@@ -496,6 +496,28 @@ TEST(KVCacheTest, TakesThePageThatLeavesTheWindow) {
   EXPECT_TRUE(bool(small.append({1}, {8})));
 }
 
+TEST(KVCacheTest, RefusesWhatNeverFitsAtOnce) {
+  // In no time, and without memory for a plan of it.
+  Small small(3, 1);
+  int64_t id = 0;
+  auto reserve = [&](int64_t count) {
+    return small.cache->append({&id, 1}, count, nullptr, nullptr, {});
+  };
+  EXPECT_EQ(
+      reserve(INT32_MAX).error(),
+      "out of pages: expected 2147483647 free pages, but got 3 of 3; free "
+      "a sequence first");
+  EXPECT_EQ(reserve(4).error(), "out of pages: expected 4 free pages, but got "
+                                "3 of 3; free a sequence first");
+  EXPECT_TRUE(bool(reserve(3)));
+  EXPECT_EQ(
+      reserve(INT32_MAX).error(),
+      "expected sequences of at most 2147483647 rows, but got 2147483650");
+  EXPECT_EQ(reserve(INT64_MAX).error(),
+            "expected sequences of at most 2147483647 rows, but got "
+            "9223372036854775807");
+}
+
 TEST(KVCacheTest, LeavesPagesBehindTheWindow) {
   Small small(4, 2, /*window=*/3);
   ASSERT_TRUE(bool(small.append({1}, {1, 2, 3, 4, 5, 6})));
