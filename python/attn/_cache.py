@@ -41,13 +41,13 @@ def _numbers(name, values):
     return (ctypes.c_int64 * max(len(numbers), 1))(*numbers), len(numbers)
 
 
-def _id(value):
+def _integer(name, value):
     try:
         number = operator.index(value)
     except TypeError:
         number = None
     if number is None or not -(2**63) <= number < 2**63:
-        _fail("an id, which is an integer", arrays.describe(value), TypeError)
+        _fail("%s to be an integer of 64 bits" % name, arrays.describe(value), TypeError)
     return number
 
 
@@ -65,6 +65,8 @@ def _token_view(tokens, count):
             strides = [1] * len(found.shape)
             return arrays.View(0, c.I64, found.shape, strides, tokens)
         tokens = tokens.tolist()
+    if not hasattr(tokens, "__iter__"):
+        _fail("tokens of shape [ids, tokens]", arrays.describe(tokens), TypeError)
     rows = list(tokens)
     if count == 1 and not any(hasattr(row, "__iter__") for row in rows):
         rows = [rows]
@@ -72,7 +74,7 @@ def _token_view(tokens, count):
     flat = []
     for row in rows:
         if not hasattr(row, "__iter__"):
-            _fail("tokens of shape [ids, tokens]", arrays.describe(tokens))
+            _fail("tokens of shape [ids, tokens]", arrays.describe(tokens), TypeError)
         row = list(row)
         if width not in (None, len(row)):
             _fail("as many tokens for each id", "%d and %d" % (width, len(row)))
@@ -135,8 +137,9 @@ class KVCache:
         dv = d if dv is None else _count("dv", dv, 0)
         self.page = shape[2]
         self.window = None if window is None else _count("window", window, 1)
-        self.k, self.v = _make_pools(dtype, device, shape + (d,), shape + (dv,))
-        views = [arrays.view("k", self.k), arrays.view("v", self.v)]
+        self._k, self._v = _make_pools(dtype, device, shape + (d,), shape + (dv,))
+        # References to the pools, so that NumPy does not move their memory.
+        self._views = views = [arrays.view("k", self._k), arrays.view("v", self._v)]
         self._dtype, self._device = views[0].dtype, views[0].device
         tensors, keep = arrays.pack(views)
         options = c.KVCacheOptions(
@@ -168,6 +171,16 @@ class KVCache:
         return "<attn.KVCache of %d pages [%d, %d, %d], %d free>" % (
             self.k.shape + (self.free_pages,)
         )
+
+    @property
+    def k(self) -> Any:
+        """The pool of keys, [pages, heads, page, d]."""
+        return self._k
+
+    @property
+    def v(self) -> Any:
+        """The pool of values, [pages, heads, page, dv]."""
+        return self._v
 
     @property
     def free_pages(self) -> int:
@@ -264,7 +277,7 @@ class KVCache:
         reused = ctypes.c_int64()
         c.check(
             c.lib.attnKVCacheReuse(
-                self._handle, _id(id), numbers, count, ctypes.byref(reused)
+                self._handle, _integer("id", id), numbers, count, ctypes.byref(reused)
             )
         )
         return reused.value
@@ -273,18 +286,18 @@ class KVCache:
         """A new sequence with the rows of another: its id. They share their pages
         until one of them is written."""
         made = ctypes.c_int64()
-        c.check(c.lib.attnKVCacheFork(self._handle, _id(id), ctypes.byref(made)))
+        c.check(c.lib.attnKVCacheFork(self._handle, _integer("id", id), ctypes.byref(made)))
         return made.value
 
     def truncate(self, id: int, length: int) -> None:
         """Drops the rows of a sequence behind the first `length` of those that
         `lengths` counts."""
-        c.check(c.lib.attnKVCacheTruncate(self._handle, _id(id), _id(length)))
+        c.check(c.lib.attnKVCacheTruncate(self._handle, _integer("id", id), _integer("length", length)))
 
     def free(self, id: int) -> None:
         """Drops a sequence. Its pages can be found by their tokens until they are
         needed for something else."""
-        c.check(c.lib.attnKVCacheFree(self._handle, _id(id)))
+        c.check(c.lib.attnKVCacheFree(self._handle, _integer("id", id)))
 
     def reorder(
         self, ids: Sequence[int], onto: Optional[Sequence[int]] = None
@@ -390,7 +403,13 @@ def _make_pools(dtype, device, *shapes):
         _fail_dtype(dtype)
     if found.name not in _NAMES or dtype is None:
         _fail_dtype(dtype)
-    return [numpy.zeros(shape, found) for shape in shapes]
+    try:
+        return [numpy.zeros(shape, found) for shape in shapes]
+    except (MemoryError, ValueError):
+        raise MemoryError(
+            "attn: expected memory for pools of shapes %s and %s, but there is not enough"
+            % (list(shapes[0]), list(shapes[1]))
+        ) from None
 
 
 def _make_tensors(torch, dtype, device, kind, shapes):

@@ -52,9 +52,12 @@ def _parts_of(o1, lse1, o2, lse2):
             _fail("lse1 with o1", "None")
         if arrays.kind_of(o1) or not hasattr(o1, "__iter__"):
             _fail("a list of pairs (o, lse), or lse1", arrays.describe(o1), TypeError)
-        pairs = [tuple(pair) for pair in o1]
-        if not pairs or any(len(pair) != 2 for pair in pairs):
-            _fail("a list of pairs (o, lse), at least one", "%d items" % len(pairs))
+        pairs = list(o1)
+        for pair in pairs:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                _fail("a list of pairs (o, lse)", arrays.describe(pair), TypeError)
+        if not pairs:
+            _fail("one pair (o, lse) or more", "none")
         return tuple(_stack(n, list(x)) for n, x in zip(("o", "lse"), zip(*pairs)))
     if (o2 is None) != (lse2 is None):
         _fail("both o2 and lse2, or neither", "one of them")

@@ -349,7 +349,9 @@ def test_errors():
     refuse("expected tokens of an integer type", cache.append, [1], k, k, tokens=np.zeros((1, 3)), kind=TypeError)
     refuse("expected ids to be a sequence of integers, but got int 1", cache.append, 1, k, k, kind=TypeError)
     refuse("expected ids to be a sequence of integers", cache.lengths, [0.5], kind=TypeError)
-    refuse("expected an id, which is an integer, but got str '1'", cache.free, "1", kind=TypeError)
+    refuse("expected id to be an integer of 64 bits, but got str '1'", cache.free, "1", kind=TypeError)
+    refuse("expected length to be an integer of 64 bits, but got float", cache.truncate, 1, 1.5, kind=TypeError)
+    refuse("expected tokens of shape [ids, tokens], but got int 5", cache.append, [1], k, k, tokens=5, kind=TypeError)
     refuse("expected an empty sequence, which alone can take a prefix, but got 1", cache.reuse_prefix, 1, [])
     refuse("expected a table of at least 1 pages for each sequence, but got 0", cache.block_table, [1], width=0)
     long = np.zeros((2, HEADS, 10, D), np.float32)
@@ -369,6 +371,7 @@ def test_errors():
     make = attn.KVCache
     expect(TypeError, "expected dtype to be float32, float16 or bfloat16, but got 'float64'", make, 4, 4, 1, 8, dtype="float64")
     expect(ValueError, "expected page between 1 and 2^31 - 2^16 - 1, but got 0", make, 4, 0, 1, 8)
+    expect(MemoryError, "expected memory for pools of shapes [1073741824, 64, 1048576, 128] and", make, 2**30, 2**20, 64, 128)
     expect(ValueError, "expected window between 1", make, 4, 4, 1, 8, window=0)
     expect(TypeError, "expected heads to be an integer, but got float 1.0", make, 4, 4, 1.0, 8)
     expect(ValueError, "expected device to be 'cpu' or 'cuda', but got 'tpu'", make, 4, 4, 1, 8, device="tpu")
@@ -381,6 +384,12 @@ def test_errors():
 def test_memory():
     # A cache keeps its pools, and goes with the last that knows it.
     cache = attn.KVCache(4, 4, HEADS, D)
+    for spoil in (lambda: setattr(cache, "k", 0), lambda: cache.k.resize(1000, refcheck=True)):
+        try:
+            spoil()
+        except (AttributeError, ValueError):
+            continue
+        raise AssertionError("the memory of a pool went away")
     pool, gone = cache.k, weakref.ref(cache)
     del cache
     gc.collect()
