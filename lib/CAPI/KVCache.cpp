@@ -30,6 +30,7 @@ template <typename F> static AttnError *guarded(bool isGiven, F body) {
   if (!isGiven)
     return makeError("expected a cache, ids and places for the results, but "
                      "got null");
+  ForkGate::Inside inside;
   try {
     return body();
   } catch (const std::bad_alloc &) {
@@ -235,12 +236,14 @@ AttnError *attnKVCacheTable(const AttnKVCache *cache, const int64_t *ids,
 }
 
 int64_t attnKVCacheFreePages(const AttnKVCache *cache) {
+  ForkGate::Inside inside;
   return cache ? cache->cache->numFree() : 0;
 }
 
 size_t attnKVCacheIds(const AttnKVCache *cache, int64_t *ids, size_t capacity) {
   if (!cache)
     return 0;
+  ForkGate::Inside inside;
   std::vector<int64_t> found = cache->cache->ids();
   if (ids)
     std::copy_n(found.begin(), std::min(capacity, found.size()), ids);

@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import copy
 import gc
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -301,6 +302,32 @@ def test_threads():
         thread.join()
     assert not failures, failures
     assert cache.free_pages == 64 and not cache.ids()
+
+
+def test_fork():
+    # A child goes on with its parent's cache, whoever was in it.
+    cache = attn.KVCache(64, 4, HEADS, D)
+    rows = np.zeros((1, HEADS, 9, D), np.float32)
+    stop = threading.Event()
+
+    def work(id):
+        while not stop.is_set():
+            cache.append([id], rows, rows)
+            cache.free(id)
+
+    threads = [threading.Thread(target=work, args=(id,)) for id in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(30):
+        child = os.fork()
+        if not child:
+            signal.alarm(20)  # instead of waiting for ever
+            cache.append([3], rows, rows)
+            os._exit(int(cache.lengths([3])[0]))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    stop.set()
+    for thread in threads:
+        thread.join()
 
 
 def expect(kind, message, function, *args, **options):
