@@ -121,6 +121,23 @@ struct CUlaunchConfig {
   unsigned numAttrs;
 };
 
+/// CUDA_MEMCPY2D: rows of bytes between two places, each with a pitch.
+struct CUmemcpy2D {
+  size_t srcX, srcY;
+  int srcMemoryType;
+  const void *srcHost;
+  CUdeviceptr srcDevice;
+  void *srcArray;
+  size_t srcPitch;
+  size_t dstX, dstY;
+  int dstMemoryType;
+  void *dstHost;
+  CUdeviceptr dstDevice;
+  void *dstArray;
+  size_t dstPitch;
+  size_t width, height;
+};
+
 struct CUmemPoolProps {
   int allocType;
   int handleTypes;
@@ -134,7 +151,8 @@ struct CUmemPoolProps {
 };
 
 static_assert(sizeof(CUtensorMap) == 128 && sizeof(CUlaunchAttribute) == 72 &&
-                  sizeof(CUlaunchConfig) == 56 && sizeof(CUmemPoolProps) == 88,
+                  sizeof(CUlaunchConfig) == 56 &&
+                  sizeof(CUmemPoolProps) == 88 && sizeof(CUmemcpy2D) == 128,
               "the driver's own layout");
 
 /// Every function that we call: X(name, symbol, parameters).
@@ -182,6 +200,7 @@ static_assert(sizeof(CUtensorMap) == 128 && sizeof(CUlaunchAttribute) == 72 &&
   X(cuMemsetD8, "cuMemsetD8_v2", (CUdeviceptr, unsigned char, size_t))         \
   X(cuMemcpyHtoD, "cuMemcpyHtoD_v2", (CUdeviceptr, const void *, size_t))      \
   X(cuMemcpyDtoH, "cuMemcpyDtoH_v2", (void *, CUdeviceptr, size_t))            \
+  X(cuMemcpy2DAsync, "cuMemcpy2DAsync_v2", (const CUmemcpy2D *, CUstream))     \
   X(cuPointerGetAttribute, "cuPointerGetAttribute",                            \
     (void *, int, CUdeviceptr))                                                \
   X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode",    \

@@ -244,6 +244,52 @@ Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
 }
 
 //===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// One call of the driver, which wants pitches of at least a row.
+static CUresult copyRows(const Driver &driver, const RowsCopy &copy,
+                         size_t rows, CUstream stream) {
+  CUmemcpy2D what = {};
+  what.srcMemoryType = what.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  what.srcDevice = reinterpret_cast<CUdeviceptr>(copy.from);
+  what.dstDevice = reinterpret_cast<CUdeviceptr>(copy.to);
+  what.srcPitch = rows == 1 ? copy.bytes : size_t(copy.fromPitch);
+  what.dstPitch = rows == 1 ? copy.bytes : size_t(copy.toPitch);
+  what.width = copy.bytes;
+  what.height = rows;
+  return driver.cuMemcpy2DAsync(&what, stream);
+}
+
+Status attn::cuda::copyRows(const std::vector<RowsCopy> &copies,
+                            const Placement &placement) {
+  auto driver = getDriver();
+  if (!driver)
+    return driver.takeFailure();
+  auto context = getContext(**driver, placement.device);
+  if (!context)
+    return context.takeFailure();
+  ContextScope scope(**driver, *context);
+  if (!scope.status())
+    return scope.status();
+  auto stream = static_cast<CUstream>(placement.stream);
+  for (RowsCopy copy : copies) {
+    auto bytes = int64_t(copy.bytes);
+    bool atOnce = copy.fromPitch >= bytes && copy.toPitch >= bytes;
+    size_t calls = !copy.bytes ? 0 : atOnce ? copy.rows > 0 : copy.rows;
+    for (; calls; --calls) {
+      CUresult result =
+          ::copyRows(**driver, copy, atOnce ? copy.rows : 1, stream);
+      if (result)
+        return (*driver)->failure("copy on the GPU", result);
+      copy.to = static_cast<char *>(copy.to) + copy.toPitch;
+      copy.from = static_cast<const char *>(copy.from) + copy.fromPitch;
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // For tools
 //===----------------------------------------------------------------------===//
 

@@ -12,15 +12,21 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from . import _library
 from ._attention import attention, clear_cache, compile, monoids
+from ._cache import KVCache
 from ._kernel import Kernel
+from ._library import OutOfPages
+from ._states import merge_states
 
 __all__ = [
+    "KVCache",
     "Kernel",
+    "OutOfPages",
     "attention",
     "clear_cache",
     "compile",
     "get_num_threads",
     "host_target",
+    "merge_states",
     "monoids",
     "set_num_threads",
 ]

@@ -9,7 +9,7 @@ import os
 import signal
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 8
+API_VERSION = 9
 
 F32, F16, BF16, F64, I8, I16, I32, I64, U8, BOOL = range(10)
 DTYPE_NAMES = ("f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64", "u8", "bool")
@@ -92,6 +92,10 @@ class RunOptions(ctypes.Structure):
     ]
 
 
+class KVCacheOptions(ctypes.Structure):
+    _fields_ = [("structSize", c_size_t), ("window", c_int64), ("place", c_int32)]
+
+
 class DeviceInfo(ctypes.Structure):
     _fields_ = [
         ("structSize", c_size_t),
@@ -118,6 +122,7 @@ class DeviceKernel(ctypes.Structure):
 
 _TENSORS = POINTER(Tensor)
 _TEXT = ctypes.CFUNCTYPE(None, c_char_p, c_void_p)
+_IDS = [c_void_p, POINTER(c_int64), c_size_t]
 
 # name: (result, arguments). A result of c_void_p named "error" is an
 # AttnError *, which check() turns into an exception.
@@ -186,6 +191,33 @@ _FUNCTIONS = {
     "attnKernelDeviceKernel": (c_void_p, [c_void_p, c_size_t, POINTER(DeviceKernel)]),
     "attnDeviceCount": (c_void_p, [POINTER(c_int32)]),
     "attnDeviceGet": (c_void_p, [c_int32, POINTER(DeviceInfo)]),
+    "attnMergeStates": (
+        c_void_p,
+        [c_void_p] + [_TENSORS] * 4 + [POINTER(RunOptions)],
+    ),
+    "attnKVCacheCreate": (
+        c_void_p,
+        [_TENSORS, _TENSORS, POINTER(KVCacheOptions), POINTER(c_void_p)],
+    ),
+    "attnKVCacheDestroy": (None, [c_void_p]),
+    "attnKVCacheNew": (c_void_p, [c_void_p, POINTER(c_int64)]),
+    "attnKVCacheAppend": (
+        c_void_p,
+        _IDS + [_TENSORS] * 3 + [c_int64, POINTER(RunOptions)],
+    ),
+    "attnKVCacheReuse": (
+        c_void_p,
+        [c_void_p, c_int64, POINTER(c_int64), c_size_t, POINTER(c_int64)],
+    ),
+    "attnKVCacheFork": (c_void_p, [c_void_p, c_int64, POINTER(c_int64)]),
+    "attnKVCacheTruncate": (c_void_p, [c_void_p, c_int64, c_int64]),
+    "attnKVCacheFree": (c_void_p, [c_void_p, c_int64]),
+    "attnKVCacheReorder": (c_void_p, [c_void_p] + [POINTER(c_int64)] * 2 + [c_size_t]),
+    "attnKVCacheLengths": (c_void_p, _IDS + [POINTER(c_int32)] * 2),
+    "attnKVCacheWidth": (c_void_p, _IDS + [POINTER(c_int64)]),
+    "attnKVCacheTable": (c_void_p, _IDS + [c_int64, POINTER(c_int32)]),
+    "attnKVCacheFreePages": (c_int64, [c_void_p]),
+    "attnKVCacheIds": (c_size_t, _IDS),
 }
 
 
@@ -281,6 +313,13 @@ def go_on(error):
     return True
 
 
+class OutOfPages(RuntimeError):
+    """An attn.KVCache has fewer free pages than an append wants. Nothing of it was
+    appended: free or truncate sequences, and append again."""
+
+    __module__ = "attn"
+
+
 def check(error):
     """Raises what a function of the library returned, if anything."""
     if not error:
@@ -288,9 +327,10 @@ def check(error):
     message = lib.attnErrorMessage(error).decode()
     lib.attnErrorDestroy(error)
     first, *notes = message.rstrip().split("\n")
-    exception = (MemoryError if first.startswith("out of memory") else ValueError)(
-        "attn: " + first
-    )
+    kind = ValueError
+    for start, other in (("out of memory", MemoryError), ("out of pages", OutOfPages)):
+        kind = other if first.startswith(start) else kind
+    exception = kind("attn: " + first)
     # What the compiler has to say besides, where Python can carry it.
     if hasattr(exception, "add_note"):
         for note in notes:

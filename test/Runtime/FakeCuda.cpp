@@ -530,6 +530,44 @@ FAKE_EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
   return SUCCESS;
 }
 
+/// As CUDA_MEMCPY2D is laid out.
+struct Copy2D {
+  size_t srcX, srcY;
+  int srcType;
+  const void *srcHost;
+  CUdeviceptr src;
+  void *srcArray;
+  size_t srcPitch;
+  size_t dstX, dstY;
+  int dstType;
+  void *dstHost;
+  CUdeviceptr dst;
+  void *dstArray;
+  size_t dstPitch;
+  size_t width, height;
+};
+
+FAKE_EXPORT CUresult cuMemcpy2DAsync_v2(const Copy2D *copy, void *stream) {
+  ENTER(cuMemcpy2DAsync, true)
+  if (!isStream(stream))
+    return INVALID_HANDLE;
+  if (copy->srcType != 2 || copy->dstType != 2 || !copy->width ||
+      !copy->height || copy->srcPitch < copy->width ||
+      copy->dstPitch < copy->width || copy->srcX || copy->dstX)
+    return INVALID_VALUE;
+  if (!findBlock(copy->src,
+                 copy->srcPitch * (copy->height - 1) + copy->width) ||
+      !findBlock(copy->dst, copy->dstPitch * (copy->height - 1) + copy->width))
+    return INVALID_VALUE;
+  for (size_t row = 0; row < copy->height; ++row)
+    std::memcpy(reinterpret_cast<char *>(copy->dst) + row * copy->dstPitch,
+                reinterpret_cast<const char *>(copy->src) +
+                    row * copy->srcPitch,
+                copy->width);
+  note("copy %zu x %zu", copy->height, copy->width);
+  return SUCCESS;
+}
+
 FAKE_EXPORT CUresult cuPointerGetAttribute(void *value, int attribute,
                                            CUdeviceptr pointer) {
   ENTER(cuPointerGetAttribute, true)

@@ -118,6 +118,18 @@ struct Placement {
 support::Status run(const Program &program, AttnEntry entry, void **args,
                     const Placement &placement);
 
+/// Rows of bytes within the memory of one device, `from` some pitch apart `to`
+/// another.
+struct RowsCopy {
+  void *to = nullptr;
+  const void *from = nullptr;
+  size_t bytes = 0, rows = 0;
+  int64_t toPitch = 0, fromPitch = 0;
+};
+/// Copies them in order on a stream, without waiting. They do not overlap.
+support::Status copyRows(const std::vector<RowsCopy> &copies,
+                         const Placement &placement);
+
 /// Memory on a device (-1: the current one) that reads as zeros: what an empty
 /// tensor's record points at.
 support::Result<void *> getZeros(int device);

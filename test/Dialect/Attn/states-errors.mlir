@@ -162,6 +162,48 @@ func.func @combine_c2(%x0: tensor<4x?x?x?xf32>, %x1: tensor<3x?x?x?x64xf32>, %x2
 
 // -----
 
+attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    outputs("o", "lse") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one : f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %acc: f32, %sum: f32):
+    %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %quot = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %quot : f32
+    %log = math.log %sum : f32
+    %lse = arith.addf %m, %log : f32
+    attn.yield %o, %lse : f32, f32
+  }
+}
+
+func.func @combine_c2_narrow(%x0: tensor<4x?x?x?xbf16>, %x1: tensor<4x?x?x?x64xbf16>, %x2: tensor<4x?x?x?xf32>) {
+  // expected-error@+1 {{expected state 0, one per row, to be of f32, but got 'tensor<4x?x?x?xbf16>'}}
+  %m, %acc, %l = attn.combine @softmax(%x0, %x1, %x2 : tensor<4x?x?x?xbf16>, tensor<4x?x?x?x64xbf16>, tensor<4x?x?x?xf32>) -> tensor<?x?x?xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+  return
+}
+
+// -----
+
 attn.monoid private @sum cocycle stats() components(value) outputs("o") {
   lift {
   ^bb0(%s: f32):

@@ -321,10 +321,12 @@ LogicalResult PartialOp::verify() {
   return success();
 }
 
-/// States of a monoid with rows of shape `rows`, f32.
+/// States of a monoid with rows of shape `rows`: f32, but for values where
+/// `narrowValues` says so.
 static LogicalResult verifyStates(Operation *op, StringRef what,
                                   TypeRange types, MonoidOp monoid,
-                                  ArrayRef<int64_t> rows, int64_t channels) {
+                                  ArrayRef<int64_t> rows, int64_t channels,
+                                  bool narrowValues = false) {
   unsigned numStats = monoid.getNumStats();
   unsigned stateSize = numStats + monoid.getNumComponents();
   if (types.size() != stateSize)
@@ -336,7 +338,7 @@ static LogicalResult verifyStates(Operation *op, StringRef what,
     bool perChannel =
         i >= numStats && monoid.getComponent(i - numStats) == Component::value;
     if (failed(verifyRowTensor(op, what, i, type, rows, perChannel, channels,
-                               /*onlyF32=*/true)))
+                               /*onlyF32=*/!(narrowValues && perChannel))))
       return failure();
   }
   return success();
@@ -413,7 +415,7 @@ LogicalResult CombineOp::verifySymbolUses(SymbolTableCollection &symbols) {
           verifyCounts(*this, *monoid, getParams(), monoid->getNumValues())) ||
       failed(inferRows(*this, getStates(), *monoid, rows, channels)) ||
       failed(verifyStates(*this, "state", getStates().getTypes(), *monoid, rows,
-                          channels)))
+                          channels, /*narrowValues=*/true)))
     return failure();
   return verifyStates(*this, "result", getResultTypes(), *monoid,
                       ArrayRef(rows).drop_front(), channels);

@@ -108,13 +108,21 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
   }
 
   // Statistics, the factors of both sides, and components without channels.
+  // What was not computed here may hold anything where its state is empty.
   unsigned leftFactors = 0, rightFactors = 0;
+  bool isComputed = combineOp.getStates().front().getDefiningOp<PartialOp>();
+  auto scale = [&](Value factor, Value x) -> Value {
+    if (!factor)
+      return x;
+    Value scaled = arith::MulFOp::create(b, loc, factor, x);
+    if (isComputed)
+      return scaled;
+    Value isDropped = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                            factor, f32(0.0f));
+    return select(isDropped, f32(0.0f), scaled);
+  };
   auto scaledSum = [&](Value f1, Value x, Value f2, Value y) -> Value {
-    if (f1)
-      x = arith::MulFOp::create(b, loc, f1, x);
-    if (f2)
-      y = arith::MulFOp::create(b, loc, f2, y);
-    return arith::AddFOp::create(b, loc, x, y);
+    return arith::AddFOp::create(b, loc, scale(f1, x), scale(f2, y));
   };
   SmallVector<Value> factorTiles;
   if (!scalars.empty()) {
