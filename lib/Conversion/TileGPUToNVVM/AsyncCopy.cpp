@@ -132,7 +132,10 @@ KernelLowering::CopySource KernelLowering::copySource(RingLoadOp op) {
   if (op.getStart()) {
     Value at = elementPointer(op.getStart(), {scalar(op.getIndices()[0])});
     Value start = LLVM::SMaxOp::create(e.b, e.loc, e.load(e.i32, at), e.c32(0));
-    result.start = e.urem(start, e.trunc32(source[rank - 1]));
+    // A tensor without rows has none that are copied.
+    Value rows =
+        LLVM::SMaxOp::create(e.b, e.loc, e.trunc32(source[rank - 1]), e.c32(1));
+    result.start = e.urem(start, rows);
   }
   return result;
 }

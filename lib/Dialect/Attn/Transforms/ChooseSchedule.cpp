@@ -206,6 +206,30 @@ static int64_t keyRowBytes(ReductionOpInterface op) {
   return std::max<int64_t>(bytes, 1);
 }
 
+/// How a GPU copies the keys of pages and of rolling caches.
+static std::string describeCache(ReductionOpInterface op,
+                                 const ::attn::TargetInfo &target) {
+  Source source = op.getKeySource();
+  bool isPaged = source.is(SourceKind::paged);
+  if (target.isCpu() || !(isPaged || source.is(SourceKind::ring)))
+    return "";
+  std::string text = "keys: in a rolling cache";
+  if (isPaged)
+    text = "keys: in pages of " +
+           (pageOf(op) > 0 ? std::to_string(pageOf(op)) : "any number of") +
+           " rows";
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  bool hasProducer = target.hasRoles() &&
+                     schedule.getRows() == ::attn::MmaShape::warpgroup().m;
+  if (tilesFitPages(op))
+    return text + "; each tile lies within one\n";
+  if (int64_t box = boxesOf(op); box && hasProducer)
+    return text + "; a tile is " + std::to_string(schedule.getBlockK() / box) +
+           " boxes of " + std::to_string(box) +
+           ", each copied from the page that the table names\n";
+  return text + "; rows are found one by one, by the warps that copy them\n";
+}
+
 static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
                                  bool isGiven) {
   std::string text = "work tiles: ";
@@ -461,6 +485,7 @@ struct ChooseSchedulePass
                 std::to_string(target.gpuL2Bytes) +
                 " bytes\nproblem: " + ::attn::printProblem(problem) + " | " +
                 ::attn::printSizes(problem) + "\n";
+      parts += describeCache(op, target);
       parts += describeOrder(op, attr, isOrderGiven);
       if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)
         parts += llvm::formatv(
