@@ -302,10 +302,18 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
     Value index = head->getArgument(0);
     e.branch(e.lt(index, e.c32(total)), body, end);
     e.startBlock(body);
-    Value row = e.udiv(index, rowChunks), chunk = e.urem(index, rowChunks);
-    copyChunk(destination(row, chunk), 0, addressOf(row, chunk), row, chunk,
-              Value());
-    e.branch(head, {e.add(index, members)});
+    // What a table has of some rows is on its way at once.
+    constexpr int64_t abreast = 4;
+    int64_t inTurn = gathers && total % (abreast * members) == 0 ? abreast : 1;
+    SmallVector<std::array<Value, 3>> chunks;
+    for (int64_t i = 0; i < inTurn; ++i) {
+      Value at = e.add(index, i * members);
+      Value row = e.udiv(at, rowChunks), chunk = e.urem(at, rowChunks);
+      chunks.push_back({row, chunk, addressOf(row, chunk)});
+    }
+    for (auto [row, chunk, at] : chunks)
+      copyChunk(destination(row, chunk), 0, at, row, chunk, Value());
+    e.branch(head, {e.add(index, inTurn * members)});
     e.startBlock(end);
   } else {
     // Threads that keep their column go down by whole patterns of the swizzle.
