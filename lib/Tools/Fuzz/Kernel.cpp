@@ -159,7 +159,7 @@ static void drawPackHeads(Kernel &k, uint64_t seed, uint64_t index) {
 /// drawn apart, as above.
 static void drawCluster(Kernel &k, uint64_t seed, uint64_t index) {
   Random random(~seed ^ 0xC1057, index);
-  if (k.schedule->packHeads || k.packed || k.page || k.schedule->splits != 1)
+  if (k.schedule->packHeads || k.packed || k.schedule->splits != 1)
     return;
   if (random.chance(k.family == Family::Schedules ? 0.5 : 0.3))
     k.schedule->cluster = random.pick<int64_t>({2, 2, 2, 4});
