@@ -229,7 +229,7 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   const MmaShape &unit = target.productShape();
   bool warpgroups = target.hasRoles() && problem.narrowDots &&
                     problem.narrowValues && problem.wholeTiles && copies &&
-                    widest <= unit.nMax;
+                    !problem.gathered && widest <= unit.nMax;
   ScheduleSizes sizes;
   if (warpgroups)
     sizes =

@@ -41,6 +41,8 @@ std::string attn::printProblem(const ScheduleProblem &problem) {
     text += " keywise";
   if (problem.folded)
     text += " folded";
+  if (problem.gathered)
+    text += " gathered";
   if (problem.extraScores)
     text += " scores=" + std::to_string(1 + problem.extraScores);
   return text;

@@ -107,7 +107,7 @@ static Result<const CallTarget *> getGpu(TensorArgs tensors,
 
 /// Whether the sizes that the schedule is chosen for are left to us.
 static bool asksForClass(const AttnAttentionDesc &d) {
-  return !d.packed && !d.blockTable && !d.schedule && !d.expectedKeyHeads &&
+  return !d.packed && !d.schedule && !d.expectedKeyHeads &&
          std::all_of(d.expectedSizes, d.expectedSizes + 4,
                      [](int64_t size) { return size == 0; });
 }
@@ -123,7 +123,16 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
       inputs[1].shape.size() != 4)
     return {};
   const TensorArg &q = inputs[0], &k = inputs[1];
-  for (const TensorArg *tensor : {&q, &k})
+  // Of its inputs no other one has the type of a block table.
+  const TensorArg *table = nullptr;
+  if (d.blockTable) {
+    table = std::find_if(inputs.begin(), inputs.end(), [](const TensorArg &t) {
+      return t.dtype == support::DType::i32 && t.shape.size() == 2;
+    });
+    if (table == inputs.end())
+      return {};
+  }
+  for (const TensorArg *tensor : {&q, &k, table ? table : &k})
     for (int64_t size : tensor->shape)
       if (size < 0 || size > INT32_MAX)
         return {};
@@ -138,7 +147,8 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
   sizes.heads = q.shape[1];
   sizes.keyHeads = k.shape[1];
   sizes.rows = q.shape[2];
-  sizes.keys = k.shape[2];
+  // A sequence has as many as its row of the table has room for.
+  sizes.keys = k.shape[2] * (table ? table->shape[1] : 1);
   sizes.headsAbut =
       q.shape[2] <= 1 || q.strides[1] == q.shape[2] * q.strides[2];
   return chooseSizeClass(problem, sizes, target);

@@ -66,6 +66,7 @@ namespace {
 /// One copy from a tensor into a slot's tile.
 struct BoxLoad {
   TileInfo tile;
+  int64_t rows;
   SlotId source, tileSlot, box;
   llvm::SmallVector<SlotId> indices;
   uint32_t ring;
@@ -87,7 +88,7 @@ static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
   auto type = typeOfCode(map.element);
   if (!type)
     return a.fail("copies elements that no tensor map describes");
-  int64_t rows = tile.rows / tile.boxes, cols = tile.panelCols;
+  int64_t rows = load.rows, cols = tile.panelCols;
   int64_t firstRow = load.box == noSlot ? 0 : a.i32(load.box) * rows;
   int64_t firstCol = panel * cols, bytes = rows * cols * tile.elementBytes;
   for (ThreadBlock *target : targets) {
@@ -147,7 +148,9 @@ static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
 
 static LogicalResult emulateBox(tg::RingLoadOp op, ProgramBuilder &b,
                                 uint32_t ring) {
+  auto map = cast<tg::TensorMapType>(op.getSource().getType());
   BoxLoad load{tileInfoOf(op.getTile().getType()),
+               map.getBox().getRows(),
                b.slot(op.getSource()),
                b.slot(op.getTile()),
                op.getBox() ? b.slot(op.getBox()) : noSlot,
@@ -223,6 +226,42 @@ static LogicalResult emulateBulk(tg::RingLoadOp op, ProgramBuilder &b,
 // cp.async
 //===----------------------------------------------------------------------===//
 
+/// Where a copy finds its rows by themselves.
+struct RowMap {
+  SlotId table, start;
+};
+
+/// Makes `indices`, of a sequence and a row of it, those of that row in the
+/// tensor; false where that cannot be read.
+static bool findRow(Agent &a, const RowMap &map, const MemrefValue &tensor,
+                    llvm::MutableArrayRef<int64_t> indices, int64_t warp) {
+  auto read = [&](SlotId memory, llvm::ArrayRef<int64_t> at, int32_t &value) {
+    char *from = a.element(a.memref(memory), at.data(), 4);
+    if (!from || !a.touchGlobal(from, 4, a.access(warp, false)))
+      return false;
+    std::memcpy(&value, from, 4);
+    return true;
+  };
+  int64_t &row = indices[indices.size() - 2];
+  int64_t rows = tensor.sizes[indices.size() - 2];
+  int32_t value = 0;
+  if (map.start != noSlot) {
+    if (!read(map.start, indices.front(), value))
+      return false;
+    row = rows ? (std::max<int64_t>(value, 0) + row) % rows : 0;
+  }
+  if (map.table != noSlot) {
+    int64_t last = a.memref(map.table).sizes[1] - 1;
+    int64_t number = std::min(rows ? row / rows : 0, last);
+    if (!read(map.table, {indices.front(), number}, value))
+      return false;
+    indices.front() = std::clamp<int64_t>(
+        value, 0, std::max<int64_t>(tensor.sizes[0] - 1, 0));
+    row = rows ? row % rows : 0;
+  }
+  return true;
+}
+
 /// The warps of the role share the copy, 16 bytes a thread.
 static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
   auto memref = cast<MemRefType>(op.getSource().getType());
@@ -236,6 +275,7 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
   auto optional = [&](Value value) { return value ? b.slot(value) : noSlot; };
   SlotId box = optional(op.getBox()), from = optional(op.getFrom());
   SlotId bound = optional(op.getRows());
+  RowMap map = {optional(op.getTable()), optional(op.getStart())};
   MemoryType type = *memory;
   b.emit(op, true, [=](Agent &a) {
     a.signals = nullptr;
@@ -244,6 +284,7 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
     auto indices = indicesOf(a, slots);
     size_t rank = indices.size();
     int64_t firstRow = indices[rank - 2], firstCol = indices[rank - 1];
+    int64_t sequence = indices.front();
     int64_t rows = tile.rows / tile.boxes;
     int64_t top = box == noSlot ? 0 : a.i32(box) * rows;
     int64_t chunkCols = 16 / tile.elementBytes;
@@ -268,8 +309,11 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
           tensor.sizes[rank - 1] - firstCol - col, 0, chunkCols);
       const char *first = nullptr;
       if (isLive && count) {
+        indices.front() = sequence;
         indices[rank - 2] = position;
         indices[rank - 1] = firstCol + col;
+        if (!findRow(a, map, tensor, indices, warp))
+          return Step::Stop;
         first = a.element(tensor, indices.data(), type.bytes);
         if (!first)
           return Step::Stop;

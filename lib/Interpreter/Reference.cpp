@@ -399,6 +399,7 @@ LogicalResult Evaluator::evaluatePartial(PartialOp op) {
                                  : int64_t(*op.getSplits());
   if (splits < 1)
     return op.emitOpError("expected parts to be positive, but got ") << splits;
+  int64_t granule = op.getGranule().value_or(1);
   int64_t channels = reduction.numChannels(), numRows = 1;
   for (int64_t extent : reduction.rowShape())
     numRows *= extent;
@@ -413,7 +414,7 @@ LogicalResult Evaluator::evaluatePartial(PartialOp op) {
   }
   forEachRow(reduction, [&](const Row &row, int64_t index) {
     int64_t numKeys = reduction.numKeys(row.batch);
-    int64_t part = (numKeys + splits - 1) / splits;
+    int64_t part = llvm::alignTo(llvm::divideCeil(numKeys, splits), granule);
     for (int64_t s = 0; s < splits; ++s) {
       RowState state = reducer.reduce(row, std::min(s * part, numKeys),
                                       std::min((s + 1) * part, numKeys),

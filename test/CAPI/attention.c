@@ -164,6 +164,38 @@ static void testClasses(AttnContext *context) {
   free(call.memory);
 }
 
+/* Keys in pages have the classes of those that a table has room for. */
+static void testPages(AttnContext *context) {
+  enum { pages = 264, page = 16, d = 64 };
+  static uint16_t pool[pages * page * d], rows[8 * d];
+  static int32_t numbers[pages];
+  int64_t q[4] = {1, 8, 1, d}, k[4] = {pages, 1, page, d};
+  int64_t table[2] = {1, pages};
+  AttnTensor inputs[4] = {{rows, ATTN_BF16, 4, q, NULL},
+                          {pool, ATTN_BF16, 4, k, NULL},
+                          {pool, ATTN_BF16, 4, k, NULL},
+                          {numbers, ATTN_I32, 2, table, NULL}};
+  AttnAttentionDesc desc = {0};
+  desc.structSize = sizeof(desc);
+  desc.dtype = ATTN_BF16;
+  desc.headDim = d;
+  desc.blockTable = page;
+  AttnCompileOptions options = {0};
+  options.structSize = sizeof(options);
+  options.target = "sm_90a";
+  AttnKernel *kernel;
+  ok(attnAttentionKernel(context, &desc, inputs, 4, &options, &kernel));
+  CHECK(strstr(attnKernelExplain(kernel), "splits: automatic"));
+  CHECK(strstr(attnKernelExplain(kernel), "heads: packed"));
+  CHECK(strstr(attnKernelExplain(kernel), "a tile is 4 boxes of 16"));
+  attnKernelDestroy(kernel);
+  /* A few pages are read in one part. */
+  table[1] = 8;
+  ok(attnAttentionKernel(context, &desc, inputs, 4, &options, &kernel));
+  CHECK(!strstr(attnKernelExplain(kernel), "splits: automatic"));
+  attnKernelDestroy(kernel);
+}
+
 static void testOptions(AttnContext *context) {
   Call call;
   makeCall(&call, 1, 2, 2, 20, 30, 16);
@@ -326,6 +358,7 @@ int main(void) {
   AttnContext *context;
   ok(attnContextCreate(&context));
   testClasses(context);
+  testPages(context);
   testOptions(context);
   testRefusals(context);
   testMonoids();

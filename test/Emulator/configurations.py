@@ -54,8 +54,12 @@ def small(options):
     """The options at sizes of a few tiles."""
     given = [o for o in options.split(",") if not o.startswith(("sq=", "sk="))]
     given = [o.replace("window=1023:0", "window=70:0") for o in given]
-    names = {o.split("=")[0] for o in given}
-    given += ["sq=150", "sk=150" if "sequences" in names else "sk=220"]
+    said = dict(o.split("=") for o in given if o)
+    names = said.keys()
+    sk = 150 if "sequences" in names else 220
+    if "page" in names and "lengths" not in names:
+        sk = -(-sk // int(said["page"])) * int(said["page"])
+    given += ["sq=150", "sk=%d" % sk]
     if "hq" not in names:
         given.append("hq=2")
     return ",".join(given)

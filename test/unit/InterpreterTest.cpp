@@ -699,6 +699,29 @@ TEST_F(Interpreter, PartsCombineToTheWhole) {
     }
 }
 
+/// Parts of a multiple of keys: the sum of equal weights counts those of each.
+TEST_F(Interpreter, PartsAreMultiplesOfTheirGranule) {
+  Case c(3);
+  c.b = 1, c.hq = 1, c.hk = 1, c.sq = 1, c.sk = 5;
+  auto module = parseWithPrelude(R"mlir(
+    func.func @f(%q: tensor<?x?x?x5xf32>, %k: tensor<?x?x?x5xf32>,
+                 %v: tensor<?x?x?x4xf32>) -> tensor<3x?x?x?xf32> {
+      %p:3 = attn.partial @softmax
+          scores(%q, %k : tensor<?x?x?x5xf32>, tensor<?x?x?x5xf32>)
+          values(%v : tensor<?x?x?x4xf32>)
+          {splits = 3 : i64, granule = 4 : i64}
+          -> tensor<3x?x?x?xf32>, tensor<3x?x?x?x4xf32>, tensor<3x?x?x?xf32>
+      return %p#2 : tensor<3x?x?x?xf32>
+    })mlir");
+  ASSERT_TRUE(module);
+  auto got = evaluateReference(*module->getOps<mlir::func::FuncOp>().begin(),
+                               {{{1, 1, 1, 5}, std::vector<double>(5, 0.0)},
+                                {{1, 1, c.sk, 5}, c.normal(c.sk * 5)},
+                                {{1, 1, c.sk, 4}, c.normal(c.sk * 4)}});
+  ASSERT_TRUE(succeeded(got));
+  EXPECT_EQ((*got)[0].data, (std::vector<double>{4, 1, 0}));
+}
+
 /// Packed rows and a second score: what only aggregates can say.
 TEST_F(Interpreter, PackedGatedDecayAgreesWithTheOracle) {
   Case c(7);

@@ -64,6 +64,9 @@ struct ScheduleProblem {
   /// A kernel before lists the live key tiles; sequences lie packed in one
   /// tensor; weights have no reference point, such as a maximum.
   bool listed = false, packed = false, fixedWeights = false;
+  /// The rows of keys and values are found one by one, and tensor copies take
+  /// none of them.
+  bool gathered = false;
   /// The lists have the elements of masked tiles as bits.
   bool listedBits = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.

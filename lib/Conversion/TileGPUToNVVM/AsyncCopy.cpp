@@ -99,9 +99,11 @@ void KernelLowering::roundCopied(SmemType tile, Value base) {
 Value KernelLowering::planeOf(RingLoadOp op) {
   Values indices;
   int64_t rowIndex = op.getIndices().size() - 2;
-  // The row may not be known yet.
-  for (auto [i, index] : llvm::enumerate(op.getIndices()))
-    indices.push_back(int64_t(i) == rowIndex ? e.c32(0) : scalar(index));
+  // The row may not be known yet, nor the page.
+  for (auto [i, index] : llvm::enumerate(op.getIndices())) {
+    bool isKnown = int64_t(i) != rowIndex && !(i == 0 && op.getTable());
+    indices.push_back(isKnown ? scalar(index) : e.c32(0));
+  }
   return LLVM::PtrToIntOp::create(e.b, e.loc, e.i64,
                                   elementPointer(op.getSource(), indices));
 }
@@ -114,8 +116,10 @@ KernelLowering::CopySource KernelLowering::copySource(RingLoadOp op) {
   Values source = of(op.getSource());
   Value colStride = source[2 * rank], plane = planeOf(op);
   result.rowBytes = e.mul(source[2 * rank - 1], elementBytesOf(op));
-  result.aligned =
-      e.eq(e.and_(e.or_(plane, result.rowBytes), chunkBytes - 1), 0);
+  Value all = e.or_(plane, result.rowBytes);
+  if (op.getTable())
+    all = e.or_(all, e.mul(source[1 + rank], elementBytesOf(op)));
+  result.aligned = e.eq(e.and_(all, chunkBytes - 1), 0);
   if (e.constantOf(colStride) != 1)
     result.aligned = e.and_(result.aligned, e.eq(colStride, 1));
   // Neighbouring threads copy neighbouring chunks of a row.
@@ -125,7 +129,45 @@ KernelLowering::CopySource KernelLowering::copySource(RingLoadOp op) {
   result.chunk = e.urem(self, rowChunks);
   result.mine = e.add(plane, e.add(e.mul(e.sext64(result.row), result.rowBytes),
                                    e.shl(e.sext64(result.chunk), 4)));
+  if (op.getStart()) {
+    Value at = elementPointer(op.getStart(), {scalar(op.getIndices()[0])});
+    Value start = LLVM::SMaxOp::create(e.b, e.loc, e.load(e.i32, at), e.c32(0));
+    // A tensor without rows has none that are copied.
+    Value rows =
+        LLVM::SMaxOp::create(e.b, e.loc, e.trunc32(source[rank - 1]), e.c32(1));
+    result.start = e.urem(start, rows);
+  }
   return result;
+}
+
+Value KernelLowering::rowOffset(RingLoadOp op, const CopySource &from,
+                                Value position) {
+  auto smin = [&](Value x, Value y) -> Value {
+    return LLVM::SMinOp::create(e.b, e.loc, x, y);
+  };
+  Values source = of(op.getSource());
+  int64_t rank = op.getIndices().size();
+  Value rows = e.trunc32(source[rank - 1]);
+  if (op.getStart()) {
+    // Rows that are copied are fewer than the tensor has.
+    Value row = e.add(from.start, position);
+    Value isBehind = e.icmp(LLVM::ICmpPredicate::uge, row, rows);
+    row = e.select(isBehind, e.sub(row, rows), row);
+    return e.mul(e.zext64(row), from.rowBytes);
+  }
+  if (!op.getTable())
+    return e.mul(e.sext64(position), from.rowBytes);
+  // A row behind the last key may be behind the last page.
+  Value last = e.sub(e.trunc32(of(op.getTable())[2]), e.c32(1));
+  Value number = smin(e.udiv(position, rows), last);
+  Value at =
+      elementPointer(op.getTable(), {scalar(op.getIndices()[0]), number});
+  // No entry leads out of the tensor.
+  Value page = LLVM::SMaxOp::create(e.b, e.loc, e.load(e.i32, at), e.c32(0));
+  page = smin(page, e.sub(e.trunc32(source[1]), e.c32(1)));
+  Value pageBytes = e.mul(source[1 + rank], elementBytesOf(op));
+  return e.add(e.mul(e.sext64(page), pageBytes),
+               e.mul(e.zext64(e.urem(position, rows)), from.rowBytes));
 }
 
 /// Computes ahead of a loop what its copies do not change.
@@ -175,8 +217,13 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
   if (op.getBox())
     base = e.add(base, e.mul(scalar(op.getBox()), rows * tile.getRowBytes()));
   Value firstRow = indices[rank - 2];
-  // From the plane to the first row.
-  Value down = e.mul(e.sext64(firstRow), from.rowBytes);
+  // From the plane to the first row, where the others lie behind it.
+  bool gathers = op.getTable() || op.getStart();
+  Value down = gathers ? e.c64(0) : e.mul(e.sext64(firstRow), from.rowBytes);
+  auto offsetOf = [&](Value row) {
+    return gathers ? rowOffset(op, from, e.add(firstRow, row))
+                   : e.mul(e.sext64(row), from.rowBytes);
+  };
   // How many columns there are from the first one on, where that is not known
   // to be a whole row.
   Value colsLeft;
@@ -243,8 +290,8 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
   };
   auto addressOf = [&](Value row, Value chunk) {
     Value plane = planeOf(op);
-    return e.add(e.add(plane, down), e.add(e.mul(e.sext64(row), from.rowBytes),
-                                           e.shl(e.sext64(chunk), 4)));
+    return e.add(e.add(plane, down),
+                 e.add(offsetOf(row), e.shl(e.sext64(chunk), 4)));
   };
   // Addresses of many chunks, one after the other, would fill the registers.
   constexpr int64_t mostUnrolled = 8;
@@ -255,10 +302,18 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
     Value index = head->getArgument(0);
     e.branch(e.lt(index, e.c32(total)), body, end);
     e.startBlock(body);
-    Value row = e.udiv(index, rowChunks), chunk = e.urem(index, rowChunks);
-    copyChunk(destination(row, chunk), 0, addressOf(row, chunk), row, chunk,
-              Value());
-    e.branch(head, {e.add(index, members)});
+    // What a table has of some rows is on its way at once.
+    constexpr int64_t abreast = 4;
+    int64_t inTurn = gathers && total % (abreast * members) == 0 ? abreast : 1;
+    SmallVector<std::array<Value, 3>> chunks;
+    for (int64_t i = 0; i < inTurn; ++i) {
+      Value at = e.add(index, i * members);
+      Value row = e.udiv(at, rowChunks), chunk = e.urem(at, rowChunks);
+      chunks.push_back({row, chunk, addressOf(row, chunk)});
+    }
+    for (auto [row, chunk, at] : chunks)
+      copyChunk(destination(row, chunk), 0, at, row, chunk, Value());
+    e.branch(head, {e.add(index, inTurn * members)});
     e.startBlock(end);
   } else {
     // Threads that keep their column go down by whole patterns of the swizzle.
@@ -267,6 +322,15 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
     bool repeats = isSteady && (!form.swizzle || rowsAtOnce % 8 == 0);
     Value step = e.mul(from.rowBytes, rowsAtOnce);
     Value at = e.add(from.mine, down), to = destination(from.row, from.chunk);
+    // What a table has of all rows is on its way at once.
+    Values found;
+    for (int64_t done = 0; gathers && done < total; done += members) {
+      Value index = e.add(self, done);
+      Value row = isSteady ? e.add(from.row, done / rowChunks)
+                           : e.udiv(index, rowChunks);
+      found.push_back(
+          addressOf(row, isSteady ? from.chunk : e.urem(index, rowChunks)));
+    }
     for (int64_t done = 0; done < total; done += members) {
       Value inside = done + members > total
                          ? e.lt(e.add(self, done), e.c32(total))
@@ -276,8 +340,11 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
         Value index = e.add(self, done);
         row = e.udiv(index, rowChunks);
         chunk = e.urem(index, rowChunks);
-        at = addressOf(row, chunk);
+        if (!gathers)
+          at = addressOf(row, chunk);
       }
+      if (gathers)
+        at = found[done / members];
       if (repeats)
         copyChunk(to, done / rowChunks * form.rowBytes, at, row, chunk, inside);
       else
@@ -296,8 +363,7 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
   Value row = e.udiv(index, rowChunks), chunk = e.urem(index, rowChunks);
   Value live = isLive(row), to = destination(row, chunk);
   Value colBytes = e.mul(colStride, elementBytes);
-  Value line =
-      e.add(e.add(planeOf(op), down), e.mul(e.sext64(row), from.rowBytes));
+  Value line = e.add(e.add(planeOf(op), down), offsetOf(row));
   std::string width = std::to_string(elementBytes * 8);
   for (int64_t i = 0; i < chunkBytes / elementBytes; ++i) {
     Value col = e.add(e.mul(chunk, chunkBytes / elementBytes), i);

@@ -233,7 +233,11 @@ private:
     Value aligned;
     /// The first chunk of this thread below row 0, and its address.
     Value row, chunk, mine;
+    /// Of a tensor that goes round, the row where row 0 of the sequence is.
+    Value start;
   };
+  /// From where a copy's rows count to one of them, in bytes.
+  Value rowOffset(tg::RingLoadOp op, const CopySource &from, Value position);
   Value planeOf(tg::RingLoadOp op);
   CopySource copySource(tg::RingLoadOp op);
   void prepareCopies(mlir::scf::ForOp loop);

@@ -320,10 +320,15 @@ LogicalResult KernelLowering::lowerTensorLoad(RingLoadOp op) {
   SmemType tile = op.getTile().getType();
   int64_t rank = op.getIndices().size();
   Value base = scalar(op.getTile());
+  // A box has panels of its own, or rows of the tile's.
   int64_t boxRows = tile.getBoxRows();
-  if (op.getBox())
-    base =
-        e.add(base, e.mul(scalar(op.getBox()), boxRows * tile.getRowBytes()));
+  if (op.getBox()) {
+    int64_t bytes = boxRows * tile.getRowBytes();
+    if (tile.getBoxes() == 1)
+      bytes = cast<TensorMapType>(op.getSource().getType()).getBox().getRows() *
+              (tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes());
+    base = e.add(base, e.mul(scalar(op.getBox()), bytes));
+  }
   int64_t columns = panelColumns(tile);
   int64_t panels = tile.getStoredCols() / columns;
   Values indices = flat(op.getIndices());

@@ -159,18 +159,19 @@ static void drawPackHeads(Kernel &k, uint64_t seed, uint64_t index) {
 /// drawn apart, as above.
 static void drawCluster(Kernel &k, uint64_t seed, uint64_t index) {
   Random random(~seed ^ 0xC1057, index);
-  if (k.schedule->packHeads || k.packed || k.page || k.schedule->splits > 1)
+  if (k.schedule->packHeads || k.packed || k.schedule->splits != 1)
     return;
   if (random.chance(k.family == Family::Schedules ? 0.5 : 0.3))
     k.schedule->cluster = random.pick<int64_t>({2, 2, 2, 4});
 }
 
 std::string Schedule::print() const {
-  std::string text = "#attn.schedule<block_q = " + std::to_string(blockQ) +
-                     ", rows = " + std::to_string(rows) +
-                     ", block_k = " + std::to_string(blockK) +
-                     ", splits = " + std::to_string(splits) +
-                     ", loop = " + loop;
+  std::string text =
+      "#attn.schedule<block_q = " + std::to_string(blockQ) +
+      ", rows = " + std::to_string(rows) +
+      ", block_k = " + std::to_string(blockK) + ", splits = " +
+      (splits == automatic ? "automatic" : std::to_string(splits)) +
+      ", loop = " + loop;
   if (!overlap)
     text += ", overlap = false";
   text += std::string(", turns = ") + turns;
@@ -186,9 +187,11 @@ static void drawCache(Random &random, Kernel &k) {
     k.lengths = k.lengths || random.chance(0.6);
     return;
   }
-  k.page = k.gpu ? random.pick<int64_t>({16, 16, 48, 64, 64, 128})
+  // Tiles of a GPU lie within pages, or come in boxes of these, or in rows.
+  k.page = k.gpu ? random.pick<int64_t>(
+                       {1, 3, 5, 8, 16, 16, 16, 20, 24, 32, 48, 64, 64, 128})
                  : random.pick<int64_t>({1, 3, 16, 16, 64, 128});
-  k.fixedPage = k.gpu || random.chance(0.5);
+  k.fixedPage = random.chance(k.gpu ? 0.85 : 0.5);
   k.kStart = random.chance(0.3);
   k.lengths = k.lengths || k.packed || random.chance(0.8);
 }
@@ -327,15 +330,10 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     k.gateExpr = maker.logGate();
   if (!k.schedule && !k.partials && random.chance(0.25))
     k.schedule = randomSchedule(random, gpu);
-  // Tiles of a GPU lie within pages.
-  if (k.page && gpu) {
-    k.partials = 0;
-    if (k.schedule) {
-      k.schedule->splits = 1;
-      while (k.page % k.schedule->blockK)
-        k.schedule->blockK -= 16;
-    }
-  }
+  if (isCache && k.partials)
+    k.granule = random.pick<int64_t>({0, 16, 64});
+  if (isCache && gpu && k.schedule && !k.packed && random.chance(0.3))
+    k.schedule->splits = Schedule::automatic;
   if (k.partials && k.schedule)
     k.schedule->splits = 1;
   if (k.schedule && gpu)
@@ -635,6 +633,8 @@ std::string TextMaker::aggregateOp() {
   if (k.partials)
     attrs += std::string(attrs.empty() ? "" : ", ") +
              "splits = " + std::to_string(k.partials) + " : i64";
+  if (k.granule)
+    attrs += ", granule = " + std::to_string(k.granule) + " : i64";
   if (!attrs.empty())
     op += "      {" + attrs + "}\n";
   op += region("score", true, gated);
@@ -764,6 +764,7 @@ std::string fuzz::describe(const Kernel &k) {
   flag(k.tf32, "tf32");
   flag(k.aggregate, "aggregate");
   flag(k.partials, "partial");
+  flag(k.granule, "granule");
   flag(k.packed, "packed");
   if (k.page)
     text += " page=" + std::to_string(k.page);

@@ -125,6 +125,9 @@ struct Schedule {
   bool packHeads = false;
   int64_t cluster = 1;
 
+  /// Splits that the plan counts.
+  static constexpr int64_t automatic = 0;
+
   /// As an attribute.
   std::string print() const;
 };
@@ -143,6 +146,8 @@ struct Kernel {
   bool aggregate = false;
   /// attn.partial, attn.combine and attn.finalize in the place of one op.
   int64_t partials = 0;
+  /// What the keys of each are a multiple of, or 0.
+  int64_t granule = 0;
   bool packed = false;
 
   /// Keys in pages of so many rows, or 0; whether their type says so.

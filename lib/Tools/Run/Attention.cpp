@@ -243,7 +243,7 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.schedule = schedule.empty() ? nullptr : schedule.c_str();
   desc.precision =
       spec.precision == "tf32" ? ATTN_PRECISION_TF32 : ATTN_PRECISION_IEEE;
-  if (spec.sequences == 0 && spec.page == 0) {
+  if (spec.sequences == 0) {
     const int64_t sizes[] = {spec.b, spec.hq, spec.sq, spec.sk};
     std::copy_n(sizes, 4, desc.expectedSizes);
     if (spec.hk < spec.hq)

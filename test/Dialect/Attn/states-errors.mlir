@@ -22,6 +22,14 @@ func.func @partial_c13(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: t
   return
 }
 
+func.func @partial_c13_granule(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected granule to be positive, but got 0}}
+  %o = attn.partial @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) {splits = 2 : i64, granule = 0 : i64}
+      -> tensor<2x?x?x?x64xf32>
+  return
+}
+
 func.func @partial_c13_none(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected either splits or parts, but got none}}
   %o = attn.partial @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)

@@ -197,36 +197,6 @@ func.func @relaxed(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // -----
 
-module attributes {attn.target = "sm_90a"} {
-func.func @pages_of_any_size(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
-                             %table: tensor<?x?xi32>) -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected pages of a known number of rows, a multiple of block_k, and keys in one part, on a GPU, but got keys of type 'tensor<?x?x?x64xf32>' with block_k = 64; a CPU takes any}}
-  %o = attn.aggregate @sigmoid_sum
-      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%k : tensor<?x?x?x64xf32>)
-      key_source(paged %table : tensor<?x?xi32>)
-      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
-      -> tensor<?x?x?x64xf32>
-  return %o : tensor<?x?x?x64xf32>
-}
-}
-
-// -----
-
-module attributes {attn.target = "sm_80"} {
-func.func @rolling(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
-                   %start: tensor<?xi32>) -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected no rolling cache on a GPU, but got one; a CPU takes it}}
-  %o = attn.aggregate @sigmoid_sum
-      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%k : tensor<?x?x?x64xf32>)
-      key_source(ring %start : tensor<?xi32>)
-      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
-      -> tensor<?x?x?x64xf32>
-  return %o : tensor<?x?x?x64xf32>
-}
-}
-
-// -----
-
 func.func @bases(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                  %i0: i32) -> tensor<?x?x?x64xf32> {
   // expected-error @below {{expected positions that count from 0; attn-fold-bases adds what they count from}}

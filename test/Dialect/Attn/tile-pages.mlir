@@ -1,11 +1,10 @@
 // RUN: attn-opt %s --attn-pipeline=until-after=tile | FileCheck %s
 // RUN: attn-opt %s --attn-pipeline="until-after=gpu target=sm_90a" | FileCheck %s --check-prefix=GPU
 
-// On GPUs tiles of keys lie within pages: they have as many keys as a page has
-// rows, or a part of them.
+// On GPUs a tile of keys that lies within a page is loaded like any other.
 // CHECK-LABEL: kernel private @pages_kernel0(
-// CHECK-SAME:    %[[Q:[^:, ]*]]: memref<?x?x?x128xbf16, {{[^%]*}}%[[K:[^:, ]*]]: memref<?x?x64x128xbf16, {{[^%]*}}%[[V:[^:, ]*]]: memref<?x?x64x128xbf16, {{[^%]*}}%[[TABLE:[^:, ]*]]: memref<?x?xi32, {{[^%]*}}%[[N:[^:, ]*]]: memref<?xi32
-// CHECK-SAME:    block_k = 64,
+// CHECK-SAME:    %[[Q:[^:, ]*]]: memref<?x?x?x128xbf16, {{[^%]*}}%[[K:[^:, ]*]]: memref<?x?x128x128xbf16, {{[^%]*}}%[[V:[^:, ]*]]: memref<?x?x128x128xbf16, {{[^%]*}}%[[TABLE:[^:, ]*]]: memref<?x?xi32, {{[^%]*}}%[[N:[^:, ]*]]: memref<?xi32
+// CHECK-SAME:    block_k = 128,
 // CHECK:         %[[KEYS:.*]] = tile.source %[[K]] paged(%[[TABLE]] : {{[^)]*}}) lengths(%[[N]] : {{[^)]*}}) aligned
 // CHECK:         tile.extent %[[KEYS]]
 // CHECK:         %[[VALUES:.*]] = tile.source %[[V]] paged(%[[TABLE]] : {{[^)]*}}) lengths(%[[N]] : {{[^)]*}}) aligned
@@ -23,13 +22,90 @@
 // GPU:               tile_gpu.ring.load %{{[^[]*}}[%[[PAGE]], {{.*}} : !tile_gpu.tensor_map<
 // GPU-NOT:           memref.load
 // GPU:               tile_gpu.ring.load %{{[^[]*}}[%{{.*}} : !tile_gpu.tensor_map<
+
+// A longer tile comes in boxes, each of which is copied from its page. What the
+// table has of a tile is asked once, all at once and ahead of the wait for a slot;
+// rows behind the last page stand for some of that, and no entry leads out of the
+// pool.
+// CHECK-LABEL: kernel private @boxes_kernel0(
+// CHECK-SAME:    block_k = 128,
+// CHECK:         tile.source %{{.*}} paged({{.*}}) boxes(32)
+// GPU-LABEL:   tile_gpu.kernel private @boxes_kernel0(
+// GPU-SAME:      %[[TABLE:[^:, ]*]]: memref<?x?xi32
+// GPU:           %[[KEYS:.*]] = tile_gpu.ring.create tma {{.*}} 128x128xbf16
+// GPU:           %[[VALUES:.*]] = tile_gpu.ring.create tma {{.*}} 128x128xbf16
+// GPU:           tile_gpu.role "load"
+// GPU:             scf.for
+// GPU:               %[[NUMBER:.*]] = arith.divui %{{.*}}, %c32_i32
+// GPU:               arith.minsi %[[NUMBER]], %[[LAST:.*]] : i32
+// GPU:               memref.load %[[TABLE]]
+// GPU:               %[[NEXT:.*]] = arith.addi %[[NUMBER]], %c1_i32
+// GPU:               arith.minsi %[[NEXT]], %[[LAST]] : i32
+// GPU-COUNT-3:       memref.load %[[TABLE]]
+// GPU:               arith.maxsi %{{.*}}, %c0_i32
+// GPU:               %[[PAGE:.*]] = arith.minsi
+// GPU-NOT:           memref.load
+// GPU:               %[[SLOT:.*]] = tile_gpu.ring.acquire %[[KEYS]]
+// GPU:               tile_gpu.ring.load %{{.*}}[%[[PAGE]], %{{.*}}, %c0_i32, %c0_i32], %[[SLOT]] box(%c0_i32) : !tile_gpu.tensor_map<32x128xbf16 swizzle 128>, <128x128xbf16 swizzle 128>
+// GPU:               tile_gpu.ring.load {{.*}}, %[[SLOT]] box(%c1_i32)
+// GPU:               tile_gpu.ring.load {{.*}}, %[[SLOT]] box(%c2_i32)
+// GPU:               tile_gpu.ring.load {{.*}}, %[[SLOT]] box(%c3_i32)
+// GPU-NOT:           memref.load
+// GPU:               tile_gpu.ring.acquire %[[VALUES]]
+// GPU-COUNT-4:       tile_gpu.ring.load
+
+// Rows of other pages are found one by one, as are those of a cache that goes
+// round: warps that copy for themselves do so.
+// CHECK-LABEL: kernel private @rows_kernel0(
+// CHECK:         tile.source %{{.*}} paged({{.*}}) :
+// GPU-LABEL:   tile_gpu.kernel private @rows_kernel0(
+// GPU-SAME:      %[[TABLE:[^:, ]*]]: memref<?x?xi32
+// GPU:           scf.for
+// GPU-NOT:         memref.load
+// GPU:             tile_gpu.ring.load {{.*}} table(%[[TABLE]] : memref<?x?xi32,
+// GPU-LABEL:   tile_gpu.kernel private @any_rows_kernel0(
+// GPU:             tile_gpu.ring.load {{.*}} table(
+// GPU-LABEL:   tile_gpu.kernel private @rolling_kernel0(
+// GPU:             tile_gpu.ring.load {{.*}} start(
 module attributes {attn.target = "sm_90a"} {
-func.func @pages(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x64x128xbf16>,
-                 %v: tensor<?x?x64x128xbf16>, %n: tensor<?xi32>,
+func.func @pages(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x128x128xbf16>,
+                 %v: tensor<?x?x128x128xbf16>, %n: tensor<?xi32>,
                  %table: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
-      keys(%k : tensor<?x?x64x128xbf16>) values(%v : tensor<?x?x64x128xbf16>)
+      keys(%k : tensor<?x?x128x128xbf16>) values(%v : tensor<?x?x128x128xbf16>)
       lengths(%n : tensor<?xi32>) block_table(%table : tensor<?x?xi32>)
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+func.func @boxes(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x32x128xbf16>,
+                 %v: tensor<?x?x32x128xbf16>, %index: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x32x128xbf16>) values(%v : tensor<?x?x32x128xbf16>)
+      block_table(%index : tensor<?x?xi32>)
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+func.func @rows(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x20x128xbf16>,
+                 %v: tensor<?x?x20x128xbf16>, %index: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x20x128xbf16>) values(%v : tensor<?x?x20x128xbf16>)
+      block_table(%index : tensor<?x?xi32>)
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+func.func @any_rows(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>, %index: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      block_table(%index : tensor<?x?xi32>)
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+func.func @rolling(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>, %index: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      k_start(%index : tensor<?xi32>) {rolling}
       -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }

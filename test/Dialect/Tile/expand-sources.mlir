@@ -118,3 +118,17 @@ tile.kernel @aligned(%k: memref<?x?x64x64xf32, strided<[?, ?, ?, 1]>>,
       : !tile.source<?x?x?x64xf32> -> !tile.tile<32x64xf32>
   tile.return
 }
+
+// Boxes of pages, and rows of a cache that goes round, stay as well.
+// CHECK-LABEL: kernel @boxes(
+// CHECK:         %[[ALL:.*]] = tile.source %{{.*}} paged({{.*}}) boxes(16)
+// CHECK:         tile.load %[[ALL]][
+tile.kernel @boxes(%k: memref<?x?x16x64xf32, strided<[?, ?, ?, 1]>>,
+                   %table: memref<?x?xi32>, %block: index, %first: index) {
+  %zero = arith.constant 0 : index
+  %rows = tile.source %k paged(%table : memref<?x?xi32>) boxes(16)
+      : memref<?x?x16x64xf32, strided<[?, ?, ?, 1]>> -> !tile.source<?x?x?x64xf32>
+  %tile = tile.load %rows[%block, %zero, %first, %zero]
+      : !tile.source<?x?x?x64xf32> -> !tile.tile<32x64xf32>
+  tile.return
+}

@@ -741,3 +741,27 @@ func.func @source_c1(%m: memref<?x?x8xf32>, %cu: memref<?xi32>) {
   %s = tile.source %m varlen(%cu : memref<?xi32>) aligned : memref<?x?x8xf32> -> !tile.source<?x?x?x8xf32>
   return
 }
+
+// -----
+
+func.func @source_c1(%m: memref<?x?x16x8xf32>, %t: memref<?x?xi32>) {
+  // expected-error@+1 {{expected pages, to which tiles are not aligned, where boxes of rows are}}
+  %s = tile.source %m paged(%t : memref<?x?xi32>) aligned boxes(8) : memref<?x?x16x8xf32> -> !tile.source<?x?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @source_c1(%m: memref<?x?x16x8xf32>, %n: memref<?xi32>) {
+  // expected-error@+1 {{expected pages, to which tiles are not aligned, where boxes of rows are}}
+  %s = tile.source %m ring(%n : memref<?xi32>) boxes(8) : memref<?x?x16x8xf32> -> !tile.source<?x?x?x8xf32>
+  return
+}
+
+// -----
+
+func.func @source_c1(%m: memref<?x?x20x8xf32>, %t: memref<?x?xi32>) {
+  // expected-error@+1 {{expected boxes of a number of rows that divides a page of a known number, but got 8 and memory 'memref<?x?x20x8xf32>'}}
+  %s = tile.source %m paged(%t : memref<?x?xi32>) boxes(8) : memref<?x?x20x8xf32> -> !tile.source<?x?x?x8xf32>
+  return
+}

@@ -286,7 +286,7 @@ tile.kernel private @sources(%K: memref<?x?x?x64xf32>, %start: memref<?xi32>, %O
   %z = arith.constant 0.0 : f32
   %keys = tile.source %K ring(%start : memref<?xi32>) : memref<?x?x?x64xf32> -> !tile.source<?x?x?x64xf32>
   %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
-  // expected-error @+1 {{expected a tensor, of which tile-expand-sources makes sources whose tiles lie in one piece}}
+  // expected-error @+1 {{expected a tensor, or a tile of pages or of a rolling cache that products read}}
   %k = tile.load %keys[%block, %c0, %c0, %c0] : !tile.source<?x?x?x64xf32> -> !tile.tile<64x64xf32>
   tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
   tile.return

@@ -303,3 +303,43 @@ func.func @many_warps() {
   %r = tile_gpu.ring.create tma consumers(4611686018427387904) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   return
 }
+
+// -----
+
+func.func @load_boxes_of_a_tile(%m: !tile_gpu.tensor_map<16x64xbf16 swizzle 128>, %c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected box(...): this tile has 4 boxes}}
+  tile_gpu.ring.load %m[%c, %c], %t : !tile_gpu.tensor_map<16x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_table_and_start(%m: memref<?x?x?x64xbf16>, %table: memref<?x?xi32>, %start: memref<?xi32>, %c: i32) {
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected one of table and start}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) start(%start : memref<?xi32>) : memref<?x?x?x64xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_table_rank(%m: memref<?x?x64xbf16>, %table: memref<?x?xi32>, %c: i32) {
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected rows that are found one by one in a tensor of rank 4, on a cp_async or cp_group ring, but got 'memref<?x?x64xbf16>' on a cp_group ring}}
+  tile_gpu.ring.load %m[%c, %c, %c], %t table(%table : memref<?x?xi32>) : memref<?x?x64xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_table_map(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %table: memref<?x?xi32>, %c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected no table or start with a tensor map, whose boxes say where they are}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}

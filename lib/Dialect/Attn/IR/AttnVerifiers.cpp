@@ -318,6 +318,8 @@ LogicalResult PartialOp::verify() {
            << (splits ? "both" : "none");
   if (splits && *splits < 1)
     return emitOpError("expected splits to be positive, but got ") << *splits;
+  if (std::optional<int64_t> granule = getGranule(); granule && *granule < 1)
+    return emitOpError("expected granule to be positive, but got ") << *granule;
   return success();
 }
 

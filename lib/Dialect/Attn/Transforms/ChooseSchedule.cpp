@@ -113,7 +113,8 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
            monoid.hasFactors() ? getYielded(monoid.getRescale())[i] : Value()});
   problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
-  problem.packed = op.hasOwnSizes();
+  problem.packed = !op.getQuerySource().hasBatch();
+  problem.gathered = !target.isCpu() && gathersRows(op);
   problem.fixedWeights = monoid.getNumStats() == 0;
   // Tensors of many sequences do not tell the length of any.
   if (problem.packed)
@@ -136,8 +137,12 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   if (overKeys && heads > 0 && keyHeads > 0 && heads % keyHeads == 0)
     problem.group = heads / keyHeads;
   problem.numQueries = known(query, 2, expected[overKeys ? 2 : 3]);
-  problem.numKeys =
-      known(op.getKeyOperands().front(), 2, expected[overKeys ? 3 : 2]);
+  // A pool does not tell what a sequence has of it.
+  int64_t expectedKeys = expected[overKeys ? 3 : 2];
+  if (!op.getKeySource().is(SourceKind::paged))
+    problem.numKeys = known(op.getKeyOperands().front(), 2, expectedKeys);
+  else if (expectedKeys > 0)
+    problem.numKeys = expectedKeys;
   return problem;
 }
 
@@ -201,6 +206,30 @@ static int64_t keyRowBytes(ReductionOpInterface op) {
   return std::max<int64_t>(bytes, 1);
 }
 
+/// How a GPU copies the keys of pages and of rolling caches.
+static std::string describeCache(ReductionOpInterface op,
+                                 const ::attn::TargetInfo &target) {
+  Source source = op.getKeySource();
+  bool isPaged = source.is(SourceKind::paged);
+  if (target.isCpu() || !(isPaged || source.is(SourceKind::ring)))
+    return "";
+  std::string text = "keys: in a rolling cache";
+  if (isPaged)
+    text = "keys: in pages of " +
+           (pageOf(op) > 0 ? std::to_string(pageOf(op)) : "any number of") +
+           " rows";
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  bool hasProducer = target.hasRoles() &&
+                     schedule.getRows() == ::attn::MmaShape::warpgroup().m;
+  if (tilesFitPages(op))
+    return text + "; each tile lies within one\n";
+  if (int64_t box = boxesOf(op); box && hasProducer)
+    return text + "; a tile is " + std::to_string(schedule.getBlockK() / box) +
+           " boxes of " + std::to_string(box) +
+           ", each copied from the page that the table names\n";
+  return text + "; rows are found one by one, by the warps that copy them\n";
+}
+
 static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
                                  bool isGiven) {
   std::string text = "work tiles: ";
@@ -223,7 +252,7 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
 /// operation is all that its function runs.
 static bool hasClasses(ReductionOpInterface op) {
   if (!op->getParentOfType<ModuleOp>()->hasAttr(getDispatchAttrName()) ||
-      op->hasAttr(getDispatchAttrName()) || op.hasOwnSizes() ||
+      op->hasAttr(getDispatchAttrName()) || !op.getQuerySource().hasBatch() ||
       op.getReducedSide() != Side::keys || !isa<AggregateOp>(op.getOperation()))
     return false;
   auto function = op->getParentOfType<func::FuncOp>();
@@ -265,7 +294,7 @@ struct ChooseSchedulePass
                                   const ::attn::TargetInfo &target,
                                   const char *&how) const {
     how = "chosen";
-    if (target.isCpu())
+    if (target.isCpu() || problem.gathered)
       return {::attn::chooseSizes(problem, target), 0, 0, true, "", "", 1};
     how = "from the tuned table";
     if (auto found = ::attn::findSchedule(tuned, problem, target))
@@ -331,14 +360,12 @@ struct ChooseSchedulePass
       choice.splits = ::attn::chooseSplits(problem, sizes, target);
     if (measured.splits && mayCut)
       choice.splits = {measured.splits, "as measured"};
-    if (op.getKeySource().is(SourceKind::paged) && !target.isCpu())
-      choice.splits = {1, "pages on a GPU are read in one part"};
     int64_t splits = choice.splits.splits;
     LoopShape loop =
         symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
     Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
     int64_t cluster =
-        pack.packs || problem.packed || splits > 1 ? 1 : measured.cluster;
+        pack.packs || op.hasOwnSizes() || splits > 1 ? 1 : measured.cluster;
     choice.schedule = ScheduleAttr::get(
         op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
         measured.stages, measured.overlap, turns, pack.packs, cluster,
@@ -458,6 +485,7 @@ struct ChooseSchedulePass
                 std::to_string(target.gpuL2Bytes) +
                 " bytes\nproblem: " + ::attn::printProblem(problem) + " | " +
                 ::attn::printSizes(problem) + "\n";
+      parts += describeCache(op, target);
       parts += describeOrder(op, attr, isOrderGiven);
       if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)
         parts += llvm::formatv(

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Pages.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -34,7 +35,7 @@ namespace {
 class Sizes {
 public:
   Sizes(OpBuilder &b, AggregateOp op)
-      : b(b), loc(op.getLoc()), query(op.getQueries().front()),
+      : b(b), op(op), loc(op.getLoc()), query(op.getQueries().front()),
         key(op.getKeys().front()) {}
 
   Value holds(const SizeCondition &condition) {
@@ -81,7 +82,7 @@ private:
     return arith::MaxUIOp::create(b, loc, size, index(1));
   }
   Value rows() { return dim(query, 2); }
-  Value keys() { return dim(key, 2); }
+  Value keys() { return countKeys(b, op); }
   Value heads() {
     return arith::MulIOp::create(b, loc, dim(query, 0), dim(query, 1));
   }
@@ -94,6 +95,7 @@ private:
   }
 
   OpBuilder &b;
+  AggregateOp op;
   Location loc;
   Value query, key;
 };
@@ -116,16 +118,16 @@ private:
   LogicalResult expand(ModuleOp module, AggregateOp op) {
     auto dispatch = cast<DispatchAttr>(op->getAttr(getDispatchAttrName()));
     auto function = dyn_cast<func::FuncOp>(op->getParentOp());
-    if (!function ||
-        cast<ReductionOpInterface>(op.getOperation()).hasOwnSizes())
+    if (!function || !op.getQuerySource().hasBatch())
       return op.emitOpError("expected variants of a schedule in a function "
                             "alone, whose sequences have the sizes of the "
                             "tensors");
     if (!llvm::hasSingleElement(function.getOps<ReductionOpInterface>()))
       return op.emitOpError("expected variants of a schedule where a function "
                             "has one reduction, but got more of these");
-    for (Value operand : {op.getQueries().front(), op.getKeys().front()})
-      if (!isa<BlockArgument>(operand))
+    for (Value operand :
+         {op.getQueries().front(), op.getKeys().front(), op.getKeySource().map})
+      if (operand && !isa<BlockArgument>(operand))
         return op.emitOpError("expected queries and keys that are arguments of "
                               "the function, whose sizes choose a variant");
     op->removeAttr(getDispatchAttrName());

@@ -157,7 +157,7 @@ Value KernelBuilder::isIdentity(ValueRange stats) {
 //===----------------------------------------------------------------------===//
 
 Value KernelBuilder::openSource(Value memref, const Source &source, bool rest,
-                                bool vector, bool aligned) {
+                                bool vector, bool aligned, int64_t boxes) {
   if (!source.getForm(b.getContext()))
     return memref;
   // One tensor may be queries and keys, whose sources differ.
@@ -165,8 +165,8 @@ Value KernelBuilder::openSource(Value memref, const Source &source, bool rest,
       sources[{memref.getAsOpaquePointer(), source.map.getAsOpaquePointer(),
                source.lengths.getAsOpaquePointer(), rest, vector, aligned}];
   if (!opened)
-    opened =
-        tile::SourceOp::create(b, loc, memref, source, rest, vector, aligned);
+    opened = tile::SourceOp::create(b, loc, memref, source, rest, vector,
+                                    aligned, boxes);
   return opened;
 }
 

@@ -53,6 +53,12 @@ KeyRanges mlir::attn::emitKeyRanges(OpBuilder &b, Location loc,
     // each are counted from its start.
     Value perPart =
         arith::CeilDivUIOp::create(b, loc, problem.numKeys, problem.parts);
+    if (problem.granule > 1) {
+      Value granule = arith::ConstantIndexOp::create(b, loc, problem.granule);
+      perPart = arith::MulIOp::create(
+          b, loc, arith::CeilDivUIOp::create(b, loc, perPart, granule),
+          granule);
+    }
     ranges.first = arith::MulIOp::create(b, loc, problem.split, perPart);
     ranges.end =
         min(ranges.end, arith::AddIOp::create(b, loc, ranges.first, perPart));

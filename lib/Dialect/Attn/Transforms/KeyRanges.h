@@ -48,6 +48,8 @@ struct KeyRangeProblem {
   /// The number of the block's part among `parts`; both null where there is
   /// one.
   Value split = {}, parts = {};
+  /// What the keys of a part are a multiple of.
+  int64_t granule = 1;
 };
 KeyRanges emitKeyRanges(OpBuilder &b, Location loc,
                         const KeyRangeProblem &problem);

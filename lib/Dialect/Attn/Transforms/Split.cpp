@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Pages.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
@@ -84,15 +85,16 @@ static Value countParts(OpBuilder &b, AggregateOp op,
   Value wanted = arith::DivUIOp::create(
       b, loc, index(::attn::blocksAtOnce(schedule.getRows(), target)),
       arith::MaxUIOp::create(b, loc, blocks, one));
-  Value most = arith::DivUIOp::create(b, loc, dim(key, 2),
+  Value most = arith::DivUIOp::create(b, loc, countKeys(b, op),
                                       index(::attn::leastPartKeys(target)));
   return arith::MaxUIOp::create(
       b, loc, arith::MinUIOp::create(b, loc, wanted, most), one);
 }
 
-/// Splits into `splits` parts, or into `parts` of them where it is not null.
-static void split(AggregateOp op, MonoidOp monoid, int64_t splits,
-                  Value parts) {
+/// Splits into `splits` parts, or into `parts` of them where it is not null, of
+/// multiples of `granule` keys unless that is null.
+static void split(AggregateOp op, MonoidOp monoid, int64_t splits, Value parts,
+                  IntegerAttr granule) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   auto partial = PartialOp::create(
@@ -103,7 +105,7 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits,
       op.getKeyFormAttr(), op.getSideAttr(), op.getScheduleAttr(),
       op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
       /*fixable_anchor=*/UnitAttr(), parts,
-      parts ? IntegerAttr() : b.getI64IntegerAttr(splits));
+      parts ? IntegerAttr() : b.getI64IntegerAttr(splits), granule);
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());
   partial.getInit().takeBody(op.getInit());
@@ -157,24 +159,27 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
           op.emitRemark("not split in ") << schedule.getSplits() << ": " << why;
         continue;
       }
+      std::optional<::attn::TargetInfo> target =
+          ::attn::getTarget(getOperation());
+      if (!target)
+        return signalPassFailure();
+      OpBuilder b(op);
       Value parts;
       if (schedule.getSplits() == ScheduleAttr::automaticSplits) {
-        std::optional<::attn::TargetInfo> target =
-            ::attn::getTarget(getOperation());
-        if (!target)
-          return signalPassFailure();
-        if (target->isCpu() || op.hasOwnSizes()) {
+        bool isPacked = !op.getQuerySource().hasBatch();
+        if (target->isCpu() || isPacked) {
           op.emitOpError("expected a number of splits ")
-              << (!op.getQuerySource().hasBatch() ? "of packed sequences"
-                  : op.hasOwnSizes()              ? "of pages"
-                                                  : "on a CPU")
+              << (isPacked ? "of packed sequences" : "on a CPU")
               << ", but got automatic";
           return signalPassFailure();
         }
-        OpBuilder b(op);
         parts = countParts(b, op, *target);
       }
-      split(op, monoid, schedule.getSplits(), parts);
+      // Tiles of a GPU lie within pages, or boxes of them do.
+      IntegerAttr granule;
+      if (op.getKeySource().is(SourceKind::paged) && !target->isCpu())
+        granule = b.getI64IntegerAttr(schedule.getBlockK());
+      split(op, monoid, schedule.getSplits(), parts, granule);
       ++numSplit;
     }
   }

@@ -370,16 +370,6 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (op.getRowBaseOperand() || op.getKeyBaseOperand())
     return op->emitOpError("expected positions that count from 0; "
                            "attn-fold-bases adds what they count from");
-  SourceKind kind = op.getKeySource().kind;
-  if (!target.isCpu() && kind == SourceKind::ring)
-    return op->emitOpError("expected no rolling cache on a GPU, but got one; a "
-                           "CPU takes it");
-  if (!target.isCpu() && kind == SourceKind::paged && !tilesFitPages(op))
-    return op->emitOpError("expected pages of a known number of rows, a "
-                           "multiple of block_k, and keys in one part, on a "
-                           "GPU, but got keys of type ")
-           << op.getKeyOperands().front().getType()
-           << " with block_k = " << schedule.getBlockK() << "; a CPU takes any";
   if (packed && clusterOf(schedule, target) > 1)
     return op->emitOpError("expected cluster = 1 with packed sequences, whose "
                            "tiles blocks find one by one, but got ")

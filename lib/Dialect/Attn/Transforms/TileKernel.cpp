@@ -399,6 +399,8 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
   problem.numKeys = problem.limit = numKeys;
   problem.split = split;
   problem.parts = parts;
+  if (auto partial = dyn_cast<PartialOp>(reduction.getOperation()))
+    problem.granule = partial.getGranule().value_or(1);
   if (!rowSource.hasBatch())
     problem.limit = select(cmp(arith::CmpIPredicate::sgt, liveRows, index(0)),
                            numKeys, index(0));

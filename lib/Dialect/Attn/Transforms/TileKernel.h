@@ -221,7 +221,7 @@ protected:
   /// What loads and stores take for a tensor: itself where it is dense, which
   /// is a source of its own.
   Value openSource(Value memref, const Source &source, bool rest, bool vector,
-                   bool aligned = false);
+                   bool aligned = false, int64_t boxes = 0);
   /// Indices of row `row`, channel 0 of the sequence in a tensor of the op;
   /// `leading` holds what comes before the batch.
   SmallVector<Value> at(Value headIndex, Value row, bool channel,
@@ -341,7 +341,8 @@ protected:
   void findExtents();
   Value openKeys(Value tensor) {
     return openSource(arg(tensor), keySource, keysRest, /*vector=*/false,
-                      tilesFitPages(reduction));
+                      tilesFitPages(reduction),
+                      target.isCpu() ? 0 : boxesOf(reduction));
   }
   /// The rows of a tile of packed heads, of `group` heads.
   void locatePacked(Value group);

@@ -172,6 +172,17 @@ LogicalResult SourceOp::verify() {
     return emitOpError("expected one of varlen, paged and ring");
   if (getAligned() && !getTable())
     return emitOpError("expected pages where tiles are aligned to these");
+  if (std::optional<int64_t> boxes = getBoxes()) {
+    if (!getTable() || getAligned())
+      return emitOpError(
+          "expected pages, to which tiles are not aligned, where "
+          "boxes of rows are");
+    int64_t page = getMemoryType().getDimSize(getRowDim());
+    if (*boxes < 1 || ShapedType::isDynamic(page) || page % *boxes)
+      return emitOpError("expected boxes of a number of rows that divides a "
+                         "page of a known number, but got ")
+             << *boxes << " and memory " << getMemoryType();
+  }
   // (C2)
   MemRefType memory = getMemoryType();
   int64_t least = (getOffsets() ? 2 : 3) + !getVector();
@@ -209,7 +220,7 @@ LogicalResult SourceOp::verify() {
 
 void SourceOp::build(OpBuilder &b, OperationState &state, Value memory,
                      const attn::Source &source, bool rest, bool vector,
-                     bool aligned) {
+                     bool aligned, int64_t boxes) {
   auto type = cast<MemRefType>(memory.getType());
   SmallVector<int64_t> shape(type.getRank(), ShapedType::kDynamic);
   if (!vector)
@@ -222,7 +233,8 @@ void SourceOp::build(OpBuilder &b, OperationState &state, Value memory,
   };
   build(b, state, SourceType::get(b.getContext(), shape, type.getElementType()),
         memory, ofKind(SourceKind::varlen), ofKind(SourceKind::paged),
-        ofKind(SourceKind::ring), source.lengths, rest, aligned, vector);
+        ofKind(SourceKind::ring), source.lengths, rest, aligned,
+        boxes ? b.getI64IntegerAttr(boxes) : IntegerAttr(), vector);
 }
 
 LogicalResult AccumulateOp::verify() {

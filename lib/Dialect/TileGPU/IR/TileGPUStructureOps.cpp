@@ -409,28 +409,45 @@ LogicalResult RingLoadOp::verify() {
     return emitOpError("expected a tma, cp_async or cp_group ring, but got a "
                        "ring that is filled by ")
            << stringifyFill(fill);
-  if (getBox() && tile.getBoxes() == 1)
-    return emitOpError("expected box(...) with a tile of several boxes only");
+  if (getTable() && getStart())
+    return emitOpError("expected one of table and start");
   if (auto map = dyn_cast<TensorMapType>(getSource().getType())) {
     if (create && fill != Fill::Tma)
       return emitOpError("expected a memref source on a ")
              << stringifyFill(fill) << " ring, but got a tensor map";
     SmemType box = map.getBox();
-    SmemType need = SmemType::get(
-        getContext(), tile.getBoxRows(), tile.getCols(), tile.getElementType(),
-        tile.getSwizzle(), 1, tile.getBoxRows(), false);
+    // Boxes fill a tile of one piece from its rows on.
+    int64_t rows = tile.getBoxRows();
+    if (tile.getBoxes() == 1 && rows % box.getRows() == 0)
+      rows = box.getRows();
+    SmemType need =
+        SmemType::get(getContext(), rows, tile.getCols(), tile.getElementType(),
+                      tile.getSwizzle(), 1, rows, false);
     if (box != need)
       return emitOpError("expected a tensor map with boxes of ")
              << need << ", but got " << box;
-    if (tile.getBoxes() != 1 && !getBox())
+    int64_t boxes = tile.getRows() / rows;
+    if (boxes != 1 && !getBox())
       return emitOpError("expected box(...): this tile has ")
-             << tile.getBoxes() << " boxes";
+             << boxes << " boxes";
+    if (boxes == 1 && getBox())
+      return emitOpError("expected box(...) with a tile of several boxes only");
+    if (getTable() || getStart())
+      return emitOpError("expected no table or start with a tensor map, whose "
+                         "boxes say where they are");
     if (getRows() || getFrom())
       return emitOpError("expected no rows(...) with a tensor map: it bounds "
                          "the rows itself");
     return verifyMapIndices(*this, getIndices());
   }
   auto memref = cast<MemRefType>(getSource().getType());
+  if (getBox() && tile.getBoxes() == 1)
+    return emitOpError("expected box(...) with a tile of several boxes only");
+  if ((getTable() || getStart()) &&
+      (memref.getRank() != 4 || fill == Fill::Tma))
+    return emitOpError("expected rows that are found one by one in a tensor of "
+                       "rank 4, on a cp_async or cp_group ring, but got ")
+           << memref << " on a " << stringifyFill(fill) << " ring";
   Type element = tile.getElementType();
   if (element.isTF32())
     element = Float32Type::get(getContext());

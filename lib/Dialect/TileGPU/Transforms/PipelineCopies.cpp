@@ -70,7 +70,7 @@ static constexpr int64_t maxWarpRows = 32;
 /// unless that is 0; rounded where all that read it may round.
 static SmemType stagedType(tile::LoadOp load, bool tf32, int64_t columns = 0) {
   auto type = cast<tile::TileType>(load.getType());
-  Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
+  Type element = cast<MemRefType>(memoryOf(load).getType()).getElementType();
   int64_t rowBytes = (columns ? columns : type.getCols()) *
                      element.getIntOrFloatBitWidth() / 8;
   int64_t swizzle = std::gcd<int64_t>(rowBytes, 128);
@@ -211,9 +211,6 @@ void Pipeliner::assignRings() {
 }
 
 LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
-  if (!isa<MemRefType>(load.getSource().getType()))
-    return load.emitOpError("expected a tensor, of which tile-expand-sources "
-                            "makes sources whose tiles lie in one piece");
   bool key = false, value = false, query = !load->use_empty(), tf32 = true;
   bool shared = false;
   for (OpOperand &use : load->getUses()) {
@@ -250,10 +247,15 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
                             "to (transpose_lhs, transpose_rhs)");
   if (key || value)
     return analyseStep(load, key, tf32);
-  if (!query || load->getParentOp() != kernel)
-    return success(); // Each warp reads its own rows from memory.
+  if (!query || load->getParentOp() != kernel) {
+    // Each warp reads its own rows from memory.
+    if (isa<MemRefType>(load.getSource().getType()))
+      return success();
+    return load.emitOpError("expected a tensor, or a tile of pages or of a "
+                            "rolling cache that products read");
+  }
   auto type = cast<tile::TileType>(load.getType());
-  Type memory = cast<MemRefType>(load.getSource().getType()).getElementType();
+  Type memory = cast<MemRefType>(memoryOf(load).getType()).getElementType();
   bool narrow = type.getElementType().getIntOrFloatBitWidth() == 16;
   if (narrow && memory != type.getElementType())
     return load.emitOpError("expected a tile of its source's elements, ")

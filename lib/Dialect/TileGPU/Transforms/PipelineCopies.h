@@ -22,6 +22,9 @@
 
 namespace mlir::tile_gpu {
 
+/// The tensor that a load reads, of a source or its own.
+Value memoryOf(tile::LoadOp load);
+
 /// The loads at one place of every step: one tile of a slot of a ring.
 struct StepTile {
   SmemType tile;
@@ -107,6 +110,8 @@ private:
   FailureOr<Value> exchange(Operation *op, Value mine, VecType type,
                             function_ref<Value(Value, Value)> combine);
 
+  void createCopy(tile::LoadOp load, IRMapping &at, ValueRange indices,
+                  Value tile, Value from, Value rows);
   /// Starts the copies of one ring's loads into its use `counter`.
   void issue(unsigned ring, ArrayRef<tile::LoadOp> loads, IRMapping &at,
              Value counter);

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineCopies.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -72,8 +73,8 @@ LogicalResult PipelineProgram::cloneBlock(Block &block) {
       // Warps load tiles together, for all rows of the block.
       mapping.map(range.getFirst(), mapping.lookup(range.getFirstRow()));
       mapping.map(range.getLast(), mapping.lookup(range.getLastRow()));
-    } else if (isa<tile::WorkTileOp>(op))
-      continue; // The loop's item stands for it.
+    } else if (isa<tile::WorkTileOp, tile::SourceOp>(op))
+      continue; // The loop's item stands for it, or its loads know it.
     else if (isa_and_nonnull<tile::TileDialect>(op.getDialect()))
       result = cloneTileOp(&op);
     else
@@ -82,6 +83,17 @@ LogicalResult PipelineProgram::cloneBlock(Block &block) {
       return failure();
   }
   return success();
+}
+
+/// A load of what the kernel only reads, such as the pages of a sequence.
+static bool isFixedLoad(Operation *op) {
+  auto load = dyn_cast<memref::LoadOp>(op);
+  auto argument =
+      load ? dyn_cast<BlockArgument>(load.getMemRef()) : BlockArgument();
+  return argument && isa<tile::KernelOp>(argument.getOwner()->getParentOp()) &&
+         llvm::all_of(argument.getUsers(), [](Operation *user) {
+           return isa<memref::LoadOp, memref::DimOp, tile::SourceOp>(user);
+         });
 }
 
 /// A loop whose body loads a step's tiles at positions that are known ahead.
@@ -109,7 +121,8 @@ PipelineProgram::analyseLoop(scf::ForOp loop) {
     if (value.getParentBlock() != &body || value == loop.getInductionVar())
       continue;
     Operation *op = value.getDefiningOp();
-    if (!op || op->getNumRegions() || !isMemoryEffectFree(op))
+    if (!op || op->getNumRegions() ||
+        !(isMemoryEffectFree(op) || isFixedLoad(op)))
       return std::nullopt;
     if (slice.insert(op))
       llvm::append_range(work, op->getOperands());
@@ -278,6 +291,25 @@ LogicalResult PipelineProgram::cloneIf(scf::IfOp op) {
 // Copies
 //===----------------------------------------------------------------------===//
 
+Value tile_gpu::memoryOf(tile::LoadOp load) {
+  auto source = load.getSource().getDefiningOp<tile::SourceOp>();
+  return source ? source.getMemory() : load.getSource();
+}
+
+/// Copies from a tensor; of a source whose rows do not lie one after the other,
+/// each is found by itself.
+void PipelineProgram::createCopy(tile::LoadOp load, IRMapping &at,
+                                 ValueRange indices, Value tile, Value from,
+                                 Value rows) {
+  auto source = load.getSource().getDefiningOp<tile::SourceOp>();
+  auto lookup = [&](Value value) { return value ? at.lookup(value) : value; };
+  RingLoadOp::create(b, load.getLoc(), at.lookup(memoryOf(load)), indices, tile,
+                     /*box=*/Value(), from, rows,
+                     source ? lookup(source.getTable()) : Value(),
+                     source ? lookup(source.getStart()) : Value(),
+                     /*evict_first=*/false);
+}
+
 void PipelineProgram::issue(unsigned number, ArrayRef<tile::LoadOp> loads,
                             IRMapping &at, Value counter) {
   StepRing &ring = plan.rings[number];
@@ -297,9 +329,7 @@ void PipelineProgram::issue(unsigned number, ArrayRef<tile::LoadOp> loads,
       if (!matchPattern(load.getLower(), m_Zero()))
         from = position(load.getLower());
     }
-    RingLoadOp::create(b, loc, at.lookup(load.getSource()), indices,
-                       acquire.getResult(place.index),
-                       /*box=*/Value(), from, rows, /*evict_first=*/false);
+    createCopy(load, at, indices, acquire.getResult(place.index), from, rows);
   }
   RingCommitOp::create(b, loc, ring.ring, counter);
 }
@@ -406,10 +436,8 @@ void PipelineProgram::startQuery(QueryRing &query) {
   auto position = [&](Value value) { return toI32(mapping.lookup(value)); };
   // The block's first row is the first of its tile: no lower bound.
   Value rows = load.getUpper() ? position(load.getUpper()) : Value();
-  RingLoadOp::create(b, loc, mapping.lookup(load.getSource()),
-                     llvm::map_to_vector(load.getIndices(), position), tile,
-                     /*box=*/Value(), /*from=*/Value(), rows,
-                     /*evict_first=*/false);
+  createCopy(load, mapping, llvm::map_to_vector(load.getIndices(), position),
+             tile, /*from=*/Value(), rows);
   RingCommitOp::create(b, loc, query.ring, zero);
   started.push_back(&query);
 }

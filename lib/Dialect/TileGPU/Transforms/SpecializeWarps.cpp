@@ -71,6 +71,9 @@ static SmemType stagedType(tile::LoadOp load, int64_t rows) {
                        /*pitch=*/rows, /*transposed=*/false);
 }
 
+/// Rows after which the pattern of a swizzle repeats.
+static constexpr int64_t swizzledRows = 8;
+
 /// The block of the kernel itself that holds `op`, or the op there.
 static Operation *topOp(tile::KernelOp kernel, Operation *op) {
   while (op->getParentOp() != kernel)
@@ -98,8 +101,16 @@ static tile::MapOp mapInPlace(tile::LoadOp load) {
 }
 
 bool Specializer::analyseLoad(tile::LoadOp load) {
-  if (!isa<MemRefType>(load.getSource().getType()))
-    return false;
+  RolesRing ring;
+  ring.load = load;
+  ring.memory = load.getSource();
+  ring.source = ring.memory.getDefiningOp<tile::SourceOp>();
+  if (ring.source) {
+    std::optional<int64_t> boxes = ring.source.getBoxes();
+    if (!boxes || load.getType().getRows() % *boxes || *boxes % swizzledRows)
+      return false;
+    ring.memory = ring.source.getMemory();
+  }
   bool query = false, keyOrValue = false, value = false;
   tile::MapOp inPlace = mapInPlace(load);
   for (OpOperand &use : load->getUses()) {
@@ -116,13 +127,13 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
       keyOrValue = true;
       value |= !dot.getTransposeRhs();
     } else {
-      return true; // the compute role's own
+      return !ring.source; // the compute role's own
     }
   }
   if (!query && !keyOrValue)
-    return true;
+    return !ring.source;
   auto type = cast<tile::TileType>(load.getType());
-  auto source = cast<MemRefType>(load.getSource().getType());
+  auto source = cast<MemRefType>(ring.memory.getType());
   // Where words say which rows of values are dead, each warpgroup clears them.
   bool isKnown =
       value && load.getLive() && load.getLive().getDefiningOp<tile::TruthsOp>();
@@ -130,10 +141,9 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
       load.getVector() || load.getTransposed() ||
       source.getElementType() != type.getElementType() ||
       type.getElementType().getIntOrFloatBitWidth() != 16 ||
-      type.getCols() % 64 || !isa<BlockArgument>(load.getSource()))
+      type.getCols() % 64 || !isa<BlockArgument>(ring.memory) ||
+      (query && ring.source))
     return false;
-  RolesRing ring;
-  ring.load = load;
   ring.tile = stagedType(load, query ? plan.rows : type.getRows());
   ring.isValue = value;
   ring.inPlace = inPlace;
@@ -160,7 +170,7 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
   }
   RolesRing &known = plan.steps[place];
   return known.tile == ring.tile && known.isValue == ring.isValue &&
-         known.load.getSource() == load.getSource();
+         known.memory == ring.memory && known.source == ring.source;
 }
 
 bool Specializer::analyse() {
@@ -333,7 +343,7 @@ LogicalResult Specializer::run() {
   for (RolesRing &ring : plan.steps)
     rings.push_back(&ring);
   for (RolesRing *ring : rings)
-    types.push_back(TensorMapType::get(context, ring->tile));
+    types.push_back(TensorMapType::get(context, ring->getBox()));
   auto ticketType = MemRefType::get({1}, b.getI32Type());
   types.push_back(ticketType);
   if (work.takesCount())
@@ -439,9 +449,9 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
   Location loc = launch.getLoc();
   SmallVector<Value> arguments(launch.getArguments());
   auto addMap = [&](RolesRing &ring) {
-    unsigned source = cast<BlockArgument>(ring.load.getSource()).getArgNumber();
+    unsigned source = cast<BlockArgument>(ring.memory).getArgNumber();
     arguments.push_back(TensorMapOp::create(
-        b, loc, TensorMapType::get(b.getContext(), ring.tile),
+        b, loc, TensorMapType::get(b.getContext(), ring.getBox()),
         launch.getArguments()[source]));
   };
   for (RolesRing &ring : plan.queries)

@@ -19,12 +19,19 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
+#include <map>
+#include <tuple>
+
 namespace mlir::tile_gpu {
 
 /// A ring that one load (query tiles) or the loads at one place of every step
 /// (keys, values) go through.
 struct RolesRing {
   tile::LoadOp load;
+  /// The tensor that it reads, and where its rows are if they come in boxes,
+  /// each of which has a page; else null.
+  Value memory;
+  tile::SourceOp source;
   /// What a slot holds: of queries, the rows of one member.
   SmemType tile;
   /// Multiplied as it is stored: rows that are dead for all must be zero.
@@ -34,6 +41,19 @@ struct RolesRing {
   tile::MapOp inPlace;
   Value part;
   Value ring, map;
+
+  int64_t numBoxes() {
+    return source ? tile.getRows() / int64_t(*source.getBoxes()) : 1;
+  }
+  /// What one copy moves.
+  SmemType getBox() {
+    if (!source)
+      return tile;
+    int64_t rows = *source.getBoxes();
+    return SmemType::get(tile.getContext(), rows, tile.getCols(),
+                         tile.getElementType(), tile.getSwizzle(), /*boxes=*/1,
+                         /*pitch=*/rows, /*transposed=*/false);
+  }
 };
 
 /// What the pass has found out about a kernel.
@@ -140,6 +160,10 @@ private:
   void copy(RolesRing &ring, tile::LoadOp load, Value counter,
             int64_t firstRow = 0);
   void copyQueries(RolesRing &ring);
+  /// Where some boxes of a tile are, from box `start` on: the page and the row
+  /// in it of each.
+  SmallVector<std::pair<Value, Value>>
+  findBoxes(RolesRing &ring, tile::LoadOp load, int64_t start);
   void copyWaiting();
   void skipSteps() override { copyWaiting(); }
   void startRegion(Region &region) override;
@@ -152,6 +176,12 @@ private:
   /// without such loops.
   llvm::SmallPtrSet<Operation *, 4> split;
   llvm::SmallPtrSet<Region *, 4> drawn;
+  /// What the table has of each box, by table, batch, position, block and rows
+  /// of a page: keys and values have pages in common.
+  using Pages =
+      std::map<std::tuple<void *, void *, void *, Block *, int64_t, int64_t>,
+               SmallVector<std::pair<Value, Value>>>;
+  Pages pages;
 };
 
 /// A step on part of the keys of its tiles.

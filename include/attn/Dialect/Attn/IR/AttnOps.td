@@ -385,10 +385,13 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
     tensor [splits, b, hq, sq] and for each component [splits, b, hq, sq, dv] or
     [splits, b, hq, sq], f32. `init` enters part 0 only; the parts are in key
     order. `splits` is an attribute, or the operand `parts(%n : index)`, at least
-    1, where the number is known as a plan runs.
+    1, where the number is known as a plan runs. With `granule` a part has as many
+    keys rounded up to a multiple of that: parts begin where tiles and pages do,
+    and more of the last ones have none.
   }];
   let arguments = !con(commonArguments,
-    (ins Optional<Index>:$parts, OptionalAttr<I64Attr>:$splits));
+    (ins Optional<Index>:$parts, OptionalAttr<I64Attr>:$splits,
+         OptionalAttr<I64Attr>:$granule));
   let results = (outs Variadic<Attn_FloatTensor>:$states);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,

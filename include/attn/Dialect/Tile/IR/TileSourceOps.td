@@ -39,7 +39,10 @@ def Tile_SourceOp : Tile_Op<"source", [Pure, AttrSizedOperandSegments]> {
     Pages and rings are read only. `aligned` promises that no tile that is loaded
     crosses pages: its first row is a multiple of a number of rows that divides a
     page, and its bounds let no more of them through. Then a page and a row in it
-    are found once for a tile, and it is loaded like any other.
+    are found once for a tile, and it is loaded like any other. `boxes(n)` promises
+    less: the first row is a multiple of n, and n divides a page, so that a tile of
+    more rows comes in boxes of n, each of which has a page. Without either, each
+    row is found by itself.
 
     Example:
 
@@ -63,7 +66,8 @@ def Tile_SourceOp : Tile_Op<"source", [Pure, AttrSizedOperandSegments]> {
     Arg<Optional<MemRefRankOf<[I32], [1]>>,
         "where row 0 of each sequence is">:$start,
     Arg<Optional<MemRefRankOf<[I32], [1]>>, "rows of each sequence">:$lengths,
-    UnitAttr:$rest, UnitAttr:$aligned, UnitAttr:$vector);
+    UnitAttr:$rest, UnitAttr:$aligned, OptionalAttr<I64Attr>:$boxes,
+    UnitAttr:$vector);
   let results = (outs Tile_SourceType:$result);
   let assemblyFormat = [{
     (`vector` $vector^)? $memory
@@ -71,14 +75,15 @@ def Tile_SourceOp : Tile_Op<"source", [Pure, AttrSizedOperandSegments]> {
     (`paged` `(` $table^ `:` type($table) `)`)?
     (`ring` `(` $start^ `:` type($start) `)`)?
     (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
-    (`rest` $rest^)? (`aligned` $aligned^)? attr-dict `:` type($memory) `->` type($result)
+    (`rest` $rest^)? (`aligned` $aligned^)?
+    (`boxes` `(` $boxes^ `)`)? attr-dict `:` type($memory) `->` type($result)
   }];
   let hasVerifier = 1;
   let builders = [
     /// Of the kind that `source` says, with its operands.
     OpBuilder<(ins "::mlir::Value":$memory,
       "const ::mlir::attn::Source &":$source, "bool":$rest, "bool":$vector,
-      CArg<"bool", "false">:$aligned)>
+      CArg<"bool", "false">:$aligned, CArg<"int64_t", "0">:$boxes)>
   ];
   let extraClassDeclaration = [{
     ::mlir::MemRefType getMemoryType() {

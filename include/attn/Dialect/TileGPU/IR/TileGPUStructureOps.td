@@ -424,12 +424,19 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
   let description = [{
     From a tensor map: one box at [indices..., row, col] (`box(i)`: box i of a
     tile that has several, such as one page; boxes of a slot may be issued by
-    different lanes). From a memref: the rows from `row` on, those within
+    different lanes). A box of fewer rows than a tile of one piece fills its rows
+    from i times as many on, in the tile's own panels. From a memref: the rows from `row` on, those within
     `[from, rows)`; other rows, and columns beyond the tensor, read as zero. On
     a `tma` ring a memref must be contiguous (a bulk copy); on a `cp_async` or
     `cp_group` ring the warps of the role share the copy, and the tensor may have any strides
     and alignment: where rows do not start at multiples of 16 bytes, elements
     are copied one by one.
+    Such a copy finds each row by itself where its tensor holds rows in another
+    order: with `table(%t)` the first index is a sequence and row p of it is row p
+    modulo n of page t[sequence, p / n], of n rows, in a tensor [pages, heads, n,
+    columns]; with `start(%s)` it is row s[sequence] + p of a tensor that goes
+    round. No entry leads out of the tensor, and those of rows that are not copied
+    may be anything.
     `evict_first` marks data that is read once.
 
     Example:
@@ -438,7 +445,11 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     # func.func @example(
     #     %map: !tile_gpu.tensor_map<128x128xbf16 swizzle 128>,
     #     %pages: !tile_gpu.tensor_map<16x128xbf16 swizzle 128>, %b: i32,
-    #     %h: i32, %row: i32, %c0: i32, %page: i32, %i: i32) {
+    #     %h: i32, %row: i32, %c0: i32, %page: i32, %i: i32,
+    #     %pool: memref<?x?x16x64xbf16, strided<[?, ?, ?, 1]>>,
+    #     %table: memref<?x?xi32>) {
+    #   %r2 = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    #   %own = tile_gpu.ring.acquire %r2[%c0] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
     #   %r0 = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
     #   %tile = tile_gpu.ring.acquire %r0[%c0] : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
     #   %r1 = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x128xbf16 swizzle 128 boxes 4>
@@ -449,6 +460,10 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     tile_gpu.ring.load %pages[%page, %h, %c0, %c0], %paged box(%i) evict_first
         : !tile_gpu.tensor_map<16x128xbf16 swizzle 128>,
           !tile_gpu.smem<64x128xbf16 swizzle 128 boxes 4>
+    tile_gpu.ring.load %pool[%b, %h, %row, %c0], %own rows(%i)
+        table(%table : memref<?x?xi32>)
+        : memref<?x?x16x64xbf16, strided<[?, ?, ?, 1]>>,
+          !tile_gpu.smem<64x64xbf16 swizzle 128>
     #   return
     # }
     ```
@@ -458,10 +473,16 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     Variadic<I32>:$indices,
     Arg<TileGPU_SmemType, "acquired tile", [MemWrite]>:$tile,
     Optional<I32>:$box, Optional<I32>:$from, Optional<I32>:$rows,
+    Arg<Optional<MemRefRankOf<[I32], [2]>>, "pages of each sequence",
+        [MemRead]>:$table,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "where row 0 of each sequence is",
+        [MemRead]>:$start,
     UnitAttr:$evict_first);
   let assemblyFormat = [{
     $source `[` $indices `]` `,` $tile (`box` `(` $box^ `)`)?
     (`from` `(` $from^ `)`)? (`rows` `(` $rows^ `)`)?
+    (`table` `(` $table^ `:` type($table) `)`)?
+    (`start` `(` $start^ `:` type($start) `)`)?
     (`evict_first` $evict_first^)?
     attr-dict `:` type($source) `,` type($tile)
   }];
