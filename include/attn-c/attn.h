@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 8
+#define ATTN_API_VERSION 9
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -304,6 +304,14 @@ typedef struct AttnAttentionDesc {
   /// row p modulo the rows of k. It goes with kStart, and with neither packed
   /// nor blockTable.
   int32_t rolling;
+  /// Nonzero: the bits of a row depend on its query, its keys and their
+  /// positions alone, and not on what else is in the call: other sequences, how
+  /// many, packed or not, whether the row is one of a prompt, of a chunk of it
+  /// or alone (docs/Semantics.md). Keys are then reduced in one part, which is
+  /// slower on GPUs where few rows have many of them. Not with rolling.
+  ///
+  /// Available since API version 9, as are the following.
+  int32_t batchInvariant;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

@@ -242,6 +242,7 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.blockTable = d.blockTable;
   full.kStart = d.kStart;
   full.rolling = d.rolling;
+  full.batchInvariant = d.batchInvariant;
   full.bias = d.bias;
   full.mask = d.mask;
   full.biasDType = *biasDType;
@@ -266,7 +267,7 @@ static std::string printDescription(const AttentionDescriptor &d) {
         int64_t(d.lengths), int64_t(d.packed), int64_t(d.blockTable),
         int64_t(d.kStart), int64_t(d.rolling), int64_t(d.bias), int64_t(d.mask),
         int64_t(d.biasDType), int64_t(d.alibi), int64_t(d.numOutputs),
-        int64_t(d.dispatch)})
+        int64_t(d.dispatch), int64_t(d.batchInvariant)})
     key += std::to_string(field) + ",";
   for (int64_t size : d.expectedSizes)
     key += std::to_string(size) + ",";

@@ -224,6 +224,8 @@ private:
     };
     if (d.rolling)
       attribute("rolling");
+    if (d.batchInvariant)
+      attribute("batch_invariant");
     if (d.causal != "none")
       attribute("causal = #attn.causal<" + d.causal + ">");
     if (d.precision != "ieee")
@@ -313,6 +315,10 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
         "a rolling cache with k_start, and neither packed sequences nor "
         "a block table",
         !descriptor.kStart ? "no k_start" : "one of these");
+  if (descriptor.batchInvariant && descriptor.rolling)
+    return fail("batch_invariant without a rolling cache, whose key tiles "
+                "start at a key that moves",
+                "both");
   if (descriptor.blockTable < -1)
     return fail("the rows of a page, or -1 for any, or 0 without pages",
                 std::to_string(descriptor.blockTable));

@@ -150,6 +150,7 @@ class _Call:
         block_table=None,
         k_start=None,
         rolling=False,
+        batch_invariant=False,
     ):
         for name, value in (("score_mod", score_mod), ("mask_mod", mask_mod)):
             if value is not None:
@@ -167,7 +168,7 @@ class _Call:
         self.is_paged = block_table is not None
         self._set_operands(q, k, v, layout)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
-        self._set_cache(block_table, k_start, rolling)
+        self._set_cache(block_table, k_start, rolling, batch_invariant)
         self._set_causal(causal, window)
 
         views, number, vector = self.views, arrays.scalar, arrays.vector
@@ -229,6 +230,7 @@ class _Call:
             (views["k"].shape[2] or -1) if self.is_paged else 0,
             int(k_start is not None),
             int(bool(rolling)),
+            int(bool(batch_invariant)),
         )
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
@@ -315,7 +317,7 @@ class _Call:
                 "cu_seqlens_k", cu_seqlens_k, c.I32, self.device
             )
 
-    def _set_cache(self, block_table, k_start, rolling):
+    def _set_cache(self, block_table, k_start, rolling, batch_invariant):
         if block_table is not None:
             table = arrays.vector("block_table", block_table, c.I32, self.device)
             if len(table.shape) != 2:
@@ -326,6 +328,12 @@ class _Call:
             if len(start.shape) != 1:
                 _fail("k_start of shape [b]", list(start.shape))
             self.views["k_start"] = start
+        if rolling and batch_invariant:
+            _fail(
+                "batch_invariant=True without a rolling cache, whose key tiles start "
+                "at a key that moves",
+                "both",
+            )
         if rolling and (k_start is None or self.is_paged or self.layout == "thd"):
             _fail(
                 "rolling=True with k_start, and neither block_table nor layout 'thd'",
@@ -537,7 +545,8 @@ def attention(
     precision: str = "ieee",
     block_table: Any = None,
     k_start: Any = None,
-    rolling: bool = False
+    rolling: bool = False,
+    batch_invariant: bool = False
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -596,6 +605,11 @@ def attention(
             "top_left"). Diagonals that end with the last key are where they were.
         rolling: k and v are caches that are written round and round: the key at
             position p is in row p modulo the rows there are. Takes k_start.
+        batch_invariant: whether the bits of a row are to depend on its query, its
+            keys and their positions alone, and not on what else is in the call:
+            other sequences, how many, packed or not, whether the row is one of a
+            prompt, of a chunk of it, or alone. Keys are then reduced in one part,
+            which is slower on GPUs where few rows have many of them.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
@@ -623,6 +637,7 @@ def attention(
     operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
+    options += (batch_invariant,)
     key = _plans.key_of(operands, options)
     plan = _plans.find(key)
     if plan is not None:
@@ -653,6 +668,7 @@ def attention(
         block_table,
         k_start,
         rolling,
+        batch_invariant,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

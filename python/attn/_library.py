@@ -67,6 +67,7 @@ class AttentionDesc(ctypes.Structure):
         ("blockTable", c_int32),
         ("kStart", c_int32),
         ("rolling", c_int32),
+        ("batchInvariant", c_int32),
     ]
 
 

@@ -42,6 +42,7 @@ struct AttentionDescriptor {
   std::string monoid = "softmax";
   int numOutputs = 1;
   std::string schedule;
+  bool batchInvariant = false;
   /// What products may round f32 operands to: ieee (nothing) or tf32.
   std::string precision = "ieee";
   /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.

@@ -234,6 +234,7 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.blockTable = int32_t(spec.page);
   desc.kStart = !spec.kStart.empty();
   desc.rolling = spec.rolling;
+  desc.batchInvariant = spec.batchInvariant;
   desc.bias = toFlags(spec.bias);
   desc.mask = toFlags(spec.mask);
   desc.biasDType = toC(spec.biasDType);

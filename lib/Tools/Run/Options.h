@@ -41,7 +41,7 @@ struct AttentionSpec {
   int64_t page = 0;
   /// Positions of the first keys: as `lengths`.
   std::string kStart;
-  bool rolling = false;
+  bool rolling = false, batchInvariant = false;
   int outputs = 1;
 };
 

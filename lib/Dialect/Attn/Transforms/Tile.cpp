@@ -345,8 +345,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (op.mayFixAnchor())
     if (StringRef why = whyNotFixed(op, monoid, target); !why.empty())
       return op->emitOpError("expected no fixable_anchor, since ") << why;
-  // Marks tell of a NaN that dead keys bring in, where it shows.
-  bool marks = mayKillByScore(op, monoid);
+  // Marks tell of a NaN that dead keys bring in, where it shows. Rows beside a
+  // marked one would get other bits from the second kernel, so that
+  // attn-choose-schedule has made such keys dead by the mask where that counts.
+  bool marks = mayKillByScore(op, monoid) && !op.isBatchInvariant();
   if (marks && mayDropNaN(op, monoid))
     leaveNaNToRepair(op);
   else

@@ -184,6 +184,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       -1 unbounded.
     - `precision`: `#attn.precision<tf32>` lets products round f32 operands to
       tf32 (docs/Semantics.md); `ieee` (the default) does not.
+    - `batch_invariant`: the bits of a row depend on its query, its keys and
+      their positions alone, and not on what else is computed beside it.
     - `score` region (s, b, h, i, j, captures...), `mask` region (b, h, i, j,
       captures...): user functions; indices are i32, unshifted.
 
@@ -212,7 +214,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
     Optional<Attn_I32Table>:$block_table, Optional<Attn_I32Vec>:$k_start,
     Variadic<F32>:$params, Variadic<Attn_Capture>:$captures,
-    UnitAttr:$rolling,
+    UnitAttr:$rolling, UnitAttr:$batch_invariant,
     DefaultValuedAttr<Attn_CausalAttr, "Causal::none">:$causal,
     DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">:$monoid,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
@@ -269,7 +271,8 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
     DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
     DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision,
-    UnitAttr:$relaxed_maximum, UnitAttr:$fixable_anchor
+    UnitAttr:$relaxed_maximum, UnitAttr:$fixable_anchor,
+    UnitAttr:$batch_invariant
   );
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -328,6 +331,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     pass a NaN by, which reaches every output all the same. `fixable_anchor`, of
     `attn-fix-anchor`, permits to measure weights from 0 instead of from the
     largest score, where the factor of the score is small.
+
+    `batch_invariant` is a demand: one order of the keys for all rows, whatever
+    is computed beside them (docs/Semantics.md).
 
     With `side = #attn.side<queries>` rows are those of keys, and queries are
     reduced: those of all query heads that read the row's key head, head by head,
