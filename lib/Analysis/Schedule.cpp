@@ -268,10 +268,10 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   return sizes;
 }
 
-/// Key tiles, and the unit that multiplies them, as for any sizes; of these only
-/// the number of rows follows the problem's. What a row goes through does not
-/// depend on the rows beside it, but for AMX: its products add up in an order of
-/// their own, and take whole tiles of 16 rows.
+/// Key tiles, and the unit that multiplies them, as for any sizes; of these
+/// only the number of rows follows the problem's. What a row goes through does
+/// not depend on the rows beside it, but for AMX: its products add up in an
+/// order of their own, and take whole tiles of 16 rows.
 static ScheduleSizes chooseInvariantSizes(ScheduleProblem problem,
                                           const TargetInfo &target) {
   problem.invariant = false;

@@ -344,6 +344,11 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     drawPackHeads(k, seed, index);
   if (k.schedule && gpu)
     drawCluster(k, seed, index);
+  // Drawn apart, as above, where it is not of the families that take turns.
+  if (k.family == Family::Paged || k.family == Family::Edges)
+    k.batchInvariant = !k.partials &&
+                       (!k.schedule || k.schedule->splits == 1) &&
+                       Random(seed + 1, ~index).chance(0.2);
   if (!k.packed && !k.page && random.chance(0.15)) {
     int which = static_cast<int>(random.range(0, 4));
     k.fixed[which] = which == 0   ? random.range(1, 3)
@@ -535,12 +540,13 @@ std::string TextMaker::valueOperands() const {
 }
 
 std::string TextMaker::commonAttributes() const {
-  std::string precision = k.tf32 ? "precision = #attn.precision<tf32>" : "";
-  if (!k.schedule)
-    return precision;
-  if (k.tf32)
-    precision += ", ";
-  return precision + "schedule = " + k.schedule->print();
+  std::string text = k.tf32 ? "precision = #attn.precision<tf32>" : "";
+  if (k.batchInvariant)
+    text += text.empty() ? "batch_invariant" : ", batch_invariant";
+  if (k.schedule)
+    text +=
+        (text.empty() ? "schedule = " : ", schedule = ") + k.schedule->print();
+  return text;
 }
 
 std::string TextMaker::attentionOp() {
@@ -768,6 +774,7 @@ std::string fuzz::describe(const Kernel &k) {
   if (k.page)
     text += " page=" + std::to_string(k.page);
   flag(k.kStart, "k_start");
+  flag(k.batchInvariant, "batch_invariant");
   flag(k.causal == Causal::topLeft, "top_left");
   flag(k.causal == Causal::bottomRight, "bottom_right");
   flag(k.windowLeft || k.windowRight, "window");

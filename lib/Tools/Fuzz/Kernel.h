@@ -151,6 +151,7 @@ struct Kernel {
   /// The position of the first key is given; keys are in a cache that is
   /// written round and round.
   bool kStart = false, rolling = false;
+  bool batchInvariant = false;
 
   bool scale = false, softcap = false, lengths = false, sinks = false;
   bool windowLeft = false, windowRight = false;

@@ -224,8 +224,7 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
        }},
       {"page", setInteger("page", spec.page, 1, maxSize)},
       {"rolling", setInteger("rolling", rolling, 0, 1)},
-      {"batch_invariant",
-       setInteger("batch_invariant", batchInvariant, 0, 1)},
+      {"batch_invariant", setInteger("batch_invariant", batchInvariant, 0, 1)},
       {"k_start",
        [&](const std::string &value) {
          spec.kStart = value;

@@ -60,8 +60,8 @@ template <typename OpT> static LogicalResult verifyInvariance(OpT op) {
   };
   if (schedule && failed(verifySplits(schedule)))
     return failure();
-  auto dispatch = op->template getAttrOfType<DispatchAttr>(
-      getDispatchAttrName());
+  auto dispatch =
+      op->template getAttrOfType<DispatchAttr>(getDispatchAttrName());
   for (VariantAttr variant :
        dispatch ? dispatch.getVariants() : ArrayRef<VariantAttr>()) {
     ScheduleAttr other = variant.getSchedule();

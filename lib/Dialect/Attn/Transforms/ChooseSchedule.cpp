@@ -433,7 +433,8 @@ struct ChooseSchedulePass
       return op->emitOpError("expected '")
              << op.getMonoidRef().getValue()
              << "' to be an attn.monoid of this module";
-    // A second kernel would give marked rows, and those beside them, other bits.
+    // A second kernel would give marked rows, and those beside them, other
+    // bits.
     if (op.isBatchInvariant() && mayKillByScore(op, monoid))
       moveDeadScoresToMask(op);
     bool given = static_cast<bool>(op.getScheduleAttribute());
