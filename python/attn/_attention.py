@@ -151,6 +151,9 @@ class _Call:
         k_start=None,
         rolling=False,
         batch_invariant=False,
+        k_new=None,
+        v_new=None,
+        v_dim=None,
     ):
         for name, value in (("score_mod", score_mod), ("mask_mod", mask_mod)):
             if value is not None:
@@ -167,8 +170,10 @@ class _Call:
         count = 1 + max(map(self.output_names.index, self.aux_names), default=0)
         self.is_paged = block_table is not None
         self._set_operands(q, k, v, layout)
+        self._set_values(v, v_dim)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
         self._set_cache(block_table, k_start, rolling, batch_invariant)
+        self._set_new(k, v, k_new, v_new, kv_lengths)
         self._set_causal(causal, window)
 
         views, number, vector = self.views, arrays.scalar, arrays.vector
@@ -208,7 +213,7 @@ class _Call:
         self.key = (
             views["q"].dtype,
             views["q"].shape[-1],
-            views["v"].shape[-1] if v is not None else 0,
+            views["v"].shape[-1] if "v" in views else 0,
             c.CAUSAL[causal],
             int("scale" in views),
             int("softcap" in views),
@@ -231,6 +236,8 @@ class _Call:
             int(k_start is not None),
             int(bool(rolling)),
             int(bool(batch_invariant)),
+            int(k_new is not None),
+            int(v_dim is not None and v is None),
         )
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
@@ -290,6 +297,56 @@ class _Call:
                     TypeError,
                 )
             self.views[name] = found.permuted(order)
+
+    def _set_values(self, v, v_dim):
+        """The first columns of k, where there is no v."""
+        if v_dim is None:
+            return
+        if isinstance(v_dim, bool) or not hasattr(v_dim, "__index__"):
+            _fail("v_dim to be an integer", repr(v_dim), TypeError)
+        key = self.views["k"]
+        v_dim, most = operator.index(v_dim), key.shape[-1]
+        if v is not None:
+            if v_dim != self.views["v"].shape[-1]:
+                _fail("v_dim of v, %d, or v=None" % self.views["v"].shape[-1], v_dim)
+        elif not 0 < v_dim <= most:
+            _fail("v_dim between 1 and %d, the columns of k" % most, v_dim)
+        else:
+            self.views["v"] = key.narrowed(v_dim)
+
+    def _set_new(self, k, v, k_new, v_new, kv_lengths):
+        if k_new is None and v_new is None:
+            return
+        # Caches of packed queries have their batches, and so have new rows.
+        layout = "bshd" if self.layout == "thd" else self.layout
+        order, pairs = _LAYOUTS[layout], [("k", k, k_new)]
+        if v is not None:
+            pairs.append(("v", v, v_new))
+        elif v_new is not None:
+            _fail("v_new with v alone", "no v")
+        for name, cache, rows in pairs:
+            new = name + "_new"
+            if rows is None:
+                _fail("k_new and v_new together", "no %s" % new)
+            found = arrays.view(new, rows)
+            arrays.check_device(new, found, self.device)
+            arrays.check_writable(name, cache, self.views[name])
+            if found.dtype != self.views[name].dtype:
+                _fail(
+                    "%s of the type of %s, %s" % (new, name, arrays.describe(cache)),
+                    arrays.describe(rows),
+                    TypeError,
+                )
+            if len(found.shape) != len(order):
+                _fail(
+                    "%s of 4 dimensions, [%s]" % (new, ", ".join(layout)),
+                    arrays.describe(rows),
+                )
+            self.views[new] = found.permuted(order)
+        if kv_lengths is None:
+            _fail("k_new with kv_lengths, the keys before it", "no kv_lengths")
+        if self.layout == "thd" and not self.is_paged:
+            _fail("k_new with a cache", "packed keys")
 
     def _set_packed(self, cu_seqlens_q, cu_seqlens_k):
         given = cu_seqlens_q is not None, cu_seqlens_k is not None
@@ -413,7 +470,8 @@ class _Call:
             if arg.name not in self.views:
                 _fail("%s, which the monoid needs" % arg.name, "none")
             inputs.append(self.views[arg.name])
-        extra = len(self.views) - len(inputs) - ("v" not in map(_name, ins))
+        taken = {"v", "v_new"}.union(map(_name, ins))
+        extra = sum(name not in taken for name in self.views)
         if extra > 0 and any(name.startswith("param") for name in self.views):
             _fail(
                 "as many monoid_params as the monoid takes",
@@ -546,7 +604,10 @@ def attention(
     block_table: Any = None,
     k_start: Any = None,
     rolling: bool = False,
-    batch_invariant: bool = False
+    batch_invariant: bool = False,
+    k_new: Any = None,
+    v_new: Any = None,
+    v_dim: Optional[int] = None
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -564,7 +625,7 @@ def attention(
             same for all; q [b, hq, sq, d], k [b, hk, sk, d], v [b, hk, sk, dv]
             in the order that `layout` says, any strides with 1 in the last
             dimension. Query head h reads key head h // (hq / hk). Sizes may be 0.
-            `v` may be None where the monoid takes no values.
+            `v` may be None where the monoid takes no values, and with v_dim.
         scale: factor on q.k; None: 1 / sqrt(d).
         causal: None, "top_left" (query i sees keys up to i) or "bottom_right"
             (the last query sees the last key, of kv_lengths where given).
@@ -610,6 +671,17 @@ def attention(
             other sequences, how many, packed or not, whether the row is one of a
             prompt, of a chunk of it, or alone. Keys are then reduced in one part,
             which is slower on GPUs where few rows have many of them.
+        k_new, v_new: [b, hk, n, d] and [b, hk, n, dv] in the order of `layout`
+            ("thd": of "bshd"), rows that are appended to k and v, in place, before
+            the call attends to them: row i of batch b becomes row
+            kv_lengths[b] + i of its sequence. k and v are caches then, dense, in
+            pages or rolling, with room for n more rows, and kv_lengths, which
+            must be given, are the lengths before; causal "bottom_right" ends at
+            the last new row. On a GPU, where lengths are not read, what has no
+            room is not written. Sequences that share the page of their new rows
+            both write to it.
+        v_dim: with v=None, the values are the first v_dim columns of k, in its
+            memory (multi-head latent attention). k_new then has them too.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
@@ -634,10 +706,10 @@ def attention(
         NotImplementedError: score_mod or mask_mod.
     """
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
-    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, out)
+    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
-    options += (batch_invariant,)
+    options += (batch_invariant, v_dim)
     key = _plans.key_of(operands, options)
     plan = _plans.find(key)
     if plan is not None:
@@ -669,6 +741,9 @@ def attention(
         k_start,
         rolling,
         batch_invariant,
+        k_new,
+        v_new,
+        v_dim,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

@@ -457,6 +457,56 @@ def Attn_FinalizeOp : Attn_Op<"finalize", [
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// AppendOp
+//===----------------------------------------------------------------------===//
+
+def Attn_AppendOp : Attn_Op<"append", [
+    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Writes rows behind the last ones of caches";
+  let description = [{
+    Row i of the new rows of batch b becomes row `lengths[b] + i` of the sequence
+    in the cache, in place: a cache is an argument of the function, and what the
+    caller passes for it is written. The result are the lengths after. What reads
+    the new rows takes it for its lengths, and runs after.
+
+    The rows are in the cache where `attn.attention` looks for them with the same
+    `lengths`, `block_table`, `k_start` and `rolling`. Where there is no room for
+    a row it is not written, and the lengths after count those that are there.
+
+    Example:
+
+    ```mlir
+    func.func @step(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                    %v: tensor<?x?x?x64xf32>, %kn: tensor<?x?x?x64xf32>,
+                    %vn: tensor<?x?x?x64xf32>, %n: tensor<?xi32>)
+        -> tensor<?x?x?x64xf32> {
+      %after = attn.append rows(%kn, %vn : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          to(%k, %v : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          lengths(%n : tensor<?xi32>) -> tensor<?xi32>
+      %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+          keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+          lengths(%after : tensor<?xi32>)
+          {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Variadic<Attn_FloatTensor>:$rows, Variadic<Attn_FloatTensor>:$caches,
+    Attn_I32Vec:$lengths, Optional<Attn_I32Table>:$block_table,
+    Optional<Attn_I32Vec>:$k_start, UnitAttr:$rolling);
+  let results = (outs Attn_I32Vec:$after);
+  let assemblyFormat = [{
+    `rows` `(` $rows `:` type($rows) `)` `to` `(` $caches `:` type($caches) `)`
+    `lengths` `(` $lengths `:` type($lengths) `)`
+    (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
+    (`k_start` `(` $k_start^ `:` type($k_start) `)`)?
+    attr-dict `->` type($after)
+  }];
+  let hasVerifier = 1;
+}
+
 def Attn_YieldOp : Attn_Op<"yield", [
     Pure, Terminator, ReturnLike,
     ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
