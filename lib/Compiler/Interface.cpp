@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interface.h"
+#include "DimTable.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -14,10 +15,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringSet.h"
 
-#include <map>
 
 using namespace mlir;
 using ::attn::ArgInfo;
@@ -94,64 +93,6 @@ static std::string findResultName(Value value, unsigned index) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Which dimensions of a function's values must have equal sizes.
-class DimTable {
-public:
-  /// Says that dimension `dim` of `value` is `name` in the scope of one op.
-  void bind(Value value, int64_t dim, StringRef name, unsigned scope) {
-    auto type = value ? dyn_cast<RankedTensorType>(value.getType())
-                      : RankedTensorType();
-    if (!type || dim < 0 || dim >= type.getRank())
-      return;
-    unsigned slot = slots.try_emplace({value, dim}, makeNode("")).first->second;
-    unsigned &named = scoped[{name.str(), scope}];
-    if (named == 0)
-      named = makeNode(name);
-    classes.unionSets(slot, named);
-  }
-
-  /// The name of a dimension, the same for all that are bound together.
-  std::string name(Value value, int64_t dim) {
-    auto it = slots.find({value, dim});
-    if (it == slots.end())
-      return "";
-    return nameOfClass(it->second);
-  }
-  std::string name(StringRef name, unsigned scope) {
-    auto it = scoped.find({name.str(), scope});
-    return it == scoped.end() ? "" : nameOfClass(it->second);
-  }
-
-private:
-  unsigned makeNode(StringRef name) {
-    nodeNames.push_back(name.str());
-    classes.insert(nodeNames.size() - 1);
-    return nodeNames.size() - 1;
-  }
-  std::string nameOfClass(unsigned node) {
-    unsigned leader = classes.getLeaderValue(node);
-    std::string &name = classNames[leader];
-    if (!name.empty())
-      return name;
-    // The oldest name within the class, made unique.
-    std::string base;
-    for (unsigned i = 1; i < nodeNames.size() && base.empty(); ++i)
-      if (!nodeNames[i].empty() && classes.getLeaderValue(i) == leader)
-        base = nodeNames[i];
-    name = base;
-    for (unsigned i = 2; !taken.insert(name).second; ++i)
-      name = base + "_" + std::to_string(i);
-    return name;
-  }
-
-  DenseMap<std::pair<Value, int64_t>, unsigned> slots;
-  std::map<std::pair<std::string, unsigned>, unsigned> scoped;
-  std::vector<std::string> nodeNames = {""};
-  llvm::EquivalenceClasses<unsigned> classes;
-  std::map<unsigned, std::string> classNames;
-  llvm::StringSet<> taken;
-};
-
 /// Reads the relations off the attention ops of one function.
 class ShapeRules {
   using Side = mlir::attn::Side;
@@ -170,7 +111,7 @@ public:
     });
   }
 
-  DimTable dims;
+  ::attn::DimTable dims;
   /// (value, dimension) pairs of lengths and of row offsets.
   std::vector<std::pair<Value, std::pair<StringRef, unsigned>>> lengths,
       offsets;

@@ -12,23 +12,14 @@ import os
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
+from . import _operands
 from . import _kernel
 from . import _library as c
 from . import _plans
+from ._operands import LAYOUTS as _LAYOUTS
+from ._operands import POOLS as _POOLS
+from ._operands import fail as _fail
 
-# Where b, h, s and d are among the dimensions of q, k, v and the output.
-_LAYOUTS = {
-    "bhsd": (0, 1, 2, 3),
-    "bshd": (0, 2, 1, 3),
-    "sbhd": (1, 2, 0, 3),
-    "thd": (1, 0, 2),
-}
-# Of pools of pages: to [pages, hk, page, d], and the names of their dimensions.
-_POOLS = {
-    "bhsd": ((0, 1, 2, 3), ("pages", "h", "page", "d")),
-    "bshd": ((0, 2, 1, 3), ("pages", "page", "h", "d")),
-    "thd": ((0, 2, 1, 3), ("pages", "page", "h", "d")),
-}
 # AttnPrecision of attn.h.
 _PRECISIONS = {"ieee": 0, "tf32": 1}
 _FLOATS = (c.F32, c.F16, c.BF16)
@@ -39,10 +30,6 @@ _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 # The arguments of the kernels of a description, which do not depend on sizes.
 _MOST_SIGNATURES = 1024
 _signatures = {}
-
-
-def _fail(expected, got, error=ValueError):
-    raise error("attn: expected %s, but got %s" % (expected, got))
 
 
 def monoids() -> Dict[str, Tuple[str, ...]]:
@@ -170,10 +157,10 @@ class _Call:
         count = 1 + max(map(self.output_names.index, self.aux_names), default=0)
         self.is_paged = block_table is not None
         self._set_operands(q, k, v, layout)
-        self._set_values(v, v_dim)
+        _operands.set_values(self, v, v_dim)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
-        self._set_cache(block_table, k_start, rolling, batch_invariant)
-        self._set_new(k, v, k_new, v_new, kv_lengths)
+        _operands.set_cache(self, block_table, k_start, rolling, batch_invariant)
+        _operands.set_new(self, k, v, k_new, v_new, kv_lengths)
         self._set_causal(causal, window)
 
         views, number, vector = self.views, arrays.scalar, arrays.vector
@@ -298,56 +285,6 @@ class _Call:
                 )
             self.views[name] = found.permuted(order)
 
-    def _set_values(self, v, v_dim):
-        """The first columns of k, where there is no v."""
-        if v_dim is None:
-            return
-        if isinstance(v_dim, bool) or not hasattr(v_dim, "__index__"):
-            _fail("v_dim to be an integer", repr(v_dim), TypeError)
-        key = self.views["k"]
-        v_dim, most = operator.index(v_dim), key.shape[-1]
-        if v is not None:
-            if v_dim != self.views["v"].shape[-1]:
-                _fail("v_dim of v, %d, or v=None" % self.views["v"].shape[-1], v_dim)
-        elif not 0 < v_dim <= most:
-            _fail("v_dim between 1 and %d, the columns of k" % most, v_dim)
-        else:
-            self.views["v"] = key.narrowed(v_dim)
-
-    def _set_new(self, k, v, k_new, v_new, kv_lengths):
-        if k_new is None and v_new is None:
-            return
-        # Caches of packed queries have their batches, and so have new rows.
-        layout = "bshd" if self.layout == "thd" else self.layout
-        order, pairs = _LAYOUTS[layout], [("k", k, k_new)]
-        if v is not None:
-            pairs.append(("v", v, v_new))
-        elif v_new is not None:
-            _fail("v_new with v alone", "no v")
-        for name, cache, rows in pairs:
-            new = name + "_new"
-            if rows is None:
-                _fail("k_new and v_new together", "no %s" % new)
-            found = arrays.view(new, rows)
-            arrays.check_device(new, found, self.device)
-            arrays.check_writable(name, cache, self.views[name])
-            if found.dtype != self.views[name].dtype:
-                _fail(
-                    "%s of the type of %s, %s" % (new, name, arrays.describe(cache)),
-                    arrays.describe(rows),
-                    TypeError,
-                )
-            if len(found.shape) != len(order):
-                _fail(
-                    "%s of 4 dimensions, [%s]" % (new, ", ".join(layout)),
-                    arrays.describe(rows),
-                )
-            self.views[new] = found.permuted(order)
-        if kv_lengths is None:
-            _fail("k_new with kv_lengths, the keys before it", "no kv_lengths")
-        if self.layout == "thd" and not self.is_paged:
-            _fail("k_new with a cache", "packed keys")
-
     def _set_packed(self, cu_seqlens_q, cu_seqlens_k):
         given = cu_seqlens_q is not None, cu_seqlens_k is not None
         if self.is_paged and given == (True, False) and self.layout == "thd":
@@ -372,29 +309,6 @@ class _Call:
             )
             self.views["cu_seqlens_k"] = arrays.vector(
                 "cu_seqlens_k", cu_seqlens_k, c.I32, self.device
-            )
-
-    def _set_cache(self, block_table, k_start, rolling, batch_invariant):
-        if block_table is not None:
-            table = arrays.vector("block_table", block_table, c.I32, self.device)
-            if len(table.shape) != 2:
-                _fail("block_table of shape [b, pages]", list(table.shape))
-            self.views["block_table"] = table
-        if k_start is not None:
-            start = arrays.vector("k_start", k_start, c.I32, self.device)
-            if len(start.shape) != 1:
-                _fail("k_start of shape [b]", list(start.shape))
-            self.views["k_start"] = start
-        if rolling and batch_invariant:
-            _fail(
-                "batch_invariant=True without a rolling cache, whose key tiles start "
-                "at a key that moves",
-                "both",
-            )
-        if rolling and (k_start is None or self.is_paged or self.layout == "thd"):
-            _fail(
-                "rolling=True with k_start, and neither block_table nor layout 'thd'",
-                "no k_start" if k_start is None else "one of these",
             )
 
     def _set_causal(self, causal, window):
