@@ -21,7 +21,8 @@ namespace attn {
 class DimTable {
 public:
   /// Says that dimension `dim` of `value` is `name` in the scope of one op.
-  void bind(mlir::Value value, int64_t dim, llvm::StringRef name, unsigned scope) {
+  void bind(mlir::Value value, int64_t dim, llvm::StringRef name,
+            unsigned scope) {
     auto type = value ? llvm::dyn_cast<mlir::RankedTensorType>(value.getType())
                       : mlir::RankedTensorType();
     if (!type || dim < 0 || dim >= type.getRank())

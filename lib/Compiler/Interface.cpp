@@ -17,7 +17,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringSet.h"
 
-
 using namespace mlir;
 using ::attn::ArgInfo;
 using ::attn::EntryInfo;

@@ -109,6 +109,8 @@ struct Argument {
     CuK,
     Table,
     Start,
+    KeyNew,
+    ValueNew,
     Param,
     CapturedValue,
     Output
@@ -152,6 +154,8 @@ struct Kernel {
   /// written round and round.
   bool kStart = false, rolling = false;
   bool batchInvariant = false;
+  /// The last rows of the sequences are appended in the call.
+  bool append = false;
 
   bool scale = false, softcap = false, lengths = false, sinks = false;
   bool windowLeft = false, windowRight = false;

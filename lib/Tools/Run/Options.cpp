@@ -279,9 +279,10 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
   spec.rolling = rolling;
   spec.batchInvariant = batchInvariant;
   if (spec.append >= 0 && (spec.lengths.empty() || spec.append > spec.sk))
-    return Failure{"expected append with lengths, and no more rows than sk, but "
-                   "got " +
-                   std::string(spec.lengths.empty() ? "no lengths" : "more")};
+    return Failure{
+        "expected append with lengths, and no more rows than sk, but "
+        "got " +
+        std::string(spec.lengths.empty() ? "no lengths" : "more")};
   if (spec.rolling &&
       (spec.kStart.empty() || spec.page > 0 || spec.sequences > 0))
     return Failure{"expected rolling with k_start, and without page and "
