@@ -345,7 +345,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   if (k.schedule && gpu)
     drawCluster(k, seed, index);
   // Drawn apart, as above, where it is not of the families that take turns.
-  if (k.family == Family::Paged || k.family == Family::Edges)
+  if (k.family == Family::Paged)
     k.batchInvariant =
         !k.partials &&
         (!k.schedule || (k.schedule->splits == 1 && !k.schedule->packHeads)) &&
