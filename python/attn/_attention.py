@@ -384,7 +384,10 @@ class _Call:
             if arg.name not in self.views:
                 _fail("%s, which the monoid needs" % arg.name, "none")
             inputs.append(self.views[arg.name])
-        taken = {"v", "v_new"}.union(map(_name, ins))
+        names = set(map(_name, ins))
+        if "v_new" in self.views and "v_new" not in names:
+            _fail("v_new with a monoid that takes values", "v_new")
+        taken = {"v"} | names
         extra = sum(name not in taken for name in self.views)
         if extra > 0 and any(name.startswith("param") for name in self.views):
             _fail(

@@ -195,6 +195,22 @@ def test_values_in_keys(target):
             check("%s, v_dim %d and k_new" % (target, dv), out, want, dtype)
 
 
+def test_latent(target):
+    """Multi-head latent attention: 16 heads of 576 columns, values of 512, in pages."""
+    dtype, n = reference.DTYPES[-1], 1
+    lengths, k, _, k_new, _, k_then, _ = problem(dtype, 100, n, 576, 512)
+    k, k_new, k_then = (np.ascontiguousarray(x[:, :1]) for x in (k, k_new, k_then))
+    q = draw(3, 16, n, 576, dtype=dtype)
+    pool, table = paginate(k, 64, 2)
+    options = {"causal": "bottom_right", "scale": 192**-0.5}
+    out = compute(
+        target, q, pool, None, v_dim=512, k_new=k_new, kv_lengths=lengths, block_table=table, **options
+    )
+    same("latent, k", gather(pool, table, 100), k_then)
+    want = reference.attention(q, k_then, k_then[..., :512], kv_lengths=lengths + n, **options)[0]
+    check("%s, latent" % target, out, want, dtype)
+
+
 def test_plans():
     """Calls of one kind share a plan, which must not hold on to lengths or caches."""
     dtype = np.dtype("f4")
@@ -286,6 +302,7 @@ for target in TARGETS:
     test_pages(target)
     test_packed_queries(target)
     test_values_in_keys(target)
+    test_latent(target)
 test_rolling()
 test_plans()
 test_errors()

@@ -97,6 +97,8 @@ def options_of(rows, hq):
         ("window", {"window": (int(rng.integers(0, rows)), 0)}),
         ("softcap", {"softcap": 20.0, "scale": 0.3}),
         ("alibi", {"alibi_slopes": slopes}),
+        ("stick_breaking", {"monoid": "stick_breaking"}),
+        ("entropy", {"monoid": "softmax_entropy"}),
         ("sinks", {"sinks": rng.standard_normal(hq).astype(np.float32)}),
     ]
     return table
@@ -222,7 +224,7 @@ for n in range(rounds):
         for hq, hk, d, dv in shapes:
             rows = int(rng.integers(150, 300))
             q, k, v = draw(hq, rows, d, dtype), draw(hk, rows, d, dtype), draw(hk, rows, dv, dtype)
-            for title, options in options_of(rows, hq)[: 5 if d == 64 else 2]:
+            for title, options in options_of(rows, hq)[: 7 if d == 64 else 2]:
                 name = "%s of %s, %d rows, hq %d, hk %d" % (title, np.dtype(dtype).name, rows, hq, hk)
                 want = check_rows(name, dtype, q, k, v, options)
                 check_batches(name, dtype, q, k, v, want, options, hk)
