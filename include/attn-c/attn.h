@@ -242,7 +242,8 @@ enum {
 ///   softcap f32, bias, mask, alibi_slopes f32 [hq] or [b, hq], sinks f32 [hq],
 ///   kv_lengths i32 [b], window_left i32, window_right i32,
 ///   cu_seqlens_q and cu_seqlens_k i32 [sequences + 1], block_table i32 [b, n],
-///   k_start i32 [b], one f32 for each parameter of the monoid
+///   k_start i32 [b], k_new [b, hk, n, d], v_new [b, hk, n, dv], one f32 for
+///   each parameter of the monoid
 ///
 /// and its outputs are the first `numOutputs` of the monoid: of q's dtype and
 /// shape [b, hq, sq, dv] if they have channels, else f32 [b, hq, sq]. Any order
@@ -304,6 +305,28 @@ typedef struct AttnAttentionDesc {
   /// row p modulo the rows of k. It goes with kStart, and with neither packed
   /// nor blockTable.
   int32_t rolling;
+  /// Nonzero: the bits of a row depend on its query, its keys and their
+  /// positions alone, and not on what else is in the call: other sequences, how
+  /// many, packed or not, whether the row is one of a prompt, of a chunk of it
+  /// or alone (docs/Semantics.md). Keys are then reduced in one part, which is
+  /// slower on GPUs where few rows have many of them. Not with rolling.
+  ///
+  /// Available since API version 9, as are the following.
+  int32_t batchInvariant;
+  /// Nonzero: the inputs k_new [b, hk, n, d] and v_new [b, hk, n, dv] are
+  /// there. Their rows are written to k and v, which are the caches of
+  /// `lengths`, dense, in pages or rolling: row i of batch b to row
+  /// kv_lengths[b] + i of the sequence. Then the call attends to them:
+  /// kv_lengths are those before, and diagonals end at the last new row. k and
+  /// v must not overlap each other or the new rows, and have room for these; on
+  /// a GPU, where lengths and tables are not read, what has no room or no page
+  /// is not written, and sequences end there. Two sequences that have one page
+  /// as that of their new rows both write it.
+  int32_t append;
+  /// Nonzero: the values are the first dv columns of the keys (multi-head
+  /// latent attention): v is k's memory, with k's strides. There is no v_new
+  /// then, and rows are appended to k alone.
+  int32_t valueInKey;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,
@@ -355,6 +378,12 @@ typedef struct AttnArgInfo {
 ATTN_EXPORT AttnError *attnKernelArg(const AttnKernel *kernel, size_t entry,
                                      size_t index, AttnArgInfo *info);
 
+/// Nonzero for an input that runs write: a cache that rows are appended to.
+///
+/// Available since API version 9.
+ATTN_EXPORT int32_t attnKernelArgIsWritten(const AttnKernel *kernel,
+                                           size_t entry, size_t index);
+
 /// The name of the target that the code is for.
 ATTN_EXPORT const char *attnKernelTarget(const AttnKernel *kernel);
 /// Why the code is as it is: the schedule and the arithmetic behind it, and
@@ -404,7 +433,8 @@ attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
                       const AttnTensor *inputs, size_t numInputs, size_t output,
                       int64_t *shape, int32_t capacity, int32_t *rank);
 
-/// Checks the arguments and runs the kernel. Inputs are not written. No byte of
+/// Checks the arguments and runs the kernel. Inputs are not written, but for
+/// caches that rows are appended to (`append` of a description). No byte of
 /// an output may be one of an input, of another output, or of another position
 /// of itself: such calls are refused, and so are strides from which it would
 /// take too long to tell. Tensors that interleave without that, as the heads of

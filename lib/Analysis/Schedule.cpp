@@ -183,9 +183,13 @@ int64_t attn::leastPartKeys(const TargetInfo &target) {
   return target.isCpu() ? partKeys : gpuPartKeys;
 }
 
+static const char *const whyInOnePart = "parts depend on the number of keys";
+
 static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
                                    const ScheduleSizes &sizes,
                                    const TargetInfo &target) {
+  if (problem.invariant)
+    return {1, whyInOnePart};
   if (problem.packed)
     return {1, "the lengths of packed sequences are not known"};
   if (problem.listed)
@@ -264,8 +268,34 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   return sizes;
 }
 
+/// Key tiles, and the unit that multiplies them, as for any sizes; of these
+/// only the number of rows follows the problem's. What a row goes through does
+/// not depend on the rows beside it, but for AMX: its products add up in an
+/// order of their own, and take whole tiles of 16 rows.
+static ScheduleSizes chooseInvariantSizes(ScheduleProblem problem,
+                                          const TargetInfo &target) {
+  problem.invariant = false;
+  ScheduleProblem any = problem;
+  any.numQueries = any.numKeys = any.numHeads = any.group = -1;
+  ScheduleSizes sizes = chooseSizes(any, target);
+  if (problem.numQueries < 0)
+    return sizes;
+  if (!target.isCpu()) {
+    sizes.blockQ =
+        std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));
+    return sizes;
+  }
+  constexpr int64_t amxRows = 16;
+  ScheduleSizes own = chooseSizes(problem, target);
+  if (problem.narrowDots && target.hasAmxBf16)
+    own.rows = roundUp(own.rows, amxRows);
+  return {roundUp(own.blockQ, own.rows), own.rows, sizes.blockK};
+}
+
 ScheduleSizes attn::chooseSizes(const ScheduleProblem &problem,
                                 const TargetInfo &target) {
+  if (problem.invariant)
+    return chooseInvariantSizes(problem, target);
   if (!target.isCpu())
     return chooseGpuSizes(problem, target);
   constexpr int64_t minKeys = 32;
@@ -386,6 +416,8 @@ SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
                                const TargetInfo &target) {
   if (!target.isCpu())
     return chooseGpuSplits(problem, sizes, target);
+  if (problem.invariant)
+    return {1, whyInOnePart};
   // Parts as long as this cost less than 2 % more for their states: a state is
   // written once and read once, in f32.
   int64_t rows =

@@ -165,8 +165,9 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
     return int64_t(uint64_t(uint32_t(high)) << 32 | uint32_t(low));
   };
   int32_t flags = 0;
-  for (int32_t given : {d.scale, d.softcap, d.window, d.sinks, d.lengths,
-                        d.packed, d.kStart, d.rolling})
+  for (int32_t given :
+       {d.scale, d.softcap, d.window, d.sinks, d.lengths, d.packed, d.kStart,
+        d.rolling, d.batchInvariant, d.append, d.valueInKey})
     flags = 2 * flags + (given != 0);
   key.words = {pair(d.dtype, d.biasDType),
                pair(d.causal, d.precision),

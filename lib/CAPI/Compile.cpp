@@ -242,6 +242,9 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.blockTable = d.blockTable;
   full.kStart = d.kStart;
   full.rolling = d.rolling;
+  full.batchInvariant = d.batchInvariant;
+  full.append = d.append;
+  full.valueInKey = d.valueInKey;
   full.bias = d.bias;
   full.mask = d.mask;
   full.biasDType = *biasDType;
@@ -260,13 +263,27 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
 /// All that makes one description another.
 static std::string printDescription(const AttentionDescriptor &d) {
   std::string key = "attention|";
-  for (int64_t field :
-       {int64_t(d.dtype), d.headDim, d.valueDim, int64_t(d.scale),
-        int64_t(d.softcap), int64_t(d.window), int64_t(d.sinks),
-        int64_t(d.lengths), int64_t(d.packed), int64_t(d.blockTable),
-        int64_t(d.kStart), int64_t(d.rolling), int64_t(d.bias), int64_t(d.mask),
-        int64_t(d.biasDType), int64_t(d.alibi), int64_t(d.numOutputs),
-        int64_t(d.dispatch)})
+  for (int64_t field : {int64_t(d.dtype),
+                        d.headDim,
+                        d.valueDim,
+                        int64_t(d.scale),
+                        int64_t(d.softcap),
+                        int64_t(d.window),
+                        int64_t(d.sinks),
+                        int64_t(d.lengths),
+                        int64_t(d.packed),
+                        int64_t(d.blockTable),
+                        int64_t(d.kStart),
+                        int64_t(d.rolling),
+                        int64_t(d.bias),
+                        int64_t(d.mask),
+                        int64_t(d.biasDType),
+                        int64_t(d.alibi),
+                        int64_t(d.numOutputs),
+                        int64_t(d.dispatch),
+                        int64_t(d.batchInvariant),
+                        int64_t(d.append),
+                        int64_t(d.valueInKey)})
     key += std::to_string(field) + ",";
   for (int64_t size : d.expectedSizes)
     key += std::to_string(size) + ",";

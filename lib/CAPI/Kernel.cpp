@@ -131,6 +131,16 @@ AttnError *attnKernelArg(const AttnKernel *kernel, size_t entry, size_t index,
   return nullptr;
 }
 
+int32_t attnKernelArgIsWritten(const AttnKernel *kernel, size_t entry,
+                               size_t index) {
+  const EntryInfo *info;
+  if (AttnError *error = checkEntry(kernel, entry, info)) {
+    attnErrorDestroy(error);
+    return 0;
+  }
+  return index < info->args.size() && info->args[index].isWritten;
+}
+
 const char *attnKernelTarget(const AttnKernel *kernel) {
   return kernel ? kernel->compiled->target.c_str() : nullptr;
 }

@@ -148,7 +148,9 @@ public:
     if (d.sinks)
       addTensor("sinks", "sinks", "tensor<?xf32>");
     if (d.lengths)
-      addTensor("lengths", "kv_lengths", "tensor<?xi32>");
+      add("kv_lengths", "tensor<?xi32>");
+    if (d.lengths)
+      operand("lengths", d.append ? "after" : "kv_lengths", "tensor<?xi32>");
     scalar(d.window, "window_left", "i32");
     scalar(d.window, "window_right", "i32");
     if (d.packed)
@@ -159,10 +161,34 @@ public:
       addTensor("block_table", "block_table", "tensor<?x?xi32>");
     if (d.kStart)
       addTensor("k_start", "k_start", "tensor<?xi32>");
+    if (d.append)
+      addAppend(k, v);
     return finish();
   }
 
 private:
+  /// The rows that are appended, and the operation that does it.
+  void addAppend(const std::string &k, const std::string &v) {
+    auto rowsOf = [&](int64_t channels) {
+      return formatv("tensor<?x?x?x{0}x{1}>", channels, element).str();
+    };
+    bool hasValues = monoid.numValues && !d.valueInKey;
+    std::string key = rowsOf(d.headDim), value = rowsOf(valueDim);
+    add("k_new", key);
+    if (hasValues)
+      add("v_new", value);
+    append =
+        formatv("  %after = attn.append rows(%k_new{0} : {1}{2}) to(%k{3} "
+                ": {4}{5}) lengths(%kv_lengths : tensor<?xi32>)",
+                hasValues ? ", %v_new" : "", key, hasValues ? ", " + value : "",
+                hasValues ? ", %v" : "", k, hasValues ? ", " + v : "")
+            .str();
+    if (d.blockTable)
+      append += " block_table(%block_table : tensor<?x?xi32>)";
+    if (d.rolling)
+      append += " k_start(%k_start : tensor<?xi32>) {rolling}";
+    append += " -> tensor<?xi32>\n";
+  }
   std::string tensor(int64_t channels) {
     return formatv("tensor<{0}x{1}x{2}>", lead, channels, element).str();
   }
@@ -224,6 +250,8 @@ private:
     };
     if (d.rolling)
       attribute("rolling");
+    if (d.batchInvariant)
+      attribute("batch_invariant");
     if (d.causal != "none")
       attribute("causal = #attn.causal<" + d.causal + ">");
     if (d.precision != "ieee")
@@ -231,11 +259,11 @@ private:
     if (!d.schedule.empty())
       attribute("schedule = " + d.schedule);
     std::string function =
-        formatv("{0}\nfunc.func @{8}({1}) -> ({2}) {{\n"
+        formatv("{0}\nfunc.func @{8}({1}) -> ({2}) {{\n{9}"
                 "  %o:{3} = attn.attention{4}{5} {{{6}} -> {2}\n"
                 "  return {7} : {2}\n}\n",
                 monoid.definition, arguments, results, d.numOutputs, which,
-                operands, attributes, values, d.name)
+                operands, attributes, values, d.name, append)
             .str();
     if (llvm::all_of(d.expectedSizes, [](int64_t size) { return size == 0; }))
       return d.dispatch && d.schedule.empty()
@@ -259,7 +287,7 @@ private:
   const MonoidSummary &monoid;
   std::string element, lead;
   int64_t valueDim;
-  std::string arguments, operands;
+  std::string arguments, operands, append;
 };
 } // namespace
 
@@ -313,6 +341,21 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
         "a rolling cache with k_start, and neither packed sequences nor "
         "a block table",
         !descriptor.kStart ? "no k_start" : "one of these");
+  if (descriptor.batchInvariant && descriptor.rolling)
+    return fail("batch_invariant without a rolling cache, whose key tiles "
+                "start at a key that moves",
+                "both");
+  if (descriptor.append &&
+      (!descriptor.lengths || (descriptor.packed && !descriptor.blockTable)))
+    return fail(
+        "rows to append to caches with kv_lengths, which are not packed",
+        !descriptor.lengths ? "no kv_lengths" : "packed keys");
+  if (descriptor.valueInKey &&
+      (descriptor.valueDim ? descriptor.valueDim : descriptor.headDim) >
+          descriptor.headDim)
+    return fail("at most as many columns of values as the keys have, " +
+                    std::to_string(descriptor.headDim),
+                std::to_string(descriptor.valueDim));
   if (descriptor.blockTable < -1)
     return fail("the rows of a page, or -1 for any, or 0 without pages",
                 std::to_string(descriptor.blockTable));

@@ -81,6 +81,9 @@ public:
     add(value.offsetsUpTo);
     add(value.pagesOf);
     add(value.lengthsFrom);
+    add(value.moreRows);
+    add(int64_t(value.isWritten));
+    add(int64_t(value.isApart));
   }
   void add(const EntryInfo &value) {
     add(value.name);
@@ -142,7 +145,8 @@ public:
     return getAll(value.shape) && getAll(value.strides) && getAll(value.dims) &&
            getAll(value.atLeast) && get(value.elementsUpTo) &&
            get(value.offsetsUpTo) && get(value.pagesOf) &&
-           get(value.lengthsFrom);
+           get(value.lengthsFrom) && get(value.moreRows) &&
+           get(value.isWritten) && get(value.isApart);
   }
   bool get(EntryInfo &value) {
     return get(value.name) && getAll(value.args) && getAll(value.multiples);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interface.h"
+#include "DimTable.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -14,10 +15,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringSet.h"
-
-#include <map>
 
 using namespace mlir;
 using ::attn::ArgInfo;
@@ -94,64 +92,6 @@ static std::string findResultName(Value value, unsigned index) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Which dimensions of a function's values must have equal sizes.
-class DimTable {
-public:
-  /// Says that dimension `dim` of `value` is `name` in the scope of one op.
-  void bind(Value value, int64_t dim, StringRef name, unsigned scope) {
-    auto type = value ? dyn_cast<RankedTensorType>(value.getType())
-                      : RankedTensorType();
-    if (!type || dim < 0 || dim >= type.getRank())
-      return;
-    unsigned slot = slots.try_emplace({value, dim}, makeNode("")).first->second;
-    unsigned &named = scoped[{name.str(), scope}];
-    if (named == 0)
-      named = makeNode(name);
-    classes.unionSets(slot, named);
-  }
-
-  /// The name of a dimension, the same for all that are bound together.
-  std::string name(Value value, int64_t dim) {
-    auto it = slots.find({value, dim});
-    if (it == slots.end())
-      return "";
-    return nameOfClass(it->second);
-  }
-  std::string name(StringRef name, unsigned scope) {
-    auto it = scoped.find({name.str(), scope});
-    return it == scoped.end() ? "" : nameOfClass(it->second);
-  }
-
-private:
-  unsigned makeNode(StringRef name) {
-    nodeNames.push_back(name.str());
-    classes.insert(nodeNames.size() - 1);
-    return nodeNames.size() - 1;
-  }
-  std::string nameOfClass(unsigned node) {
-    unsigned leader = classes.getLeaderValue(node);
-    std::string &name = classNames[leader];
-    if (!name.empty())
-      return name;
-    // The oldest name within the class, made unique.
-    std::string base;
-    for (unsigned i = 1; i < nodeNames.size() && base.empty(); ++i)
-      if (!nodeNames[i].empty() && classes.getLeaderValue(i) == leader)
-        base = nodeNames[i];
-    name = base;
-    for (unsigned i = 2; !taken.insert(name).second; ++i)
-      name = base + "_" + std::to_string(i);
-    return name;
-  }
-
-  DenseMap<std::pair<Value, int64_t>, unsigned> slots;
-  std::map<std::pair<std::string, unsigned>, unsigned> scoped;
-  std::vector<std::string> nodeNames = {""};
-  llvm::EquivalenceClasses<unsigned> classes;
-  std::map<unsigned, std::string> classNames;
-  llvm::StringSet<> taken;
-};
-
 /// Reads the relations off the attention ops of one function.
 class ShapeRules {
   using Side = mlir::attn::Side;
@@ -163,12 +103,14 @@ public:
         addAttention(attention);
       else if (auto reduction = dyn_cast<mlir::attn::ReductionOpInterface>(op))
         addReduction(op, reduction);
+      else if (auto append = dyn_cast<mlir::attn::AppendOp>(op))
+        addAppend(append);
       else if (isa<mlir::attn::CombineOp, mlir::attn::FinalizeOp>(op))
         addStates(op);
     });
   }
 
-  DimTable dims;
+  ::attn::DimTable dims;
   /// (value, dimension) pairs of lengths and of row offsets.
   std::vector<std::pair<Value, std::pair<StringRef, unsigned>>> lengths,
       offsets;
@@ -177,10 +119,13 @@ public:
     Value table;
     unsigned scope;
     Value lengths;
+    StringRef moreRows = {};
   };
   std::vector<Table> tables;
   /// Where sequences start.
   std::vector<Value> starts;
+  /// What is written, and what is read for it.
+  std::vector<Value> written, apart;
   std::vector<unsigned> scopes;
   /// (value, dimension) pairs that regions index, and the dimension that the
   /// index ranges over; no name: an index that is clamped.
@@ -376,6 +321,37 @@ private:
       addCaptures(aggregate.getFinalize(), captures, row, sources, scope);
   }
 
+  void addAppend(mlir::attn::AppendOp op) {
+    unsigned scope = nextScope();
+    Value table = op.getBlockTable();
+    StringRef paged[] = {"pages", "hk", "page"}, plain[] = {"b", "hk", "sk"};
+    StringRef rows[] = {"b", "hk", "s_new"};
+    for (auto [i, pair] :
+         llvm::enumerate(llvm::zip_equal(op.getRows(), op.getCaches()))) {
+      auto [from, to] = pair;
+      bindAll(from, rows, scope);
+      bindAll(to, table ? paged : plain, scope);
+      for (Value value : {Value(from), Value(to)})
+        dims.bind(value, 3, i ? "dv" : "d", scope);
+      written.push_back(to);
+      apart.push_back(from);
+    }
+    for (Value value : {Value(op.getLengths()), table, Value(op.getKStart())}) {
+      if (!value)
+        continue;
+      dims.bind(value, 0, "b", scope);
+      apart.push_back(value);
+    }
+    if (table) {
+      dims.bind(table, 1, "table_pages", scope);
+      tables.push_back({table, scope, op.getLengths(), "s_new"});
+    }
+    if (op.getKStart())
+      starts.push_back(op.getKStart());
+    lengths.push_back({op.getLengths(),
+                       {table ? "table_pages*page-s_new" : "sk-s_new", scope}});
+  }
+
   /// What index operands are of, and what they may hold.
   void bindIndex(const Sources &sources, unsigned scope) {
     auto bindMap = [&](const mlir::attn::Source &source, StringRef total) {
@@ -389,7 +365,10 @@ private:
       case mlir::attn::SourceKind::paged:
         dims.bind(source.map, 0, "b", scope);
         dims.bind(source.map, 1, "table_pages", scope);
-        tables.push_back({source.map, scope, source.lengths});
+        // Where rows are appended, that asks for more of the table.
+        if (!source.lengths ||
+            !source.lengths.getDefiningOp<mlir::attn::AppendOp>())
+          tables.push_back({source.map, scope, source.lengths});
         return;
       case mlir::attn::SourceKind::ring:
         dims.bind(source.map, 0, "b", scope);
@@ -439,6 +418,12 @@ static DictionaryAttr encode(MLIRContext *context, const ArgInfo &info) {
     attrs.append("pages_of", b.getStringAttr(info.pagesOf));
   if (!info.lengthsFrom.empty())
     attrs.append("lengths_from", b.getStringAttr(info.lengthsFrom));
+  if (!info.moreRows.empty())
+    attrs.append("more_rows", b.getStringAttr(info.moreRows));
+  if (info.isWritten)
+    attrs.append("written", b.getUnitAttr());
+  if (info.isApart)
+    attrs.append("apart", b.getUnitAttr());
   return attrs.getDictionary(context);
 }
 
@@ -456,6 +441,9 @@ static void decode(DictionaryAttr attrs, ArgInfo &info) {
   text("offsets_up_to", info.offsetsUpTo);
   text("pages_of", info.pagesOf);
   text("lengths_from", info.lengthsFrom);
+  text("more_rows", info.moreRows);
+  info.isWritten |= attrs.contains("written");
+  info.isApart |= attrs.contains("apart");
   info.isOutput |= attrs.contains("output");
   if (auto names = attrs.getAs<ArrayAttr>("at_least"))
     for (Attribute name : names)
@@ -505,11 +493,17 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
     info.name = namesOf[arg];
     for (auto &[value, dim] : rules.lengths)
       if (value == arg) {
+        // A product, and what is taken from it.
+        auto [product, less] = dim.first.split('-');
         info.elementsUpTo.clear();
-        for (StringRef name : llvm::split(dim.first, '*'))
+        for (StringRef name : llvm::split(product, '*'))
           info.elementsUpTo += (info.elementsUpTo.empty() ? "" : "*") +
                                rules.dims.name(name, dim.second);
+        if (!less.empty())
+          info.elementsUpTo += "-" + rules.dims.name(less, dim.second);
       }
+    info.isWritten = llvm::is_contained(rules.written, arg);
+    info.isApart = llvm::is_contained(rules.apart, arg);
     // Positions are i32.
     if (llvm::is_contained(rules.starts, arg))
       info.elementsUpTo = std::to_string(INT32_MAX);
@@ -518,6 +512,8 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
         info.pagesOf = rules.dims.name("pages", table.scope) + " " +
                        rules.dims.name("page", table.scope);
         info.lengthsFrom = namesOf.lookup(table.lengths);
+        if (!table.moreRows.empty())
+          info.moreRows = rules.dims.name(table.moreRows, table.scope);
       }
     for (auto &[value, dim] : rules.offsets)
       if (value == arg) {

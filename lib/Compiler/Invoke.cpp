@@ -185,9 +185,16 @@ static Status checkTensor(const ArgInfo &info, const TensorArg &tensor,
 }
 
 /// The size that `name` is of: that of a dimension, a number, or the product of
-/// such with asterisks between.
+/// such with asterisks between; less another, behind a minus.
 static std::optional<int64_t> sizeOf(const std::string &name,
                                      const SeenSizes &seen) {
+  if (size_t minus = name.find('-'); minus != std::string::npos) {
+    std::optional<int64_t> from = sizeOf(name.substr(0, minus), seen);
+    std::optional<int64_t> less = sizeOf(name.substr(minus + 1), seen);
+    if (!from || !less)
+      return std::nullopt;
+    return *from - *less;
+  }
   int64_t product = 1;
   std::istringstream factors(name);
   for (std::string factor; std::getline(factors, factor, '*');) {
@@ -218,12 +225,13 @@ static Status checkPages(const EntryInfo &entry, const ArgInfo &info,
   for (size_t i = 0; i < inputs.size(); ++i)
     if (entry.args[i].name == info.lengthsFrom)
       lengths = &inputs[i];
+  const Seen *more = seen.find(info.moreRows);
   for (int64_t b = 0; b < table.shape[0]; ++b) {
     int64_t used = table.shape[1];
     if (lengths && lengths->shape.size() == 1 && b < lengths->shape[0])
       used = (int64_t(loadElement(lengths->data, lengths->dtype,
                                   b * lengths->strides[0])) +
-              *page - 1) /
+              (more ? more->size : 0) + *page - 1) /
              *page;
     for (int64_t n = 0; n < std::min(used, table.shape[1]); ++n) {
       auto value =
@@ -369,13 +377,19 @@ static bool isEmptyTensor(const TensorArg &tensor) {
   return false;
 }
 
+/// An output, or an input that is written as one.
+static std::string describeWritten(const ArgInfo &info) {
+  return info.isOutput ? "output " + quote(info)
+                       : "input " + quote(info) + ", which is written,";
+}
+
 /// What to say of an output that overlaps another argument, or may do so.
 static Failure explainOverlap(const ArgInfo &info, const TensorArg &output,
                               const ArgInfo &otherInfo,
                               const TensorArg &other) {
   std::string name =
       (otherInfo.isOutput ? "output " : "input ") + quote(otherInfo);
-  std::string expected = "output " + quote(info) + " to have memory of its own";
+  std::string expected = describeWritten(info) + " to have memory of its own";
   if (findOverlap(output, other) == Overlap::Unknown)
     return fail(expected, "strides from which it takes too long to tell that "
                           "it does not overlap " +
@@ -390,20 +404,18 @@ static Status checkOutput(const ArgInfo &info, const TensorArg &output) {
     return success();
   for (size_t i = 0; i < output.shape.size(); ++i)
     if (output.strides[i] == 0 && output.shape[i] > 1)
-      return fail("output " + quote(info) +
-                      " to have an element of its own "
-                      "at each position",
+      return fail(describeWritten(info) + " to have an element of its own "
+                                          "at each position",
                   "stride 0 in dimension " + std::to_string(i));
   Overlap overlap = findSelfOverlap(output);
   if (overlap == Overlap::No)
     return success();
-  return fail("output " + quote(info) +
-                  " to have an element of its own at each position",
-              "strides " + printSizes(output.strides) + " for shape " +
-                  printSizes(output.shape) +
-                  (overlap == Overlap::Yes
-                       ? ", by which some overlap"
-                       : ", from which it takes too long to tell"));
+  return fail(
+      describeWritten(info) + " to have an element of its own at each position",
+      "strides " + printSizes(output.strides) + " for shape " +
+          printSizes(output.shape) +
+          (overlap == Overlap::Yes ? ", by which some overlap"
+                                   : ", from which it takes too long to tell"));
 }
 
 static bool isEmpty(const Sizes &shape) {
@@ -436,6 +448,27 @@ struct Extent {
 };
 } // namespace
 
+/// Checks the inputs that are written against those that lie apart from them.
+/// Others may share their memory: they are read later.
+static Status checkWritten(const EntryInfo &entry, TensorArgs inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ArgInfo &info = entry.args[i];
+    if (!info.isWritten)
+      continue;
+    if (Status ok = checkOutput(info, inputs[i]); !ok)
+      return ok;
+    Extent extent(inputs[i]);
+    for (size_t j = 0; j < inputs.size(); ++j) {
+      const ArgInfo &other = entry.args[j];
+      bool counts = other.isApart || (other.isWritten && j < i);
+      if (counts && !extent.isApartFrom(Extent(inputs[j])) &&
+          findOverlap(inputs[i], inputs[j]) != Overlap::No)
+        return explainOverlap(info, inputs[i], other, inputs[j]);
+    }
+  }
+  return success();
+}
+
 /// Checks all that compiled code trusts.
 static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
                         TensorArgs inputs, TensorArgs outputs, bool readable) {
@@ -448,6 +481,8 @@ static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
   const EntryInfo &entry = kernel.entries[entryIndex];
   SeenSizes seen;
   if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
+    return ok;
+  if (Status ok = checkWritten(entry, inputs); !ok)
     return ok;
   size_t numInputs = inputs.size();
   if (outputs.size() != entry.args.size() - numInputs)
@@ -562,12 +597,16 @@ static std::vector<emulator::Buffer> makeBuffers(const EntryInfo &entry,
       if (isOutput || !data || data == tensor.data)
         return;
     }
-    buffers.push_back({data + low, size_t(high - low), info.name, isOutput});
+    buffers.push_back(
+        {data + low, size_t(high - low), info.name, isOutput, info.isWritten});
   };
   for (size_t i = 0; i < outputs.size(); ++i)
     add(inputs.size() + i, outputs[i], true);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    add(i, inputs[i], false);
+  // What is written comes first: others may be in its memory.
+  for (bool isWritten : {true, false})
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (entry.args[i].isWritten == isWritten)
+        add(i, inputs[i], false);
   return buffers;
 }
 

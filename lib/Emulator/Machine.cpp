@@ -47,18 +47,19 @@ uint64_t Machine::random(uint64_t below) {
 //===----------------------------------------------------------------------===//
 
 void Machine::addBuffer(char *data, size_t bytes, std::string name,
-                        bool isInput) {
+                        bool isInput, bool isWritten) {
   GlobalBuffer buffer;
   buffer.data = data;
   buffer.bytes = bytes;
   buffer.name = std::move(name);
-  buffer.isInput = isInput;
+  buffer.isInput = isInput && !isWritten;
   constexpr uint64_t alignment = 4096;
   if (!buffers.empty())
     buffer.base = (buffers.back().base + buffers.back().bytes + alignment - 1) /
                   alignment * alignment;
-  if (!isInput)
-    buffer.cells.assign(bytes, AccessTable::unwritten);
+  if (!buffer.isInput)
+    buffer.cells.assign(bytes, isWritten ? AccessTable::written
+                                         : AccessTable::unwritten);
   buffers.push_back(std::move(buffer));
 }
 

@@ -341,7 +341,7 @@ static Status runOnce(const Program &program, AttnEntry entry, void **args,
     run.machine.keepTime();
   for (const Buffer &buffer : buffers)
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
-                          buffer.name, !buffer.isOutput);
+                          buffer.name, !buffer.isOutput, buffer.isWritten);
   run.counterMemory.reserve(1024);
   static const AttnGpu gpu = {encode, launch, fillZero, ticketsOf};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &run, &gpu};

@@ -55,6 +55,11 @@ class View:
     def is_empty(self):
         return 0 in self.shape
 
+    def narrowed(self, columns):
+        """The first columns."""
+        shape = self.shape[:-1] + (columns,)
+        return View(self.data, self.dtype, shape, self.strides, self.owner, self.device)
+
     def permuted(self, axes):
         return View(
             self.data,

@@ -12,23 +12,14 @@ import os
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
+from . import _operands
 from . import _kernel
 from . import _library as c
 from . import _plans
+from ._operands import LAYOUTS as _LAYOUTS
+from ._operands import POOLS as _POOLS
+from ._operands import fail as _fail
 
-# Where b, h, s and d are among the dimensions of q, k, v and the output.
-_LAYOUTS = {
-    "bhsd": (0, 1, 2, 3),
-    "bshd": (0, 2, 1, 3),
-    "sbhd": (1, 2, 0, 3),
-    "thd": (1, 0, 2),
-}
-# Of pools of pages: to [pages, hk, page, d], and the names of their dimensions.
-_POOLS = {
-    "bhsd": ((0, 1, 2, 3), ("pages", "h", "page", "d")),
-    "bshd": ((0, 2, 1, 3), ("pages", "page", "h", "d")),
-    "thd": ((0, 2, 1, 3), ("pages", "page", "h", "d")),
-}
 # AttnPrecision of attn.h.
 _PRECISIONS = {"ieee": 0, "tf32": 1}
 _FLOATS = (c.F32, c.F16, c.BF16)
@@ -39,10 +30,6 @@ _RICHER = {"softmax": ("softmax_entropy", "softmax_max")}
 # The arguments of the kernels of a description, which do not depend on sizes.
 _MOST_SIGNATURES = 1024
 _signatures = {}
-
-
-def _fail(expected, got, error=ValueError):
-    raise error("attn: expected %s, but got %s" % (expected, got))
 
 
 def monoids() -> Dict[str, Tuple[str, ...]]:
@@ -150,6 +137,10 @@ class _Call:
         block_table=None,
         k_start=None,
         rolling=False,
+        batch_invariant=False,
+        k_new=None,
+        v_new=None,
+        v_dim=None,
     ):
         for name, value in (("score_mod", score_mod), ("mask_mod", mask_mod)):
             if value is not None:
@@ -166,8 +157,10 @@ class _Call:
         count = 1 + max(map(self.output_names.index, self.aux_names), default=0)
         self.is_paged = block_table is not None
         self._set_operands(q, k, v, layout)
+        _operands.set_values(self, v, v_dim)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
-        self._set_cache(block_table, k_start, rolling)
+        _operands.set_cache(self, block_table, k_start, rolling, batch_invariant)
+        _operands.set_new(self, k, v, k_new, v_new, kv_lengths)
         self._set_causal(causal, window)
 
         views, number, vector = self.views, arrays.scalar, arrays.vector
@@ -207,7 +200,7 @@ class _Call:
         self.key = (
             views["q"].dtype,
             views["q"].shape[-1],
-            views["v"].shape[-1] if v is not None else 0,
+            views["v"].shape[-1] if "v" in views else 0,
             c.CAUSAL[causal],
             int("scale" in views),
             int("softcap" in views),
@@ -229,6 +222,9 @@ class _Call:
             (views["k"].shape[2] or -1) if self.is_paged else 0,
             int(k_start is not None),
             int(bool(rolling)),
+            int(bool(batch_invariant)),
+            int(k_new is not None),
+            int(v_dim is not None and v is None),
         )
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
@@ -315,23 +311,6 @@ class _Call:
                 "cu_seqlens_k", cu_seqlens_k, c.I32, self.device
             )
 
-    def _set_cache(self, block_table, k_start, rolling):
-        if block_table is not None:
-            table = arrays.vector("block_table", block_table, c.I32, self.device)
-            if len(table.shape) != 2:
-                _fail("block_table of shape [b, pages]", list(table.shape))
-            self.views["block_table"] = table
-        if k_start is not None:
-            start = arrays.vector("k_start", k_start, c.I32, self.device)
-            if len(start.shape) != 1:
-                _fail("k_start of shape [b]", list(start.shape))
-            self.views["k_start"] = start
-        if rolling and (k_start is None or self.is_paged or self.layout == "thd"):
-            _fail(
-                "rolling=True with k_start, and neither block_table nor layout 'thd'",
-                "no k_start" if k_start is None else "one of these",
-            )
-
     def _set_causal(self, causal, window):
         if not (causal is None or isinstance(causal, str)) or causal not in c.CAUSAL:
             _fail("causal to be None, 'top_left' or 'bottom_right'", repr(causal))
@@ -405,7 +384,11 @@ class _Call:
             if arg.name not in self.views:
                 _fail("%s, which the monoid needs" % arg.name, "none")
             inputs.append(self.views[arg.name])
-        extra = len(self.views) - len(inputs) - ("v" not in map(_name, ins))
+        names = set(map(_name, ins))
+        if "v_new" in self.views and "v_new" not in names:
+            _fail("v_new with a monoid that takes values", "v_new")
+        taken = {"v"} | names
+        extra = sum(name not in taken for name in self.views)
         if extra > 0 and any(name.startswith("param") for name in self.views):
             _fail(
                 "as many monoid_params as the monoid takes",
@@ -537,7 +520,11 @@ def attention(
     precision: str = "ieee",
     block_table: Any = None,
     k_start: Any = None,
-    rolling: bool = False
+    rolling: bool = False,
+    batch_invariant: bool = False,
+    k_new: Any = None,
+    v_new: Any = None,
+    v_dim: Optional[int] = None
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -555,7 +542,7 @@ def attention(
             same for all; q [b, hq, sq, d], k [b, hk, sk, d], v [b, hk, sk, dv]
             in the order that `layout` says, any strides with 1 in the last
             dimension. Query head h reads key head h // (hq / hk). Sizes may be 0.
-            `v` may be None where the monoid takes no values.
+            `v` may be None where the monoid takes no values, and with v_dim.
         scale: factor on q.k; None: 1 / sqrt(d).
         causal: None, "top_left" (query i sees keys up to i) or "bottom_right"
             (the last query sees the last key, of kv_lengths where given).
@@ -596,6 +583,22 @@ def attention(
             "top_left"). Diagonals that end with the last key are where they were.
         rolling: k and v are caches that are written round and round: the key at
             position p is in row p modulo the rows there are. Takes k_start.
+        batch_invariant: whether the bits of a row are to depend on its query, its
+            keys and their positions alone, and not on what else is in the call:
+            other sequences, how many, packed or not, whether the row is one of a
+            prompt, of a chunk of it, or alone. Keys are then reduced in one part,
+            which is slower on GPUs where few rows have many of them.
+        k_new, v_new: [b, hk, n, d] and [b, hk, n, dv] in the order of `layout`
+            ("thd": of "bshd"), rows that are appended to k and v, in place, before
+            the call attends to them: row i of batch b becomes row
+            kv_lengths[b] + i of its sequence. k and v are caches then, dense, in
+            pages or rolling, with room for n more rows, and kv_lengths, which
+            must be given, are the lengths before; causal "bottom_right" ends at
+            the last new row. On a GPU, where lengths are not read, what has no
+            room is not written. Sequences that share the page of their new rows
+            both write to it.
+        v_dim: with v=None, the values are the first v_dim columns of k, in its
+            memory (multi-head latent attention). k_new then has them too.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
@@ -620,9 +623,10 @@ def attention(
         NotImplementedError: score_mod or mask_mod.
     """
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
-    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, out)
+    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
+    options += (batch_invariant, v_dim)
     key = _plans.key_of(operands, options)
     plan = _plans.find(key)
     if plan is not None:
@@ -653,6 +657,10 @@ def attention(
         block_table,
         k_start,
         rolling,
+        batch_invariant,
+        k_new,
+        v_new,
+        v_dim,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

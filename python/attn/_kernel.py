@@ -19,17 +19,19 @@ class Arg:
 
     Attributes: `name`; `dtype`, as "f32"; `shape`, a tuple with -1 where the
     size is free, or None for a scalar; `dims`, the name of each dimension,
-    equal where sizes must be.
+    equal where sizes must be; `is_written`, whether runs write to this input.
     """
 
-    __slots__ = ("name", "dtype", "shape", "dims", "code")
+    __slots__ = ("name", "dtype", "shape", "dims", "code", "is_written")
 
     name: str
     dtype: str
     shape: Optional[Tuple[int, ...]]
     dims: Optional[Tuple[str, ...]]
+    is_written: bool
 
-    def __init__(self, info):
+    def __init__(self, info, is_written=False):
+        self.is_written = is_written
         self.name = info.name.decode()
         self.code = info.dtype
         self.dtype = c.DTYPE_NAMES[info.dtype]
@@ -154,7 +156,8 @@ class Kernel:
         c.check(
             c.lib.attnKernelArg(self._pointer, self._entry, index, ctypes.byref(info))
         )
-        return Arg(info)
+        written = c.lib.attnKernelArgIsWritten(self._pointer, self._entry, index)
+        return Arg(info, bool(written))
 
     @property
     def timings(self) -> Dict[str, float]:
@@ -250,6 +253,9 @@ class Kernel:
             else arrays.view(arg.name, value)
             for arg, value in zip(self.inputs, values)
         ]
+        for arg, value, view in zip(self.inputs, values, views):
+            if arg.is_written:
+                arrays.check_writable(arg.name, value, view)
         if out is None:
             like = next(filter(arrays.kind_of, values), None)
             results = tuple(

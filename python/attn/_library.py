@@ -67,6 +67,9 @@ class AttentionDesc(ctypes.Structure):
         ("blockTable", c_int32),
         ("kStart", c_int32),
         ("rolling", c_int32),
+        ("batchInvariant", c_int32),
+        ("append", c_int32),
+        ("valueInKey", c_int32),
     ]
 
 
@@ -164,6 +167,7 @@ _FUNCTIONS = {
     "attnKernelNumInputs": (c_size_t, [c_void_p, c_size_t]),
     "attnKernelNumOutputs": (c_size_t, [c_void_p, c_size_t]),
     "attnKernelArg": (c_void_p, [c_void_p, c_size_t, c_size_t, POINTER(ArgInfo)]),
+    "attnKernelArgIsWritten": (c_int32, [c_void_p, c_size_t, c_size_t]),
     "attnKernelTarget": (c_char_p, [c_void_p]),
     "attnKernelExplain": (c_char_p, [c_void_p]),
     "attnKernelIr": (c_char_p, [c_void_p, c_char_p]),

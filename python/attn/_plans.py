@@ -16,7 +16,7 @@ from . import _library as c
 
 # The arrays of a call, in this order, then `out`.
 OPERANDS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
-OPERANDS += ("cu_seqlens_q", "cu_seqlens_k", "block_table", "k_start")
+OPERANDS += ("cu_seqlens_q", "cu_seqlens_k", "block_table", "k_start", "k_new", "v_new")
 _OUT = len(OPERANDS)
 _NAMES = OPERANDS + ("out",)
 
@@ -116,6 +116,8 @@ def remember(key, operands, desc, args, inputs, outputs, results, pick):
             places.append(None)
             continue
         place = OPERANDS.index(arg.name)
+        if arg.name == "v" and operands[place] is None:
+            place = OPERANDS.index("k")  # the first columns of it
         if view.owner is not operands[place]:
             return  # it was converted, which must happen each time
         places.append(place)

@@ -71,6 +71,9 @@ struct ScheduleProblem {
   bool listedBits = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
   bool folded = false;
+  /// The bits of a row depend on no other: key tiles are those of any sizes,
+  /// and keys are reduced in one part.
+  bool invariant = false;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
   /// of all batches; group: those of one key head.
   int64_t numQueries = -1, numKeys = -1, numHeads = -1, group = -1;

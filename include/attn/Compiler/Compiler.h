@@ -75,12 +75,20 @@ struct ArgInfo {
   /// the shape.
   std::vector<std::string> atLeast;
   /// Elements must lie between 0 and the size of this dimension, the product of
-  /// several ("pages*page"), or this number; empty: any.
+  /// several ("pages*page"), that less another ("sk-s_new"), or this number;
+  /// empty: any.
   std::string elementsUpTo;
   /// Rows of elements must be below the size of this dimension, as far as the
   /// lengths that are argument `lengthsFrom` (empty: all of them) reach, by so
   /// many rows for each element as the second dimension has: "pages page".
   std::string pagesOf, lengthsFrom;
+  /// An input that is written: a cache that rows are appended to.
+  bool isWritten = false;
+  /// An input that is read while those are written, and lies apart from them.
+  bool isApart = false;
+  /// The dimension of the rows that are appended: as many more are looked up in
+  /// the table of pages than the lengths say.
+  std::string moreRows;
   /// Elements must not decrease, from 0 up to at most the sizes of these
   /// dimensions, separated by spaces: of rows, of keys or of both.
   std::string offsetsUpTo;

@@ -42,6 +42,10 @@ struct AttentionDescriptor {
   std::string monoid = "softmax";
   int numOutputs = 1;
   std::string schedule;
+  bool batchInvariant = false;
+  /// Rows are appended to the caches before; the values are the first columns
+  /// of the keys, in their memory.
+  bool append = false, valueInKey = false;
   /// What products may round f32 operands to: ieee (nothing) or tf32.
   std::string precision = "ieee";
   /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.

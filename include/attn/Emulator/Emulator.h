@@ -71,6 +71,8 @@ struct Buffer {
   size_t bytes = 0;
   std::string name;
   bool isOutput = false;
+  /// An input that the kernels write as well.
+  bool isWritten = false;
 };
 
 /// Decodes the kernels of a module. An error is reported where it is found.

@@ -347,7 +347,9 @@ public:
   Machine(const Program &program, const Schedule &schedule,
           Explorer *explorer = nullptr);
 
-  void addBuffer(char *data, size_t bytes, std::string name, bool isInput);
+  /// `isWritten`: of an input, whether kernels may write it.
+  void addBuffer(char *data, size_t bytes, std::string name, bool isInput,
+                 bool isWritten = false);
   void launch(std::unique_ptr<LaunchState> launch);
   /// Executes all launches so far; false where something was wrong.
   bool run();

@@ -16,7 +16,7 @@ using namespace ::attn;
 using namespace ::attn::fuzz;
 
 Pages Pages::draw(Random &random, const PlainRows &rows, int64_t page,
-                  int64_t perSequence) {
+                  int64_t perSequence, bool mayShare) {
   Pages pages;
   pages.page = page;
   pages.perSequence = perSequence;
@@ -28,7 +28,7 @@ Pages Pages::draw(Random &random, const PlainRows &rows, int64_t page,
             random.pick<int32_t>({-1, -1, -1, INT32_MAX, INT32_MIN}));
         continue;
       }
-      if (given.empty() || !random.chance(0.2))
+      if (given.empty() || !random.chance(mayShare ? 0.2 : 0.0))
         pages.table.push_back(static_cast<int32_t>(pages.count++));
       else
         pages.table.push_back(given[random.range(0, given.size() - 1)]);
@@ -136,8 +136,37 @@ KeyCache KeyCache::draw(Random &random, const Kernel &k, int64_t sequences,
   if (k.page)
     cache.pages = Pages::draw(random, cache.rows, k.page,
                               (longest + k.page - 1) / k.page +
-                                  (k.lengths ? random.range(0, 2) : 0));
+                                  (k.lengths ? random.range(0, 2) : 0),
+                              /*mayShare=*/!k.append);
+  if (k.append && !cache.rows.lengths.empty()) {
+    const std::vector<int32_t> &all = cache.rows.lengths;
+    int64_t least = *std::min_element(all.begin(), all.end());
+    cache.numNew = random.range(0, std::min<int64_t>(least, 40));
+  }
   return cache;
+}
+
+Tensor KeyCache::takeNew(Random &random, const Kernel &k, const Tensor &plain,
+                         const Tensor &into, int64_t heads) const {
+  Tensor taken = makeEmpty(random, plain, rows.lengths.size(), heads, numNew,
+                           /*aligned=*/true);
+  for (size_t n = 0; n < rows.lengths.size(); ++n)
+    for (int64_t i = 0; i < numNew; ++i)
+      for (int64_t h = 0; h < heads; ++h) {
+        int64_t sequence = static_cast<int64_t>(n);
+        int64_t j = rows.lengths[n] - numNew + i, lead = sequence, row = j;
+        if (k.page) {
+          row = pages.slot(sequence, j) % k.page;
+          lead = pages.slot(sequence, j) / k.page;
+        } else {
+          row = (starts[n] + j) % plain.sizes[2];
+        }
+        copyRow(plain, rows.at(sequence, h, j), taken, {sequence, h, i, 0});
+        for (int64_t c = 0; c < plain.sizes.back(); ++c)
+          into.set(into.at({lead, h, row, c}),
+                   std::numeric_limits<double>::quiet_NaN());
+      }
+  return taken;
 }
 
 int64_t KeyCache::mostStart() const {
@@ -157,6 +186,17 @@ void KeyCache::give(Random &random, const Kernel &k, const Tensor &key,
       inputs[i].forEach(
           [&](int64_t at, int64_t n) { inputs[i].set(at, pages.table[n]); });
     }
+    if (role == Argument::Lengths && k.append)
+      inputs[i].forEach([&](int64_t at, int64_t n) {
+        inputs[i].set(at, double(rows.lengths[n] - numNew));
+      });
+    if (role == Argument::KeyNew || role == Argument::ValueNew)
+      // The caches come first: what is taken of them is theirs.
+      for (size_t j = 0; j < i; ++j)
+        if (k.arguments[j].role ==
+            (role == Argument::KeyNew ? Argument::K : Argument::V))
+          inputs[i] = takeNew(random, k, role == Argument::KeyNew ? key : value,
+                              inputs[j], heads);
     if (role != Argument::K && role != Argument::V)
       continue;
     const Tensor &plain = role == Argument::K ? key : value;

@@ -41,8 +41,9 @@ struct Pages {
 
   /// Of `perSequence` pages as far as the lengths reach, and numbers of no page
   /// behind them.
+  /// `mayShare`: whether several sequences may have one page.
   static Pages draw(Random &random, const PlainRows &rows, int64_t page,
-                    int64_t perSequence);
+                    int64_t perSequence, bool mayShare);
   /// The row of a pool, page by page, that row `j` of a sequence is.
   int64_t slot(int64_t sequence, int64_t j) const {
     return int64_t(table[sequence * perSequence + j / page]) * page + j % page;
@@ -60,6 +61,8 @@ struct KeyCache {
   PlainRows rows;
   Pages pages;
   std::vector<int32_t> starts;
+  /// The last rows of each sequence that are not in it, but appended.
+  int64_t numNew = 0;
 
   /// `keys`: rows of all sequences but those of `cuK`, which are packed.
   static KeyCache draw(Random &random, const Kernel &k, int64_t sequences,
@@ -72,6 +75,9 @@ struct KeyCache {
             std::vector<Tensor> &inputs) const;
 
 private:
+  /// The rows that are appended, of a plain tensor; the cache loses them.
+  Tensor takeNew(Random &random, const Kernel &k, const Tensor &plain,
+                 const Tensor &into, int64_t heads) const;
   /// A cache of as many rows as the plain tensor, the first of which is in row
   /// `start` modulo that.
   Tensor toRing(Random &random, const Tensor &plain, int64_t heads,

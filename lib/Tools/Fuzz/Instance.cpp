@@ -378,6 +378,8 @@ void InstanceMaker::makeInputs() {
       break;
     }
     case Argument::Table:
+    case Argument::KeyNew:
+    case Argument::ValueNew:
       to.inputs.emplace_back(); // comes with the pages
       break;
     case Argument::Lengths:

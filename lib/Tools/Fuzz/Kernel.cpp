@@ -342,6 +342,14 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     drawPackHeads(k, seed, index);
   if (k.schedule && gpu)
     drawCluster(k, seed, index);
+  // Drawn apart, as above, where it is not of the families that take turns.
+  if (k.family == Family::Paged)
+    k.batchInvariant =
+        !k.partials &&
+        (!k.schedule || (k.schedule->splits == 1 && !k.schedule->packHeads)) &&
+        Random(seed + 1, ~index).chance(0.2);
+  if (k.family == Family::Paged || k.family == Family::Ring)
+    k.append = k.lengths && Random(seed + 2, ~index).chance(0.3);
   if (!k.packed && !k.page && random.chance(0.15)) {
     int which = static_cast<int>(random.range(0, 4));
     k.fixed[which] = which == 0   ? random.range(1, 3)
@@ -389,6 +397,11 @@ private:
   std::string region(const char *name, bool isScore, bool gate);
   std::string valueOperands() const;
   std::string commonAttributes() const;
+  std::string newRows(int64_t channels) const {
+    return "tensor<?x?x?x" + std::to_string(channels) + "x" +
+           support::nameOf(k.dtype) + ">";
+  }
+  std::string appendOp() const;
 
   Kernel &k;
 };
@@ -459,6 +472,10 @@ void TextMaker::listArguments() {
     add(Argument::Table, "table", "tensor<?x?xi32>");
   if (k.kStart)
     add(Argument::Start, "k_start", "tensor<?xi32>");
+  if (k.append)
+    add(Argument::KeyNew, "k_new", newRows(k.dqk));
+  if (k.append && k.monoid->numValues)
+    add(Argument::ValueNew, "v_new", newRows(k.dv));
   for (int i = 0; i < k.numParams; ++i)
     add(Argument::Param, "param" + std::to_string(i), "f32", i);
   for (size_t i = 0; i < k.captures.size(); ++i) {
@@ -533,12 +550,13 @@ std::string TextMaker::valueOperands() const {
 }
 
 std::string TextMaker::commonAttributes() const {
-  std::string precision = k.tf32 ? "precision = #attn.precision<tf32>" : "";
-  if (!k.schedule)
-    return precision;
-  if (k.tf32)
-    precision += ", ";
-  return precision + "schedule = " + k.schedule->print();
+  std::string text = k.tf32 ? "precision = #attn.precision<tf32>" : "";
+  if (k.batchInvariant)
+    text += text.empty() ? "batch_invariant" : ", batch_invariant";
+  if (k.schedule)
+    text +=
+        (text.empty() ? "schedule = " : ", schedule = ") + k.schedule->print();
+  return text;
 }
 
 std::string TextMaker::attentionOp() {
@@ -725,10 +743,32 @@ std::string TextMaker::sourceClauses() const {
   return text;
 }
 
+/// Writes the last rows of each sequence to the caches.
+std::string TextMaker::appendOp() const {
+  bool hasValues = k.monoid->numValues;
+  std::string types = newRows(k.dqk), caches = typeOf(Argument::K);
+  if (hasValues) {
+    types += ", " + newRows(k.dv);
+    caches += ", " + typeOf(Argument::V);
+  }
+  return std::string("  %after = attn.append rows(%k_new") +
+         (hasValues ? ", %v_new : " : " : ") + types + ")\n      to(%k" +
+         (hasValues ? ", %v : " : " : ") + caches +
+         ") lengths(%lengths : tensor<?xi32>)" +
+         (k.page ? " block_table(%table : tensor<?x?xi32>)"
+                 : " k_start(%k_start : tensor<?xi32>) {rolling}") +
+         " -> tensor<?xi32>\n";
+}
+
 void TextMaker::run() {
   k.arguments.clear();
   listArguments();
   std::string body = k.aggregate ? aggregateOp() : attentionOp();
+  const std::string before = "%lengths", after = "%after";
+  for (size_t at = 0; k.append && (at = body.find(before, at)) != body.npos;)
+    body.replace(at, before.size(), after);
+  if (k.append)
+    body = appendOp() + body;
   std::string text = k.monoid->text ? k.monoid->text : "";
   text += "func.func @attention(";
   for (size_t i = 0; i < k.arguments.size(); ++i)
@@ -748,50 +788,3 @@ void TextMaker::run() {
 }
 
 void fuzz::printKernel(Kernel &kernel) { TextMaker(kernel).run(); }
-
-std::string fuzz::describe(const Kernel &k) {
-  std::string text = std::string(nameOf(k.family)) + ": " + k.monoid->name +
-                     " " + support::nameOf(k.dtype) +
-                     " d=" + std::to_string(k.dqk) + "/" + std::to_string(k.dv);
-  for (Edge edge : k.edges)
-    text +=
-        std::string(edge == *k.edges.begin() ? " edges=" : "+") + nameOf(edge);
-  auto flag = [&](bool on, const char *name) {
-    if (on)
-      text += std::string(" ") + name;
-  };
-  flag(k.outDType != k.dtype, "out=f32");
-  flag(k.tf32, "tf32");
-  flag(k.aggregate, "aggregate");
-  flag(k.partials, "partial");
-  flag(k.granule, "granule");
-  flag(k.packed, "packed");
-  if (k.page)
-    text += " page=" + std::to_string(k.page);
-  flag(k.kStart, "k_start");
-  flag(k.causal == Causal::topLeft, "top_left");
-  flag(k.causal == Causal::bottomRight, "bottom_right");
-  flag(k.windowLeft || k.windowRight, "window");
-  flag(k.lengths, "lengths");
-  flag(k.softcap, "softcap");
-  flag(k.bias.rank, "bias");
-  flag(k.mask.rank, "mask");
-  flag(k.alibiRank, "alibi");
-  flag(k.sinks, "sinks");
-  flag(k.maskExpr != nullptr, "mask-region");
-  flag(k.scoreExpr != nullptr, "score-region");
-  if (k.schedule)
-    text +=
-        " schedule=" + std::to_string(k.schedule->blockQ) + "/" +
-        std::to_string(k.schedule->rows) + "/" +
-        std::to_string(k.schedule->blockK) + "x" +
-        std::to_string(k.schedule->splits) + k.schedule->loop +
-        (k.schedule->overlap ? "" : "/waits") +
-        (k.schedule->turns[0] == 'n' ? ""
-                                     : std::string("/") + k.schedule->turns) +
-        (k.schedule->packHeads ? "/packs-heads" : "") +
-        (k.schedule->cluster > 1
-             ? "/cluster-" + std::to_string(k.schedule->cluster)
-             : "");
-  return text;
-}

@@ -109,6 +109,8 @@ struct Argument {
     CuK,
     Table,
     Start,
+    KeyNew,
+    ValueNew,
     Param,
     CapturedValue,
     Output
@@ -156,6 +158,9 @@ struct Kernel {
   /// The position of the first key is given; keys are in a cache that is
   /// written round and round.
   bool kStart = false, rolling = false;
+  bool batchInvariant = false;
+  /// The last rows of the sequences are appended in the call.
+  bool append = false;
 
   bool scale = false, softcap = false, lengths = false, sinks = false;
   bool windowLeft = false, windowRight = false;

@@ -159,6 +159,8 @@ Result<HostTensor> attn::run::drawInput(const AttentionSpec &spec,
     return ofKeys(spec.d);
   if (name == "v")
     return ofKeys(spec.dv);
+  if (name == "k_new" || name == "v_new")
+    return lead(spec.hk, spec.append, name == "v_new" ? spec.dv : spec.d);
   if (name == "bias")
     return broadcast(spec.bias);
   if (name == "mask")
@@ -174,7 +176,8 @@ Result<HostTensor> attn::run::drawInput(const AttentionSpec &spec,
   if (name == "sinks")
     return drawTensor(arg, {spec.hq}, seed);
   if (name == "kv_lengths")
-    return drawNumbers(spec, "lengths", spec.lengths, spec.sk, random);
+    return drawNumbers(spec, "lengths", spec.lengths,
+                       spec.sk - std::max<int64_t>(spec.append, 0), random);
   if (name == "k_start")
     return drawNumbers(spec, name, spec.kStart, 1 << 20, random);
   if (name == "block_table")
@@ -234,6 +237,8 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.blockTable = int32_t(spec.page);
   desc.kStart = !spec.kStart.empty();
   desc.rolling = spec.rolling;
+  desc.batchInvariant = spec.batchInvariant;
+  desc.append = spec.append >= 0;
   desc.bias = toFlags(spec.bias);
   desc.mask = toFlags(spec.mask);
   desc.biasDType = toC(spec.biasDType);
@@ -338,6 +343,52 @@ private:
   const std::vector<HostTensor> &tensors;
 };
 } // namespace
+
+/// Writes the new rows to the caches among the tensors, and adds them to the
+/// lengths.
+static void appendRows(const AttentionSpec &spec, const Kernel &kernel,
+                       std::vector<HostTensor> &tensors) {
+  Inputs inputs(kernel, tensors);
+  auto lengths = inputs.integers("kv_lengths");
+  auto table = inputs.integers("block_table");
+  auto starts = inputs.integers("k_start");
+  int64_t width = int64_t(table.size()) / std::max<int64_t>(spec.b, 1);
+  auto find = [&](const std::string &name) {
+    return const_cast<HostTensor *>(inputs.find(name));
+  };
+  for (const char *name : {"k", "v"}) {
+    HostTensor *cache = find(name);
+    HostTensor *rows = find(std::string(name) + "_new");
+    if (!cache || !rows)
+      continue;
+    auto at = [](const HostTensor &tensor, std::array<int64_t, 4> index) {
+      int64_t offset = 0;
+      for (size_t i = 0; i < 4; ++i)
+        offset += index[i] * tensor.strides[i];
+      return offset;
+    };
+    for (int64_t b = 0; b < spec.b; ++b)
+      for (int64_t i = 0; i < spec.append; ++i) {
+        int64_t lead = b, row = lengths[b] + i;
+        if (spec.page > 0) {
+          lead = table[b * width + row / spec.page];
+          row %= spec.page;
+        } else if (spec.rolling) {
+          row = (starts[b] + row) % spec.sk;
+        }
+        for (int64_t h = 0; h < spec.hk; ++h)
+          for (int64_t c = 0; c < rows->shape[3]; ++c)
+            storeElement(cache->bytes.data(), cache->dtype,
+                         at(*cache, {lead, h, row, c}),
+                         loadElement(rows->bytes.data(), rows->dtype,
+                                     at(*rows, {b, h, i, c})));
+      }
+  }
+  HostTensor *after = find("kv_lengths");
+  for (int64_t b = 0; b < spec.b; ++b)
+    storeElement(after->bytes.data(), DType::i32, b * after->strides[0],
+                 double(lengths[b] + spec.append));
+}
 
 /// A mask or a bias repeated to [b, hq, sq, sk].
 static TensorView expand(TensorView view, std::array<int64_t, 4> shape) {
@@ -446,7 +497,14 @@ attn::run::checkAttention(const AttentionSpec &spec, const Kernel &kernel,
   if (!monoid)
     return Failure{"expected a monoid that the reference knows, but got '" +
                    spec.monoid + "'"};
-  AttentionProblem problem = makeProblem(spec, Inputs(kernel, inputs), *monoid);
+  // A GPU's caches are not ours, and a CPU's have the rows already.
+  std::vector<HostTensor> caches;
+  if (spec.append >= 0) {
+    caches = inputs;
+    appendRows(spec, kernel, caches);
+  }
+  AttentionProblem problem = makeProblem(
+      spec, Inputs(kernel, spec.append >= 0 ? caches : inputs), *monoid);
   if (Status ok = validate(problem); !ok)
     return ok.takeFailure();
 

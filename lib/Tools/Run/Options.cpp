@@ -35,6 +35,8 @@ what to run
                             sequences=N (packed), layout=bhsd|bshd|sbhd,
                             page=N (keys in pages of a pool),
                             k_start=random|N:N:..., rolling=1,
+                            append=N (rows written to the caches behind the
+                            lengths), batch_invariant=1,
                             monoid=NAME, outputs=N
   --monoid FILE.mlir        use the monoid that the file defines
   --schedule TEXT           an #attn.schedule<...> for --attention
@@ -189,7 +191,7 @@ static Setter setBroadcast(const char *key, std::string &field) {
 static Result<AttentionSpec> parseSpec(const std::string &text) {
   AttentionSpec spec;
   constexpr int64_t maxSize = INT32_MAX;
-  int64_t outputs = 1, sinks = 0, rolling = 0;
+  int64_t outputs = 1, sinks = 0, rolling = 0, batchInvariant = 0;
   const std::map<std::string, Setter> setters = {
       {"b", setInteger("b", spec.b, 0, maxSize)},
       {"hq", setInteger("hq", spec.hq, 0, maxSize)},
@@ -224,6 +226,8 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
        }},
       {"page", setInteger("page", spec.page, 1, maxSize)},
       {"rolling", setInteger("rolling", rolling, 0, 1)},
+      {"append", setInteger("append", spec.append, 0, maxSize)},
+      {"batch_invariant", setInteger("batch_invariant", batchInvariant, 0, 1)},
       {"k_start",
        [&](const std::string &value) {
          spec.kStart = value;
@@ -273,6 +277,12 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
     spec.sk = spec.sq;
   spec.sinks = sinks;
   spec.rolling = rolling;
+  spec.batchInvariant = batchInvariant;
+  if (spec.append >= 0 && (spec.lengths.empty() || spec.append > spec.sk))
+    return Failure{
+        "expected append with lengths, and no more rows than sk, but "
+        "got " +
+        std::string(spec.lengths.empty() ? "no lengths" : "more")};
   if (spec.rolling &&
       (spec.kStart.empty() || spec.page > 0 || spec.sequences > 0))
     return Failure{"expected rolling with k_start, and without page and "

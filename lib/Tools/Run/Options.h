@@ -41,7 +41,9 @@ struct AttentionSpec {
   int64_t page = 0;
   /// Positions of the first keys: as `lengths`.
   std::string kStart;
-  bool rolling = false;
+  bool rolling = false, batchInvariant = false;
+  /// Rows that are appended to the caches, or -1.
+  int64_t append = -1;
   int outputs = 1;
 };
 

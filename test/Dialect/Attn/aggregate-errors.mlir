@@ -746,3 +746,25 @@ func.func @aggregate_c1_queries(%q: tensor<?x8x?x64xf32>, %k: tensor<?x4x?x64xf3
       -> tensor<?x4x?x64xf32>
   return
 }
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+
+func.func @aggregate_c16(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected splits = 1 with batch_invariant}}
+  %o = attn.aggregate @sum scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+      {batch_invariant, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 0>}
+      -> tensor<?x?x?x64xf32>
+  return
+}

@@ -498,3 +498,37 @@ func.func @attention_c4(%q: tensor<2x?x?x64xf32>, %s: tensor<3xi32>) {
       values(%q : tensor<2x?x?x64xf32>) k_start(%s : tensor<3xi32>) -> tensor<2x?x?x64xf32>
   return
 }
+
+// -----
+
+func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected splits = 1 with batch_invariant, since parts depend on the number of keys, but got #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 2, loop = peeled>}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+      {batch_invariant, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 2>}
+      -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c13(%q: tensor<?x?x?x64xf32>, %s: tensor<?xi32>) {
+  // expected-error@+1 {{expected no rolling cache with batch_invariant, whose key tiles start at a key that moves}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>) k_start(%s : tensor<?xi32>)
+      {batch_invariant, rolling} -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected all schedules to have one block_k with batch_invariant, but got 32 and, for "few rows", 64}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+      {batch_invariant, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32>,
+       attn.dispatch = #attn.dispatch<[<"few rows", when = <rows = 1 to 16>,
+         schedule = <block_q = 16, rows = 16, block_k = 64>>]>}
+      -> tensor<?x?x?x64xf32>
+  return
+}

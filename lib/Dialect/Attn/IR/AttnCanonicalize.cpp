@@ -138,7 +138,7 @@ struct DropUnusedResults : OpRewritePattern<AggregateOp> {
         op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(), op.getKeyBase(),
         op.getQueryFormAttr(), op.getKeyFormAttr(), op.getSideAttr(),
         op.getScheduleAttr(), op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
-        op.getFixableAnchorAttr());
+        op.getFixableAnchorAttr(), op.getBatchInvariantAttr());
     lean->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     for (auto [from, to] : llvm::zip(op->getRegions(), lean->getRegions()))
       rewriter.inlineRegionBefore(from, to, to.end());

@@ -43,7 +43,43 @@ static LogicalResult verifyBroadcast(AttentionOp op, StringRef name,
          << ", but got " << value.getType();
 }
 
+/// (C13) of attention, (C16) of aggregate: one order of the keys.
+template <typename OpT> static LogicalResult verifyInvariance(OpT op) {
+  if (!op.getBatchInvariant())
+    return success();
+  if (op.getKeySource().is(SourceKind::ring))
+    return op.emitOpError("expected no rolling cache with batch_invariant, "
+                          "whose key tiles start at a key that moves");
+  ScheduleAttr schedule = op.getScheduleAttr();
+  auto verifySplits = [&](ScheduleAttr given) -> LogicalResult {
+    if (given.getSplits() == 1)
+      return success();
+    return op.emitOpError("expected splits = 1 with batch_invariant, since "
+                          "parts depend on the number of keys, but got ")
+           << given;
+  };
+  if (schedule && failed(verifySplits(schedule)))
+    return failure();
+  auto dispatch =
+      op->template getAttrOfType<DispatchAttr>(getDispatchAttrName());
+  for (VariantAttr variant :
+       dispatch ? dispatch.getVariants() : ArrayRef<VariantAttr>()) {
+    ScheduleAttr other = variant.getSchedule();
+    if (failed(verifySplits(other)))
+      return failure();
+    if (schedule && other.getBlockK() != schedule.getBlockK())
+      return op.emitOpError("expected all schedules to have one block_k with "
+                            "batch_invariant, but got ")
+             << schedule.getBlockK() << " and, for " << variant.getName()
+             << ", " << other.getBlockK();
+  }
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
+  // (C13)
+  if (failed(verifyInvariance(*this)))
+    return failure();
   // (C1) to (C4)
   if (getCuK() && getBlockTable())
     return emitOpError("expected cu_seqlens_k or a block_table, but got both");
@@ -179,6 +215,9 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
 //===----------------------------------------------------------------------===//
 
 template <typename OpT> static LogicalResult verifyReduction(OpT op) {
+  // (C16)
+  if (failed(verifyInvariance(op)))
+    return failure();
   // (C1) to (C4)
   bool overKeys = op.getSide() == Side::keys;
   for (auto [role, form, index] :

@@ -113,6 +113,7 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
            monoid.hasFactors() ? getYielded(monoid.getRescale())[i] : Value()});
   problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
+  problem.invariant = op.isBatchInvariant();
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);
   problem.fixedWeights = monoid.getNumStats() == 0;
@@ -296,6 +297,8 @@ struct ChooseSchedulePass
     how = "chosen";
     if (target.isCpu() || problem.gathered)
       return {::attn::chooseSizes(problem, target), 0, 0, true, "", "", 1};
+    if (problem.invariant) // what was measured has key tiles of its own
+      return model(problem, target);
     how = "from the tuned table";
     if (auto found = ::attn::findSchedule(tuned, problem, target))
       return *found;
@@ -304,6 +307,11 @@ struct ChooseSchedulePass
             ::attn::findSchedule(::attn::shippedSchedules(), problem, target))
       return *found;
     how = "chosen";
+    return model(problem, target);
+  }
+
+  static ::attn::MeasuredSchedule model(const ::attn::ScheduleProblem &problem,
+                                        const ::attn::TargetInfo &target) {
     ::attn::ScheduleSizes sizes = ::attn::chooseSizes(problem, target);
     ::attn::TurnsChoice choice = ::attn::chooseTurns(problem, sizes, target);
     return {sizes,
@@ -452,6 +460,10 @@ struct ChooseSchedulePass
       return op->emitOpError("expected '")
              << op.getMonoidRef().getValue()
              << "' to be an attn.monoid of this module";
+    // A second kernel would give marked rows, and those beside them, other
+    // bits.
+    if (op.isBatchInvariant() && mayKillByScore(op, monoid))
+      moveDeadScoresToMask(op);
     bool given = static_cast<bool>(op.getScheduleAttribute());
     Choice choice = choose(op, monoid, expected, target);
     const auto &[attr, problem, pack, splits, how] = choice;
@@ -487,6 +499,10 @@ struct ChooseSchedulePass
                 ::attn::printSizes(problem) + "\n";
       parts += describeCache(op, target);
       parts += describeOrder(op, attr, isOrderGiven);
+      if (op.isBatchInvariant())
+        parts += "batch invariant: each row takes its keys in tiles of " +
+                 std::to_string(attr.getBlockK()) +
+                 ", in order, whatever is beside it\n";
       if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)
         parts += llvm::formatv(
             "turns: {0} (the rate was {1:F3} of that "

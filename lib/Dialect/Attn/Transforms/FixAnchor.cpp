@@ -79,6 +79,9 @@ StringRef mlir::attn::whyNotFixed(ReductionOpInterface op, MonoidOp monoid,
                                   const ::attn::TargetInfo &target) {
   if (target.isCpu() || !target.hasTensorCopy)
     return "the target gains nothing by it";
+  // Kernels of packed heads measure from the largest score.
+  if (op.isBatchInvariant())
+    return "all kernels of a row have to measure its weights from one point";
   if (!isa<AggregateOp>(op.getOperation()) || !op.getInitBody().empty() ||
       op.getQueryOperands().size() != 1)
     return "its rows start from states, or give them to others";

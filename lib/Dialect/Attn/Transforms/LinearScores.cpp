@@ -184,6 +184,9 @@ void ReductionKernel::analyseLinear() {
   Region &score = reduction.getScoreBody();
   // Matrix units of warpgroups take ramps in; whole tiles have to be peeled.
   constexpr int64_t mostColumns = 256;
+  // Which tiles are whole depends on the rows beside a row.
+  if (reduction.isBatchInvariant())
+    return;
   if (!form.exponential || !form.fused || score.empty() || !narrowDots ||
       !isGpu() || !target.hasRoles() || lists.tiles || hasGroup() ||
       reduction.getQueryOperands().size() != 1 ||

@@ -104,7 +104,7 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits, Value parts,
       op.getRowBase(), op.getKeyBase(), op.getQueryFormAttr(),
       op.getKeyFormAttr(), op.getSideAttr(), op.getScheduleAttr(),
       op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
-      /*fixable_anchor=*/UnitAttr(), parts,
+      /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr(), parts,
       parts ? IntegerAttr() : b.getI64IntegerAttr(splits), granule);
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());

@@ -63,6 +63,7 @@ private:
                     Value heads, ArrayRef<Value> extra,
                     ValueRange packedQueries);
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
+  void convertAppend(AppendOp op);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
@@ -216,6 +217,10 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
   }
   if (auto reduction = dyn_cast<ReductionOpInterface>(op))
     return convertReduction(reduction);
+  if (auto append = dyn_cast<AppendOp>(op)) {
+    convertAppend(append);
+    return success();
+  }
   if (auto combine = dyn_cast<CombineOp>(op)) {
     if (finalizeOf(combine))
       return success(); // the finalize's kernel multiplies the parts
@@ -345,8 +350,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (op.mayFixAnchor())
     if (StringRef why = whyNotFixed(op, monoid, target); !why.empty())
       return op->emitOpError("expected no fixable_anchor, since ") << why;
-  // Marks tell of a NaN that dead keys bring in, where it shows.
-  bool marks = mayKillByScore(op, monoid);
+  // Marks tell of a NaN that dead keys bring in, where it shows. Rows beside a
+  // marked one would get other bits from the second kernel, so that
+  // attn-choose-schedule has made such keys dead by the mask where that counts.
+  bool marks = mayKillByScore(op, monoid) && !op.isBatchInvariant();
   if (marks && mayDropNaN(op, monoid))
     leaveNaNToRepair(op);
   else
@@ -661,6 +668,31 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
   tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                          kernel.launchArguments);
   return success();
+}
+
+void PlanBuilder::convertAppend(AppendOp op) {
+  Location loc = op.getLoc();
+  Value rows = mapping.lookup(op.getRows().front());
+  auto dim = [&](int64_t d) -> Value {
+    return memref::DimOp::create(b, loc, rows, d);
+  };
+  SmallVector<Value> outputs;
+  makeOutputs(op, dim(0), /*storeAll=*/false, outputs);
+  Value numTiles = arith::CeilDivUIOp::create(
+      b, loc, dim(2), index(AppendKernel::blockRows(op, target), loc));
+  // Lengths are there of no rows too.
+  numTiles = arith::MaxUIOp::create(b, loc, numTiles, index(1, loc));
+  Kernel kernel = startKernel(op, op->getOperands(), outputs, numTiles, {});
+  AppendKernel builder(op, target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  builder.build(kernel.outputs.front(), kernel.extra[0], kernel.block);
+  Value grid = arith::MulIOp::create(
+      b, loc, numTiles, index(AppendKernel::countSlices(op, target), loc));
+  for (int64_t d : {0, 1})
+    grid = arith::MulIOp::create(b, loc, grid, dim(d));
+  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                         kernel.launchArguments);
 }
 
 namespace {

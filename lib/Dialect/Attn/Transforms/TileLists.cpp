@@ -79,7 +79,8 @@ bool mlir::attn::listsBits(ReductionOpInterface op,
 
 bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
                                const ::attn::TargetInfo &target) {
-  if (target.isCpu() || !target.hasRoles() ||
+  // Lists change the order of key tiles, by the rows of a tile.
+  if (target.isCpu() || !target.hasRoles() || op.isBatchInvariant() ||
       !isa<AggregateOp>(op.getOperation()) || op.hasOwnSizes() ||
       op.getReducedSide() != Side::keys || op.getMaskBody().empty() ||
       monoid.getKind() != MonoidKind::cocycle ||

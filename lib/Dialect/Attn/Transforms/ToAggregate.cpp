@@ -439,7 +439,7 @@ LogicalResult Rewriter::run() {
       querySource.getForm(b.getContext()), keySource.getForm(b.getContext()),
       SideAttr::get(b.getContext(), Side::keys), op.getScheduleAttr(),
       op.getPrecisionAttr(), /*relaxed_maximum=*/UnitAttr(),
-      /*fixable_anchor=*/UnitAttr());
+      /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr());
   if (Attribute dispatch = op->getAttr(getDispatchAttrName()))
     aggregate->setAttr(getDispatchAttrName(), dispatch);
   buildScore(aggregate.getScore());

@@ -74,7 +74,10 @@ def Attn_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
       "relaxesMaximum", (ins), [{}], [{ return $_op.getRelaxedMaximum(); }]>,
     InterfaceMethod<"Whether weights may be measured from 0 where the factor of "
       "the score is small.", "bool",
-      "mayFixAnchor", (ins), [{}], [{ return $_op.getFixableAnchor(); }]>
+      "mayFixAnchor", (ins), [{}], [{ return $_op.getFixableAnchor(); }]>,
+    InterfaceMethod<"Whether the bits of a row depend on nothing beside it.",
+      "bool", "isBatchInvariant", (ins), [{}],
+      [{ return $_op.getBatchInvariant(); }]>
   ];
 }
 

@@ -184,6 +184,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       -1 unbounded.
     - `precision`: `#attn.precision<tf32>` lets products round f32 operands to
       tf32 (docs/Semantics.md); `ieee` (the default) does not.
+    - `batch_invariant`: the bits of a row depend on its query, its keys and
+      their positions alone, and not on what else is computed beside it.
     - `score` region (s, b, h, i, j, captures...), `mask` region (b, h, i, j,
       captures...): user functions; indices are i32, unshifted.
 
@@ -212,7 +214,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
     Optional<Attn_I32Table>:$block_table, Optional<Attn_I32Vec>:$k_start,
     Variadic<F32>:$params, Variadic<Attn_Capture>:$captures,
-    UnitAttr:$rolling,
+    UnitAttr:$rolling, UnitAttr:$batch_invariant,
     DefaultValuedAttr<Attn_CausalAttr, "Causal::none">:$causal,
     DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">:$monoid,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
@@ -269,7 +271,8 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
     DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
     OptionalAttr<Attn_ScheduleAttr>:$schedule,
     DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision,
-    UnitAttr:$relaxed_maximum, UnitAttr:$fixable_anchor
+    UnitAttr:$relaxed_maximum, UnitAttr:$fixable_anchor,
+    UnitAttr:$batch_invariant
   );
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -328,6 +331,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     pass a NaN by, which reaches every output all the same. `fixable_anchor`, of
     `attn-fix-anchor`, permits to measure weights from 0 instead of from the
     largest score, where the factor of the score is small.
+
+    `batch_invariant` is a demand: one order of the keys for all rows, whatever
+    is computed beside them (docs/Semantics.md).
 
     With `side = #attn.side<queries>` rows are those of keys, and queries are
     reduced: those of all query heads that read the row's key head, head by head,
@@ -450,6 +456,56 @@ def Attn_FinalizeOp : Attn_Op<"finalize", [
     $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     attr-dict (`finalize` $finalize^)? `->` type($outputs)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// AppendOp
+//===----------------------------------------------------------------------===//
+
+def Attn_AppendOp : Attn_Op<"append", [
+    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Writes rows behind the last ones of caches";
+  let description = [{
+    Row i of the new rows of batch b becomes row `lengths[b] + i` of the sequence
+    in the cache, in place: a cache is an argument of the function, and what the
+    caller passes for it is written. The result are the lengths after. What reads
+    the new rows takes it for its lengths, and runs after.
+
+    The rows are in the cache where `attn.attention` looks for them with the same
+    `lengths`, `block_table`, `k_start` and `rolling`. Where there is no room for
+    a row it is not written, and the lengths after count those that are there.
+
+    Example:
+
+    ```mlir
+    func.func @step(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                    %v: tensor<?x?x?x64xf32>, %kn: tensor<?x?x?x64xf32>,
+                    %vn: tensor<?x?x?x64xf32>, %n: tensor<?xi32>)
+        -> tensor<?x?x?x64xf32> {
+      %after = attn.append rows(%kn, %vn : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          to(%k, %v : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          lengths(%n : tensor<?xi32>) -> tensor<?xi32>
+      %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+          keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+          lengths(%after : tensor<?xi32>)
+          {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Variadic<Attn_FloatTensor>:$rows, Variadic<Attn_FloatTensor>:$caches,
+    Attn_I32Vec:$lengths, Optional<Attn_I32Table>:$block_table,
+    Optional<Attn_I32Vec>:$k_start, UnitAttr:$rolling);
+  let results = (outs Attn_I32Vec:$after);
+  let assemblyFormat = [{
+    `rows` `(` $rows `:` type($rows) `)` `to` `(` $caches `:` type($caches) `)`
+    `lengths` `(` $lengths `:` type($lengths) `)`
+    (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
+    (`k_start` `(` $k_start^ `:` type($k_start) `)`)?
+    attr-dict `->` type($after)
   }];
   let hasVerifier = 1;
 }

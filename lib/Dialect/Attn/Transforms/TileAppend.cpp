@@ -1,0 +1,123 @@
+//===- TileAppend.cpp - The kernel that appends rows to caches ------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block copies some rows of one batch and head, which lie one after the other
+// in a plain cache. In pages and rings each row is looked up by itself, so that
+// a block has one. What has no room, or no page, is not written.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileKernel.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+static int64_t getWidth(Value tensor) {
+  return cast<ShapedType>(tensor.getType()).getShape().back();
+}
+
+int64_t AppendKernel::blockRows(AppendOp op, const ::attn::TargetInfo &target) {
+  if (op.getBlockTable() || op.getRolling())
+    return 1;
+  return target.isCpu() ? 64 : ::attn::MmaShape::warp().m;
+}
+
+int64_t AppendKernel::countSlices(AppendOp op,
+                                  const ::attn::TargetInfo &target) {
+  if (target.isCpu())
+    return 1;
+  int64_t widest = 1;
+  for (Value rows : op.getRows())
+    widest = std::max(widest, getWidth(rows));
+  return llvm::divideCeil(widest, blockChannels);
+}
+
+/// Where row `position` of the sequence is in a cache, as (lead, row); a lead
+/// below 0 is no page.
+std::pair<Value, Value> AppendKernel::locate(AppendOp append, Value cache,
+                                             Value position) {
+  Value rows = max(dim(cache, 2), index(1));
+  if (Value table = append.getBlockTable()) {
+    auto [page, row] = divide(position, rows);
+    Value last = sub(dim(arg(table), 1), index(1));
+    Value number = memref::LoadOp::create(
+        b, loc, arg(table), ValueRange{batch, max(min(page, last), index(0))});
+    return {toIndex(number), row};
+  }
+  if (!append.getRolling())
+    return {batch, position};
+  Value start = max(element(arg(append.getKStart()), batch), index(0));
+  return {batch, divide(add(start, position), rows).second};
+}
+
+void AppendKernel::build(Value after, Value numTiles, Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  auto append = cast<AppendOp>(op);
+  Value first = arg(append.getRows().front());
+  Value count = dim(first, 2);
+  int64_t slices = countSlices(append, target);
+  auto work = tile::WorkTileOp::create(b, loc, block, dim(first, 0),
+                                       dim(first, 1), numTiles,
+                                       /*parts=*/index(slices));
+  batch = work.getBatch();
+  head = work.getHead();
+
+  Value cache = arg(append.getCaches().front());
+  Value room = dim(cache, 2);
+  if (Value table = append.getBlockTable())
+    room = mul(room, dim(arg(table), 1));
+  Value length = element(arg(append.getLengths()), batch);
+  length = min(max(length, index(0)), room);
+  Value end = min(add(length, count), room);
+  if (after) {
+    Value isFirst =
+        cmp(arith::CmpIPredicate::eq,
+            add(add(head, work.getTile()), work.getPart()), index(0));
+    auto branch = scf::IfOp::create(b, loc, isFirst);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    memref::StoreOp::create(b, loc, toI32(end), after, ValueRange{batch});
+  }
+
+  int64_t rows = blockRows(append, target);
+  Value from = mul(work.getTile(), index(rows));
+  Value position = add(length, from);
+  Value channel = mul(work.getPart(), index(slices > 1 ? blockChannels : 0));
+  for (auto [source, cached] :
+       llvm::zip_equal(append.getRows(), append.getCaches())) {
+    Value cache = arg(cached);
+    auto [lead, row] = locate(append, cache, position);
+    Value upper = end;
+    if (rows == 1) {
+      Value exists = cmp(arith::CmpIPredicate::slt, position, end);
+      Value isPage = arith::AndIOp::create(
+          b, loc, cmp(arith::CmpIPredicate::sge, lead, index(0)),
+          cmp(arith::CmpIPredicate::slt, lead, dim(cache, 0)));
+      exists = arith::AndIOp::create(b, loc, exists, isPage);
+      lead = select(isPage, lead, index(0));
+      upper = select(exists, add(row, index(1)), row);
+    }
+    // Exact copies: f32 holds every 16-bit number.
+    int64_t width = getWidth(source);
+    int64_t cols = target.isCpu() ? llvm::alignTo(width, 16) : blockChannels;
+    Type type = target.isCpu()
+                    ? cast<ShapedType>(source.getType()).getElementType()
+                    : b.getF32Type();
+    int64_t tileRows = target.isCpu() ? rows : ::attn::MmaShape::warp().m;
+    Value tile = tile::LoadOp::create(
+        b, loc, tileType(tileRows, cols, type), arg(source),
+        ValueRange{batch, head, from, channel}, from,
+        min(count, add(from, index(rows))), /*live=*/Value(),
+        /*vector=*/false);
+    tile::StoreOp::create(b, loc, tile, cache,
+                          ValueRange{lead, head, row, channel}, row, upper,
+                          /*vector=*/false);
+  }
+  tile::ReturnOp::create(b, loc);
+}
