@@ -294,7 +294,7 @@ typedef struct AttnAttentionDesc {
   /// Nonzero: the input block_table is there, the numbers of the pages of each
   /// sequence; those behind its last are not looked at. The last page is filled
   /// as far as kv_lengths say, or to its end. The rows of a page; or -1 for
-  /// any, which CPUs take. On GPUs they are a multiple of 16.
+  /// any. GPUs copy fastest where they are known, and a multiple of 8.
   ///
   /// Available since API version 8, as are the following.
   int32_t blockTable;

@@ -276,6 +276,7 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
   SlotId box = optional(op.getBox()), from = optional(op.getFrom());
   SlotId bound = optional(op.getRows());
   RowMap map = {optional(op.getTable()), optional(op.getStart())};
+  int64_t boxRows = op.getBoxes().value_or(1);
   MemoryType type = *memory;
   b.emit(op, true, [=](Agent &a) {
     a.signals = nullptr;
@@ -285,6 +286,10 @@ static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
     size_t rank = indices.size();
     int64_t firstRow = indices[rank - 2], firstCol = indices[rank - 1];
     int64_t sequence = indices.front();
+    if (firstRow % boxRows) {
+      a.fail("copies boxes of rows from a row that is no multiple of these");
+      return Step::Stop;
+    }
     int64_t rows = tile.rows / tile.boxes;
     int64_t top = box == noSlot ? 0 : a.i32(box) * rows;
     int64_t chunkCols = 16 / tile.elementBytes;

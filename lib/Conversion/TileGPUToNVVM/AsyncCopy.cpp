@@ -322,9 +322,20 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
     bool repeats = isSteady && (!form.swizzle || rowsAtOnce % 8 == 0);
     Value step = e.mul(from.rowBytes, rowsAtOnce);
     Value at = e.add(from.mine, down), to = destination(from.row, from.chunk);
-    // What a table has of all rows is on its way at once.
-    Values found;
+    // What a table has of all rows is on its way at once. Where threads go down
+    // within boxes, which lie in one page each, one is found for its rows.
+    Values found, offsets;
+    int64_t boxRows = op.getBoxes().value_or(0);
+    bool isBoxed = isSteady && boxRows && boxRows % rowsAtOnce == 0;
+    for (int64_t row = 0; isBoxed && row < rows; row += boxRows)
+      offsets.push_back(rowOffset(op, from, e.add(firstRow, row)));
     for (int64_t done = 0; gathers && done < total; done += members) {
+      if (isBoxed) {
+        int64_t down = done / rowChunks;
+        found.push_back(e.add(e.add(from.mine, offsets[down / boxRows]),
+                              e.mul(from.rowBytes, down % boxRows)));
+        continue;
+      }
       Value index = e.add(self, done);
       Value row = isSteady ? e.add(from.row, done / rowChunks)
                            : e.udiv(index, rowChunks);

@@ -109,3 +109,34 @@ tile_gpu.kernel private @rolling(%K: memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>
   tile_gpu.return
 }
 }
+
+// -----
+
+!ring = !tile_gpu.ring<1, 64x64xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!pool = memref<?x?x32x64xbf16, strided<[?, ?, ?, 1]>>
+
+module attributes {attn.target = "sm_80"} {
+// Threads that copy 16 rows at a time ask for two boxes of 32, all ahead of the
+// four copies that each starts.
+// CHECK-LABEL: llvm.func @boxes_of_rows(
+tile_gpu.kernel private @boxes_of_rows(%K: !pool, %table: memref<?x?xi32>, %b: i32,
+                                       %h: i32, %i: i32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %ring = tile_gpu.ring.create cp_group producers(4) : !ring
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %to = tile_gpu.ring.acquire %ring[%c0] : !ring
+    // CHECK-COUNT-2: llvm.load %{{.*}} -> i32
+    // CHECK-NOT:     llvm.load
+    // CHECK-COUNT-4: cp.async.cg.shared.global
+    // CHECK-NOT:     cp.async.cg.shared.global
+    tile_gpu.ring.load %K[%b, %h, %i, %c0], %to rows(%n)
+        table(%table : memref<?x?xi32>) boxes(32) : !pool, !tile
+    tile_gpu.ring.commit %ring[%c0] : !ring
+    %t = tile_gpu.ring.wait %ring[%c0] : !ring
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}

@@ -65,6 +65,8 @@
 // GPU:             tile_gpu.ring.load {{.*}} table(%[[TABLE]] : memref<?x?xi32,
 // GPU-LABEL:   tile_gpu.kernel private @any_rows_kernel0(
 // GPU:             tile_gpu.ring.load {{.*}} table(
+// GPU-LABEL:   tile_gpu.kernel private @boxes_of_rows_kernel0(
+// GPU:             tile_gpu.ring.load {{.*}} table({{.*}}) boxes(32)
 // GPU-LABEL:   tile_gpu.kernel private @rolling_kernel0(
 // GPU:             tile_gpu.ring.load {{.*}} start(
 module attributes {attn.target = "sm_90a"} {
@@ -100,6 +102,14 @@ func.func @any_rows(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
       block_table(%index : tensor<?x?xi32>)
       -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
+}
+func.func @boxes_of_rows(%q: tensor<?x?x?x128xf32>, %k: tensor<?x?x32x128xf32>,
+                 %v: tensor<?x?x32x128xf32>, %index: tensor<?x?xi32>) -> tensor<?x?x?x128xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf32>)
+      keys(%k : tensor<?x?x32x128xf32>) values(%v : tensor<?x?x32x128xf32>)
+      block_table(%index : tensor<?x?xi32>)
+      -> tensor<?x?x?x128xf32>
+  return %o : tensor<?x?x?x128xf32>
 }
 func.func @rolling(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                  %v: tensor<?x?x?x128xbf16>, %index: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {

@@ -343,3 +343,13 @@ func.func @load_table_map(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %tab
   tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
   return
 }
+
+// -----
+
+func.func @load_table_boxes(%m: memref<?x?x20x64xbf16>, %table: memref<?x?xi32>, %c: i32) {
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected boxes of a number of rows that divides a page of a table, but got 16 and 'memref<?x?x20x64xbf16>'}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) boxes(16) : memref<?x?x20x64xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}

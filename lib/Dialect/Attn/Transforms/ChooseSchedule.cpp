@@ -219,13 +219,11 @@ static std::string describeCache(ReductionOpInterface op,
     text = "keys: in pages of " +
            (pageOf(op) > 0 ? std::to_string(pageOf(op)) : "any number of") +
            " rows";
-  ScheduleAttr schedule = op.getScheduleAttribute();
-  bool hasProducer = target.hasRoles() &&
-                     schedule.getRows() == ::attn::MmaShape::warpgroup().m;
   if (tilesFitPages(op))
     return text + "; each tile lies within one\n";
-  if (int64_t box = boxesOf(op); box && hasProducer)
-    return text + "; a tile is " + std::to_string(schedule.getBlockK() / box) +
+  if (int64_t box = boxesOf(op))
+    return text + "; a tile is " +
+           std::to_string(op.getScheduleAttribute().getBlockK() / box) +
            " boxes of " + std::to_string(box) +
            ", each copied from the page that the table names\n";
   return text + "; rows are found one by one, by the warps that copy them\n";

@@ -448,6 +448,13 @@ LogicalResult RingLoadOp::verify() {
     return emitOpError("expected rows that are found one by one in a tensor of "
                        "rank 4, on a cp_async or cp_group ring, but got ")
            << memref << " on a " << stringifyFill(fill) << " ring";
+  if (std::optional<int64_t> boxes = getBoxes()) {
+    int64_t page = getTable() ? memref.getDimSize(2) : 0;
+    if (page <= 0 || *boxes < 1 || page % *boxes)
+      return emitOpError("expected boxes of a number of rows that divides a "
+                         "page of a table, but got ")
+             << *boxes << " and " << memref;
+  }
   Type element = tile.getElementType();
   if (element.isTF32())
     element = Float32Type::get(getContext());

@@ -307,6 +307,7 @@ void PipelineProgram::createCopy(tile::LoadOp load, IRMapping &at,
                      /*box=*/Value(), from, rows,
                      source ? lookup(source.getTable()) : Value(),
                      source ? lookup(source.getStart()) : Value(),
+                     source ? source.getBoxesAttr() : IntegerAttr(),
                      /*evict_first=*/false);
 }
 

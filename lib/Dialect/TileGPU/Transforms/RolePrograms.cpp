@@ -167,6 +167,7 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
         RingLoadOp::create(b, loc, ring.map, indices, tile, i32(number++, loc),
                            /*from=*/Value(), /*rows=*/Value(),
                            /*table=*/Value(), /*start=*/Value(),
+                           /*boxes=*/IntegerAttr(),
                            /*evict_first=*/false);
       }
       // Neighbours in the table, which are near by now.
@@ -181,7 +182,8 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
   }
   RingLoadOp::create(b, loc, ring.map, indices, tile, /*box=*/Value(),
                      /*from=*/Value(), /*rows=*/Value(), /*table=*/Value(),
-                     /*start=*/Value(), /*evict_first=*/false);
+                     /*start=*/Value(), /*boxes=*/IntegerAttr(),
+                     /*evict_first=*/false);
 }
 
 SmallVector<std::pair<Value, Value>>

@@ -434,7 +434,8 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     Such a copy finds each row by itself where its tensor holds rows in another
     order: with `table(%t)` the first index is a sequence and row p of it is row p
     modulo n of page t[sequence, p / n], of n rows, in a tensor [pages, heads, n,
-    columns]; with `start(%s)` it is row s[sequence] + p of a tensor that goes
+    columns]; `boxes(m)` promises that `row` is a multiple of m, which divides n, so
+    that m rows at a time lie in a page. With `start(%s)` it is row s[sequence] + p of a tensor that goes
     round. No entry leads out of the tensor, and those of rows that are not copied
     may be anything.
     `evict_first` marks data that is read once.
@@ -477,11 +478,11 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
         [MemRead]>:$table,
     Arg<Optional<MemRefRankOf<[I32], [1]>>, "where row 0 of each sequence is",
         [MemRead]>:$start,
-    UnitAttr:$evict_first);
+    OptionalAttr<I64Attr>:$boxes, UnitAttr:$evict_first);
   let assemblyFormat = [{
     $source `[` $indices `]` `,` $tile (`box` `(` $box^ `)`)?
     (`from` `(` $from^ `)`)? (`rows` `(` $rows^ `)`)?
-    (`table` `(` $table^ `:` type($table) `)`)?
+    (`table` `(` $table^ `:` type($table) `)`)? (`boxes` `(` $boxes^ `)`)?
     (`start` `(` $start^ `:` type($start) `)`)?
     (`evict_first` $evict_first^)?
     attr-dict `:` type($source) `,` type($tile)
