@@ -643,7 +643,8 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
   let summary = "Turn reductions into tile kernels and a launch plan";
   let description = [{
     Expects: functions on tensors whose reductions (`attn.aggregate`,
-    `attn.partial`) carry a schedule, and `attn.combine`, `attn.finalize`.
+    `attn.partial`) carry a schedule, and `attn.combine`, `attn.finalize`,
+    `attn.append`.
     Produces: the function as a plan (attribute `tile.plan`) on memrefs, its
     results as trailing arguments, and one private kernel (`tile.kernel`) per
     op. A kernel's block holds the states of one (batch, head, query tile,
