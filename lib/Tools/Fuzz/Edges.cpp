@@ -158,6 +158,13 @@ double fuzz::drawScale(Random &random) {
   return static_cast<float>(random.chance(0.2) ? -scale : scale);
 }
 
+double fuzz::drawUsualScale(Random &r, int64_t depth) {
+  double drawn = r.uniform(0.3, 1.5);
+  if (drawn < 0.54)
+    return 0.4 + 5 * (drawn - 0.3);
+  return drawn / std::sqrt(static_cast<double>(depth));
+}
+
 double fuzz::drawSink(Random &random) {
   double size = random.pick({largestF32, 3.4e38, 1e30, 1e10, 1e4, 3.0, 0.0});
   return static_cast<float>(random.chance(0.5) ? -size : size);

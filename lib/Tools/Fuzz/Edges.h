@@ -52,6 +52,9 @@ void overlapRows(Random &random, Tensor &tensor, bool aligned);
 double drawFactor(Random &random, DType dtype);
 
 double drawScale(Random &random);
+/// A scale as callers have it for `depth` channels; or, one in five, around 1,
+/// where the exponent's factor passes 1 before the scale does.
+double drawUsualScale(Random &r, int64_t depth);
 double drawSink(Random &random);
 
 } // namespace attn::fuzz

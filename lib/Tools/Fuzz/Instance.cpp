@@ -302,13 +302,8 @@ void InstanceMaker::makeInputs() {
       to.inputs.push_back(value);
       break;
     case Argument::Scale: {
-      // Mostly as callers have it; else around 1, where the exponent's factor
-      // passes 1 before the scale does.
-      double usual = std::sqrt(static_cast<double>(k.dqk));
-      float scale =
-          static_cast<float>(k.monoid->exactScores ? 0.5
-                             : r.chance(0.2) ? r.uniform(0.4, 1.6)
-                                             : r.uniform(0.3, 1.5) / usual);
+      float scale = static_cast<float>(
+          k.monoid->exactScores ? 0.5 : drawUsualScale(r, k.dqk));
       if (r.chance(0.05))
         scale = -scale;
       if (k.has(Edge::Scale))
