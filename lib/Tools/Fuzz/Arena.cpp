@@ -94,6 +94,14 @@ std::string Arena::run(const AttnKernel *kernel,
     std::memcpy(outputs[i].memory->data(), place, size);
     std::memset(place, 0xFF, size);
   }
+  // Caches that rows are appended to are written as well.
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].sizes.empty() && attnKernelArgIsWritten(kernel, 0, i)) {
+      char *place = after.data() + places[i];
+      size_t size = inputs[i].memory->size();
+      std::memcpy(inputs[i].memory->data(), place, size);
+      std::memcpy(place, before.data() + places[i], size);
+    }
   auto differs = std::mismatch(before.begin(), before.end(), after.begin());
   if (differs.first == before.end())
     return "";
