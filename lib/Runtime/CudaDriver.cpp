@@ -8,7 +8,6 @@
 #include "CudaDriver.h"
 #include "attn/Runtime/Cuda.h"
 
-#include <array>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
@@ -171,24 +170,10 @@ Result<int> attn::cuda::currentDevice() {
   return device;
 }
 
-/// Where this thread remembers that there is device memory at an address. What
-/// a call passes it passes again, mostly, and the driver takes 130 ns to
-/// answer. Memory that has been freed since is no longer the caller's to pass.
-static const void *&recentPlace(const void *pointer) {
-  static thread_local std::array<const void *, 256> recent = {};
-  auto address = reinterpret_cast<uintptr_t>(pointer);
-  return recent[(address >> 8 ^ address >> 20) % recent.size()];
-}
-
 Result<int> attn::cuda::deviceOf(const void *pointer) {
   auto driver = getDriver();
   if (!driver)
     return driver.takeFailure();
-  // With several devices an address may come to be another one's.
-  bool isAlone = (*driver)->numDevices == 1;
-  const void *&recent = recentPlace(pointer);
-  if (isAlone && pointer && recent == pointer)
-    return 0;
   unsigned type = 0;
   int device = 0;
   auto address = reinterpret_cast<CUdeviceptr>(pointer);
@@ -196,7 +181,7 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
     CUresult result = (*driver)->cuPointerGetAttribute(
         &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     // Of one device, it is that one's.
-    return result || type != CU_MEMORYTYPE_DEVICE || isAlone
+    return result || type != CU_MEMORYTYPE_DEVICE || (*driver)->numDevices == 1
                ? result
                : (*driver)->cuPointerGetAttribute(
                      &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
@@ -217,10 +202,7 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
     return -1;
   if (result)
     return (*driver)->failure("ask what memory a pointer is to", result);
-  if (type != CU_MEMORYTYPE_DEVICE)
-    return -1;
-  recent = pointer;
-  return device;
+  return type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 
 //===----------------------------------------------------------------------===//
