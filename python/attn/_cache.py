@@ -52,7 +52,10 @@ def _integer(name, value):
 
 
 def _token_view(tokens, count):
-    """Tokens [ids, tokens], an array or lists of integers; [tokens] of one id."""
+    """Tokens [ids, tokens], an array or lists of integers; [tokens] of one id. None
+    for lists of no id."""
+    if str(getattr(tokens, "dtype", "")).split(".")[-1] in ("uint16", "uint32", "uint64"):
+        tokens = tokens.tolist()
     if arrays.kind_of(tokens):
         found = arrays.view("tokens", tokens)
         if count == 1 and len(found.shape) == 1:
@@ -80,7 +83,8 @@ def _token_view(tokens, count):
             _fail("as many tokens for each id", "%d and %d" % (width, len(row)))
         width = len(row)
         flat += row
-    width = width or 0
+    if width is None:
+        return None
     memory, _ = _numbers("tokens", flat)
     return arrays.View(
         ctypes.addressof(memory), c.I64, (len(rows), width), (width, 1), memory
@@ -98,7 +102,8 @@ class KVCache:
     Sequences are named by ids, integers of at least 0. Appending to an id that is
     not in the cache makes an empty sequence of that id first. Functions may be
     called from many threads at once, each of which does all or, where it raises,
-    nothing. docs/Serving.md says more.
+    nothing; only copies that a GPU's driver refuses leave rows that hold anything.
+    docs/Serving.md says more.
 
     Args:
         pages, page: how many pages there are, and the rows of each.
@@ -223,8 +228,9 @@ class KVCache:
         views = [self._rows("k", k)]
         if v is not None or self.v.shape[3]:
             views.append(self._rows("v", v))
+        tokens = None if tokens is None else _token_view(tokens, count)
         if tokens is not None:
-            views.append(_token_view(tokens, count))
+            views.append(tokens)
         tensors, keep = arrays.pack(views)
         given = [ctypes.byref(tensor) for tensor in tensors]
         key = given.pop(0)
@@ -245,8 +251,9 @@ class KVCache:
         `block_table` says, before anybody reads them."""
         numbers, size = _numbers("ids", ids)
         tensor = None
+        tokens = None if tokens is None else _token_view(tokens, size)
         if tokens is not None:
-            tensors, keep = arrays.pack([_token_view(tokens, size)])
+            tensors, keep = arrays.pack([tokens])
             tensor = ctypes.byref(tensors[0])
         count = _count("count", count, 0)
         self._append(numbers, size, None, None, tensor, count)

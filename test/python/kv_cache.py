@@ -408,6 +408,20 @@ def test_errors():
     expect(TypeError, "expected what can be copied or pickled, but got an attn.KVCache", copy.copy, cache)
 
 
+def test_unsigned_tokens():
+    # As tokenizers give them; and a step in which no sequence is.
+    for dtype in (np.uint16, np.uint32, np.uint64):
+        cache = attn.KVCache(4, 2, HEADS, D)
+        rows = np.ones((1, HEADS, 4, D), "f4")
+        cache.append([5], rows, rows, tokens=np.array([[1, 2, 3, 4]], dtype))
+        cache.append([6], rows, rows, tokens=[[1, 2, 3, 4]])
+        assert cache.free_pages == 2
+        cache.append([], rows[:0], rows[:0], tokens=[])
+        cache.append([], rows[:0], rows[:0], tokens=np.zeros((0, 4), dtype))
+        assert cache.free_pages == 2
+    expect(TypeError, "expected tokens to be", cache.append, [5], rows, rows, tokens=np.full((1, 4), 2**63, np.uint64))
+
+
 def test_memory():
     # A cache keeps its pools, and goes with the last that knows it.
     cache = attn.KVCache(4, 4, HEADS, D)
