@@ -8,8 +8,9 @@
 // A cache says which pages of a pool the rows of each sequence are in, so that
 // the block_table of attention reads them (docs/Serving.md). The conventions
 // are those of attn.h; so are errors, of which those for want of pages begin
-// with "out of pages". A function that fails changes nothing. All functions may
-// be called from many threads at once.
+// with "out of pages". A function that fails changes nothing, but for an
+// append whose copies a GPU's driver refuses: its rows are there, and hold
+// anything. All functions may be called from many threads at once.
 //
 // Available since API version 9.
 //===----------------------------------------------------------------------===//

@@ -81,6 +81,15 @@ AttnError *attnKVCacheCreate(const AttnTensor *k, const AttnTensor *v,
         return makeError("expected k in memory of a GPU, but got memory of the "
                          "host");
       device = *found;
+      auto place = values.data ? cuda::deviceOf(values.data)
+                               : support::Result<int>(*device);
+      if (!place)
+        return makeError(place.error());
+      if (*place != *device)
+        return makeError("expected v on GPU " + std::to_string(*device) +
+                         ", where k is, but got " +
+                         (*place < 0 ? std::string("memory of the host")
+                                     : "GPU " + std::to_string(*place)));
     }
     auto made = cache::KVCache::create(keys, values, how.window, device);
     if (!made)

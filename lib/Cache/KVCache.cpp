@@ -234,9 +234,12 @@ Status KVCache::append(Numbers ids, int64_t count, const Rows *k, const Rows *v,
   auto changes = pages.append(ids, count, tokens);
   if (!changes)
     return changes.takeFailure();
-  if (Status ok = carryOut(*changes, keys, k, device, stream); !ok)
-    return ok;
-  return carryOut(*changes, values, v, device, stream);
+  Status done = carryOut(*changes, keys, k, device, stream);
+  if (done)
+    done = carryOut(*changes, values, v, device, stream);
+  if (!done)
+    pages.distrust(*changes);
+  return done;
 }
 
 int64_t KVCache::create() {

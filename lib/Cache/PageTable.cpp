@@ -160,6 +160,13 @@ Result<PageChanges> PageTable::append(Numbers ids, int64_t count,
   return plan.carryOut();
 }
 
+void PageTable::distrust(const PageChanges &changes) {
+  for (const PageCopy &copy : changes.copies)
+    pool.forget(copy.to);
+  for (const PageWrite &write : changes.writes)
+    pool.forget(write.page);
+}
+
 Result<int64_t> PageTable::reuse(int64_t id, Numbers tokens) {
   int64_t ids[] = {id};
   if (Status ok = checkIds({ids, 1}, /*distinct=*/false); !ok)

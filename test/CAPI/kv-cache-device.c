@@ -129,6 +129,10 @@ int main(int argc, char **argv) {
   keys.data = pool;
   fails(attnKVCacheCreate(&keys, &values, &options, &cache),
         "expected k in memory of a GPU, but got memory of the host");
+  keys.data = (void *)k;
+  values.data = pool;
+  fails(attnKVCacheCreate(&keys, &values, &options, &cache),
+        "expected v on GPU 0, where k is, but got memory of the host");
   /* More rows than there are zeros on the device: two launches. */
   AttnContext *compiler;
   ok(attnContextCreate(&compiler));

@@ -445,6 +445,17 @@ TEST(KVCacheTest, KeepsWhatIsFreeUntilItIsNeeded) {
   EXPECT_EQ(small.reuse(6, {3, 4}), 0);
 }
 
+TEST(PageTableTest, FindsNoPageThatWasNotWritten) {
+  PageTable table(4, 2, /*window=*/0);
+  const int64_t id = 1, other = 2, tokens[] = {5, 6, 7, 8};
+  auto changes = table.append({&id, 1}, 4, {tokens, 4});
+  ASSERT_TRUE(bool(changes));
+  table.distrust(*changes);
+  EXPECT_EQ(*table.reuse(other, {tokens, 4}), 0);
+  ASSERT_TRUE(bool(table.append({&other, 1}, 4, {tokens, 4})));
+  EXPECT_EQ(table.numFree(), 0);
+}
+
 TEST(KVCacheTest, WritesOverTruncatedPages) {
   Small small(4, 2);
   ASSERT_TRUE(bool(small.append({1}, {1, 2, 3, 4})));

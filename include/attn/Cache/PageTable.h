@@ -70,6 +70,9 @@ public:
   /// for each id; empty: not known.
   support::Result<PageChanges> append(Numbers ids, int64_t count,
                                       Numbers tokens);
+  /// What an append was to do to the memory was not done: its pages hold
+  /// anything, and are nobody's to find by their tokens.
+  void distrust(const PageChanges &changes);
   /// Gives a sequence that is empty or new the full pages there are of the
   /// sequence of these tokens; returns how many rows these are.
   support::Result<int64_t> reuse(int64_t id, Numbers tokens);
