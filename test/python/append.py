@@ -297,6 +297,15 @@ def repeated(cache):
     )
 
 
+def test_no_pages():
+    """A table without pages, and no rows for them: nothing is looked at."""
+    q, none = np.ones((2, 4, 1, 32), "f4"), np.zeros((2, 2, 0, 32), "f4")
+    pool, table = np.zeros((4, 2, 4, 32), "f4"), np.zeros((2, 0), np.int32)
+    o = attn.attention(q, pool, pool.copy(), k_new=none, v_new=none, kv_lengths=np.zeros(2, np.int32), block_table=table)
+    assert (o == 0).all()
+
+
+test_no_pages()
 for target in TARGETS:
     test_plain(target)
     test_pages(target)

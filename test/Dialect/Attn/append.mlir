@@ -36,8 +36,10 @@ func.func @plain(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tenso
 // CHECK-LABEL: func.func @pages(
 // CHECK:         tile.launch @[[APPEND:.*]] grid
 // CHECK:       tile.kernel private @[[APPEND]]
+// CHECK:         %{{.*}} = scf.if
 // CHECK:         %[[ENTRY:.*]] = memref.load %arg{{[0-9]+}}[%{{.*}}, %{{.*}}] : memref<?x?xi32, {{.*}}>
-// CHECK:         %[[PAGE:.*]] = arith.index_cast %[[ENTRY]]
+// CHECK-NEXT:      scf.yield %[[ENTRY]] : i32
+// CHECK:         %[[PAGE:.*]] = arith.index_cast %{{.*}} : i32 to index
 // CHECK:         %[[FOUND:.*]] = arith.select %{{.*}}, %[[PAGE]], %{{.*}} : index
 // CHECK:         tile.store %{{.*}}, %arg1[%[[FOUND]], %{{.*}}, %[[ROW:.*]], %{{.*}}] rows(%[[ROW]] to %{{.*}})
 func.func @pages(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x64x64xbf16>, %kn: tensor<?x?x?x64xbf16>,

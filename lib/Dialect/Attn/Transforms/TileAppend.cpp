@@ -45,10 +45,21 @@ std::pair<Value, Value> AppendKernel::locate(AppendOp append, Value cache,
   Value rows = max(dim(cache, 2), index(1));
   if (Value table = append.getBlockTable()) {
     auto [page, row] = divide(position, rows);
+    // A table without pages has no entry to look at.
     Value last = sub(dim(arg(table), 1), index(1));
-    Value number = memref::LoadOp::create(
-        b, loc, arg(table), ValueRange{batch, max(min(page, last), index(0))});
-    return {toIndex(number), row};
+    auto entry =
+        scf::IfOp::create(b, loc, TypeRange(b.getI32Type()),
+                          cmp(arith::CmpIPredicate::sge, last, index(0)),
+                          /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(entry.thenBlock());
+    Value number = memref::LoadOp::create(b, loc, arg(table),
+                                          ValueRange{batch, min(page, last)});
+    scf::YieldOp::create(b, loc, number);
+    b.setInsertionPointToStart(entry.elseBlock());
+    scf::YieldOp::create(b, loc, i32(-1));
+    b.setInsertionPointAfter(entry);
+    return {toIndex(entry.getResult(0)), row};
   }
   if (!append.getRolling())
     return {batch, position};
