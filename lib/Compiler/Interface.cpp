@@ -504,9 +504,9 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
       }
     info.isWritten = llvm::is_contained(rules.written, arg);
     info.isApart = llvm::is_contained(rules.apart, arg);
-    // Positions are i32.
+    // Positions are i32: room for the start, and for the keys behind it.
     if (llvm::is_contained(rules.starts, arg))
-      info.elementsUpTo = std::to_string(INT32_MAX);
+      info.elementsUpTo = std::to_string(1 << 30);
     for (const ShapeRules::Table &table : rules.tables)
       if (table.table == arg) {
         info.pagesOf = rules.dims.name("pages", table.scope) + " " +
