@@ -25,12 +25,14 @@ using namespace mlir::attn;
 /// Whether far rows are done again instead of told apart in each tile. Where a
 /// bias or the score's region may put whole rows far below 0, as masks of the
 /// least finite number do, they are told apart: such rows are no accident. So
-/// they are where the registers are full: with windows, and with packed heads.
+/// they are where the registers are full, with windows and with packed heads;
+/// and where the bits of a row may not depend on which of these it meets.
 bool ReductionKernel::mayRedoFarRows() {
   if (!isGpu() || !form.exponential || !form.fused ||
       !(form.dotIsStat || linear.applies) || fixedAnchor || lists.tiles ||
       marksIn || marksOut || hasGroup() || packsHeads ||
-      keySource.is(SourceKind::paged) || keySource.is(SourceKind::ring) ||
+      reduction.isBatchInvariant() || keySource.is(SourceKind::paged) ||
+      keySource.is(SourceKind::ring) ||
       reduction.getQueryOperands().size() != 1)
     return false;
   Region &region = reduction.getMaskBody();
@@ -82,8 +84,8 @@ SmallVector<Value> ReductionKernel::walkFarRows(SmallVector<Value> state,
 /// Within a map: the dot of a row, an i32 in the tile, with a key.
 Value ReductionKernel::dotOfElements(Value row, Value key) {
   Value query = reduction.getQueryOperands().front();
-  Value queries = openSource(packsHeads ? packedQueries.front() : arg(query),
-                             rowSource, /*rest=*/true, /*vector=*/false);
+  Value queries =
+      openSource(arg(query), rowSource, /*rest=*/true, /*vector=*/false);
   Value keys = openKeys(reduction.getKeyOperands().front());
   auto element = [&](Value memory, Value from, SmallVector<Value> at,
                      Value channel) -> Value {
@@ -168,11 +170,11 @@ SmallVector<Value> ReductionKernel::enterKey(Value key, Value far,
       }
       // What a key holds that a row does not see reaches it in no way.
       addend = select(x[3], addend, f32(0.0f));
-      return SmallVector<Value>{
-          math::FmaOp::create(b, loc, x[0], x[1], addend)};
+      Value sum = math::FmaOp::create(b, loc, x[0], x[1], addend);
+      return SmallVector<Value>{select(x[4], sum, x[0])};
     };
     next.push_back(
-        map({old, factor, weight, live}, old.getType(), entered).front());
+        map({old, factor, weight, live, far}, old.getType(), entered).front());
   }
   return next;
 }
