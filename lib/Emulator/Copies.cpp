@@ -70,6 +70,9 @@ struct BoxLoad {
   SlotId source, tileSlot, box;
   llvm::SmallVector<SlotId> indices;
   uint32_t ring;
+  /// Pages of `page` rows; `noSlot` without.
+  SlotId table;
+  int64_t page;
 };
 } // namespace
 
@@ -79,8 +82,9 @@ static Cycles copiedAt(Agent &a, int64_t bytes, bool isStore) {
 }
 
 /// A panel of a box lands in some blocks at once.
-static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
-                       llvm::ArrayRef<int64_t> indices, const View &view,
+static bool startPanel(Agent &a, const BoxLoad &load, int64_t box,
+                       int64_t panel, llvm::ArrayRef<int64_t> indices,
+                       const View &view,
                        llvm::ArrayRef<ThreadBlock *> targets) {
   const TileInfo &tile = load.tile;
   const RingInfo &ring = a.program.rings[load.ring];
@@ -89,7 +93,7 @@ static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
   if (!type)
     return a.fail("copies elements that no tensor map describes");
   int64_t rows = load.rows, cols = tile.panelCols;
-  int64_t firstRow = load.box == noSlot ? 0 : a.i32(load.box) * rows;
+  int64_t firstRow = box * rows;
   int64_t firstCol = panel * cols, bytes = rows * cols * tile.elementBytes;
   for (ThreadBlock *target : targets) {
     MBarrier &full = target->mbarriers[size_t(ring.full) + view.stage];
@@ -146,33 +150,74 @@ static bool startPanel(Agent &a, const BoxLoad &load, int64_t panel,
   return true;
 }
 
+/// Makes `indices`, of a sequence and a row of it, those of its page and the
+/// row there; false where the table cannot be read.
+static bool findPage(Agent &a, const BoxLoad &load,
+                     llvm::MutableArrayRef<int64_t> indices) {
+  const MemrefValue &table = a.memref(load.table);
+  int64_t number =
+      std::min(indices[2] / load.page, int64_t(table.sizes[1]) - 1);
+  int64_t at[] = {indices[0], number};
+  char *from = a.element(table, at, 4);
+  if (!from || !a.touchGlobal(from, 4, a.access(0, false)))
+    return false;
+  int32_t page = 0;
+  std::memcpy(&page, from, 4);
+  indices[0] = page;
+  indices[2] %= load.page;
+  return true;
+}
+
+/// The panels of a box.
+static bool startBox(Agent &a, const BoxLoad &load, int64_t box,
+                     llvm::ArrayRef<int64_t> indices, const View &view) {
+  auto &blocks = a.block.cluster->blocks;
+  bool isShared = a.program.rings[load.ring].cluster > 1;
+  int64_t panels = load.tile.cols / load.tile.panelCols;
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    llvm::SmallVector<ThreadBlock *> targets = {&a.block};
+    if (isShared) {
+      // One panel comes from one of the blocks, for all of them.
+      if (panel % int64_t(blocks.size()) != a.block.rank)
+        continue;
+      targets.clear();
+      for (auto &block : blocks)
+        targets.push_back(block.get());
+    }
+    if (!startPanel(a, load, box, panel, indices, view, targets))
+      return false;
+  }
+  return true;
+}
+
 static LogicalResult emulateBox(tg::RingLoadOp op, ProgramBuilder &b,
                                 uint32_t ring) {
   auto map = cast<tg::TensorMapType>(op.getSource().getType());
+  auto optional = [&](Value value) { return value ? b.slot(value) : noSlot; };
   BoxLoad load{tileInfoOf(op.getTile().getType()),
                map.getBox().getRows(),
                b.slot(op.getSource()),
                b.slot(op.getTile()),
-               op.getBox() ? b.slot(op.getBox()) : noSlot,
+               optional(op.getBox()),
                b.slots(op.getIndices()),
-               ring};
+               ring,
+               optional(op.getTable()),
+               int64_t(op.getPage().value_or(0))};
   b.emit(op, true, [load](Agent &a) {
     View view = a.view(load.tileSlot);
     auto indices = indicesOf(a, load.indices);
-    auto &blocks = a.block.cluster->blocks;
-    bool isShared = a.program.rings[load.ring].cluster > 1;
-    int64_t panels = load.tile.cols / load.tile.panelCols;
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      llvm::SmallVector<ThreadBlock *> targets = {&a.block};
-      if (isShared) {
-        // One panel comes from one of the blocks, for all of them.
-        if (panel % int64_t(blocks.size()) != a.block.rank)
-          continue;
-        targets.clear();
-        for (auto &block : blocks)
-          targets.push_back(block.get());
-      }
-      if (!startPanel(a, load, panel, indices, view, targets))
+    if (load.table == noSlot) {
+      int64_t box = load.box == noSlot ? 0 : a.i32(load.box);
+      return startBox(a, load, box, indices, view) ? Step::Next : Step::Stop;
+    }
+    if (indices[2] % load.rows) {
+      a.fail("copies boxes of rows from a row that is no multiple of these");
+      return Step::Stop;
+    }
+    for (int64_t box = 0; box < load.tile.rows / load.rows; ++box) {
+      auto at = indices;
+      at[2] += box * load.rows;
+      if (!findPage(a, load, at) || !startBox(a, load, box, at, view))
         return Step::Stop;
     }
     return Step::Next;

@@ -225,6 +225,13 @@ private:
   LogicalResult lowerCommit(tg::RingCommitOp op);
   LogicalResult lowerRingLoad(tg::RingLoadOp op);
   LogicalResult lowerTensorLoad(tg::RingLoadOp op);
+  void lowerPagedLoad(tg::RingLoadOp op);
+  /// A copy of one panel of a box: who makes it, to where, and from where.
+  struct PanelCopy {
+    Value predicate, address;
+    Values indices;
+  };
+  void copyPanel(tg::RingLoadOp op, const PanelCopy &copy);
   // AsyncCopy.cpp.
   struct CopySource {
     /// Bytes from row to row.

@@ -316,9 +316,94 @@ LogicalResult KernelLowering::lowerRingLoad(RingLoadOp op) {
   return success();
 }
 
-LogicalResult KernelLowering::lowerTensorLoad(RingLoadOp op) {
+void KernelLowering::copyPanel(RingLoadOp op, const PanelCopy &copy) {
+  int64_t rank = copy.indices.size();
+  auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
+  int64_t blocks = layout.ring(acquire.getRing())->cluster;
+  bool isShared = blocks > 1;
+  std::string text = "@$0 cp.async.bulk.tensor." + std::to_string(rank) +
+                     (isShared ? "d.shared::cluster" : "d.shared::cta") +
+                     ".global.tile.mbarrier::complete_tx::bytes";
+  if (isShared)
+    text += ".multicast::cluster";
+  if (op.getEvictFirst())
+    text += ".L2::cache_hint";
+  text += " [$1], [$2, {";
+  std::string constraints = "b,r,l,r";
+  Values inputs = {copy.predicate, copy.address, scalar(op.getSource()),
+                   slotBarriers[op.getTile()]};
+  auto operand = [&](Value value, StringRef constraint) {
+    text += "$" + std::to_string(inputs.size());
+    constraints += "," + constraint.str();
+    inputs.push_back(value);
+  };
+  // Innermost first.
+  for (auto [i, index] : llvm::enumerate(llvm::reverse(copy.indices))) {
+    text += i ? ", " : "";
+    operand(index, "r");
+  }
+  text += "}], [$3]";
+  if (isShared) {
+    text += ", ";
+    operand(e.constant(e.i16, (int64_t(1) << blocks) - 1), "h");
+  }
+  if (op.getEvictFirst()) {
+    text += ", ";
+    operand(e.c64(evictFirstPolicy), "l");
+  }
+  e.assembly(text + ";", constraints + ",~{memory}", inputs);
+}
+
+/// Each lane finds the page of a panel of a box, and copies that.
+void KernelLowering::lowerPagedLoad(RingLoadOp op) {
   SmemType tile = op.getTile().getType();
-  int64_t rank = op.getIndices().size();
+  SmemType box = cast<TensorMapType>(op.getSource().getType()).getBox();
+  int64_t columns = panelColumns(tile), rows = box.getRows();
+  int64_t panels = tile.getStoredCols() / columns;
+  int64_t count = tile.getRows() / rows * panels;
+  int64_t unit = tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes();
+  auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
+  int64_t blocks = layout.ring(acquire.getRing())->cluster;
+  Values table = of(op.getTable()), indices = flat(op.getIndices());
+  Value sequence = indices[0], first = indices[2], column = indices[3];
+  Value lastPage = e.sub(e.trunc32(table[2]), e.c32(1));
+  for (int64_t done = 0; done < count; done += TargetInfo::warpThreads) {
+    Value index = e.add(lane, done), isMine = e.lt(index, e.c32(count));
+    // One panel comes from one of the blocks, for all of them.
+    Value panel = e.urem(index, panels), number = e.udiv(index, panels);
+    if (blocks > 1)
+      isMine = e.and_(isMine, e.icmp(LLVM::ICmpPredicate::eq,
+                                     e.urem(panel, blocks), blockInCluster()));
+    if (role.scope == Scope::Warpgroup)
+      isMine = e.and_(isMine, e.eq(role.warpInMember, 0));
+    Value position = e.add(first, e.mul(number, rows));
+    // Rows behind the last key may be behind the last page, too.
+    Value entry = LLVM::SMinOp::create(
+        e.b, e.loc, e.udiv(position, *op.getPage()), lastPage);
+    Value page =
+        e.load(e.i32, elementPointer(op.getTable(), {sequence, entry}));
+    PanelCopy copy;
+    copy.predicate = isMine;
+    // A box has panels of its own, or rows of the tile's.
+    int64_t boxRows = tile.getBoxRows();
+    copy.address =
+        e.add(e.add(scalar(op.getTile()), e.mul(panel, boxRows * unit)),
+              e.mul(number, tile.getBoxes() == 1 ? rows * unit
+                                                 : rows * tile.getRowBytes()));
+    indices[0] = page;
+    indices[2] = e.urem(position, *op.getPage());
+    indices[3] = e.add(column, e.mul(panel, columns));
+    copy.indices = indices;
+    copyPanel(op, copy);
+  }
+}
+
+LogicalResult KernelLowering::lowerTensorLoad(RingLoadOp op) {
+  if (op.getTable()) {
+    lowerPagedLoad(op);
+    return success();
+  }
+  SmemType tile = op.getTile().getType();
   Value base = scalar(op.getTile());
   // A box has panels of its own, or rows of the tile's.
   int64_t boxRows = tile.getBoxRows();
@@ -331,49 +416,19 @@ LogicalResult KernelLowering::lowerTensorLoad(RingLoadOp op) {
   }
   int64_t columns = panelColumns(tile);
   int64_t panels = tile.getStoredCols() / columns;
-  Values indices = flat(op.getIndices());
   auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
   int64_t blocks = layout.ring(acquire.getRing())->cluster;
   Value block = blocks > 1 ? blockInCluster() : Value();
   for (int64_t panel = 0; panel < panels; ++panel) {
-    bool isShared = blocks > 1;
-    std::string text = "@$0 cp.async.bulk.tensor." + std::to_string(rank) +
-                       (isShared ? "d.shared::cluster" : "d.shared::cta") +
-                       ".global.tile.mbarrier::complete_tx::bytes";
-    if (isShared)
-      text += ".multicast::cluster";
-    if (op.getEvictFirst())
-      text += ".L2::cache_hint";
-    text += " [$1], [$2, {";
-    std::string constraints = "b,r,l,r";
+    PanelCopy copy;
     // One panel comes from one of the blocks, for all of them.
-    Value predicate = role.elected;
-    if (isShared)
-      predicate = e.and_(predicate, e.eq(block, panel % blocks));
-    Values inputs = {predicate,
-                     e.add(base, panel * boxRows * tile.getSwizzle()),
-                     scalar(op.getSource()), slotBarriers[op.getTile()]};
-    // Innermost first.
-    for (int64_t i = 0; i < rank; ++i) {
-      Value index = indices[rank - 1 - i];
-      if (i == 0)
-        index = e.add(index, panel * columns);
-      text += (i ? ", $" : "$") + std::to_string(inputs.size());
-      constraints += ",r";
-      inputs.push_back(index);
-    }
-    text += "}], [$3]";
-    if (isShared) {
-      text += ", $" + std::to_string(inputs.size());
-      constraints += ",h";
-      inputs.push_back(e.constant(e.i16, (int64_t(1) << blocks) - 1));
-    }
-    if (op.getEvictFirst()) {
-      text += ", $" + std::to_string(inputs.size());
-      constraints += ",l";
-      inputs.push_back(e.c64(evictFirstPolicy));
-    }
-    e.assembly(text + ";", constraints + ",~{memory}", inputs);
+    copy.predicate = role.elected;
+    if (block)
+      copy.predicate = e.and_(copy.predicate, e.eq(block, panel % blocks));
+    copy.address = e.add(base, panel * boxRows * tile.getSwizzle());
+    copy.indices = flat(op.getIndices());
+    copy.indices.back() = e.add(copy.indices.back(), panel * columns);
+    copyPanel(op, copy);
   }
   return success();
 }

@@ -89,7 +89,7 @@ func.func @load_box(%c: i32, %m: !tile_gpu.tensor_map<64x128xbf16 swizzle 128>) 
 func.func @load_which_box(%c: i32, %m: !tile_gpu.tensor_map<16x64xbf16 swizzle 128>) {
   %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128 boxes 4>
   %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128 boxes 4>
-  // expected-error @below {{expected box(...): this tile has 4 boxes}}
+  // expected-error @below {{expected box(...) or table(...): this tile has 4 boxes}}
   tile_gpu.ring.load %m[%c, %c], %t : !tile_gpu.tensor_map<16x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128 boxes 4>
   return
 }
@@ -186,7 +186,7 @@ func.func @load_by_warps(%c: i32, %m: memref<?x?xbf16>) {
 func.func @load_one_box(%c: i32, %m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
   %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-  // expected-error @below {{expected box(...) with a tile of several boxes only}}
+  // expected-error @below {{expected box(...) with a tile of several boxes and no table only}}
   tile_gpu.ring.load %m[%c, %c], %t box(%c) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
   return
 }
@@ -309,7 +309,7 @@ func.func @many_warps() {
 func.func @load_boxes_of_a_tile(%m: !tile_gpu.tensor_map<16x64xbf16 swizzle 128>, %c: i32) {
   %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-  // expected-error @below {{expected box(...): this tile has 4 boxes}}
+  // expected-error @below {{expected box(...) or table(...): this tile has 4 boxes}}
   tile_gpu.ring.load %m[%c, %c], %t : !tile_gpu.tensor_map<16x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
   return
 }
@@ -339,7 +339,7 @@ func.func @load_table_rank(%m: memref<?x?x64xbf16>, %table: memref<?x?xi32>, %c:
 func.func @load_table_map(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %table: memref<?x?xi32>, %c: i32) {
   %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-  // expected-error @below {{expected no table or start with a tensor map, whose boxes say where they are}}
+  // expected-error @below {{expected table(...) and page(...) together}}
   tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
   return
 }
@@ -351,5 +351,45 @@ func.func @load_table_boxes(%m: memref<?x?x20x64xbf16>, %table: memref<?x?xi32>,
   %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   // expected-error @below {{expected boxes of a number of rows that divides a page of a table, but got 16 and 'memref<?x?x20x64xbf16>'}}
   tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) boxes(16) : memref<?x?x20x64xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_start_map(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %table: memref<?x?xi32>, %start: memref<?xi32>, %c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected no start or boxes with a tensor map, whose boxes say where they are}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t start(%start : memref<?xi32>) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_map_page_rows(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %table: memref<?x?xi32>, %start: memref<?xi32>, %c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected pages of a multiple of the 64 rows of a box, but got 96}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) page(96) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_map_table_rank(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %table: memref<?x?xi32>, %start: memref<?xi32>, %c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected 4 indices with a table, but got 2}}
+  tile_gpu.ring.load %m[%c, %c], %t table(%table : memref<?x?xi32>) page(64) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @load_pages_of_memory(%m: memref<?x?x16x64xbf16>, %table: memref<?x?xi32>, %c: i32) {
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected no page(...) with a memref, whose type has the rows of a page}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) page(16) : memref<?x?x16x64xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
   return
 }

@@ -427,19 +427,31 @@ LogicalResult RingLoadOp::verify() {
       return emitOpError("expected a tensor map with boxes of ")
              << need << ", but got " << box;
     int64_t boxes = tile.getRows() / rows;
-    if (boxes != 1 && !getBox())
-      return emitOpError("expected box(...): this tile has ")
+    if (boxes != 1 && !getBox() && !getTable())
+      return emitOpError("expected box(...) or table(...): this tile has ")
              << boxes << " boxes";
-    if (boxes == 1 && getBox())
-      return emitOpError("expected box(...) with a tile of several boxes only");
-    if (getTable() || getStart())
-      return emitOpError("expected no table or start with a tensor map, whose "
+    if (getBox() && (boxes == 1 || getTable()))
+      return emitOpError("expected box(...) with a tile of several boxes and "
+                         "no table only");
+    if (getStart() || getBoxes())
+      return emitOpError("expected no start or boxes with a tensor map, whose "
                          "boxes say where they are");
     if (getRows() || getFrom())
       return emitOpError("expected no rows(...) with a tensor map: it bounds "
                          "the rows itself");
+    if (bool(getTable()) != bool(getPage()))
+      return emitOpError("expected table(...) and page(...) together");
+    if (getTable() && (*getPage() < 1 || *getPage() % rows))
+      return emitOpError("expected pages of a multiple of the ")
+             << rows << " rows of a box, but got " << *getPage();
+    if (getTable() && getIndices().size() != 4)
+      return emitOpError("expected 4 indices with a table, but got ")
+             << getIndices().size();
     return verifyMapIndices(*this, getIndices());
   }
+  if (getPage())
+    return emitOpError("expected no page(...) with a memref, whose type has "
+                       "the rows of a page");
   auto memref = cast<MemRefType>(getSource().getType());
   if (getBox() && tile.getBoxes() == 1)
     return emitOpError("expected box(...) with a tile of several boxes only");

@@ -308,7 +308,7 @@ void PipelineProgram::createCopy(tile::LoadOp load, IRMapping &at,
                      source ? lookup(source.getTable()) : Value(),
                      source ? lookup(source.getStart()) : Value(),
                      source ? source.getBoxesAttr() : IntegerAttr(),
-                     /*evict_first=*/false);
+                     /*page=*/IntegerAttr(), /*evict_first=*/false);
 }
 
 void PipelineProgram::issue(unsigned number, ArrayRef<tile::LoadOp> loads,

@@ -152,98 +152,25 @@ void RoleBuilder::cloneIf(scf::IfOp op) {
 void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
                     int64_t firstRow) {
   Location loc = load.getLoc();
-  // Ahead of the wait for a slot: what the table has comes meanwhile.
-  SmallVector<std::pair<Value, Value>> boxes;
-  if (ring.source)
-    boxes = findBoxes(ring, load, 0);
   Value tile =
       RingAcquireOp::create(b, loc, ring.tile, ring.ring, counter).getResult(0);
   auto indices =
       llvm::map_to_vector(load.getIndices(), [&](Value v) { return toI32(v); });
-  if (ring.source) {
-    for (int64_t number = 0, count = ring.numBoxes(); number < count;) {
-      for (auto at : boxes) {
-        std::tie(indices[0], indices[2]) = at;
-        RingLoadOp::create(b, loc, ring.map, indices, tile, i32(number++, loc),
-                           /*from=*/Value(), /*rows=*/Value(),
-                           /*table=*/Value(), /*start=*/Value(),
-                           /*boxes=*/IntegerAttr(),
-                           /*evict_first=*/false);
-      }
-      // Neighbours in the table, which are near by now.
-      if (number < count)
-        boxes = findBoxes(ring, load, number);
-    }
-    return;
-  }
   if (firstRow) {
     Value &row = indices[indices.size() - 2];
     row = arith::AddIOp::create(b, loc, row, i32(firstRow, loc));
   }
+  Value table;
+  IntegerAttr page;
+  if (tile::SourceOp source = ring.source) {
+    table = mapping.lookup(source.getTable());
+    page = b.getI64IntegerAttr(
+        source.getMemoryType().getDimSize(source.getRowDim()));
+  }
   RingLoadOp::create(b, loc, ring.map, indices, tile, /*box=*/Value(),
-                     /*from=*/Value(), /*rows=*/Value(), /*table=*/Value(),
-                     /*start=*/Value(), /*boxes=*/IntegerAttr(),
+                     /*from=*/Value(), /*rows=*/Value(), table,
+                     /*start=*/Value(), /*boxes=*/IntegerAttr(), page,
                      /*evict_first=*/false);
-}
-
-SmallVector<std::pair<Value, Value>>
-Producer::findBoxes(RolesRing &ring, tile::LoadOp load, int64_t start) {
-  // Few are kept for the values; of more, beside what it copies, a role that
-  // has the least registers has room for two.
-  constexpr int64_t few = 4;
-  int64_t count = ring.numBoxes(), atOnce = count > few ? 2 : few;
-  Location loc = load.getLoc();
-  tile::SourceOp source = ring.source;
-  Value table = mapping.lookup(source.getTable());
-  Value batch = mapping.lookup(load.getIndices()[0]);
-  Value position = mapping.lookup(load.getIndices()[source.getPositionDim()]);
-  int64_t box = *source.getBoxes();
-  int64_t page = source.getMemoryType().getDimSize(source.getRowDim());
-  auto min = [&](Value x, Value y) -> Value {
-    return arith::MinSIOp::create(b, loc, x, y);
-  };
-  auto last = [&](Value memref, int64_t d) -> Value {
-    Value size = arith::IndexCastOp::create(
-        b, loc, b.getI32Type(), memref::DimOp::create(b, loc, memref, d));
-    return arith::SubIOp::create(b, loc, size, i32(1, loc));
-  };
-  auto &entries =
-      pages[{table.getAsOpaquePointer(), batch.getAsOpaquePointer(),
-             position.getAsOpaquePointer(), b.getInsertionBlock(), page, box}];
-  if (count > few)
-    entries.clear();
-  if (entries.empty()) {
-    Value first =
-        b.createOrFold<arith::IndexCastOp>(loc, b.getI32Type(), position);
-    Value rows = i32(page, loc), end = last(table, 1), zero = i32(0, loc);
-    for (int64_t n = start; n < std::min(start + atOnce, count); ++n) {
-      int64_t row = n * box;
-      Value at = arith::AddIOp::create(b, loc, first, i32(row, loc));
-      Value number, slot = zero;
-      if (box == page) {
-        number = arith::AddIOp::create(
-            b, loc, arith::DivUIOp::create(b, loc, first, rows),
-            i32(row / page, loc));
-      } else {
-        number = arith::DivUIOp::create(b, loc, at, rows);
-        slot = arith::RemUIOp::create(b, loc, at, rows);
-      }
-      // The rows behind the last key may be behind the last page.
-      number = arith::IndexCastOp::create(b, loc, b.getIndexType(),
-                                          min(number, end));
-      Value entry =
-          memref::LoadOp::create(b, loc, table, ValueRange{batch, number});
-      entries.push_back({entry, slot});
-    }
-  }
-  SmallVector<std::pair<Value, Value>> boxes;
-  Value most = last(mapping.lookup(source.getMemory()), 0);
-  for (auto [entry, slot] : entries) {
-    // No entry leads out of the pool.
-    Value number = arith::MaxSIOp::create(b, loc, entry, i32(0, loc));
-    boxes.push_back({min(number, most), slot});
-  }
-  return boxes;
 }
 
 /// Members begin and end at different times, and each has slots of its own:
@@ -261,6 +188,8 @@ void Producer::cloneLoad(tile::LoadOp load) {
   for (RolesRing &ring : plan.queries) {
     if (ring.load != load)
       continue;
+    if (share == Share::Values)
+      return;
     // A slot for queries is free once the item before is done with its own;
     // one for keys is free earlier, and should not wait for that.
     if (plan.firstKeys) {
@@ -272,7 +201,10 @@ void Producer::cloneLoad(tile::LoadOp load) {
   auto it = plan.place.find(load);
   if (it == plan.place.end())
     return;
-  copy(plan.steps[it->second], load, steps);
+  RolesRing &ring = plan.steps[it->second];
+  if (share != Share::All && ring.isValue != (share == Share::Values))
+    return;
+  copy(ring, load, steps);
   if (load == plan.firstKeys)
     copyWaiting();
 }

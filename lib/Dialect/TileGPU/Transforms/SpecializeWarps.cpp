@@ -268,6 +268,14 @@ bool Specializer::analyse() {
     if (found != plan.steps.size())
       return false;
   }
+  // A warp starts a copy in 77 cycles, two warps in 52 (H200,
+  // docs/performance/gpu.md): of many, for keys and values, one is too slow.
+  constexpr int64_t manyCopies = 8;
+  plan.valuesApart = llvm::any_of(plan.steps, [&](RolesRing &ring) {
+    SmemType box = ring.getBox();
+    int64_t panels = box.getRowBytes() / box.getSwizzle();
+    return ring.isValue && ring.numBoxes() * panels >= manyCopies;
+  });
   // One slot of queries and two of keys and values have to fit.
   mostStages = ::attn::onchip::stagesThatFit(sharedDemand(), target);
   return mostStages >= ::attn::onchip::leastStages;
@@ -389,29 +397,30 @@ LogicalResult Specializer::run() {
   Value one = arith::ConstantIntOp::create(b, loc, 1, 32);
 
   auto buildRole = [&](StringRef name, Scope scope, int64_t count,
-                       int64_t registers, bool isProducer) {
+                       int64_t registers, std::optional<Share> share) {
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, name, scope, count,
                                b.getI64IntegerAttr(registers),
                                /*barrier=*/IntegerAttr());
     Block *body = b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
     Value member = body->getArgument(0);
+    bool draws = share && *share != Share::Values;
     auto loop = work.createLoop(b, *scheduler, ValueRange{zero, zero},
-                                isProducer && !plan.drawsApart);
+                                draws && !plan.drawsApart);
     YieldOp::create(b, loc, ValueRange());
     b.setInsertionPointToStart(&loop.getBody().front());
     IRMapping own = mapping;
     work.map(b, loop, own);
     std::unique_ptr<RoleBuilder> program;
     Producer *producer = nullptr;
-    if (isProducer)
+    if (share)
       program = std::unique_ptr<RoleBuilder>(
-          producer = new Producer(plan, b, std::move(own)));
+          producer = new Producer(plan, b, std::move(own), *share));
     else
       program = std::make_unique<Consumer>(plan, b, std::move(own), member);
     program->items = loop.getRegionIterArgs()[0];
     program->steps = loop.getRegionIterArgs()[1];
-    if (producer && plan.drawsLate)
+    if (draws && plan.drawsLate)
       producer->drawLate(kernel.getBody());
     program->cloneBlock(kernel.getBody().front());
     Value nextItem = arith::AddIOp::create(b, loc, program->items, one);
@@ -434,10 +443,12 @@ LogicalResult Specializer::run() {
     YieldOp::create(b, loc, ValueRange());
   }
   buildRole("load", Scope::Warp, 1, producerRegisters,
-            /*isProducer=*/true);
+            plan.valuesApart ? Share::AllButValues : Share::All);
+  if (plan.valuesApart)
+    buildRole("load_values", Scope::Warp, 1, producerRegisters, Share::Values);
   buildRole("compute", Scope::Warpgroup, plan.members(),
             ::attn::onchip::computeRegisters(plan.members(), target),
-            /*isProducer=*/false);
+            /*share=*/std::nullopt);
   tile_gpu::ReturnOp::create(b, loc);
   kernel.erase();
   return success();

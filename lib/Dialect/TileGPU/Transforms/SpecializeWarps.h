@@ -79,6 +79,8 @@ struct RolesPlan {
   bool drawsApart = false;
   /// Whether it does so towards the end of the item before.
   bool drawsLate = false;
+  /// Whether a warp copies the values, and another the rest.
+  bool valuesApart = false;
 
   int64_t members() const { return blockQ / rows; }
 };
@@ -141,9 +143,13 @@ protected:
   IRMapping mapping;
 };
 
+/// What a producer copies.
+enum class Share { All, Values, AllButValues };
+
 class Producer : public RoleBuilder {
 public:
-  using RoleBuilder::RoleBuilder;
+  Producer(RolesPlan &plan, OpBuilder &b, IRMapping mapping, Share share)
+      : RoleBuilder(plan, b, std::move(mapping)), share(share) {}
   /// Lets the next item be drawn towards the end of this one.
   void drawLate(Region &item);
 
@@ -160,28 +166,19 @@ private:
   void copy(RolesRing &ring, tile::LoadOp load, Value counter,
             int64_t firstRow = 0);
   void copyQueries(RolesRing &ring);
-  /// Where some boxes of a tile are, from box `start` on: the page and the row
-  /// in it of each.
-  SmallVector<std::pair<Value, Value>>
-  findBoxes(RolesRing &ring, tile::LoadOp load, int64_t start);
   void copyWaiting();
   void skipSteps() override { copyWaiting(); }
   void startRegion(Region &region) override;
   void cloneFor(scf::ForOp op) override;
   void planDraw(Region &region);
 
+  Share share;
   /// Queries that come after the first keys.
   SmallVector<RolesRing *> waiting;
   /// Loops ahead of whose last steps the next item is drawn, and regions
   /// without such loops.
   llvm::SmallPtrSet<Operation *, 4> split;
   llvm::SmallPtrSet<Region *, 4> drawn;
-  /// What the table has of each box, by table, batch, position, block and rows
-  /// of a page: keys and values have pages in common.
-  using Pages =
-      std::map<std::tuple<void *, void *, void *, Block *, int64_t, int64_t>,
-               SmallVector<std::pair<Value, Value>>>;
-  Pages pages;
 };
 
 /// A step on part of the keys of its tiles.

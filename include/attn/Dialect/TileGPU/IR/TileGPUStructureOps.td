@@ -425,7 +425,15 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     From a tensor map: one box at [indices..., row, col] (`box(i)`: box i of a
     tile that has several, such as one page; boxes of a slot may be issued by
     different lanes). A box of fewer rows than a tile of one piece fills its rows
-    from i times as many on, in the tile's own panels. From a memref: the rows from `row` on, those within
+    from i times as many on, in the tile's own panels. With `table(%t) page(n)` the
+    first index is a sequence, and the whole tile is copied, each box from the page
+    that it lies in: row p of the sequence is row p modulo n of page
+    t[sequence, p / n] of a tensor [pages, heads, n, columns]; `row` is a multiple of
+    a box's rows, which divide n, and boxes that lie in no page read as zero. Each
+    lane of a warp finds the page of a box and copies it: one after the other, in one
+    thread, copies of a few rows take longer than the products on them.
+
+    From a memref: the rows from `row` on, those within
     `[from, rows)`; other rows, and columns beyond the tensor, read as zero. On
     a `tma` ring a memref must be contiguous (a bulk copy); on a `cp_async` or
     `cp_group` ring the warps of the role share the copy, and the tensor may have any strides
@@ -461,6 +469,10 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     tile_gpu.ring.load %pages[%page, %h, %c0, %c0], %paged box(%i) evict_first
         : !tile_gpu.tensor_map<16x128xbf16 swizzle 128>,
           !tile_gpu.smem<64x128xbf16 swizzle 128 boxes 4>
+    tile_gpu.ring.load %pages[%b, %h, %row, %c0], %tile
+        table(%table : memref<?x?xi32>) page(64)
+        : !tile_gpu.tensor_map<16x128xbf16 swizzle 128>,
+          !tile_gpu.smem<128x128xbf16 swizzle 128>
     tile_gpu.ring.load %pool[%b, %h, %row, %c0], %own rows(%i)
         table(%table : memref<?x?xi32>)
         : memref<?x?x16x64xbf16, strided<[?, ?, ?, 1]>>,
@@ -478,11 +490,13 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
         [MemRead]>:$table,
     Arg<Optional<MemRefRankOf<[I32], [1]>>, "where row 0 of each sequence is",
         [MemRead]>:$start,
-    OptionalAttr<I64Attr>:$boxes, UnitAttr:$evict_first);
+    OptionalAttr<I64Attr>:$boxes, OptionalAttr<I64Attr>:$page,
+    UnitAttr:$evict_first);
   let assemblyFormat = [{
     $source `[` $indices `]` `,` $tile (`box` `(` $box^ `)`)?
     (`from` `(` $from^ `)`)? (`rows` `(` $rows^ `)`)?
     (`table` `(` $table^ `:` type($table) `)`)? (`boxes` `(` $boxes^ `)`)?
+    (`page` `(` $page^ `)`)?
     (`start` `(` $start^ `:` type($start) `)`)?
     (`evict_first` $evict_first^)?
     attr-dict `:` type($source) `,` type($tile)
