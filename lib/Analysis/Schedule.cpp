@@ -250,6 +250,9 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
        chooseCluster(problem, longer, target) > 1) &&
       computeBudget(problem, longer, target).fits())
     sizes = longer;
+  if (warpgroups && widest > panelElements && widest <= 2 * panelElements &&
+      problem.biasedDiagonal)
+    sizes.blockK = biasedDiagonalKeys;
   if (problem.numQueries >= 0)
     sizes.blockQ =
         std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));

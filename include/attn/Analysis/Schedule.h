@@ -69,6 +69,9 @@ struct ScheduleProblem {
   bool gathered = false;
   /// The lists have the elements of masked tiles as bits.
   bool listedBits = false;
+  /// Scores read an element of a tensor for each pair, and the rows of a tile
+  /// end at keys of their own.
+  bool biasedDiagonal = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
   bool folded = false;
   /// The bits of a row depend on no other: key tiles are those of any sizes,

@@ -95,10 +95,12 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.listedBits = problem.listed && readsPairs(op);
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
-  if (hasMask)
-    problem.wholeTiles &=
-        ::attn::MaskAnalysis(op.getMaskBody()).facts().hullIsExact ||
-        problem.listed;
+  if (hasMask) {
+    ::attn::MaskAnalysis analysis(op.getMaskBody());
+    problem.wholeTiles &= analysis.facts().hullIsExact || problem.listed;
+    problem.biasedDiagonal =
+        analysis.facts().endDiffersByRow && scoresReadPairs(op);
+  }
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.

@@ -46,6 +46,8 @@ Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
 /// key: then bits are few beside it, and lists have the elements of masked
 /// tiles as such.
 bool readsPairs(ReductionOpInterface op);
+/// The same of scores, as of a bias.
+bool scoresReadPairs(ReductionOpInterface op);
 bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 
 /// Blocks of a cluster, where the target's kernels have them.

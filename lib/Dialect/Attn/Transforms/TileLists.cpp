@@ -46,11 +46,13 @@ static bool countsAs(Value index, Value position,
   return index == position;
 }
 
-bool mlir::attn::readsPairs(ReductionOpInterface op) {
-  Region &region = op.getMaskBody();
+/// Whether `region`, whose arguments from `positions` on are b, h, i, j, reads
+/// an element of each pair of a row and a key.
+static bool readsPairs(Region &region, unsigned positions) {
   if (region.empty())
     return false;
-  Value row = region.getArgument(2), key = region.getArgument(3);
+  Value row = region.getArgument(positions + 2);
+  Value key = region.getArgument(positions + 3);
   // What depends on the row or the key.
   llvm::DenseMap<Value, unsigned> parts = {{row, 1}, {key, 1}};
   bool found = false;
@@ -69,6 +71,14 @@ bool mlir::attn::readsPairs(ReductionOpInterface op) {
     }
   });
   return found;
+}
+
+bool mlir::attn::readsPairs(ReductionOpInterface op) {
+  return ::readsPairs(op.getMaskBody(), 0);
+}
+
+bool mlir::attn::scoresReadPairs(ReductionOpInterface op) {
+  return ::readsPairs(op.getScoreBody(), op.getQueryOperands().size());
 }
 
 bool mlir::attn::listsBits(ReductionOpInterface op,
