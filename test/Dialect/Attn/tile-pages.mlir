@@ -23,10 +23,8 @@
 // GPU-NOT:           memref.load
 // GPU:               tile_gpu.ring.load %{{[^[]*}}[%{{.*}} : !tile_gpu.tensor_map<
 
-// A longer tile comes in boxes, each of which is copied from its page. What the
-// table has of a tile is asked once, all at once and ahead of the wait for a slot;
-// rows behind the last page stand for some of that, and no entry leads out of the
-// pool.
+// A longer tile comes in boxes, each of which a lane copies from its page. Of many
+// copies one warp makes those of the keys, another those of the values.
 // CHECK-LABEL: kernel private @boxes_kernel0(
 // CHECK-SAME:    block_k = 128,
 // CHECK:         tile.source %{{.*}} paged({{.*}}) boxes(32)
@@ -36,23 +34,16 @@
 // GPU:           %[[VALUES:.*]] = tile_gpu.ring.create tma {{.*}} 128x128xbf16
 // GPU:           tile_gpu.role "load"
 // GPU:             scf.for
-// GPU:               %[[NUMBER:.*]] = arith.divui %{{.*}}, %c32_i32
-// GPU:               arith.minsi %[[NUMBER]], %[[LAST:.*]] : i32
-// GPU:               memref.load %[[TABLE]]
-// GPU:               %[[NEXT:.*]] = arith.addi %[[NUMBER]], %c1_i32
-// GPU:               arith.minsi %[[NEXT]], %[[LAST]] : i32
-// GPU-COUNT-3:       memref.load %[[TABLE]]
-// GPU:               arith.maxsi %{{.*}}, %c0_i32
-// GPU:               %[[PAGE:.*]] = arith.minsi
 // GPU-NOT:           memref.load
 // GPU:               %[[SLOT:.*]] = tile_gpu.ring.acquire %[[KEYS]]
-// GPU:               tile_gpu.ring.load %{{.*}}[%[[PAGE]], %{{.*}}, %c0_i32, %c0_i32], %[[SLOT]] box(%c0_i32) : !tile_gpu.tensor_map<32x128xbf16 swizzle 128>, <128x128xbf16 swizzle 128>
-// GPU:               tile_gpu.ring.load {{.*}}, %[[SLOT]] box(%c1_i32)
-// GPU:               tile_gpu.ring.load {{.*}}, %[[SLOT]] box(%c2_i32)
-// GPU:               tile_gpu.ring.load {{.*}}, %[[SLOT]] box(%c3_i32)
-// GPU-NOT:           memref.load
-// GPU:               tile_gpu.ring.acquire %[[VALUES]]
-// GPU-COUNT-4:       tile_gpu.ring.load
+// GPU:               tile_gpu.ring.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c0_i32], %[[SLOT]] table(%[[TABLE]] : memref<?x?xi32, {{.*}}>) page(32) : !tile_gpu.tensor_map<32x128xbf16 swizzle 128>, <128x128xbf16 swizzle 128>
+// GPU-NOT:           tile_gpu.ring.acquire %[[VALUES]]
+// GPU:           tile_gpu.role "load_values"
+// GPU-NOT:         tile_gpu.ring.acquire %[[KEYS]]
+// GPU:             tile_gpu.ring.acquire %[[VALUES]]
+// GPU:             tile_gpu.ring.load {{.*}} table(%[[TABLE]] : {{.*}}) page(32)
+// GPU-NOT:         tile_gpu.ring.acquire %[[KEYS]]
+// GPU:           tile_gpu.role "compute"
 
 // Rows of other pages are found one by one, as are those of a cache that goes
 // round: warps that copy for themselves do so.

@@ -17,7 +17,9 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[SCORE]], %[[BIAS]] : f32
 // CHECK-NEXT: tile.yield %[[SUM]] : f32
 // CHECK-LABEL: kernel private @biased_kernel1
-// CHECK: %[[MARK:.*]] = tile.element
+// CHECK: %[[MARKS:.*]] = tile.load vector
+// CHECK: tile.map ins(%[[MARKS]]
+// CHECK-NEXT: ^bb0(%{{.*}}, %{{.*}}, %[[MARK:.*]]: f32):
 // CHECK: arith.cmpf uno, %[[MARK]], %[[MARK]] : f32
 // CHECK: %[[DEAD:.*]] = memref.load
 // CHECK: arith.cmpf {{.*}}, %[[DEAD]], %{{.*}} : f32

@@ -311,19 +311,15 @@ Value ReductionKernel::hasMark() {
   SmallVector<Value> leading;
   if (isPartial)
     leading.push_back(split ? split : index(0));
-  Value some = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0);
   Value marks = openSource(marksIn, rowSource, /*rest=*/true, /*vector=*/true);
-  // One by one, but all of them at once: blocks of a GPU are small here, and a
-  // wait for each would take longer than they should.
-  Value last = max(sub(liveRows, index(1)), index(0));
-  for (int64_t row = 0; row < schedule.getBlockQ(); ++row) {
-    Value at = add(row0, min(index(row), last));
-    Value mark =
-        tile::ElementOp::create(b, loc, b.getF32Type(), marks,
-                                this->at(head, at, /*channel=*/false, leading));
-    Value isNaN =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, mark, mark);
-    some = arith::OrIOp::create(b, loc, some, isNaN);
-  }
-  return some;
+  Value sums = tile::LoadOp::create(
+      b, loc, tileType(schedule.getBlockQ(), 1, b.getF32Type()), marks,
+      at(head, row0, /*channel=*/false, leading), row0, add(row0, liveRows),
+      /*live=*/Value(), /*vector=*/true);
+  Type truths = tileType(schedule.getBlockQ(), 1, b.getI1Type());
+  Value areNaN = map(sums, truths, [&](Value, Value, ValueRange x) {
+                   return SmallVector<Value>{arith::CmpFOp::create(
+                       b, loc, arith::CmpFPredicate::UNO, x[0], x[0])};
+                 }).front();
+  return tile::AnyOp::create(b, loc, b.getI1Type(), areNaN);
 }
