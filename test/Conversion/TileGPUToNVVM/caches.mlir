@@ -140,3 +140,40 @@ tile_gpu.kernel private @boxes_of_rows(%K: !pool, %table: memref<?x?xi32>, %b: i
   tile_gpu.return
 }
 }
+
+// -----
+
+!map = !tile_gpu.tensor_map<16x128xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
+
+module attributes {attn.target = "sm_90a"} {
+// Each of eight lanes looks up the page of a panel of a box, and copies that: one
+// load and one copy in the code for the four boxes of two panels.
+// CHECK-LABEL: llvm.func @pages(
+tile_gpu.kernel private @pages(%K: !map, %table: memref<?x?xi32>, %b: i32, %h: i32, %i: i32) {
+  %c0 = arith.constant 0 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%member: i32):
+    %to = tile_gpu.ring.acquire %ring[%c0] : !ring
+    // CHECK:         %[[EIGHT:.*]] = llvm.mlir.constant(8 : i32)
+    // CHECK:         %[[MINE:.*]] = llvm.icmp "slt" %{{.*}}, %[[EIGHT]] : i32
+    // CHECK:         llvm.intr.smin
+    // CHECK:         %[[PAGE:.*]] = llvm.load %{{.*}} -> i32
+    // CHECK:         cp.async.bulk.tensor.4d{{.*}} %[[MINE]], {{.*}}, %[[PAGE]] :
+    // CHECK-NOT:     llvm.load
+    // CHECK-NOT:     cp.async.bulk.tensor
+    tile_gpu.ring.load %K[%b, %h, %i, %c0], %to
+        table(%table : memref<?x?xi32>) page(32) : !map, !tile
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %t = tile_gpu.ring.wait %ring[%c0] : !ring
+    tile_gpu.ring.release %ring[%c0] : !ring
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
