@@ -196,11 +196,19 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
     return {1, "a kernel before lists the key tiles, of all parts"};
   if (problem.numHeads < 0 || problem.numQueries < 0 || problem.numKeys < 0)
     return {1, "the numbers of heads, rows and keys are not all known"};
-  // States of many rows are as long as the keys of a part.
-  if (int64_t most = std::min(sizes.blockQ, MmaShape::warpgroup().m);
-      problem.numQueries > most)
+  // States of many rows are as long as the keys of a part; those of heads whose
+  // channels are shared among work tiles are short beside the keys.
+  int64_t most = std::min(sizes.blockQ, MmaShape::warpgroup().m);
+  int64_t slices = 1, tiles = 1;
+  if (problem.blockV) {
+    most *= 2;
+    slices = problem.slices;
+    tiles = std::max<int64_t>(
+        (problem.numQueries + sizes.blockQ - 1) / sizes.blockQ, 1);
+  }
+  if (problem.numQueries > most)
     return {1, "more than " + std::to_string(most) + " rows of a head"};
-  int64_t blocks = problem.numHeads;
+  int64_t blocks = problem.numHeads * tiles * slices;
   std::string have = std::to_string(blocks) + " blocks of rows";
   int64_t atOnce = blocksAtOnce(sizes.rows, target);
   if (blocks == 0 || blocks * 2 > atOnce)
@@ -218,7 +226,7 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
 /// and the values (measured: docs/performance), else tiles of warps.
 static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
                                     const TargetInfo &target) {
-  int64_t widest = 0;
+  int64_t widest = 0, widestValue = 0;
   // Tensor copies take rows at multiples of 16 bytes, which dense rows of
   // another number of elements are not.
   bool copies = true;
@@ -227,13 +235,14 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     copies &= d % 8 == 0;
   }
   for (int64_t d : problem.channels) {
-    widest = std::max(widest, paddedChannels(d, target));
+    widestValue = std::max(widestValue, paddedChannels(d, target));
     copies &= d % 8 == 0;
   }
+  widest = std::max(widest, widestValue);
   const MmaShape &unit = target.productShape();
   bool warpgroups = target.hasRoles() && problem.narrowDots &&
                     problem.narrowValues && problem.wholeTiles && copies &&
-                    !problem.gathered && widest <= unit.nMax;
+                    !problem.gathered && widestValue <= unit.nMax;
   ScheduleSizes sizes;
   if (warpgroups)
     sizes =

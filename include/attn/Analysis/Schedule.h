@@ -43,6 +43,10 @@ namespace attn {
 struct ScheduleProblem {
   /// Head dimension of each dot pair, channels of each value component.
   std::vector<int64_t> depths, channels;
+  /// Channels of a work tile, of which `channels` are then, or 0 for all.
+  int64_t blockV = 0;
+  /// Work tiles that share the channels of a tile of rows.
+  int64_t slices = 1;
   /// Scalars per row in the state: statistics and unit components.
   int64_t rowScalars = 0;
   /// f32 values per score that live beside the scores themselves: statistics

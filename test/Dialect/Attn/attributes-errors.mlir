@@ -50,7 +50,7 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // -----
 
-// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, order, section, section_keys, fetch, occupancy, but got 'tiles'}}
+// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, order, section, section_keys, fetch, occupancy, block_v, but got 'tiles'}}
 func.func private @schedule() attributes {s = #attn.schedule<tiles = 3>}
 
 // -----
@@ -77,6 +77,11 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // expected-error@+1 {{expected rows to divide block_q, but got rows = 48 and block_q = 64}}
 func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 48, block_k = 64>}
+
+// -----
+
+// expected-error@+1 {{expected block_v to be between 0 and 2147483647, but got -256}}
+func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 64, block_k = 64, block_v = -256>}
 
 // -----
 

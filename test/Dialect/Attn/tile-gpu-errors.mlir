@@ -12,3 +12,29 @@ func.func @element(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
   return %o : tensor<?x?x?x64xf16>
 }
 }
+
+// -----
+
+#slices = #attn.schedule<block_q = 64, rows = 64, block_k = 32, block_v = 256>
+module attributes {attn.target = "sm_90a"} {
+func.func @channels(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
+    %v: tensor<?x?x?x320xf16>) -> tensor<?x?x?x320xf16> {
+  // expected-error @below {{expected values that work tiles can share, as block_v = 256 of the schedule says, but got values of 320 channels}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf16>) keys(%k : tensor<?x?x?x64xf16>)
+      values(%v : tensor<?x?x?x320xf16>) {schedule = #slices} -> tensor<?x?x?x320xf16>
+  return %o : tensor<?x?x?x320xf16>
+}
+}
+
+// -----
+
+#slices = #attn.schedule<block_q = 64, rows = 64, block_k = 32, block_v = 256>
+module attributes {attn.target = "cpu-avx2"} {
+func.func @cpu(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+    %v: tensor<?x?x?x512xf32>) -> tensor<?x?x?x512xf32> {
+  // expected-error @below {{expected values that work tiles can share, as block_v = 256 of the schedule says, but got a CPU}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%k : tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x512xf32>) {schedule = #slices} -> tensor<?x?x?x512xf32>
+  return %o : tensor<?x?x?x512xf32>
+}
+}

@@ -187,4 +187,25 @@ func.func @dense(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
       values(%v : tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16>
   return %o : tensor<?x?x?x128xf16>
 }
+
+// Values of more channels than a warpgroup has registers for: neighbouring work
+// tiles have the same rows, the queries and keys whole, and channels of their own.
+// CHECK-LABEL: tile.kernel private @wide_kernel0
+// CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : i32
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK: %{{.*}}, %{{.*}}, %[[TILE:.*]], %{{.*}} = tile.work_tile
+// CHECK: %[[NUMBER:.*]] = arith.index_cast %[[TILE]]
+// CHECK: arith.divui %[[NUMBER]], %[[TWO]] : i32
+// CHECK: %[[REST:.*]] = arith.remui %[[NUMBER]], %[[TWO]] : i32
+// CHECK: %[[SLICE:.*]] = arith.index_cast %[[REST]]
+// CHECK: %[[FIRST:.*]] = arith.muli %[[SLICE]], %{{.*}}
+// CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %[[ZERO]]] {{.*}} -> <64x576xbf16>
+// CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST]]] {{.*}} -> <32x256xbf16>
+// CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST]]]
+func.func @wide(%q: tensor<?x?x?x576xbf16>, %k: tensor<?x?x?x576xbf16>,
+    %v: tensor<?x?x?x512xbf16>) -> tensor<?x?x?x512xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x576xbf16>) keys(%k : tensor<?x?x?x576xbf16>)
+      values(%v : tensor<?x?x?x512xbf16>) -> tensor<?x?x?x512xbf16>
+  return %o : tensor<?x?x?x512xbf16>
+}
 }

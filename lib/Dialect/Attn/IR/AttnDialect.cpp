@@ -76,7 +76,7 @@ static std::optional<bool> symbolizeTruth(StringRef word) {
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0, cluster = 1,
-          occupancy = 1, section = 0, sectionKeys = 0;
+          occupancy = 1, section = 0, sectionKeys = 0, blockV = 0;
   bool overlap = true, packHeads = false;
   LoopShape loop = LoopShape::peeled;
   Turns turns = Turns::none;
@@ -102,6 +102,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                           .Case("occupancy", &occupancy)
                           .Case("section", &section)
                           .Case("section_keys", &sectionKeys)
+                          .Case("block_v", &blockV)
                           .Default(nullptr);
     if (key == "splits" &&
         succeeded(parser.parseOptionalKeyword("automatic"))) {
@@ -130,7 +131,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                             "expected one of block_q, rows, block_k, splits, "
                             "loop, stages, overlap, turns, pack_heads, "
                             "cluster, order, section, section_keys, fetch, "
-                            "occupancy, but got '")
+                            "occupancy, block_v, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
@@ -139,7 +140,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<ScheduleAttr>(
       loc, parser.getContext(), blockQ, rows, blockK, splits, loop, stages,
       overlap, turns, packHeads, cluster, fetch, occupancy, order, section,
-      sectionKeys);
+      sectionKeys, blockV);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -170,6 +171,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", fetch = " << stringifyFetch(getFetch());
   if (getOccupancy() != 1)
     printer << ", occupancy = " << getOccupancy();
+  if (getBlockV())
+    printer << ", block_v = " << getBlockV();
   printer << ">";
 }
 
@@ -182,13 +185,14 @@ struct Decisions {
         splits(from.getSplits()), stages(from.getStages()),
         cluster(from.getCluster()), occupancy(from.getOccupancy()),
         section(from.getSection()), sectionKeys(from.getSectionKeys()),
-        loop(from.getLoop()), overlap(from.getOverlap()),
-        packHeads(from.getPackHeads()), turns(from.getTurns()),
-        fetch(from.getFetch()), order(from.getOrder()) {}
+        blockV(from.getBlockV()), loop(from.getLoop()),
+        overlap(from.getOverlap()), packHeads(from.getPackHeads()),
+        turns(from.getTurns()), fetch(from.getFetch()), order(from.getOrder()) {
+  }
   ScheduleAttr get() const {
     return ScheduleAttr::get(context, blockQ, rows, blockK, splits, loop,
                              stages, overlap, turns, packHeads, cluster, fetch,
-                             occupancy, order, section, sectionKeys);
+                             occupancy, order, section, sectionKeys, blockV);
   }
   template <typename T> ScheduleAttr with(T Decisions::*member, T value) {
     this->*member = value;
@@ -197,7 +201,7 @@ struct Decisions {
 
   MLIRContext *context;
   int64_t blockQ, rows, blockK, splits, stages, cluster, occupancy, section,
-      sectionKeys;
+      sectionKeys, blockV;
   LoopShape loop;
   bool overlap, packHeads;
   Turns turns;
@@ -230,13 +234,18 @@ ScheduleAttr ScheduleAttr::withSection(int64_t heads, int64_t keys) const {
   return decisions.with(&Decisions::sectionKeys, keys);
 }
 
+ScheduleAttr ScheduleAttr::withBlockV(int64_t channels) const {
+  return Decisions(*this).with(&Decisions::blockV, channels);
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
                                    int64_t stages, bool overlap, Turns turns,
                                    bool packHeads, int64_t cluster, Fetch fetch,
                                    int64_t occupancy, std::optional<WorkOrder>,
-                                   int64_t section, int64_t sectionKeys) {
+                                   int64_t section, int64_t sectionKeys,
+                                   int64_t blockV) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;
@@ -276,11 +285,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << mostBlocks << ", but got " << occupancy;
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   for (auto [name, value] :
-       {std::pair("section", section), std::pair("section_keys", sectionKeys)})
+       {std::pair("section", section), std::pair("section_keys", sectionKeys),
+        std::pair("block_v", blockV)})
     if (value < 0 || value > most)
       return emitError() << "expected " << name << " to be between 0 and "
                          << most << ", but got " << value;
-  if (cluster != 1 && (packHeads || splits != 1))
+  // Slices of one tile of rows are neighbours, wherever the tile is.
+  if (cluster != 1 && !blockV && (packHeads || splits != 1))
     return emitError() << "expected "
                        << (packHeads ? "heads of their own" : "splits = 1")
                        << " where blocks form clusters, but got cluster = "

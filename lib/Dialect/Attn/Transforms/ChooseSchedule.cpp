@@ -115,6 +115,16 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
            monoid.hasFactors() ? getYielded(monoid.getRescale())[i] : Value()});
   problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
+  // Channels do not depend on each other: what a warpgroup has no registers for
+  // is more work tiles.
+  if (int64_t most = target.isCpu() ? 0 : ::attn::MmaShape::warpgroup().nMax;
+      most && whyNotSliced(op, monoid, most, target).empty() &&
+      problem.channels.front() > most) {
+    problem.blockV = most;
+    problem.slices =
+        llvm::divideCeil(*llvm::max_element(problem.channels), most);
+    problem.channels.assign(problem.channels.size(), most);
+  }
   problem.invariant = op.isBatchInvariant();
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);
@@ -374,11 +384,14 @@ struct ChooseSchedulePass
     Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
     int64_t cluster =
         pack.packs || op.hasOwnSizes() || splits > 1 ? 1 : measured.cluster;
+    // Work tiles of the same rows could share copies: no gain was measured.
+    if (problem.blockV)
+      cluster = 1;
     choice.schedule = ScheduleAttr::get(
         op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
         measured.stages, measured.overlap, turns, pack.packs, cluster,
         Fetch::automatic, /*occupancy=*/1, /*order=*/std::nullopt,
-        /*section=*/0, /*section_keys=*/0);
+        /*section=*/0, /*section_keys=*/0, problem.blockV);
     choice.schedule = chooseOrder(op, choice.schedule, target);
     return choice;
   }
@@ -512,6 +525,10 @@ struct ChooseSchedulePass
                 problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
                 target)
                 .gain);
+      if (attr.getBlockV())
+        parts += llvm::formatv(
+            "values: each tile of rows is {0} work tiles, of {1} channels\n",
+            countSlices(op), attr.getBlockV());
       if (target.hasRoles() && attr.getCluster() > 1)
         parts += llvm::formatv("clusters: {0} blocks share copies of keys and "
                                "values, where they read the same\n",

@@ -182,6 +182,12 @@ SmallVector<Value> KernelBuilder::at(Value headIndex, Value row, bool channel,
   return indices;
 }
 
+SmallVector<Value> KernelBuilder::fromFirst(Value headIndex, Value row) {
+  SmallVector<Value> indices = at(headIndex, row, /*channel=*/false);
+  indices.push_back(index(0));
+  return indices;
+}
+
 bool KernelBuilder::hasChannels(Value memref, int64_t numLeading) const {
   int64_t rows = rowsHaveBatch ? rowSource.rowDim() : 1;
   return cast<MemRefType>(memref.getType()).getRank() > numLeading + rows + 1;

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Pages.h"
+#include "TileKernel.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
@@ -82,6 +83,8 @@ static Value countParts(OpBuilder &b, AggregateOp op,
       arith::CeilDivUIOp::create(b, loc, rows, index(schedule.getBlockQ()));
   Value blocks = arith::MulIOp::create(
       b, loc, arith::MulIOp::create(b, loc, dim(query, 0), heads), tiles);
+  if (int64_t slices = countSlices(op); slices > 1)
+    blocks = arith::MulIOp::create(b, loc, blocks, index(slices));
   Value wanted = arith::DivUIOp::create(
       b, loc, index(::attn::blocksAtOnce(schedule.getRows(), target)),
       arith::MaxUIOp::create(b, loc, blocks, one));

@@ -417,6 +417,12 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
       tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
     return tiles;
   };
+  if (int64_t channels = schedule.getBlockV())
+    if (std::string why = whyNotSliced(op, monoid, channels, target);
+        !why.empty())
+      return op->emitOpError("expected values that work tiles can share, as "
+                             "block_v = ")
+             << channels << " of the schedule says, but got " << why;
   Value numTiles = tilesOf(schedule);
   // Without rows there are no blocks, and nothing they could read.
   if (packed)
@@ -519,6 +525,8 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
 
   Value grid = arith::MulIOp::create(b, loc, batches, heads);
   grid = arith::MulIOp::create(b, loc, grid, numTiles);
+  if (int64_t slices = countSlices(op); slices > 1)
+    grid = arith::MulIOp::create(b, loc, grid, index(slices, loc));
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     grid = b.createOrFold<arith::MulIOp>(loc, grid, countParts(partial));
   Value factor = op.mayFixAnchor() ? factorOfScore(op) : Value();

@@ -27,6 +27,42 @@ Value ReductionKernel::sectionOf(Value group) {
   return min(mul(max(fit, index(1)), group), most);
 }
 
+std::string mlir::attn::whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
+                                     int64_t channels,
+                                     const ::attn::TargetInfo &target) {
+  if (target.isCpu())
+    return "a CPU";
+  if (monoid.isGeneral())
+    return "a general monoid";
+  if (op.getReducedSide() != Side::keys)
+    return "a reduction over queries";
+  if (!op.getQuerySource().hasBatch())
+    return "packed sequences";
+  if (!op.getInitBody().empty())
+    return "a left factor";
+  if (mayKillByScore(op, monoid))
+    return "scores that may be -inf";
+  if (listsKeyTiles(op, monoid, target))
+    return "key tiles that a kernel before lists";
+  if (op.getValueOperands().empty())
+    return "no values";
+  for (Value value : op.getValueOperands())
+    if (int64_t size = cast<ShapedType>(value.getType()).getShape().back();
+        size % channels)
+      return "values of " + std::to_string(size) + " channels";
+  return "";
+}
+
+int64_t mlir::attn::countSlices(ReductionOpInterface op) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (!schedule || !schedule.getBlockV())
+    return 1;
+  int64_t most = 1;
+  for (Value value : op.getValueOperands())
+    most = std::max(most, cast<ShapedType>(value.getType()).getShape().back());
+  return llvm::divideCeil(most, schedule.getBlockV());
+}
+
 void ReductionKernel::locateBlock(Value numTiles, Value block) {
   Value query = arg(reduction.getQueryOperands().front());
   Value key = arg(reduction.getKeyOperands().front());
@@ -48,9 +84,11 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   }
   int64_t cluster = clusterOf(schedule, target);
   Value section = sectionOf(group), rows = packed ? dim(query, 1) : Value();
-  auto work =
-      tile::WorkTileOp::create(b, loc, block, packed ? Value() : dim(query, 0),
-                               numHeads, numTiles, parts ? parts : index(1));
+  int64_t slices = countSlices(reduction);
+  auto work = tile::WorkTileOp::create(
+      b, loc, block, packed ? Value() : dim(query, 0), numHeads,
+      slices > 1 ? mul(numTiles, index(slices)) : numTiles,
+      parts ? parts : index(1));
   work.setOrder(schedule.getOrder().value_or(WorkOrder::in_order));
   if (section)
     work.getSectionMutable().assign(section);
@@ -64,6 +102,13 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   batch = work.getBatch();
   head = work.getHead();
   queryTile = work.getTile();
+  if (slices > 1) {
+    // Neighbours, which read the same keys.
+    auto [tile, slice] = divide(queryTile, index(slices));
+    queryTile = tile;
+    sliceChannels = schedule.getBlockV();
+    firstChannel = mul(slice, index(sliceChannels));
+  }
   if (parts)
     split = work.getPart();
   // What captures have of the rows behind the last sequence is not looked at.
@@ -158,7 +203,7 @@ void ReductionKernel::loadQueries() {
     Value loaded = tile::LoadOp::create(
         b, loc, tile,
         openSource(query, rowSource, /*rest=*/true, /*vector=*/false),
-        at(head, row0, /*channel=*/true), row0, add(row0, liveRows),
+        fromFirst(head, row0), row0, add(row0, liveRows),
         /*live=*/Value(), /*vector=*/false);
     if (form.queryFactor)
       loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {

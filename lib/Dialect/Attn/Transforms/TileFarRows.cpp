@@ -31,8 +31,8 @@ bool ReductionKernel::mayRedoFarRows() {
   if (!isGpu() || !form.exponential || !form.fused ||
       !(form.dotIsStat || linear.applies) || fixedAnchor || lists.tiles ||
       marksIn || marksOut || hasGroup() || packsHeads ||
-      reduction.isBatchInvariant() || keySource.is(SourceKind::paged) ||
-      keySource.is(SourceKind::ring) ||
+      reduction.isBatchInvariant() || sliceChannels ||
+      keySource.is(SourceKind::paged) || keySource.is(SourceKind::ring) ||
       reduction.getQueryOperands().size() != 1)
     return false;
   Region &region = reduction.getMaskBody();

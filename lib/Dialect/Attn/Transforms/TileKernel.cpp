@@ -27,6 +27,8 @@ int64_t ReductionKernel::paddedDepth(Value tensor) const {
 }
 
 int64_t ReductionKernel::paddedChannels(Value tensor) const {
+  if (sliceChannels)
+    return sliceChannels;
   return ::attn::paddedChannels(channels(tensor), target);
 }
 
@@ -203,25 +205,26 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   Value end = hullUpper;
   if (padded)
     end = min(end, add(tile.first, index(schedule.getBlockK())));
-  auto load = [&](Value tensor, int64_t width, Type narrow,
-                  Value live) -> Value {
+  auto load = [&](Value tensor, int64_t width, Type narrow, Value live,
+                  ValueRange at) -> Value {
     Type type = narrow ? narrow : b.getF32Type();
     Value lower = hullLower, upper = end;
     // Every key of a full tile is in range.
     if (isGpu() && !tile.masked)
       lower = upper = Value();
-    return tile::LoadOp::create(
-        b, loc, tileType(cols, width, type), openKeys(tensor),
-        at(keyHead, tile.first, /*channel=*/true), lower, upper, live,
-        /*vector=*/false);
+    return tile::LoadOp::create(b, loc, tileType(cols, width, type),
+                                openKeys(tensor), at, lower, upper, live,
+                                /*vector=*/false);
   };
   SmallVector<Value> keys, values;
   for (Value tensor : reduction.getKeyOperands())
-    keys.push_back(load(tensor, paddedDepth(tensor), narrowDots, Value()));
+    keys.push_back(load(tensor, paddedDepth(tensor), narrowDots, Value(),
+                        fromFirst(keyHead, tile.first)));
   for (Value tensor : reduction.getValueOperands())
     // A value that no row may see must not reach one, not even times 0.
-    values.push_back(
-        load(tensor, paddedChannels(tensor), narrowValues, tile.live));
+    values.push_back(load(tensor, paddedChannels(tensor), narrowValues,
+                          tile.live,
+                          at(keyHead, tile.first, /*channel=*/true)));
 
   auto rows = tile::RowsOp::create(b, loc, state.getTypes(), queryTiles, state,
                                    liveRows, schedule.getRows());

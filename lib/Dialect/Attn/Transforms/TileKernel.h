@@ -224,10 +224,12 @@ protected:
   /// is a source of its own.
   Value openSource(Value memref, const Source &source, bool rest, bool vector,
                    bool aligned = false, int64_t boxes = 0);
-  /// Indices of row `row`, channel 0 of the sequence in a tensor of the op;
-  /// `leading` holds what comes before the batch.
+  /// Indices of row `row`, the block's first channel, of the sequence in a
+  /// tensor of the op; `leading` holds what comes before the batch.
   SmallVector<Value> at(Value headIndex, Value row, bool channel,
                         ValueRange leading = {});
+  /// The same from channel 0 on, whatever slice of the values a block has.
+  SmallVector<Value> fromFirst(Value headIndex, Value row);
   /// Whether a tensor of rows has channels behind them.
   bool hasChannels(Value memref, int64_t numLeading) const;
   /// Stores a row block of a result tensor, [.., rows(, channels)].
@@ -604,6 +606,14 @@ bool listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
 /// What keeps the heads of a reduction from being packed, or nothing
 /// (PackHeads.cpp).
 std::string whyNotPacked(ReductionOpInterface op);
+
+/// Why work tiles cannot have `channels` of the values each, as block_v of the
+/// schedule says; empty where they can. What makes a value's NaN visible to a
+/// kernel behind, and lists of key tiles, are of whole rows.
+std::string whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
+                         int64_t channels, const ::attn::TargetInfo &target);
+/// The work tiles of a tile of rows.
+int64_t countSlices(ReductionOpInterface op);
 
 /// Queries and outputs of a plan with all heads of a key head as rows of one;
 /// an output may be null.

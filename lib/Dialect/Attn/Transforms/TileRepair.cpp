@@ -279,7 +279,8 @@ ScheduleAttr mlir::attn::scheduleOfRepair(ReductionOpInterface op,
                            /*stages=*/0, /*overlap=*/true, Turns::none,
                            /*pack_heads=*/false, /*cluster=*/1,
                            Fetch::automatic, /*occupancy=*/1, given.getOrder(),
-                           given.getSection(), given.getSectionKeys());
+                           given.getSection(), given.getSectionKeys(),
+                           /*block_v=*/0);
 }
 
 //===----------------------------------------------------------------------===//

@@ -215,6 +215,11 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       chooses. Where a grid has one block for each tile it says nothing.
     - `occupancy`: blocks that share a multiprocessor of a GPU. Each thread has
       the fewer registers.
+    - `block_v`: channels of the values in a work tile of a GPU; 0: all. Channels do
+      not depend on each other, so that a tile of rows may become several work
+      tiles, each of which computes the weights, and some channels of the sums:
+      more than the registers of a warpgroup hold are computed so. It divides the
+      channels of every value.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
     splits = 1, loop = peeled, stages = 3, overlap = false, turns = products>`
@@ -232,7 +237,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$occupancy,
     OptionalParameter<"std::optional<::mlir::attn::WorkOrder>">:$order,
     DefaultValuedParameter<"int64_t", "0">:$section,
-    DefaultValuedParameter<"int64_t", "0">:$sectionKeys
+    DefaultValuedParameter<"int64_t", "0">:$sectionKeys,
+    DefaultValuedParameter<"int64_t", "0">:$blockV
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;
@@ -249,6 +255,7 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     ScheduleAttr withCluster(int64_t cluster) const;
     ScheduleAttr withOrder(WorkOrder order) const;
     ScheduleAttr withSection(int64_t heads, int64_t keys) const;
+    ScheduleAttr withBlockV(int64_t channels) const;
   }];
 }
 
