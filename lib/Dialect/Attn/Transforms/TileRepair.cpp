@@ -178,8 +178,13 @@ void mlir::attn::hideDeadDots(ReductionOpInterface op) {
 
 bool mlir::attn::mayKillByScore(ReductionOpInterface op, MonoidOp monoid) {
   // Element by element a dead key's values are not touched.
+  return !monoid.isGeneral() && !op.getValueOperands().empty() &&
+         killsByScore(op);
+}
+
+bool mlir::attn::killsByScore(ReductionOpInterface op) {
   Region &score = op.getScoreBody();
-  if (score.empty() || monoid.isGeneral() || op.getValueOperands().empty())
+  if (score.empty())
     return false;
   Region scratch;
   OpBuilder b(op.getContext());
