@@ -266,6 +266,25 @@ static Linearity classify(Value value, Region &finalize, unsigned numStats,
   return {L::other};
 }
 
+/// A statistic whose own derivative is asked for is a maximum of one score's:
+/// then that is the derivative of one key.
+LogicalResult Differentiator::checkMaxima(unsigned result) {
+  auto maximum = numStats() == 1 ? getYielded(monoid.getCombine())
+                                       .front()
+                                       .getDefiningOp<arith::MaximumFOp>()
+                                 : arith::MaximumFOp();
+  auto isArgument = [&](Value value, unsigned number) {
+    return value == Value(monoid.getCombine().getArgument(number));
+  };
+  if (!maximum || !isArgument(maximum.getLhs(), 0) ||
+      !isArgument(maximum.getRhs(), 1))
+    return op.emitOpError("expected one statistic that is the maximum of its "
+                          "parts, to differentiate result ")
+           << result << ", which changes with it";
+  hasMaximum = true;
+  return success();
+}
+
 LogicalResult Differentiator::findOutputs() {
   Region &finalize = work.getFinalize();
   std::vector<bool> isInvariant(work.getNumResults(), true);
@@ -297,14 +316,13 @@ LogicalResult Differentiator::findOutputs() {
       output.isComponent = isa<BlockArgument>(value);
     }
     if (!output.isInvariant) {
-      bool readsComponents = output.hasChannels() || output.readsUnits;
-      if (readsComponents)
+      if (output.hasChannels() || output.readsUnits)
         return op.emitOpError("expected result ")
                << i
                << " not to change with the reference point of the statistics, "
-                  "or to depend on these alone";
-      return op.emitOpError("expected result ")
-             << i << " not to change with the reference point";
+                  "or to depend on these alone, to be differentiated";
+      if (failed(checkMaxima(i)))
+        return failure();
     }
     outputs.push_back(output);
   }
@@ -442,10 +460,14 @@ void Differentiator::buildForward() {
         forward.getResult(cast<OpResult>(value).getResultNumber()));
   llvm::append_range(values,
                      forward.getResults().drop_front(op.getNumResults()));
-  finish(target, b, values);
   saved.resize(numStats() + numComponents());
   for (auto [i, number] : llvm::enumerate(kept))
     saved[number] = forward.getResult(op.getNumResults() + i);
+  if (hasMaximum) {
+    saved.push_back(buildFirst());
+    values.push_back(saved.back());
+  }
+  finish(target, b, values);
 }
 
 void Differentiator::startBackward(StringRef suffix) {

@@ -108,6 +108,38 @@ SmallVector<Value> Differentiator::inCaptures() {
                              [&](Value value) { return in(outside(value)); });
 }
 
+SmallVector<Value> Differentiator::paramsOf() {
+  return llvm::map_to_vector(work.getParams(),
+                             [&](Value value) { return in(outside(value)); });
+}
+
+SmallVector<Value> Differentiator::copyRegion(Region &region,
+                                              ValueRange arguments,
+                                              Elements &elements) {
+  auto hook = [&](Operation *op, RegionCloner &cloner) -> Value {
+    auto extract = dyn_cast<tensor::ExtractOp>(op);
+    if (!extract)
+      return {};
+    SmallVector<Value> indices;
+    for (Value index : extract.getIndices())
+      indices.push_back(cloner.get(index));
+    Value tensor = cloner.get(extract.getTensor());
+    Value element = tensor::ExtractOp::create(b, loc, tensor, indices);
+    elements[tensor].push_back(element);
+    return element;
+  };
+  return inlineRegion(b, region, arguments, hook);
+}
+
+Value Differentiator::sumOf(Adjoints &adjoints, Value argument,
+                            const Elements &elements) {
+  Value sum = adjoints.get(argument);
+  for (Value element : elements.lookup(argument))
+    if (Value part = adjoints.get(element))
+      sum = sum ? arith::AddFOp::create(b, loc, sum, part).getResult() : part;
+  return sum;
+}
+
 Value Differentiator::ofRow(Value tensor, ValueRange position) {
   auto index = [&](Value value) -> Value {
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
@@ -136,7 +168,8 @@ LogicalResult Differentiator::buildRows() {
   rows.factors.resize(outputs.size());
   bool hasInit =
       llvm::any_of(wanted, [](const Input &input) { return input.isInit(); });
-  bool isNeeded = hasInit;
+  rows.first = hasMaximum ? saved.back() : Value();
+  bool isNeeded = hasInit || hasMaximum;
   for (const Output &output : outputs)
     isNeeded |=
         output.readsUnits || (output.hasChannels() && !output.isComponent);
@@ -166,6 +199,8 @@ LogicalResult Differentiator::buildRows() {
   for (unsigned k = 0; k < numComponents(); ++k)
     if (isUnit(k))
       names.push_back("unit" + std::to_string(k));
+  if (hasMaximum)
+    names.push_back("maximum");
   for (Input &input : wanted)
     if (input.isInit())
       names.push_back("d" + std::to_string(input.argument));
@@ -205,6 +240,8 @@ LogicalResult Differentiator::buildRows() {
   for (unsigned k = 0; k < numComponents(); ++k)
     if (isUnit(k))
       rows.units[k] = *next++;
+  if (hasMaximum)
+    rows.maximum = *next++;
   for (Input &input : wanted)
     if (input.isInit())
       input.gradient = *next++;
@@ -216,6 +253,7 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
                                             SmallVectorImpl<Value> &yields) {
   ValueRange position = block->getArguments().slice(dots.size(), 3);
   Adjoints adjoints(b, loc);
+  Value maximum;
   // The factors of outputs are what finalize makes of components of 1.
   Region &finalize = work.getFinalize();
   SmallVector<Value> arguments, units(numComponents());
@@ -265,11 +303,26 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
     cotangentsOfUnits[k] = cotangent;
     yields.push_back(cotangent ? cotangent : adjoints.zero());
   }
-  return addInitGradients(block, cotangentsOfUnits, yields);
+  if (hasMaximum) {
+    // The reference point is one for the results that change with it alone.
+    Adjoints changing(b, loc);
+    changing.addRoot(arguments.front());
+    changing.follow();
+    for (auto [i, output] : llvm::enumerate(outputs))
+      if (!output.isInvariant)
+        changing.add(values[i], ofRow(cotangents[i], position));
+    if (failed(changing.sweep()))
+      return failure();
+    Value cotangent = changing.get(arguments.front());
+    maximum = cotangent ? cotangent : adjoints.zero();
+    yields.push_back(maximum);
+  }
+  return addInitGradients(block, cotangentsOfUnits, maximum, yields);
 }
 
 /// An initial state is one more key, whose weights its region gives.
 LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
+                                               Value maximum,
                                                SmallVectorImpl<Value> &yields) {
   if (llvm::none_of(wanted, [](const Input &input) { return input.isInit(); }))
     return success();
@@ -280,20 +333,8 @@ LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
   SmallVector<Value> arguments(position), captured = inCaptures();
   llvm::append_range(arguments, captured);
   // Elements are roots where they are read here.
-  llvm::SmallDenseMap<Value, SmallVector<Value>> elements;
-  auto hook = [&](Operation *op, RegionCloner &cloner) -> Value {
-    auto extract = dyn_cast<tensor::ExtractOp>(op);
-    if (!extract)
-      return {};
-    SmallVector<Value> indices;
-    for (Value index : extract.getIndices())
-      indices.push_back(cloner.get(index));
-    Value tensor = cloner.get(extract.getTensor());
-    Value element = tensor::ExtractOp::create(b, loc, tensor, indices);
-    elements[tensor].push_back(element);
-    return element;
-  };
-  SmallVector<Value> state = inlineRegion(b, init, arguments, hook);
+  Elements elements;
+  SmallVector<Value> state = copyRegion(init, arguments, elements);
   SmallVector<Value> factors;
   SmallVector<Value> stats(state.begin(), state.begin() + numStats());
   Operation *last = &block->back();
@@ -302,8 +343,7 @@ LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
     for (Value stat : rows.stats)
       ends.push_back(ofRow(stat, position));
     last = &block->back();
-    for (Value param : work.getParams())
-      ends.push_back(in(outside(param)));
+    llvm::append_range(ends, paramsOf());
     factors = inlineRegion(b, monoid.getRescale(), ends);
     for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
       adjoints.setBounded(op);
@@ -331,15 +371,21 @@ LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
       return op.emitOpError("expected init not to give a value component what "
                             "depends on an input that is differentiated");
   }
+  if (maximum) {
+    // Before all keys.
+    Value isFirst = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                          ofRow(rows.first, position),
+                                          adjoints.constant(-1));
+    adjoints.add(stats.front(), arith::SelectOp::create(
+                                    b, loc, isFirst, maximum, adjoints.zero()));
+  }
   if (failed(adjoints.sweep()))
     return failure();
   // Of an init that is the identity nothing depends on anything.
   Value isNone;
   if (numStats()) {
-    SmallVector<Value> params;
-    for (Value param : work.getParams())
-      params.push_back(in(outside(param)));
-    SmallVector<Value> identity = inlineRegion(b, monoid.getIdentity(), params);
+    SmallVector<Value> identity =
+        inlineRegion(b, monoid.getIdentity(), paramsOf());
     for (unsigned i = 0; i < numStats(); ++i) {
       Value equal = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
                                           stats[i], identity[i]);
@@ -350,11 +396,7 @@ LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
   for (Input &input : wanted) {
     if (!input.isInit())
       continue;
-    Value argument = captured[input.number];
-    Value sum = adjoints.get(argument);
-    for (Value element : elements[argument])
-      if (Value part = adjoints.get(element))
-        sum = sum ? arith::AddFOp::create(b, loc, sum, part).getResult() : part;
+    Value sum = sumOf(adjoints, captured[input.number], elements);
     if (!sum)
       sum = adjoints.zero();
     if (isNone)
@@ -362,6 +404,92 @@ LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
     yields.push_back(sum);
   }
   return success();
+}
+
+/// The numbers of the keys whose score the maximum of a row is: of equals the
+/// first, -1 for the initial state. A reduction in the largest statistic with
+/// its key.
+Value Differentiator::buildFirst() {
+  auto module = func->getParentOfType<ModuleOp>();
+  std::string name = (func.getName() + "_first").str();
+  for (unsigned i = 2; SymbolTable::lookupSymbolIn(module, name); ++i)
+    name = (func.getName() + "_first_" + Twine(i)).str();
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  auto number = [&](float value) -> Value {
+    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+                                          APFloat(value));
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(func);
+    auto unit = ComponentAttr::get(b.getContext(), Component::unit);
+    auto first = MonoidOp::create(
+        b, loc, b.getStringAttr(name), b.getStringAttr("private"),
+        MonoidKindAttr::get(b.getContext(), MonoidKind::cocycle),
+        b.getTypeArrayAttr({f32, f32}), b.getArrayAttr({unit}),
+        b.getArrayAttr({}), b.getStrArrayAttr({"key"}));
+    auto open = [&](Region &region, unsigned numArguments) {
+      Block *block = b.createBlock(&region);
+      for (unsigned i = 0; i < numArguments; ++i)
+        block->addArgument(f32, loc);
+      return block->getArguments();
+    };
+    (void)open(first.getIdentity(), 0);
+    YieldOp::create(b, loc, ValueRange{number(-infinity), number(infinity)});
+    ValueRange x = open(first.getCombine(), 4);
+    auto compare = [&](arith::CmpFPredicate how) -> Value {
+      return arith::CmpFOp::create(b, loc, how, x[0], x[2]);
+    };
+    Value larger = arith::MaximumFOp::create(b, loc, x[0], x[2]);
+    Value least = arith::MinimumFOp::create(b, loc, x[1], x[3]);
+    Value key = arith::SelectOp::create(
+        b, loc, compare(arith::CmpFPredicate::OLT), x[3], least);
+    key = arith::SelectOp::create(b, loc, compare(arith::CmpFPredicate::OGT),
+                                  x[1], key);
+    YieldOp::create(b, loc, ValueRange{larger, key});
+    (void)open(first.getRescale(), 4);
+    YieldOp::create(b, loc, number(1));
+    x = open(first.getLift(), 2);
+    YieldOp::create(b, loc, ValueRange{x[0], x[1], number(1)});
+    x = open(first.getFinalize(), 3);
+    YieldOp::create(b, loc, x[1]);
+  }
+  SmallVector<Value> left, right;
+  for (auto [query, key] : llvm::zip_equal(op.getQueries(), op.getKeys())) {
+    left.push_back(outside(query));
+    right.push_back(outside(key));
+  }
+  captureRegions();
+  auto reduction = makeReduction(FlatSymbolRefAttr::get(b.getContext(), name),
+                                 Side::keys, rowType(), left, right, {});
+  buildMask(Side::keys, reduction.getMask());
+  SmallVector<Type> types(left.size(), f32);
+  types.append(4, i32);
+  Block *block = openRegion(reduction.getScore(), types);
+  Value key = block->getArgument(left.size() + 3);
+  SmallVector<Value> arguments(
+      block->getArguments().take_front(left.size() + 4));
+  llvm::append_range(arguments, inCaptures());
+  SmallVector<Value> lifted = inlineRegion(b, work.getScore(), arguments);
+  llvm::append_range(lifted, paramsOf());
+  Value stat = inlineRegion(b, monoid.getLift(), lifted).front();
+  YieldOp::create(b, loc,
+                  ValueRange{stat, arith::SIToFPOp::create(b, loc, f32, key)});
+  if (!work.getInit().empty()) {
+    block = openRegion(reduction.getInit(), {i32, i32, i32});
+    SmallVector<Value> position(block->getArguments().take_front(3));
+    llvm::append_range(position, inCaptures());
+    Value start = inlineRegion(b, work.getInit(), position).front();
+    Value none = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, start,
+                                       number(-infinity));
+    Value before =
+        arith::SelectOp::create(b, loc, none, number(infinity), number(-1));
+    Value weight = arith::SelectOp::create(b, loc, none, number(0), number(1));
+    YieldOp::create(b, loc, ValueRange{start, before, weight});
+  }
+  b.setInsertionPointToEnd(&target.getBody().front());
+  return reduction.getResult(0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -393,23 +521,9 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   SmallVector<Value> arguments(dots), captured = inCaptures();
   llvm::append_range(arguments, position);
   llvm::append_range(arguments, captured);
-  llvm::SmallDenseMap<Value, SmallVector<Value>> elements;
-  auto hook = [&](Operation *op, RegionCloner &cloner) -> Value {
-    auto extract = dyn_cast<tensor::ExtractOp>(op);
-    if (!extract)
-      return {};
-    SmallVector<Value> indices;
-    for (Value index : extract.getIndices())
-      indices.push_back(cloner.get(index));
-    Value tensor = cloner.get(extract.getTensor());
-    Value element = tensor::ExtractOp::create(b, loc, tensor, indices);
-    elements[tensor].push_back(element);
-    return element;
-  };
-  SmallVector<Value> scores = inlineRegion(b, work.getScore(), arguments, hook);
-  SmallVector<Value> params;
-  for (Value param : work.getParams())
-    params.push_back(in(outside(param)));
+  Elements elements;
+  SmallVector<Value> scores = copyRegion(work.getScore(), arguments, elements);
+  SmallVector<Value> params = paramsOf();
   SmallVector<Value> lifted = scores;
   llvm::append_range(lifted, params);
   SmallVector<Value> state = inlineRegion(b, monoid.getLift(), lifted);
@@ -472,6 +586,15 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   for (unsigned k = 0; k < numComponents(); ++k)
     if (rows.units[k])
       adjoints.add(weights[k], ofRow(rows.units[k], position));
+  if (rows.maximum) {
+    Value key = arith::SIToFPOp::create(b, loc, b.getF32Type(), position[3]);
+    Value isFirst = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                          key, ofRow(rows.first, position));
+    adjoints.add(state.front(),
+                 arith::SelectOp::create(b, loc, isFirst,
+                                         ofRow(rows.maximum, position),
+                                         adjoints.zero()));
+  }
   if (failed(adjoints.sweep()))
     return failure();
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
@@ -479,13 +602,8 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     pairs.dots.push_back(orZero(adjoints.get(dot)));
   for (Input &input : wanted) {
     Value sum;
-    if (input.role == Role::capture && !input.isInit()) {
-      sum = adjoints.get(captured[input.number]);
-      for (Value element : elements[captured[input.number]])
-        if (Value part = adjoints.get(element))
-          sum =
-              sum ? arith::AddFOp::create(b, loc, sum, part).getResult() : part;
-    }
+    if (input.role == Role::capture && !input.isInit())
+      sum = sumOf(adjoints, captured[input.number], elements);
     pairs.captures.push_back(orZero(sum));
   }
   return success();
@@ -540,8 +658,10 @@ void Differentiator::capturePairs(Side reduced, bool wantsScores,
               outside(op.getValues()[valueNumber(output.component)]));
   }
   if (wantsScores)
-    for (Value unit : rows.units)
-      capture(unit);
+    for (Value row :
+         llvm::concat<Value>(rows.units, MutableArrayRef<Value>{rows.maximum},
+                             MutableArrayRef<Value>{rows.first}))
+      capture(row);
   if ((!overKeys || keyBase) && keySource.lengths)
     capture(outside(keySource.lengths));
   capture(keyBase);

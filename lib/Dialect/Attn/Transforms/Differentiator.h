@@ -85,7 +85,9 @@ private:
     SmallVector<Value> stats;   ///< For each statistic.
     SmallVector<Value> units;   ///< For each component; of values null.
     SmallVector<Value> factors; ///< For each output.
-    SmallVector<Value> statCotangents, firsts;
+    /// Where a result changes with the statistic, a maximum: its cotangent, and
+    /// the first key that has it, from 0; -1 for the initial state.
+    Value maximum, first;
   };
   /// A reduction that is being built: `Over` is what is reduced.
   struct Pairs;
@@ -96,6 +98,7 @@ private:
   LogicalResult findInputs();
   LogicalResult findSpread(Input &input);
   LogicalResult findOutputs();
+  LogicalResult checkMaxima(unsigned result);
   void normalize();
   bool isPacked() { return rowSource.is(SourceKind::varlen); }
   RankedTensorType rowType();
@@ -121,9 +124,10 @@ private:
   LogicalResult buildBackward();
   LogicalResult buildPairs();
   LogicalResult buildRows();
+  Value buildFirst();
   LogicalResult buildFinalize(Block *block, ValueRange dots,
                               SmallVectorImpl<Value> &results);
-  LogicalResult addInitGradients(Block *block, ValueRange units,
+  LogicalResult addInitGradients(Block *block, ValueRange units, Value maximum,
                                  SmallVectorImpl<Value> &results);
   LogicalResult buildGradients(Side reduced);
 
@@ -155,6 +159,14 @@ private:
   void buildMask(Side reduced, Region &region);
   /// b, h, i, j of a pair, of the arguments of an open region.
   SmallVector<Value> positionsOf(Side reduced, ValueRange given);
+  /// Copies a region to here, and notes the elements of tensors that it reads.
+  using Elements = llvm::SmallDenseMap<Value, SmallVector<Value>>;
+  SmallVector<Value> copyRegion(Region &region, ValueRange arguments,
+                                Elements &elements);
+  SmallVector<Value> paramsOf();
+  /// Adds up what has been added to a captured scalar, or to the elements of a
+  /// tensor; null for nothing.
+  Value sumOf(Adjoints &adjoints, Value argument, const Elements &elements);
   /// Captures what the regions of pairs read, and finds their dots.
   void capturePairs(Side reduced, bool wantsScores,
                     SmallVectorImpl<Value> &left,
@@ -171,6 +183,7 @@ private:
   Source rowSource, keySource;
   SmallVector<Input> wanted;
   SmallVector<Output> outputs;
+  bool hasMaximum = false;
 
   // Of the function that is being built.
   func::FuncOp target;

@@ -58,6 +58,9 @@ public:
     Operation *op = score.getDefiningOp();
     if (auto sum = dyn_cast_or_null<arith::AddFOp>(op))
       return either(of(sum.getLhs()), of(sum.getRhs()));
+    // As the slopes of ALiBi are, behind a bias.
+    if (auto difference = dyn_cast_or_null<arith::SubFOp>(op))
+      return of(difference.getLhs());
     if (auto select = dyn_cast_or_null<arith::SelectOp>(op);
         select && !dependsOnDots(select.getCondition())) {
       Value yes = of(select.getTrueValue()), no = of(select.getFalseValue());
