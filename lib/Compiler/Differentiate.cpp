@@ -25,6 +25,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"
+#include <limits>
 
 using namespace mlir;
 using ::attn::support::Failure;
@@ -157,7 +158,10 @@ Result<std::string> differentiate(const AttentionDescriptor &descriptor,
   auto module = makeAttentionModule(descriptor, "<monoid>");
   if (!module)
     return module.takeFailure();
-  return run(module->text, inputs, "<monoid>",
-             {module->linesBeforeMonoid, module->monoidLines});
+  // Of a description, the monoid is all that has lines of its author.
+  OwnLines own{module->linesBeforeMonoid, module->monoidLines};
+  if (!own.count)
+    own = {std::numeric_limits<int>::max(), 1};
+  return run(module->text, inputs, "<monoid>", own);
 }
 } // namespace attn

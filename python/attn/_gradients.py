@@ -10,7 +10,6 @@ that a framework may keep the arrays alone.
 """
 
 import ctypes
-import functools
 import math
 from typing import Any, Callable, Dict, Tuple
 
@@ -70,11 +69,11 @@ def clear() -> None:
     _programs.clear()
 
 
-def _dense(array, dtype):
+def _dense(array, dtype, copy=False):
     """`array` as a kernel takes it: of that type, 1 apart in the last dimension."""
     view = arrays.view("a cotangent", array)
     name = c.DTYPE_NAMES[dtype]
-    if view.dtype == dtype and (
+    if not copy and view.dtype == dtype and (
         view.is_empty or not view.shape or view.shape[-1] == 1 or view.strides[-1] == 1
     ):
         return array
@@ -98,6 +97,17 @@ def _zeros(like, dtype, shape):
     result = arrays.empty(like, dtype, shape)
     result[...] = 0
     return result
+
+
+def _whole(array):
+    """A dense copy of what repeats in memory: each place has a gradient of its
+    own."""
+    if not arrays.kind_of(array):
+        return array
+    view = arrays.view("bias", array)
+    if all(size <= 1 or step for size, step in zip(view.shape, view.strides)):
+        return array
+    return _dense(array, view.dtype, copy=True)
 
 
 def _sum(array, axes, shape):
@@ -142,15 +152,25 @@ class Plan:
                 )
         if options.get("rolling"):
             _fail("attention without a rolling cache", "rolling", NotImplementedError)
-        given = dict(options, q=q, k=k, v=v)
-        self.given = given
+        wants_bias = inputs is None or (
+            hasattr(inputs, "__contains__") and "bias" in inputs
+        )
+        if options.get("bias") is not None and wants_bias:
+            if options.get("layout") == "thd":
+                _fail(
+                    "a bias without gradient with layout 'thd'; leave it out of inputs",
+                    "one with",
+                    NotImplementedError,
+                )
+            options["bias"] = _whole(options["bias"])
+        self.given = dict(options, q=q, k=k, v=v)
         self.call = _attention._Call(q, k, v, **options)
         self.target = target if target else c.device_target(self.call.device)
         self.value_in_key = v is None and "v" in self.call.views
         self.inputs = self._choose(inputs)
         self.names = self.call.output_names[: self.call.desc.numOutputs]
-        asked = self.inputs
-        if self.value_in_key:
+        asked = self.inputs or ("q",)
+        if self.value_in_key and "k" in asked:
             asked = tuple(sorted({*asked, "v"}, key=_NAMES.index))
         self.asked = asked
         self.program = _program(self.call, asked, self.target)
@@ -165,6 +185,9 @@ class Plan:
             return tuple(name for name in there if name in _DEFAULT)
         if isinstance(inputs, str):
             inputs = (inputs,)
+        if not hasattr(inputs, "__iter__"):
+            _fail("inputs to hold names of arguments", repr(inputs), TypeError)
+        inputs = tuple(inputs)
         for name in inputs:
             if name not in there:
                 _fail(
@@ -283,11 +306,9 @@ class Plan:
             if name not in ("q", "k", "v"):
                 array = _cast(array, self.given[name])
             gradients[name] = array
-        if self.value_in_key:
+        if self.value_in_key and "v" in gradients:
             value = gradients.pop("v")
-            if "k" in gradients:
-                key = gradients["k"]
-                key[..., : value.shape[-1]] += value
+            gradients["k"][..., : value.shape[-1]] += value
         return {name: arrays.like(self.call.like, gradients[name]) for name in self.inputs}
 
     def _of_pairs(self):
@@ -298,11 +319,6 @@ class Plan:
         # What keys alone have is added up over the rows.
         return () if flags & _HEADS and flags & _QUERIES else ("bias",)
 
-    def _broadcast_axes(self, found):
-        """Of [b, hq, sq, sk]: the dimensions that a bias repeats along."""
-        flags = self.call.desc.bias
-        return [i for i, flag in enumerate(_attention._BROADCAST) if flags & flag]
-
     def _reduce(self, name, array):
         """From what each row has (each key, of a bias of keys) to the argument."""
         view = self.call.views[name]
@@ -310,34 +326,15 @@ class Plan:
         if name in ("scale", "softcap"):
             return _sum(array, range(len(array.shape)), ())
         if name == "bias":
-            if packed:
-                return self._reduce_packed_bias(array)
-            axes = self._broadcast_axes(name)
             kept = [0, 1, 3] if _KEYS & ~self.call.desc.bias else [0, 1, 2]
-            drop = [i for i, axis in enumerate(kept) if axis in axes]
-            shape = self.given["bias"].shape
-            return self._expand(_sum(array, drop, view.shape), shape)
+            drop = [i for i, axis in enumerate(kept) if view.shape[axis] == 1]
+            return _sum(array, drop, self.given["bias"].shape)
         # [hq] or [b, hq]
         if packed:
             if len(view.shape) == 2:
                 return self._by_sequence(array, view.shape)
             return _sum(array, [1], view.shape)
         return _sum(array, [2] if len(view.shape) == 2 else [0, 2], view.shape)
-
-    def _expand(self, array, shape):
-        """As the caller gave it: an argument of stride 0 has its gradient in the
-        first place, as where it is one element."""
-        missing = 4 - len(shape)
-        target = tuple(shape)
-        if math.prod(array.shape) == math.prod(target):
-            return array.reshape(target)
-        # Expanded by the caller: each element that was repeated has the whole.
-        result = _zeros(array, c.F32, (1,) * missing + target)
-        index = tuple(
-            slice(0, 1) if size == 1 else slice(None) for size in array.shape
-        )
-        result[index] = array
-        return result.reshape(target)
 
     def _run_pairs(self, kernel, inputs, names):
         """Runs the kernel of pairs for some keys after others."""
@@ -352,23 +349,23 @@ class Plan:
         result = _zeros(like, c.F32, sizes)
         axes = tuple(i for i in range(3) if sizes[i] == 1 and (b, hq, sq)[i] != 1)
         identity = _zeros(like, c.F32, (step, step))
-        for i in range(step):
-            identity[i, i] = 1
+        identity.reshape(-1)[:: step + 1] = 1
         whole = arrays.view("identity", identity)
         part = arrays.empty(like, c.F32, (b, hq, sq, step))
         names_of = [arg.name for arg in kernel.inputs]
+        shape = self.given["bias"].shape
         if not (b and hq and sq):
-            return [self._finish_pairs(result)]
+            return [result.reshape(shape)]
         for first in range(0, sk, step):
             count = min(step, sk - first)
             views = []
             for name, view in zip(names_of, inputs):
                 if name in ("k", "v"):
                     item = arrays.item_size(view.dtype)
-                    shape = view.shape[:2] + (count,) + view.shape[3:]
+                    part_of = view.shape[:2] + (count,) + view.shape[3:]
                     data = (view.data or 0) + first * view.strides[2] * item
                     view = arrays.View(
-                        data, view.dtype, shape, view.strides, view.owner, view.device
+                        data, view.dtype, part_of, view.strides, view.owner, view.device
                     )
                 views.append(view)
             eye = arrays.View(
@@ -382,18 +379,10 @@ class Plan:
             ]
             self._run(kernel, views, [arrays.view("part", part)])
             columns = part[..., :count]
-            shape = tuple(sizes[:3]) + (count,)
-            result[..., first : first + count] = _sum(columns, axes, shape)
-        return [self._finish_pairs(result)]
-
-    def _finish_pairs(self, result):
-        return self._expand(result, self.given["bias"].shape)
-
-    def _reduce_packed_bias(self, array):
-        raise NotImplementedError(
-            "attn: expected a bias without gradient with layout 'thd', but got one; "
-            "leave it out of inputs"
-        )
+            result[..., first : first + count] = _sum(
+                columns, axes, tuple(sizes[:3]) + (count,)
+            )
+        return [result.reshape(shape)]
 
     def _by_sequence(self, array, shape):
         offsets = self.given["cu_seqlens_q"]
@@ -411,7 +400,9 @@ class Plan:
         return 4 * rows * (len(self.program.forward.outputs) - len(self.names))
 
 
-def attention_vjp(q: Any, k: Any, v: Any, *, inputs: Any = None, **options: Any) -> Tuple[Any, Callable[..., Dict[str, Any]]]:
+def attention_vjp(
+    q: Any, k: Any, v: Any, *, inputs: Any = None, **options: Any
+) -> Tuple[Any, Callable[..., Dict[str, Any]]]:
     """Attention, and the function that gives its gradients.
 
     Args:
