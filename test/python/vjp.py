@@ -231,13 +231,14 @@ def check(rng, element, case, target):
         got = got.astype("f8").transpose(np.argsort(axes) if want.ndim == 4 else axes)
         finite = np.isfinite(want)
         assert (got[~finite] == want[~finite]).all(), (what, name)
-        error = np.abs(got - want)[finite].max(initial=0) / np.abs(want[finite]).max(initial=1)
+        error = np.abs(got[finite] - want[finite]).max(initial=0)
+        error /= np.abs(want[finite]).max(initial=1)
         assert error <= BOUNDS[element], (what, name, error)
         if rng.random() < 0.8:
-            given = rng.standard_normal(want.shape).astype(TYPES[element] if want.ndim == 4 else "f4")
+            dtype = TYPES[element] if want.ndim == 4 else "f4"
+            cotangents[name] = rng.standard_normal(want.shape).astype(dtype)
             if rng.random() < 0.5:
-                given[dead_rows] = np.nan
-            cotangents[name] = given
+                cotangents[name][dead_rows] = np.nan
     passed = {n: laid_out(x, layout) if x.ndim == 4 else x for n, x in cotangents.items()}
     found = plan.backward(results, state, passed)
     again = plan.backward(results, state, passed)
@@ -256,7 +257,7 @@ def check(rng, element, case, target):
         assert error <= bound, (what, name, error, bound, np.abs(want).max(initial=0))
 
 
-def main(cases=120, seed=1, target=None, elements="f32 f32 bf16 f16"):
+def main(cases=30, seed=1, target=None, elements="f32 f32 bf16 f16"):
     rng = np.random.default_rng(int(seed))
     for case in range(int(cases)):
         check(np.random.default_rng([int(seed), case]), str(rng.choice(elements.split())), case, target)

@@ -119,8 +119,7 @@ static Value derive(Operation *op, Value x, Value y, Adjoints &a, OpBuilder &b,
       .Case<math::Log1pOp>(
           [&](auto) { return div(number(1), add(number(1), x)); })
       .Case<math::SqrtOp>([&](auto) { return div(number(0.5), y); })
-      .Case<math::RsqrtOp>(
-          [&](auto) { return mul(number(-0.5), mul(y, div(y, x))); })
+      .Case<math::RsqrtOp>([&](auto) { return mul(number(-0.5), div(y, x)); })
       .Case<math::CbrtOp>([&](auto) { return div(number(1.0 / 3), mul(y, y)); })
       .Case<math::TanhOp>([&](auto) { return sub(number(1), mul(y, y)); })
       .Case<math::SinhOp>(

@@ -467,6 +467,9 @@ void Differentiator::buildForward() {
     saved.push_back(buildFirst());
     values.push_back(saved.back());
   }
+  target->setAttr(
+      getSavedBytesName(),
+      b.getI64IntegerAttr(4 * int64_t(values.size() - op.getNumResults())));
   finish(target, b, values);
 }
 
