@@ -129,6 +129,32 @@ def own_monoid():
         assert abs((found[name] * step).sum() - want) <= 1e-5 * 1e-5 * 100, name
 
 
+HARD = """attn.monoid @hard cocycle stats(f32) components(value, unit) outputs("o") {
+  identity { %e = arith.constant 0xFF800000 : f32 attn.yield %e : f32 }
+  combine { ^bb0(%a: f32, %b: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c : f32 }
+  rescale { ^bb0(%from: f32, %to: f32): %same = arith.cmpf oeq, %from, %to : f32
+            %r = arith.uitofp %same : i1 to f32 attn.yield %r : f32 }
+  lift { ^bb0(%s: f32): %one = arith.constant 1.0 : f32 attn.yield %s, %one, %one : f32, f32, f32 }
+  finalize { ^bb0(%c: f32, %sum: f32, %n: f32): %one = arith.constant 1.0 : f32
+             %d = arith.maximumf %n, %one : f32 %o = arith.divf %sum, %d : f32
+             attn.yield %o : f32 }
+}"""
+
+
+def steps():
+    """The value of the largest score: it alone has a gradient, and no score has."""
+    q, k, v = draw(hq=1)
+    o, vjp = attn.attention_vjp(q, k, v, monoid=HARD)
+    do = rng.standard_normal(o.shape).astype("f4")
+    found = vjp(do)
+    first = (q @ k.swapaxes(-1, -2)).argmax(-1)[0, 0]
+    want = np.zeros_like(v)
+    for i, j in enumerate(first):
+        want[0, 0, j] += do[0, 0, i]
+    assert np.abs(found["v"] - want).max() <= 1e-6
+    assert not found["q"].any() and not found["k"].any()
+
+
 def packed():
     """As each sequence by itself."""
     rows, keys = [5, 0, 70, 33], [7, 4, 90, 0]
@@ -283,6 +309,7 @@ def saved():
 
 rules()
 own_monoid()
+steps()
 packed()
 edges()
 extremes()

@@ -285,6 +285,30 @@ LogicalResult Differentiator::checkMaxima(unsigned result) {
   return success();
 }
 
+/// Whether `value` follows `argument` continuously: through floats alone.
+static bool follows(Value value, Value argument) {
+  if (value == argument)
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && isa<FloatType>(value.getType()) && !isa<tensor::ExtractOp>(op) &&
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return isa<FloatType>(operand.getType()) &&
+                  follows(operand, argument);
+         });
+}
+
+/// Whether the factors of weights are steps of the statistics, as 0 and 1 for a
+/// maximum that has moved or not: the reference point has no derivative then.
+static bool hasStepFactors(MonoidOp monoid) {
+  Region &rescale = monoid.getRescale();
+  return !rescale.empty() &&
+         llvm::none_of(getYielded(rescale), [&](Value factor) {
+           return llvm::any_of(rescale.getArguments(), [&](Value argument) {
+             return follows(factor, argument);
+           });
+         });
+}
+
 LogicalResult Differentiator::findOutputs() {
   Region &finalize = work.getFinalize();
   std::vector<bool> isInvariant(work.getNumResults(), true);
@@ -315,6 +339,8 @@ LogicalResult Differentiator::findOutputs() {
       output.component = found.component;
       output.isComponent = isa<BlockArgument>(value);
     }
+    if (!output.isInvariant && !output.readsStats && hasStepFactors(monoid))
+      output.isInvariant = true;
     if (!output.isInvariant) {
       if (output.hasChannels() || output.readsUnits)
         return op.emitOpError("expected result ")
