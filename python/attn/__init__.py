@@ -13,6 +13,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from . import _library
 from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
+from ._gradients import attention_vjp
 from ._kernel import Kernel
 from ._library import OutOfPages
 from ._states import merge_states
@@ -22,6 +23,7 @@ __all__ = [
     "Kernel",
     "OutOfPages",
     "attention",
+    "attention_vjp",
     "clear_cache",
     "compile",
     "get_num_threads",

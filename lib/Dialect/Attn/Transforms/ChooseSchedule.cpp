@@ -547,6 +547,12 @@ struct ChooseSchedulePass
                  (splits.splits ? std::to_string(splits.splits)
                                 : std::string("automatic")) +
                  " (" + splits.reason + ")\n";
+      if (auto bytes =
+              op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(
+                  getSavedBytesName()))
+        parts += "training: " + std::to_string(bytes.getInt()) +
+                 " bytes of each row are kept for the backward pass, beside "
+                 "inputs and results\n";
       if (problem.tf32)
         parts += "precision: f32 rounded to tf32, multiplied by warps "
                  "(mma.sync.m16n8k8)\n";

@@ -33,6 +33,10 @@ constexpr int64_t mostPackedRows = 1024;
 /// sizes, and of operations whose schedule is one of several.
 constexpr llvm::StringLiteral getDispatchAttrName() { return "attn.dispatch"; }
 
+/// The attribute of functions that are a forward pass: the bytes of each row
+/// that the backward pass reads, beside inputs and results.
+constexpr llvm::StringLiteral getSavedBytesName() { return "attn.saved_bytes"; }
+
 /// The monoid that `op` refers to, or null when the symbol does not resolve.
 MonoidOp lookupMonoid(Operation *op, FlatSymbolRefAttr ref);
 
