@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 9
+#define ATTN_API_VERSION 10
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
