@@ -224,16 +224,17 @@ void ScanKernel::addHeadGates(Chunk &chunk) {
   auto sums = [&](Value tile) {
     return scan(tile, f32(0.0f), /*reverse=*/true, addition).front();
   };
+  bool keepsLogs = static_cast<bool>(scanOp.getLogWeight());
   Value upTo = masked(Predicate::sle);
-  chunk.pairLogs = sums(upTo);
+  chunk.pairs = keepsLogs ? sums(upTo) : expOf(sums(upTo));
   chunk.product = expOf(sumRows(upTo));
   if (beforeMask) {
     Value before = masked(Predicate::slt);
-    chunk.pairLogsBefore = sums(before);
+    chunk.pairsBefore = expOf(sums(before));
     chunk.productBefore = expOf(sumRows(before));
   }
   Value behind = sumRows(masked(Predicate::sgt));
-  chunk.rest = scanOp.getLogWeight() ? behind : expOf(behind);
+  chunk.rest = keepsLogs ? behind : expOf(behind);
   end();
 }
 
@@ -299,14 +300,13 @@ void ScanKernel::addLogWeights(Chunk &chunk, const State &state) {
         return select(cmp(Predicate::slt, c, rows), x[0], minusInf());
       });
   SmallVector<Value> inputs = {logs};
-  if (chunk.pairLogs)
-    inputs.push_back(chunk.pairLogs);
+  if (chunk.pairs)
+    inputs.push_back(chunk.pairs);
   // In place of W: i_j + log W_ij.
-  chunk.pairLogs =
-      mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
-        Value sum = x.size() > 1 ? addf(x[0], x[1]) : x[0];
-        return select(cmp(Predicate::sle, c, r), sum, minusInf());
-      });
+  chunk.pairs = mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
+    Value sum = x.size() > 1 ? addf(x[0], x[1]) : x[0];
+    return select(cmp(Predicate::sle, c, r), sum, minusInf());
+  });
   // Up to row i, of the state: its m and the sum of the logs.
   SmallVector<Value> upTo = {state.largest};
   if (chunk.gateLogs && chunkSize == 1)
@@ -320,15 +320,15 @@ void ScanKernel::addLogWeights(Chunk &chunk, const State &state) {
     return x.size() > 1 ? addf(x[0], x[1]) : x[0];
   });
   chunk.largestRows =
-      mapOne({maxRows(chunk.pairLogs), ofState}, column(),
+      mapOne({maxRows(chunk.pairs), ofState}, column(),
              [&](Value, Value, ValueRange x) -> Value {
                return arith::MaximumFOp::create(b, loc, x[0], x[1]);
              });
   chunk.fromStateRows =
       mapOne({ofState, chunk.largestRows}, column(),
              [&](Value, Value, ValueRange x) { return relative(x[0], x[1]); });
-  chunk.pairLogs =
-      mapOne({chunk.pairLogs, chunk.largestRows}, square(),
+  chunk.pairs =
+      mapOne({chunk.pairs, chunk.largestRows}, square(),
              [&](Value, Value, ValueRange x) { return relative(x[0], x[1]); });
   // At the end: columns of logs i_j + log R_j.
   Value own = loadNumbers(arg(scanOp.getLogWeight()), chunk.first,
@@ -391,21 +391,17 @@ Value ScanKernel::pairs(const Chunk &chunk, Value rows, Value keys, bool before,
     if (!diagonal)
       return {};
     Value own = sumRows(multiply(rows, keys, keyRows()));
-    return chunk.largestRows ? multiply(own, chunk.pairLogs, column()) : own;
+    return chunk.largestRows ? multiply(own, chunk.pairs, column()) : own;
   }
   Predicate live = diagonal ? Predicate::sle : Predicate::slt;
   if (gates != Gates::key) {
     Value products = dot(rows, keys, {}, {}, /*transposeRhs=*/true);
-    Value logs = before ? chunk.pairLogsBefore : chunk.pairLogs;
+    Value weights = before ? chunk.pairsBefore : chunk.pairs;
     SmallVector<Value> inputs = {products};
-    if (logs && gates != Gates::value)
-      inputs.push_back(logs);
-    bool areWeights = static_cast<bool>(chunk.largestRows);
+    if (weights)
+      inputs.push_back(weights);
     return mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
-      Value product = x[0];
-      if (x.size() > 1)
-        product = mulf(product,
-                       areWeights ? x[1] : math::ExpOp::create(b, loc, x[1]));
+      Value product = x.size() > 1 ? mulf(x[0], x[1]) : x[0];
       return select(cmp(live, c, r), product, f32(0.0f));
     });
   }

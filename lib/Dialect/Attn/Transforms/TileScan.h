@@ -53,8 +53,9 @@ private:
     Value first;               // row of the tensors
     Value key, value, written; // `written`: K weighted, as the state takes it
     Value logWeights;          // 1xC, -inf beyond the end
-    /// Head gates: 1xC logs; for each pair the log of W; P (Cx1), R (Cx1).
-    Value gateLogs, pairLogs, pairLogsBefore;
+    /// Head gates: 1xC logs; W, or with logarithms of weights first its log;
+    /// P (Cx1), R (Cx1).
+    Value gateLogs, pairs, pairsBefore;
     Value product, productBefore, rest;
     /// Of channels P, R are CxD; and the factors of each level.
     SmallVector<Value> upTo, upToBefore, behind;
