@@ -86,6 +86,8 @@ def apply(feature_map, q, k):
         q, k = (x if arrays.is_torch(x) or arrays.is_numpy(x) else numpy.from_dlpack(x) for x in (q, k))
         if matrix is None:
             return _taylor2(q), _taylor2(k), None
+        if not hasattr(matrix, "shape") or not hasattr(matrix, "astype" if arrays.is_numpy(q) else "dtype"):
+            _fail("a matrix of the kind of q for feature_map 'hedgehog'", arrays.describe(matrix), TypeError)
         q, k = _projected(q, matrix), _projected(k, matrix)
     if feature_map in _REGIONS:
         return q, k, _REGIONS[feature_map]

@@ -114,6 +114,8 @@ def scan(
     ):
         if given:
             _fail("states_every without %s" % name, "both")
+    if erase is not None and (not isinstance(erase, (tuple, list)) or len(erase) not in (2, 3)):
+        _fail("erase to be a tuple (a, b) or (a, b, 'before')", type(erase).__name__, TypeError)
     operands = dict(decay=decay, beta=beta, log_weight=log_weight, weight=weight)
     return _by_parts(q, k, v, operands, erase, initial_state, return_state, states_every, options)
 
@@ -218,6 +220,8 @@ def scan_step(
         state = {"S": state}
     arrays.view("q", q)
     is_token = len(q.shape) == 3
+    if len(q.shape) not in (3, 4):
+        _fail("q of 3 or 4 dimensions", arrays.describe(q))
     if is_token and layout != "bhsd":
         _fail("layout 'bhsd' with q [b, h, d]", repr(layout))
 

@@ -427,7 +427,8 @@ def run_scan(
     if problem.is_packed:
         problem.add("cu", "cu_seqlens", problem.cu, is_static=False)
     if slots is not None:
-        return_state = False
+        if return_state:
+            _fail("return_state=False with slots, where the states are", "True")
         _add_pool(problem, initial_state, slots, parts)
     return _finish(problem, out, scale, parts if return_state else [], feature)
 

@@ -191,6 +191,12 @@ def test_packed_sequences():
             tokens = {n: np.ascontiguousarray(given[n][0].T) for n in ("decay", "beta")}
             other = attn.scan(*turned, cu_seqlens=cu, layout="thd", initial_state=state, **tokens)
             assert np.array_equal(other.transpose(1, 0, 2), got[0])
+    # Rows behind the last sequence are 0, also where there is none.
+    q, k, v = inputs(1, 2, 1, 1, 90, 16, 16)
+    for cu in ([0, 30], [0]):
+        out = np.full((1, 2, 90, 16), np.nan, "f")
+        attn.scan(q, k, v, cu_seqlens=cu, out=out)
+        assert np.isfinite(out[:, :, : cu[-1]]).all() and (out[:, :, cu[-1] :] == 0).all()
     empty = np.zeros(4, "i")
     q, k, v = inputs(1, 1, 1, 1, 0, 16, 16)
     state = rng.standard_normal((3, 1, 16, 16)).astype("f")
@@ -451,6 +457,10 @@ def test_errors():
     refuse(attn.scan, q, k, v, erase=(t4,))
     refuse(attn.scan, q, k, v, bonus=np.zeros((2, 24), "f"))
     refuse(attn.scan, q, k, v, states_every=0)
+    refuse(attn.scan, q, k, v, states_every=3, erase=t4)
+    refuse(attn.linear_attention, q, k, v, feature_map=("hedgehog", [[1]]))
+    refuse(attn.scan, q, k, v, slots=[0, 1], initial_state=np.zeros((2, 2, 24, 20), "f"), return_state=True)
+    refuse(attn.scan_step, q[0, :, 0], k[:, :, 0], v[:, :, 0], {})
     state = np.zeros((2, 2, 24, 20), "f")
     state.setflags(write=False)
     refuse(attn.scan_step, q[:, :, 0], k[:, :, 0], v[:, :, 0], state)

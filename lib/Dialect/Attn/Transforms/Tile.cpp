@@ -749,6 +749,9 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
   builder.build(kernel.outputs, kernel.block);
+  // The rows behind the last sequence are one more.
+  if (op.isPacked())
+    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
   tile::LaunchOp::create(b, loc, kernel.func.getName(),
                          arith::MulIOp::create(b, loc, sequences, heads),
                          kernel.launchArguments);

@@ -565,13 +565,19 @@ Value ScanKernel::combineValueGates(const Chunk &chunk, Value weights,
       [&](Value, Value, ValueRange x) { return addf(x[0], mulf(x[1], x[2])); });
 }
 
+/// The heads of outputs, and how many of them read a state.
+std::pair<Value, Value> ScanKernel::countOutputHeads() {
+  Value queryHeads = dim(arg(scanOp.getQuery()), scanOp.isPacked() ? 0 : 1);
+  Value outputHeads = max(queryHeads, stateHeads);
+  return {outputHeads, arith::DivUIOp::create(b, loc, outputHeads,
+                                              max(stateHeads, index(1)))};
+}
+
 void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
   Value memory = arg(scanOp.getQuery());
   int64_t headDim = scanOp.isPacked() ? 0 : 1;
   Value queryHeads = dim(memory, headDim);
-  Value outputHeads = max(queryHeads, stateHeads);
-  Value group =
-      arith::DivUIOp::create(b, loc, outputHeads, max(stateHeads, index(1)));
+  auto [outputHeads, group] = countOutputHeads();
   auto forOp = scf::ForOp::create(b, loc, index(0), group, index(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
@@ -793,8 +799,26 @@ void ScanKernel::findRows() {
   auto at = [&](Value i) {
     return min(max(element(offsets, i), index(0)), total);
   };
+  Value count = sub(dim(offsets, 0), index(1));
   begin = at(batch);
-  end = at(add(batch, index(1)));
+  isSequence = cmp(arith::CmpIPredicate::slt, batch, count);
+  end = select(isSequence, at(min(add(batch, index(1)), count)), total);
+}
+
+/// Zeros in the rows that no sequence has.
+void ScanKernel::clear(Value output) {
+  Value zeros = fill(f32(0.0f), valueRows());
+  auto [outputHeads, group] = countOutputHeads();
+  auto heads = scf::ForOp::create(b, loc, index(0), group, index(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(heads.getBody());
+  Value outputHead = add(mul(head, group), heads.getInductionVar());
+  auto rows = scf::ForOp::create(b, loc, begin, end, index(chunkSize));
+  b.setInsertionPointToStart(rows.getBody());
+  tile::StoreOp::create(
+      b, loc, zeros, output,
+      ValueRange{outputHead, rows.getInductionVar(), index(0)}, begin, end,
+      /*vector=*/false);
 }
 
 void ScanKernel::build(ValueRange outputs, Value block) {
@@ -814,14 +838,30 @@ void ScanKernel::build(ValueRange outputs, Value block) {
   int64_t headDim = scanOp.isPacked() ? 0 : 1;
   stateHeads = max(dim(arg(scanOp.getKey()), headDim),
                    dim(arg(scanOp.getValue()), headDim));
-  Value sequences = scanOp.isPacked()
-                        ? sub(dim(arg(scanOp.getCu()), 0), index(1))
-                        : dim(arg(scanOp.getKey()), 0);
+  // The rows behind the last sequence are one more.
+  Value sequences =
+      dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);
   auto work = tile::WorkTileOp::create(b, loc, block, sequences, stateHeads,
                                        /*tiles=*/index(1), /*parts=*/index(1));
   batch = work.getBatch();
   head = work.getHead();
   findRows();
+  if (isSequence) {
+    auto branch = scf::IfOp::create(b, loc, isSequence,
+                                    /*withElseRegion=*/true);
+    tile::ReturnOp::create(b, loc);
+    if (outputs.front()) {
+      b.setInsertionPointToStart(branch.elseBlock());
+      clear(outputs.front());
+    }
+    b.setInsertionPointToStart(branch.thenBlock());
+    return walkChunks(outputs);
+  }
+  walkChunks(outputs);
+  tile::ReturnOp::create(b, loc);
+}
+
+void ScanKernel::walkChunks(ValueRange outputs) {
   makeMasks();
 
   Value output = outputs.front();
@@ -863,5 +903,4 @@ void ScanKernel::build(ValueRange outputs, Value block) {
   if (readsEnd)
     walk(/*advances=*/false, /*reads=*/true);
   storeState(state, outputs.drop_front());
-  tile::ReturnOp::create(b, loc);
 }

@@ -71,6 +71,9 @@ private:
   void storeState(const State &state, ValueRange outputs);
   void makeMasks();
   void findRows();
+  void clear(Value output);
+  void walkChunks(ValueRange outputs);
+  std::pair<Value, Value> countOutputHeads();
   Value loadTokens(Value memref, Value headIndex, Value row, int64_t cols);
   /// One number of each token, as a column or a row.
   Value loadNumbers(Value memref, Value row, bool asRow);
@@ -122,6 +125,8 @@ private:
   int64_t keyChannels = 0, valueChannels = 0, keyCols = 0, valueCols = 0;
   /// Rows of the sequence in the tensors, and the heads of each operand.
   Value begin, end, stateHeads;
+  /// Of packed rows: whether the block has a sequence, and not what is behind.
+  Value isSequence;
   /// Masks of C x C; for each level those of rows, of keys, and its pairs.
   Value upToMask, beforeMask, behindMask;
   SmallVector<Value> levelRows, levelRowsBefore, levelKeys;
