@@ -133,7 +133,8 @@ def check(label, got, want, bound):
     if not want.size:
         return 0.0
     same = got == want  # infinities
-    error = np.where(same, 0, np.abs(got - want))
+    with np.errstate(invalid="ignore"):
+        error = np.where(same, 0, np.abs(got - want))
     top = np.abs(want[np.isfinite(want)]).max(initial=1e-30)
     worst = float(np.max(error)) / top
     assert worst <= bound, "%s: off by %.2e of the largest entry, not %.0e" % (label, worst, bound)
