@@ -34,6 +34,7 @@ RULES = {
     "head erase before": {"decay": "head", "erase": "before"},
     "rwkv6": {"decay": "key", "read": "before", "bonus": 1},
     "read before": {"decay": "head", "read": "before"},
+    "bonus and weight": {"read": "before", "bonus": 1, "weight": 1},
     "read before sums": {"read": "before", "bonus": 1},
     "value read before": {"decay": "value", "gate": "value", "read": "before"},
     "before both": {"decay": "key", "erase": "before", "read": "before"},

@@ -609,7 +609,7 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
         b, loc, tileType(1, keyCols), arg(bonus), ValueRange{head, index(0)},
         Value(), Value(), /*live=*/Value(), /*vector=*/false,
         /*transposed=*/false);
-    Value own = sumRows(mapOne({query, chunk.written, factors}, keyRows(),
+    Value own = sumRows(mapOne({query, chunk.key, factors}, keyRows(),
                                [&](Value, Value, ValueRange x) {
                                  return mulf(mulf(x[0], x[2]), x[1]);
                                }));
