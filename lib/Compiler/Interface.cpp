@@ -8,6 +8,7 @@
 #include "Interface.h"
 #include "DimTable.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/Scan.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -105,6 +106,8 @@ public:
         addReduction(op, reduction);
       else if (auto append = dyn_cast<mlir::attn::AppendOp>(op))
         addAppend(append);
+      else if (auto scan = dyn_cast<mlir::attn::ScanOp>(op))
+        addScan(scan);
       else if (isa<mlir::attn::CombineOp, mlir::attn::FinalizeOp>(op))
         addStates(op);
     });
@@ -136,6 +139,30 @@ public:
     unsigned scope;
   };
   std::vector<Indexed> indexed;
+  /// Heads of scans, and what they are the largest number of.
+  struct Largest {
+    StringRef name;
+    std::vector<StringRef> of;
+    unsigned scope;
+  };
+  std::vector<Largest> largest;
+  /// The name of a dimension, or what it is the largest of.
+  std::string nameOf(Value value, int64_t dim) {
+    std::string name = dims.name(value, dim);
+    for (const Largest &one : largest) {
+      if (name.empty() || name != dims.name(one.name, one.scope))
+        continue;
+      std::string text;
+      for (StringRef part : one.of) {
+        std::string own = dims.name(part, one.scope);
+        if (own == name)
+          return name;
+        text += (text.empty() ? "max(" : ", ") + own;
+      }
+      return text + ")";
+    }
+    return name;
+  }
 
 private:
   /// Where the rows of an op are. A name of a dimension that is one size for
@@ -352,6 +379,51 @@ private:
                        {table ? "table_pages*page-s_new" : "sk-s_new", scope}});
   }
 
+  void addScan(mlir::attn::ScanOp op) {
+    unsigned scope = nextScope(/*groups=*/false);
+    StringRef batch = op.isPacked() ? "" : "b", rows = "t";
+    if (op.isPacked())
+      rows = "total";
+    auto bind = [&](Value value, StringRef heads, StringRef channel) {
+      SmallVector<StringRef> names = {heads, rows, channel};
+      if (!op.isPacked())
+        names.insert(names.begin(), batch);
+      bindAll(value, names, scope);
+    };
+    bind(op.getQuery(), "hq", "d");
+    bind(op.getKey(), "hk", "d");
+    bind(op.getValue(), "hv", "dv");
+    // State heads are those of keys or of values, whichever are more.
+    for (Value value :
+         {Value(op.getWeight()), Value(op.getLogWeight()), Value(op.getDelta()),
+          Value(op.getEraseA()), Value(op.getEraseB())})
+      bind(value, "heads", "d");
+    bind(op.getDecay(), "heads", op.getValueGates() ? "dv" : "d");
+    dims.bind(op.getBonus(), 0, "heads", scope);
+    bind(op.getOutputs().front(), "heads_out", "dv");
+    largest.push_back({"heads", {"hk", "hv"}, scope});
+    largest.push_back({"heads_out", {"hq", "hk", "hv"}, scope});
+    StringRef sequences = "b";
+    if (op.isPacked()) {
+      sequences = "sequences";
+      dims.bind(op.getCu(), 0, "sequences + 1", scope);
+      offsets.push_back({op.getCu(), {"total", scope}});
+    }
+    auto bindStates = [&](ValueRange states, StringRef lead) {
+      for (Value state : states)
+        bindAll(state, {lead, "heads", "d", "dv"}, scope);
+    };
+    bindStates(op.getInit(), sequences);
+    bindStates(op.getPool(), "slots");
+    bindStates(op.getOutputs().drop_front(), sequences);
+    dims.bind(op.getSlot(), 0, sequences, scope);
+    for (Value pool : op.getPool())
+      written.push_back(pool);
+    for (Value operand : op->getOperands())
+      if (!llvm::is_contained(op.getPool(), operand))
+        apart.push_back(operand);
+  }
+
   /// What index operands are of, and what they may hold.
   void bindIndex(const Sources &sources, unsigned scope) {
     auto bindMap = [&](const mlir::attn::Source &source, StringRef total) {
@@ -387,10 +459,13 @@ private:
            {isPaged ? "table_pages*page" : sources.ofKeys().back(), scope}});
   }
 
-  unsigned nextScope() {
-    scopes.push_back(scopes.size());
-    return scopes.back();
+  /// `groups`: query heads are a multiple of key heads.
+  unsigned nextScope(bool groups = true) {
+    if (groups)
+      scopes.push_back(numScopes);
+    return numScopes++;
   }
+  unsigned numScopes = 0;
 };
 } // namespace
 
@@ -471,7 +546,7 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
   auto describe = [&](Value value) {
     ArgInfo info;
     for (int64_t i = 0; i < getRank(value.getType()); ++i)
-      info.dims.push_back(rules.dims.name(value, i));
+      info.dims.push_back(rules.nameOf(value, i));
     return info;
   };
 

@@ -302,6 +302,48 @@ static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
   return success();
 }
 
+/// The size of a dimension that is the largest of others, "max(hk, hv)";
+/// `divides` becomes false unless all of these divide it.
+static std::optional<int64_t> largestOf(const std::string &name,
+                                        const SeenSizes &seen,
+                                        bool *divides = nullptr) {
+  if (name.compare(0, 4, "max(") != 0)
+    return std::nullopt;
+  std::istringstream names(name.substr(4, name.size() - 5));
+  int64_t largest = 0;
+  InlineVector<int64_t, 4> sizes;
+  for (std::string one; names >> one;) {
+    if (one.back() == ',')
+      one.pop_back();
+    const Seen *dim = seen.find(one);
+    if (!dim)
+      return std::nullopt;
+    largest = std::max(largest, dim->size);
+    sizes.push_back(dim->size);
+  }
+  for (int64_t size : sizes)
+    if (divides && largest && (!size || largest % size))
+      *divides = false;
+  return largest;
+}
+
+/// Dimensions of outputs that are the largest of inputs.
+static Status addLargest(const EntryInfo &entry, SeenSizes &seen) {
+  for (const ArgInfo &info : entry.args)
+    for (const std::string &dim : info.dims) {
+      bool divides = true;
+      if (!info.isOutput || seen.find(dim))
+        continue;
+      std::optional<int64_t> size = largestOf(dim, seen, &divides);
+      if (size && !divides)
+        return fail("heads that divide the largest number of them, " + dim,
+                    "a largest of " + std::to_string(*size));
+      if (size)
+        seen.add(dim, *size, info.name);
+    }
+  return success();
+}
+
 /// `readable`: whether the host can read the tensors.
 static Status checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
                              SeenSizes &seen, bool readable) {
@@ -322,6 +364,12 @@ static Status checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
                   first + " = " + std::to_string(dividend) + " and " + second +
                       " = " + std::to_string(divisor));
   }
+  for (const Seen &one : seen.get())
+    if (std::optional<int64_t> size = largestOf(*one.dim, seen);
+        size && *size != one.size)
+      return fail("'" + *one.arg + "' to have " + *one.dim + " = " +
+                      std::to_string(*size) + " heads",
+                  std::to_string(one.size));
   for (size_t i = 0; readable && i < inputs.size(); ++i)
     if (Status ok = checkElements(entry.args[i], inputs[i], seen); !ok)
       return ok;
@@ -340,6 +388,8 @@ Result<DimSizes> attn::checkInputs(const EntryInfo &entry, TensorArgs inputs,
                                    bool readable) {
   SeenSizes seen;
   if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
+    return ok.takeFailure();
+  if (Status ok = addLargest(entry, seen); !ok)
     return ok.takeFailure();
   DimSizes sizes;
   for (const Seen &one : seen.get())
@@ -483,6 +533,8 @@ static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
   if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
     return ok;
   if (Status ok = checkWritten(entry, inputs); !ok)
+    return ok;
+  if (Status ok = addLargest(entry, seen); !ok)
     return ok;
   size_t numInputs = inputs.size();
   if (outputs.size() != entry.args.size() - numInputs)

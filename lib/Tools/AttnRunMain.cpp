@@ -201,6 +201,8 @@ Result<HostTensor> Session::makeInput(const ArgInfo &arg) {
   for (auto &[name, value] : options.inputs)
     if (name == arg.name)
       return readInput(arg, value);
+  if (options.scan)
+    return drawInput(*options.scan, arg, options.seed);
   if (options.attention) {
     auto input = drawInput(*options.attention, arg, options.seed);
     // Not what the options say, but a parameter of the monoid.
@@ -291,7 +293,8 @@ bool Session::asksForRun() const {
     for (int64_t size : arg.shape)
       needsSizes |= size < 0;
   return !wantsText || !needsSizes || options.attention || options.check ||
-         options.bench || !options.inputs.empty() || !options.sizes.empty() ||
+         (options.scan && options.scan->t) || options.bench ||
+         !options.inputs.empty() || !options.sizes.empty() ||
          !options.outputs.empty();
 }
 
@@ -358,6 +361,13 @@ void Session::printOutputs() {
 //===----------------------------------------------------------------------===//
 
 Status Session::check() {
+  if (options.scan) {
+    auto report = checkScan(*options.scan, *kernel, inputs, outputs);
+    if (!report)
+      return report.takeFailure();
+    std::printf("%s", report->c_str());
+    return success();
+  }
   // The oracle knows attentions with shipped monoids by their formulas; the
   // interpreter of the regions, all the rest.
   bool isNamed = options.attention && options.monoidFile.empty();

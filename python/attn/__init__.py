@@ -11,25 +11,36 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from . import _library
+from . import fla
 from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
 from ._gradients import attention_vjp
 from ._kernel import Kernel
 from ._library import OutOfPages
+from ._prefixes import prefix_states
+from ._scan_calls import scan, scan_step
+from ._scans import linear_attention
 from ._states import merge_states
+from ._tree import StateTree
 
 __all__ = [
     "KVCache",
     "Kernel",
     "OutOfPages",
+    "StateTree",
     "attention",
     "attention_vjp",
     "clear_cache",
     "compile",
+    "fla",
     "get_num_threads",
     "host_target",
+    "linear_attention",
     "merge_states",
     "monoids",
+    "prefix_states",
+    "scan",
+    "scan_step",
     "set_num_threads",
 ]
 

@@ -104,6 +104,7 @@ def clear_cache() -> None:
     program holds stay. Not of the cache on disk, which is for GPUs."""
     _plans.clear()
     _signatures.clear()
+    _kernel.kept.clear()
     c.lib.attnContextClearCache(c.context)
 
 

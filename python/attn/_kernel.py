@@ -13,6 +13,10 @@ from . import _library as c
 PHASES = ("input", "aggregate", "schedule", "tile")
 PHASES += ("vector", "llvm", "gpu", "nvvm", "ptx", "llvm-ir")
 
+# Kernels of scans by their text, which attn.clear_cache lets go.
+MOST_KEPT = 256
+kept: Dict[str, "Kernel"] = {}
+
 
 class Arg:
     """One argument of a kernel.

@@ -64,10 +64,10 @@ tile.kernel @memref_by_lane(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<4x
 
 tile.kernel @right_operand(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) {
   %c0 = arith.constant 0 : index
-  %z = arith.constant 0.0 : f32
-  %a = tile.fill %z : f32 -> !tile.tile<16x16xf32>
-  // expected-error @+1 {{expected the right operand of tile.dot to be a tile.load}}
-  %d = tile.dot %a, %a : !tile.tile<16x16xf32>, !tile.tile<16x16xf32> -> !tile.tile<16x16xf32>
+  %z = arith.constant 0.0 : bf16
+  %a = tile.fill %z : bf16 -> !tile.tile<16x16xbf16>
+  // expected-error @+1 {{expected the right operand of tile.dot to be of f32, or a tile.load}}
+  %d = tile.dot %a, %a : !tile.tile<16x16xbf16>, !tile.tile<16x16xbf16> -> !tile.tile<16x16xf32>
   tile.store %d, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
   tile.return
 }

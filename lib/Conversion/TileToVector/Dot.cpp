@@ -49,6 +49,11 @@ bool KernelLowering::usesAmx(DotOp op) {
 }
 
 Layout KernelLowering::rhsLayout(DotOp op) {
+  // One row reads all of it once: what is computed is not worth packing.
+  if (op.getType().getRows() == 1 && !op.getTransposeRhs() &&
+      op.getRhs().getType().getElementType().isF32() &&
+      !op.getRhs().getDefiningOp<LoadOp>())
+    return Layout::RowMajor;
   if (usesPairs(op))
     return op.getTransposeRhs() ? Layout::PairsTransposed : Layout::Pairs;
   return op.getTransposeRhs() ? Layout::PanelsTransposed : Layout::Panels;
@@ -56,11 +61,68 @@ Layout KernelLowering::rhsLayout(DotOp op) {
 
 FailureOr<Value> KernelLowering::packed(Value value, Layout layout,
                                         Location loc) {
+  if (layout == Layout::RowMajor)
+    return buffer(value);
   auto it = packedBuffers.find({value, static_cast<int>(layout)});
   if (it != packedBuffers.end())
     return it->second;
-  emitError(loc, "expected the right operand of tile.dot to be a tile.load");
+  // What a loop carries is another one each time: packed where it is used.
+  if (Value rows = packRows(value, layout, loc))
+    return rows;
+  emitError(loc, "expected the right operand of tile.dot to be of f32, or a "
+                 "tile.load");
   return failure();
+}
+
+void KernelLowering::packComputed(Value value) {
+  // A reduction that runs in the loop of a map stands behind it.
+  if (!buffer(value))
+    return;
+  for (Layout layout : layoutsNeeded(value))
+    if (layout != Layout::RowMajor)
+      if (Value packed = packRows(value, layout, value.getLoc()))
+        packedBuffers[{value, static_cast<int>(layout)}] = packed;
+}
+
+Value KernelLowering::packRows(Value value, Layout layout, Location loc) {
+  auto type = cast<TileType>(value.getType());
+  Value rows = buffer(value);
+  bool isPanels =
+      layout == Layout::Panels || layout == Layout::PanelsTransposed;
+  if (!rows || !isPanels || !type.getElementType().isF32() ||
+      type.isRowVector())
+    return {};
+  Value into = allocateFlat(type.getNumElements(), type.getElementType());
+  // The columns of the product, and what it sums up.
+  bool isTransposed = layout == Layout::PanelsTransposed;
+  int64_t cols = isTransposed ? type.getRows() : type.getCols();
+  int64_t depth = isTransposed ? type.getCols() : type.getRows();
+  int64_t panel = panelVectors * lanes;
+  auto place = [&](Value col, Value k) -> Value {
+    auto [start, within, width] = panelPosition(col, cols, panel, depth, loc);
+    Value offset = builder.createOrFold<arith::MulIOp>(loc, k, width);
+    offset = builder.createOrFold<arith::AddIOp>(loc, offset, start);
+    return builder.createOrFold<arith::AddIOp>(loc, offset, within);
+  };
+  loop(cols, lanes, loc, [&](Value col) {
+    if (!isTransposed)
+      return loop(depth, 1, loc, [&](Value k) {
+        storeVector(loadVector(rows, {k, col}, lanes), into, place(col, k));
+      });
+    loop(depth, lanes, loc, [&](Value k) {
+      SmallVector<Value> block;
+      for (int64_t i = 0; i < lanes; ++i)
+        block.push_back(loadVector(
+            rows, {builder.createOrFold<arith::AddIOp>(loc, col, index(i)), k},
+            lanes));
+      transposeLanes(builder, loc, block);
+      for (int64_t i = 0; i < lanes; ++i)
+        storeVector(
+            block[i], into,
+            place(col, builder.createOrFold<arith::AddIOp>(loc, k, index(i))));
+    });
+  });
+  return into;
 }
 
 LogicalResult KernelLowering::lowerDot(DotOp op) {
@@ -195,7 +257,17 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
   int64_t depth = op.getDepth();
   MicroKernel kernel;
   kernel.depthStep = 1;
+  bool isPacked = cast<MemRefType>(rhs.getType()).getRank() == 1;
   kernel.columns = [&](Value col, Value k, int64_t numVectors) {
+    if (!isPacked) {
+      SmallVector<Value> columns;
+      for (int64_t v = 0; v < numVectors; ++v)
+        columns.push_back(loadVector(rhs,
+                                     {k, builder.createOrFold<arith::AddIOp>(
+                                             loc, col, index(v * lanes))},
+                                     lanes));
+      return columns;
+    }
     // Panels before this one, then the rows of this one.
     Value offset = builder.createOrFold<arith::AddIOp>(
         loc, builder.createOrFold<arith::MulIOp>(loc, col, index(depth)),

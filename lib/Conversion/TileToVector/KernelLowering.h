@@ -48,6 +48,10 @@ enum class Layout {
   PairsTransposed,  // rhs NxK as [N / 16][K / 2][16][2]
 };
 
+/// Transposes `rows`, as many vectors as lanes, in place.
+void transposeLanes(OpBuilder &builder, Location loc,
+                    SmallVectorImpl<Value> &rows);
+
 /// Columns of one block of bf16 pairs.
 constexpr int64_t pairColumns = 16;
 
@@ -76,6 +80,11 @@ private:
   Value buffer(Value value) { return buffers.lookup(value); }
   /// The packed form of `value` in `layout`, packing it when needed.
   FailureOr<Value> packed(Value value, Layout layout, Location loc);
+  /// Packs what was computed for each dot that has it on the right.
+  void packComputed(Value value);
+  /// The same for one layout, from rows in scratch; null where there is no such
+  /// way.
+  Value packRows(Value value, Layout layout, Location loc);
   /// Whether `op` is the last to read `value` on every path through it.
   bool diesAt(Value value, Operation *op);
   /// A buffer for `result`: that of a dying operand of the same type among
@@ -174,6 +183,7 @@ private:
   LogicalResult lowerReduceRows(ReduceOp op);
   LogicalResult lowerOrderedReduce(ReduceOp op);
   LogicalResult lowerScan(ScanOp op);
+  LogicalResult lowerSolve(SolveOp op);
   LogicalResult lowerFold(FoldOp op);
   SmallVector<Value> foldKey(FoldOp op, Value r, Value c, Value d,
                              int64_t width, ArrayRef<Value> carried,

@@ -211,10 +211,10 @@ Value KernelLowering::widenBF16(Value vector) {
                                    vec(width, builder.getF32Type()), shifted);
 }
 
-/// Transposes `rows` (as many vectors as lanes) in place by butterflies: at
-/// distance D, rows i and i + D swap the lanes that differ in bit D.
-static void transpose(OpBuilder &builder, Location loc,
-                      SmallVectorImpl<Value> &rows) {
+/// By butterflies: at distance D, rows i and i + D swap the lanes that differ
+/// in bit D.
+void mlir::tile::transposeLanes(OpBuilder &builder, Location loc,
+                                SmallVectorImpl<Value> &rows) {
   int64_t width = rows.size();
   for (int64_t distance = width / 2; distance > 0; distance /= 2) {
     SmallVector<int64_t> low, high;
@@ -308,7 +308,7 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
         SmallVector<Value> block;
         for (int64_t i = 0; i < lanes; ++i)
           block.push_back(loadRow(op, keys[i], k, count, lanes, f32));
-        transpose(builder, loc, block);
+        transposeLanes(builder, loc, block);
         for (int64_t i = 0; i < lanes; ++i) {
           Value offset = builder.createOrFold<arith::MulIOp>(
               loc, panelWidth,
@@ -360,7 +360,7 @@ LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
           block.push_back(vector::BitCastOp::create(
               builder, loc, i32Vector,
               loadRow(op, keys[i], k, count, 2 * pairColumns, bf16)));
-        transpose(builder, loc, block);
+        transposeLanes(builder, loc, block);
         Value first = builder.createOrFold<arith::AddIOp>(
             loc, start,
             builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)));

@@ -276,6 +276,12 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
     builder.setInsertionPoint(op);
     if (failed(lowerOp(op)))
       return failure();
+    // Where it is computed, so that all dots see it.
+    if (isa<MapOp, DotOp, ReduceOp, ScanOp, SolveOp>(op)) {
+      builder.setInsertionPoint(op);
+      for (Value result : op->getResults())
+        packComputed(result);
+    }
   }
   return success();
 }
@@ -312,6 +318,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       })
       .Case([&](ReduceOp reduce) { return lowerReduce(reduce); })
       .Case([&](ScanOp scan) { return lowerScan(scan); })
+      .Case([&](SolveOp solve) { return lowerSolve(solve); })
       .Case([&](FoldOp fold) { return lowerFold(fold); })
       .Case([&](AnyOp any) { return lowerAny(any); })
       .Case([&](RowsOp rows) { return lowerRows(rows); })

@@ -36,6 +36,10 @@ Result<std::string> attn::run::readMonoid(const Options &options) {
 
 Result<Kernel> attn::run::compileProgram(const Options &options,
                                          AttnCompileOptions how) {
+  if (options.scan) {
+    how.sourceName = "scan";
+    return compileScan(*options.scan, how);
+  }
   if (!options.attention) {
     auto text = readFile(options.file);
     if (!text)

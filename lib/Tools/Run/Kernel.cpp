@@ -178,6 +178,20 @@ Result<Kernel> Kernel::compile(const AttnAttentionDesc &desc,
   return kernel;
 }
 
+Result<Kernel> Kernel::compile(const AttnScanDesc &desc,
+                               const AttnCompileOptions &options) {
+  AttnKernel *raw = nullptr;
+  if (Status ok = take(attnCompileScan(getContext(), &desc, &options, &raw));
+      !ok)
+    return ok.takeFailure();
+  Kernel kernel;
+  kernel.handle.reset(raw, attnKernelDestroy);
+  if (!options.untilAfter)
+    if (Status ok = kernel.readArgs(""); !ok)
+      return ok.takeFailure();
+  return kernel;
+}
+
 static std::vector<AttnTensor> views(const std::vector<HostTensor> &tensors) {
   std::vector<AttnTensor> result;
   for (const HostTensor &tensor : tensors)

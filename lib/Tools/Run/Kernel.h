@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_TOOLS_RUN_KERNEL_H
 #define ATTN_LIB_TOOLS_RUN_KERNEL_H
 
+#include "attn-c/Scans.h"
 #include "attn-c/attn.h"
 #include "attn/Support/Npy.h"
 #include "attn/Support/Result.h"
@@ -81,6 +82,8 @@ public:
                                          const AttnCompileOptions &options,
                                          const std::string &entry);
   static support::Result<Kernel> compile(const AttnAttentionDesc &desc,
+                                         const AttnCompileOptions &options);
+  static support::Result<Kernel> compile(const AttnScanDesc &desc,
                                          const AttnCompileOptions &options);
 
   std::vector<ArgInfo> inputs, outputs;

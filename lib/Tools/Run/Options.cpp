@@ -20,6 +20,7 @@ using namespace ::attn::support;
 const char *attn::run::helpText() {
   return R"(usage: attn-run FILE.mlir [options]
        attn-run --attention SPEC [options]
+       attn-run --scan SPEC [options]
 
 Compiles attention for this machine, runs it, and says what came out.
 
@@ -38,6 +39,11 @@ what to run
                             append=N (rows written to the caches behind the
                             lengths), batch_invariant=1,
                             monoid=NAME, outputs=N
+  --scan SPEC               a scan by named options: sizes b h (or hq hk hv) t dk
+                            dv, dtype=f32|f16|bf16, decay=head|key|value,
+                            delta=1, erase=after|before, weight=1,
+                            log_weight=1, normalize=1, read_before=1, bonus=1,
+                            whole=1, init=1, chunk=N
   --monoid FILE.mlir        use the monoid that the file defines
   --schedule TEXT           an #attn.schedule<...> for --attention
   --entry NAME              function to run (default: the first)
@@ -335,6 +341,14 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       {"--help", &options.help},
       {"-h", &options.help}};
   const std::map<std::string, Setter> setters = {
+      {"--scan",
+       [&](const std::string &value) -> Status {
+         auto spec = parseScan(value);
+         if (!spec)
+           return spec.takeFailure();
+         options.scan = *spec;
+         return success();
+       }},
       {"--attention",
        [&](const std::string &value) -> Status {
          auto spec = parseSpec(value);
@@ -440,7 +454,14 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   }
   if (options.help)
     return options;
-  if (options.file.empty() == !options.attention.has_value())
+  if (options.scan) {
+    if (options.attention || !options.file.empty() ||
+        !options.schedule.empty() || !options.monoidFile.empty() ||
+        !options.checkAgainst.empty() || !options.sizes.empty())
+      return Failure{"expected --scan without a file, --attention, --schedule, "
+                     "--monoid, --check-against and --sizes, but got one of "
+                     "these"};
+  } else if (options.file.empty() == !options.attention.has_value())
     return Failure{options.attention
                        ? "expected a file or --attention, but got both"
                        : "expected a file or --attention; see --help"};

@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_TOOLS_RUN_OPTIONS_H
 #define ATTN_LIB_TOOLS_RUN_OPTIONS_H
 
+#include "Scan.h"
 #include "attn/Support/DType.h"
 #include "attn/Support/Result.h"
 
@@ -50,6 +51,7 @@ struct AttentionSpec {
 struct Options {
   std::string file;
   std::optional<AttentionSpec> attention;
+  std::optional<ScanSpec> scan;
   std::string entry, target, device, startFrom, untilAfter, dumpPhasesTo,
       schedule, monoidFile, checkAgainst, timeline;
   /// NAME=VALUE pairs.

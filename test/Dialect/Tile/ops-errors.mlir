@@ -765,3 +765,27 @@ func.func @source_c1(%m: memref<?x?x20x8xf32>, %t: memref<?x?xi32>) {
   %s = tile.source %m paged(%t : memref<?x?xi32>) boxes(8) : memref<?x?x20x8xf32> -> !tile.source<?x?x?x8xf32>
   return
 }
+
+// -----
+
+func.func @solve_c1(%l: !tile.tile<16x32xf32>, %z: !tile.tile<16x64xf32>) {
+  // expected-error@+1 {{expected a square matrix with the rows of the right side, but got '!tile.tile<16x32xf32>' and '!tile.tile<16x64xf32>'}}
+  %y = tile.solve %l, %z : !tile.tile<16x32xf32>, !tile.tile<16x64xf32> -> !tile.tile<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @solve_c2(%l: !tile.tile<16x16xf16>, %z: !tile.tile<16x64xf32>) {
+  // expected-error@+1 {{expected tiles of f32, but got '!tile.tile<16x16xf16>' and '!tile.tile<16x64xf32>'}}
+  %y = tile.solve %l, %z : !tile.tile<16x16xf16>, !tile.tile<16x64xf32> -> !tile.tile<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @solve_c3(%l: !tile.tile<16x16xf32>, %z: !tile.tile<16x64xf32>) {
+  // expected-error@+1 {{expected a result like the right side, '!tile.tile<16x64xf32>', but got '!tile.tile<16x32xf32>'}}
+  %y = tile.solve %l, %z : !tile.tile<16x16xf32>, !tile.tile<16x64xf32> -> !tile.tile<16x32xf32>
+  return
+}

@@ -92,6 +92,7 @@ void runMonoidTests();
 void runMaskTests();
 void runErrorBoundTests();
 void runExtremesTests();
+void runScanTests();
 void runOnnxTests(const std::string &vectors, const std::string &scratch);
 
 } // namespace attn::test

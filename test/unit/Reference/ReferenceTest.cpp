@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
   runMaskTests();
   runErrorBoundTests();
   runExtremesTests();
+  runScanTests();
   runOnnxTests(argv[1], argv[2]);
   std::printf("%d checks passed\n", counters().passed);
   if (counters().failed)

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/Scan.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;

@@ -14,6 +14,7 @@
 #include "KeyLists.h"
 #include "StateUses.h"
 #include "TileKernel.h"
+#include "TileScan.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
@@ -64,6 +65,7 @@ private:
                     ValueRange packedQueries);
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   void convertAppend(AppendOp op);
+  LogicalResult convertScan(ScanOp op);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
@@ -161,7 +163,8 @@ LogicalResult PlanBuilder::run() {
   }
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     Operation *def = value.getDefiningOp();
-    if (!def || !isa<AggregateOp, PartialOp, CombineOp, FinalizeOp>(def))
+    if (!def ||
+        !isa<AggregateOp, PartialOp, CombineOp, FinalizeOp, ScanOp>(def))
       return returnOp.emitOpError("expected operand ")
              << i << " to be the result of an attn reduction";
     if (!returned.try_emplace(value, body->getArgument(numInputs + i)).second)
@@ -221,6 +224,8 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
     convertAppend(append);
     return success();
   }
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return convertScan(scan);
   if (auto combine = dyn_cast<CombineOp>(op)) {
     if (finalizeOf(combine))
       return success(); // the finalize's kernel multiplies the parts
@@ -703,6 +708,64 @@ void PlanBuilder::convertAppend(AppendOp op) {
                          kernel.launchArguments);
 }
 
+LogicalResult PlanBuilder::convertScan(ScanOp op) {
+  Location loc = op.getLoc();
+  if (!target.isCpu())
+    return op.emitOpError(
+        "expected a CPU target, since there are no kernels of "
+        "scans for GPUs yet");
+  int64_t headDim = op.isPacked() ? 0 : 1;
+  auto dim = [&](Value tensor, int64_t d) -> Value {
+    return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
+  };
+  auto larger = [&](Value x, Value y) -> Value {
+    return arith::MaxUIOp::create(b, loc, x, y);
+  };
+  Value heads = larger(dim(op.getKey(), headDim), dim(op.getValue(), headDim));
+  Value sequences =
+      op.isPacked()
+          ? arith::SubIOp::create(b, loc, dim(op.getCu(), 0), index(1, loc))
+                .getResult()
+          : dim(op.getKey(), 0);
+  // As makeOutputs, but each result has sizes of its own.
+  SmallVector<Value> outputs;
+  for (auto [i, result] : llvm::enumerate(op.getOutputs())) {
+    auto type = cast<RankedTensorType>(result.getType());
+    Value memory = returned.lookup(result);
+    if (!memory && !result.use_empty()) {
+      SmallVector<Value> sizes = {sequences, heads};
+      if (i == 0) {
+        sizes = {larger(dim(op.getQuery(), headDim), heads),
+                 dim(op.getKey(), headDim + 1)};
+        if (!op.isPacked())
+          sizes.insert(sizes.begin(), sequences);
+      }
+      SmallVector<Value> dynamic;
+      for (int64_t d = 0; d < type.getRank(); ++d)
+        if (type.isDynamicDim(d))
+          dynamic.push_back(sizes[d]);
+      memory = tile::WorkspaceOp::create(
+          b, loc, MemRefType::get(type.getShape(), type.getElementType()),
+          dynamic);
+    }
+    outputs.push_back(memory);
+    if (memory)
+      mapping.map(result, memory);
+  }
+  Kernel kernel = startKernel(op, op->getOperands(), outputs, {}, {});
+  ScanKernel builder(op, target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  builder.build(kernel.outputs, kernel.block);
+  // The rows behind the last sequence are one more.
+  if (op.isPacked())
+    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
+  tile::LaunchOp::create(b, loc, kernel.func.getName(),
+                         arith::MulIOp::create(b, loc, sequences, heads),
+                         kernel.launchArguments);
+  return success();
+}
+
 namespace {
 struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
   void runOnOperation() final {
@@ -713,14 +776,15 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
     SmallVector<func::FuncOp> funcs;
     for (auto func : module.getOps<func::FuncOp>())
       if (func.walk([](Operation *op) {
-                return isa<AggregateOp, PartialOp, CombineOp, FinalizeOp>(op)
+                return isa<AggregateOp, PartialOp, CombineOp, FinalizeOp,
+                           ScanOp>(op)
                            ? WalkResult::interrupt()
                            : WalkResult::advance();
               })
               .wasInterrupted())
         funcs.push_back(func);
     module.walk([](Operation *op) {
-      if (isa_and_nonnull<MonoidOp, AggregateOp, PartialOp, FinalizeOp>(
+      if (isa_and_nonnull<MonoidOp, AggregateOp, PartialOp, FinalizeOp, ScanOp>(
               op->getParentOp()))
         defineIntegers(op);
     });

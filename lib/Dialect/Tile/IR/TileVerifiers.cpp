@@ -468,6 +468,24 @@ LogicalResult ScanOp::verify() {
   return verifyResults(*this, getInputs().getTypes());
 }
 
+LogicalResult SolveOp::verify() {
+  TileType matrix = getMatrix().getType(), rhs = getRhs().getType();
+  // (C1)
+  if (matrix.getRows() != matrix.getCols() || matrix.getRows() != rhs.getRows())
+    return emitOpError("expected a square matrix with the rows of the right "
+                       "side, but got ")
+           << matrix << " and " << rhs;
+  // (C2)
+  if (!matrix.getElementType().isF32() || !rhs.getElementType().isF32())
+    return emitOpError("expected tiles of f32, but got ")
+           << matrix << " and " << rhs;
+  // (C3)
+  if (getType() != rhs)
+    return emitOpError("expected a result like the right side, ")
+           << rhs << ", but got " << getType();
+  return success();
+}
+
 LogicalResult FoldOp::verify() {
   // (C1)
   if (getScores().empty() || getStates().empty())

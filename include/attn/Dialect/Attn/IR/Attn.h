@@ -22,6 +22,10 @@
 
 #include "attn/Dialect/Attn/IR/AttnInterfaces.h.inc"
 
+namespace mlir::attn {
+class ScanOp; // Scan.h
+} // namespace mlir::attn
+
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnOps.h.inc"
 

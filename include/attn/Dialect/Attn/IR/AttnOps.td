@@ -8,25 +8,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
 #define ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
 
-include "attn/Dialect/Attn/IR/AttnAttrs.td"
-include "attn/Dialect/Attn/IR/AttnInterfaces.td"
-include "mlir/IR/SymbolInterfaces.td"
-include "mlir/IR/RegionKindInterface.td"
-include "mlir/IR/BuiltinAttributes.td"
-include "mlir/Interfaces/ControlFlowInterfaces.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-
-class Attn_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Attn_Dialect, mnemonic, traits>;
-
-def Attn_FloatTensor : TensorOf<[F32, F16, BF16]>;
-def Attn_I32Vec : 1DTensorOf<[I32]>;
-def Attn_I32Table : 2DTensorOf<[I32]>;
-def Attn_Index : AnyTypeOf<[Attn_I32Vec, Attn_I32Table]>;
-def Attn_Base : AnyTypeOf<[I32, Attn_I32Vec]>;
-def Attn_Capture
-    : AnyTypeOf<[AnyRankedTensor, F32, F64, F16, BF16, I1, I8, I32, I64],
-                "ranked tensor or scalar">;
+include "attn/Dialect/Attn/IR/AttnOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // MonoidOp
@@ -513,7 +495,7 @@ def Attn_AppendOp : Attn_Op<"append", [
 def Attn_YieldOp : Attn_Op<"yield", [
     Pure, Terminator, ReturnLike,
     ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
-                 "FinalizeOp"]>]> {
+                 "FinalizeOp", "ScanOp"]>]> {
   let summary = "Ends a region with its values";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

@@ -445,6 +445,34 @@ def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_SolveOp : Tile_Op<"solve", [Pure]> {
+  let summary = "Solves a unit lower triangular system by substitution";
+  let description = [{
+    X with `(I + L) X = rhs`, where L are the elements of `matrix` (CxC) below its
+    diagonal; the others are not looked at. Row r of X is
+    `rhs[r] - sum_{j < r} matrix[r, j] X[j]`, in f32 and in this order of j: the
+    delta rule needs it, whose values are what earlier tokens of a chunk have
+    left of them. CPUs only.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%l: !tile.tile<16x16xf32>, %z: !tile.tile<16x64xf32>) {
+    %y = tile.solve %l, %z
+        : !tile.tile<16x16xf32>, !tile.tile<16x64xf32> -> !tile.tile<16x64xf32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins Tile_TileType:$matrix, Tile_TileType:$rhs);
+  let results = (outs Tile_TileType:$result);
+  let assemblyFormat = [{
+    $matrix `,` $rhs attr-dict `:` type($matrix) `,` type($rhs) `->`
+    type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_FoldOp : Tile_Op<"fold", [
     AttrSizedOperandSegments, RecursiveMemoryEffects]> {
   let summary = "Folds keys one by one into a state (the element path)";

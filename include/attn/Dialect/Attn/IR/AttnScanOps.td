@@ -1,0 +1,120 @@
+//===- AttnScanOps.td - Scans with a carried state ---------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_IR_ATTNSCANOPS_TD
+#define ATTN_DIALECT_ATTN_IR_ATTNSCANOPS_TD
+
+include "attn/Dialect/Attn/IR/AttnOpBase.td"
+
+//===----------------------------------------------------------------------===//
+// ScanOp
+//===----------------------------------------------------------------------===//
+
+def Attn_ScanOp : Attn_Op<"scan", [
+    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Carries a matrix along the tokens and reads it at each";
+  let description = [{
+    For each sequence and state head a matrix S [dk, dv], `init` or 0, goes
+    through the tokens t in order:
+
+        S' = diag(exp(g_t)) S                       `decay`
+        S  = S' + b_t (a_t^T S'') + w_t k_t v_t^T    `erase`, `weight`
+        o_t = scale q_t^T S
+
+    where S'' is S', or S before the decay with `erase_before`. A missing operand
+    is the identity of its term. `delta(%beta)` is the delta rule, which is
+    `erase` with a = k, b = -beta k, and beta v in the place of v. With
+    `read_before` an output reads the state before its token, and
+    `bonus(%u)` adds scale (q_t * u . k_t) v_t, as RWKV-6 has it. With `whole`
+    each output reads the state after all tokens.
+
+    - Shapes: q [b, hq, t, dk], k [b, hk, t, dk], v [b, hv, t, dv], or
+      [h, total, d] with `cu_seqlens`. There are H = max(hk, hv) state heads; hk
+      and hv divide H, and hq divides H or is a multiple of it. The output has
+      max(hq, H) heads; output head o reads state o H / max(hq, H).
+    - `decay`: log gates [b, H, t], or [b, H, t, dk] for each key channel, or
+      with `value_gates` [b, H, t, dv] for each value channel. -inf is a gate
+      of 0.
+    - `weight`: w [b, H, t]. `log_weight`: log w; S is then kept as S exp(-m),
+      where m is the largest logarithm of a weight of any token so far, its
+      decay included.
+    - `delta`: beta [b, H, t]. `erase`: a, b [b, H, t, dk].
+    - `init`: S f32 [n, H, dk, dv]; then z [n, H, dk] with `normalize`, and
+      m [n, H] with `log_weight`.
+    - `normalize`: outputs are divided by scale q_t^T z_t, where z is as S with
+      values of 1; 0 where that is 0.
+    - `feature` maps each element of q and k first; `l2norm` then divides rows
+      of q and k by their norms, sqrt(sum x^2 + 1e-6).
+    - `slots(%pool) index(%index)`: sequence i begins with the state
+      pool[index[i]] and leaves its last one there. An index of -1: it begins
+      with 0, and leaves none.
+    - Results: the outputs, and with `final` the last states as in `init`.
+
+    A chunk of tokens is computed at once; that changes rounding alone. What
+    non-finite tokens do to others of their chunk is not specified.
+
+    Example:
+
+    ```mlir
+    func.func @gla(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                   %v: tensor<?x?x?x128xbf16>, %g: tensor<?x?x?x128xf32>,
+                   %s0: tensor<?x?x128x128xf32>)
+        -> (tensor<?x?x?x128xbf16>, tensor<?x?x128x128xf32>) {
+      %o, %s = attn.scan queries(%q : tensor<?x?x?x128xbf16>)
+          keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+          decay(%g : tensor<?x?x?x128xf32>) init(%s0 : tensor<?x?x128x128xf32>)
+          {final} -> tensor<?x?x?x128xbf16>, tensor<?x?x128x128xf32>
+      return %o, %s : tensor<?x?x?x128xbf16>, tensor<?x?x128x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Attn_FloatTensor:$query, Attn_FloatTensor:$key, Attn_FloatTensor:$value,
+    Optional<F32>:$scale,
+    Optional<Attn_FloatTensor>:$decay,
+    Optional<Attn_FloatTensor>:$weight,
+    Optional<Attn_FloatTensor>:$log_weight,
+    Optional<Attn_FloatTensor>:$delta,
+    Optional<Attn_FloatTensor>:$erase_a, Optional<Attn_FloatTensor>:$erase_b,
+    Optional<Attn_FloatTensor>:$bonus,
+    Variadic<TensorOf<[F32]>>:$init,
+    Optional<Attn_I32Vec>:$cu,
+    Variadic<TensorOf<[F32]>>:$pool, Optional<Attn_I32Vec>:$slot,
+    UnitAttr:$value_gates, UnitAttr:$erase_before, UnitAttr:$read_before,
+    UnitAttr:$whole, UnitAttr:$normalize, UnitAttr:$l2norm, UnitAttr:$final,
+    OptionalAttr<I64Attr>:$chunk);
+  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let regions = (region MaxSizedRegion<1>:$feature);
+  let assemblyFormat = [{
+    `queries` `(` $query `:` type($query) `)` `keys` `(` $key `:` type($key) `)`
+    `values` `(` $value `:` type($value) `)` (`scale` `(` $scale^ `)`)?
+    (`decay` `(` $decay^ `:` type($decay) `)`)?
+    (`weight` `(` $weight^ `:` type($weight) `)`)?
+    (`log_weight` `(` $log_weight^ `:` type($log_weight) `)`)?
+    (`delta` `(` $delta^ `:` type($delta) `)`)?
+    (`erase` `(` $erase_a^ `,` $erase_b `:` type($erase_a) `,` type($erase_b) `)`)?
+    (`bonus` `(` $bonus^ `:` type($bonus) `)`)?
+    (`init` `(` $init^ `:` type($init) `)`)?
+    (`cu_seqlens` `(` $cu^ `:` type($cu) `)`)?
+    (`slots` `(` $pool^ `:` type($pool) `)` `index` `(` $slot `:` type($slot) `)`)?
+    attr-dict (`feature` $feature^)? `->` type($outputs)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// S, and what is kept beside it.
+    unsigned getNumStates() {
+      return 1 + getNormalize() + static_cast<bool>(getLogWeight());
+    }
+    int64_t getKeyChannels();
+    int64_t getValueChannels();
+    /// Whether `decay` has gates for channels.
+    bool hasChannelGates();
+    bool isPacked() { return static_cast<bool>(getCu()); }
+  }];
+}
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTNSCANOPS_TD

@@ -1,0 +1,234 @@
+//===- ScanOp.cpp - attn.scan ---------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Scan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Attn/IR/AttnScanOps.cpp.inc"
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static bool sizesMeet(int64_t a, int64_t b) {
+  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
+}
+
+int64_t ScanOp::getKeyChannels() { return typeOf(getKey()).getShape().back(); }
+int64_t ScanOp::getValueChannels() {
+  return typeOf(getValue()).getShape().back();
+}
+
+bool ScanOp::hasChannelGates() {
+  return getDecay() &&
+         typeOf(getDecay()).getRank() == typeOf(getQuery()).getRank();
+}
+
+/// Checks a tensor for each token of each state head: `width` channels, or none
+/// where it is 0.
+static LogicalResult verifyTokens(ScanOp op, StringRef name, Value value,
+                                  int64_t width) {
+  if (!value)
+    return success();
+  auto type = typeOf(value), key = typeOf(op.getKey());
+  int64_t rank = key.getRank() - (width ? 0 : 1);
+  bool fits =
+      type.getRank() == rank && (!width || type.getShape().back() == width);
+  for (int64_t d = 0; fits && d < key.getRank() - 1; ++d)
+    fits &= d == key.getRank() - 3 || // heads
+            sizesMeet(type.getDimSize(d), key.getDimSize(d));
+  if (fits)
+    return success();
+  return op.emitOpError("expected ")
+         << name << " for each token of a state head"
+         << (width ? ", with " + std::to_string(width) + " channels" : "")
+         << ", like " << key << ", but got " << type;
+}
+
+/// Checks the states of `n` sequences.
+static LogicalResult verifyStates(ScanOp op, StringRef name, TypeRange states) {
+  if (states.size() != op.getNumStates())
+    return op.emitOpError("expected ")
+           << name << " of " << op.getNumStates()
+           << " tensors (S, then z with normalize, m with log_weight), but got "
+           << states.size();
+  int64_t dk = op.getKeyChannels(), dv = op.getValueChannels();
+  SmallVector<SmallVector<int64_t>> channels = {{dk, dv}};
+  if (op.getNormalize())
+    channels.push_back({dk});
+  if (op.getLogWeight())
+    channels.push_back({});
+  for (auto [type, expected] : llvm::zip_equal(states, channels)) {
+    auto tensor = cast<RankedTensorType>(type);
+    if (tensor.getRank() != 2 + int64_t(expected.size()) ||
+        !tensor.getElementType().isF32() ||
+        tensor.getShape().drop_front(2) != ArrayRef<int64_t>(expected))
+      return op.emitOpError("expected ")
+             << name << " of f32 and shapes [n, h, " << dk << ", " << dv
+             << "], [n, h, " << dk << "] and [n, h], but got " << type;
+  }
+  return success();
+}
+
+static LogicalResult verifyFeature(ScanOp op) {
+  if (op.getFeature().empty())
+    return success();
+  Block &block = op.getFeature().front();
+  Type f32 = Float32Type::get(op.getContext());
+  bool fits = block.getNumArguments() == 1 &&
+              block.getArgument(0).getType() == f32 && !block.empty() &&
+              isa<YieldOp>(block.back()) &&
+              block.back().getOperandTypes() == TypeRange(f32);
+  if (!fits)
+    return op.emitOpError("expected feature to take and yield one f32");
+  for (Operation &inner : block.without_terminator())
+    if (inner.getNumRegions() || !isMemoryEffectFree(&inner) ||
+        !isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()))
+      return inner.emitOpError("expected operations of arith and math alone in "
+                               "a feature");
+  for (Operation &inner : block)
+    for (Value operand : inner.getOperands())
+      if (operand.getParentBlock() != &block)
+        return inner.emitOpError(
+            "expected a feature that uses its argument and "
+            "its own constants alone");
+  return success();
+}
+
+LogicalResult ScanOp::verify() {
+  auto q = typeOf(getQuery()), k = typeOf(getKey()), v = typeOf(getValue());
+  // (C1)
+  int64_t rank = isPacked() ? 3 : 4;
+  if (q.getRank() != rank || k.getRank() != rank || v.getRank() != rank)
+    return emitOpError("expected queries, keys and values ")
+           << (isPacked() ? "[h, total, d], as cu_seqlens has them"
+                          : "[b, h, t, d]")
+           << ", but got " << q << ", " << k << " and " << v;
+  // (C2)
+  int64_t dk = getKeyChannels(), dv = getValueChannels();
+  if (ShapedType::isDynamic(dk) || ShapedType::isDynamic(dv) || dk < 1 ||
+      dv < 1 || q.getShape().back() != dk)
+    return emitOpError("expected static channels, those of queries and keys "
+                       "equal, but got ")
+           << q << ", " << k << " and " << v;
+  for (int64_t d = 0; d < rank - 1; ++d)
+    if (d != rank - 3 && (!sizesMeet(q.getDimSize(d), k.getDimSize(d)) ||
+                          !sizesMeet(k.getDimSize(d), v.getDimSize(d))))
+      return emitOpError("expected batches and tokens of queries, keys and "
+                         "values to agree, but got ")
+             << q << ", " << k << " and " << v;
+  // (C3)
+  int64_t hq = q.getDimSize(rank - 3), hk = k.getDimSize(rank - 3),
+          hv = v.getDimSize(rank - 3);
+  auto divides = [](int64_t a, int64_t b) {
+    return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) ||
+           (a ? b % a == 0 : b == 0);
+  };
+  if ((!divides(hk, hv) && !divides(hv, hk)) ||
+      (!ShapedType::isDynamic(hk) && !ShapedType::isDynamic(hv) &&
+       !divides(hq, std::max(hk, hv)) && !divides(std::max(hk, hv), hq)))
+    return emitOpError("expected heads that divide each other, but got ")
+           << hq << " of queries, " << hk << " of keys and " << hv
+           << " of values";
+  // (C4)
+  if (q.getElementType() != k.getElementType() ||
+      q.getElementType() != v.getElementType())
+    return emitOpError(
+               "expected queries, keys and values of one type, but got ")
+           << q << ", " << k << " and " << v;
+  // (C5)
+  if (getValueGates() && !getDecay())
+    return emitOpError("expected decay beside value_gates");
+  int64_t gates = hasChannelGates() ? (getValueGates() ? dv : dk) : 0;
+  if (getValueGates() && !gates)
+    return emitOpError("expected decay for each value channel, as value_gates "
+                       "says, but got ")
+           << getDecay().getType();
+  if (failed(verifyTokens(*this, "decay", getDecay(), gates)) ||
+      failed(verifyTokens(*this, "weight", getWeight(), 0)) ||
+      failed(verifyTokens(*this, "log_weight", getLogWeight(), 0)) ||
+      failed(verifyTokens(*this, "delta", getDelta(), 0)) ||
+      failed(verifyTokens(*this, "erase", getEraseA(), dk)) ||
+      failed(verifyTokens(*this, "erase", getEraseB(), dk)))
+    return failure();
+  // (C6)
+  bool erases = getDelta() || getEraseA();
+  if ((getDelta() && getEraseA()) ||
+      (erases &&
+       (getWeight() || getLogWeight() || getValueGates() || getNormalize())))
+    return emitOpError("expected delta or erase, without weights, value_gates "
+                       "and normalize");
+  if (getEraseBefore() && !getEraseA())
+    return emitOpError("expected erase beside erase_before");
+  // (C7)
+  if (getLogWeight() && (getWeight() || hasChannelGates()))
+    return emitOpError("expected log_weight without weight and without gates "
+                       "for each channel");
+  // (C8)
+  if (getValueGates() && getNormalize())
+    return emitOpError("expected value_gates without normalize, since no gate "
+                       "is that of the denominator");
+  // (C9)
+  if (Value bonus = getBonus())
+    if (!getReadBefore() || getNormalize() || typeOf(bonus).getRank() != 2 ||
+        typeOf(bonus).getShape().back() != dk)
+      return emitOpError("expected bonus [h, ")
+             << dk << "] with read_before and without normalize, but got "
+             << bonus.getType();
+  if (getReadBefore() && getLogWeight())
+    return emitOpError("expected read_before without log_weight");
+  // (C10)
+  if (!getInit().empty() &&
+      failed(verifyStates(*this, "init", getInit().getTypes())))
+    return failure();
+  if (!getPool().empty()) {
+    if (!getInit().empty() || getFinal())
+      return emitOpError("expected slots without init and final");
+    if (failed(verifyStates(*this, "slots", getPool().getTypes())))
+      return failure();
+    for (Value pool : getPool())
+      if (!isa<BlockArgument>(pool))
+        return emitOpError("expected a pool to be an argument of the function");
+  }
+  // (C11)
+  if (getWhole() && (getDecay() || erases || getLogWeight() || getReadBefore()))
+    return emitOpError("expected whole without decay, delta, erase, log_weight "
+                       "and read_before");
+  // (C12)
+  if (getChunk() && *getChunk() != 1 &&
+      (*getChunk() < 16 || *getChunk() > 128 ||
+       !llvm::isPowerOf2_64(*getChunk())))
+    return emitOpError(
+               "expected chunk to be 1 or a power of two from 16 to 128, "
+               "but got ")
+           << *getChunk();
+  // (C13)
+  if (failed(verifyFeature(*this)))
+    return failure();
+  // (C14)
+  unsigned expected = 1 + (getFinal() ? getNumStates() : 0);
+  if (getOutputs().size() != expected)
+    return emitOpError("expected ")
+           << expected << " results, but got " << getOutputs().size();
+  auto output = typeOf(getOutputs().front());
+  bool fits = output.getRank() == rank && output.getShape().back() == dv;
+  for (int64_t d = 0; fits && d < rank - 1; ++d)
+    fits &= d == rank - 3 || sizesMeet(output.getDimSize(d), q.getDimSize(d));
+  if (!fits)
+    return emitOpError("expected outputs like values, ")
+           << v << ", but got " << output;
+  if (getFinal())
+    return verifyStates(*this, "final states",
+                        getOutputs().drop_front().getTypes());
+  return success();
+}

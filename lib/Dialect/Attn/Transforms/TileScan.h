@@ -1,0 +1,137 @@
+//===- TileScan.h - The kernel of attn.scan ---------------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block has one sequence and one state head, and carries the state through
+// chunks of tokens. With P_i the product of the gates up to token i of a chunk,
+// R_j of those behind token j, and W_ij of those behind j up to i,
+//
+//   pairs(x, y)_ij = sum_d x_id y_jd W_ijd   (j < i, or j <= i)
+//   O  = (Q P) S + pairs(Q, K) V
+//   S' = diag(P_C) S + (K R)^T V
+//
+// where values V are what the delta rule or an erase leaves of them. Rows
+// beyond the sequence load as zeros: a log gate of 0 is a gate of 1, and a
+// token of zeros writes nothing.
+//
+// No exponent is a difference of sums, of which gates of 0 would leave nothing:
+// gates of heads are summed up for each pair, and those of channels in dyadic
+// halves. For j < i let m be the middle of the smallest aligned block of 2^l
+// tokens that holds both; then W_ij is the product of the gates from m to i,
+// times that of those behind j and before m, which are one tile for each l.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCAN_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCAN_H
+
+#include "TileKernel.h"
+#include "attn/Dialect/Attn/IR/Scan.h"
+
+namespace mlir::attn {
+
+class ScanKernel : public KernelBuilder {
+public:
+  ScanKernel(ScanOp op, const ::attn::TargetInfo &target, tile::KernelOp kernel)
+      : KernelBuilder(op, MonoidOp(), target, kernel), scanOp(op) {}
+
+  /// `outputs` are arguments of the kernel for the results, null for one
+  /// without uses.
+  void build(ValueRange outputs, Value block);
+
+private:
+  /// S, z and m, those that there are.
+  struct State {
+    Value matrix, sum, largest;
+    SmallVector<Value> values() const;
+  };
+  /// What is computed of one chunk for all of its readers.
+  struct Chunk {
+    Value first;               // row of the tensors
+    Value key, value, written; // `written`: K weighted, as the state takes it
+    Value logWeights;          // 1xC, -inf beyond the end
+    /// Head gates: 1xC logs; W, or with logarithms of weights first its log;
+    /// P (Cx1), R (Cx1).
+    Value gateLogs, pairs, pairsBefore;
+    Value product, productBefore, rest;
+    /// Of channels P, R are CxD; and the factors of each level.
+    SmallVector<Value> upTo, upToBefore, behind;
+    /// The product of all gates, as a column, a row and a 1x1.
+    Value totalColumn, totalRow, totalLog;
+    /// With logarithms of weights.
+    Value largestRows, fromStateRows, largestNext, stateFactor, endWeights;
+    Value erasing, erased; // b and U of an erase
+  };
+  enum class Gates { none, head, key, value };
+
+  State loadState();
+  void storeState(const State &state, ValueRange outputs);
+  void makeMasks();
+  void findRows();
+  void clear(Value output);
+  void walkChunks(ValueRange outputs);
+  std::pair<Value, Value> countOutputHeads();
+  Value loadTokens(Value memref, Value headIndex, Value row, int64_t cols);
+  /// One number of each token, as a column or a row.
+  Value loadNumbers(Value memref, Value row, bool asRow);
+  Value mapRows(Value tile, Value row, int64_t channels, bool isFeature);
+  Chunk makeChunk(Value first);
+  void addHeadGates(Chunk &chunk);
+  void addChannelGates(Chunk &chunk);
+  void addLogWeights(Chunk &chunk, const State &state);
+  void addErased(Chunk &chunk, const State &state);
+  Value solve(Value system, Value rhs);
+  /// Weights times values, added to `sum`; of no weights that alone.
+  Value addWeighted(Value weights, Value values, Value sum);
+  State advance(const Chunk &chunk, const State &state);
+  void read(const Chunk &chunk, const State &state, Value output);
+  Value combineValueGates(const Chunk &chunk, Value weights, Value sum);
+
+  /// Products of rows and keys, weighted; with `diagonal` those of a token with
+  /// itself, and `before` with the gates before a row's token alone.
+  Value pairs(const Chunk &chunk, Value rows, Value keys, bool before,
+              bool diagonal);
+  /// Rows times the state at the chunk's beginning.
+  Value times(const Chunk &chunk, Value rows, Value matrix, bool before);
+  Value toEnd(const Chunk &chunk, Value keys);
+
+  //===--- Small helpers --------------------------------------------------===//
+  Value dot(Value lhs, Value rhs, Value acc = {}, Value scale = {},
+            bool transposeRhs = false, bool transposeLhs = false);
+  /// One value of each element.
+  using Body = function_ref<Value(Value, Value, ValueRange)>;
+  Value mapOne(ValueRange inputs, tile::TileType type, Body body);
+  Value multiply(Value x, Value y, tile::TileType type);
+  Value addTiles(Value x, Value y, tile::TileType type);
+  Value expOf(Value tile);
+  Value sumRows(Value tile); // along columns: Rx1
+  Value sumCols(Value tile); // along rows: 1xC
+  Value maxRows(Value tile);
+  Value mask(int64_t rows, int64_t cols,
+             function_ref<Value(Value, Value)> isOne);
+  tile::TileType square() { return tileType(chunkSize, chunkSize); }
+  tile::TileType keyRows() { return tileType(chunkSize, keyCols); }
+  tile::TileType valueRows() { return tileType(chunkSize, valueCols); }
+  tile::TileType column() { return tileType(chunkSize, 1); }
+  Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
+
+  ScanOp scanOp;
+  Gates gates = Gates::none;
+  int64_t chunkSize = 0, levels = 0;
+  int64_t keyChannels = 0, valueChannels = 0, keyCols = 0, valueCols = 0;
+  /// Rows of the sequence in the tensors, and the heads of each operand.
+  Value begin, end, stateHeads;
+  /// Of packed rows: whether the block has a sequence, and not what is behind.
+  Value isSequence;
+  /// Masks of C x C; for each level those of rows, of keys, and its pairs.
+  Value upToMask, beforeMask, behindMask;
+  SmallVector<Value> levelRows, levelRowsBefore, levelKeys;
+};
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCAN_H

@@ -1,0 +1,249 @@
+"""Functions of flash-linear-attention, by their names and with their arguments.
+
+    from attn import fla
+    o, state = fla.chunk_gated_delta_rule(q, k, v, g, beta, output_final_state=True)
+
+Arrays are [b, t, h, d] as there, states float32 [n, h, dk, dv]; chunk_ and
+fused_recurrent_ are one function here. An argument that is not known, or that
+changes what is computed in a way that is not supported, raises.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from . import _arrays as arrays
+from ._operands import fail as _fail
+from ._scan_calls import scan as _scan
+from ._scans import as_own as _as_own
+
+__all__ = []
+
+
+def _export(*names):
+    def add(function):
+        for name in names:
+            globals()[name] = function
+            __all__.append(name)
+        return function
+
+    return add
+
+
+def _heads_of(x):
+    arrays.view("q", x)
+    if len(x.shape) != 4:
+        _fail("q of 4 dimensions, [b, t, h, d]", arrays.describe(x))
+    return x.shape[2]
+
+
+def _swap(state):
+    """A state with the last two dimensions the other way round."""
+    if state is None:
+        return None
+    axes = list(range(len(state.shape)))
+    axes[-1], axes[-2] = axes[-2], axes[-1]
+    return state.permute(axes) if arrays.is_torch(state) else state.transpose(axes)
+
+
+def _run(q, k, v, *, scale, initial_state, output_final_state, cu_seqlens=None, state_v_first=False, head_first=False, **options):
+    if head_first:
+        _fail("head_first=False, [b, t, h, d]", "True")
+    arrays.view("q", q)
+    if initial_state is not None:
+        initial_state = _as_own("initial_state", initial_state, q)
+    if state_v_first:
+        initial_state = _swap(initial_state)
+    result = _scan(
+        q,
+        k,
+        v,
+        scale=scale,
+        initial_state=initial_state,
+        return_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+        layout="bshd",
+        **options
+    )
+    if not output_final_state:
+        return result, None
+    o, state = result
+    return o, _swap(state["S"]) if state_v_first else state["S"]
+
+
+@_export("chunk_linear_attn", "fused_chunk_linear_attn")
+def chunk_linear_attn(q, k, v, scale=None, initial_state=None, output_final_state=False, normalize=True, head_first=False):
+    """Without decay; with `normalize` divided by the sum of all weights."""
+    if not normalize:
+        return _run(q, k, v, scale=scale, initial_state=initial_state, output_final_state=output_final_state, head_first=head_first)
+    if initial_state is not None:
+        _fail("normalize=False with initial_state, which has no sum of keys", "True")
+    if head_first:
+        _fail("head_first=False, [b, t, h, d]", "True")
+    o, state = _scan(q, k, v, scale=scale, normalize=True, return_state=True, layout="bshd")
+    return o, state["S"] if output_final_state else None
+
+
+@_export("fused_recurrent_linear_attn")
+def fused_recurrent_linear_attn(q, k, v, scale=None, initial_state=None, output_final_state=False, normalize=False, head_first=False):
+    """As chunk_linear_attn, which normalizes by default."""
+    return chunk_linear_attn(q, k, v, scale, initial_state, output_final_state, normalize, head_first)
+
+
+@_export("chunk_simple_gla", "fused_recurrent_simple_gla", "fused_chunk_simple_gla")
+def chunk_simple_gla(q, k, v, g=None, g_gamma=None, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None, head_first=False):
+    """Log gates g [b, t, h] of each token, or g_gamma [h] of each head."""
+    if g is not None and g_gamma is not None:
+        _fail("g or g_gamma", "both")
+    return _run(
+        q, k, v, decay=g if g is not None else g_gamma, gate=None if g is None and g_gamma is None else "head", scale=scale, initial_state=initial_state,
+        output_final_state=output_final_state, cu_seqlens=cu_seqlens, state_v_first=state_v_first, head_first=head_first,
+    )
+
+
+@_export("chunk_retention", "fused_recurrent_retention", "fused_chunk_retention", "parallel_retention")
+def chunk_retention(q, k, v, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None, head_first=False):
+    """Gates 1 - 2^(-5 - head)."""
+    import numpy
+
+    gates = numpy.log1p(-(2.0 ** (-5.0 - numpy.arange(_heads_of(q)))))
+    return chunk_simple_gla(
+        q, k, v, g_gamma=gates, scale=scale, initial_state=initial_state, output_final_state=output_final_state,
+        state_v_first=state_v_first, cu_seqlens=cu_seqlens, head_first=head_first,
+    )
+
+
+@_export("chunk_lightning_attn", "fused_recurrent_lightning_attn")
+def chunk_lightning_attn(q, k, v, layer_idx, num_layers, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None, head_first=False):
+    """Gates by the layer: exp(-8 / heads (1 - layer / layers) head)."""
+    import numpy
+
+    heads = _heads_of(q)
+    gates = -(8 / max(heads, 1) * (1 - layer_idx / num_layers)) * numpy.arange(heads)
+    return chunk_simple_gla(
+        q, k, v, g_gamma=gates, scale=scale, initial_state=initial_state, output_final_state=output_final_state,
+        state_v_first=state_v_first, cu_seqlens=cu_seqlens, head_first=head_first,
+    )
+
+
+@_export("chunk_gla", "fused_chunk_gla")
+def chunk_gla(q, k, v, g, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None, head_first=False):
+    """Log gates g [b, t, h, dk]."""
+    return _run(
+        q, k, v, decay=g, gate="key", scale=scale, initial_state=initial_state, output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens, state_v_first=state_v_first, head_first=head_first,
+    )
+
+
+@_export("fused_recurrent_gla")
+def fused_recurrent_gla(q, k, v, gk=None, gv=None, scale=None, initial_state=None, output_final_state=False, reverse=False, cu_seqlens=None, head_first=False):
+    """Log gates gk of key channels or gv of value channels."""
+    if gk is not None and gv is not None:
+        _fail("gk or gv", "both")
+    return _run(
+        q, k, v, decay=gv if gk is None else gk, gate="key" if gk is not None else "value" if gv is not None else None, scale=scale,
+        initial_state=initial_state, output_final_state=output_final_state, cu_seqlens=cu_seqlens, head_first=head_first,
+        direction="reverse" if reverse else "forward",
+    )
+
+
+@_export("chunk_delta_rule", "fused_recurrent_delta_rule", "fused_chunk_delta_rule")
+def chunk_delta_rule(q, k, v, beta=None, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, state_v_first=False, cu_seqlens=None, head_first=False):
+    """The delta rule; beta [b, t, h], 1 where there is none."""
+    return chunk_gated_delta_rule(
+        q, k, v, None, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel,
+        state_v_first=state_v_first, cu_seqlens=cu_seqlens, head_first=head_first,
+    )
+
+
+def _ones(q, v):
+    """beta of 1 for all tokens."""
+    import numpy
+
+    heads = max(_heads_of(q), _heads_of(v))
+    return numpy.ones((q.shape[0], q.shape[1], heads), "float32")
+
+
+@_export("chunk_gated_delta_rule", "fused_recurrent_gated_delta_rule")
+def chunk_gated_delta_rule(
+    q, k, v, g=None, beta=None, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, state_v_first=False, cu_seqlens=None, head_first=False
+):
+    """The delta rule with log gates g [b, t, h]."""
+    return _run(
+        q, k, v, decay=g, gate=None if g is None else "head", beta=_ones(q, v) if beta is None else beta, scale=scale, initial_state=initial_state,
+        output_final_state=output_final_state, qk_l2norm=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens, state_v_first=state_v_first,
+        head_first=head_first,
+    )
+
+
+@_export("chunk_kda", "fused_recurrent_kda")
+def chunk_kda(
+    q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, use_gate_in_kernel=False, state_v_first=False, cu_seqlens=None
+):
+    """The delta rule with log gates g [b, t, h, dk]."""
+    if use_gate_in_kernel:
+        _fail("use_gate_in_kernel=False, and g after its activation", "True")
+    return _run(
+        q, k, v, decay=g, gate="key", beta=beta, scale=scale, initial_state=initial_state, output_final_state=output_final_state,
+        qk_l2norm=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens, state_v_first=state_v_first,
+    )
+
+
+@_export("chunk_rwkv6", "fused_recurrent_rwkv6")
+def chunk_rwkv6(r, k, v, w, u, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, head_first=False):
+    """Log gates w [b, t, h, dk]; each token reads the state before it, and itself with
+    the bonus u [h, dk]."""
+    return _run(
+        r, k, v, decay=w, gate="key", read="before", bonus=u, scale=scale, initial_state=initial_state,
+        output_final_state=output_final_state, cu_seqlens=cu_seqlens, head_first=head_first,
+    )
+
+
+@_export("chunk_dplr_delta_rule", "fused_recurrent_dplr_delta_rule")
+def chunk_dplr_delta_rule(q, k, v, a, b, gk, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, head_first=False):
+    """S_t = diag(exp gk) S + b (a^T S) + k v^T, S being the state before."""
+    return _run(
+        q, k, v, decay=gk, gate="key", erase=(a, b, "before"), scale=scale, initial_state=initial_state,
+        output_final_state=output_final_state, cu_seqlens=cu_seqlens, head_first=head_first,
+    )
+
+
+@_export("chunk_iplr_delta_rule", "fused_recurrent_iplr_delta_rule")
+def chunk_iplr_delta_rule(q, k, v, a, b, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, head_first=False):
+    """As chunk_dplr_delta_rule, without gates."""
+    return _run(
+        q, k, v, erase=(a, b), scale=scale, initial_state=initial_state, output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens, head_first=head_first,
+    )
+
+
+@_export("chunk_rwkv7", "fused_recurrent_rwkv7")
+def chunk_rwkv7(r, w, k, v, a, b, scale=1.0, initial_state=None, output_final_state=True, cu_seqlens=None, head_first=False):
+    """RWKV-7, with log gates w."""
+    return chunk_dplr_delta_rule(r, k, v, a, b, w, scale, initial_state, output_final_state, cu_seqlens, head_first)
+
+
+def _ones_like(x):
+    if arrays.is_torch(x):
+        return arrays.torch_module().ones_like(x)
+    import numpy
+
+    return numpy.ones_like(x)
+
+
+@_export("chunk_hgrn", "fused_recurrent_hgrn")
+def chunk_hgrn(x, g, initial_state=None, output_final_state=False, cu_seqlens=None):
+    """h_t = exp(g_t) h + x_t in each channel, of arrays [b, t, d]."""
+    arrays.view("x", x)
+    if len(x.shape) != 3 or len(getattr(g, "shape", ())) != 3:
+        _fail("x and g of 3 dimensions, [b, t, d]", arrays.describe(x))
+    ones = _ones_like(x[:, :, None, :1])
+    state = None if initial_state is None else initial_state[:, None, None, :]
+    o, state = _run(
+        ones, ones, x[:, :, None], decay=g[:, :, None], gate="value", scale=1.0, initial_state=state,
+        output_final_state=output_final_state, cu_seqlens=cu_seqlens,
+    )
+    return o[:, :, 0], None if state is None else state[:, 0, 0]
+
+
+def __getattr__(name):
+    raise AttributeError("attn: expected one of the functions %s, but got %r" % (", ".join(sorted(set(__all__))), name))

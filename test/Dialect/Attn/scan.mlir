@@ -1,0 +1,53 @@
+// RUN: attn-opt %s --verify-roundtrip
+// RUN: attn-opt %s --attn-pipeline="until-after=tile target=cpu-avx2" | FileCheck %s
+// RUN: not attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" 2>&1 | \
+// RUN:   FileCheck %s --check-prefix=GPU
+
+// GPU: expected a CPU target, since there are no kernels of scans for GPUs yet
+
+// A gated delta rule: the state is carried over chunks of 64 tokens; what earlier
+// tokens of a chunk leave of its values is a triangular system.
+
+// CHECK-LABEL: func.func @gated_delta(
+// CHECK: tile.launch @gated_delta_kernel0
+// CHECK-LABEL: tile.kernel private @gated_delta_kernel0(
+// CHECK: %[[S0:.*]] = tile.load {{.*}} -> <16x32xf32>
+// CHECK: %[[END:.*]] = scf.for {{.*}} iter_args(%[[S:.*]] = %[[S0]]) -> (!tile.tile<16x32xf32>)
+// CHECK: tile.scan reverse
+// CHECK: %[[Y:.*]] = tile.solve {{.*}}
+// CHECK: scf.for
+// CHECK: %[[O:.*]] = tile.dot {{.*}}, %[[Y]] acc
+// CHECK: tile.store %[[O]]
+// CHECK: %[[NEXT:.*]] = tile.dot {{.*}}, %[[Y]] acc %[[S]] scale {{.*}} transpose_lhs
+// CHECK: scf.yield %[[NEXT]]
+// CHECK: tile.store %[[END]]
+func.func @gated_delta(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>,
+                       %v: tensor<?x?x?x32xf32>, %g: tensor<?x?x?xf32>,
+                       %b: tensor<?x?x?xf32>, %s: tensor<?x?x16x32xf32>)
+    -> (tensor<?x?x?x32xf32>, tensor<?x?x16x32xf32>) {
+  %o, %last = attn.scan queries(%q : tensor<?x?x?x16xf32>)
+      keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>)
+      decay(%g : tensor<?x?x?xf32>) delta(%b : tensor<?x?x?xf32>)
+      init(%s : tensor<?x?x16x32xf32>) {final}
+      -> tensor<?x?x?x32xf32>, tensor<?x?x16x32xf32>
+  return %o, %last : tensor<?x?x?x32xf32>, tensor<?x?x16x32xf32>
+}
+
+// Gates of key channels: exponentials of sums that masks pick, in dyadic halves;
+// chunks have 16 tokens.
+
+// CHECK-LABEL: tile.kernel private @features_kernel0(
+// CHECK-NOT: tile.solve
+// CHECK: tile.load transposed {{.*}} -> <16x16xf32>
+func.func @features(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>,
+                    %v: tensor<?x?x?x32xf32>, %g: tensor<?x?x?x16xf32>)
+    -> tensor<?x?x?x32xf32> {
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>)
+      keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>)
+      decay(%g : tensor<?x?x?x16xf32>) {normalize} feature {
+      ^bb0(%x: f32):
+        %e = math.exp %x : f32
+        attn.yield %e : f32
+      } -> tensor<?x?x?x32xf32>
+  return %o : tensor<?x?x?x32xf32>
+}

@@ -1,0 +1,190 @@
+# RUN: %python %s
+"""attn.StateTree, attn.prefix_states and attn.fla.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+import reference
+from scan_reference import check, elu1, recurrence
+
+import attn
+from attn import fla
+
+rng = np.random.default_rng(5)
+
+
+def tokens(b, h, t, dk, dv, rule):
+    k, v = rng.standard_normal((b, h, t, dk)), rng.standard_normal((b, h, t, dv))
+    k /= np.linalg.norm(k, axis=-1, keepdims=True)
+    rows = {"k": k.astype("f"), "v": v.astype("f")}
+    if "head" in rule or "key" in rule:
+        shape = (b, h, t) + ((dk,) if "key" in rule else ())
+        rows["decay"] = -rng.exponential(0.3, shape).astype("f")
+        rows["decay"][:, :, t // 3] = -np.inf
+    if "delta" in rule:
+        rows["beta"] = rng.uniform(0, 1, (b, h, t)).astype("f")
+    return rows
+
+
+def cut(rows, first, end):
+    return {n: x[:, :, first:end] for n, x in rows.items()}
+
+
+def last_state(rows, **more):
+    rows = dict(rows)
+    k, v = rows.pop("k"), rows.pop("v")
+    return recurrence(k, k, v, **rows, **more)[1]
+
+
+def test_trees_of_scans():
+    for rule in ("", "head", "key", "delta", "head delta", "key delta"):
+        rows = tokens(2, 2, 150, 16, 8, rule)
+        tree = attn.StateTree(leaf=16)
+        # In pieces that do not end with leaves.
+        for first, end in ((0, 1), (1, 70), (70, 70), (70, 128)):
+            tree.append(**cut(rows, first, end))
+        assert tree.tokens == 128
+        for t in (0, 1, 15, 16, 17, 64, 100, 112, 127, 128):
+            check("%s, state(%d)" % (rule, t), tree.state(t)["S"], last_state(cut(rows, 0, t))["S"], 1e-4)
+        # One token: its leaf and log2 of the 8 leaves.
+        new = tokens(2, 2, 1, 16, 8, rule)
+        before = tree.combines
+        tree.update(37, **new)
+        assert tree.combines - before == 3, tree.combines - before
+        for name in rows:
+            rows[name][:, :, 37:38] = new[name]
+        check(rule + ", update", tree.state()["S"], last_state(cut(rows, 0, 128))["S"], 1e-4)
+        # A run over two leaves, and more tokens.
+        new = tokens(2, 2, 20, 16, 8, rule)
+        tree.update(60, **new)
+        for name in rows:
+            rows[name][:, :, 60:80] = new[name]
+        tree.append(**cut(rows, 128, 150))
+        check(rule + ", append", tree.state()["S"], last_state(rows)["S"], 1e-4)
+        q = rng.standard_normal((2, 4, 5, 16)).astype("f")
+        for t in (0, 33, 150):
+            S = last_state(cut(rows, 0, t))["S"].repeat(2, 1)
+            check(rule + ", read", tree.read(q, t), q.astype(float) @ S / 4, 1e-4)
+
+
+def test_normalized_tree():
+    rows = tokens(1, 2, 90, 16, 8, "head")
+    tree = attn.StateTree(leaf=32, normalize=True, feature_map="elu1")
+    tree.append(**rows)
+    q = rng.standard_normal((1, 2, 3, 16)).astype("f")
+    last = last_state(rows, normalize=True, feature=elu1)
+    for part in "Sz":
+        check(part, tree.state()[part], last[part], 1e-4)
+    num = elu1(q.astype(float)) @ last["S"]
+    den = np.einsum("bhsd,bhd->bhs", elu1(q.astype(float)), last["z"])[..., None]
+    check("read", tree.read(q), num / den, 1e-4)
+
+
+def test_trees_of_attention():
+    k, v = (rng.standard_normal((2, 2, 100, 16)).astype("f") for _ in range(2))
+    q = rng.standard_normal((2, 4, 3, 16)).astype("f")
+    tree = attn.StateTree(leaf=16, monoid="softmax")
+    tree.append(k[:, :, :70], v[:, :, :70])
+    tree.append(k[:, :, 70:], v[:, :, 70:])
+
+    def want(t):
+        return reference.attention(q, k[:, :, :t], v[:, :, :t])[0]
+
+    for t in (100, 0, 5, 16, 70, 96, 99):
+        assert np.abs(tree.read(q, t) - want(t)).max() < 1e-5, t
+    before = tree.combines
+    k[:, :, 50], v[:, :, 50] = -k[:, :, 50], 3
+    tree.update(50, k[:, :, 50:51], v[:, :, 50:51])
+    assert tree.combines - before == 3, tree.combines - before
+    assert np.abs(tree.read(q) - want(100)).max() < 1e-5
+    assert tree.combines - before == 3
+    o, lse = tree.state()
+    assert np.abs(o - want(100)).max() < 1e-5 and lse.shape == (2, 4, 3)
+    q = -q
+    assert np.abs(tree.read(q) - want(100)).max() < 1e-5
+
+
+def test_prefixes():
+    scores = (3 * rng.standard_normal((2, 4, 600))).astype("f")
+    v = rng.standard_normal((2, 2, 600, 8)).astype("f")
+    o, lse = attn.prefix_states(scores, v)
+    w = np.exp(scores.astype(float))
+    want = np.cumsum(w[..., None] * v.repeat(2, 1), 2) / np.cumsum(w, 2)[..., None]
+    check("prefixes", o, want, 1e-5)
+    check("prefixes", lse, np.log(np.cumsum(w, 2)), 1e-5)
+    some, _ = attn.prefix_states(scores, v, every=7)
+    assert np.array_equal(some, o[:, :, 6::7]) and some.shape[2] == 85
+    top = attn.prefix_states(scores, v, monoid="maxplus")
+    want = np.maximum.accumulate(scores[..., None] + v.repeat(2, 1), 2)
+    check("maxplus", top, want, 1e-5)
+
+
+def test_fla():
+    b, t, h, dk, dv = 2, 70, 3, 16, 24
+    q, k = (rng.standard_normal((b, t, h, dk)).astype("f") for _ in range(2))
+    v = rng.standard_normal((b, t, h, dv)).astype("f")
+    k /= np.linalg.norm(k, axis=-1, keepdims=True)
+    g, gk = (-rng.exponential(0.3, s).astype("f") for s in ((b, t, h), (b, t, h, dk)))
+    beta = rng.uniform(0, 1, (b, t, h)).astype("f")
+    a, e = (0.3 * rng.standard_normal((b, t, h, dk)).astype("f") for _ in range(2))
+    u = rng.standard_normal((h, dk)).astype("f")
+    s0 = rng.standard_normal((b, h, dk, dv)).astype("f")
+    turn = lambda x: x.swapaxes(1, 2)
+    per_head = lambda x: np.broadcast_to(x[None, :, None], (b, h, t))
+    retention = np.log(1 - 2.0 ** (-5 - np.arange(h)))
+    cases = {
+        "chunk_linear_attn": ((), dict(normalize=False), {}),
+        "chunk_retention": ((), {}, {"decay": per_head(retention)}),
+        "chunk_simple_gla": ((g,), {}, {"decay": turn(g)}),
+        "fused_recurrent_gla": ((gk,), {}, {"decay": turn(gk)}),
+        "chunk_gla": ((gk,), {}, {"decay": turn(gk)}),
+        "chunk_delta_rule": ((beta,), {}, {"beta": turn(beta)}),
+        "chunk_gated_delta_rule": ((g, beta), {}, {"decay": turn(g), "beta": turn(beta)}),
+        "chunk_kda": ((gk, beta), {}, {"decay": turn(gk), "beta": turn(beta)}),
+        "chunk_rwkv6": ((gk, u), {}, {"decay": turn(gk), "bonus": u, "read": "before"}),
+        "chunk_dplr_delta_rule": (
+            (a, e, gk), {}, {"decay": turn(gk), "erase": (turn(a), turn(e), "before")}
+        ),
+    }
+    for name, (args, options, rule) in cases.items():
+        want, last = recurrence(turn(q), turn(k), turn(v), state={"S": s0}, **rule)
+        function = getattr(fla, name)
+        o, state = function(q, k, v, *args, initial_state=s0, output_final_state=True, **options)
+        check(name, o, turn(want), 2e-5)
+        check(name, state, last["S"], 2e-5)
+        assert function(q, k, v, *args, **options)[1] is None
+        try:
+            function(q, k, v, *args, no_such_argument=1)
+        except TypeError:
+            continue
+        raise AssertionError(name)
+    o, state = fla.chunk_gated_delta_rule(
+        q, k, v, g, beta, initial_state=s0.swapaxes(2, 3), output_final_state=True, state_v_first=True
+    )
+    want, last = recurrence(turn(q), turn(k), turn(v), state={"S": s0}, decay=turn(g), beta=turn(beta))
+    check("state_v_first", state, last["S"].swapaxes(2, 3), 2e-5)
+    x, gx = rng.standard_normal((b, t, 40)).astype("f"), -rng.exponential(1, (b, t, 40)).astype("f")
+    o, state = fla.chunk_hgrn(x, gx, output_final_state=True)
+    h_t = np.zeros((b, 40))
+    for i in range(t):
+        h_t = np.exp(gx[:, i].astype(float)) * h_t + x[:, i]
+        check("hgrn", o[:, i], h_t, 2e-5)
+    check("hgrn", state, h_t, 2e-5)
+
+
+def main():
+    for name, test in sorted(globals().items()):
+        if name.startswith("test_") and (not sys.argv[1:] or name in sys.argv[1:]):
+            test()
+            print("%s: ok" % name, flush=True)
+
+
+if __name__ == "__main__":
+    main()
