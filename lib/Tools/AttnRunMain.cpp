@@ -360,7 +360,9 @@ void Session::printOutputs() {
 Status Session::check() {
   // The oracle knows attentions with shipped monoids by their formulas; the
   // interpreter of the regions, all the rest.
-  bool isNamed = options.attention && options.monoidFile.empty();
+  bool isNamed = options.attention && options.monoidFile.empty() &&
+                 options.attention->scoreMod.empty() &&
+                 options.attention->maskMod.empty();
   // Other work than before is said at once.
   if (options.progress)
     nextProgress = 0.0;

@@ -15,9 +15,11 @@ from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
 from ._kernel import Kernel
 from ._library import OutOfPages
+from ._masks import BlockMask
 from ._states import merge_states
 
 __all__ = [
+    "BlockMask",
     "KVCache",
     "Kernel",
     "OutOfPages",

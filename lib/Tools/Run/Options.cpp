@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "Compile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -39,6 +40,8 @@ what to run
                             lengths), batch_invariant=1,
                             monoid=NAME, outputs=N
   --monoid FILE.mlir        use the monoid that the file defines
+  --score-mod FILE.mlir     the score function and a mask for --attention, beside
+  --mask-mod FILE.mlir      its options: each the text of a region (docs/Masks.md)
   --schedule TEXT           an #attn.schedule<...> for --attention
   --entry NAME              function to run (default: the first)
   --target NAME             compile for this target (default: host)
@@ -311,6 +314,7 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   auto text = [](std::string &field) -> Setter {
     return [&field](const std::string &value) {
       field = value;
+  std::string scoreFile, maskFile;
       return success();
     };
   };
@@ -362,6 +366,8 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       {"--timeline", text(options.timeline)},
       {"--check-against",
        [&](const std::string &value) {
+      {"--score-mod", text(scoreFile)},
+      {"--mask-mod", text(maskFile)},
          options.checkAgainst = value;
          options.check = true;
          return success();
@@ -468,3 +474,17 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
                    "file"};
   return options;
 }
+  if (!options.attention && !(scoreFile.empty() && maskFile.empty()))
+    return Failure{"expected --score-mod and --mask-mod together with "
+                   "--attention, but got a file"};
+  for (auto [file, into] : {std::pair(&scoreFile, &AttentionSpec::scoreMod),
+                            {&maskFile, &AttentionSpec::maskMod}}) {
+    if (file->empty())
+      continue;
+    auto read = readFile(*file);
+    if (!read)
+      return read.takeFailure();
+    if (read->find_first_not_of(" \t\r\n") == std::string::npos)
+      return fail("the text of a region in " + *file, "");
+    (*options.attention).*into = *read;
+  }

@@ -45,6 +45,8 @@ struct AttentionSpec {
   /// Rows that are appended to the caches, or -1.
   int64_t append = -1;
   int outputs = 1;
+  /// Texts of regions, or empty.
+  std::string scoreMod, maskMod;
 };
 
 struct Options {
