@@ -589,6 +589,39 @@ attnEvaluateWith(const char *text, size_t length, const char *entry,
                  const AttnTensor *outputs, size_t numOutputs,
                  const AttnEvaluateOptions *options);
 
+/// What the mask of one head makes of tiles of rows and keys: 0 for a tile
+/// without a live pair, 2 for one whose every pair is live, 1 for others; plus
+/// 4 where the analysis of the mask does not tell and elements do.
+typedef struct AttnMaskTiles {
+  /// The number of the reduction in the function, from 0.
+  int64_t reduction;
+  int64_t batch, head;
+  int64_t rows, keys; /* that the sequence has */
+  int64_t queryTiles, keyTiles;
+  const uint8_t *classes; /* [queryTiles, keyTiles], as long as the call */
+} AttnMaskTiles;
+
+typedef struct AttnMaskTilesOptions {
+  size_t structSize;
+  /// Rows and keys of a tile; 0: 128.
+  int64_t tileRows, tileKeys;
+  /// Nonzero: elements are not read, and tiles that the analysis does not
+  /// settle are 5. That is quick.
+  int32_t onlyAnalysis;
+} AttnMaskTilesOptions;
+
+/// Tells `function` of the masks of a function (null: the first) of IR text
+/// that has reached the phase "aggregate", for each head of each batch in
+/// order.
+///
+/// Available since API version 10.
+ATTN_EXPORT AttnError *
+attnMaskTiles(const char *text, size_t length, const char *entry,
+              const AttnTensor *inputs, size_t numInputs,
+              const AttnMaskTilesOptions *options,
+              void (*function)(void *user, const AttnMaskTiles *tiles),
+              void *user);
+
 /// DLTensor of the DLPack standard (dlpack.h), for callers that do not include
 /// it; the layout is that of all its versions.
 typedef struct AttnDLTensor {

@@ -70,6 +70,9 @@ what to do
   --progress                say on stderr how far long work is, as on a terminal
   --timeline FILE.json      write when the emulator executes what, for Perfetto
   --explain                 print the schedule and the arithmetic behind it
+  --mask-picture FILE.svg   draw which tiles masks keep, print how many and, as
+                            characters, where (full #, partial +, dead .); -
+                            writes no file
   --timings                 print what each step of the compilation took
   --until-after PHASE       print the IR after input, aggregate, schedule,
                             tile, vector or llvm (of a GPU gpu or nvvm), and
@@ -311,10 +314,10 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
 
 Result<Options> attn::run::parseOptions(int argc, char **argv) {
   Options options;
+  std::string scoreFile, maskFile;
   auto text = [](std::string &field) -> Setter {
     return [&field](const std::string &value) {
       field = value;
-  std::string scoreFile, maskFile;
       return success();
     };
   };
@@ -363,11 +366,12 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       {"--dump-phases-to", text(options.dumpPhasesTo)},
       {"--schedule", text(options.schedule)},
       {"--monoid", text(options.monoidFile)},
-      {"--timeline", text(options.timeline)},
-      {"--check-against",
-       [&](const std::string &value) {
       {"--score-mod", text(scoreFile)},
       {"--mask-mod", text(maskFile)},
+      {"--timeline", text(options.timeline)},
+      {"--mask-picture", text(options.maskPicture)},
+      {"--check-against",
+       [&](const std::string &value) {
          options.checkAgainst = value;
          options.check = true;
          return success();
@@ -472,8 +476,6 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   if (!options.attention && !options.monoidFile.empty())
     return Failure{"expected --monoid together with --attention, but got a "
                    "file"};
-  return options;
-}
   if (!options.attention && !(scoreFile.empty() && maskFile.empty()))
     return Failure{"expected --score-mod and --mask-mod together with "
                    "--attention, but got a file"};
@@ -488,3 +490,5 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       return fail("the text of a region in " + *file, "");
     (*options.attention).*into = *read;
   }
+  return options;
+}

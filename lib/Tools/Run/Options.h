@@ -53,7 +53,7 @@ struct Options {
   std::string file;
   std::optional<AttentionSpec> attention;
   std::string entry, target, device, startFrom, untilAfter, dumpPhasesTo,
-      schedule, monoidFile, checkAgainst, timeline;
+      schedule, monoidFile, checkAgainst, timeline, maskPicture;
   /// NAME=VALUE pairs.
   std::vector<std::pair<std::string, std::string>> inputs, outputs;
   /// Sizes of named dimensions, for inputs that are not given.
