@@ -10,7 +10,7 @@ import re
 import numpy as np
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 3, "docs", "Masks.md")
-BLOCK = re.compile(r"<!-- (mask|score): ([\w-]+) -->\n\n```mlir\n(.*?)^```$", re.S | re.M)
+BLOCK = re.compile(r"<!-- (mask|score): ([\w-]+) -->\n\n```text\n(.*?)^```$", re.S | re.M)
 
 
 def read():
