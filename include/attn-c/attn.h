@@ -243,7 +243,8 @@ enum {
 ///   kv_lengths i32 [b], window_left i32, window_right i32,
 ///   cu_seqlens_q and cu_seqlens_k i32 [sequences + 1], block_table i32 [b, n],
 ///   k_start i32 [b], k_new [b, hk, n, d], v_new [b, hk, n, dv], one f32 for
-///   each parameter of the monoid
+///   each parameter of the monoid, block_mask, the captures of scoreMod and
+///   maskMod
 ///
 /// and its outputs are the first `numOutputs` of the monoid: of q's dtype and
 /// shape [b, hq, sq, dv] if they have channels, else f32 [b, hq, sq]. Any order
@@ -327,6 +328,25 @@ typedef struct AttnAttentionDesc {
   /// latent attention): v is k's memory, with k's strides. There is no v_new
   /// then, and rows are appended to k alone.
   int32_t valueInKey;
+  /// The text of the score function and of the mask (docs/Masks.md), each a
+  /// region of MLIR: "^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32): ...
+  /// attn.yield %x : f32", of the mask without %s and with an i1; null: none.
+  /// They go with all other options: the score function comes behind the
+  /// softcap and before bias and ALiBi, and a key is live that every mask lets
+  /// pass. Arguments behind %j are captures: inputs of the kernel, by these
+  /// names, after all others, those of the score function first.
+  ///
+  /// Available since API version 10, as are the following.
+  const char *scoreMod;
+  const char *maskMod;
+  /// 0, or flags as of `mask`: the input block_mask is there, i8
+  /// [b, hq, ceil(sq / blockRows), ceil(sk / blockKeys)], the first one behind
+  /// the parameters of the monoid. What it has of a block of queries and keys
+  /// is 0 where no pair is live, 2 where every pair is as far as maskMod is
+  /// concerned, and 1 where maskMod says. Other numbers are as 0. Blocks of 0
+  /// are not visited where tiles lie within them. Not with packed queries.
+  int32_t blockMask;
+  int64_t blockRows, blockKeys;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,
@@ -591,6 +611,39 @@ attnEvaluateWith(const char *text, size_t length, const char *entry,
                  const AttnTensor *inputs, size_t numInputs,
                  const AttnTensor *outputs, size_t numOutputs,
                  const AttnEvaluateOptions *options);
+
+/// What the mask of one head makes of tiles of rows and keys: 0 for a tile
+/// without a live pair, 2 for one whose every pair is live, 1 for others; plus
+/// 4 where the analysis of the mask does not tell and elements do.
+typedef struct AttnMaskTiles {
+  /// The number of the reduction in the function, from 0.
+  int64_t reduction;
+  int64_t batch, head;
+  int64_t rows, keys; /* that the sequence has */
+  int64_t queryTiles, keyTiles;
+  const uint8_t *classes; /* [queryTiles, keyTiles], as long as the call */
+} AttnMaskTiles;
+
+typedef struct AttnMaskTilesOptions {
+  size_t structSize;
+  /// Rows and keys of a tile; 0: 128.
+  int64_t tileRows, tileKeys;
+  /// Nonzero: elements are not read, and tiles that the analysis does not
+  /// settle are 5. That is quick.
+  int32_t onlyAnalysis;
+} AttnMaskTilesOptions;
+
+/// Tells `function` of the masks of a function (null: the first) of IR text
+/// that has reached the phase "aggregate", for each head of each batch in
+/// order.
+///
+/// Available since API version 10.
+ATTN_EXPORT AttnError *
+attnMaskTiles(const char *text, size_t length, const char *entry,
+              const AttnTensor *inputs, size_t numInputs,
+              const AttnMaskTilesOptions *options,
+              void (*function)(void *user, const AttnMaskTiles *tiles),
+              void *user);
 
 /// DLTensor of the DLPack standard (dlpack.h), for callers that do not include
 /// it; the layout is that of all its versions.

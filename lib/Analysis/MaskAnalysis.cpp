@@ -40,6 +40,7 @@ MaskAnalysis::MaskAnalysis(Region &mask) : region(mask) {
         values->insert(op.result_begin(), op.result_end());
   varying = onRow;
   varying.insert(onKey.begin(), onKey.end());
+  findCells();
   root = boolean(mask.front().getTerminator()->getOperand(0), false);
   classify();
 }

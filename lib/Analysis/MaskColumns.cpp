@@ -38,6 +38,7 @@ struct RowCode {
   MaskCode code;
   Value row; // of the tile, i32
   const MaskAnalysis::SampleFn *sample = nullptr;
+  const MaskAnalysis::CellFn *cell = nullptr;
   std::deque<Number> numbers;
 
   Int sum(int64_t factor, Value rest) {

@@ -20,6 +20,7 @@ struct Numbers {
   using Bool = bool;
   const MaskAnalysis::UniformNumberFn &uniformValue;
   const MaskAnalysis::SampleNumberFn *sample = nullptr;
+  const MaskAnalysis::CellNumberFn *cell = nullptr;
 
   Int number(int64_t value) { return value; }
   Int widen(int64_t value) { return value; }
@@ -54,6 +55,7 @@ struct Knowledge {
     bool byRow = false;
   };
   const MaskAnalysis::SampleFn *sample = nullptr;
+  const MaskAnalysis::CellFn *cell = nullptr;
 
   Int number(int64_t value) { return {value}; }
   Int widen(Value) { return {}; }
@@ -158,8 +160,10 @@ MaskAnalysis::Class MaskAnalysis::emitClass(OpBuilder &builder, Location loc,
                                             const UniformFn &uniform,
                                             Value firstRow, Value lastRow,
                                             Value firstKey, Value lastKey,
-                                            Value valid) const {
+                                            Value valid,
+                                            const CellFn &cell) const {
   MaskCode code{builder, loc, uniform};
+  code.cell = cell ? &cell : nullptr;
   MaskEvaluator<MaskCode> evaluator(
       *this, code, {code.widen(firstRow), code.widen(lastRow)},
       {code.widen(firstKey), code.widen(lastKey)});
@@ -172,9 +176,10 @@ MaskAnalysis::Class MaskAnalysis::emitBoxClass(OpBuilder &builder, Location loc,
                                                const UniformFn &uniform,
                                                const SampleFn &sample,
                                                Value firstRow, Value lastRow,
-                                               Value firstKey,
-                                               Value lastKey) const {
+                                               Value firstKey, Value lastKey,
+                                               const CellFn &cell) const {
   MaskCode code{builder, loc, uniform, &sample};
+  code.cell = cell ? &cell : nullptr;
   MaskEvaluator<MaskCode> evaluator(
       *this, code, {code.widen(firstRow), code.widen(lastRow)},
       {code.widen(firstKey), code.widen(lastKey)});
@@ -200,8 +205,9 @@ MaskAnalysis::computeBounds(const UniformNumberFn &uniform, int64_t firstRow,
 MaskAnalysis::NumberClass
 MaskAnalysis::computeClass(const UniformNumberFn &uniform, int64_t firstRow,
                            int64_t lastRow, int64_t firstKey, int64_t lastKey,
-                           bool valid) const {
+                           bool valid, const CellNumberFn &cell) const {
   Numbers numbers{uniform};
+  numbers.cell = cell ? &cell : nullptr;
   MaskEvaluator<Numbers> evaluator(*this, numbers, {firstRow, lastRow},
                                    {firstKey, lastKey});
   auto truth = evaluator.truth();
@@ -212,8 +218,9 @@ MaskAnalysis::NumberClass
 MaskAnalysis::computeBoxClass(const UniformNumberFn &uniform,
                               const SampleNumberFn &sample, int64_t firstRow,
                               int64_t lastRow, int64_t firstKey,
-                              int64_t lastKey) const {
+                              int64_t lastKey, const CellNumberFn &cell) const {
   Numbers numbers{uniform, &sample};
+  numbers.cell = cell ? &cell : nullptr;
   MaskEvaluator<Numbers> evaluator(*this, numbers, {firstRow, lastRow},
                                    {firstKey, lastKey});
   bool valid = evaluator.valid();

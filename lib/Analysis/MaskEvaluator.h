@@ -36,6 +36,7 @@ struct MaskCode {
   Location loc;
   const MaskAnalysis::UniformFn &uniformValue;
   const MaskAnalysis::SampleFn *sample = nullptr;
+  const MaskAnalysis::CellFn *cell = nullptr;
 
   Int number(int64_t value) {
     return mlir::arith::ConstantIntOp::create(b, loc, b.getI64Type(), value);
@@ -232,9 +233,27 @@ private:
     return range;
   }
 
-  Range sampleOf(Value value) {
-    auto [lower, upper] = (*a.sample)(value);
-    return {a.widen(lower), a.widen(upper)};
+  /// What is known of a value that is not read further: `bounds`, or more.
+  Range unread(Value value, Range bounds) {
+    if (!value)
+      return bounds;
+    if (a.sample && mask.isSample(value)) {
+      auto [lower, upper] = (*a.sample)(value);
+      return {a.widen(lower), a.widen(upper)};
+    }
+    const MaskAnalysis::Cell *cell = mask.findCell(value);
+    if (!a.cell || !cell)
+      return bounds;
+    auto isOne = [&](Range range, int64_t size) {
+      if (!size)
+        return a.truth(true);
+      return a.equal(a.floorDiv(range.lower, size),
+                     a.floorDiv(range.upper, size));
+    };
+    Bool within = a.both(isOne(rows, cell->rows), isOne(keys, cell->keys));
+    Int read = a.widen((*a.cell)(value));
+    return {a.choose(within, read, bounds.lower),
+            a.choose(within, read, bounds.upper)};
   }
 
   Range computeTermRange(const MaskAnalysis::Term &term) {
@@ -245,9 +264,7 @@ private:
       return {value, value};
     }
     case Term::Unknown:
-      if (term.value && a.sample)
-        return sampleOf(term.value);
-      return {a.number(term.lower), a.number(term.upper)};
+      return unread(term.value, {a.number(term.lower), a.number(term.upper)});
     case Term::Minimum: {
       Range x = rangeOf(term.lhs), y = rangeOf(term.rhs);
       return {a.min(x.lower, y.lower), a.min(x.upper, y.upper)};
@@ -342,9 +359,7 @@ private:
     case Expression::False:
       return {a.truth(false), a.truth(true)};
     case Expression::Unknown: {
-      if (!e.value || !a.sample)
-        return {a.truth(true), a.truth(true)};
-      Range range = sampleOf(e.value);
+      Range range = unread(e.value, {a.number(0), a.number(1)});
       Bool some = a.atLeast(range.upper, a.number(1));
       Bool notAll = a.atLeast(a.number(0), range.lower);
       return e.negate ? Truth{notAll, some} : Truth{some, notAll};

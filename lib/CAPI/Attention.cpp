@@ -140,7 +140,8 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
   problem.depth = d.headDim;
   problem.channels = d.valueDim ? d.valueDim : d.headDim;
   problem.isPlain = d.causal == ATTN_CAUSAL_NONE && !d.scale && !d.softcap &&
-                    !d.window && !d.lengths && !d.bias && !d.mask && !d.alibi;
+                    !d.window && !d.lengths && !d.bias && !d.mask && !d.alibi &&
+                    !d.scoreMod && !d.maskMod && !d.blockMask;
   problem.isNarrow = d.dtype == ATTN_BF16 || d.dtype == ATTN_F16;
   RunSizes sizes;
   sizes.batches = q.shape[0];
@@ -176,10 +177,18 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
                d.headDim,
                d.valueDim ? d.valueDim : d.headDim,
                pair(d.blockTable, flags),
-               target.number};
-  std::copy(sizes.begin(), sizes.end(), key.words.begin() + 8);
+               target.number,
+               d.blockMask,
+               d.blockMask ? d.blockRows : 0,
+               d.blockMask ? d.blockKeys : 0};
+  constexpr size_t numNamed = 11;
+  static_assert(CallKey::numWords >=
+                numNamed + std::tuple_size_v<ExpectedSizes>);
+  std::copy(sizes.begin(), sizes.end(), key.words.begin() + numNamed);
   key.monoid = getText(d.monoid, "softmax");
   key.schedule = getText(d.schedule, "");
+  key.score = getText(d.scoreMod, "");
+  key.mask = getText(d.maskMod, "");
   return key;
 }
 

@@ -107,7 +107,7 @@ size_t CallKey::hash() const {
     state = (state ^ uint64_t(word)) * 0x9e3779b97f4a7c15;
     state ^= state >> 32;
   }
-  for (std::string_view text : {monoid, schedule})
+  for (std::string_view text : {monoid, schedule, score, mask})
     if (!text.empty())
       state =
           (state ^ std::hash<std::string_view>()(text)) * 0x9e3779b97f4a7c15;
@@ -121,7 +121,7 @@ size_t CallKey::hash() const {
 struct CallTable::Entry {
   using Outcome = Result<Kernel>;
 
-  std::string monoid, schedule;
+  std::string monoid, schedule, score, mask;
   CallKey key;
   /// When a call used it last, by the table's clock.
   std::atomic<uint64_t> used{0};
@@ -179,7 +179,10 @@ Result<CallTable::Kernel> CallTable::get(const CallKey &key,
       entry = std::make_shared<Entry>();
       entry->monoid = key.monoid;
       entry->schedule = key.schedule;
-      entry->key = {key.words, entry->monoid, entry->schedule};
+      entry->score = key.score;
+      entry->mask = key.mask;
+      entry->key = {key.words, entry->monoid, entry->schedule, entry->score,
+                    entry->mask};
       entry->used = ++clock;
       entries.emplace(entry->key, entry);
     }

@@ -37,16 +37,17 @@ public:
   };
 };
 
-/// What calls of one kernel agree in: numbers, and two texts that most calls
-/// have not.
+/// What calls of one kernel agree in: numbers, and texts that most calls have
+/// not.
 struct CallKey {
   static constexpr size_t numWords = 18;
   std::array<int64_t, numWords> words = {};
-  std::string_view monoid, schedule;
+  std::string_view monoid, schedule, score, mask;
 
   bool operator==(const CallKey &other) const {
     return words == other.words && monoid == other.monoid &&
-           schedule == other.schedule;
+           schedule == other.schedule && score == other.score &&
+           mask == other.mask;
   }
   size_t hash() const;
 };

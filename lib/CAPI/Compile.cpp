@@ -223,7 +223,8 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
     return makeError("expected precision to be 0 or 1, but got " +
                      std::to_string(d.precision));
   for (auto [name, flags] :
-       {std::pair("bias", d.bias), std::pair("mask", d.mask)})
+       {std::pair("bias", d.bias), std::pair("mask", d.mask),
+        std::pair("blockMask", d.blockMask)})
     if (AttnError *error = checkFlags(name, flags))
       return error;
   if (d.alibi < 0 || d.alibi > 2)
@@ -257,6 +258,13 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   std::copy_n(d.expectedSizes, 4, full.expectedSizes.begin());
   full.expectedSizes[4] = d.expectedKeyHeads;
   full.precision = precisions[d.precision];
+  if (d.scoreMod)
+    full.scoreMod = d.scoreMod;
+  if (d.maskMod)
+    full.maskMod = d.maskMod;
+  full.blockMask = d.blockMask;
+  full.blockRows = d.blockMask ? d.blockRows : 0;
+  full.blockKeys = d.blockMask ? d.blockKeys : 0;
   return nullptr;
 }
 
@@ -283,12 +291,17 @@ static std::string printDescription(const AttentionDescriptor &d) {
                         int64_t(d.dispatch),
                         int64_t(d.batchInvariant),
                         int64_t(d.append),
-                        int64_t(d.valueInKey)})
+                        int64_t(d.valueInKey),
+                        int64_t(d.blockMask),
+                        d.blockRows,
+                        d.blockKeys,
+                        int64_t(d.scoreMod.size()),
+                        int64_t(d.maskMod.size())})
     key += std::to_string(field) + ",";
   for (int64_t size : d.expectedSizes)
     key += std::to_string(size) + ",";
   return key + d.causal + "|" + d.name + "|" + d.precision + "|" + d.monoid +
-         "|" + d.schedule;
+         "|" + d.schedule + "|" + d.scoreMod + "|" + d.maskMod;
 }
 
 /// The text of a description; `options` learns which of its lines have an

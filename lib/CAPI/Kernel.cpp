@@ -406,6 +406,49 @@ static AttnError *evaluate(std::string_view text, const char *entry,
   return nullptr;
 }
 
+AttnError *attnMaskTiles(const char *text, size_t length, const char *entry,
+                         const AttnTensor *inputs, size_t numInputs,
+                         const AttnMaskTilesOptions *given,
+                         void (*function)(void *, const AttnMaskTiles *),
+                         void *user) {
+  AttnMaskTilesOptions how;
+  if (AttnError *error = readStruct(given, "AttnMaskTilesOptions", how))
+    return error;
+  if (!text || !function)
+    return makeError("expected text and a function, but got null");
+  if (how.tileRows < 0 || how.tileKeys < 0)
+    return makeError(
+        "expected tiles of at least one row and one key, or 0, but "
+        "got " +
+        std::to_string(std::min(how.tileRows, how.tileKeys)));
+  TensorList ins;
+  if (AttnError *error = convert(inputs, numInputs, ins))
+    return error;
+  std::vector<ReferenceValue> arguments;
+  for (size_t i = 0; i < ins.size(); ++i) {
+    if (AttnError *error = checkMemory("input " + std::to_string(i), ins[i]))
+      return error;
+    arguments.push_back(toReference(ins[i]));
+  }
+  ReferenceOptions options;
+  // No row is evaluated.
+  options.rowStride = INT64_MAX;
+  options.rowOffset = -1;
+  options.tileRows = how.tileRows ? how.tileRows : 128;
+  options.tileKeys = how.tileKeys ? how.tileKeys : 128;
+  options.readElements = !how.onlyAnalysis;
+  options.maskTiles = [&](const MaskTiles &tiles) {
+    AttnMaskTiles told = {tiles.reduction, tiles.batch,
+                          tiles.head,      tiles.rows,
+                          tiles.keys,      tiles.queryTiles,
+                          tiles.keyTiles,  tiles.classes.data()};
+    function(user, &told);
+  };
+  auto results = evaluateText(std::string_view(text, length),
+                              entry ? entry : "", arguments, options);
+  return results ? nullptr : makeError(results.error());
+}
+
 AttnError *attnEvaluate(const char *text, size_t length, const char *entry,
                         const AttnTensor *inputs, size_t numInputs,
                         const AttnTensor *outputs, size_t numOutputs,

@@ -11,6 +11,7 @@
 
 #include "attn/Compiler/Descriptor.h"
 #include "Diagnostics.h"
+#include "RegionText.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/InitAll.h"
@@ -113,8 +114,9 @@ namespace {
 class ModuleWriter {
 public:
   ModuleWriter(const AttentionDescriptor &descriptor,
-               const MonoidSummary &monoid)
-      : d(descriptor), monoid(monoid), element(nameOf(descriptor.dtype)),
+               const MonoidSummary &monoid, const ::attn::RegionTexts &regions)
+      : d(descriptor), monoid(monoid), regions(regions),
+        element(nameOf(descriptor.dtype)),
         lead(descriptor.packed ? "?x?" : "?x?x?"),
         valueDim(descriptor.valueDim ? descriptor.valueDim
                                      : descriptor.headDim) {}
@@ -237,6 +239,19 @@ private:
     if (monoid.numParams)
       which += " params " + params + " : " + paramTypes;
     which += ")";
+    std::string names, types;
+    for (auto &[name, type] : regions.captures) {
+      add(name, type);
+      names += (names.empty() ? "%" : ", %") + name;
+      types += (types.empty() ? "" : ", ") + type;
+    }
+    if (!names.empty())
+      operands += " captures(" + names + " : " + types + ")";
+    std::string functions;
+    if (!regions.score.empty())
+      functions += " score {\n" + regions.score + "  }";
+    if (!regions.mask.empty())
+      functions += " mask {\n" + regions.mask + "  }";
     for (int i = 0; i < d.numOutputs; ++i) {
       results += i ? ", " : "";
       results += monoid.outputHasChannels[i]
@@ -260,10 +275,10 @@ private:
       attribute("schedule = " + d.schedule);
     std::string function =
         formatv("{0}\nfunc.func @{8}({1}) -> ({2}) {{\n{9}"
-                "  %o:{3} = attn.attention{4}{5} {{{6}} -> {2}\n"
+                "  %o:{3} = attn.attention{4}{5} {{{6}}{10} -> {2}\n"
                 "  return {7} : {2}\n}\n",
                 monoid.definition, arguments, results, d.numOutputs, which,
-                operands, attributes, values, d.name, append)
+                operands, attributes, values, d.name, append, functions)
             .str();
     if (llvm::all_of(d.expectedSizes, [](int64_t size) { return size == 0; }))
       return d.dispatch && d.schedule.empty()
@@ -285,6 +300,7 @@ private:
 
   const AttentionDescriptor &d;
   const MonoidSummary &monoid;
+  const ::attn::RegionTexts &regions;
   std::string element, lead;
   int64_t valueDim;
   std::string arguments, operands, append;
@@ -381,7 +397,10 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
     return fail("between 1 and " + std::to_string(available) + " outputs of '" +
                     monoid->name + "'",
                 std::to_string(descriptor.numOutputs));
-  AttentionModule result{ModuleWriter(descriptor, *monoid).write()};
+  Result<RegionTexts> regions = readRegions(descriptor);
+  if (!regions)
+    return regions.takeFailure();
+  AttentionModule result{ModuleWriter(descriptor, *monoid, *regions).write()};
   StringRef definition(monoid->definition);
   if (definition.empty())
     return result;

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Interpreter/Reference.h"
-#include "RowReduction.h"
+#include "MaskTiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -28,6 +28,7 @@ using ::attn::ReferenceOptions;
 using ::attn::ReferenceValue;
 using ::attn::Scalar;
 using ::attn::Scalars;
+using ::attn::detail::baseOf;
 using ::attn::detail::BoundRegion;
 using ::attn::detail::Reduction;
 using ::attn::detail::Row;
@@ -98,6 +99,7 @@ private:
   ReferenceValue &define(Value result, std::vector<int64_t> shape);
 
   const ReferenceOptions &options;
+  int64_t numReductions = 0;
   Precision precision;
   DenseMap<Value, std::shared_ptr<ReferenceValue>> values;
 };
@@ -197,13 +199,6 @@ LogicalResult Evaluator::checkShapes(Operation *op,
                  succeeded(checkIndex(op, keySource, k, batches)));
 }
 
-/// What positions count from: one number, or one of each batch; or null.
-static int64_t baseOf(const ReferenceValue *base, int64_t batch) {
-  if (!base)
-    return 0;
-  return int64_t(base->data[base->shape.empty() ? 0 : batch]);
-}
-
 /// A row as regions see it.
 static Scalars rowScalars(const Row &row,
                           const ReferenceValue *base = nullptr) {
@@ -278,7 +273,9 @@ LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
       return results;
     };
   }
-  return success();
+  return ::attn::detail::tellMask(
+      {op.getMask(), captures, reduction, rowBase, keyBase}, numReductions++,
+      options);
 }
 
 FailureOr<Evaluator::Finalize>
@@ -453,6 +450,9 @@ static double readBroadcast(const ReferenceValue &tensor,
 }
 
 LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
+  if (options.maskTiles)
+    return op.emitOpError("expected the mask of an attn.aggregate, which the "
+                          "phase 'aggregate' makes");
   Reduction reduction;
   reduction.queries = {get(op.getQuery())};
   reduction.keys = {get(op.getKey())};

@@ -22,6 +22,13 @@ struct Row {
   int64_t batch, head, position;
 };
 
+/// What positions count from: one number, or one of each batch; or null.
+inline int64_t baseOf(const ReferenceValue *base, int64_t batch) {
+  if (!base)
+    return 0;
+  return int64_t(base->data[base->shape.empty() ? 0 : batch]);
+}
+
 /// A region with its captures bound: arguments are given up to the captures.
 class BoundRegion {
 public:

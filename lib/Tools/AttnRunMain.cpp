@@ -13,6 +13,7 @@
 #include "Run/Device.h"
 #include "Run/Kernel.h"
 #include "Run/Options.h"
+#include "Run/Picture.h"
 #include "Run/Prediction.h"
 #include "Run/Roofline.h"
 #include "Run/Traffic.h"
@@ -63,6 +64,8 @@ private:
   double predictTraffic(const Work &work, const char *text) const;
   std::vector<Prediction> predictCounters(int numKernels) const;
   void printExplanation();
+  void explainMasks(const char *text);
+  Status drawMasks();
   void printDeviceTraffic(const char *text);
   Status check();
   Status runOnce();
@@ -128,7 +131,7 @@ AttnCompileOptions Session::compileOptions() const {
   how.startFrom = orNull(options.startFrom);
   how.untilAfter = orNull(options.untilAfter);
   how.dumpPhasesTo = orNull(options.dumpPhasesTo);
-  how.keepIr = options.check;
+  how.keepIr = options.check || options.explain || !options.maskPicture.empty();
   return how;
 }
 
@@ -295,7 +298,7 @@ bool Session::asksForRun() const {
   return !wantsText || !needsSizes || options.attention || options.check ||
          (options.scan && options.scan->t) || options.bench ||
          !options.inputs.empty() || !options.sizes.empty() ||
-         !options.outputs.empty();
+         !options.outputs.empty() || !options.maskPicture.empty();
 }
 
 Status Session::makeInputs() {
@@ -370,7 +373,9 @@ Status Session::check() {
   }
   // The oracle knows attentions with shipped monoids by their formulas; the
   // interpreter of the regions, all the rest.
-  bool isNamed = options.attention && options.monoidFile.empty();
+  bool isNamed = options.attention && options.monoidFile.empty() &&
+                 options.attention->scoreMod.empty() &&
+                 options.attention->maskMod.empty();
   // Other work than before is said at once.
   if (options.progress)
     nextProgress = 0.0;
@@ -454,6 +459,61 @@ double Session::predictTraffic(const Work &work, const char *text) const {
          double(sizeOf(spec.dtype)) / double(sharing);
 }
 
+/// Counts of tiles, as the analysis of masks tells them of these inputs.
+void Session::explainMasks(const char *text) {
+  const char *ir = attnKernelIr(kernel->get(), "aggregate");
+  // Larger ones are for --mask-picture, which takes its time.
+  constexpr double mostElements = 1 << 24;
+  double elements = 0;
+  for (const HostTensor &input : inputs)
+    elements += double(input.size());
+  if (!ir || !std::strstr(ir, " mask {") || elements > mostElements)
+    return;
+  auto masks = readMasks(ir, kernel->getEntryName(), inputs,
+                         findNumber(text, "block_q = "),
+                         findNumber(text, "block_k = "), /*onlyAnalysis=*/true);
+  if (!masks)
+    return;
+  constexpr size_t most = 4;
+  for (size_t i = 0; i < std::min(most, masks->size()); ++i)
+    std::fputs(printCounts((*masks)[i]).c_str(), stdout);
+  if (masks->size() > most)
+    std::printf("and %zu other masks\n", masks->size() - most);
+}
+
+Status Session::drawMasks() {
+  const char *ir = attnKernelIr(kernel->get(), "aggregate");
+  if (!ir)
+    return Failure{"expected a program before the phase 'schedule' for "
+                   "--mask-picture, but got a later one"};
+  const char *text = attnKernelExplain(kernel->get());
+  auto masks =
+      readMasks(ir, kernel->getEntryName(), inputs,
+                findNumber(text, "block_q = "), findNumber(text, "block_k = "),
+                /*onlyAnalysis=*/false);
+  if (!masks)
+    return masks.takeFailure();
+  constexpr size_t most = 16;
+  for (size_t i = 0; i < std::min(most, masks->size()); ++i) {
+    std::fputs(printCounts((*masks)[i]).c_str(), stdout);
+    std::fputs(printCharacters((*masks)[i]).c_str(), stdout);
+  }
+  if (masks->size() > most) {
+    std::printf("and %zu other masks\n", masks->size() - most);
+    masks->resize(most);
+  }
+  if (options.maskPicture == "-")
+    return success();
+  std::string svg = printSvg(*masks);
+  std::FILE *file = std::fopen(options.maskPicture.c_str(), "wb");
+  bool ok = file && std::fwrite(svg.data(), 1, svg.size(), file) == svg.size();
+  if (file)
+    ok &= std::fclose(file) == 0;
+  if (!ok)
+    return Failure{options.maskPicture + ": expected a writable file"};
+  return success();
+}
+
 void Session::printExplanation() {
   const char *target = attnKernelTarget(kernel->get());
   const char *text = attnKernelExplain(kernel->get());
@@ -463,6 +523,7 @@ void Session::printExplanation() {
     std::printf("target %s, %d threads\n%s", target, attnGetNumThreads(), text);
   if (inputs.empty())
     return;
+  explainMasks(text);
   double bytes = countBytes(inputs) + countBytes(outputs);
   std::printf("memory: %.4g MB of inputs and outputs\n", bytes * 1e-6);
   if (!options.attention)
@@ -655,6 +716,9 @@ Status Session::run() {
   outputs = std::move(*made);
   if (options.explain)
     printExplanation();
+  if (!options.maskPicture.empty())
+    if (Status ok = drawMasks(); !ok)
+      return ok;
   if (Status ok = runOnce(); !ok)
     return ok;
   printOutputs();

@@ -17,6 +17,7 @@ from ._cache import KVCache
 from ._gradients import attention_vjp
 from ._kernel import Kernel
 from ._library import OutOfPages
+from ._masks import BlockMask
 from ._prefixes import prefix_states
 from ._scan_calls import scan, scan_step
 from ._scans import linear_attention
@@ -24,6 +25,7 @@ from ._states import merge_states
 from ._tree import StateTree
 
 __all__ = [
+    "BlockMask",
     "KVCache",
     "Kernel",
     "OutOfPages",

@@ -9,12 +9,13 @@ import functools
 import math
 import operator
 import os
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
 from . import _operands
 from . import _kernel
 from . import _library as c
+from . import _masks
 from . import _plans
 from ._operands import LAYOUTS as _LAYOUTS
 from ._operands import POOLS as _POOLS
@@ -142,14 +143,9 @@ class _Call:
         k_new=None,
         v_new=None,
         v_dim=None,
+        captures=None,
+        block_mask=None,
     ):
-        for name, value in (("score_mod", score_mod), ("mask_mod", mask_mod)):
-            if value is not None:
-                raise NotImplementedError(
-                    "attn: expected %s to be None, but got %s; Python callables are "
-                    "not supported yet, a score or mask region in MLIR through "
-                    "attn.compile is" % (name, arrays.describe(value))
-                )
         self.views = {}
         self.aux_names = self._aux_names(return_lse, return_aux)
         self.return_lse = return_lse
@@ -172,6 +168,9 @@ class _Call:
             if not softcap > 0:
                 _fail("softcap to be positive, or 0 for none", softcap)
             views["softcap"] = cap
+        mask, functions = _masks.set_functions(
+            self, score_mod, mask, mask_mod, captures, block_mask
+        )
         bias_type, bias_flags, mask_flags = self._set_bias_and_mask(bias, mask)
         if alibi_slopes is not None:
             slopes = vector("alibi_slopes", alibi_slopes, c.F32, self.device)
@@ -226,7 +225,7 @@ class _Call:
             int(bool(batch_invariant)),
             int(k_new is not None),
             int(v_dim is not None and v is None),
-        )
+        ) + functions
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
     @staticmethod
@@ -381,9 +380,10 @@ class _Call:
         needs of it."""
         ins, outs = self._signature()
         inputs = []
+        _masks.bind_captures(self, ins)
         for arg in ins:
             if arg.name not in self.views:
-                _fail("%s, which the monoid needs" % arg.name, "none")
+                _fail(_masks.describe_missing(arg.name), "none")
             inputs.append(self.views[arg.name])
         names = set(map(_name, ins))
         if "v_new" in self.views and "v_new" not in names:
@@ -508,8 +508,8 @@ def attention(
     alibi_slopes: Any = None,
     sinks: Any = None,
     kv_lengths: Any = None,
-    score_mod: Optional[Callable[..., Any]] = None,
-    mask_mod: Optional[Callable[..., Any]] = None,
+    score_mod: Optional[str] = None,
+    mask_mod: Optional[str] = None,
     monoid: str = "softmax",
     layout: str = "bhsd",
     return_lse: bool = False,
@@ -525,14 +525,16 @@ def attention(
     batch_invariant: bool = False,
     k_new: Any = None,
     v_new: Any = None,
-    v_dim: Optional[int] = None
+    v_dim: Optional[int] = None,
+    captures: Optional[Dict[str, Any]] = None,
+    block_mask: Optional[_masks.BlockMask] = None
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
     are on, then in order on torch's current stream.
 
-    score = scale * q.k, then softcap, then bias and ALiBi, then the masks, then
-    the monoid (softmax). A kernel is compiled on the first call of its kind, in
+    score = scale * q.k, then softcap, then score_mod, then bias and ALiBi, then the
+    masks, then the monoid (softmax). A kernel is compiled on the first call of its kind, in
     a fraction of a second; sizes and the values of all operands are free. Sizes
     fall into classes with a kernel each (few rows, and few rows of many keys in
     powers of two; on sm_90a many keys, and many rows with them), so that new
@@ -559,7 +561,15 @@ def attention(
         sinks: float32 [hq], logits in units of the final score that enter the
             denominator only.
         kv_lengths: int32 [b], the keys of each batch: those behind are not read.
-        score_mod, mask_mod: reserved; NotImplementedError.
+        score_mod, mask_mod: a function of scores and a mask, as the text of a region
+            in MLIR (docs/Masks.md): "^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j:
+            i32): ... attn.yield %x : f32"; a mask has no %s and yields an i1. They
+            go with all other options: a key is live that every mask lets pass.
+            mask may be such a text in place of mask_mod.
+        captures: a dict of what score_mod and mask_mod take behind %j, arrays and
+            numbers by the names of these arguments.
+        block_mask: an attn.BlockMask, lists of the blocks of keys that blocks of
+            queries see; others are not visited.
         monoid: a shipped name (attn.monoids()), or the text of an `attn.monoid`.
         layout: "bhsd", "bshd", "sbhd", or "thd" for packed sequences, with rows
             cu_seqlens[n] to cu_seqlens[n + 1] for sequence n. Rows behind the
@@ -621,13 +631,13 @@ def attention(
         ValueError: sizes, strides, devices or values that do not fit; a tensor
             that requires grad, since there is no backward pass yet.
         TypeError: a type that is not supported.
-        NotImplementedError: score_mod or mask_mod.
+        NotImplementedError: a score_mod or mask_mod that is a function of Python.
     """
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
     operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
-    options += (batch_invariant, v_dim)
+    options += (batch_invariant, v_dim, captures, block_mask)
     key = _plans.key_of(operands, options)
     plan = _plans.find(key)
     if plan is not None:
@@ -662,6 +672,8 @@ def attention(
         k_new,
         v_new,
         v_dim,
+        captures,
+        block_mask,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

@@ -70,6 +70,11 @@ class AttentionDesc(ctypes.Structure):
         ("batchInvariant", c_int32),
         ("append", c_int32),
         ("valueInKey", c_int32),
+        ("scoreMod", c_char_p),
+        ("maskMod", c_char_p),
+        ("blockMask", c_int32),
+        ("blockRows", c_int64),
+        ("blockKeys", c_int64),
     ]
 
 

@@ -102,6 +102,15 @@ private:
                                                          argument(2 + pick(2)),
                                                          number(1 + pick(5))),
                                    number(5));
+    case 24: { // and for a table of blocks
+      auto block = [&](unsigned which, int64_t size) {
+        return arith::MulIOp::create(
+            b, loc,
+            arith::DivUIOp::create(b, loc, argument(which), number(size)),
+            number(1 + pick(5)));
+      };
+      return arith::XOrIOp::create(b, loc, block(2, 8), block(3, 16));
+    }
     case 23:
       return arith::ExtUIOp::create(
           b, loc, b.getI32Type(),
@@ -234,6 +243,8 @@ protected:
     int64_t boxes = 0, partial = 0, needless = 0;
     /// Boxes that samples alone have settled.
     int64_t sampled = 0;
+    /// And boxes within cells.
+    int64_t inCells = 0;
     /// Rows whose keys were told as an interval.
     int64_t rows = 0;
   };
@@ -384,6 +395,24 @@ void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
         ASSERT_TRUE(!box.dead || sampled.dead) << "less is known: " << where;
         count.sampled +=
             (sampled.dead && !box.dead) || (sampled.full && !box.full);
+        auto cell = [&](Value value) {
+          SmallVector<Scalar> at(arguments);
+          at[2].i = firstRow + i0;
+          at[3].i = j0;
+          int64_t x = evaluate(region, value, at);
+          return value.getType().isInteger(1) ? x & 1 : x;
+        };
+        auto inCell = analysis.computeBoxClass(uniform, sample, firstRow + i0,
+                                               firstRow + i1, j0, j1, cell);
+        auto alone = analysis.computeClass(
+            uniform, firstRow + i0, firstRow + i1, j0, j1, bounds.valid, cell);
+        for (auto known : {inCell, alone}) {
+          ASSERT_TRUE(!known.dead || !some) << "cell, not dead: " << where;
+          ASSERT_TRUE(!known.full || all) << "cell, not full: " << where;
+        }
+        ASSERT_TRUE(!box.dead || alone.dead) << "less is known: " << where;
+        count.inCells +=
+            (inCell.dead && !sampled.dead) || (inCell.full && !sampled.full);
         ++count.boxes;
         if (!box.dead && !box.full) {
           ++count.partial;
@@ -408,7 +437,9 @@ TEST_F(MaskAnalysisTest, IsNeverWrongOnRandomMasks) {
               << " boxes, " << count.partial << " partial, "
               << 100.0 * count.needless / count.boxes
               << " % of all needlessly; intervals of " << count.rows
-              << " rows; " << count.sampled << " boxes settled by samples\n";
+              << " rows; " << count.sampled << " boxes settled by samples, "
+              << count.inCells << " by cells\n";
+    EXPECT_TRUE(affineOnly || count.inCells > 0);
   }
 }
 

@@ -24,7 +24,9 @@
 //
 // What cannot be read but depends on the row alone or on the key alone (an id
 // of a document in memory) may be sampled: its least and greatest value over
-// the rows or the keys of a box classify that box.
+// the rows or the keys of a box classify that box. What depends on i / 128 and
+// j / 128 alone (a table of blocks) is one number for all of a box that lies
+// within one cell, and is read there.
 //
 // Nothing is assumed about overflow: the region computes in wrapping integers,
 // the analysis in wider ones, and where an intermediate value of the region
@@ -87,6 +89,15 @@ public:
   };
   llvm::ArrayRef<Sample> getSamples() const { return samples; }
 
+  /// A value of the region, an integer of at most 32 bits, that is not read
+  /// further and is the same for all of a cell: `rows` rows by `keys` keys from
+  /// multiples of these on. 0 stands for all of them.
+  struct Cell {
+    mlir::Value value;
+    int64_t rows, keys;
+  };
+  llvm::ArrayRef<Cell> getCells() const { return cells; }
+
   //===--- As code --------------------------------------------------------===//
   /// Gives the kernel's value for a value of the region that depends on
   /// neither i nor j.
@@ -126,10 +137,15 @@ public:
     mlir::Value dead, full;
   };
   /// For rows and keys [first, last] within those that `valid` is of.
+  ///
+  /// `cell` gives the value (i32) of a cell's value at the first element of the
+  /// box; without it cells are not read.
+  using CellFn = std::function<mlir::Value(mlir::Value)>;
   Class emitClass(mlir::OpBuilder &builder, mlir::Location loc,
                   const UniformFn &uniform, mlir::Value firstRow,
                   mlir::Value lastRow, mlir::Value firstKey,
-                  mlir::Value lastKey, mlir::Value valid) const;
+                  mlir::Value lastKey, mlir::Value valid,
+                  const CellFn &cell = {}) const;
 
   /// Gives the least and the greatest value (i32) of a sample over the rows or
   /// the keys of a box; truths are 0 and 1.
@@ -140,7 +156,8 @@ public:
   Class emitBoxClass(mlir::OpBuilder &builder, mlir::Location loc,
                      const UniformFn &uniform, const SampleFn &sample,
                      mlir::Value firstRow, mlir::Value lastRow,
-                     mlir::Value firstKey, mlir::Value lastKey) const;
+                     mlir::Value firstKey, mlir::Value lastKey,
+                     const CellFn &cell = {}) const;
 
   //===--- As numbers -----------------------------------------------------===//
   using UniformNumberFn = std::function<int64_t(mlir::Value)>;
@@ -153,15 +170,17 @@ public:
   struct NumberClass {
     bool dead, full;
   };
+  using CellNumberFn = std::function<int64_t(mlir::Value)>;
   NumberClass computeClass(const UniformNumberFn &uniform, int64_t firstRow,
                            int64_t lastRow, int64_t firstKey, int64_t lastKey,
-                           bool valid) const;
+                           bool valid, const CellNumberFn &cell = {}) const;
   using SampleNumberFn =
       std::function<std::pair<int64_t, int64_t>(mlir::Value)>;
   NumberClass computeBoxClass(const UniformNumberFn &uniform,
                               const SampleNumberFn &sample, int64_t firstRow,
                               int64_t lastRow, int64_t firstKey,
-                              int64_t lastKey) const;
+                              int64_t lastKey,
+                              const CellNumberFn &cell = {}) const;
 
 private:
   template <typename Arithmetic> friend class MaskEvaluator;
@@ -223,8 +242,12 @@ private:
   int boolean(mlir::Value value, bool negate);
   int buildBoolean(mlir::Value value, bool negate);
   int unknown(mlir::Value value, bool negate);
-  /// Notes a value that may be sampled and returns it; else null.
+  /// Notes a value that may be sampled, or has cells, and returns it; else
+  /// null.
   mlir::Value sampled(mlir::Value value);
+  void findCells();
+  const Cell *findCell(mlir::Value value) const;
+  bool isSample(mlir::Value value) const;
   void dropUnusedSamples();
   bool dependsOnKey(const Form &form) const;
   bool dependsOnRow(const Form &form) const;
@@ -245,6 +268,10 @@ private:
   mlir::Value rowArgument, keyArgument;
   llvm::DenseSet<mlir::Value> varying, onRow, onKey;
   llvm::SmallVector<Sample> samples;
+  llvm::SmallVector<Cell> cells;
+  /// Of each value that depends on them, the rows and the keys from multiples
+  /// of which on it may change.
+  llvm::DenseMap<mlir::Value, std::pair<int64_t, int64_t>> grains;
   std::vector<Form> forms;
   std::vector<Term> terms;
   std::vector<Expression> expressions;

@@ -46,6 +46,11 @@ struct AttentionDescriptor {
   /// Rows are appended to the caches before; the values are the first columns
   /// of the keys, in their memory.
   bool append = false, valueInKey = false;
+  /// Texts of regions, or empty: the score function and the mask.
+  std::string scoreMod, maskMod;
+  /// Flags as of `mask`, and the queries and the keys of a block.
+  int blockMask = 0;
+  int64_t blockRows = 0, blockKeys = 0;
   /// What products may round f32 operands to: ieee (nothing) or tf32.
   std::string precision = "ieee";
   /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.

@@ -36,6 +36,17 @@ struct ReferenceValue {
   }
 };
 
+/// What the mask of one head makes of tiles of the pairs of rows and keys.
+struct MaskTiles {
+  /// `read`: the analysis does not tell, a kernel reads elements.
+  enum Class : uint8_t { dead, partial, full, read = 4 };
+  /// The number of the reduction in the function.
+  int64_t reduction = 0, batch = 0, head = 0;
+  int64_t rows = 0, keys = 0, queryTiles = 0, keyTiles = 0;
+  /// Row by row.
+  std::vector<uint8_t> classes;
+};
+
 struct ReferenceOptions {
   /// What results round to. `Exact` is float64 throughout. With the others the
   /// evaluation is an emulation, whose error says how much error the format
@@ -57,6 +68,12 @@ struct ReferenceOptions {
   bool wideScores = false;
   /// Called now and then with a row and the number of rows.
   std::function<void(int64_t row, int64_t count)> progress;
+  /// Where given, it is told of the mask of each reduction, of each head, by
+  /// tiles. `readElements`: elements of tiles that the analysis does not settle
+  /// are read; else these are `partial`.
+  std::function<void(const MaskTiles &)> maskTiles;
+  int64_t tileRows = 128, tileKeys = 128;
+  bool readElements = true;
 };
 
 /// Evaluates the function `entry` (empty: the first) of IR text or bytecode

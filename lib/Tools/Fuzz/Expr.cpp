@@ -432,7 +432,7 @@ ExprPtr ExprMaker::equal(ExprPtr x, ExprPtr y) {
 
 ExprPtr ExprMaker::condition() {
   ExprPtr i = position('i'), j = position('j');
-  switch (random.range(0, 13)) {
+  switch (random.range(0, 14)) {
   case 0: // causal
     return lessOrEqual(j, i);
   case 1: // shifted causal
@@ -469,6 +469,17 @@ ExprPtr ExprMaker::condition() {
     return lessOrEqual(number(0, 60), i);
   case 12: // a band around the antidiagonal
     return lessOrEqual(add(i, j), number(0, 200));
+  case 13: { // blocks anywhere, as a table has them
+    auto block = [&](ExprPtr x) {
+      ExprPtr size = constant(random.pick({8, 16, 32, 48, 64, 128}));
+      return mul(divide(x, size), constant(random.range(1, 7)));
+    };
+    ExprPtr mixed =
+        integer("xori", block(i), block(j),
+                [](int64_t x, int64_t y) -> int64_t { return x ^ y; });
+    return lessOrEqual(remainder(mixed, constant(random.range(2, 5))),
+                       constant(random.range(0, 2)));
+  }
   default: { // one of two bounds
     ExprPtr bound = select(Kind::Int, compare("slt", i, number(0, 80)),
                            number(0, 60), add(i, number(-10, 10)));

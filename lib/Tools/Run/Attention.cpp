@@ -197,6 +197,10 @@ Result<HostTensor> attn::run::drawInput(const AttentionSpec &spec,
                    std::exp2(-8.0 * double(i % spec.hq + 1) / double(spec.hq)));
     return tensor;
   }
+  if (name.rfind("param", 0) != 0)
+    return Failure{"expected --input " + name +
+                   (arg.isScalar ? "=NUMBER" : "=FILE.npy, or =random:2x3") +
+                   ", which --score-mod or --mask-mod takes"};
   // A parameter of the monoid: positive, near 1.
   return HostTensor::scalar(arg.dtype, 0.5 + random.uniform());
 }
@@ -248,6 +252,8 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.schedule = schedule.empty() ? nullptr : schedule.c_str();
   desc.precision =
       spec.precision == "tf32" ? ATTN_PRECISION_TF32 : ATTN_PRECISION_IEEE;
+  desc.scoreMod = spec.scoreMod.empty() ? nullptr : spec.scoreMod.c_str();
+  desc.maskMod = spec.maskMod.empty() ? nullptr : spec.maskMod.c_str();
   if (spec.sequences == 0) {
     const int64_t sizes[] = {spec.b, spec.hq, spec.sq, spec.sk};
     std::copy_n(sizes, 4, desc.expectedSizes);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "Compile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -45,6 +46,8 @@ what to run
                             log_weight=1, normalize=1, read_before=1, bonus=1,
                             whole=1, init=1, chunk=N
   --monoid FILE.mlir        use the monoid that the file defines
+  --score-mod FILE.mlir     the score function and a mask for --attention, beside
+  --mask-mod FILE.mlir      its options: each the text of a region (docs/Masks.md)
   --schedule TEXT           an #attn.schedule<...> for --attention
   --entry NAME              function to run (default: the first)
   --target NAME             compile for this target (default: host)
@@ -73,6 +76,9 @@ what to do
   --progress                say on stderr how far long work is, as on a terminal
   --timeline FILE.json      write when the emulator executes what, for Perfetto
   --explain                 print the schedule and the arithmetic behind it
+  --mask-picture FILE.svg   draw which tiles masks keep, print how many and, as
+                            characters, where (full #, partial +, dead .); -
+                            writes no file
   --timings                 print what each step of the compilation took
   --until-after PHASE       print the IR after input, aggregate, schedule,
                             tile, vector or llvm (of a GPU gpu or nvvm), and
@@ -314,6 +320,7 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
 
 Result<Options> attn::run::parseOptions(int argc, char **argv) {
   Options options;
+  std::string scoreFile, maskFile;
   auto text = [](std::string &field) -> Setter {
     return [&field](const std::string &value) {
       field = value;
@@ -373,7 +380,10 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       {"--dump-phases-to", text(options.dumpPhasesTo)},
       {"--schedule", text(options.schedule)},
       {"--monoid", text(options.monoidFile)},
+      {"--score-mod", text(scoreFile)},
+      {"--mask-mod", text(maskFile)},
       {"--timeline", text(options.timeline)},
+      {"--mask-picture", text(options.maskPicture)},
       {"--check-against",
        [&](const std::string &value) {
          options.checkAgainst = value;
@@ -487,5 +497,19 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   if (!options.attention && !options.monoidFile.empty())
     return Failure{"expected --monoid together with --attention, but got a "
                    "file"};
+  if (!options.attention && !(scoreFile.empty() && maskFile.empty()))
+    return Failure{"expected --score-mod and --mask-mod together with "
+                   "--attention, but got a file"};
+  for (auto [file, into] : {std::pair(&scoreFile, &AttentionSpec::scoreMod),
+                            {&maskFile, &AttentionSpec::maskMod}}) {
+    if (file->empty())
+      continue;
+    auto read = readFile(*file);
+    if (!read)
+      return read.takeFailure();
+    if (read->find_first_not_of(" \t\r\n") == std::string::npos)
+      return fail("the text of a region in " + *file, "");
+    (*options.attention).*into = *read;
+  }
   return options;
 }

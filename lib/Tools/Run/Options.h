@@ -46,6 +46,8 @@ struct AttentionSpec {
   /// Rows that are appended to the caches, or -1.
   int64_t append = -1;
   int outputs = 1;
+  /// Texts of regions, or empty.
+  std::string scoreMod, maskMod;
 };
 
 struct Options {
@@ -53,7 +55,7 @@ struct Options {
   std::optional<AttentionSpec> attention;
   std::optional<ScanSpec> scan;
   std::string entry, target, device, startFrom, untilAfter, dumpPhasesTo,
-      schedule, monoidFile, checkAgainst, timeline;
+      schedule, monoidFile, checkAgainst, timeline, maskPicture;
   /// NAME=VALUE pairs.
   std::vector<std::pair<std::string, std::string>> inputs, outputs;
   /// Sizes of named dimensions, for inputs that are not given.

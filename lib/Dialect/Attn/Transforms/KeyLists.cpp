@@ -365,9 +365,14 @@ SmallVector<Value> KeyListKernel::classify(const KeyLists &into,
               return std::pair(x[2 * i], x[2 * i + 1]);
           llvm_unreachable("a sample that was not noted");
         };
+        ::attn::MaskAnalysis::CellFn cell = [&](Value value) {
+          return cellAt(value, range.firstRow, toIndex(key));
+        };
+        if (packsHeads)
+          cell = nullptr;
         auto found =
             mask->emitBoxClass(b, loc, maskUniform, sample, range.firstRow,
-                               range.lastRow, key, last);
+                               range.lastRow, key, last, cell);
         Value whole = both(found.full, exists);
         Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
         Value settled = arith::OrIOp::create(b, loc, whole, found.dead);

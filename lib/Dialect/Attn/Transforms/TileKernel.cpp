@@ -268,6 +268,22 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   return rows.getResults();
 }
 
+Value ReductionKernel::cellAt(Value value, Value row, Value key) {
+  Point point;
+  point.row = point.safeRow = toI32(row);
+  point.key = point.safeKey = toI32(key);
+  point.safeRow = min(point.safeRow, lastRow());
+  PointCloner cloner(*this, reduction.getMaskBody(), 0, /*hasKey=*/true,
+                     reduction.getCaptureOperands(), point);
+  Value read = cloner.get(value);
+  Type i32Type = b.getI32Type();
+  if (read.getType().isInteger(1))
+    return arith::ExtUIOp::create(b, loc, i32Type, read);
+  if (read.getType() != i32Type)
+    return arith::ExtSIOp::create(b, loc, i32Type, read);
+  return read;
+}
+
 ::attn::MaskAnalysis::Class ReductionKernel::classOf(Value first) {
   auto [firstRow, lastRow] = tilePositions();
   return classOf(firstRow, lastRow, first);
@@ -277,8 +293,14 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
 ReductionKernel::classOf(Value firstRow, Value lastRow, Value first) {
   Value last = add(first, index(schedule.getBlockK() - 1));
   last = min(last, sub(numKeys, index(1)));
+  ::attn::MaskAnalysis::CellFn cell = [&](Value value) {
+    return cellAt(value, firstRow, first);
+  };
+  // Packed rows may be of several heads.
+  if (packsHeads || headVaries)
+    cell = nullptr;
   auto result = mask->emitClass(b, loc, maskUniform, firstRow, lastRow, first,
-                                last, maskValid);
+                                last, maskValid, cell);
   // A ragged tile has keys that no mask speaks of.
   Value whole = cmp(arith::CmpIPredicate::sle,
                     add(first, index(schedule.getBlockK())), hullUpper);

@@ -380,6 +380,9 @@ protected:
                             function_ref<SmallVector<Value>()> otherwise);
   /// The next work tile is fetched late, unless the schedule says otherwise.
   void fetchLate();
+  /// What a value of the mask that has cells is at a row and a key (index): an
+  /// i32.
+  Value cellAt(Value value, Value row, Value key);
   ::attn::MaskAnalysis::Class classOf(Value first);
   ::attn::MaskAnalysis::Class classOf(Value firstRow, Value lastRow,
                                       Value first);

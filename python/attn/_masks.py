@@ -1,0 +1,346 @@
+"""Functions of scores and masks as text, and blocks that a mask names.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import operator
+from typing import Any, Optional, Tuple, Union
+
+from . import _arrays as arrays
+from . import _library as c
+from ._operands import fail
+
+_DEAD, _PARTIAL, _FULL = 0, 1, 2
+# What an index may be: the classes of a table are made anew for each number of
+# key blocks, of which calls of one mask have few.
+_MOST_TABLES = 8
+
+
+def _text(name, value):
+    """The text of a region, or None."""
+    if value is None or isinstance(value, str):
+        return value
+    if callable(value):
+        raise NotImplementedError(
+            "attn: expected %s to be the text of a region in MLIR (docs/Masks.md), but "
+            "got %s; functions of Python are not supported yet"
+            % (name, arrays.describe(value))
+        )
+    fail(
+        "%s to be the text of a region in MLIR" % name, arrays.describe(value), TypeError
+    )
+
+
+def _encode(name, text):
+    if text is None:
+        return None
+    if "\0" in text:
+        fail("%s to be text" % name, "one with a zero byte")
+    return text.encode()
+
+
+def set_functions(call, score_mod, mask, mask_mod, captures, block_mask):
+    """Reads the functions and the blocks of a call. Returns the mask that is an
+    array, if any, and the last members of the description."""
+    score = _text("score_mod", score_mod)
+    text = _text("mask_mod", mask_mod)
+    if isinstance(mask, str):
+        if text is not None:
+            fail("the text of a mask as mask or as mask_mod", "both")
+        text, mask = mask, None
+    call.captures = {}
+    if captures is not None:
+        if not isinstance(captures, dict) or not all(
+            isinstance(name, str) for name in captures
+        ):
+            fail(
+                "captures to be a dict from names to arrays and numbers",
+                arrays.describe(captures),
+                TypeError,
+            )
+        if score is None and text is None and block_mask is None:
+            fail("captures with score_mod or mask_mod, which take them", "neither")
+        call.captures = dict(captures)
+    flags, sizes = 0, (0, 0)
+    if block_mask is not None:
+        if not isinstance(block_mask, BlockMask):
+            fail(
+                "block_mask to be an attn.BlockMask",
+                arrays.describe(block_mask),
+                TypeError,
+            )
+        if text is not None:
+            fail("the mask function of a block mask in the BlockMask", "mask_mod")
+        text = block_mask.mask_mod
+        flags, sizes = _set_blocks(call, block_mask)
+    members = _encode("score_mod", score), _encode("mask_mod", text), flags
+    return mask, members + sizes
+
+
+def _set_blocks(call, mask):
+    if call.layout == "thd":
+        fail("block_mask with a layout other than 'thd'", "'thd'")
+    b, hq, sq, _ = call.views["q"].shape
+    key = call.views["k"].shape
+    sk = call.views["block_table"].shape[1] * key[2] if call.is_paged else key[2]
+    rows, keys = mask.BLOCK_SIZE
+    blocks = -(-sq // rows), -(-sk // keys)
+    view = arrays.view("block_mask", mask.classes(blocks[1]))
+    arrays.check_device("block_mask", view, call.device)
+    flags = 1  # ATTN_GIVEN
+    wanted = (b, hq) + blocks
+    for i, (size, want) in enumerate(zip(view.shape, wanted)):
+        if i < 2 and size == 1:
+            flags |= (2, 4)[i]  # ATTN_BROADCAST_BATCH, ATTN_BROADCAST_HEADS
+        elif size != want:
+            fail(
+                "block_mask for [b, hq, query blocks, key blocks] of %s, or 1 for b and "
+                "hq" % (list(wanted),),
+                list(view.shape),
+            )
+    call.views["block_mask"] = view
+    return flags, (rows, keys)
+
+
+# What a monoid may need.
+_OF_MONOIDS = ("v", "param")
+
+
+def describe_missing(name):
+    """What is expected of an argument that nobody gave."""
+    if name.startswith(_OF_MONOIDS) and (name == "v" or name[5:].isdigit()):
+        return "%s, which the monoid needs" % name
+    return "captures to hold '%s', which score_mod or mask_mod takes" % name
+
+
+def bind_captures(call, inputs):
+    """Gives the arguments of a kernel that are captures what the caller has for
+    them. `inputs` are all of the kernel."""
+    given = dict(call.captures)
+    for arg in inputs:
+        if arg.name not in given:
+            continue
+        value = given.pop(arg.name)
+        if arg.shape is None:
+            view = arrays.scalar(arg.name, value, arg.code)
+        elif arrays.kind_of(value) or arg.code not in (c.F32, c.I32):
+            view = arrays.view(arg.name, value)
+            arrays.check_device(arg.name, view, call.device)
+        else:
+            view = arrays.vector(arg.name, value, arg.code, call.device)
+        call.views[arg.name] = view
+    if given:
+        fail(
+            "captures that score_mod or mask_mod take",
+            ", ".join("'%s'" % name for name in given),
+        )
+
+
+class BlockMask:
+    """Which blocks of keys the queries of a block see, as lists.
+
+    For each batch, head and block of queries `kv_num_blocks` blocks of keys, those
+    of `kv_indices`, are partial: in these `mask_mod` says which pairs are live
+    (all, where it is None). `full_kv_num_blocks` and `full_kv_indices` are those
+    in which every pair is. Blocks in neither list are dead, and not visited. A
+    call has its other masks too: a pair is live that all let pass.
+
+    The names are those of torch.nn.attention.flex_attention.BlockMask.
+
+    Args:
+        kv_num_blocks: integers [b, hq, query blocks]; b and hq may be 1 or absent.
+        kv_indices: integers [b, hq, query blocks, n], n of at least the largest
+            number; what is behind the number of a row may be anything.
+        full_kv_num_blocks, full_kv_indices: the same of full blocks, or None.
+        BLOCK_SIZE: queries and keys of a block, a pair or one number for both.
+        mask_mod: text of a region in MLIR (docs/Masks.md), or None.
+
+    Arrays are of NumPy or torch, or lists. In host memory they are checked when a
+    call uses them: a number out of range and a block that is named twice are
+    errors. On a GPU such numbers are ignored, a block that is named twice counts
+    once, and one that is full and partial is full. The arrays are read once for
+    each number of key blocks, and must not change afterwards.
+    """
+
+    def __init__(
+        self,
+        kv_num_blocks: Any,
+        kv_indices: Any,
+        full_kv_num_blocks: Any = None,
+        full_kv_indices: Any = None,
+        BLOCK_SIZE: Union[int, Tuple[int, int]] = 128,
+        mask_mod: Optional[str] = None,
+    ):
+        if (full_kv_num_blocks is None) != (full_kv_indices is None):
+            fail("full_kv_num_blocks and full_kv_indices together", "one of them")
+        self.BLOCK_SIZE = _pair(BLOCK_SIZE)
+        self.mask_mod = _text("mask_mod", mask_mod)
+        self._lists = [("kv", _PARTIAL, kv_num_blocks, kv_indices)]
+        if full_kv_indices is not None:
+            self._lists.append(
+                ("full_kv", _FULL, full_kv_num_blocks, full_kv_indices)
+            )
+        self._table = None
+        self._tables = {}
+
+    @classmethod
+    def from_kv_blocks(cls, *args: Any, **options: Any) -> "BlockMask":
+        """As the constructor, which has the arguments."""
+        return cls(*args, **options)
+
+    @classmethod
+    def from_classes(
+        cls,
+        classes: Any,
+        BLOCK_SIZE: Union[int, Tuple[int, int]] = 128,
+        mask_mod: Optional[str] = None,
+    ) -> "BlockMask":
+        """Of a table [b, hq, query blocks, key blocks] (b and hq may be 1 or absent)
+        of int8: 0 for a dead block, 1 for a partial one, 2 for a full one."""
+        mask = cls([[0]], [[[]]], BLOCK_SIZE=BLOCK_SIZE, mask_mod=mask_mod)
+        found = arrays.view("classes", classes)
+        if found.dtype != c.I8 or len(found.shape) not in (2, 3, 4):
+            fail(
+                "classes of int8, [b, hq, query blocks, key blocks]",
+                arrays.describe(classes),
+                TypeError,
+            )
+        mask._table = classes.reshape((1,) * (4 - len(found.shape)) + found.shape)
+        return mask
+
+    def classes(self, key_blocks: int) -> Any:
+        """The table of classes [b, hq, query blocks, key_blocks], int8: 0 for a dead
+        block, 1 for a partial one, 2 for a full one."""
+        if self._table is not None:
+            return self._table
+        table = self._tables.get(key_blocks)
+        if table is None:
+            table = _tabulate(self._lists, key_blocks)
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
+            self._tables[key_blocks] = table
+        return table
+
+
+def _pair(size):
+    sizes = size if isinstance(size, (tuple, list)) else (size, size)
+    isGood = len(sizes) == 2 and all(
+        hasattr(x, "__index__") and not isinstance(x, bool) and 0 < operator.index(x) < 2**31
+        for x in sizes
+    )
+    if not isGood:
+        fail("BLOCK_SIZE to be a positive integer, or two", repr(size))
+    return operator.index(sizes[0]), operator.index(sizes[1])
+
+
+def _is_on_gpu(array):
+    return arrays.is_torch(array) and array.device.type == "cuda"
+
+
+def _tabulate(lists, columns):
+    if any(_is_on_gpu(x) for _, _, *pair in lists for x in pair):
+        return _tabulate_on_gpu(lists, columns)
+    np = arrays.numpy_module()
+    if np is None:
+        fail("NumPy, to read lists of blocks in host memory", "none", ImportError)
+    read = []
+    for prefix, kind, numbers, indices in lists:
+        numbers, indices = (
+            _integers(np, prefix + suffix, array)
+            for suffix, array in (("_num_blocks", numbers), ("_indices", indices))
+        )
+        numbers = numbers.reshape((1,) * (3 - numbers.ndim) + numbers.shape)
+        indices = indices.reshape((1,) * (4 - indices.ndim) + indices.shape)
+        if numbers.ndim != 3 or indices.ndim != 4 or numbers.shape[2] != indices.shape[2]:
+            fail(
+                "%s_num_blocks of shape [b, hq, query blocks] and %s_indices with one "
+                "more dimension" % (prefix, prefix),
+                "%s and %s" % (list(numbers.shape), list(indices.shape)),
+            )
+        width = indices.shape[3]
+        wrong = (numbers < 0) | (numbers > width)
+        if wrong.any():
+            fail(
+                "%s_num_blocks between 0 and %d, which %s_indices has room for"
+                % (prefix, width, prefix),
+                int(numbers[wrong][0]),
+            )
+        used = np.arange(width) < numbers[..., None]
+        used, indices = np.broadcast_arrays(used, indices)
+        wrong = used & ((indices < 0) | (indices >= columns))
+        if wrong.any():
+            fail(
+                "%s_indices to be blocks of the keys, 0 to %d" % (prefix, columns - 1),
+                int(indices[wrong][0]),
+            )
+        read.append((kind, used, indices))
+    try:
+        lead = np.broadcast_shapes(*(used.shape[:3] for _, used, _ in read))
+    except ValueError:
+        fail(
+            "lists of full and of partial blocks for as many batches, heads and blocks "
+            "of queries",
+            " and ".join(str(list(used.shape[:3])) for _, used, _ in read),
+        )
+    table = np.zeros(lead + (columns,), np.int8)
+    for kind, used, indices in read:
+        used, indices = (
+            np.broadcast_to(x, lead + x.shape[3:]) for x in (used, indices)
+        )
+        times = np.zeros(table.shape, np.int32)
+        place = np.nonzero(used)
+        np.add.at(times, place[:3] + (indices[place],), 1)
+        twice = (times > 1) | ((times > 0) & (table != _DEAD))
+        if twice.any():
+            b, h, row, block = (int(x[0]) for x in np.nonzero(twice))
+            fail(
+                "lists that name a block once",
+                "block %d twice for query block %d of batch %d, head %d"
+                % (block, row, b, h),
+            )
+        table[times > 0] = kind
+    return table
+
+
+def _integers(np, name, array):
+    if arrays.is_torch(array):
+        array = array.detach().numpy()
+    try:
+        found = np.asarray(array)
+    except ValueError:
+        found = None
+    if found is not None and found.size == 0 and found.dtype.kind == "f":
+        found = found.astype(np.int32)
+    if found is None or found.dtype.kind not in "iu":
+        fail("%s to hold integers" % name, arrays.describe(array), TypeError)
+    return found
+
+
+def _tabulate_on_gpu(lists, columns):
+    """Without a word from the GPU: what is out of range goes to a column that is
+    cut off."""
+    torch = arrays.torch_module()
+    read = []
+    for prefix, kind, numbers, indices in lists:
+        for array in (numbers, indices):
+            if not _is_on_gpu(array) or array.dtype.is_floating_point:
+                fail(
+                    "%s_num_blocks and %s_indices of integers on one GPU"
+                    % (prefix, prefix),
+                    arrays.describe(array),
+                    TypeError,
+                )
+        numbers = numbers.reshape((1,) * (3 - numbers.dim()) + tuple(numbers.shape))
+        indices = indices.reshape((1,) * (4 - indices.dim()) + tuple(indices.shape))
+        places = torch.arange(indices.shape[3], device=indices.device)
+        used = (places < numbers[..., None]) & (indices >= 0) & (indices < columns)
+        read.append((kind, torch.where(used, indices.long(), columns)))
+    lead = torch.broadcast_shapes(*(indices.shape[:3] for _, indices in read))
+    table = torch.zeros(
+        lead + (columns + 1,), dtype=torch.int8, device=read[0][1].device
+    )
+    for kind, indices in read:
+        indices = indices.expand(lead + indices.shape[3:])
+        table.scatter_(3, indices, kind)
+    return table[..., :columns].contiguous()
