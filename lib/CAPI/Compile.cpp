@@ -245,6 +245,7 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.batchInvariant = d.batchInvariant;
   full.append = d.append;
   full.valueInKey = d.valueInKey;
+  full.dropout = d.dropout;
   full.bias = d.bias;
   full.mask = d.mask;
   full.biasDType = *biasDType;
@@ -283,7 +284,8 @@ static std::string printDescription(const AttentionDescriptor &d) {
                         int64_t(d.dispatch),
                         int64_t(d.batchInvariant),
                         int64_t(d.append),
-                        int64_t(d.valueInKey)})
+                        int64_t(d.valueInKey),
+                        int64_t(d.dropout)})
     key += std::to_string(field) + ",";
   for (int64_t size : d.expectedSizes)
     key += std::to_string(size) + ",";

@@ -13,6 +13,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from . import _library
 from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
+from ._dropout import dropout_mask
 from ._kernel import Kernel
 from ._library import OutOfPages
 from ._states import merge_states
@@ -24,6 +25,7 @@ __all__ = [
     "attention",
     "clear_cache",
     "compile",
+    "dropout_mask",
     "get_num_threads",
     "host_target",
     "merge_states",

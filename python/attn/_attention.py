@@ -12,6 +12,7 @@ import os
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
+from . import _dropout
 from . import _operands
 from . import _kernel
 from . import _library as c
@@ -141,6 +142,8 @@ class _Call:
         k_new=None,
         v_new=None,
         v_dim=None,
+        dropout_p=0.0,
+        dropout_rng=None,
     ):
         for name, value in (("score_mod", score_mod), ("mask_mod", mask_mod)):
             if value is not None:
@@ -181,6 +184,11 @@ class _Call:
             views["sinks"] = vector("sinks", sinks, c.F32, self.device)
         if kv_lengths is not None:
             views["kv_lengths"] = vector("kv_lengths", kv_lengths, c.I32, self.device)
+        dropout = _dropout.words_of(dropout_p, dropout_rng)
+        if dropout is not None:
+            views["dropout_p"] = number("dropout_p", dropout_p, c.F32)
+            for half, word in zip(_dropout.WORDS, dropout):
+                views[half] = number("dropout_rng", word, c.I32)
         if isinstance(monoid_params, (str, bytes)) or not hasattr(
             monoid_params, "__iter__"
         ):
@@ -225,6 +233,7 @@ class _Call:
             int(bool(batch_invariant)),
             int(k_new is not None),
             int(v_dim is not None and v is None),
+            int(dropout is not None),
         )
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
@@ -524,7 +533,9 @@ def attention(
     batch_invariant: bool = False,
     k_new: Any = None,
     v_new: Any = None,
-    v_dim: Optional[int] = None
+    v_dim: Optional[int] = None,
+    dropout_p: float = 0.0,
+    dropout_rng: Optional[Tuple[int, int]] = None
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -599,6 +610,14 @@ def attention(
             both write to it.
         v_dim: with v=None, the values are the first v_dim columns of k, in its
             memory (multi-head latent attention). k_new then has them too.
+        dropout_p: between 0 and 1, the share of pairs of a query and a key whose
+            value is dropped; the others count 1 / (1 - p) times as much. As in
+            torch, that is after the softmax: its sum, and the LSE, are those of
+            all keys.
+        dropout_rng: (seed, offset), two integers of 64 bits, which must be given
+            with dropout_p: the pairs that are dropped follow from them, and are
+            those of attn.dropout_mask on every device. Count the offset up from
+            call to call.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
@@ -627,7 +646,9 @@ def attention(
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
     options += (batch_invariant, v_dim)
-    key = _plans.key_of(operands, options)
+    # The numbers of dropout are others in each call, which then has no plan.
+    drops = not (type(dropout_p) is float and dropout_p == 0.0)
+    key = None if drops else _plans.key_of(operands, options)
     plan = _plans.find(key)
     if plan is not None:
         return plan.run(operands)
@@ -661,6 +682,8 @@ def attention(
         k_new,
         v_new,
         v_dim,
+        dropout_p,
+        dropout_rng,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

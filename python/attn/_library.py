@@ -9,7 +9,7 @@ import os
 import signal
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 9
+API_VERSION = 10
 
 F32, F16, BF16, F64, I8, I16, I32, I64, U8, BOOL = range(10)
 DTYPE_NAMES = ("f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64", "u8", "bool")
@@ -70,6 +70,7 @@ class AttentionDesc(ctypes.Structure):
         ("batchInvariant", c_int32),
         ("append", c_int32),
         ("valueInKey", c_int32),
+        ("dropout", c_int32),
     ]
 
 

@@ -46,6 +46,8 @@ struct AttentionDescriptor {
   /// Rows are appended to the caches before; the values are the first columns
   /// of the keys, in their memory.
   bool append = false, valueInKey = false;
+  /// Values are dropped: the inputs dropout_p and dropout_rng are there.
+  bool dropout = false;
   /// What products may round f32 operands to: ieee (nothing) or tf32.
   std::string precision = "ieee";
   /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.
