@@ -358,6 +358,29 @@ attnAttentionKernel(AttnContext *context, const AttnAttentionDesc *desc,
 /// Kernels outlive their context.
 ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
 
+/// Gives `text` a program for training, for attnCompile: in the place of the
+/// one public function @f of `source` its
+///
+/// - @f_forward, with the results of @f and then the state of each row that the
+///   backward reads, and
+/// - @f_backward: the arguments of @f, that state, the results that it reads
+///   (those with channels, where the monoid has weights), and a cotangent for
+///   each result; it returns the gradients of the inputs (docs/Gradients.md).
+///
+/// `inputs` names the arguments to differentiate, as "q, k, v"; null: all
+/// floats.
+///
+/// Available since API version 10, as is the following.
+ATTN_EXPORT AttnError *attnDifferentiate(const char *source, size_t length,
+                                         const char *inputs,
+                                         const char *sourceName, AttnText text,
+                                         void *user);
+
+/// The same of a description, whose function is called "attention".
+ATTN_EXPORT AttnError *attnDifferentiateAttention(const AttnAttentionDesc *desc,
+                                                  const char *inputs,
+                                                  AttnText text, void *user);
+
 //===----------------------------------------------------------------------===//
 // Asking
 //===----------------------------------------------------------------------===//

@@ -14,6 +14,7 @@ from . import _library
 from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
 from ._dropout import dropout_mask
+from ._gradients import attention_vjp
 from ._kernel import Kernel
 from ._library import OutOfPages
 from ._states import merge_states
@@ -23,6 +24,7 @@ __all__ = [
     "Kernel",
     "OutOfPages",
     "attention",
+    "attention_vjp",
     "clear_cache",
     "compile",
     "dropout_mask",

@@ -151,6 +151,14 @@ _FUNCTIONS = {
         [c_void_p, POINTER(AttentionDesc), POINTER(CompileOptions), POINTER(c_void_p)],
     ),
     "attnMonoidOutputs": (c_void_p, [c_char_p, _TEXT, c_void_p]),
+    "attnDifferentiate": (
+        c_void_p,
+        [c_char_p, c_size_t, c_char_p, c_char_p, _TEXT, c_void_p],
+    ),
+    "attnDifferentiateAttention": (
+        c_void_p,
+        [POINTER(AttentionDesc), c_char_p, _TEXT, c_void_p],
+    ),
     "attnAttention": (
         c_void_p,
         [c_void_p, POINTER(AttentionDesc), _TENSORS, c_size_t, _TENSORS, c_size_t]

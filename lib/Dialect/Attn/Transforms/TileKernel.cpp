@@ -216,8 +216,12 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
         /*vector=*/false);
   };
   SmallVector<Value> keys, values;
-  for (Value tensor : reduction.getKeyOperands())
-    keys.push_back(load(tensor, paddedDepth(tensor), narrowDots, Value()));
+  for (Value tensor : reduction.getKeyOperands()) {
+    // What is a value too, as in gradients, is loaded once.
+    bool isValue = llvm::is_contained(reduction.getValueOperands(), tensor);
+    keys.push_back(load(tensor, paddedDepth(tensor), narrowDots,
+                        isValue ? tile.live : Value()));
+  }
   for (Value tensor : reduction.getValueOperands())
     // A value that no row may see must not reach one, not even times 0.
     values.push_back(

@@ -58,6 +58,8 @@ inline int64_t clusterOf(ScheduleAttr schedule,
 /// them, in a reduction whose kernel multiplies such keys' values by 0
 /// (TileRepair.cpp).
 bool mayKillByScore(ReductionOpInterface op, MonoidOp monoid);
+/// Whether scores may be, in any reduction.
+bool killsByScore(ReductionOpInterface op);
 /// Keeps a dot that is NaN out of such scores: s + b is b where b is -inf.
 void hideDeadDots(ReductionOpInterface op);
 /// The opposite, where the kernel's marks see the NaN: those tiles are done

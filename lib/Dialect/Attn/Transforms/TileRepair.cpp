@@ -58,6 +58,9 @@ public:
     Operation *op = score.getDefiningOp();
     if (auto sum = dyn_cast_or_null<arith::AddFOp>(op))
       return either(of(sum.getLhs()), of(sum.getRhs()));
+    // As the slopes of ALiBi are, behind a bias.
+    if (auto difference = dyn_cast_or_null<arith::SubFOp>(op))
+      return of(difference.getLhs());
     if (auto select = dyn_cast_or_null<arith::SelectOp>(op);
         select && !dependsOnDots(select.getCondition())) {
       Value yes = of(select.getTrueValue()), no = of(select.getFalseValue());
@@ -178,8 +181,13 @@ void mlir::attn::hideDeadDots(ReductionOpInterface op) {
 
 bool mlir::attn::mayKillByScore(ReductionOpInterface op, MonoidOp monoid) {
   // Element by element a dead key's values are not touched.
+  return !monoid.isGeneral() && !op.getValueOperands().empty() &&
+         killsByScore(op);
+}
+
+bool mlir::attn::killsByScore(ReductionOpInterface op) {
   Region &score = op.getScoreBody();
-  if (score.empty() || monoid.isGeneral() || op.getValueOperands().empty())
+  if (score.empty())
     return false;
   Region scratch;
   OpBuilder b(op.getContext());

@@ -345,7 +345,7 @@ void PipelineProgram::waitFor(unsigned number) {
       continue;
     Value tile = wait.getResult(place.index);
     // A value row that no query may see must not reach one, not even times 0.
-    if (load.getLive() && !place.early) {
+    if (load.getLive()) {
       auto type = cast<tile::TileType>(load.getLive().getType());
       auto vec = VecType::get(b.getContext(), type.getCols(), b.getI1Type(),
                               Axis::Col, Scope::Warp, /*partial=*/false);

@@ -191,6 +191,72 @@ def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Add the functions that compute gradients";
+  let description = [{
+    Expects: public functions that return the results of one `attn.aggregate`,
+    over keys that are dense or packed, in a `cocycle` monoid.
+
+    Produces: behind each such function @f
+
+    - `@f_forward`, which also returns the state of each row that the backward
+      reads: statistics and unit components, in order;
+    - `@f_backward`, which takes the arguments of @f, that state, the results
+      that it reads, and a cotangent for each result, and returns a gradient for
+      each input: for each query operand, then for keys, values and captures in
+      the order of the arguments.
+
+    Gradients of queries are an `attn.aggregate` over keys, of keys and values
+    one over queries; their score regions recompute a pair's weights from the
+    row's statistics, and go back through them (docs/Gradients.md). The gradient
+    of a capture is what each row has of it (each key where it is read by j and
+    not by h or i), to be added up by the caller over what it repeats along. What
+    is read by rows and keys both has none here.
+
+    With `inputs` these arguments alone are differentiated; with `replace` @f
+    goes.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: regions are differentiated as they are written; docs/Gradients.md
+    says which derivative is taken where there are two.
+
+    Fails when: the monoid is of another kind; an operation between an input and
+    a result has no derivative; a result is not a value component times a factor
+    of its row; a captured input is read at computed indices.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let options = [
+    ListOption<"inputs", "inputs", "int64_t",
+               "Numbers of the arguments to differentiate (default: all floats)">,
+    Option<"replace", "replace", "bool", "false",
+           "Leave the functions for training alone">
+  ];
+}
+
 def AttnDropDeadComponentsPass
     : Pass<"attn-drop-dead-components", "::mlir::ModuleOp"> {
   let summary = "Reduce in the components that the results need";

@@ -1,0 +1,854 @@
+//===- DifferentiatePairs.cpp - Reductions that are gradients -------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Adjoints.h"
+#include "Differentiator.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+/// What the regions of a pair have computed.
+struct Differentiator::Pairs {
+  SmallVector<Value> weights;  ///< For each output with channels, W times f.
+  SmallVector<Value> dots;     ///< For each dot, its cotangent.
+  SmallVector<Value> captures; ///< For each of `wanted`.
+  Value isLive;
+};
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+FlatSymbolRefAttr Differentiator::makeSum(StringRef suffix,
+                                          ArrayRef<Component> components,
+                                          ArrayRef<std::string> names) {
+  OpBuilder::InsertionGuard guard(b);
+  auto module = func->getParentOfType<ModuleOp>();
+  b.setInsertionPoint(func);
+  SmallVector<Attribute> attributes;
+  for (Component component : components)
+    attributes.push_back(ComponentAttr::get(b.getContext(), component));
+  SmallVector<StringRef> outputs(names.begin(), names.end());
+  std::string base = (func.getName() + suffix).str(), name = base;
+  for (unsigned i = 2; SymbolTable::lookupSymbolIn(module, name); ++i)
+    name = base + "_" + std::to_string(i);
+  auto sum = MonoidOp::create(
+      b, loc, b.getStringAttr(name), b.getStringAttr("private"),
+      MonoidKindAttr::get(b.getContext(), MonoidKind::cocycle),
+      b.getArrayAttr({}), b.getArrayAttr(attributes), b.getArrayAttr({}),
+      b.getStrArrayAttr(outputs));
+  for (Region *region : {&sum.getLift(), &sum.getFinalize()}) {
+    Block *block = b.createBlock(region);
+    for (size_t i = 0; i < components.size(); ++i)
+      block->addArgument(b.getF32Type(), loc);
+    YieldOp::create(b, loc, block->getArguments());
+  }
+  return FlatSymbolRefAttr::get(sum.getSymNameAttr());
+}
+
+AggregateOp Differentiator::makeReduction(FlatSymbolRefAttr sum, Side reduced,
+                                          TypeRange types, ValueRange left,
+                                          ValueRange right, ValueRange values) {
+  b.setInsertionPointToEnd(&target.getBody().front());
+  bool overKeys = reduced == Side::keys;
+  auto form = [&](bool ofKeys) -> SourceAttr {
+    Source source = ofKeys ? keySource : rowSource;
+    // What has the rows has no lengths, and what is a part of the keys neither:
+    // the mask says which are live.
+    if (ofKeys && (!overKeys || keyBase))
+      source.lengths = Value();
+    return source.getForm(b.getContext());
+  };
+  auto index = [&](bool ofKeys) {
+    Source source = ofKeys ? keySource : rowSource;
+    if (ofKeys && (!overKeys || keyBase))
+      source.lengths = Value();
+    return llvm::map_to_vector(source.getOperands(),
+                               [&](Value value) { return outside(value); });
+  };
+  return AggregateOp::create(
+      b, loc, types, sum, ValueRange(), left, right, values,
+      captures.getArrayRef(), index(!overKeys), index(overKeys), Value(),
+      Value(), form(!overKeys), form(overKeys),
+      SideAttr::get(b.getContext(), reduced), ScheduleAttr(),
+      op.getPrecisionAttr(), UnitAttr(), UnitAttr(), UnitAttr());
+}
+
+Block *Differentiator::openRegion(Region &region, TypeRange types) {
+  Block *block = b.createBlock(&region);
+  for (Type type : types)
+    block->addArgument(type, loc);
+  captured.clear();
+  for (Value value : captures)
+    captured[value] = block->addArgument(value.getType(), loc);
+  return block;
+}
+
+/// What every region takes: the captures of the reduction, and what says where
+/// a row is.
+void Differentiator::captureRegions() {
+  captures.clear();
+  for (Value value : work.getCaptures())
+    capture(outside(value));
+  for (Value value : work.getParams())
+    capture(outside(value));
+  if (isPacked())
+    capture(outside(rowSource.map));
+}
+
+SmallVector<Value> Differentiator::inCaptures() {
+  return llvm::map_to_vector(work.getCaptures(),
+                             [&](Value value) { return in(outside(value)); });
+}
+
+SmallVector<Value> Differentiator::paramsOf() {
+  return llvm::map_to_vector(work.getParams(),
+                             [&](Value value) { return in(outside(value)); });
+}
+
+SmallVector<Value> Differentiator::copyRegion(Region &region,
+                                              ValueRange arguments,
+                                              Elements &elements) {
+  auto hook = [&](Operation *op, RegionCloner &cloner) -> Value {
+    auto extract = dyn_cast<tensor::ExtractOp>(op);
+    if (!extract)
+      return {};
+    SmallVector<Value> indices;
+    for (Value index : extract.getIndices())
+      indices.push_back(cloner.get(index));
+    Value tensor = cloner.get(extract.getTensor());
+    Value element = tensor::ExtractOp::create(b, loc, tensor, indices);
+    elements[tensor].push_back(element);
+    return element;
+  };
+  return inlineRegion(b, region, arguments, hook);
+}
+
+Value Differentiator::sumOf(Adjoints &adjoints, Value argument,
+                            const Elements &elements) {
+  Value sum = adjoints.get(argument);
+  for (Value element : elements.lookup(argument))
+    if (Value part = adjoints.get(element))
+      sum = sum ? arith::AddFOp::create(b, loc, sum, part).getResult() : part;
+  return sum;
+}
+
+Value Differentiator::ofRow(Value tensor, ValueRange position) {
+  auto index = [&](Value value) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+  };
+  Value batch = index(position[0]), head = index(position[1]);
+  if (!isPacked())
+    return tensor::ExtractOp::create(
+        b, loc, in(tensor), ValueRange{batch, head, index(position[2])});
+  Value offset = tensor::ExtractOp::create(b, loc, in(outside(rowSource.map)),
+                                           ValueRange(batch));
+  Value row = arith::AddIOp::create(b, loc, position[2], offset);
+  return tensor::ExtractOp::create(b, loc, in(tensor),
+                                   ValueRange{head, index(row)});
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// Once for each row: from the cotangents of outputs to those of components.
+/// What a channel's cotangent and output add up to over the channels is a dot
+/// of the row with itself.
+LogicalResult Differentiator::buildRows() {
+  rows.stats.assign(saved.begin(), saved.begin() + numStats());
+  rows.units.resize(numComponents());
+  rows.factors.resize(outputs.size());
+  bool hasInit =
+      llvm::any_of(wanted, [](const Input &input) { return input.isInit(); });
+  rows.first = hasMaximum ? saved.back() : Value();
+  bool isNeeded = hasInit || hasMaximum;
+  for (const Output &output : outputs)
+    isNeeded |=
+        output.readsUnits || (output.hasChannels() && !output.isComponent);
+  if (!isNeeded)
+    return success();
+
+  SmallVector<Value> left, right;
+  for (auto [i, output] : llvm::enumerate(outputs))
+    if (readsOutput(output)) {
+      left.push_back(cotangents[i]);
+      right.push_back(results[i]);
+    }
+  if (left.empty()) // A reduction has a dot.
+    left = right = {outside(op.getQueries().front())};
+
+  captureRegions();
+  for (Value value : saved)
+    capture(value);
+  for (auto [i, output] : llvm::enumerate(outputs))
+    if (!output.hasChannels())
+      capture(cotangents[i]);
+
+  SmallVector<std::string> names;
+  for (auto [i, output] : llvm::enumerate(outputs))
+    if (output.hasChannels() && !output.isComponent)
+      names.push_back("factor" + std::to_string(i));
+  for (unsigned k = 0; k < numComponents(); ++k)
+    if (isUnit(k))
+      names.push_back("unit" + std::to_string(k));
+  if (hasMaximum)
+    names.push_back("maximum");
+  for (Input &input : wanted)
+    if (input.isInit())
+      names.push_back("d" + std::to_string(input.argument));
+
+  // A row reduces itself: keys are where the rows are.
+  Source keys = keySource;
+  keySource = rowSource;
+  SmallVector<Component> components(left.size(), Component::unit);
+  SmallVector<std::string> outputNames;
+  for (size_t i = 0; i < left.size(); ++i)
+    outputNames.push_back("dot" + std::to_string(i));
+  auto reduction = makeReduction(
+      makeSum("_rows", components, outputNames), Side::keys,
+      SmallVector<Type>(names.size(), rowType()), left, right, {});
+  keySource = keys;
+
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  Block *mask = openRegion(reduction.getMask(), {i32, i32, i32, i32});
+  Value same =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                            mask->getArgument(2), mask->getArgument(3));
+  YieldOp::create(b, loc, same);
+
+  SmallVector<Type> types(left.size(), f32);
+  types.append(3, i32);
+  Block *block = openRegion(reduction.getFinalize(), types);
+  SmallVector<Value> yields;
+  if (failed(buildFinalize(block, block->getArguments().take_front(left.size()),
+                           yields)))
+    return failure();
+  YieldOp::create(b, loc, yields);
+
+  auto next = reduction.getResults().begin();
+  for (auto [i, output] : llvm::enumerate(outputs))
+    if (output.hasChannels() && !output.isComponent)
+      rows.factors[i] = *next++;
+  for (unsigned k = 0; k < numComponents(); ++k)
+    if (isUnit(k))
+      rows.units[k] = *next++;
+  if (hasMaximum)
+    rows.maximum = *next++;
+  for (Input &input : wanted)
+    if (input.isInit())
+      input.gradient = *next++;
+  b.setInsertionPointToEnd(&target.getBody().front());
+  return success();
+}
+
+LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
+                                            SmallVectorImpl<Value> &yields) {
+  ValueRange position = block->getArguments().slice(dots.size(), 3);
+  Adjoints adjoints(b, loc);
+  Value maximum;
+  // The factors of outputs are what finalize makes of components of 1.
+  Region &finalize = work.getFinalize();
+  SmallVector<Value> arguments, units(numComponents());
+  for (unsigned i = 0; i < numStats() + numComponents(); ++i) {
+    bool isStat = i < numStats();
+    if (!isStat && !isUnit(i - numStats())) {
+      arguments.push_back(adjoints.constant(1));
+      continue;
+    }
+    // Of units that no output reads nothing is kept.
+    Value state = saved[i] ? ofRow(saved[i], position) : adjoints.constant(0);
+    arguments.push_back(state);
+    if (!isStat) {
+      units[i - numStats()] = state;
+      adjoints.addRoot(state);
+    }
+  }
+  llvm::append_range(arguments, position);
+  llvm::append_range(arguments, inCaptures());
+  SmallVector<Value> values = inlineRegion(b, finalize, arguments);
+  adjoints.follow();
+  unsigned dot = 0;
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    if (!output.hasChannels()) {
+      adjoints.add(values[i], ofRow(cotangents[i], position));
+      continue;
+    }
+    if (!output.readsUnits)
+      continue;
+    // dout . component, from dout . out
+    Value none = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                       values[i], adjoints.zero());
+    Value quotient = arith::DivFOp::create(b, loc, dots[dot++], values[i]);
+    adjoints.add(values[i], arith::SelectOp::create(b, loc, none,
+                                                    adjoints.zero(), quotient));
+  }
+  if (failed(adjoints.sweep()))
+    return failure();
+  for (auto [i, output] : llvm::enumerate(outputs))
+    if (output.hasChannels() && !output.isComponent)
+      yields.push_back(values[i]);
+  SmallVector<Value> cotangentsOfUnits(numComponents());
+  for (unsigned k = 0; k < numComponents(); ++k) {
+    if (!isUnit(k))
+      continue;
+    Value cotangent = adjoints.get(units[k]);
+    cotangentsOfUnits[k] = cotangent;
+    yields.push_back(cotangent ? cotangent : adjoints.zero());
+  }
+  if (hasMaximum) {
+    // The reference point is one for the results that change with it alone.
+    Adjoints changing(b, loc);
+    changing.addRoot(arguments.front());
+    changing.follow();
+    for (auto [i, output] : llvm::enumerate(outputs))
+      if (!output.isInvariant)
+        changing.add(values[i], ofRow(cotangents[i], position));
+    if (failed(changing.sweep()))
+      return failure();
+    Value cotangent = changing.get(arguments.front());
+    maximum = cotangent ? cotangent : adjoints.zero();
+    yields.push_back(maximum);
+  }
+  return addInitGradients(block, cotangentsOfUnits, maximum, yields);
+}
+
+/// An initial state is one more key, whose weights its region gives.
+LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
+                                               Value maximum,
+                                               SmallVectorImpl<Value> &yields) {
+  if (llvm::none_of(wanted, [](const Input &input) { return input.isInit(); }))
+    return success();
+  unsigned numDots = block->getNumArguments() - 3 - captures.size();
+  ValueRange position = block->getArguments().slice(numDots, 3);
+  Region &init = work.getInit();
+  Adjoints adjoints(b, loc);
+  SmallVector<Value> arguments(position), captured = inCaptures();
+  llvm::append_range(arguments, captured);
+  // Elements are roots where they are read here.
+  Elements elements;
+  SmallVector<Value> state = copyRegion(init, arguments, elements);
+  SmallVector<Value> factors;
+  SmallVector<Value> stats(state.begin(), state.begin() + numStats());
+  Operation *last = &block->back();
+  if (numStats()) {
+    SmallVector<Value> ends = stats;
+    for (Value stat : rows.stats)
+      ends.push_back(ofRow(stat, position));
+    last = &block->back();
+    llvm::append_range(ends, paramsOf());
+    factors = inlineRegion(b, monoid.getRescale(), ends);
+    for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
+      adjoints.setBounded(op);
+  }
+  SmallVector<Value> weights(numComponents());
+  for (unsigned k = 0; k < numComponents(); ++k) {
+    weights[k] = state[numStats() + k];
+    if (!factors.empty())
+      weights[k] = arith::MulFOp::create(b, loc, weights[k],
+                                         factors[monoid.hasFactors() ? k : 0]);
+  }
+  for (Input &input : wanted) {
+    if (!input.isInit())
+      continue;
+    Value argument = captured[input.number];
+    adjoints.addRoot(argument);
+    for (Value element : elements[argument])
+      adjoints.addRoot(element);
+  }
+  adjoints.follow();
+  for (unsigned k = 0; k < numComponents(); ++k) {
+    if (isUnit(k))
+      adjoints.add(weights[k], units[k]);
+    else if (adjoints.isActive(state[numStats() + k]))
+      return op.emitOpError("expected init not to give a value component what "
+                            "depends on an input that is differentiated");
+  }
+  if (maximum) {
+    // Before all keys.
+    Value isFirst = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                          ofRow(rows.first, position),
+                                          adjoints.constant(-1));
+    adjoints.add(stats.front(), arith::SelectOp::create(
+                                    b, loc, isFirst, maximum, adjoints.zero()));
+  }
+  if (failed(adjoints.sweep()))
+    return failure();
+  // Of an init that is the identity nothing depends on anything.
+  Value isNone;
+  if (numStats()) {
+    SmallVector<Value> identity =
+        inlineRegion(b, monoid.getIdentity(), paramsOf());
+    for (unsigned i = 0; i < numStats(); ++i) {
+      Value equal = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                          stats[i], identity[i]);
+      isNone = isNone ? arith::AndIOp::create(b, loc, isNone, equal).getResult()
+                      : equal;
+    }
+  }
+  for (Input &input : wanted) {
+    if (!input.isInit())
+      continue;
+    Value sum = sumOf(adjoints, captured[input.number], elements);
+    if (!sum)
+      sum = adjoints.zero();
+    if (isNone)
+      sum = arith::SelectOp::create(b, loc, isNone, adjoints.zero(), sum);
+    yields.push_back(sum);
+  }
+  return success();
+}
+
+/// The numbers of the keys whose score the maximum of a row is: of equals the
+/// first, -1 for the initial state. A reduction in the largest statistic with
+/// its key.
+Value Differentiator::buildFirst() {
+  auto module = func->getParentOfType<ModuleOp>();
+  std::string name = (func.getName() + "_first").str();
+  for (unsigned i = 2; SymbolTable::lookupSymbolIn(module, name); ++i)
+    name = (func.getName() + "_first_" + Twine(i)).str();
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  auto number = [&](float value) -> Value {
+    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+                                          APFloat(value));
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(func);
+    auto unit = ComponentAttr::get(b.getContext(), Component::unit);
+    auto first = MonoidOp::create(
+        b, loc, b.getStringAttr(name), b.getStringAttr("private"),
+        MonoidKindAttr::get(b.getContext(), MonoidKind::cocycle),
+        b.getTypeArrayAttr({f32, f32}), b.getArrayAttr({unit}),
+        b.getArrayAttr({}), b.getStrArrayAttr({"key"}));
+    auto open = [&](Region &region, unsigned numArguments) {
+      Block *block = b.createBlock(&region);
+      for (unsigned i = 0; i < numArguments; ++i)
+        block->addArgument(f32, loc);
+      return block->getArguments();
+    };
+    (void)open(first.getIdentity(), 0);
+    YieldOp::create(b, loc, ValueRange{number(-infinity), number(infinity)});
+    ValueRange x = open(first.getCombine(), 4);
+    auto compare = [&](arith::CmpFPredicate how) -> Value {
+      return arith::CmpFOp::create(b, loc, how, x[0], x[2]);
+    };
+    Value larger = arith::MaximumFOp::create(b, loc, x[0], x[2]);
+    Value least = arith::MinimumFOp::create(b, loc, x[1], x[3]);
+    Value key = arith::SelectOp::create(
+        b, loc, compare(arith::CmpFPredicate::OLT), x[3], least);
+    key = arith::SelectOp::create(b, loc, compare(arith::CmpFPredicate::OGT),
+                                  x[1], key);
+    YieldOp::create(b, loc, ValueRange{larger, key});
+    (void)open(first.getRescale(), 4);
+    YieldOp::create(b, loc, number(1));
+    x = open(first.getLift(), 2);
+    YieldOp::create(b, loc, ValueRange{x[0], x[1], number(1)});
+    x = open(first.getFinalize(), 3);
+    YieldOp::create(b, loc, x[1]);
+  }
+  SmallVector<Value> left, right;
+  for (auto [query, key] : llvm::zip_equal(op.getQueries(), op.getKeys())) {
+    left.push_back(outside(query));
+    right.push_back(outside(key));
+  }
+  captureRegions();
+  auto reduction = makeReduction(FlatSymbolRefAttr::get(b.getContext(), name),
+                                 Side::keys, rowType(), left, right, {});
+  buildMask(Side::keys, reduction.getMask());
+  SmallVector<Type> types(left.size(), f32);
+  types.append(4, i32);
+  Block *block = openRegion(reduction.getScore(), types);
+  Value key = block->getArgument(left.size() + 3);
+  SmallVector<Value> arguments(
+      block->getArguments().take_front(left.size() + 4));
+  llvm::append_range(arguments, inCaptures());
+  SmallVector<Value> lifted = inlineRegion(b, work.getScore(), arguments);
+  llvm::append_range(lifted, paramsOf());
+  Value stat = inlineRegion(b, monoid.getLift(), lifted).front();
+  YieldOp::create(b, loc,
+                  ValueRange{stat, arith::SIToFPOp::create(b, loc, f32, key)});
+  if (!work.getInit().empty()) {
+    block = openRegion(reduction.getInit(), {i32, i32, i32});
+    SmallVector<Value> position(block->getArguments().take_front(3));
+    llvm::append_range(position, inCaptures());
+    Value start = inlineRegion(b, work.getInit(), position).front();
+    Value none = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, start,
+                                       number(-infinity));
+    Value before =
+        arith::SelectOp::create(b, loc, none, number(infinity), number(-1));
+    Value weight = arith::SelectOp::create(b, loc, none, number(0), number(1));
+    YieldOp::create(b, loc, ValueRange{start, before, weight});
+  }
+  b.setInsertionPointToEnd(&target.getBody().front());
+  return reduction.getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Pairs
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> Differentiator::positionsOf(Side reduced, ValueRange given) {
+  SmallVector<Value> position(given);
+  if (reduced == Side::queries)
+    std::swap(position[2], position[3]);
+  if (keyBase)
+    position[3] = arith::AddIOp::create(b, loc, position[3], in(keyBase));
+  return position;
+}
+
+/// Builds, in the score region of a reduction, the weights of the pair and,
+/// with `wantsScores`, the cotangents of what the scores are made of.
+LogicalResult Differentiator::buildPair(Side reduced, Block *block,
+                                        bool wantsScores, Pairs &pairs) {
+  unsigned numDots = op.getQueries().size();
+  unsigned numFloats = block->getNumArguments() - 4 - captures.size();
+  ValueRange dots = block->getArguments().take_front(numDots);
+  ValueRange valueDots =
+      block->getArguments().slice(numDots, numFloats - numDots);
+  ValueRange given = block->getArguments().slice(numFloats, 4);
+  SmallVector<Value> position = positionsOf(reduced, given);
+
+  Adjoints adjoints(b, loc);
+  SmallVector<Value> arguments(dots), captured = inCaptures();
+  llvm::append_range(arguments, position);
+  llvm::append_range(arguments, captured);
+  Elements elements;
+  SmallVector<Value> scores = copyRegion(work.getScore(), arguments, elements);
+  SmallVector<Value> params = paramsOf();
+  SmallVector<Value> lifted = scores;
+  llvm::append_range(lifted, params);
+  SmallVector<Value> state = inlineRegion(b, monoid.getLift(), lifted);
+  SmallVector<Value> weights(state.begin() + numStats(), state.end());
+  if (numStats()) {
+    SmallVector<Value> ends(state.begin(), state.begin() + numStats());
+    for (Value stat : rows.stats)
+      ends.push_back(ofRow(stat, position));
+    llvm::append_range(ends, params);
+    Operation *last = &block->back();
+    SmallVector<Value> factors = inlineRegion(b, monoid.getRescale(), ends);
+    // Factors of live pairs are finite (attn-check-laws).
+    for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
+      adjoints.setBounded(op);
+    for (auto [k, weight] : llvm::enumerate(weights))
+      weight = adjoints.multiply(factors[monoid.hasFactors() ? k : 0], weight);
+  }
+  for (Value dot : dots)
+    adjoints.addRoot(dot);
+  for (Input &input : wanted)
+    if (input.role == Role::capture && !input.isInit()) {
+      adjoints.addRoot(captured[input.number]);
+      for (Value element : elements[captured[input.number]])
+        adjoints.addRoot(element);
+    }
+  adjoints.follow();
+
+  // A score of -inf is no key, wherever it comes from.
+  for (Value score : scores) {
+    Value infinity = arith::ConstantFloatOp::create(
+        b, loc, b.getF32Type(),
+        APFloat::getInf(b.getF32Type().getFloatSemantics(), /*Negative=*/true));
+    Value isLive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
+                                         score, infinity);
+    pairs.isLive =
+        pairs.isLive
+            ? arith::OrIOp::create(b, loc, pairs.isLive, isLive).getResult()
+            : isLive;
+  }
+  unsigned next = 0;
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    if (!output.hasChannels()) {
+      pairs.weights.push_back(Value());
+      continue;
+    }
+    Value factor = rows.factors[i] ? ofRow(rows.factors[i], position) : Value();
+    Value weight = weights[output.component];
+    if (factor)
+      weight = adjoints.multiply(weight, factor);
+    pairs.weights.push_back(weight);
+    if (!wantsScores)
+      continue;
+    Value cotangent = valueDots[next++];
+    if (factor)
+      cotangent = adjoints.multiply(cotangent, factor);
+    adjoints.add(weights[output.component], cotangent);
+  }
+  if (!wantsScores)
+    return success();
+  for (unsigned k = 0; k < numComponents(); ++k)
+    if (rows.units[k])
+      adjoints.add(weights[k], ofRow(rows.units[k], position));
+  if (rows.maximum) {
+    Value key = arith::SIToFPOp::create(b, loc, b.getF32Type(), position[3]);
+    Value isFirst = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                          key, ofRow(rows.first, position));
+    adjoints.add(state.front(),
+                 arith::SelectOp::create(b, loc, isFirst,
+                                         ofRow(rows.maximum, position),
+                                         adjoints.zero()));
+  }
+  if (failed(adjoints.sweep()))
+    return failure();
+  auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
+  for (Value dot : dots)
+    pairs.dots.push_back(orZero(adjoints.get(dot)));
+  for (Input &input : wanted) {
+    Value sum;
+    if (input.role == Role::capture && !input.isInit())
+      sum = sumOf(adjoints, captured[input.number], elements);
+    pairs.captures.push_back(orZero(sum));
+  }
+  return success();
+}
+
+/// The mask of the reduction, and which keys there are.
+void Differentiator::buildMask(Side reduced, Region &region) {
+  bool overKeys = reduced == Side::keys;
+  bool hasLengths = (!overKeys || keyBase) && keySource.lengths;
+  if (work.getMask().empty() && !hasLengths)
+    return;
+  Type i32 = b.getI32Type();
+  Block *block = openRegion(region, {i32, i32, i32, i32});
+  SmallVector<Value> arguments =
+      positionsOf(reduced, block->getArguments().take_front(4));
+  Value batch = arguments[0], key = arguments[3];
+  llvm::append_range(arguments, inCaptures());
+  Value live;
+  if (!work.getMask().empty())
+    live = inlineRegion(b, work.getMask(), arguments).front();
+  if (hasLengths) {
+    Value at = arith::IndexCastOp::create(b, loc, b.getIndexType(), batch);
+    Value length = tensor::ExtractOp::create(
+        b, loc, in(outside(keySource.lengths)), ValueRange(at));
+    Value inside =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, key, length);
+    live =
+        live ? arith::AndIOp::create(b, loc, live, inside).getResult() : inside;
+  }
+  YieldOp::create(b, loc, live);
+}
+
+void Differentiator::capturePairs(Side reduced, bool wantsScores,
+                                  SmallVectorImpl<Value> &left,
+                                  SmallVectorImpl<Value> &right) {
+  bool overKeys = reduced == Side::keys;
+  auto addPair = [&](Value query, Value key) {
+    left.push_back(overKeys ? query : key);
+    right.push_back(overKeys ? key : query);
+  };
+  for (auto [query, key] : llvm::zip_equal(op.getQueries(), op.getKeys()))
+    addPair(outside(query), outside(key));
+  captureRegions();
+  for (Value stat : rows.stats)
+    capture(stat);
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    if (!output.hasChannels())
+      continue;
+    capture(rows.factors[i]);
+    if (wantsScores)
+      addPair(cotangents[i],
+              outside(op.getValues()[valueNumber(output.component)]));
+  }
+  if (wantsScores)
+    for (Value row :
+         llvm::concat<Value>(rows.units, MutableArrayRef<Value>{rows.maximum},
+                             MutableArrayRef<Value>{rows.first}))
+      capture(row);
+  if ((!overKeys || keyBase) && keySource.lengths)
+    capture(outside(keySource.lengths));
+  capture(keyBase);
+}
+
+/// What an element of a captured tensor [b, h, i, j] has: its pair's, for some
+/// of the keys. Times the rows of an identity the sum over keys is that.
+LogicalResult Differentiator::buildPairs() {
+  if (isPacked())
+    return op.emitOpError("expected captured inputs that are differentiated "
+                          "and read by row and key to be of sequences that are "
+                          "not packed");
+  startBackward("_pairs");
+  if (failed(buildRows()))
+    return failure();
+  SmallVector<Value> left, right, values;
+  capturePairs(Side::keys, /*wantsScores=*/true, left, right);
+  SmallVector<int64_t> shape(rowType().getShape());
+  shape.push_back(pairKeys);
+  SmallVector<Type> types;
+  SmallVector<Component> components;
+  SmallVector<std::string> names;
+  for (Input &input : wanted)
+    if (input.isPairs()) {
+      types.push_back(RankedTensorType::get(shape, b.getF32Type()));
+      components.push_back(Component::value);
+      values.push_back(identity);
+      names.push_back("d" + std::to_string(input.argument));
+    }
+  auto reduction = makeReduction(makeSum("_elements", components, names),
+                                 Side::keys, types, left, right, values);
+  buildMask(Side::keys, reduction.getMask());
+  SmallVector<Type> arguments(left.size(), b.getF32Type());
+  arguments.append(4, b.getI32Type());
+  Block *block = openRegion(reduction.getScore(), arguments);
+  Pairs pairs;
+  if (failed(buildPair(Side::keys, block, /*wantsScores=*/true, pairs)))
+    return failure();
+  Value zero =
+      arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(0.0f));
+  SmallVector<Value> yields;
+  for (auto [i, input] : llvm::enumerate(wanted))
+    if (input.isPairs())
+      yields.push_back(arith::SelectOp::create(b, loc, pairs.isLive,
+                                               pairs.captures[i], zero));
+  YieldOp::create(b, loc, yields);
+  b.setInsertionPointToEnd(&target.getBody().front());
+  func::ReturnOp::create(b, loc, reduction.getResults());
+  target.setType(
+      b.getFunctionType(target.getBody().front().getArgumentTypes(), types));
+  return success();
+}
+
+namespace {
+/// A gradient as a sum of weights times rows of operands, or of weights alone.
+struct Sum {
+  Value *gradient;
+  RankedTensorType type;
+  std::string name;
+  bool isUnit = false;
+  /// Numbers of outputs (of a value's gradient), or of a dot or of an input.
+  SmallVector<std::pair<unsigned, Value>> terms = {};
+  bool ofOutputs = false;
+};
+} // namespace
+
+LogicalResult Differentiator::buildGradients(Side reduced) {
+  bool overKeys = reduced == Side::keys;
+  SmallVector<Sum> sums;
+  for (auto [n, input] : llvm::enumerate(wanted)) {
+    Value argument = func.getArgument(input.argument);
+    Sum sum{&input.gradient, dyn_cast<RankedTensorType>(argument.getType()),
+            "d" + std::to_string(input.argument)};
+    unsigned number = input.number;
+    if (input.role == Role::query && overKeys) {
+      sum.name = number ? "dq" + std::to_string(number) : "dq";
+      sum.terms.push_back({number, outside(op.getKeys()[number])});
+    } else if (input.role == Role::key && !overKeys) {
+      sum.name = number ? "dk" + std::to_string(number) : "dk";
+      sum.terms.push_back({number, outside(op.getQueries()[number])});
+    } else if (input.role == Role::value && !overKeys) {
+      sum.name = number ? "dv" + std::to_string(number) : "dv";
+      sum.ofOutputs = true;
+      const Input &self = input;
+      auto isOfInput = [&self](unsigned value) {
+        return value == self.number || llvm::is_contained(self.more, value);
+      };
+      for (auto [i, output] : llvm::enumerate(outputs))
+        if (output.hasChannels() && isOfInput(valueNumber(output.component)))
+          sum.terms.push_back({unsigned(i), cotangents[i]});
+      if (sum.terms.empty())
+        return op.emitOpError("expected each value that is differentiated to "
+                              "enter a result, but got argument ")
+               << input.argument << " that does not";
+    } else if (input.role == Role::capture &&
+               input.spread == (overKeys ? Spread::rows : Spread::keys)) {
+      sum.isUnit = true;
+      Value like = overKeys ? op.getQueries().front() : op.getKeys().front();
+      sum.type = RankedTensorType::get(
+          cast<RankedTensorType>(like.getType()).getShape().drop_back(),
+          b.getF32Type());
+      sum.terms.push_back({unsigned(n), Value()});
+    } else {
+      continue;
+    }
+    sums.push_back(sum);
+  }
+  // Values of one reduction agree in channels and type, and units go anywhere.
+  while (!sums.empty()) {
+    auto keyOf = [](const Sum &sum) {
+      Type type = sum.terms.front().second.getType();
+      auto tensor = cast<RankedTensorType>(type);
+      return std::pair(tensor.getShape().back(), tensor.getElementType());
+    };
+    auto lead = llvm::find_if(sums, [](const Sum &s) { return !s.isUnit; });
+    SmallVector<Sum> group, rest;
+    for (Sum &sum : sums) {
+      bool joins = sum.isUnit || keyOf(sum) == keyOf(*lead);
+      (joins ? group : rest).push_back(sum);
+    }
+    sums = rest;
+    bool wantsScores =
+        llvm::any_of(group, [](const Sum &sum) { return !sum.ofOutputs; });
+
+    SmallVector<Value> left, right, values;
+    capturePairs(reduced, wantsScores, left, right);
+
+    SmallVector<Component> components;
+    SmallVector<std::string> names;
+    SmallVector<Type> types;
+    for (Sum &sum : group) {
+      for (auto &term : sum.terms) {
+        components.push_back(sum.isUnit ? Component::unit : Component::value);
+        if (term.second)
+          values.push_back(term.second);
+        names.push_back(sum.name);
+        if (&term != &sum.terms.front())
+          names.back() += "_" + std::to_string(&term - sum.terms.begin());
+      }
+      types.push_back(sum.type);
+    }
+    FlatSymbolRefAttr monoidRef =
+        makeSum(overKeys ? "_queries" : "_keys", components, names);
+    auto reduction =
+        makeReduction(monoidRef, reduced, types, left, right, values);
+    buildMask(reduced, reduction.getMask());
+
+    Type f32 = b.getF32Type(), i32 = b.getI32Type();
+    SmallVector<Type> arguments(left.size(), f32);
+    arguments.append(4, i32);
+    Block *block = openRegion(reduction.getScore(), arguments);
+    Pairs pairs;
+    if (failed(buildPair(reduced, block, wantsScores, pairs)))
+      return failure();
+    Value zero =
+        arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(0.0f));
+    SmallVector<Value> yields;
+    for (Sum &sum : group)
+      for (auto &term : sum.terms) {
+        Value weight = sum.isUnit      ? pairs.captures[term.first]
+                       : sum.ofOutputs ? pairs.weights[term.first]
+                                       : pairs.dots[term.first];
+        yields.push_back(
+            arith::SelectOp::create(b, loc, pairs.isLive, weight, zero));
+      }
+    YieldOp::create(b, loc, yields);
+
+    if (components.size() != group.size()) {
+      SmallVector<Type> states(components.size(), f32);
+      states.append(3, i32);
+      Block *finalize = openRegion(reduction.getFinalize(), states);
+      SmallVector<Value> totals;
+      unsigned next = 0;
+      for (Sum &sum : group) {
+        Value total;
+        for (size_t i = 0; i < sum.terms.size(); ++i) {
+          Value part = finalize->getArgument(next++);
+          total = total ? arith::AddFOp::create(b, loc, total, part).getResult()
+                        : part;
+        }
+        totals.push_back(total);
+      }
+      YieldOp::create(b, loc, totals);
+    }
+    for (auto [sum, result] : llvm::zip_equal(group, reduction.getResults()))
+      *sum.gradient = result;
+    b.setInsertionPointToEnd(&target.getBody().front());
+  }
+  return success();
+}

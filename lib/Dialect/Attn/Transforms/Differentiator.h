@@ -1,0 +1,201 @@
+//===- Differentiator.h - Gradients of an aggregate -------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to attn-differentiate. With c the statistics of a row, W_k the weight
+// of a pair in component k, relative to c, and A_k the cotangent of a
+// component,
+//
+//   ds = sum_k dW_k/ds (A_k . x_k),    dx_k = sum_i W_k A_k
+//
+// where x_k is the value of the key, or 1 for a unit. A_k is what `finalize`
+// gives, once for each row. c itself is a constant: what does not depend on the
+// reference point has no derivative there.
+//
+//   rows       A_k of units, and the factors that make A_k of the cotangents of
+//              the outputs: a reduction of the diagonal alone
+//   pairs      the score and mask regions of reductions over keys and over
+//              queries: W and ds (DifferentiatePairs.cpp)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATOR_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATOR_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/RegionUtils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::attn {
+
+class Adjoints;
+
+class Differentiator {
+public:
+  /// Of `op`, the one reduction of `func`; `inputs` are numbers of arguments,
+  /// or empty for all floats.
+  Differentiator(func::FuncOp func, AggregateOp op, MonoidOp monoid,
+                 ArrayRef<int64_t> inputs)
+      : func(func), op(op), monoid(monoid),
+        inputs(inputs.begin(), inputs.end()), b(func.getContext()),
+        loc(op.getLoc()) {}
+  ~Differentiator();
+
+  /// Adds the functions behind `func`.
+  LogicalResult run();
+
+private:
+  /// What an input is to the reduction.
+  enum class Role { query, key, value, capture };
+  /// Which positions a gradient of a capture depends on, or none of them.
+  enum class Spread { whole, rows, keys, pairs, init };
+  struct Input {
+    unsigned argument, number;
+    Role role;
+    Spread spread = Spread::whole;
+    Value gradient = {};
+    /// Of a value: other value operands that are the same argument.
+    SmallVector<unsigned, 1> more = {};
+
+    bool isPairs() const {
+      return role == Role::capture && spread == Spread::pairs;
+    }
+    bool isInit() const {
+      return role == Role::capture && spread == Spread::init;
+    }
+  };
+  /// Keys that one run of @f_pairs is about: the channels of what it returns.
+  static constexpr int64_t pairKeys = 128;
+  /// A result, which is `factor` times component `component` where it has
+  /// channels.
+  struct Output {
+    int component = -1;
+    bool isComponent = false; ///< The factor is 1.
+    bool readsUnits = false, readsStats = false;
+    bool isInvariant = true;
+    bool hasChannels() const { return component >= 0; }
+  };
+  /// What a row has in memory for its pairs; null for none (a factor: 1).
+  struct Rows {
+    SmallVector<Value> stats;   ///< For each statistic.
+    SmallVector<Value> units;   ///< For each component; of values null.
+    SmallVector<Value> factors; ///< For each output.
+    /// Where a result changes with the statistic, a maximum: its cotangent, and
+    /// the first key that has it, from 0; -1 for the initial state.
+    Value maximum, first;
+  };
+  /// A reduction that is being built: `Over` is what is reduced.
+  struct Pairs;
+
+  //===--- What is there (Differentiate.cpp)
+  //--------------------------------===//
+  LogicalResult check();
+  LogicalResult findInputs();
+  LogicalResult findSpread(Input &input);
+  LogicalResult findOutputs();
+  LogicalResult checkMaxima(unsigned result);
+  void normalize();
+  bool isPacked() { return rowSource.is(SourceKind::varlen); }
+  RankedTensorType rowType();
+  unsigned numStats() { return monoid.getNumStats(); }
+  unsigned numComponents() { return monoid.getNumComponents(); }
+  bool isUnit(unsigned component) {
+    return monoid.getComponent(component) == Component::unit;
+  }
+  /// The number of a `value` component among them.
+  unsigned valueNumber(unsigned component);
+  /// Whether a result's value is read to find the cotangents of units.
+  bool readsOutput(const Output &output) {
+    return output.hasChannels() && output.readsUnits;
+  }
+
+  //===--- Functions
+  //--------------------------------------------------------===//
+  func::FuncOp startFunction(StringRef suffix, ArrayRef<Type> more,
+                             ArrayRef<std::string> names);
+  void buildForward();
+  /// Starts a function that takes what a backward pass reads.
+  void startBackward(StringRef suffix);
+  LogicalResult buildBackward();
+  LogicalResult buildPairs();
+  LogicalResult buildRows();
+  Value buildFirst();
+  LogicalResult buildFinalize(Block *block, ValueRange dots,
+                              SmallVectorImpl<Value> &results);
+  LogicalResult addInitGradients(Block *block, ValueRange units, Value maximum,
+                                 SmallVectorImpl<Value> &results);
+  LogicalResult buildGradients(Side reduced);
+
+  //===--- Regions
+  //----------------------------------------------------------===//
+  /// A plain sum of `components`, each with a score for its weight.
+  FlatSymbolRefAttr makeSum(StringRef suffix, ArrayRef<Component> components,
+                            ArrayRef<std::string> outputs);
+  AggregateOp makeReduction(FlatSymbolRefAttr sum, Side reduced,
+                            TypeRange results, ValueRange left,
+                            ValueRange right, ValueRange values);
+  /// Opens a region with `types`, then what is captured; the builder is in it.
+  Block *openRegion(Region &region, TypeRange types);
+  /// The argument of the open region for a captured value.
+  Value in(Value outer) { return captured.lookup(outer); }
+  void capture(Value value) {
+    if (value)
+      captures.insert(value);
+  }
+  void captureRegions();
+  Value outside(Value value) { return outer.lookup(value); }
+  /// The element of a tensor of rows, in the open region.
+  Value ofRow(Value tensor, ValueRange position);
+  /// Arguments of a region of `op` for its captures.
+  SmallVector<Value> inCaptures();
+
+  LogicalResult buildPair(Side reduced, Block *block, bool wantsScores,
+                          Pairs &pairs);
+  void buildMask(Side reduced, Region &region);
+  /// b, h, i, j of a pair, of the arguments of an open region.
+  SmallVector<Value> positionsOf(Side reduced, ValueRange given);
+  /// Copies a region to here, and notes the elements of tensors that it reads.
+  using Elements = llvm::SmallDenseMap<Value, SmallVector<Value>>;
+  SmallVector<Value> copyRegion(Region &region, ValueRange arguments,
+                                Elements &elements);
+  SmallVector<Value> paramsOf();
+  /// Adds up what has been added to a captured scalar, or to the elements of a
+  /// tensor; null for nothing.
+  Value sumOf(Adjoints &adjoints, Value argument, const Elements &elements);
+  /// Captures what the regions of pairs read, and finds their dots.
+  void capturePairs(Side reduced, bool wantsScores,
+                    SmallVectorImpl<Value> &left,
+                    SmallVectorImpl<Value> &right);
+
+  func::FuncOp func;
+  AggregateOp op;
+  MonoidOp monoid;
+  SmallVector<int64_t> inputs;
+  OpBuilder b;
+  Location loc;
+  /// `op` with all regions, and with what scores kill in its mask.
+  AggregateOp work;
+  Source rowSource, keySource;
+  SmallVector<Input> wanted;
+  SmallVector<Output> outputs;
+  bool hasMaximum = false;
+
+  // Of the function that is being built.
+  func::FuncOp target;
+  IRMapping outer;
+  Rows rows;
+  SmallVector<Value> saved, results, cotangents;
+  /// Of @f_pairs: which is the first key, and how many there are in all.
+  Value keyBase, numKeys, identity;
+  llvm::SmallSetVector<Value, 16> captures;
+  llvm::SmallDenseMap<Value, Value> captured;
+};
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATOR_H
