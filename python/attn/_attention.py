@@ -384,6 +384,10 @@ class _Call:
             found = _signatures[self.key] = kernel.inputs, kernel.outputs
         return found
 
+    def run_all(self):
+        """Runs the kernel. Returns all its outputs."""
+        return self.run(None)[1][4]
+
     def run(self, out):
         """Runs the kernel. Returns what the caller gets, and what _plans.remember
         needs of it."""
@@ -625,6 +629,12 @@ def attention(
 
     kv_lengths, sinks, alibi_slopes, cu_seqlens and k_start may be lists.
 
+    Of torch tensors that require grad it has gradients, as torch.autograd takes
+    them: of q, k, v, bias, alibi_slopes and sinks, through the output, the LSE and
+    other outputs; not of caches (block_table, k_start, rolling, k_new), and no second
+    ones. It works under torch.compile, torch.utils.checkpoint and torch.autocast, which
+    casts q, k and v. attn.attention_vjp has gradients of other arrays.
+
     The 256 kernels for CPUs that were used last are kept, and others compiled
     anew when they are needed again. Ctrl-C (SIGINT) ends a run on a CPU within a block of its work,
     with KeyboardInterrupt.
@@ -636,11 +646,45 @@ def attention(
         row without a live key is 0.
 
     Raises:
-        ValueError: sizes, strides, devices or values that do not fit; a tensor
-            that requires grad, since there is no backward pass yet.
+        ValueError: sizes, strides, devices or values that do not fit.
         TypeError: a type that is not supported.
         NotImplementedError: score_mod or mask_mod.
     """
+    if arrays.is_torch(q):
+        from . import _torch
+
+        # Caches are as they are in memory.
+        if block_table is None and k_new is None and not rolling and out is None:
+            q, k, v = _torch.cast(q, k, v)
+        wants = _torch.wants_gradient(q, k, v, bias, alibi_slopes, sinks)
+        _torch.check_numbers(scale, softcap, dropout_p, monoid_params)
+        writes = out is not None or k_new is not None or v_new is not None
+        if wants and writes:
+            _fail(
+                "neither out nor k_new where gradients are wanted",
+                "one; call under torch.no_grad()",
+            )
+        if score_mod is None and mask_mod is None and not writes:
+            if wants or _torch.is_traced():
+                return _torch.attention(
+                    (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
+                    + (cu_seqlens_q, cu_seqlens_k, block_table, k_start),
+                    scale,
+                    causal,
+                    window,
+                    softcap,
+                    monoid,
+                    layout,
+                    return_lse,
+                    return_aux,
+                    monoid_params,
+                    precision,
+                    rolling,
+                    batch_invariant,
+                    v_dim,
+                    dropout_p,
+                    dropout_rng,
+                )
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
     operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)

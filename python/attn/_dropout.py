@@ -20,7 +20,7 @@ _FACTORS = 0xD2511F53, 0xCD9E8D57
 _WORD = 0xFFFFFFFF
 
 
-def _check_share(p):
+def check_share(p):
     if isinstance(p, bool) or not hasattr(p, "__float__"):
         _fail("dropout_p to be a number between 0 and 1", repr(p), TypeError)
     p = float(p)
@@ -44,17 +44,21 @@ def _numbers_of(rng):
     return [number % 2**64 for number in numbers]
 
 
+def fail_without_rng():
+    _fail(
+        "dropout_rng=(seed, offset) with dropout_p > 0",
+        "None; draw a seed once, and count the offset up from call to call",
+    )
+
+
 def words_of(p, rng):
     """What a kernel takes behind dropout_p, four int32; None for no dropout."""
-    p = _check_share(p)
+    p = check_share(p)
     numbers = None if rng is None else _numbers_of(rng)
     if p == 0.0:
         return None
     if numbers is None:
-        _fail(
-            "dropout_rng=(seed, offset) with dropout_p > 0",
-            "None; draw a seed once, and count the offset up from call to call",
-        )
+        fail_without_rng()
     words = [word for number in numbers for word in (number & _WORD, number >> 32)]
     return [word - 2**32 if word >= 2**31 else word for word in words]
 
@@ -94,7 +98,7 @@ def dropout_mask(
     """
     import numpy as np
 
-    p, (seed, offset) = _check_share(p), _numbers_of(rng)
+    p, (seed, offset) = check_share(p), _numbers_of(rng)
     sizes = []
     for name, size in (("b", b), ("h", h), ("sq", sq), ("sk", sk)):
         if isinstance(size, bool) or not hasattr(size, "__index__"):

@@ -295,6 +295,36 @@ def test_monoids():
         )
 
 
+def test_gradients():
+    """attn.attention_vjp against finite differences of float64, in a direction."""
+    b, hq, hk, sq, sk, d, p = 1, 4, 2, 30, 70, 16, 0.4
+    q, k, v = draw(b, hq, sq, d), draw(b, hk, sk, d), draw(b, hk, sk, 8)
+    keep = attn.dropout_mask(RNG, p, b, hq, sq, sk)
+    live = np.arange(sk) <= np.arange(sq)[:, None] + sk - sq
+    (o, lse), vjp = attn.attention_vjp(
+        q, k, v, causal="bottom_right", return_lse=True, dropout_p=p, dropout_rng=RNG
+    )
+    want, want_lse = reference(q, k, v, keep, p, live)
+    close("forward", o, want)
+    do, dlse = draw(*o.shape), draw(*lse.shape)
+    gradients = vjp(do, dlse)
+
+    def loss(q, k, v):
+        o, lse = reference(q, k, v, keep, p, live)
+        return (o * do).sum() + (lse * dlse).sum()
+
+    for i, name in enumerate(("q", "k", "v")):
+        operands = [x.astype(np.float64) for x in (q, k, v)]
+        for _ in range(3):
+            step = rng.standard_normal(operands[i].shape)
+            moved = [list(operands), list(operands)]
+            moved[0][i] = operands[i] + 1e-5 * step
+            moved[1][i] = operands[i] - 1e-5 * step
+            slope = (loss(*moved[0]) - loss(*moved[1])) / 2e-5
+            got = (gradients[name].astype(np.float64) * step).sum()
+            assert abs(got - slope) < 1e-4 * max(1.0, abs(slope)), (name, got, slope)
+
+
 def test_dead():
     """What is dead stays without effect; what is live and NaN does not."""
     q, k, v = draw(1, 1, 5, 16), draw(1, 1, 80, 16), draw(1, 1, 80, 16)
