@@ -242,9 +242,10 @@ enum {
 ///   softcap f32, bias, mask, alibi_slopes f32 [hq] or [b, hq], sinks f32 [hq],
 ///   kv_lengths i32 [b], window_left i32, window_right i32,
 ///   cu_seqlens_q and cu_seqlens_k i32 [sequences + 1], block_table i32 [b, n],
-///   k_start i32 [b], k_new [b, hk, n, d], v_new [b, hk, n, dv], one f32 for
-///   each parameter of the monoid, block_mask, the captures of scoreMod and
-///   maskMod
+///   k_start i32 [b], k_new [b, hk, n, d], v_new [b, hk, n, dv], dropout_p f32,
+///   dropout_seed_low, dropout_seed_high, dropout_offset_low and
+///   dropout_offset_high i32, one f32 for each parameter of the monoid,
+///   block_mask, the captures of scoreMod and maskMod
 ///
 /// and its outputs are the first `numOutputs` of the monoid: of q's dtype and
 /// shape [b, hq, sq, dv] if they have channels, else f32 [b, hq, sq]. Any order
@@ -347,6 +348,14 @@ typedef struct AttnAttentionDesc {
   /// are not visited where tiles lie within them. Not with packed queries.
   int32_t blockMask;
   int64_t blockRows, blockKeys;
+  /// Nonzero: the inputs dropout_p, from 0 to 1, and dropout_seed and
+  /// dropout_offset, of 64 bits in two halves each, are there. Of each pair of
+  /// a query and a key the value is dropped with the probability p, else it
+  /// counts 1 / (1 - p) times as much; sums of weights are those of all keys.
+  /// Which pairs, follows from seed, offset, batch, head and the numbers of
+  /// query and key alone (docs/Semantics.md). Of monoids that sum weighted
+  /// values.
+  int32_t dropout;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

@@ -141,7 +141,7 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
   problem.channels = d.valueDim ? d.valueDim : d.headDim;
   problem.isPlain = d.causal == ATTN_CAUSAL_NONE && !d.scale && !d.softcap &&
                     !d.window && !d.lengths && !d.bias && !d.mask && !d.alibi &&
-                    !d.scoreMod && !d.maskMod && !d.blockMask;
+                     !d.scoreMod && !d.maskMod && !d.blockMask && !d.dropout;
   problem.isNarrow = d.dtype == ATTN_BF16 || d.dtype == ATTN_F16;
   RunSizes sizes;
   sizes.batches = q.shape[0];
@@ -168,7 +168,7 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
   int32_t flags = 0;
   for (int32_t given :
        {d.scale, d.softcap, d.window, d.sinks, d.lengths, d.packed, d.kStart,
-        d.rolling, d.batchInvariant, d.append, d.valueInKey})
+        d.rolling, d.batchInvariant, d.append, d.valueInKey, d.dropout})
     flags = 2 * flags + (given != 0);
   key.words = {pair(d.dtype, d.biasDType),
                pair(d.causal, d.precision),

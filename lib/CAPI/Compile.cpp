@@ -246,6 +246,7 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.batchInvariant = d.batchInvariant;
   full.append = d.append;
   full.valueInKey = d.valueInKey;
+  full.dropout = d.dropout;
   full.bias = d.bias;
   full.mask = d.mask;
   full.biasDType = *biasDType;
@@ -296,7 +297,8 @@ static std::string printDescription(const AttentionDescriptor &d) {
                         d.blockRows,
                         d.blockKeys,
                         int64_t(d.scoreMod.size()),
-                        int64_t(d.maskMod.size())})
+                        int64_t(d.maskMod.size()),
+                        int64_t(d.dropout)})
     key += std::to_string(field) + ",";
   for (int64_t size : d.expectedSizes)
     key += std::to_string(size) + ",";

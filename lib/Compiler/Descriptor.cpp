@@ -165,6 +165,16 @@ public:
       addTensor("k_start", "k_start", "tensor<?xi32>");
     if (d.append)
       addAppend(k, v);
+    if (d.dropout) {
+      add("dropout_p", "f32");
+      operands += " dropout(%dropout_p";
+      for (const char *word :
+           {"seed_low", "seed_high", "offset_low", "offset_high"}) {
+        add(std::string("dropout_") + word, "i32");
+        operands += std::string(", %dropout_") + word;
+      }
+      operands += ")";
+    }
     return finish();
   }
 
@@ -392,6 +402,10 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
                          : " (scores alone: only general monoids take values "
                            "in lift, and this one is " +
                                monoid->kind + ")"));
+  if (descriptor.dropout && monoid->kind == "general")
+    return fail("dropout with a monoid that sums weighted values (cocycle, "
+                "suffix or prefix)",
+                "'" + monoid->name + "', which is general");
   int available = int(monoid->outputHasChannels.size());
   if (descriptor.numOutputs < 1 || descriptor.numOutputs > available)
     return fail("between 1 and " + std::to_string(available) + " outputs of '" +

@@ -343,6 +343,7 @@ private:
     ValueRange captures = reduction.getCaptureOperands();
     addCaptures(reduction.getScoreBody(), captures, pair, sources, scope);
     addCaptures(reduction.getMaskBody(), captures, pair, sources, scope);
+    addCaptures(reduction.getFactorBody(), captures, pair, sources, scope);
     addCaptures(reduction.getInitBody(), captures, row, sources, scope);
     if (auto aggregate = dyn_cast<mlir::attn::AggregateOp>(op))
       addCaptures(aggregate.getFinalize(), captures, row, sources, scope);

@@ -11,6 +11,8 @@
 
 #include "attn/Interpreter/Reference.h"
 #include "MaskTiles.h"
+#include "RowReduction.h"
+#include "attn/Support/Philox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -259,6 +261,19 @@ LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
       arguments.push_back(Scalar::ofInt(key + baseOf(keyBase, row.batch)));
       region.evaluate(arguments, results, precision);
       return results[0].i != 0;
+    };
+  }
+  if (!op.getFactor().empty()) {
+    FailureOr<BoundRegion> region =
+        BoundRegion::compile(op.getFactor(), captures);
+    if (failed(region))
+      return failure();
+    reduction.factor = [region = std::move(*region), precision = precision,
+                        rowBase, keyBase](const Row &row, int64_t key) {
+      Scalars arguments = rowScalars(row, rowBase), results;
+      arguments.push_back(Scalar::ofInt(key + baseOf(keyBase, row.batch)));
+      region.evaluate(arguments, results, precision);
+      return results[0].f;
     };
   }
   if (!op.getInit().empty()) {
@@ -548,6 +563,17 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
     return results[0].i != 0;
   };
 
+  if (op.getDropout()) {
+    auto word = [&](unsigned i) {
+      return uint64_t(uint32_t(int64_t(get(op.getDropoutRng()[i])->data[0])));
+    };
+    ::attn::support::Dropout dropout{float(get(op.getDropout())->data[0]),
+                                     word(0) | word(1) << 32,
+                                     word(2) | word(3) << 32};
+    reduction.factor = [dropout](const Row &row, int64_t key) {
+      return dropout.factor(row.batch, row.head, row.position, key);
+    };
+  }
   RowReducer reducer(std::move(*algebra), reduction, options);
   if (sinks)
     reduction.init = [&](const Row &row) {

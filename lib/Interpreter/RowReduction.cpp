@@ -185,7 +185,7 @@ Scalars RowReducer::channel(const RowState &state, int64_t channel) const {
 
 void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
                                 llvm::ArrayRef<const double *> values,
-                                int64_t key) {
+                                int64_t key, double ofValues) {
   Scalars lifted = algebra.lift(scores, {}, key);
   llvm::ArrayRef<Scalar> stat =
       llvm::ArrayRef(lifted).take_front(algebra.numStats);
@@ -215,7 +215,8 @@ void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
   };
   unsigned unit = 0, value = 0;
   for (unsigned i = 0; i < algebra.numComponents; ++i) {
-    double weight = rounded(times(beta.of(i), lifted[algebra.numStats + i].f));
+    double weight = times(beta.of(i), lifted[algebra.numStats + i].f);
+    weight = rounded(algebra.isValue[i] ? times(ofValues, weight) : weight);
     double old = alpha.of(i);
     if (!algebra.isValue[i]) {
       double &x = state.units[unit++];
@@ -393,5 +394,6 @@ void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
   if (algebra.isGeneral)
     appendGeneral(state, scores, values, key);
   else
-    appendWeighted(state, scores, values, key);
+    appendWeighted(state, scores, values, key,
+                   reduction.factor ? reduction.factor(pair, key) : 1.0);
 }

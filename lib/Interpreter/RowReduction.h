@@ -89,6 +89,8 @@ struct Reduction {
   std::function<void(llvm::ArrayRef<double> dots, const Row &, int64_t key,
                      llvm::SmallVectorImpl<double> &scores)>
       score;
+  /// What a key's weight in value components is multiplied by; empty: 1.
+  std::function<double(const Row &, int64_t key)> factor;
   /// The left factor `c..., v...`; empty: the identity.
   std::function<Scalars(const Row &)> init;
 
@@ -155,7 +157,8 @@ private:
     return options.rounding == ReferenceOptions::Rounding::Exact;
   }
   void appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
-                      llvm::ArrayRef<const double *> values, int64_t key);
+                      llvm::ArrayRef<const double *> values, int64_t key,
+                      double ofValues);
   void appendGeneral(RowState &state, llvm::ArrayRef<double> scores,
                      llvm::ArrayRef<const double *> values, int64_t key);
 

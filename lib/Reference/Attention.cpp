@@ -248,6 +248,7 @@ private:
     live.key.clear();
     live.score.clear();
     live.logGate.clear();
+    live.factor.clear();
     live.sink = p.sinks.empty() ? negativeInfinity : roundScore(p.sinks[h]);
     const KeyRange range = keyRangeOf(p, s, i);
     for (int64_t j = range.begin; j < range.end; ++j) {
@@ -259,6 +260,8 @@ private:
       live.score.push_back(score);
       if (p.logGate)
         live.logGate.push_back(round(p.logGate(s.index, h, i, s.start + j)));
+      if (p.dropout)
+        live.factor.push_back(p.dropout.factor(s.index, h, i, j));
     }
 
     const int64_t row =
@@ -268,7 +271,8 @@ private:
     if (keepPairs)
       for (size_t n = 0; n < live.size(); ++n) {
         result.scores[row * p.keyCapacity() + live.key[n]] = live.score[n];
-        result.weights[row * p.keyCapacity() + live.key[n]] = weights[n];
+        result.weights[row * p.keyCapacity() + live.key[n]] =
+            weights[n] * (p.dropout ? live.factor[n] : 1.0);
       }
   }
 

@@ -37,6 +37,7 @@ struct LiveKeys {
   std::vector<int64_t> key;
   std::vector<double> score;
   std::vector<double> logGate; ///< gatedDecay only.
+  std::vector<double> factor;  ///< Of the value; empty: 1.
   double sink = negativeInfinity;
 
   size_t size() const { return key.size(); }
@@ -294,7 +295,10 @@ private:
     inOrder(
         keys.size(),
         [&](size_t n, size_t lane) {
-          const double w = operand(weights[n]), *v = values.row(keys.key[n]);
+          const double *v = values.row(keys.key[n]);
+          const double w =
+              operand(keys.factor.empty() ? weights[n]
+                                          : round(weights[n] * keys.factor[n]));
           double *to = partial.data() + lane * dv;
           for (size_t c = 0; c < dv; ++c) {
             const double product = w * operand(v[c]);

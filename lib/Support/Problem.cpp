@@ -269,6 +269,12 @@ Status attn::support::validate(const AttentionProblem &p) {
   if (p.windowLeft < -1 || p.windowRight < -1)
     return expected("a window of -1 (unbounded) or more",
                     std::to_string(std::min(p.windowLeft, p.windowRight)));
+  if (!(p.dropout.p >= 0.0f && p.dropout.p <= 1.0f))
+    return expected("a share of dropped pairs between 0 and 1",
+                    std::to_string(p.dropout.p));
+  if (p.dropout && (p.monoid == Monoid::maxPlus || p.monoid == Monoid::welford))
+    return expected("dropout with a monoid that sums weighted values",
+                    nameOf(p.monoid));
   if ((p.monoid == Monoid::gatedDecay) != bool(p.logGate))
     return expected("a gate with the monoid gated_decay and no other",
                     std::string(nameOf(p.monoid)) +

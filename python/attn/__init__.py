@@ -14,6 +14,7 @@ from . import _library
 from . import fla
 from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
+from ._dropout import dropout_mask
 from ._gradients import attention_vjp
 from ._kernel import Kernel
 from ._library import OutOfPages
@@ -34,6 +35,7 @@ __all__ = [
     "attention_vjp",
     "clear_cache",
     "compile",
+    "dropout_mask",
     "fla",
     "get_num_threads",
     "host_target",

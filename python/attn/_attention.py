@@ -12,6 +12,7 @@ import os
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
+from . import _dropout
 from . import _operands
 from . import _kernel
 from . import _library as c
@@ -145,6 +146,8 @@ class _Call:
         v_dim=None,
         captures=None,
         block_mask=None,
+        dropout_p=0.0,
+        dropout_rng=None,
     ):
         self.views = {}
         self.aux_names = self._aux_names(return_lse, return_aux)
@@ -181,6 +184,11 @@ class _Call:
             views["sinks"] = vector("sinks", sinks, c.F32, self.device)
         if kv_lengths is not None:
             views["kv_lengths"] = vector("kv_lengths", kv_lengths, c.I32, self.device)
+        dropout = _dropout.words_of(dropout_p, dropout_rng)
+        if dropout is not None:
+            views["dropout_p"] = number("dropout_p", dropout_p, c.F32)
+            for half, word in zip(_dropout.WORDS, dropout):
+                views[half] = number("dropout_rng", word, c.I32)
         if isinstance(monoid_params, (str, bytes)) or not hasattr(
             monoid_params, "__iter__"
         ):
@@ -225,7 +233,7 @@ class _Call:
             int(bool(batch_invariant)),
             int(k_new is not None),
             int(v_dim is not None and v is None),
-        ) + functions
+        ) + functions + (int(dropout is not None),)
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
     @staticmethod
@@ -374,6 +382,10 @@ class _Call:
                 _signatures.clear()
             found = _signatures[self.key] = kernel.inputs, kernel.outputs
         return found
+
+    def run_all(self):
+        """Runs the kernel. Returns all its outputs."""
+        return self.run(None)[1][4]
 
     def run(self, out):
         """Runs the kernel. Returns what the caller gets, and what _plans.remember
@@ -527,7 +539,9 @@ def attention(
     v_new: Any = None,
     v_dim: Optional[int] = None,
     captures: Optional[Dict[str, Any]] = None,
-    block_mask: Optional[_masks.BlockMask] = None
+    block_mask: Optional[_masks.BlockMask] = None,
+    dropout_p: float = 0.0,
+    dropout_rng: Optional[Tuple[int, int]] = None
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -610,12 +624,26 @@ def attention(
             both write to it.
         v_dim: with v=None, the values are the first v_dim columns of k, in its
             memory (multi-head latent attention). k_new then has them too.
+        dropout_p: between 0 and 1, the share of pairs of a query and a key whose
+            value is dropped; the others count 1 / (1 - p) times as much. As in
+            torch, that is after the softmax: its sum, and the LSE, are those of
+            all keys.
+        dropout_rng: (seed, offset), two integers of 64 bits, which must be given
+            with dropout_p: the pairs that are dropped follow from them, and are
+            those of attn.dropout_mask on every device. Count the offset up from
+            call to call.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
             (torch.backends.cuda.matmul.fp32_precision).
 
     kv_lengths, sinks, alibi_slopes, cu_seqlens and k_start may be lists.
+
+    Of torch tensors that require grad it has gradients, as torch.autograd takes
+    them: of q, k, v, bias, alibi_slopes and sinks, through the output, the LSE and
+    other outputs; not of caches (block_table, k_start, rolling, k_new), and no second
+    ones. It works under torch.compile, torch.utils.checkpoint and torch.autocast, which
+    casts q, k and v. attn.attention_vjp has gradients of other arrays.
 
     The 256 kernels for CPUs that were used last are kept, and others compiled
     anew when they are needed again. Ctrl-C (SIGINT) ends a run on a CPU within a block of its work,
@@ -628,17 +656,60 @@ def attention(
         row without a live key is 0.
 
     Raises:
-        ValueError: sizes, strides, devices or values that do not fit; a tensor
-            that requires grad, since there is no backward pass yet.
+        ValueError: sizes, strides, devices or values that do not fit.
         TypeError: a type that is not supported.
         NotImplementedError: a score_mod or mask_mod that is a function of Python.
     """
+    if arrays.is_torch(q):
+        from . import _torch
+
+        # Caches are as they are in memory.
+        if block_table is None and k_new is None and not rolling and out is None:
+            q, k, v = _torch.cast(q, k, v)
+        wants = _torch.wants_gradient(q, k, v, bias, alibi_slopes, sinks)
+        _torch.check_numbers(scale, softcap, dropout_p, monoid_params)
+        writes = out is not None or k_new is not None or v_new is not None
+        if wants and writes:
+            _fail(
+                "neither out nor k_new where gradients are wanted",
+                "one; call under torch.no_grad()",
+            )
+        functions = (score_mod, mask_mod, captures, block_mask)
+        plain = all(x is None for x in functions) and not isinstance(mask, str)
+        if wants and not plain:
+            _fail(
+                "no score_mod, mask_mod or block_mask where gradients are wanted",
+                "one; attn-differentiate gives the gradients of such programs",
+            )
+        if plain and not writes:
+            if wants or _torch.is_traced():
+                return _torch.attention(
+                    (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
+                    + (cu_seqlens_q, cu_seqlens_k, block_table, k_start),
+                    scale,
+                    causal,
+                    window,
+                    softcap,
+                    monoid,
+                    layout,
+                    return_lse,
+                    return_aux,
+                    monoid_params,
+                    precision,
+                    rolling,
+                    batch_invariant,
+                    v_dim,
+                    dropout_p,
+                    dropout_rng,
+                )
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
     operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
     options += (batch_invariant, v_dim, captures, block_mask)
-    key = _plans.key_of(operands, options)
+    # The numbers of dropout are others in each call, which then has no plan.
+    drops = not (type(dropout_p) is float and dropout_p == 0.0)
+    key = None if drops else _plans.key_of(operands, options)
     plan = _plans.find(key)
     if plan is not None:
         return plan.run(operands)
@@ -674,6 +745,8 @@ def attention(
         v_dim,
         captures,
         block_mask,
+        dropout_p,
+        dropout_rng,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

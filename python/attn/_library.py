@@ -75,6 +75,7 @@ class AttentionDesc(ctypes.Structure):
         ("blockMask", c_int32),
         ("blockRows", c_int64),
         ("blockKeys", c_int64),
+        ("dropout", c_int32),
     ]
 
 

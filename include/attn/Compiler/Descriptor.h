@@ -51,6 +51,8 @@ struct AttentionDescriptor {
   /// Flags as of `mask`, and the queries and the keys of a block.
   int blockMask = 0;
   int64_t blockRows = 0, blockKeys = 0;
+  /// Values are dropped: the inputs dropout_p and dropout_rng are there.
+  bool dropout = false;
   /// What products may round f32 operands to: ieee (nothing) or tf32.
   std::string precision = "ieee";
   /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.

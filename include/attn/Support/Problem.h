@@ -15,6 +15,7 @@
 
 #include "attn/Support/DType.h"
 #include "attn/Support/Npy.h"
+#include "attn/Support/Philox.h"
 #include "attn/Support/Result.h"
 
 #include <array>
@@ -130,6 +131,8 @@ struct AttentionProblem {
   /// row (kStart + j) % sk.
   std::vector<int32_t> kStart;
   bool rolling = false;
+  /// Values of pairs that are dropped, by the number of the key in the call.
+  Dropout dropout;
 
   /// h is the query head; i and j are positions within the sequence.
   using ScoreMod = std::function<double(double s, int64_t b, int64_t h,

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -30,8 +31,12 @@ static Value broadcast(OpBuilder &builder, Location loc, Value scalar,
       builder, loc, VectorType::get({width}, scalar.getType()), scalar);
 }
 
-void BodyVectorizer::mapLinear(Value scalar, Value base) {
-  lanes[scalar].base = base;
+void BodyVectorizer::mapLinear(Value scalar, Value base, int64_t unit,
+                               int64_t offset) {
+  Lane &lane = lanes[scalar];
+  lane.base = base;
+  lane.unit = unit;
+  lane.offset = offset;
 }
 
 BodyVectorizer::Lane BodyVectorizer::lookup(Value scalar) {
@@ -83,6 +88,49 @@ Value BodyVectorizer::yieldedUniform(Block &body, unsigned i) {
   return lookup(body.getTerminator()->getOperand(i)).uniform;
 }
 
+/// The largest power of 2, up to `most`, that `value` is a known multiple of.
+static int64_t knownMultiple(Value value, int64_t most) {
+  auto mask = value.getDefiningOp<arith::AndIOp>();
+  APInt bits;
+  if (!mask || !matchPattern(mask.getRhs(), m_ConstantInt(&bits)))
+    return 1;
+  return std::min<int64_t>(most, int64_t(1)
+                                     << std::min(bits.countr_zero(), 62u));
+}
+
+/// The high bits of `base + lane` are those of the base, and its low bits
+/// known, where the base is a multiple of the vector's width: what a body
+/// computes of them is then the same for all lanes, or for all vectors.
+bool BodyVectorizer::emitBits(Operation *op, const Lane &lane,
+                              const Lane &other) {
+  APInt constant;
+  if (lane.lower || lane.upper || !other.uniform ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&constant)) ||
+      !llvm::isPowerOf2_64(width) || lane.offset % width || lane.unit % width)
+    return false;
+  Location loc = op->getLoc();
+  Lane result;
+  if (isa<arith::ShRUIOp>(op)) {
+    if (constant.uge(31) || int64_t(1) << constant.getZExtValue() < width)
+      return false;
+    result.uniform =
+        arith::ShRUIOp::create(builder, loc, lane.base, other.uniform);
+  } else {
+    if (!constant.isMask() || constant.uge(lane.unit))
+      return false;
+    SmallVector<Attribute> values;
+    Type type = lane.base.getType();
+    for (int64_t i = 0; i < width; ++i)
+      values.push_back(builder.getIntegerAttr(
+          type, (lane.offset + i) & constant.getSExtValue()));
+    result.vector = arith::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(VectorType::get({width}, type), values));
+  }
+  lanes[op->getResult(0)] = result;
+  return true;
+}
+
 /// Keeps `base + lane` through additions, casts and clamps.
 bool BodyVectorizer::emitLinear(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0)
@@ -104,12 +152,16 @@ bool BodyVectorizer::emitLinear(Operation *op) {
     lane.base = cast(first.base);
     lane.lower = cast(first.lower);
     lane.upper = cast(first.upper);
+    lane.unit = first.unit;
+    lane.offset = first.offset;
     lanes[op->getResult(0)] = lane;
     return true;
   }
   if (op->getNumOperands() != 2)
     return false;
   Lane second = lookup(op->getOperand(1));
+  if (first.base && isa<arith::ShRUIOp, arith::AndIOp>(op))
+    return emitBits(op, first, second);
   if (isa<arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op) && second.base)
     std::swap(first, second);
   if (!first.base || !second.uniform)
@@ -122,6 +174,8 @@ bool BodyVectorizer::emitLinear(Operation *op) {
                             ValueRange{first.base, second.uniform},
                             op->getResultTypes())
                     ->getResult(0);
+    lane.unit = std::min(first.unit, knownMultiple(second.uniform, first.unit));
+    lane.offset = first.offset % lane.unit;
     lanes[op->getResult(0)] = lane;
     return true;
   }

@@ -29,8 +29,10 @@ public:
   void mapUniform(Value scalar, Value value) { lanes[scalar].uniform = value; }
   /// Lane l of `scalar` sees element l of `vector`.
   void mapVector(Value scalar, Value vector) { lanes[scalar].vector = vector; }
-  /// Lane l of `scalar` sees base + l.
-  void mapLinear(Value scalar, Value base);
+  /// Lane l of `scalar` sees base + l, where the base is `offset` more than a
+  /// multiple of `unit`, a power of 2.
+  void mapLinear(Value scalar, Value base, int64_t unit = 1,
+                 int64_t offset = 0);
 
   /// Emits the body's operations; fails with a diagnostic on one that has no
   /// vector form.
@@ -46,12 +48,15 @@ private:
     Value vector;
     /// vector == clamp(base + lane, lower, upper), bounds optional.
     Value base, lower, upper;
+    /// base == offset modulo unit, a power of 2.
+    int64_t unit = 1, offset = 0;
   };
 
   Lane lookup(Value scalar);
   Value asVector(Value scalar);
   LogicalResult emit(Operation *op);
   bool emitLinear(Operation *op);
+  bool emitBits(Operation *op, const Lane &lane, const Lane &other);
   LogicalResult emitLoad(memref::LoadOp op);
   Value vectorLoad(memref::LoadOp op, ValueRange indices);
   Value gather(memref::LoadOp op, ArrayRef<Value> indices, Value last);

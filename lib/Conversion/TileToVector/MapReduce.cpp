@@ -186,6 +186,10 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
   int64_t numReduced = identities.size();
   int64_t vectors = cols / width;
   int64_t unroll = std::gcd(vectors, reduceUnroll);
+  // What neighbours share, as random words, is seen within an iteration.
+  constexpr int64_t longBody = 100, sharing = 64;
+  if (!fused && int64_t(body.getOperations().size()) > longBody)
+    unroll = std::gcd(vectors, std::max<int64_t>(sharing / width, 1));
   SmallVector<Value> reducedBuffers;
   if (fused)
     for (Value result : fused.getResults())
@@ -216,12 +220,16 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
             inputType.getElementType());
     }
     // One vector of columns from `c`; gives the reduced inputs.
-    auto step = [&](Value c, SmallVectorImpl<Value> &reducedInputs) {
+    auto step = [&](Value c, int64_t offset,
+                    SmallVectorImpl<Value> &reducedInputs) {
       BodyVectorizer vectorizer(builder, width);
       Value c32 =
           arith::IndexCastOp::create(builder, loc, builder.getI32Type(), c);
       vectorizer.mapUniform(body.getArgument(0), r32);
-      vectorizer.mapLinear(body.getArgument(1), c32);
+      int64_t together = width * unroll;
+      bool isPower = llvm::isPowerOf2_64(together);
+      vectorizer.mapLinear(body.getArgument(1), c32, isPower ? together : 1,
+                           isPower ? offset : 0);
       for (auto [i, input] : llvm::enumerate(op.getInputs())) {
         auto inputType = cast<TileType>(input.getType());
         if (uniform[i]) {
@@ -266,7 +274,7 @@ LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
         Value c = builder.createOrFold<arith::AddIOp>(
             loc, forOp.getInductionVar(), index(u * width));
         SmallVector<Value> inputs, combined;
-        step(c, inputs);
+        step(c, u * width, inputs);
         if (failed(status))
           return;
         if (!fused)

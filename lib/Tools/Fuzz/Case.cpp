@@ -53,6 +53,7 @@ static bool describeForAbi(const Kernel &k, AttnAttentionDesc &desc,
   desc.rolling = k.rolling;
   desc.batchInvariant = k.batchInvariant;
   desc.append = k.append;
+  desc.dropout = k.dropout;
   if (k.bias.rank) {
     desc.bias = ATTN_GIVEN;
     for (int i = 0; i < 4; ++i)

@@ -33,6 +33,7 @@ std::string fuzz::describe(const Kernel &k) {
   flag(k.kStart, "k_start");
   flag(k.batchInvariant, "batch_invariant");
   flag(k.append, "append");
+  flag(k.dropout, "dropout");
   flag(k.causal == Causal::topLeft, "top_left");
   flag(k.causal == Causal::bottomRight, "bottom_right");
   flag(k.windowLeft || k.windowRight, "window");

@@ -316,6 +316,22 @@ void InstanceMaker::makeInputs() {
       problem.softcap = static_cast<float>(r.uniform(1.0, 50.0));
       to.inputs.push_back(makeScalar(DType::f32, problem.softcap));
       break;
+    case Argument::DropShare: {
+      double most = r.pick({0.0, 1e-3, 0.3, 0.9, 0.9, 1.0});
+      problem.dropout.p =
+          static_cast<float>(r.chance(0.5) ? most : r.uniform(0.0, most));
+      for (uint64_t *word : {&problem.dropout.seed, &problem.dropout.offset})
+        *word = uint64_t(r.range(0, INT32_MAX)) << r.range(0, 40);
+      to.inputs.push_back(makeScalar(DType::f32, problem.dropout.p));
+      break;
+    }
+    case Argument::DropWord: {
+      uint64_t word =
+          a.index < 2 ? problem.dropout.seed : problem.dropout.offset;
+      to.inputs.push_back(makeScalar(
+          DType::i32, int32_t(uint32_t(word >> (a.index % 2 * 32)))));
+      break;
+    }
     case Argument::Bias: {
       Tensor bias = makeBroadcast(k.bias, problem.bias);
       double dead = r.chance(0.4) ? 0.15 : 0.0;
@@ -652,6 +668,7 @@ void InstanceMaker::poisonDeadKeys() {
   probe.q.shape[3] = probe.k.shape[3] = 1;
   probe.scale = 1.0;
   probe.softcap = 0.0;
+  probe.dropout = {};
   probe.scoreMod = nullptr;
   probe.logGate = nullptr;
   // A bias of -inf is as good as a mask.

@@ -32,6 +32,8 @@ const char *fuzz::nameOf(Family family) {
     return "schedules";
   case Family::Precision:
     return "precision";
+  case Family::Dropout:
+    return "dropout";
   case Family::Edges:
     return "edges";
   case Family::Paged:
@@ -213,6 +215,9 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     content = random.pick({Family::Options, Family::Masks, Family::Scores,
                            Family::Monoids, Family::Packed, Family::Schedules});
   }
+  if (k.family == Family::Dropout)
+    content = random.pick({Family::Options, Family::Masks, Family::Scores,
+                           Family::Monoids, Family::Packed, Family::Schedules});
   bool isCache = k.family == Family::Paged || k.family == Family::Ring;
   if (isCache)
     content = random.pick(
@@ -304,12 +309,18 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     break;
   case Family::Paged:
   case Family::Ring:
+  case Family::Dropout:
     break; // none of them is a content
   }
   if (isCache)
     drawCache(random, k);
   if (gated)
     k.aggregate = true;
+  else if (k.family == Family::Dropout)
+    k.aggregate = false;
+  k.dropout = k.family == Family::Dropout && !k.aggregate &&
+              k.monoid->oracle != Monoid::maxPlus &&
+              k.monoid->oracle != Monoid::welford;
   if (k.aggregate) {
     // What only attn.attention names.
     k.causal = Causal::none;
@@ -476,6 +487,10 @@ void TextMaker::listArguments() {
     add(Argument::KeyNew, "k_new", newRows(k.dqk));
   if (k.append && k.monoid->numValues)
     add(Argument::ValueNew, "v_new", newRows(k.dv));
+  if (k.dropout)
+    add(Argument::DropShare, "dropout_p", "f32");
+  for (int i = 0; k.dropout && i < 4; ++i)
+    add(Argument::DropWord, "word" + std::to_string(i), "i32", i);
   for (int i = 0; i < k.numParams; ++i)
     add(Argument::Param, "param" + std::to_string(i), "f32", i);
   for (size_t i = 0; i < k.captures.size(); ++i) {
@@ -606,6 +621,8 @@ std::string TextMaker::attentionOp() {
   clause(Argument::CuK, "cu_seqlens_k", true);
   clause(Argument::Table, "block_table", true);
   clause(Argument::Start, "k_start", true);
+  if (k.dropout)
+    op += "      dropout(%dropout_p, %word0, %word1, %word2, %word3)\n";
   if (!k.captures.empty())
     op += "      captures(" + captureTypes(true) + ")\n";
   std::string attrs = commonAttributes();

@@ -39,12 +39,13 @@ enum class Family {
   Precision, // of the others, in f32 that may be rounded to tf32
   Edges,     // see Edges.h
   Paged,     // keys in pages, see Caches.h
-  Ring       // keys in rolling caches
+  Ring,      // keys in rolling caches
+  Dropout    // of the others, with values dropped
 };
 constexpr Family allFamilies[] = {
     Family::Options, Family::Masks,  Family::Scores,    Family::Monoids,
     Family::Own,     Family::Packed, Family::Schedules, Family::Precision,
-    Family::Edges,   Family::Paged,  Family::Ring};
+    Family::Edges,   Family::Paged,  Family::Ring,      Family::Dropout};
 /// Without --family the first of them take turns. Others were added later: with
 /// them, the numbers of cases would mean others than they did.
 constexpr uint64_t numMixedFamilies = 8;
@@ -111,6 +112,8 @@ struct Argument {
     Start,
     KeyNew,
     ValueNew,
+    DropShare,
+    DropWord,
     Param,
     CapturedValue,
     Output
@@ -161,6 +164,8 @@ struct Kernel {
   bool batchInvariant = false;
   /// The last rows of the sequences are appended in the call.
   bool append = false;
+  /// Values are dropped.
+  bool dropout = false;
 
   bool scale = false, softcap = false, lengths = false, sinks = false;
   bool windowLeft = false, windowRight = false;

@@ -169,6 +169,14 @@ Result<HostTensor> attn::run::drawInput(const AttentionSpec &spec,
     return HostTensor::scalar(DType::f32, *spec.scale);
   if (name == "softcap")
     return HostTensor::scalar(DType::f32, *spec.softcap);
+  if (name == "dropout_p")
+    return HostTensor::scalar(DType::f32, *spec.dropout);
+  for (auto [half, word] : {std::pair("seed_low", spec.dropoutSeed),
+                            {"seed_high", spec.dropoutSeed >> 32},
+                            {"offset_low", spec.dropoutOffset},
+                            {"offset_high", spec.dropoutOffset >> 32}})
+    if (name == std::string("dropout_") + half)
+      return HostTensor::scalar(DType::i32, double(int32_t(word)));
   if (name == "window_left")
     return HostTensor::scalar(DType::i32, double(spec.window->first));
   if (name == "window_right")
@@ -243,6 +251,7 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.rolling = spec.rolling;
   desc.batchInvariant = spec.batchInvariant;
   desc.append = spec.append >= 0;
+  desc.dropout = spec.dropout.has_value();
   desc.bias = toFlags(spec.bias);
   desc.mask = toFlags(spec.mask);
   desc.biasDType = toC(spec.biasDType);
@@ -427,6 +436,8 @@ static AttentionProblem makeProblem(const AttentionSpec &spec,
         int64_t(problem.blockTable.size()) / std::max<int64_t>(spec.b, 1);
   problem.kStart = inputs.integers("k_start");
   problem.rolling = spec.rolling;
+  problem.dropout = {float(spec.dropout.value_or(0.0)), spec.dropoutSeed,
+                     spec.dropoutOffset};
   // Keys of pages that are not full have no element.
   std::array<int64_t, 4> pairs = {spec.b, spec.hq, spec.sq,
                                   problem.keyCapacity()};
@@ -444,6 +455,8 @@ static AttentionProblem makeProblem(const AttentionSpec &spec,
 static AttentionProblem slice(const AttentionProblem &problem, int64_t b,
                               int64_t h) {
   AttentionProblem part = problem;
+  part.dropout.firstBatch = b;
+  part.dropout.firstHead = h;
   int64_t heads = problem.q.shape[1];
   int64_t group = heads / std::max<int64_t>(problem.k.shape[1], 1);
   auto take = [&](TensorView &view, int64_t batch, int64_t head) {

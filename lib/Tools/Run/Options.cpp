@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -39,6 +40,7 @@ what to run
                             k_start=random|N:N:..., rolling=1,
                             append=N (rows written to the caches behind the
                             lengths), batch_invariant=1,
+                            dropout=P, dropout_rng=SEED:OFFSET,
                             monoid=NAME, outputs=N
   --scan SPEC               a scan by named options: sizes b h (or hq hk hv) t dk
                             dv, dtype=f32|f16|bf16, decay=head|key|value,
@@ -200,10 +202,17 @@ static Setter setBroadcast(const char *key, std::string &field) {
   };
 }
 
+static bool parseWord(const std::string &text, uint64_t &word) {
+  const char *end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, word);
+  return error == std::errc() && rest == end;
+}
+
 static Result<AttentionSpec> parseSpec(const std::string &text) {
   AttentionSpec spec;
   constexpr int64_t maxSize = INT32_MAX;
   int64_t outputs = 1, sinks = 0, rolling = 0, batchInvariant = 0;
+  bool hasRng = false;
   const std::map<std::string, Setter> setters = {
       {"b", setInteger("b", spec.b, 0, maxSize)},
       {"hq", setInteger("hq", spec.hq, 0, maxSize)},
@@ -221,6 +230,17 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
       {"precision", setChoice("precision", spec.precision, {"ieee", "tf32"})},
       {"scale", setNumber("scale", spec.scale)},
       {"softcap", setNumber("softcap", spec.softcap)},
+      {"dropout", setNumber("dropout", spec.dropout)},
+      {"dropout_rng",
+       [&](const std::string &value) -> Status {
+         std::vector<std::string> parts = split(value, ':');
+         hasRng = parts.size() == 2 && parseWord(parts[0], spec.dropoutSeed) &&
+                  parseWord(parts[1], spec.dropoutOffset);
+         if (!hasRng)
+           return fail("dropout_rng to be SEED:OFFSET, two numbers below 2^64",
+                       value);
+         return success();
+       }},
       {"bias", setBroadcast("bias", spec.bias)},
       {"mask", setBroadcast("mask", spec.mask)},
       {"sinks", setInteger("sinks", sinks, 0, 1)},
@@ -290,6 +310,11 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
   spec.sinks = sinks;
   spec.rolling = rolling;
   spec.batchInvariant = batchInvariant;
+  if (spec.dropout.has_value() != hasRng)
+    return Failure{
+        "expected dropout and dropout_rng together, but got one of them"};
+  if (spec.dropout && !(*spec.dropout >= 0.0 && *spec.dropout <= 1.0))
+    return fail("dropout between 0 and 1", std::to_string(*spec.dropout));
   if (spec.append >= 0 && (spec.lengths.empty() || spec.append > spec.sk))
     return Failure{
         "expected append with lengths, and no more rows than sk, but "

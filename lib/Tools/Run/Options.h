@@ -27,7 +27,8 @@ struct AttentionSpec {
   support::DType biasDType = support::DType::f32;
   std::string causal = "none", monoid = "softmax", layout = "bhsd",
               precision = "ieee";
-  std::optional<double> scale, softcap;
+  std::optional<double> scale, softcap, dropout;
+  uint64_t dropoutSeed = 0, dropoutOffset = 0;
   std::optional<std::pair<int64_t, int64_t>> window;
   /// Four characters, those of "bhqk" or 1 where the dimension repeats.
   std::string bias, mask;

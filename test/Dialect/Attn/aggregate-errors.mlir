@@ -513,7 +513,7 @@ func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>) {
 
 func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more pairs of queries and keys, but got 0 and 0}}
-  %o = "attn.aggregate"(%q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 0, 0, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+  %o = "attn.aggregate"(%q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 0, 0, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
   return
 }
 
@@ -557,7 +557,7 @@ func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) {
 
 func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) {
   // expected-error@+1 {{expected 2 index operands of the keys, as their source says, but got 1}}
-  %o = "attn.aggregate"(%q, %q, %q, %n) <{monoid = @softmax, key_form = #attn.source<ring, lengths = true>, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 1, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?xi32>) -> tensor<?x?x?x64xf32>
+  %o = "attn.aggregate"(%q, %q, %q, %n) <{monoid = @softmax, key_form = #attn.source<ring, lengths = true>, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 1, 0, 0>}> ({}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?xi32>) -> tensor<?x?x?x64xf32>
   return
 }
 
@@ -585,7 +585,7 @@ func.func @aggregate_c6(%q: tensor<?x?x?x64xf32>) {
 
 func.func @aggregate_c12(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more results}}
-  "attn.aggregate"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
+  "attn.aggregate"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
   return
 }
 
@@ -766,5 +766,63 @@ func.func @aggregate_c16(%q: tensor<?x?x?x64xf32>) {
       values(%q : tensor<?x?x?x64xf32>)
       {batch_invariant, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 0>}
       -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+
+func.func @aggregate_c17(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected region 'factor' to take (i32, i32, i32, i32), but it takes (f32, i32, i32, i32, i32)}}
+  %o = attn.aggregate @sum scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+    factor {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      attn.yield %s : f32
+    } -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid @largest general stats() components(value) outputs("o") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %j: i32):
+    attn.yield %v : f32
+  }
+  finalize {
+  ^bb0(%x: f32):
+    attn.yield %x : f32
+  }
+}
+
+func.func @aggregate_c17_general(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected a region 'factor' with a monoid that sums weighted values (cocycle, suffix or prefix), but @largest is general}}
+  %o = attn.aggregate @largest scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+    factor {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %x = arith.sitofp %j : i32 to f32
+      attn.yield %x : f32
+    } -> tensor<?x?x?x64xf32>
   return
 }

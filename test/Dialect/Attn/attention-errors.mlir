@@ -457,7 +457,7 @@ func.func @attention_c11(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v:
 
 func.func @attention_c10(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more results}}
-  "attn.attention"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}> ({}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
+  "attn.attention"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}> ({}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
   return
 }
 
@@ -530,5 +530,43 @@ func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
        attn.dispatch = #attn.dispatch<[<"few rows", when = <rows = 1 to 16>,
          schedule = <block_q = 16, rows = 16, block_k = 64>>]>}
       -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c14(%q: tensor<?x?x?x64xf32>, %p: f32, %w: i32) {
+  // expected-error@+1 {{expected four words of a generator's state, of its seed and its offset, with dropout, but got 2}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>) dropout(%p, %w, %w) -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid @largest general stats() components(value) outputs("o") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %j: i32):
+    attn.yield %v : f32
+  }
+  finalize {
+  ^bb0(%x: f32):
+    attn.yield %x : f32
+  }
+}
+
+func.func @attention_c14_general(%q: tensor<?x?x?x64xf32>, %p: f32, %w: i32) {
+  // expected-error@+1 {{expected dropout with a monoid that sums weighted values (cocycle, suffix or prefix), but @largest is general}}
+  %o = attn.attention monoid(@largest) queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>) dropout(%p, %w, %w, %w, %w) -> tensor<?x?x?x64xf32>
   return
 }

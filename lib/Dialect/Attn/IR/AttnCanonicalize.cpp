@@ -78,8 +78,8 @@ template <typename OpT> struct SimplifyCaptures : OpRewritePattern<OpT> {
   }
 };
 
-/// A mask that is always true and a score function that yields the dots are
-/// dropped.
+/// A mask that is always true, a factor of 1 and a score function that yields
+/// the dots are dropped.
 template <typename OpT> struct DropTrivialRegions : OpRewritePattern<OpT> {
   using OpRewritePattern<OpT>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpT op, PatternRewriter &rewriter) const final {
@@ -94,6 +94,10 @@ template <typename OpT> struct DropTrivialRegions : OpRewritePattern<OpT> {
     if (!mask.empty() &&
         matchPattern(mask.front().back().getOperand(0), m_One()))
       return drop(mask);
+    if (Region &factor = op.getFactor();
+        !factor.empty() &&
+        matchPattern(factor.front().back().getOperand(0), m_OneFloat()))
+      return drop(factor);
     if (score.empty())
       return failure();
     unsigned numDots = op.getQueries().size();

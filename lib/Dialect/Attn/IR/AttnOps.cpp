@@ -415,8 +415,8 @@ static void printReduction(OpAsmPrinter &p, OpT op,
   p << " -> " << op->getResultTypes();
 }
 
-static constexpr StringRef aggregateRegionNames[] = {"score", "mask", "init",
-                                                     "finalize"};
+static constexpr StringRef aggregateRegionNames[] = {"score", "mask", "factor",
+                                                     "init", "finalize"};
 
 ParseResult AggregateOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseReduction(parser, result, aggregateRegionNames,
@@ -426,7 +426,8 @@ void AggregateOp::print(OpAsmPrinter &p) {
   printReduction(p, *this, aggregateRegionNames);
 }
 
-static constexpr StringRef partialRegionNames[] = {"score", "mask", "init"};
+static constexpr StringRef partialRegionNames[] = {"score", "mask", "factor",
+                                                   "init"};
 
 ParseResult PartialOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseReduction(parser, result, partialRegionNames,

@@ -126,6 +126,12 @@ LogicalResult AttentionOp::verify() {
       failed(verifyBroadcast(*this, "sinks", getSinks(), {q.heads()})))
     return failure();
 
+  // (C14)
+  if (getDropoutRng().size() != (getDropout() ? 4 : 0))
+    return emitOpError("expected four words of a generator's state, of its "
+                       "seed and its offset, with dropout, but got ")
+           << getDropoutRng().size();
+
   // (C8), (C9)
   Builder builder(getContext());
   Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
@@ -206,6 +212,11 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("expected sinks with a cocycle monoid of one "
                        "statistic, but got @")
            << monoid->getSymName();
+  // (C14)
+  if (getDropout() && monoid->isGeneral())
+    return emitOpError("expected dropout with a monoid that sums weighted "
+                       "values (cocycle, suffix or prefix), but @")
+           << monoid->getSymName() << " is general";
   return verifyOutputs(*this, getPerChannelOutputs(*monoid),
                        getRowShape(getQuery()), getChannels(getValue()));
 }
@@ -265,6 +276,12 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
                          withCaptures({i32, i32, i32, i32}, captures))) ||
        failed(verifyYield(op, op.getMask(), "mask", builder.getI1Type()))))
     return failure();
+  // (C17)
+  if (!op.getFactor().empty() &&
+      (failed(verifyBody(op, op.getFactor(), "factor",
+                         withCaptures({i32, i32, i32, i32}, captures))) ||
+       failed(verifyYield(op, op.getFactor(), "factor", f32))))
+    return failure();
   // (C8)
   if (!op.getInit().empty() &&
       (failed(verifyBody(op, op.getInit(), "init",
@@ -292,6 +309,11 @@ static LogicalResult verifyReductionUses(OpT op, MonoidOp monoid) {
            << (op.getScore().empty() ? "got dot pairs: "
                                      : "region 'score' yields ")
            << numScores;
+  // (C17)
+  if (!op.getFactor().empty() && monoid.isGeneral())
+    return op.emitOpError("expected a region 'factor' with a monoid that sums "
+                          "weighted values (cocycle, suffix or prefix), but @")
+           << monoid.getSymName() << " is general";
   unsigned stateSize = monoid.getNumStats() + monoid.getNumComponents();
   // (C8)
   if (!op.getInit().empty())

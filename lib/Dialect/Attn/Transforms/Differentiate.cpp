@@ -186,6 +186,8 @@ LogicalResult Differentiator::findSpread(Input &input) {
   };
   if (isRead(work.getFinalize()))
     return fail("read by finalize");
+  if (isRead(work.getFactor()))
+    return fail("read by factor");
   bool inInit = isRead(work.getInit());
   if (!isRead(work.getScore())) {
     if (inInit)
@@ -385,7 +387,8 @@ void Differentiator::normalize() {
       work.getCapturesMutable().append(param);
       arguments.push_back(block->addArgument(param.getType(), loc));
     }
-    for (Region *region : {&work.getScore(), &work.getMask(), &work.getInit()})
+    for (Region *region : {&work.getScore(), &work.getMask(), &work.getFactor(),
+                           &work.getInit()})
       if (!region->empty())
         for (Value param : work.getParams())
           region->addArgument(param.getType(), loc);
@@ -472,6 +475,7 @@ void Differentiator::buildForward() {
   };
   copy(op.getScore(), forward.getScore());
   copy(op.getMask(), forward.getMask());
+  copy(op.getFactor(), forward.getFactor());
   copy(op.getInit(), forward.getInit());
   IRMapping mapping;
   work.getFinalize().cloneInto(&forward.getFinalize(), mapping);

@@ -563,21 +563,31 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
             ? arith::OrIOp::create(b, loc, pairs.isLive, isLive).getResult()
             : isLive;
   }
+  // The factor of values, as of dropout: of positions, so a constant here.
+  Value ofValues;
+  if (!work.getFactor().empty())
+    ofValues = inlineRegion(b, work.getFactor(),
+                            ArrayRef(arguments).drop_front(numDots))
+                   .front();
   unsigned next = 0;
   for (auto [i, output] : llvm::enumerate(outputs)) {
     if (!output.hasChannels()) {
       pairs.weights.push_back(Value());
       continue;
     }
-    Value factor = rows.factors[i] ? ofRow(rows.factors[i], position) : Value();
+    SmallVector<Value> factors;
+    if (rows.factors[i])
+      factors.push_back(ofRow(rows.factors[i], position));
+    if (ofValues)
+      factors.push_back(ofValues);
     Value weight = weights[output.component];
-    if (factor)
+    for (Value factor : factors)
       weight = adjoints.multiply(weight, factor);
     pairs.weights.push_back(weight);
     if (!wantsScores)
       continue;
     Value cotangent = valueDots[next++];
-    if (factor)
+    for (Value factor : factors)
       cotangent = adjoints.multiply(cotangent, factor);
     adjoints.add(weights[output.component], cotangent);
   }

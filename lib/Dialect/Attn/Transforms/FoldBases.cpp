@@ -51,8 +51,10 @@ static void foldBase(OpT op, MutableOperandRange base, bool ofKeys) {
   unsigned numCaptures = op.getCaptures().size();
   base.clear();
   op.getCapturesMutable().append(value);
-  for (auto [region, numPositions] :
-       {std::pair(&op.getScore(), 4), {&op.getMask(), 4}, {&op.getInit(), 3}}) {
+  for (auto [region, numPositions] : {std::pair(&op.getScore(), 4),
+                                      {&op.getMask(), 4},
+                                      {&op.getFactor(), 4},
+                                      {&op.getInit(), 3}}) {
     if (region->empty())
       continue;
     region->addArgument(value.getType(), op.getLoc());

@@ -323,6 +323,10 @@ Value KernelBuilder::uniform(Region &region, Value value,
     return built;
   OpBuilder outer(uniformPoint);
   auto hook = [&](Operation *inner, RegionCloner &cloner) -> Value {
+    // What several uniform values have in common is built once.
+    if (inner != value.getDefiningOp() && inner->getNumResults() == 1 &&
+        !inner->hasTrait<OpTrait::ConstantLike>())
+      return uniform(region, inner->getResult(0), firstPosition, captures);
     if (auto extract = dyn_cast<tensor::ExtractOp>(inner))
       return buildCaptureLoad(outer, uniformPoint, extract, region,
                               firstPosition, /*hasKey=*/false, batch, head,

@@ -111,6 +111,7 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits, Value parts,
       parts ? IntegerAttr() : b.getI64IntegerAttr(splits), granule);
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());
+  partial.getFactor().takeBody(op.getFactor());
   partial.getInit().takeBody(op.getInit());
   auto combine = CombineOp::create(b, loc, stateTypes(op, monoid, /*splits=*/0),
                                    op.getMonoidAttr(), partial.getStates(),

@@ -113,6 +113,21 @@ Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {
                     : any;
 }
 
+Value ReductionKernel::valueFactor(RowBlock &block, Value row, Value col) {
+  Point point = pointOf(block, row, col);
+  // A tile of whole vectors starts at a multiple of their size: said, since
+  // random words are shared among the keys of such a vector.
+  constexpr int64_t together = 64;
+  if (!isPartial && schedule.getBlockK() % together == 0) {
+    Value base = arith::AndIOp::create(b, loc, block.keyBase, i32(-together));
+    point.key = add(base, col);
+  }
+  Region &region = reduction.getFactorBody();
+  PointCloner cloner(*this, region, 0, /*hasKey=*/true,
+                     reduction.getCaptureOperands(), point);
+  return cloner.get(getYielded(region).front());
+}
+
 ReductionKernel::WeightGroup ReductionKernel::groupOf(unsigned component) {
   return {getYielded(monoid.getLift())[numStats() + component],
           factorOf(component)};

@@ -25,15 +25,17 @@ using namespace mlir::attn;
 /// Whether far rows are done again instead of told apart in each tile. Where a
 /// bias or the score's region may put whole rows far below 0, as masks of the
 /// least finite number do, they are told apart: such rows are no accident. So
-/// they are where the registers are full, with windows and with packed heads;
-/// and where the bits of a row may not depend on which of these it meets.
+/// they are where the registers are full, with windows, packed heads and
+/// factors; and where the bits of a row may not depend on which of these it
+/// meets.
 bool ReductionKernel::mayRedoFarRows() {
   if (!isGpu() || !form.exponential || !form.fused ||
       !(form.dotIsStat || linear.applies) || fixedAnchor || lists.tiles ||
       marksIn || marksOut || hasGroup() || packsHeads ||
       reduction.isBatchInvariant() || sliceChannels ||
       keySource.is(SourceKind::paged) || keySource.is(SourceKind::ring) ||
-      reduction.getQueryOperands().size() != 1)
+      reduction.getQueryOperands().size() != 1 ||
+      !reduction.getFactorBody().empty())
     return false;
   Region &region = reduction.getMaskBody();
   return region.empty() ||

@@ -497,18 +497,21 @@ protected:
   /// Whether the element is live (null: always), by mask and by score.
   Value liveByMask(RowBlock &block, Value row, Value col);
   Value liveByScore(ValueRange scores, Value liveByMask);
+  /// What the weight of an element in value components is multiplied by.
+  Value valueFactor(RowBlock &block, Value row, Value col);
   SmallVector<Value> combineStats(ValueRange x, ValueRange y);
 
   // Between maps.
   WeightGroup groupOf(unsigned component);
   SmallVector<WeightGroup> weightGroups();
-  /// For each group: the weights in f32, in the type of the dot with values,
-  /// and their row sums; null where nothing needs them.
+  /// For each group: the weights in f32; those of values, in the type of the
+  /// dot with these and times their factor; and the sums of the former over
+  /// rows; null where nothing needs them.
   struct Weights {
     SmallVector<Value> wide, narrow, sums;
   };
-  Weights mapWeights(ValueRange inputs, ArrayRef<WeightGroup> groups,
-                     MapBody body);
+  Weights mapWeights(RowBlock &block, ValueRange inputs,
+                     ArrayRef<WeightGroup> groups, MapBody body);
   SmallVector<Value> mapLift(RowBlock &block, ArrayRef<Value> dots,
                              ArrayRef<WeightGroup> groups,
                              ArrayRef<bool> weightsToo);

@@ -188,10 +188,13 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
 }
 
 /// Emits a map that ends in weights: of each one an f32 tile, where a sum
-/// needs it, and one in the element type of the values' dot.
+/// needs it, and one for the values' dot, in its element type and times the
+/// factor of the pair.
 ReductionKernel::Weights
-ReductionKernel::mapWeights(ValueRange inputs, ArrayRef<WeightGroup> groups,
-                            MapBody body) {
+ReductionKernel::mapWeights(RowBlock &block, ValueRange inputs,
+                            ArrayRef<WeightGroup> groups, MapBody body) {
+  bool hasFactor = !reduction.getFactorBody().empty();
+  bool separate = narrowValues || hasFactor;
   // Which forms of each group's weight are needed.
   SmallVector<Type> types;
   Weights weights;
@@ -199,34 +202,49 @@ ReductionKernel::mapWeights(ValueRange inputs, ArrayRef<WeightGroup> groups,
                         ? tileType(schedule.getRows(), keyCols(), narrowValues)
                         : scoreTile();
   SmallVector<bool> wide(groups.size()), narrow(groups.size());
+  // A weight that is summed too meets its factor behind the sum: registers of a
+  // GPU do not hold both.
+  SmallVector<size_t> late;
   for (auto [g, group] : llvm::enumerate(groups)) {
     for (unsigned i = 0; i < numComponents(); ++i) {
       if (groupOf(i) != group)
         continue;
       bool value = monoid.getComponent(i) == Component::value;
-      (value && narrowValues ? narrow[g] : wide[g]) = true;
+      (value && separate ? narrow[g] : wide[g]) = true;
     }
     if (wide[g])
       types.push_back(scoreTile());
-    if (narrow[g])
+    if (narrow[g] && wide[g] && hasFactor)
+      late.push_back(g);
+    else if (narrow[g])
       types.push_back(narrowTile);
   }
+  auto rounded = [&](Value weight, Value factor) -> Value {
+    if (factor)
+      weight = arith::MulFOp::create(b, loc, weight, factor);
+    return narrowValues ? arith::TruncFOp::create(b, loc, narrowValues, weight)
+                        : weight;
+  };
   SmallVector<Value> results =
       map(inputs, types, [&](Value row, Value col, ValueRange x) {
         SmallVector<Value> yielded;
-        for (auto [g, value] : llvm::enumerate(body(row, col, x))) {
+        Value factor;
+        for (auto [g, weight] : llvm::enumerate(body(row, col, x))) {
           if (wide[g])
-            yielded.push_back(value);
-          if (narrow[g])
-            yielded.push_back(
-                arith::TruncFOp::create(b, loc, narrowValues, value));
+            yielded.push_back(weight);
+          if (!narrow[g] || llvm::is_contained(late, g))
+            continue;
+          if (hasFactor && !factor)
+            factor = valueFactor(block, row, col);
+          yielded.push_back(rounded(weight, factor));
         }
         return yielded;
       });
   unsigned next = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     weights.wide.push_back(wide[g] ? results[next++] : Value());
-    weights.narrow.push_back(narrow[g] ? results[next++] : weights.wide.back());
+    bool now = narrow[g] && !llvm::is_contained(late, g);
+    weights.narrow.push_back(now ? results[next++] : weights.wide.back());
   }
   // Sums come directly after the map, where a target fuses them with it.
   for (auto [g, group] : llvm::enumerate(groups)) {
@@ -235,6 +253,20 @@ ReductionKernel::mapWeights(ValueRange inputs, ArrayRef<WeightGroup> groups,
       unit |= groupOf(i) == group && monoid.getComponent(i) == Component::unit;
     weights.sums.push_back(unit ? rowSum(weights.wide[g]) : Value());
   }
+  if (late.empty())
+    return weights;
+  SmallVector<Value> summed;
+  for (size_t g : late)
+    summed.push_back(weights.wide[g]);
+  SmallVector<Value> dropped =
+      map(summed, SmallVector<Type>(late.size(), narrowTile),
+          [&](Value row, Value col, ValueRange x) {
+            Value factor = valueFactor(block, row, col);
+            return llvm::map_to_vector(
+                x, [&](Value weight) { return rounded(weight, factor); });
+          });
+  for (auto [g, weight] : llvm::zip(late, dropped))
+    weights.narrow[g] = weight;
   return weights;
 }
 
@@ -367,8 +399,8 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
                                             ArrayRef<Value> dots) {
   SmallVector<WeightGroup> groups = weightGroups();
   SmallVector<Value> inputs = withLoaded(block, dots);
-  Weights weights =
-      mapWeights(inputs, groups, [&](Value row, Value col, ValueRange x) {
+  Weights weights = mapWeights(
+      block, inputs, groups, [&](Value row, Value col, ValueRange x) {
         x = takeLoaded(block, x, dots.size());
         Value alive = liveByMask(block, row, col);
         SmallVector<Value> s = scores(block, row, col, x);
@@ -393,12 +425,13 @@ SmallVector<Value> ReductionKernel::stepFixed(RowBlock &block,
                                               ArrayRef<Value> lifted,
                                               ArrayRef<WeightGroup> groups) {
   Value k = scaleToBase();
-  Weights weights = mapWeights(lifted, groups, [&](Value, Value, ValueRange x) {
-    Value exponent = arith::MulFOp::create(b, loc, x[0], k);
-    Value power =
-        math::Exp2Op::create(b, loc, exponent, arith::FastMathFlags::afn);
-    return SmallVector<Value>(groups.size(), power);
-  });
+  Weights weights =
+      mapWeights(block, lifted, groups, [&](Value, Value, ValueRange x) {
+        Value exponent = arith::MulFOp::create(b, loc, x[0], k);
+        Value power =
+            math::Exp2Op::create(b, loc, exponent, arith::FastMathFlags::afn);
+        return SmallVector<Value>(groups.size(), power);
+      });
   SmallVector<Value> state(ArrayRef(block.state).take_front(numStats()));
   state.append(accumulate(block, groups, weights, /*factors=*/{}));
   return state;
@@ -455,41 +488,42 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
   Value k = scaleToBase();
   if (block.tile.linear)
     k = linear.scaleLog2;
-  Weights weights = mapWeights(inputs, groups, [&](Value, Value, ValueRange x) {
-    ValueRange from = x.take_front(n);
-    ValueRange computed = x.slice(n, lifted.size() - n);
-    ValueRange to = x.drop_front(lifted.size());
-    SmallVector<Value> own;
-    Value dead;
-    if (form.exponential) {
-      own = {exponential(from[0], to[0], row.k ? to[1] : k,
-                         /*isWeight=*/true)};
-    } else {
-      own = factorsTo(from, to);
-      dead = isIdentity(from);
-    }
-    SmallVector<Value> results;
-    for (WeightGroup group : groups) {
-      Value weight, factor = own[group.second];
-      if (earlyWeights.contains(group.first)) {
-        weight = computed[llvm::find(earlyWeights, group.first) -
-                          earlyWeights.begin()];
-      } else {
-        RegionCloner cloner(b);
-        Region &lift = monoid.getLift();
-        cloner.map(lift.getArguments().drop_front(monoid.getNumScores()),
-                   params());
-        weight = cloner.get(group.first);
-      }
-      bool one = isConstantFloat(
-          weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });
-      Value product =
-          one ? factor
-              : arith::MulFOp::create(b, loc, weight, factor).getResult();
-      results.push_back(dead ? select(dead, f32(0.0f), product) : product);
-    }
-    return results;
-  });
+  Weights weights =
+      mapWeights(block, inputs, groups, [&](Value, Value, ValueRange x) {
+        ValueRange from = x.take_front(n);
+        ValueRange computed = x.slice(n, lifted.size() - n);
+        ValueRange to = x.drop_front(lifted.size());
+        SmallVector<Value> own;
+        Value dead;
+        if (form.exponential) {
+          own = {exponential(from[0], to[0], row.k ? to[1] : k,
+                             /*isWeight=*/true)};
+        } else {
+          own = factorsTo(from, to);
+          dead = isIdentity(from);
+        }
+        SmallVector<Value> results;
+        for (WeightGroup group : groups) {
+          Value weight, factor = own[group.second];
+          if (earlyWeights.contains(group.first)) {
+            weight = computed[llvm::find(earlyWeights, group.first) -
+                              earlyWeights.begin()];
+          } else {
+            RegionCloner cloner(b);
+            Region &lift = monoid.getLift();
+            cloner.map(lift.getArguments().drop_front(monoid.getNumScores()),
+                       params());
+            weight = cloner.get(group.first);
+          }
+          bool one = isConstantFloat(
+              weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });
+          Value product =
+              one ? factor
+                  : arith::MulFOp::create(b, loc, weight, factor).getResult();
+          results.push_back(dead ? select(dead, f32(0.0f), product) : product);
+        }
+        return results;
+      });
   SmallVector<Value> state(row.stats);
   state.append(accumulate(block, groups, weights, row.factors));
   return state;
@@ -535,17 +569,18 @@ SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
   ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
   if (!suffix)
     inputs.append(oldStats.begin(), oldStats.end());
-  Weights weights = mapWeights(inputs, groups, [&](Value, Value, ValueRange x) {
-    SmallVector<Value> passed(x.take_front(n));
-    ValueRange own = x.slice(n, groups.size());
-    if (!suffix)
-      passed = combine(x.drop_front(n + groups.size()), passed);
-    Value factor = gate(passed);
-    SmallVector<Value> results;
-    for (Value weight : own)
-      results.push_back(arith::MulFOp::create(b, loc, weight, factor));
-    return results;
-  });
+  Weights weights =
+      mapWeights(block, inputs, groups, [&](Value, Value, ValueRange x) {
+        SmallVector<Value> passed(x.take_front(n));
+        ValueRange own = x.slice(n, groups.size());
+        if (!suffix)
+          passed = combine(x.drop_front(n + groups.size()), passed);
+        Value factor = gate(passed);
+        SmallVector<Value> results;
+        for (Value weight : own)
+          results.push_back(arith::MulFOp::create(b, loc, weight, factor));
+        return results;
+      });
 
   SmallVector<Value> rowInputs(oldStats);
   rowInputs.append(tileStats);

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dropout.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
@@ -90,6 +91,7 @@ private:
 
   void buildScore(Region &region);
   void buildMask(Region &region);
+  void buildFactor(Region &region);
   void buildInit(Region &region);
   void buildFinalize(Region &region, ArrayRef<unsigned> used);
   bool hasMask() {
@@ -120,7 +122,9 @@ LogicalResult Rewriter::collectCaptures() {
   capture(op.getSoftcap());
   for (Value value : std::initializer_list<Value>{
            op.getBias(), op.getMaskTensor(), op.getAlibi(), op.getSinks(),
-           op.getWindowLeft(), op.getWindowRight()})
+           op.getWindowLeft(), op.getWindowRight(), op.getDropout()})
+    capture(value);
+  for (Value value : op.getDropoutRng())
     capture(value);
   for (Value value : op.getParams())
     capture(value);
@@ -364,6 +368,17 @@ void Rewriter::buildMask(Region &region) {
   yield(live);
 }
 
+/// The pairs whose values are dropped. Keys are those of the call, as for masks
+/// and biases: the first is 0 whatever its position is.
+void Rewriter::buildFactor(Region &region) {
+  Type i32 = b.getI32Type();
+  Block *block = openRegion(region, {i32, i32, i32, i32});
+  auto args = block->getArguments();
+  Value p = in(op.getDropout());
+  SmallVector<Value> rng = in(op.getDropoutRng());
+  yield(buildDropoutFactor(b, loc, p, rng, args[0], args[1], args[2], args[3]));
+}
+
 void Rewriter::buildInit(Region &region) {
   Type i32 = b.getI32Type();
   Block *block = openRegion(region, {i32, i32, i32});
@@ -445,6 +460,8 @@ LogicalResult Rewriter::run() {
   buildScore(aggregate.getScore());
   if (hasMask())
     buildMask(aggregate.getMask());
+  if (op.getDropout())
+    buildFactor(aggregate.getFactor());
   if (op.getSinks())
     buildInit(aggregate.getInit());
   buildFinalize(aggregate.getFinalize(), used);

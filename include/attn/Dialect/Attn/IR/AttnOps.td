@@ -162,6 +162,10 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       is at position `k_start + j` for regions and diagonals. `rolling`: k and v
       are caches that are written round and round: the key at position p is in
       row p modulo their rows.
+    - `dropout`: f32, the share of pairs whose values are dropped; the others
+      count 1 / (1 - p) times as much. Behind it i32 words of the generator's
+      state: seed low, high, offset low, high. Which pairs, is a function of
+      these and b, h, i, j alone (docs/Semantics.md).
     - `window`: i32 left, right; inclusive, relative to the aligned diagonal,
       -1 unbounded.
     - `precision`: `#attn.precision<tf32>` lets products round f32 operands to
@@ -195,6 +199,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Optional<I32>:$window_left, Optional<I32>:$window_right,
     Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
     Optional<Attn_I32Table>:$block_table, Optional<Attn_I32Vec>:$k_start,
+    Optional<F32>:$dropout, Variadic<I32>:$dropout_rng,
     Variadic<F32>:$params, Variadic<Attn_Capture>:$captures,
     UnitAttr:$rolling, UnitAttr:$batch_invariant,
     DefaultValuedAttr<Attn_CausalAttr, "Causal::none">:$causal,
@@ -225,6 +230,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     (`cu_seqlens_k` `(` $cu_k^ `:` type($cu_k) `)`)?
     (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
     (`k_start` `(` $k_start^ `:` type($k_start) `)`)?
+    (`dropout` `(` $dropout^ `,` $dropout_rng `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     attr-dict (`score` $score^)? (`mask` $mask^)?
     `->` type($outputs)
@@ -304,8 +310,14 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     |------------|------------------------------------|--------------|--------|
     | `score`    | `s..., b, h, i, j, captures...`    | scores for `lift` | the dots |
     | `mask`     | `b, h, i, j, captures...`          | i1, true = live   | all live |
+    | `factor`   | `b, h, i, j, captures...`          | f32               | 1 |
     | `init`     | `b, h, i, captures...`             | `c..., v...`      | identity |
     | `finalize` | `c..., v..., b, h, i, captures...` | outputs           | the monoid's |
+
+    `factor` multiplies what a key adds to the `value` components, and nothing
+    else: statistics and `unit` components, and so a softmax's sum and its
+    logarithm, are those of all live keys. Dropout is such a factor, 0 or
+    1 / (1 - p). General monoids, whose values are no sums, take none.
 
     `precision = #attn.precision<tf32>` is a permission: dots and sums over
     values may round f32 operands to tf32. So is `relaxed_maximum`, which
@@ -321,7 +333,7 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     reduced: those of all query heads that read the row's key head, head by head,
     rows of each in order. Pairs are then of a key and a query, values are
     tensors over queries, and results over keys. Positions come in the same
-    order, the row's first: `score` and `mask` see `b, h, j, i`, where h is the
+    order, the row's first: `score`, `mask` and `factor` see `b, h, j, i`, where h is the
     query head, and `init` and `finalize` `b, h, j`, where h is the key head.
     `query_source` and `row_base` are then of the keys, which have the rows, and
     `key_source` and `key_base` of the queries: of these there are `lengths`, and
@@ -361,7 +373,8 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
   let results = (outs Variadic<Attn_FloatTensor>:$outputs);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
-    MaxSizedRegion<1>:$init, MaxSizedRegion<1>:$finalize);
+    MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init,
+    MaxSizedRegion<1>:$finalize);
 }
 
 def Attn_PartialOp : Attn_ReductionOp<"partial"> {
@@ -383,7 +396,7 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
   let results = (outs Variadic<Attn_FloatTensor>:$states);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
-    MaxSizedRegion<1>:$init);
+    MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init);
 }
 
 //===----------------------------------------------------------------------===//

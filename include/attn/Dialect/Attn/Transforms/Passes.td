@@ -119,7 +119,8 @@ def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
     Produces: one `attn.aggregate` per op. Scale, softcap, the user's score
     function, bias and alibi become the score region, in this order; causal
     alignment, window, boolean mask and the user's mask become the mask region,
-    as integer expressions; sinks become the init region; the monoid's
+    as integer expressions; dropout becomes the factor region; sinks become the
+    init region; the monoid's
     finalize is cloned for the results that are used. Sizes that regions need
     become captures, constants are cloned into the regions.
 

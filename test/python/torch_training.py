@@ -1,0 +1,257 @@
+# RUN: %python %s
+# REQUIRES: torch
+"""attn.attention as an operator of torch: gradients against torch's own attention,
+torch.compile without graph breaks, checkpoints, autocast, dropout.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import os
+import sys
+
+try:
+    import torch
+except ImportError:
+    print("no torch: nothing was tested")
+    sys.exit()
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from reference import fails
+
+import attn
+
+sdpa = torch.nn.functional.scaled_dot_product_attention
+torch.manual_seed(0)
+RNG = (2**64 - 3, 5)
+
+
+def draw(*shape, dtype=torch.float32, grad=True):
+    return torch.randn(shape).to(dtype).requires_grad_(grad)
+
+
+def qkv(dtype=torch.float32, b=2, h=4, hk=None, sq=33, sk=47, d=40, dv=24, grad=True):
+    hk = hk or h
+    shapes = (b, h, sq, d), (b, hk, sk, d), (b, hk, sk, dv)
+    return [draw(*shape, dtype=dtype, grad=grad) for shape in shapes]
+
+
+def exact(tensors):
+    return [x.detach().double().requires_grad_(x.requires_grad) for x in tensors]
+
+
+def gap(a, b):
+    if not a.numel():
+        return 0.0
+    return (a.double() - b.double()).abs().max().item() / max(1.0, b.abs().max().item())
+
+
+def compare(name, ours, theirs, mine, exact_ones, bound, do=None):
+    """Outputs, and gradients by the tensors that want one."""
+    assert ours.shape == theirs.shape and gap(ours, theirs) < bound, (name, gap(ours, theirs))
+    do = torch.randn_like(ours) if do is None else do
+    wants = [i for i, x in enumerate(mine) if x.requires_grad]
+    got = torch.autograd.grad(ours, [mine[i] for i in wants], do)
+    want = torch.autograd.grad(theirs, [exact_ones[i] for i in wants], do.double())
+    for i, a, b in zip(wants, got, want):
+        assert a.dtype == mine[i].dtype and a.shape == mine[i].shape
+        assert gap(a, b) < bound, (name, i, gap(a, b))
+
+
+def dropped(q, k, v, p):
+    """Attention with dropout, by its definition."""
+    keep = attn.dropout_mask(RNG, p, *q.shape[:3], k.shape[2])
+    share = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1)
+    return (share * torch.from_numpy(keep) / (1 - p)) @ v
+
+
+def test_gradients():
+    for dtype, bound in ((torch.float32, 2e-5), (torch.float16, 8e-3), (torch.bfloat16, 4e-2)):
+        mine = qkv(dtype)
+        twin = exact(mine)
+        o = attn.attention(*mine, causal="top_left", scale=0.3)
+        compare("causal", o, sdpa(*twin, is_causal=True, scale=0.3), mine, twin, bound)
+        o = attn.attention(*mine, dropout_p=0.3, dropout_rng=RNG)
+        compare("dropout", o, dropped(*twin, 0.3), mine, twin, bound)
+    mine = qkv(hk=2)
+    twin = exact(mine)
+    compare("groups", attn.attention(*mine), sdpa(*twin, enable_gqa=True), mine, twin, 2e-5)
+
+
+def test_operands():
+    mine = qkv() + [draw(1, 4, 33, 47)]
+    twin = exact(mine)
+    q, k, v, bias = mine
+    o = attn.attention(q, k, v, bias=bias)
+    compare("bias", o, sdpa(*twin[:3], attn_mask=twin[3]), mine, twin, 2e-5)
+    # Some of the inputs alone; a view of each; an output whose gradient is a view.
+    for which in range(3):
+        mine = qkv(grad=False)
+        mine[which].requires_grad_()
+        twin = exact(mine)
+        o = attn.attention(*mine)
+        one = torch.ones(()).expand(o.shape)
+        compare("one input", o, sdpa(*twin), mine, twin, 2e-5, do=one)
+    o = attn.attention(*mine)
+    o.sum().backward()
+    assert mine[2].grad.shape == mine[2].shape
+    base = draw(2, 33, 3, 4, 16)
+    q, k, v = base.unbind(2)
+    twin = base.detach().double().requires_grad_()
+    o = attn.attention(q, k, v, layout="bshd")
+    q, k, v = (x.transpose(1, 2) for x in twin.unbind(2))
+    want = sdpa(q, k, v).transpose(1, 2)
+    compare("one buffer", o, want, [base], [twin], 2e-5)
+    do = torch.randn(2, 4, 33, 16).transpose(1, 2)
+    compare("transposed gradient", o := attn.attention(*base.unbind(2), layout="bshd"),
+            sdpa(*(x.transpose(1, 2) for x in twin.unbind(2))).transpose(1, 2),
+            [base], [twin], 2e-5, do=do)
+    # Through the LSE, and through it alone.
+    q, k, v = mine = qkv()
+    twin = exact(mine)
+    o, lse = attn.attention(q, k, v, return_lse=True)
+    want = torch.logsumexp(twin[0] @ twin[1].mT / 40**0.5, -1)
+    both = (o * 0.5).sum() + (lse * 2).sum()
+    theirs = (sdpa(*twin) * 0.5).sum() + (want * 2).sum()
+    compare("lse", both, theirs, mine, twin, 2e-5)
+    o, lse = attn.attention(q, k, v, return_lse=True)
+    want = torch.logsumexp(twin[0] @ twin[1].mT / 40**0.5, -1)
+    compare("lse alone", lse, want, mine[:2], twin[:2], 2e-5)
+    sinks = draw(4)
+    o = attn.attention(q, k, v, sinks=sinks)
+    o.sum().backward()
+    assert sinks.grad.shape == (4,) and sinks.grad.abs().max() > 0
+    # Rows without a key, and nothing at all.
+    mask = torch.zeros(33, 47, dtype=torch.bool)
+    for g in torch.autograd.grad(attn.attention(q, k, v, mask=mask).sum(), (q, k, v)):
+        assert (g == 0).all()
+    for sizes in ({"sq": 0}, {"sk": 0}, {"b": 0}):
+        empty = qkv(**sizes)
+        for x, g in zip(empty, torch.autograd.grad(attn.attention(*empty).sum(), empty)):
+            assert g.shape == x.shape and (g == 0).all()
+    # Packed sequences.
+    cu = torch.tensor([0, 5, 30], dtype=torch.int32)
+    mine = [draw(30, 4, 16) for _ in range(3)]
+    twin = exact(mine)
+    o = attn.attention(*mine, layout="thd", cu_seqlens_q=cu, cu_seqlens_k=cu)
+    parts = [
+        sdpa(*(x[a:b].transpose(0, 1) for x in twin)).transpose(0, 1)
+        for a, b in ((0, 5), (5, 30))
+    ]
+    compare("packed", o, torch.cat(parts), mine, twin, 2e-5)
+    # The same bits again; and the same as without gradients.
+    q, k, v = mine = qkv()
+    a = torch.autograd.grad(attn.attention(q, k, v).square().sum(), mine)
+    b = torch.autograd.grad(attn.attention(q, k, v).square().sum(), mine)
+    assert all(torch.equal(x, y) for x, y in zip(a, b))
+
+
+def test_compile():
+    torch._dynamo.reset()
+    graphs = []
+
+    def backend(module, inputs):
+        from torch._dynamo.backends.debugging import aot_eager
+
+        graphs.append(module)
+        return aot_eager(module, inputs)
+
+    def model(q, k, v, bias, offset):
+        o = attn.attention(q * 2, k, v, bias=bias, causal="bottom_right",
+                           dropout_p=0.25, dropout_rng=(7, offset))
+        o2, lse = attn.attention(q, k, v, return_lse=True)
+        return o + o2.sin(), lse
+
+    compiled = torch.compile(model, fullgraph=True, backend=backend, dynamic=True)
+    for offset, s in ((3, 20), (4, 20), (5, 31), (2**40, 44)):
+        mine = qkv(sq=s, sk=s + 3) + [draw(4, s, s + 3)]
+        twin = [x.detach().clone().requires_grad_() for x in mine]
+        got, want = compiled(*mine, offset), model(*twin, offset)
+        assert all(torch.equal(a, b) for a, b in zip(got, want))
+        do = torch.randn_like(got[0])
+        a = torch.autograd.grad(got[0].mul(do).sum() + got[1].sum(), mine)
+        b = torch.autograd.grad(want[0].mul(do).sum() + want[1].sum(), twin)
+        assert all(gap(x, y) < 1e-6 for x, y in zip(a, b))
+    assert len(graphs) <= 2, len(graphs)
+    with torch.no_grad():
+        mine = qkv(grad=False)
+        plain = torch.compile(attn.attention, fullgraph=True, backend="aot_eager")
+        assert torch.equal(plain(*mine), attn.attention(*mine))
+        got = plain(*mine, return_lse=True, return_aux=("entropy",), kv_lengths=[5, 47])
+        want = attn.attention(*mine, return_lse=True, return_aux=("entropy",), kv_lengths=[5, 47])
+        assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+        assert torch.equal(got[2]["entropy"], want[2]["entropy"])
+
+
+def test_checkpoint_and_autocast():
+    from torch.utils.checkpoint import checkpoint
+
+    mine = qkv()
+    twin = [x.detach().clone().requires_grad_() for x in mine]
+
+    def block(q, k, v):
+        return attn.attention(q.sin(), k, v, dropout_p=0.2, dropout_rng=RNG).square()
+
+    want = torch.autograd.grad(block(*twin).sum(), twin)
+    for reentrant in (False, True):
+        o = checkpoint(block, *mine, use_reentrant=reentrant)
+        for x in mine:
+            x.grad = None
+        o.sum().backward()
+        assert all(torch.equal(x.grad, g) for x, g in zip(mine, want))
+    for enabled in (True, False):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            o = attn.attention(*mine)
+            want = sdpa(*twin)
+            still = attn.attention(*(x.detach() for x in mine))
+        assert o.dtype == want.dtype == still.dtype and gap(o, want) < 4e-2
+        a = torch.autograd.grad(o.float().sum(), mine)
+        b = torch.autograd.grad(want.float().sum(), twin)
+        for x, y in zip(a, b):
+            assert x.dtype == y.dtype == torch.float32 and gap(x, y) < 4e-2
+
+
+def test_operator():
+    call = torch.ops.attn.attention
+    seen = []
+
+    class Record(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            if "attn::" in str(function.name()):
+                seen.append((function, args))
+            return function(*args, **(kwargs or {}))
+
+    q, k, v = qkv(b=1, h=2, sq=5, sk=7, d=8, dv=4)
+    with Record():
+        attn.attention(q, k, v, dropout_p=0.5, dropout_rng=RNG).sum().backward()
+    assert [f.name() for f, _ in seen] == ["attn::attention", "attn::attention_backward"]
+    for function, args in seen:
+        detach = lambda x: x.detach() if isinstance(x, torch.Tensor) else x
+        args = list(torch.utils._pytree.tree_map(detach, args))
+        if function is call.default:
+            args[:3] = [x.requires_grad_() for x in args[:3]]
+        torch.library.opcheck(function, tuple(args))
+
+
+def test_errors():
+    q, k, v = mine = qkv()
+    o = attn.attention(*mine)
+    (g,) = torch.autograd.grad(o.square().sum(), q, create_graph=True)
+    fails(RuntimeError, "there are no second ones", torch.autograd.grad, g.sum(), q)
+    fails(ValueError, "neither out nor k_new", attn.attention, q, k, v, out=torch.empty(2, 4, 33, 24))
+    fails(ValueError, "expected scale without gradient", attn.attention, q, k, v,
+          scale=torch.tensor(0.5, requires_grad=True))
+    table = torch.zeros(2, 1, dtype=torch.int32)
+    fails(NotImplementedError, "block_table", attn.attention, q, k, v, block_table=table)
+    fails(ValueError, "dropout_rng=(seed, offset)", attn.attention, q, k, v, dropout_p=0.5)
+    fails(ValueError, "dropout_p between 0 and 1", attn.attention, q, k, v, dropout_p=2.0)
+    fails(TypeError, "k of the", attn.attention, q, k.detach().numpy(), v)
+    fails(ValueError, "layout to be one of", attn.attention, q, k, v, layout="xyz")
+    fails(ValueError, "", attn.attention, q, k, v, monoid="welford")
+    with torch.no_grad():
+        assert not attn.attention(q, k, v).requires_grad
+
+
+for name, test in list(globals().items()):
+    if name.startswith("test_"):
+        test()
