@@ -141,7 +141,7 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
   problem.channels = d.valueDim ? d.valueDim : d.headDim;
   problem.isPlain = d.causal == ATTN_CAUSAL_NONE && !d.scale && !d.softcap &&
                     !d.window && !d.lengths && !d.bias && !d.mask && !d.alibi &&
-                     !d.scoreMod && !d.maskMod && !d.blockMask && !d.dropout;
+                    !d.scoreMod && !d.maskMod && !d.blockMask && !d.dropout;
   problem.isNarrow = d.dtype == ATTN_BF16 || d.dtype == ATTN_F16;
   RunSizes sizes;
   sizes.batches = q.shape[0];
