@@ -37,6 +37,10 @@ void ::attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   AttnDropDeadComponentsPassOptions components;
   components.explain = explain;
   pm.addPass(createAttnDropDeadComponentsPass(components));
+  // After it: an output that nobody uses keeps no aggregate from being a scan.
+  AttnAggregateToScanPassOptions scans;
+  scans.explain = explain;
+  pm.addPass(createAttnAggregateToScanPass(scans));
 }
 
 void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,

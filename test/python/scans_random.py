@@ -1,4 +1,4 @@
-# RUN: %python %s 150
+# RUN: %python %s 100
 """Random scans against the recurrence in float64: rules, sizes, heads, layouts,
 types, views, packed sequences, states. `scans_random.py CASES SEED` runs others.
 

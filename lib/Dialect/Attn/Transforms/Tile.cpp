@@ -736,7 +736,7 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
       SmallVector<Value> sizes = {sequences, heads};
       if (i == 0) {
         sizes = {larger(dim(op.getQuery(), headDim), heads),
-                 dim(op.getKey(), headDim + 1)};
+                 dim(op.getQuery(), headDim + 1)};
         if (!op.isPacked())
           sizes.insert(sizes.begin(), sequences);
       }

@@ -107,8 +107,10 @@ Value ScanKernel::loadTokens(Value memref, Value headIndex, Value row,
   if (!scanOp.isPacked())
     at.push_back(batch);
   at.append({headIndex, row, index(0)});
+  bool isQuery = memref == arg(scanOp.getQuery()) && isReading;
   return tile::LoadOp::create(b, loc, tileType(chunkSize, cols), memref, at,
-                              begin, end, /*live=*/Value(), /*vector=*/false,
+                              begin, isQuery ? queryEnd : end,
+                              /*live=*/Value(), /*vector=*/false,
                               /*transposed=*/false);
 }
 
@@ -124,13 +126,13 @@ Value ScanKernel::loadNumbers(Value memref, Value row, bool asRow) {
 }
 
 /// Applies the feature map and the norm to rows of queries or keys.
-Value ScanKernel::mapRows(Value tile, Value row, int64_t channels,
-                          bool isFeature) {
+Value ScanKernel::mapRows(Value tile, Value row, int64_t channels) {
   auto type = cast<tile::TileType>(tile.getType());
   Region &feature = scanOp.getFeature();
-  if (isFeature && !feature.empty()) {
+  if (!feature.empty()) {
     // What is not there stays 0.
-    Value rows = toI32(sub(end, row)), cols = i32(channels);
+    Value rows = toI32(sub(isReading ? queryEnd : end, row));
+    Value cols = i32(channels);
     tile = mapOne(tile, type, [&](Value r, Value c, ValueRange x) {
       Value y = inlineRegion(b, feature, x).front();
       Value exists =
@@ -584,8 +586,10 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
   Value outputHead = add(mul(head, group), forOp.getInductionVar());
   Value queryHead = arith::DivUIOp::create(b, loc, mul(outputHead, queryHeads),
                                            max(outputHeads, index(1)));
+  isReading = true;
   Value query = loadTokens(memory, queryHead, chunk.first, keyCols);
-  query = mapRows(query, chunk.first, keyChannels, /*isFeature=*/true);
+  query = mapRows(query, chunk.first, keyChannels);
+  isReading = false;
   if (Value scale = scanOp.getScale()) {
     Value factor = arg(scale);
     query = mapOne(query, keyRows(), [&](Value, Value, ValueRange x) {
@@ -653,7 +657,8 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
   if (!scanOp.isPacked())
     at.push_back(batch);
   at.append({outputHead, chunk.first, index(0)});
-  tile::StoreOp::create(b, loc, sum, output, at, begin, end, /*vector=*/false);
+  tile::StoreOp::create(b, loc, sum, output, at, begin, queryEnd,
+                        /*vector=*/false);
 }
 
 //===----------------------------------------------------------------------===//
@@ -775,7 +780,7 @@ ScanKernel::Chunk ScanKernel::makeChunk(Value first) {
   };
   Value keys = arg(scanOp.getKey()), values = arg(scanOp.getValue());
   chunk.key = loadTokens(keys, headOf(keys), first, keyCols);
-  chunk.key = mapRows(chunk.key, first, keyChannels, /*isFeature=*/true);
+  chunk.key = mapRows(chunk.key, first, keyChannels);
   chunk.value = loadTokens(values, headOf(values), first, valueCols);
   if (gates == Gates::head)
     addHeadGates(chunk);
@@ -792,6 +797,7 @@ void ScanKernel::findRows() {
   if (!scanOp.isPacked()) {
     begin = index(0);
     end = dim(arg(scanOp.getKey()), 2);
+    queryEnd = dim(arg(scanOp.getQuery()), 2);
     return;
   }
   Value offsets = arg(scanOp.getCu());
@@ -803,6 +809,7 @@ void ScanKernel::findRows() {
   begin = at(batch);
   isSequence = cmp(arith::CmpIPredicate::slt, batch, count);
   end = select(isSequence, at(min(add(batch, index(1)), count)), total);
+  queryEnd = end;
 }
 
 /// Zeros in the rows that no sequence has.
@@ -870,8 +877,9 @@ void ScanKernel::walkChunks(ValueRange outputs) {
   auto walk = [&](bool advances, bool reads) {
     SmallVector<Value> carried =
         advances ? state.values() : SmallVector<Value>();
+    Value last = reads ? max(end, queryEnd) : end;
     auto forOp =
-        scf::ForOp::create(b, loc, begin, end, index(chunkSize), carried);
+        scf::ForOp::create(b, loc, begin, last, index(chunkSize), carried);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(forOp.getBody());
     State here = state;

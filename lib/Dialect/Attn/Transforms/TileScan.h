@@ -77,7 +77,7 @@ private:
   Value loadTokens(Value memref, Value headIndex, Value row, int64_t cols);
   /// One number of each token, as a column or a row.
   Value loadNumbers(Value memref, Value row, bool asRow);
-  Value mapRows(Value tile, Value row, int64_t channels, bool isFeature);
+  Value mapRows(Value tile, Value row, int64_t channels);
   Chunk makeChunk(Value first);
   void addHeadGates(Chunk &chunk);
   void addChannelGates(Chunk &chunk);
@@ -125,6 +125,9 @@ private:
   int64_t keyChannels = 0, valueChannels = 0, keyCols = 0, valueCols = 0;
   /// Rows of the sequence in the tensors, and the heads of each operand.
   Value begin, end, stateHeads;
+  /// Queries may be fewer or more than keys: of an aggregate they are.
+  Value queryEnd;
+  bool isReading = false; // of the tokens at hand, those of queries
   /// Of packed rows: whether the block has a sequence, and not what is behind.
   Value isSequence;
   /// Masks of C x C; for each level those of rows, of keys, and its pairs.

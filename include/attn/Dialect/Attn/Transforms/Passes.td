@@ -191,6 +191,65 @@ def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def AttnAggregateToScanPass
+    : Pass<"attn-aggregate-to-scan", "::mlir::ModuleOp"> {
+  let summary = "Make scans of sums whose weights are linear in the dots";
+  let description = [{
+    Expects: `attn.aggregate` whose monoids obey their laws, and a target.
+
+    Produces: on CPUs an `attn.scan` in the place of each aggregate of one dot,
+    one value and one output, of plain tensors and without `init` and schedule,
+    whose monoid is a sum (`cocycle` without statistics) or a `suffix` with gates
+    exp of a sum; whose weight is the dot, or that times a constant or a captured
+    scalar; whose gate is the element (b, h, j) of a capture, for as many heads
+    of queries as of keys; whose mask is `j <= i` or absent, without gates; and
+    whose output is the sum as it is. Its time grows with the keys, and no longer
+    with the pairs of rows and keys.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "cpu-avx2"} {
+    attn.monoid @linear cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @linear
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) mask {
+          ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+            %live = arith.cmpi sle, %j, %i : i32
+            attn.yield %live : i1
+          } -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    }
+    ```
+
+    Numerics: sums in another order, in f32; weights of 16-bit inputs are not
+    rounded.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark which aggregate is a scan, and why others, of "
+           "sums and suffixes, are not">
+  ];
+  let statistics = [
+    Statistic<"numScans", "num-scans", "Aggregates that became scans">
+  ];
+}
+
 def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
   let summary = "Add the functions that compute gradients";
   let description = [{
