@@ -345,7 +345,8 @@ typedef struct AttnAttentionDesc {
   /// the parameters of the monoid. What it has of a block of queries and keys
   /// is 0 where no pair is live, 2 where every pair is as far as maskMod is
   /// concerned, and 1 where maskMod says. Other numbers are as 0. Blocks of 0
-  /// are not visited where tiles lie within them. Not with packed queries.
+  /// are not visited where tiles lie within them. Neither with packed queries
+  /// nor with kStart.
   int32_t blockMask;
   int64_t blockRows, blockKeys;
   /// Nonzero: the inputs dropout_p, from 0 to 1, and dropout_seed and

@@ -69,7 +69,8 @@ private:
   }
   /// The text stands behind a line of ours.
   static std::string print(Diagnostic &diagnostic) {
-    return ::attn::printLocation(diagnostic.getLocation(), {/*skipped=*/1}) +
+    constexpr ::attn::OwnLines own = {/*skipped=*/1, /*count=*/1 << 30};
+    return ::attn::printLocation(diagnostic.getLocation(), own) +
            ::attn::firstLine(diagnostic.str());
   }
   Failure fail(const std::string &expected, const std::string &got) const {
@@ -392,12 +393,15 @@ std::string Reader::printRegion(Region &region, StringRef prefix) {
 }
 
 Result<RegionTexts> Reader::read() {
-  if (d.blockMask && (d.blockRows < 1 || d.blockKeys < 1))
-    return fail("blocks of at least one query and one key",
-                std::to_string(d.blockRows) + " and " +
-                    std::to_string(d.blockKeys));
-  if (d.blockMask && d.packed)
-    return fail("a block mask with queries that are not packed", "both");
+  constexpr int64_t most = INT32_MAX;
+  auto isSize = [](int64_t size) { return size >= 1 && size <= most; };
+  if (d.blockMask && !(isSize(d.blockRows) && isSize(d.blockKeys)))
+    return fail(
+        "blocks of 1 to " + std::to_string(most) + " queries and as many keys",
+        std::to_string(d.blockRows) + " and " + std::to_string(d.blockKeys));
+  if (d.blockMask && (d.packed || d.kStart))
+    return fail("a block mask without packed queries and k_start",
+                d.packed ? "packed queries" : "k_start");
   for (auto [function, text] :
        {std::pair(&score, &d.scoreMod), {&mask, &d.maskMod}})
     if (!text->empty())

@@ -79,8 +79,9 @@ def set_functions(call, score_mod, mask, mask_mod, captures, block_mask):
 
 
 def _set_blocks(call, mask):
-    if call.layout == "thd":
-        fail("block_mask with a layout other than 'thd'", "'thd'")
+    if call.layout == "thd" or "k_start" in call.views:
+        which = "thd" if call.layout == "thd" else "k_start"
+        fail("block_mask without layout 'thd' and without k_start", which)
     b, hq, sq, _ = call.views["q"].shape
     key = call.views["k"].shape
     sk = call.views["block_table"].shape[1] * key[2] if call.is_paged else key[2]
@@ -122,7 +123,7 @@ def bind_captures(call, inputs):
         if arg.name not in given:
             continue
         value = given.pop(arg.name)
-        if arg.shape is None:
+        if arg.shape is None or (arg.shape == () and not arrays.kind_of(value)):
             view = arrays.scalar(arg.name, value, arg.code)
         elif arrays.kind_of(value) or arg.code not in (c.F32, c.I32):
             view = arrays.view(arg.name, value)

@@ -154,7 +154,15 @@ int main(void) {
   /* What does not fit. */
   desc.blockRows = 0;
   refuses(attnAttention(context, &desc, inputs, 6, &output, 1, NULL),
-          "blocks of at least one");
+          "blocks of 1 to");
+  desc.blockRows = (int64_t)1 << 32;
+  refuses(attnAttention(context, &desc, inputs, 6, &output, 1, NULL),
+          "blocks of 1 to");
+  desc.blockRows = BLOCK;
+  desc.kStart = 1;
+  refuses(attnAttention(context, &desc, inputs, 6, &output, 1, NULL),
+          "without packed queries and k_start");
+  desc.kStart = 0;
   desc.blockRows = BLOCK;
   desc.blockMask = 32;
   refuses(attnAttention(context, &desc, inputs, 6, &output, 1, NULL),

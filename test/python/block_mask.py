@@ -161,6 +161,7 @@ fails(ValueError, "BLOCK_SIZE", of, [1], [[0]], BLOCK_SIZE=(64, 64, 64))
 fails(NotImplementedError, "text of a region", of, [1], [[0]], mask_mod=lambda *x: True)
 fails(TypeError, "int8", attn.BlockMask.from_classes, classes.astype(np.int32))
 packed = [np.zeros((4, 1, 16), np.float32)] * 3
-fails(ValueError, "other than 'thd'", attn.attention, *packed, layout="thd",
+bad(ValueError, "without k_start", attn.BlockMask.from_classes(classes), k_start=[0])
+fails(ValueError, "without layout 'thd'", attn.attention, *packed, layout="thd",
       cu_seqlens_q=[0, 4], cu_seqlens_k=[0, 4], block_mask=none)
 print("ok")

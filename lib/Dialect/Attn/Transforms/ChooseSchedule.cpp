@@ -25,6 +25,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <array>
+#include <numeric>
 
 #define DEBUG_TYPE "attn-choose-schedule"
 
@@ -180,13 +181,48 @@ static FailureOr<std::array<int64_t, 5>> expectedSizes(ModuleOp module) {
 /// Peels where a tile's keys have an interval that is live in every row. A
 /// mask in pieces is tested tile by tile; one that must be evaluated to be
 /// known has no full tiles to find.
-static LoopShape loopShape(ReductionOpInterface op, bool isListed) {
+static LoopShape loopShape(ReductionOpInterface op, bool isListed,
+                           const ::attn::TargetInfo &target) {
   if (op.getMaskBody().empty() || isListed)
     return LoopShape::peeled;
   ::attn::MaskAnalysis mask(op.getMaskBody());
+  // Of a table of blocks, tiles that are full are told one by one.
+  if (target.isCpu() && !mask.facts().hasCore && !mask.getCells().empty())
+    return LoopShape::masked;
   return mask.facts().hasCore || mask.facts().isDataDependent
              ? LoopShape::peeled
              : LoopShape::masked;
+}
+
+/// Lets tiles lie within the blocks of which a mask reads a table, where they
+/// would be somewhat larger: one load then tells what a tile is.
+static void fitCells(ReductionOpInterface op, const ::attn::TargetInfo &target,
+                     ::attn::ScheduleSizes &sizes) {
+  if (op.getMaskBody().empty())
+    return;
+  ::attn::MaskAnalysis mask(op.getMaskBody());
+  int64_t rows = 0, keys = 0;
+  for (const ::attn::MaskAnalysis::Cell &cell : mask.getCells()) {
+    rows = std::gcd(rows, cell.rows);
+    keys = std::gcd(keys, cell.keys);
+  }
+  /// The most units, at most `size`, that divide `whole`; or `size`.
+  auto fit = [](int64_t whole, int64_t size, int64_t unit) {
+    for (int64_t less = size / unit * unit; less > 0; less -= unit)
+      if (whole % less == 0)
+        return less;
+    return size;
+  };
+  constexpr int64_t unit = 16, least = 32;
+  if (keys && sizes.blockK >= least)
+    if (int64_t fits = fit(keys, sizes.blockK, unit); fits >= least)
+      sizes.blockK = fits;
+  if (!rows || sizes.rows < unit)
+    return;
+  int64_t block = target.isCpu() ? fit(rows, sizes.rows, unit) : sizes.rows;
+  int64_t fits = fit(rows, sizes.blockQ, block);
+  if (rows % fits == 0 && fits >= least)
+    sizes = {fits, block, sizes.blockK};
 }
 
 static std::string describeMask(ReductionOpInterface op, bool isListed,
@@ -370,6 +406,7 @@ struct ChooseSchedulePass
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     ::attn::ScheduleSizes &sizes = measured.sizes;
+    fitCells(op, target, sizes);
     sizes.blockK = fitPages(op, target, sizes.blockK);
     // A partial has its parts already, and queries are not cut.
     bool mayCut = isa<AggregateOp>(op.getOperation()) &&
@@ -379,8 +416,8 @@ struct ChooseSchedulePass
     if (measured.splits && mayCut)
       choice.splits = {measured.splits, "as measured"};
     int64_t splits = choice.splits.splits;
-    LoopShape loop =
-        symbolizeLoopShape(measured.loop).value_or(loopShape(op, isListed));
+    LoopShape loop = symbolizeLoopShape(measured.loop)
+                         .value_or(loopShape(op, isListed, target));
     Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
     int64_t cluster =
         pack.packs || op.hasOwnSizes() || splits > 1 ? 1 : measured.cluster;

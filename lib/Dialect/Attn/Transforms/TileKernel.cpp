@@ -356,6 +356,11 @@ ReductionKernel::stepIf(Value condition, ValueRange state,
   });
 }
 
+bool ReductionKernel::testsCells() const {
+  return mask && target.isCpu() && !mask->facts().hasCore &&
+         !mask->getCells().empty();
+}
+
 /// The bodies of the classes of key tiles.
 StreamBodies ReductionKernel::streamBodies() {
   bool isPadded = keyCols() != schedule.getBlockK();
@@ -375,7 +380,7 @@ StreamBodies ReductionKernel::streamBodies() {
     Value any = tile::AnyOp::create(b, loc, b.getI1Type(), tile.live);
     return stepIf(any, state, [&] { return step(tile, state); }, nullptr);
   };
-  if (!mask || mask->facts().hasCore)
+  if (!mask || mask->facts().hasCore || testsCells())
     bodies.full = [=](ValueRange of, ValueRange state) {
       return step({of[0], /*masked=*/isPadded}, state);
     };
@@ -458,6 +463,8 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
   keyEnd = ranges.end;
   hullLower = ranges.lower;
   hullUpper = ranges.upper;
+  if (testsCells())
+    ranges.coreLower = ranges.coreUpper = index(0);
 
   StreamBodies bodies = streamBodies();
   auto stream = [&](const KeyRanges &ranges, const LinearRange &linear = {}) {

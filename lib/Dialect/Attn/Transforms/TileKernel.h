@@ -383,6 +383,9 @@ protected:
   /// What a value of the mask that has cells is at a row and a key (index): an
   /// i32.
   Value cellAt(Value value, Value row, Value key);
+  /// Whether tiles are full as the cells of the mask say, and are found by a
+  /// test of each: none of them is in a core.
+  bool testsCells() const;
   ::attn::MaskAnalysis::Class classOf(Value first);
   ::attn::MaskAnalysis::Class classOf(Value firstRow, Value lastRow,
                                       Value first);
