@@ -13,7 +13,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from . import _library
 from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
-from ._gradients import attention_vjp
+from ._gradients import attention_vjp, differentiate
 from ._kernel import Kernel
 from ._library import OutOfPages
 from ._states import merge_states
@@ -26,6 +26,7 @@ __all__ = [
     "attention_vjp",
     "clear_cache",
     "compile",
+    "differentiate",
     "get_num_threads",
     "host_target",
     "merge_states",

@@ -64,6 +64,32 @@ def _program(call, inputs, target):
     return found
 
 
+def differentiate(text: str, *, inputs: Any = None, source_name: str = None) -> str:
+    """The functions for training of a program, as MLIR text for attn.compile.
+
+    Args:
+        text: MLIR with one public function @f, which returns the results of one
+            operation of attn.
+        inputs: names of arguments of @f to differentiate; None: all floats.
+        source_name: stands for the text in errors.
+
+    Returns:
+        The module with @f_forward and @f_backward (and @f_pairs, for captures with
+        an element for each row and key) in the place of @f: docs/Gradients.md.
+    """
+    if not isinstance(text, (str, bytes)):
+        _fail("MLIR text", arrays.describe(text), TypeError)
+    data = text.encode() if isinstance(text, str) else text
+    if inputs is not None and not isinstance(inputs, str):
+        inputs = ",".join(inputs)
+    texts = []
+    take = c._TEXT(lambda text, user: texts.append(text.decode()))
+    names = None if inputs is None else inputs.encode()
+    source = None if source_name is None else str(source_name).encode()
+    c.check(c.lib.attnDifferentiate(data, len(data), names, source, take, None))
+    return texts[0]
+
+
 def clear() -> None:
     """Lets go of the kernels that are kept."""
     _programs.clear()
