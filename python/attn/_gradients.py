@@ -178,9 +178,11 @@ class Plan:
                 )
         if options.get("rolling"):
             _fail("attention without a rolling cache", "rolling", NotImplementedError)
-        wants_bias = inputs is None or (
-            hasattr(inputs, "__contains__") and "bias" in inputs
-        )
+        if inputs is not None and not isinstance(inputs, str):
+            if not hasattr(inputs, "__iter__"):
+                _fail("inputs to hold names of arguments", repr(inputs), TypeError)
+            inputs = tuple(inputs)
+        wants_bias = inputs is None or "bias" in inputs
         if options.get("bias") is not None and wants_bias:
             if options.get("layout") == "thd":
                 _fail(
@@ -211,9 +213,6 @@ class Plan:
             return tuple(name for name in there if name in _DEFAULT)
         if isinstance(inputs, str):
             inputs = (inputs,)
-        if not hasattr(inputs, "__iter__"):
-            _fail("inputs to hold names of arguments", repr(inputs), TypeError)
-        inputs = tuple(inputs)
         for name in inputs:
             if name not in there:
                 _fail(
@@ -245,9 +244,7 @@ class Plan:
 
     @staticmethod
     def _is_of_keys(arg):
-        return any(dim in ("sk", "total_k") for dim in arg.dims) or (
-            arg.dims[0 if len(arg.dims) < 3 else -3] == "hk"
-        )
+        return any(dim in ("sk", "total_k") for dim in arg.dims)
 
     def forward(self) -> Tuple[list, list]:
         """The results, one for each of `names`, and the state of the rows."""
