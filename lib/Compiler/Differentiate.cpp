@@ -116,6 +116,15 @@ static Result<std::string> run(const std::string &text,
     if (!function.isPublic() || function.isExternal())
       continue;
     ++numFunctions;
+    bool hasAttention = false;
+    function.walk([&](Operation *op) {
+      hasAttention |=
+          isa_and_nonnull<mlir::attn::AttnDialect>(op->getDialect());
+    });
+    if (!hasAttention)
+      return Failure{"expected a function with an operation of attn to "
+                     "differentiate, but '" +
+                     function.getName().str() + "' has none"};
     auto found = findInputs(nameArguments(function, state), inputs);
     if (!found)
       return found.takeFailure();

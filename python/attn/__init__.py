@@ -15,7 +15,7 @@ from . import fla
 from ._attention import attention, clear_cache, compile, monoids
 from ._cache import KVCache
 from ._dropout import dropout_mask
-from ._gradients import attention_vjp
+from ._gradients import attention_vjp, differentiate
 from ._kernel import Kernel
 from ._library import OutOfPages
 from ._masks import BlockMask
@@ -35,6 +35,7 @@ __all__ = [
     "attention_vjp",
     "clear_cache",
     "compile",
+    "differentiate",
     "dropout_mask",
     "fla",
     "get_num_threads",

@@ -104,9 +104,12 @@ def _check_broadcast(name, view, flags, sizes):
 def clear_cache() -> None:
     """Lets go of all kernels that are kept for later calls, in memory; those that a
     program holds stay. Not of the cache on disk, which is for GPUs."""
+    from . import _gradients  # which imports this
+
     _plans.clear()
     _signatures.clear()
     _kernel.kept.clear()
+    _gradients.clear()
     c.lib.attnContextClearCache(c.context)
 
 

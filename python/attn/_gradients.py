@@ -64,6 +64,32 @@ def _program(call, inputs, target):
     return found
 
 
+def differentiate(text: str, *, inputs: Any = None, source_name: str = None) -> str:
+    """The functions for training of a program, as MLIR text for attn.compile.
+
+    Args:
+        text: MLIR with one public function @f, which returns the results of one
+            operation of attn.
+        inputs: names of arguments of @f to differentiate; None: all floats.
+        source_name: stands for the text in errors.
+
+    Returns:
+        The module with @f_forward and @f_backward (and @f_pairs, for captures with
+        an element for each row and key) in the place of @f: docs/Gradients.md.
+    """
+    if not isinstance(text, (str, bytes)):
+        _fail("MLIR text", arrays.describe(text), TypeError)
+    data = text.encode() if isinstance(text, str) else text
+    if inputs is not None and not isinstance(inputs, str):
+        inputs = ",".join(inputs)
+    texts = []
+    take = c._TEXT(lambda text, user: texts.append(text.decode()))
+    names = None if inputs is None else inputs.encode()
+    source = None if source_name is None else str(source_name).encode()
+    c.check(c.lib.attnDifferentiate(data, len(data), names, source, take, None))
+    return texts[0]
+
+
 def clear() -> None:
     """Lets go of the kernels that are kept."""
     _programs.clear()
@@ -152,9 +178,11 @@ class Plan:
                 )
         if options.get("rolling"):
             _fail("attention without a rolling cache", "rolling", NotImplementedError)
-        wants_bias = inputs is None or (
-            hasattr(inputs, "__contains__") and "bias" in inputs
-        )
+        if inputs is not None and not isinstance(inputs, str):
+            if not hasattr(inputs, "__iter__"):
+                _fail("inputs to hold names of arguments", repr(inputs), TypeError)
+            inputs = tuple(inputs)
+        wants_bias = inputs is None or "bias" in inputs
         if options.get("bias") is not None and wants_bias:
             if options.get("layout") == "thd":
                 _fail(
@@ -185,9 +213,6 @@ class Plan:
             return tuple(name for name in there if name in _DEFAULT)
         if isinstance(inputs, str):
             inputs = (inputs,)
-        if not hasattr(inputs, "__iter__"):
-            _fail("inputs to hold names of arguments", repr(inputs), TypeError)
-        inputs = tuple(inputs)
         for name in inputs:
             if name not in there:
                 _fail(
@@ -219,9 +244,7 @@ class Plan:
 
     @staticmethod
     def _is_of_keys(arg):
-        return any(dim in ("sk", "total_k") for dim in arg.dims) or (
-            arg.dims[0 if len(arg.dims) < 3 else -3] == "hk"
-        )
+        return any(dim in ("sk", "total_k") for dim in arg.dims)
 
     def forward(self) -> Tuple[list, list]:
         """The results, one for each of `names`, and the state of the rows."""

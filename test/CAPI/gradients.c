@@ -140,6 +140,10 @@ int main(void) {
   fails(attnDifferentiate("func", 4, NULL, "mine", keep, &other), "mine:1:");
   fails(attnDifferentiate("", 0, NULL, NULL, keep, &other),
         "expected one public function");
+  source = "func.func @f() { return }";
+  fails(attnDifferentiate(source, strlen(source), NULL, NULL, keep, &other),
+        "expected a function with an operation of attn to differentiate, but "
+        "'f' has none");
   fails(attnDifferentiate(NULL, 0, NULL, NULL, keep, &other), "got null");
   fails(attnDifferentiateAttention(NULL, NULL, keep, &other), "got null");
   fails(attnDifferentiateAttention(&desc, "bias", keep, &other),

@@ -263,6 +263,27 @@ def extremes():
     assert found["sinks"] == 9 and not found["k"].any()
 
 
+def dead_rows():
+    """What a query that sees no key has in memory reaches no gradient, also where a
+    mask in memory says so and tiles are loaded whole."""
+    from attn import _gradients
+
+    mask = rng.random((1, 1, 40, 40)) < 0.7
+    mask[:, :, 3] = False
+    for target in (None, "emulator:sm_80", "emulator:sm_90a"):
+        q, k, v = (x.astype("f2") for x in draw(hq=1, sq=40, sk=40))
+        plan = _gradients.Plan(q, k, v, mask=mask, target=target)
+        do = np.ones((1, 1, 40, 16), "f2")
+        results, state = plan.forward()
+        want = plan.backward(results, state, {"o": do})
+        q[:, :, 3] = do[:, :, 3] = np.nan
+        plan = _gradients.Plan(q, k, v, mask=mask, target=target)
+        found = plan.backward(*plan.forward(), {"o": do})
+        for name in want:
+            assert found[name].tobytes() == want[name].tobytes(), (target, name)
+        assert not found["q"][:, :, 3].any()
+
+
 def refuses(text, kind, function, *arguments, **options):
     try:
         function(*arguments, **options)
@@ -313,5 +334,6 @@ steps()
 packed()
 edges()
 extremes()
+dead_rows()
 errors()
 saved()
