@@ -20,7 +20,7 @@ _FACTORS = 0xD2511F53, 0xCD9E8D57
 _WORD = 0xFFFFFFFF
 
 
-def check_share(p):
+def _check_share(p):
     if isinstance(p, bool) or not hasattr(p, "__float__"):
         _fail("dropout_p to be a number between 0 and 1", repr(p), TypeError)
     p = float(p)
@@ -29,7 +29,7 @@ def check_share(p):
     return p
 
 
-def _numbers_of(rng):
+def numbers_of(rng):
     """Seed and offset, of 64 bits, without a sign."""
     what = "dropout_rng to be (seed, offset), two integers"
     try:
@@ -53,8 +53,8 @@ def fail_without_rng():
 
 def words_of(p, rng):
     """What a kernel takes behind dropout_p, four int32; None for no dropout."""
-    p = check_share(p)
-    numbers = None if rng is None else _numbers_of(rng)
+    p = _check_share(p)
+    numbers = None if rng is None else numbers_of(rng)
     if p == 0.0:
         return None
     if numbers is None:
@@ -98,7 +98,7 @@ def dropout_mask(
     """
     import numpy as np
 
-    p, (seed, offset) = check_share(p), _numbers_of(rng)
+    p, (seed, offset) = _check_share(p), numbers_of(rng)
     sizes = []
     for name, size in (("b", b), ("h", h), ("sq", sq), ("sk", sk)):
         if isinstance(size, bool) or not hasattr(size, "__index__"):

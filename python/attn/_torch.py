@@ -299,15 +299,32 @@ def attention(
 ) -> Any:
     """As attn.attention, through the operator; `tensors` are in the order of
     TENSORS."""
+    if not is_traced():
+        # Says of all that does not fit what would, in words of attn.attention.
+        given = dict(zip(TENSORS, tensors))
+        with torch.no_grad():
+            _attention._Call(
+                **given,
+                scale=scale,
+                causal=causal,
+                window=window,
+                softcap=softcap,
+                monoid=monoid,
+                layout=layout,
+                return_lse=return_lse,
+                return_aux=return_aux,
+                monoid_params=monoid_params,
+                precision=precision,
+                rolling=rolling,
+                batch_invariant=batch_invariant,
+                v_dim=v_dim,
+                dropout_p=dropout_p,
+                dropout_rng=dropout_rng
+            )
+        if dropout_rng is not None:
+            dropout_rng = _dropout.numbers_of(dropout_rng)
     q = tensors[0]
     tensors = [_as_tensor(*pair, q) for pair in zip(TENSORS, tensors)]
-    for name, text in (("monoid", monoid), ("layout", layout), ("precision", precision)):
-        if not isinstance(text, str):
-            _fail("%s to be a string" % name, repr(text), TypeError)
-    if layout not in _attention._LAYOUTS:
-        _fail("layout to be one of %s" % ", ".join(_attention._LAYOUTS), repr(layout))
-    if causal is not None and not isinstance(causal, str):
-        _fail("causal to be None, 'top_left' or 'bottom_right'", repr(causal))
     names = return_aux
     if names is None:
         names = ()
@@ -315,7 +332,6 @@ def attention(
         names = (names,)
     all_names = ",".join((("lse",) if return_lse else ()) + tuple(names))
     left, right = (-1, -1) if window is None else window
-    _dropout.check_share(dropout_p)
     seed, offset = 0, 0
     if dropout_p:
         if dropout_rng is None:

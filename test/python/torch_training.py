@@ -248,6 +248,12 @@ def test_errors():
     fails(TypeError, "k of the", attn.attention, q, k.detach().numpy(), v)
     fails(ValueError, "layout to be one of", attn.attention, q, k, v, layout="xyz")
     fails(ValueError, "", attn.attention, q, k, v, monoid="welford")
+    fails(TypeError, "expected scale to be a number", attn.attention, q, k, v, scale="0.5")
+    fails(TypeError, "expected window to be a pair", attn.attention, q, k, v, window=3)
+    fails(TypeError, "dropout_rng to be (seed, offset)", attn.attention, q, k, v,
+          dropout_p=0.5, dropout_rng=7)
+    fails(ValueError, "mask to broadcast", attn.attention, q, k, v,
+          mask=torch.ones(3, 3, dtype=torch.bool))
     with torch.no_grad():
         assert not attn.attention(q, k, v).requires_grad
 

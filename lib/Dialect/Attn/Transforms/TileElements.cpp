@@ -25,13 +25,39 @@ KernelBuilder::Point ReductionKernel::pointOf(RowBlock &block, Value row,
   return point;
 }
 
+/// Keys that share random words lie in a group of so many.
+static constexpr int64_t keysOfGroup = 64;
+
+/// Whether a region, whose key is argument `first` + 3, takes the key's bits
+/// apart, as random words do, and tiles are of whole groups of keys.
+static bool takesKeyApart(Region &region, unsigned first,
+                          ScheduleAttr schedule) {
+  return schedule.getBlockK() % keysOfGroup == 0 &&
+         llvm::any_of(region.getArgument(first + 3).getUsers(),
+                      [](Operation *user) {
+                        return isa<arith::ShRUIOp, arith::AndIOp>(user);
+                      });
+}
+
+/// The first key of a tile of whole groups: said to be a multiple of them, for
+/// what shares the words.
+static Value groupedBase(OpBuilder &b, Value keyBase) {
+  Location loc = keyBase.getLoc();
+  Value mask =
+      arith::ConstantIntOp::create(b, loc, b.getI32Type(), -keysOfGroup);
+  return arith::AndIOp::create(b, loc, keyBase, mask);
+}
+
 SmallVector<Value> ReductionKernel::scores(RowBlock &block, Value row,
                                            Value col, ValueRange dots) {
   Region &score = reduction.getScoreBody();
   if (score.empty())
     return SmallVector<Value>(dots);
+  Point point = pointOf(block, row, col);
+  if (!isPartial && takesKeyApart(score, dots.size(), schedule))
+    point.key = add(groupedBase(b, block.keyBase), col);
   PointCloner cloner(*this, score, dots.size(), /*hasKey=*/true,
-                     reduction.getCaptureOperands(), pointOf(block, row, col));
+                     reduction.getCaptureOperands(), point);
   for (auto [argument, dot] : llvm::zip(score.getArguments(), dots))
     cloner.map(argument, dot);
   if (form.inUnits)
@@ -114,15 +140,10 @@ Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {
 }
 
 Value ReductionKernel::valueFactor(RowBlock &block, Value row, Value col) {
-  Point point = pointOf(block, row, col);
-  // A tile of whole vectors starts at a multiple of their size: said, since
-  // random words are shared among the keys of such a vector.
-  constexpr int64_t together = 64;
-  if (!isPartial && schedule.getBlockK() % together == 0) {
-    Value base = arith::AndIOp::create(b, loc, block.keyBase, i32(-together));
-    point.key = add(base, col);
-  }
   Region &region = reduction.getFactorBody();
+  Point point = pointOf(block, row, col);
+  if (!isPartial && takesKeyApart(region, 0, schedule))
+    point.key = add(groupedBase(b, block.keyBase), col);
   PointCloner cloner(*this, region, 0, /*hasKey=*/true,
                      reduction.getCaptureOperands(), point);
   return cloner.get(getYielded(region).front());
