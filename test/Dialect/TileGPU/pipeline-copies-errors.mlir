@@ -91,6 +91,29 @@ tile.kernel private @stored_rows(%O: memref<?x64xf32>, %block: index) {
 
 // -----
 
+// What depends on it is for all warps or for none.
+module attributes {attn.target = "sm_80"} {
+tile.kernel private @some_rows(%O: memref<?x64xf32>, %L: memref<?xf32>, %block: index) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %a = tile.fill %z : f32 -> !tile.tile<64x64xf32>
+  %l = tile.load vector %L[%block] : memref<?xf32> -> !tile.tile<64x1xf32>
+  %t = tile.map ins(%l : !tile.tile<64x1xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: f32):
+    %nan = arith.cmpf uno, %x, %x : f32
+    tile.yield %nan : i1
+  } -> !tile.tile<64x1xi1>
+  // expected-error @+1 {{expected columns, or rows that may see answers of their own (by_rows), where warps hold different rows, but got '!tile.tile<64x1xi1>'}}
+  %some = tile.any %t : !tile.tile<64x1xi1>
+  scf.if %some {
+    tile.store %a, %O[%block, %c0] : !tile.tile<64x64xf32>, memref<?x64xf32>
+  }
+  tile.return
+}
+}
+
+// -----
+
 module attributes {attn.target = "sm_80"} {
 // expected-error @+1 {{expected at most 512 rows, but got 1024}}
 tile.kernel private @warps(%O: memref<?x64xf32>, %block: index) {

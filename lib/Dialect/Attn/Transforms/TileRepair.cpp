@@ -315,17 +315,19 @@ void ReductionKernel::storeMarks(ValueRange state) {
     storeRows(marks, marksOut);
 }
 
-/// Whether some row of the tile has a mark.
+/// Whether some row of the tile has a mark. Marks lie along columns, which all
+/// warps of a block hold: what follows is for all of them or for none.
 Value ReductionKernel::hasMark() {
   SmallVector<Value> leading;
   if (isPartial)
     leading.push_back(split ? split : index(0));
   Value marks = openSource(marksIn, rowSource, /*rest=*/true, /*vector=*/true);
+  int64_t cols = ::attn::paddedKeys(schedule.getBlockQ(), target);
   Value sums = tile::LoadOp::create(
-      b, loc, tileType(schedule.getBlockQ(), 1, b.getF32Type()), marks,
+      b, loc, tileType(1, cols, b.getF32Type()), marks,
       at(head, row0, /*channel=*/false, leading), row0, add(row0, liveRows),
-      /*live=*/Value(), /*vector=*/true);
-  Type truths = tileType(schedule.getBlockQ(), 1, b.getI1Type());
+      /*live=*/Value(), /*vector=*/true, /*transposed=*/true);
+  Type truths = tileType(1, cols, b.getI1Type());
   Value areNaN = map(sums, truths, [&](Value, Value, ValueRange x) {
                    return SmallVector<Value>{arith::CmpFOp::create(
                        b, loc, arith::CmpFPredicate::UNO, x[0], x[0])};

@@ -548,6 +548,12 @@ LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
       return reduceRows(reduce);
   if (auto bits = dyn_cast<tile::BitsOp>(op))
     return cloneBits(bits);
+  if (auto any = dyn_cast<tile::AnyOp>(op))
+    if (plan.warps() > 1 && !any.getByRows() &&
+        convert(any.getValue().getType()) != any.getValue().getType())
+      return op->emitOpError("expected columns, or rows that may see answers "
+                             "of their own (by_rows), where warps hold ")
+             << "different rows, but got " << any.getValue().getType();
   Operation *clone = b.clone(*op, mapping);
   bool narrowed = false;
   for (Value result : clone->getResults()) {
