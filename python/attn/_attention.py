@@ -686,7 +686,9 @@ def attention(
             )
         if plain and not writes:
             if wants or _torch.is_traced():
-                return _torch.attention(
+                from . import _torch_operator
+
+                return _torch_operator.attention(
                     (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
                     + (cu_seqlens_q, cu_seqlens_k, block_table, k_start),
                     scale,

@@ -76,6 +76,8 @@ torch.Tensor, torch.strided = Tensor, "strided"
 torch.float32, torch.bfloat16 = DType("float32", 4), DType("bfloat16", 2)
 torch.float16, torch.int32 = DType("float16", 2), DType("int32", 4)
 torch.is_grad_enabled = lambda: True
+torch.is_autocast_enabled = lambda kind: False
+torch.compiler = types.SimpleNamespace(is_compiling=lambda: False)
 torch.device = Device
 torch.empty = lambda shape, dtype, device: Tensor(shape, dtype, device)
 asked = []

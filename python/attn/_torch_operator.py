@@ -1,0 +1,342 @@
+"""attn.attention as an operator of torch: under torch.compile, and with gradients.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+`attn::attention` takes tensors, and every option as a number or a name, so that a
+graph can hold it; seed and offset of dropout are numbers that a graph need not know.
+It gives all outputs of the kernel and, where gradients are wanted, the states of the
+rows that `attn::attention_backward` reads. Imported where a call is traced or wants
+gradients, for it needs torch.library.custom_op, which torch has since 2.4.
+"""
+
+import operator
+from typing import Any
+
+import torch
+
+from . import _arrays as arrays
+from . import _attention
+from . import _dropout
+from . import _gradients
+from . import _torch
+from ._operands import fail as _fail
+
+# The tensors of the operator, in order, then its options.
+TENSORS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
+TENSORS += ("cu_seqlens_q", "cu_seqlens_k", "block_table", "k_start")
+_OPTIONAL = ", ".join("Tensor? " + name for name in TENSORS[2:])
+_OPTIONS = (
+    "float? scale, str causal, SymInt left, SymInt right, float softcap, str monoid, "
+    "str layout, str outputs, float[] monoid_params, str precision, bool rolling, "
+    "bool batch_invariant, SymInt v_dim, float dropout_p, SymInt seed, SymInt offset, "
+    "str wanted"
+)
+_ARGUMENTS = "Tensor q, Tensor k, %s, %s" % (_OPTIONAL, _OPTIONS)
+_NAMES = tuple(part.split()[-1] for part in _ARGUMENTS.split(", "))
+# What may have a gradient.
+_REAL = ("q", "k", "v", "bias", "alibi_slopes", "sinks")
+_INTEGERS = ("kv_lengths", "cu_seqlens_q", "cu_seqlens_k", "block_table", "k_start")
+
+
+def _options_of(given):
+    """What attn.attention takes, of the arguments of the operator."""
+    options = {name: given[name] for name in TENSORS[3:]}
+    names = [name for name in given["outputs"].split(",") if name]
+    drops = given["dropout_p"] != 0.0
+    options.update(
+        scale=given["scale"],
+        causal=given["causal"] or None,
+        window=(given["left"], given["right"]),
+        softcap=given["softcap"],
+        monoid=given["monoid"],
+        layout=given["layout"],
+        return_aux=names or None,
+        monoid_params=tuple(given["monoid_params"]),
+        precision=given["precision"],
+        rolling=given["rolling"],
+        batch_invariant=given["batch_invariant"],
+        v_dim=given["v_dim"] if given["v_dim"] >= 0 else None,
+        dropout_p=given["dropout_p"],
+        dropout_rng=(given["seed"], given["offset"]) if drops else None,
+    )
+    return options
+
+
+def _wanted(given):
+    return tuple(name for name in given["wanted"].split(",") if name)
+
+
+def _plan(given):
+    options = _options_of(given)
+    tensors = [given[name] for name in ("q", "k", "v")]
+    return _gradients.Plan(*tensors, inputs=_wanted(given), **options)
+
+
+@torch.library.custom_op(
+    "attn::attention", mutates_args=(), schema="(%s) -> Tensor[]" % _ARGUMENTS
+)
+def _forward(*args):
+    given = dict(zip(_NAMES, args))
+    with torch.no_grad():
+        if given["wanted"]:
+            results, state = _plan(given).forward()
+            return [*results, *state]
+        call = _attention._Call(given["q"], given["k"], given["v"], **_options_of(given))
+        return call.run_all()
+
+
+@torch.library.custom_op(
+    "attn::attention_backward",
+    mutates_args=(),
+    schema="(%s, Tensor[] results, Tensor?[] cotangents) -> Tensor[]" % _ARGUMENTS,
+)
+def _backward(*args):
+    given = dict(zip(_NAMES, args))
+    results, cotangents = args[len(_NAMES) :]
+    with torch.no_grad():
+        plan = _plan(given)
+        count = len(plan.names)
+        found = plan.backward(results[:count], results[count:], cotangents[:count])
+        # A tensor of the caller's shape and type, and of no other's memory.
+        return [
+            found[name].to(given[name].dtype).reshape(given[name].shape).contiguous()
+            for name in _wanted(given)
+        ]
+
+
+_probes = {}
+
+
+def _probe(given):
+    """The outputs of the kernel, of tensors of one row: which have channels."""
+    key = tuple(
+        (value.dtype, value.dim(), int(value.shape[-1]) if name in "qkv" else 0)
+        if isinstance(value, torch.Tensor)
+        else (tuple(value) if isinstance(value, (list, tuple)) else value)
+        for name, value in given.items()
+        if name not in ("left", "right", "seed", "offset")
+    )
+    if key not in _probes:
+        from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+        with unset_fake_temporarily(), torch.no_grad():
+            _probes[key] = _outputs_of_probe(given)
+    return _probes[key]
+
+
+def _outputs_of_probe(given):
+    small = dict(given)
+    for name in TENSORS:
+        value = given[name]
+        if value is None:
+            continue
+        shape = [1] * value.dim()
+        if name in "qkv":
+            shape[-1] = int(value.shape[-1])
+        if name.startswith("cu_"):
+            shape = [2]
+        small[name] = torch.zeros(shape, dtype=value.dtype)
+    for name in ("left", "right"):
+        small[name] = -1 if given["left"] < 0 and given["right"] < 0 else 1
+    small["seed"] = small["offset"] = 0
+    if given["wanted"]:
+        plan = _gradients.Plan(
+            *(small[name] for name in ("q", "k", "v")),
+            inputs=_wanted(given),
+            target="host",
+            **_options_of(small)
+        )
+        outputs = plan.program.forward.outputs
+    else:
+        call = _attention._Call(small["q"], small["k"], small["v"], **_options_of(small))
+        outputs = call.compile(target="host", until_after="input").outputs
+    rank = given["q"].dim()
+    return [(len(arg.shape) == rank, arg.shape[-1], arg.code) for arg in outputs]
+
+
+_TYPES = {0: torch.float32, 1: torch.float16, 2: torch.bfloat16}  # AttnDType
+
+
+@_forward.register_fake
+def _(*args):
+    given = dict(zip(_NAMES, args))
+    q = given["q"]
+    # Rows are in the order b, h, s.
+    axes = _attention._LAYOUTS[given["layout"]]
+    rows = [q.shape[axis] for axis in axes[:-1]]
+    results = []
+    for has_channels, channels, code in _probe(given):
+        shape = [*q.shape[:-1], channels] if has_channels else rows
+        results.append(q.new_empty(shape, dtype=_TYPES[code]))
+    return results
+
+
+@_backward.register_fake
+def _(*args):
+    given = dict(zip(_NAMES, args))
+    return [
+        given[name].new_empty(given[name].shape) for name in _wanted(given)
+    ]
+
+
+def _keep(ctx, inputs, output):
+    given = dict(zip(_NAMES, inputs))
+    tensors = [given[name] for name in TENSORS]
+    ctx.options = inputs[len(TENSORS) :]
+    ctx.count = len(output)
+    ctx.save_for_backward(*tensors, *output)
+
+
+def _differentiate(ctx, cotangents):
+    saved = ctx.saved_tensors
+    args = (*saved[: len(TENSORS)], *ctx.options)
+    given = dict(zip(_NAMES, args))
+    wanted = _wanted(given)
+    found = dict.fromkeys(_NAMES)
+    found["monoid_params"] = [None] * len(given["monoid_params"])
+    if wanted:
+        gradients = _backward(*args, list(saved[len(TENSORS) :]), list(cotangents))
+        found.update(zip(wanted, gradients))
+    return tuple(found.values())
+
+
+_forward.register_autograd(_differentiate, setup_context=_keep)
+
+
+def _keep_nothing(ctx, inputs, output):
+    pass
+
+
+def _second(ctx, gradients):
+    raise RuntimeError(
+        "attn: expected first derivatives of attn.attention, but got a derivative of "
+        "its gradients; there are no second ones"
+    )
+
+
+_backward.register_autograd(_second, setup_context=_keep_nothing)
+
+
+@torch.compiler.assume_constant_result
+def _places(monoid, names):
+    """Where outputs are among those of the kernel."""
+    wanted = tuple(name for name in names.split(",") if name)
+    outputs = _attention._choose_monoid(monoid, wanted)[1]
+    return tuple(outputs.index(name) for name in wanted)
+
+
+def _as_tensor(name, value, like):
+    """An operand that may be a list."""
+    if value is None or isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, (list, tuple)):
+        dtype = torch.int32 if name in _INTEGERS else torch.float32
+        return torch.tensor(value, dtype=dtype, device=like.device)
+    _fail("%s of the kind of q, Tensor" % name, arrays.describe(value), TypeError)
+
+
+def attention(
+    tensors: Any,
+    scale: Any,
+    causal: Any,
+    window: Any,
+    softcap: Any,
+    monoid: Any,
+    layout: Any,
+    return_lse: Any,
+    return_aux: Any,
+    monoid_params: Any,
+    precision: Any,
+    rolling: Any,
+    batch_invariant: Any,
+    v_dim: Any,
+    dropout_p: Any,
+    dropout_rng: Any,
+) -> Any:
+    """As attn.attention, through the operator; `tensors` are in the order of
+    TENSORS."""
+    if not _torch.is_traced():
+        # Says of all that does not fit what would, in words of attn.attention.
+        given = dict(zip(TENSORS, tensors))
+        with torch.no_grad():
+            _attention._Call(
+                **given,
+                scale=scale,
+                causal=causal,
+                window=window,
+                softcap=softcap,
+                monoid=monoid,
+                layout=layout,
+                return_lse=return_lse,
+                return_aux=return_aux,
+                monoid_params=monoid_params,
+                precision=precision,
+                rolling=rolling,
+                batch_invariant=batch_invariant,
+                v_dim=v_dim,
+                dropout_p=dropout_p,
+                dropout_rng=dropout_rng
+            )
+        if dropout_rng is not None:
+            dropout_rng = _dropout.numbers_of(dropout_rng)
+    q = tensors[0]
+    tensors = [_as_tensor(*pair, q) for pair in zip(TENSORS, tensors)]
+    names = return_aux
+    if names is None:
+        names = ()
+    elif isinstance(names, str):
+        names = (names,)
+    all_names = ",".join((("lse",) if return_lse else ()) + tuple(names))
+    left, right = (-1, -1) if window is None else window
+    seed, offset = 0, 0
+    if dropout_p:
+        if dropout_rng is None:
+            _dropout.fail_without_rng()
+        seed, offset = dropout_rng
+        seed, offset = _signed(seed), _signed(offset)
+    wanted = ""
+    if torch.is_grad_enabled():
+        wanted = ",".join(
+            [
+                name
+                for name, tensor in zip(TENSORS, tensors)
+                if name in _REAL and tensor is not None and tensor.requires_grad
+            ]
+        )
+    results = _forward(
+        *tensors,
+        None if scale is None else float(scale),
+        causal or "",
+        left,
+        right,
+        float(softcap or 0.0),
+        monoid,
+        layout,
+        all_names,
+        [float(number) for number in monoid_params],
+        precision,
+        bool(rolling),
+        bool(batch_invariant),
+        -1 if v_dim is None else v_dim,
+        float(dropout_p),
+        seed,
+        offset,
+        wanted,
+    )
+    if not all_names:
+        return (results[0], {}) if return_aux is not None else results[0]
+    picked = [results[place] for place in _places(monoid, all_names)]
+    found = (results[0],)
+    if return_lse:
+        found += (picked.pop(0),)
+    if return_aux is not None:
+        found += (dict(zip(names, picked)),)
+    return found
+
+
+def _signed(number):
+    """An integer of 64 bits, as a graph holds it."""
+    if not isinstance(number, (int, torch.SymInt)):
+        number = operator.index(number)
+    return number - 2**64 if number >= 2**63 else number
