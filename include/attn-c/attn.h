@@ -365,8 +365,8 @@ ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,
                                             AttnKernel **kernel);
 
 /// The kernel that attnAttention runs for inputs of these sizes, or would on
-/// another target. Of the inputs, q and k are looked at, and of these all but
-/// the memory.
+/// another target. Of the inputs q, k, the block table and cu_seqlens_q are
+/// looked at, as far as they are there, and of these all but the memory.
 ///
 /// Available since API version 7.
 ATTN_EXPORT AttnError *

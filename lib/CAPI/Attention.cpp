@@ -107,9 +107,35 @@ static Result<const CallTarget *> getGpu(TensorArgs tensors,
 
 /// Whether the sizes that the schedule is chosen for are left to us.
 static bool asksForClass(const AttnAttentionDesc &d) {
-  return !d.packed && !d.schedule && !d.expectedKeyHeads &&
+  return !d.schedule && !d.expectedKeyHeads &&
          std::all_of(d.expectedSizes, d.expectedSizes + 4,
                      [](int64_t size) { return size == 0; });
+}
+
+/// The sizes of packed queries: of the sequences, their mean number of rows is
+/// known. Few rows in the mean take tiles of few rows, which a long sequence
+/// among many short ones takes a number of; that was measured on CPUs alone.
+static ExpectedSizes classOfPacked(const AttnAttentionDesc &d,
+                                   TensorArgs inputs,
+                                   const SizeProblem &problem,
+                                   const TargetInfo &target) {
+  size_t offsets = 3;
+  for (bool has :
+       {d.scale != 0, d.softcap != 0, d.bias != 0, d.mask != 0, d.alibi != 0,
+        d.sinks != 0, d.lengths != 0, d.window != 0, d.window != 0})
+    offsets += has;
+  if (!target.isCpu() || inputs.size() <= offsets ||
+      inputs[0].shape.size() != 3 || inputs[offsets].shape.size() != 1)
+    return {};
+  RunSizes sizes;
+  int64_t rows = inputs[0].shape[1];
+  sizes.batches = inputs[offsets].shape[0] - 1;
+  sizes.heads = inputs[0].shape[0];
+  sizes.headsAbut = false;
+  if (sizes.batches < 1 || rows < 0 || rows > INT32_MAX)
+    return {};
+  sizes.rows = (rows + sizes.batches - 1) / sizes.batches;
+  return chooseSizeClass(problem, sizes, target);
 }
 
 /// The sizes that the schedule of a call is chosen for. Tensors that do not fit
@@ -119,6 +145,15 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
   if (!asksForClass(d))
     return {d.expectedSizes[0], d.expectedSizes[1], d.expectedSizes[2],
             d.expectedSizes[3], d.expectedKeyHeads};
+  SizeProblem problem;
+  problem.depth = d.headDim;
+  problem.channels = d.valueDim ? d.valueDim : d.headDim;
+  problem.isPlain = d.causal == ATTN_CAUSAL_NONE && !d.scale && !d.softcap &&
+                    !d.window && !d.lengths && !d.bias && !d.mask && !d.alibi &&
+                    !d.scoreMod && !d.maskMod && !d.blockMask && !d.dropout;
+  problem.isNarrow = d.dtype == ATTN_BF16 || d.dtype == ATTN_F16;
+  if (d.packed)
+    return classOfPacked(d, inputs, problem, target);
   if (inputs.size() < 2 || inputs[0].shape.size() != 4 ||
       inputs[1].shape.size() != 4)
     return {};
@@ -136,13 +171,6 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
     for (int64_t size : tensor->shape)
       if (size < 0 || size > INT32_MAX)
         return {};
-  SizeProblem problem;
-  problem.depth = d.headDim;
-  problem.channels = d.valueDim ? d.valueDim : d.headDim;
-  problem.isPlain = d.causal == ATTN_CAUSAL_NONE && !d.scale && !d.softcap &&
-                    !d.window && !d.lengths && !d.bias && !d.mask && !d.alibi &&
-                    !d.scoreMod && !d.maskMod && !d.blockMask && !d.dropout;
-  problem.isNarrow = d.dtype == ATTN_BF16 || d.dtype == ATTN_F16;
   RunSizes sizes;
   sizes.batches = q.shape[0];
   sizes.heads = q.shape[1];

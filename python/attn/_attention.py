@@ -374,13 +374,19 @@ class _Call:
         if target is None:
             target = c.device_target(self.device)
         views = [self.views["q"], self.views["k"]]
+        if self.layout == "thd" or self.is_paged:
+            # Lengths, tables and offsets tell sizes too.
+            names = [arg.name for arg in self._signature()[0]]
+            views = [self.views[name] for name in names if name in self.views]
         return _kernel.compile_call(self.desc, views, target=target, **options)
 
     def _signature(self):
         """The inputs and outputs of kernels of this description."""
         found = _signatures.get(self.key)
         if found is None:
-            kernel = self.compile()
+            views = [self.views["q"], self.views["k"]]
+            target = c.device_target(self.device)
+            kernel = _kernel.compile_call(self.desc, views, target=target)
             if len(_signatures) >= _MOST_SIGNATURES:
                 _signatures.clear()
             found = _signatures[self.key] = kernel.inputs, kernel.outputs

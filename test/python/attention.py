@@ -336,6 +336,13 @@ def test_decode():
     q, k, v = qkv(rng, b=1, sq=3, sk=2100)
     apart = np.ascontiguousarray(q.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
     assert "heads: packed" not in attn.compile(apart, k, v).explain()
+
+    # Packed sequences of a row each have tiles of a row, on a CPU.
+    rand = lambda *shape: rng.standard_normal(shape, dtype=np.float32)
+    rows, offsets = rand(5, 4, 64), np.arange(6, dtype=np.int32)
+    packed = {"layout": "thd", "cu_seqlens_q": offsets, "cu_seqlens_k": 20 * offsets}
+    kernel = attn.compile(rows, rand(100, 2, 64), rand(100, 2, 64), **packed)
+    assert "block_q = 1, rows = 1," in kernel.explain()
     compare("decode, heads apart", apart, k, v)
     # A cache that grows by one key does not compile.
     attn.attention(*qkv(rng, b=1, sq=1, sk=4100), return_lse=True)

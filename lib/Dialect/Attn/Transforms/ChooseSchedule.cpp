@@ -130,9 +130,13 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);
   problem.fixedWeights = monoid.getNumStats() == 0;
-  // Tensors of many sequences do not tell the length of any.
-  if (problem.packed)
+  // Tensors of many sequences do not tell the length of any; who expects a
+  // number of rows means that of each.
+  if (problem.packed) {
+    if (expected[2] > 0 && op.getReducedSide() == Side::keys)
+      problem.numQueries = expected[2];
     return problem;
+  }
   auto known = [](Value tensor, int64_t d, int64_t expected) {
     int64_t size = cast<RankedTensorType>(tensor.getType()).getDimSize(d);
     if (!ShapedType::isDynamic(size))
