@@ -145,8 +145,9 @@ if has_module("numpy"):
     config.available_features.add("python")
 if has_module("ml_dtypes"):
     config.available_features.add("ml_dtypes")
-if has_module("torch"):
-    config.available_features.add("torch")
+for name in ("torch", "jax"):
+    if has_module(name):
+        config.available_features.add(name)
 for tool in ("clang-format-22", "mlir-opt", "llvm-nm"):
     if shutil.which(tool, path=config.environment["PATH"]):
         config.available_features.add(tool)

@@ -101,6 +101,13 @@ def is_numpy(array):
     return kind is not None and isinstance(array, kind)
 
 
+def is_traced_jax(*values):
+    """Whether one of these is an array that JAX traces, and has no values yet."""
+    jax = sys.modules.get("jax")
+    tracer = getattr(getattr(jax, "core", None), "Tracer", None)
+    return tracer is not None and any(isinstance(value, tracer) for value in values)
+
+
 def kind_of(array):
     """ "numpy", "torch", "dlpack" for any other producer, or None."""
     if is_numpy(array):

@@ -669,6 +669,11 @@ def attention(
         TypeError: a type that is not supported.
         NotImplementedError: a score_mod or mask_mod that is a function of Python.
     """
+    if arrays.is_traced_jax(q, k, v, bias, mask, alibi_slopes, sinks, kv_lengths):
+        given = dict(locals())
+        from . import _jax
+
+        return _jax.attention(given)
     if arrays.is_torch(q):
         from . import _torch
 
