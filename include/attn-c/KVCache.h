@@ -33,6 +33,11 @@ typedef struct AttnKVCacheOptions {
   int64_t window;
   /// Where the pools are, and all that is appended to them.
   AttnPlace place;
+  /// How many keys from the first on every query sees beside the window: their
+  /// pages stay. Positions are then places among the rows that are there.
+  ///
+  /// Available since API version 10.
+  int64_t keep;
 } AttnKVCacheOptions;
 
 /// A cache without sequences, on pools [pages, heads, page, d] and [pages,
@@ -88,7 +93,8 @@ ATTN_EXPORT AttnError *attnKVCacheReorder(AttnKVCache *cache,
                                           const int64_t *onto, size_t count);
 
 /// The rows of each sequence, kv_lengths, and the position of the first of
-/// them, k_start: 0 without a window. Either may be null.
+/// them, k_start: 0 without a window, and where first keys are kept. Either may
+/// be null.
 ATTN_EXPORT AttnError *attnKVCacheLengths(const AttnKVCache *cache,
                                           const int64_t *ids, size_t numIds,
                                           int32_t *lengths, int32_t *starts);

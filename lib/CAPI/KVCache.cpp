@@ -91,7 +91,8 @@ AttnError *attnKVCacheCreate(const AttnTensor *k, const AttnTensor *v,
                          (*place < 0 ? std::string("memory of the host")
                                      : "GPU " + std::to_string(*place)));
     }
-    auto made = cache::KVCache::create(keys, values, how.window, device);
+    auto made =
+        cache::KVCache::create(keys, values, how.window, how.keep, device);
     if (!made)
       return makeError(made.error());
     *result = new AttnKVCache{std::move(*made)};

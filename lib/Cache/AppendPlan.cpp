@@ -52,11 +52,10 @@ void AppendPlan::addSequence(int64_t id, int64_t count) {
   step.after.parent = now.parent;
   step.after.tail = now.tail;
   int64_t seen = count ? table.firstSeen(now.end) / table.page : 0;
-  step.numLeft =
-      std::clamp<int64_t>(seen - now.firstPage, 0, int64_t(now.pages.size()));
-  step.after.firstPage = now.firstPage + step.numLeft;
+  step.numLeft = std::max<int64_t>(seen - table.numKept - now.numGone, 0);
+  step.after.numGone = now.numGone + step.numLeft;
   for (int64_t i = 0; i < step.numLeft; ++i) {
-    int32_t page = now.pages[size_t(i)];
+    int32_t page = now.pages[size_t(table.numKept + i)];
     left.push_back(page);
     release(page);
     if (!numHolders(page))
@@ -149,7 +148,10 @@ PageChanges AppendPlan::carryOut() {
   for (Step &step : steps) {
     PageTable::Sequence &sequence = table.sequences[step.id];
     std::vector<int32_t> pages = std::move(sequence.pages);
-    pages.erase(pages.begin(), pages.begin() + step.numLeft);
+    if (step.numLeft) {
+      auto first = pages.begin() + table.numKept;
+      pages.erase(first, first + step.numLeft);
+    }
     if (step.replacesLast)
       pages.back() = resolve(step.last);
     for (Ref ref : step.added)

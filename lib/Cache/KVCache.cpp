@@ -124,7 +124,7 @@ static std::string toText(const std::array<int64_t, 4> &shape) {
   return text + "]";
 }
 
-static Status checkPools(const Rows &k, const Rows &v, int64_t window,
+static Status checkPools(const Rows &k, const Rows &v,
                          std::optional<int> device) {
   static constexpr int64_t maxSize = INT32_MAX - (1 << 16);
   for (auto [pool, name, least] :
@@ -159,9 +159,20 @@ static Status checkPools(const Rows &k, const Rows &v, int64_t window,
     return Failure{std::string("expected v of the type of k, ") +
                    support::nameOf(k.dtype) + ", but got " +
                    support::nameOf(v.dtype)};
+  return success();
+}
+
+static Status checkWindow(int64_t window, int64_t keep) {
   if (window < 0)
     return Failure{"expected a window of at least 1, or 0 for none, but got " +
                    std::to_string(window)};
+  if (keep < 0 || keep > INT32_MAX)
+    return Failure{"expected first keys to keep between 0 and 2147483647, but "
+                   "got " +
+                   std::to_string(keep)};
+  if (keep && !window)
+    return Failure{"expected a window where first keys are to be kept, but got "
+                   "none; without one all keys are"};
   return success();
 }
 
@@ -205,17 +216,19 @@ static Status checkRows(const char *name, const Rows &rows, const Rows &pool,
 // KVCache
 //===----------------------------------------------------------------------===//
 
-KVCache::KVCache(const Rows &k, const Rows &v, int64_t window,
+KVCache::KVCache(const Rows &k, const Rows &v, int64_t window, int64_t keep,
                  std::optional<int> device)
     : keys(k), values(v), device(device),
-      pages(int32_t(k.shape[0]), int32_t(k.shape[2]), window) {}
+      pages(int32_t(k.shape[0]), int32_t(k.shape[2]), window, keep) {}
 
 Result<std::unique_ptr<KVCache>> KVCache::create(const Rows &k, const Rows &v,
-                                                 int64_t window,
+                                                 int64_t window, int64_t keep,
                                                  std::optional<int> device) {
-  if (Status ok = checkPools(k, v, window, device); !ok)
+  if (Status ok = checkPools(k, v, device); !ok)
     return ok.takeFailure();
-  return std::unique_ptr<KVCache>(new KVCache(k, v, window, device));
+  if (Status ok = checkWindow(window, keep); !ok)
+    return ok.takeFailure();
+  return std::unique_ptr<KVCache>(new KVCache(k, v, window, keep, device));
 }
 
 Status KVCache::append(Numbers ids, int64_t count, const Rows *k, const Rows *v,

@@ -26,8 +26,9 @@ static Failure expected(const std::string &what, int64_t got) {
   return {"expected " + what + ", but got " + std::to_string(got)};
 }
 
-PageTable::PageTable(int32_t pages, int32_t page, int64_t window)
-    : pool(pages), page(page), window(window) {}
+PageTable::PageTable(int32_t pages, int32_t page, int64_t window, int64_t keep)
+    : pool(pages), page(page), window(window),
+      numKept((keep + page - 1) / page) {}
 
 std::vector<int64_t> PageTable::ids() const {
   std::vector<int64_t> result;
@@ -199,14 +200,18 @@ Status PageTable::truncate(int64_t id, int64_t length) {
   if (!found)
     return found.takeFailure();
   Sequence &sequence = sequences[id];
-  int64_t start = sequence.firstPage * page;
-  if (length < 0 || length > sequence.end - start)
+  int64_t kept = numKept * page, gone = sequence.numGone * page;
+  if (length < 0 || length > sequence.end - gone)
     return expected("a length between 0 and that of the sequence, " +
-                        std::to_string(sequence.end - start),
+                        std::to_string(sequence.end - gone),
                     length);
-  int64_t end = start + length;
-  if (start > firstSeen(end))
-    return expected("a length of at least " + std::to_string(window - 1) +
+  // Of pages that are kept none is gone.
+  if (kept && length <= kept)
+    gone = 0;
+  int64_t end = gone + length;
+  if (gone && kept + gone > firstSeen(end))
+    return expected("a length of at least " +
+                        std::to_string(kept + window - 1) +
                         ", of which no key is gone that the window of " +
                         std::to_string(window) + " keys shows",
                     length);
@@ -221,11 +226,12 @@ Status PageTable::truncate(int64_t id, int64_t length) {
     sequence.tail.resize(size_t(end % page));
     sequence.known = end;
   }
-  size_t kept = size_t((length + page - 1) / page);
-  for (size_t i = sequence.pages.size(); i-- > kept;)
+  size_t left = size_t((length + page - 1) / page);
+  for (size_t i = sequence.pages.size(); i-- > left;)
     pool.release(sequence.pages[i]);
-  sequence.pages.resize(kept);
+  sequence.pages.resize(left);
   sequence.end = end;
+  sequence.numGone = gone / page;
   return success();
 }
 
@@ -239,10 +245,10 @@ Status PageTable::lengths(Numbers ids, int32_t *lengths,
     auto found = find(ids[i]);
     if (!found)
       return found.takeFailure();
-    int64_t start = (*found)->firstPage * page;
-    lengths[i] = int32_t((*found)->end - start);
+    int64_t gone = (*found)->numGone * page;
+    lengths[i] = int32_t((*found)->end - gone);
     if (starts)
-      starts[i] = int32_t(start);
+      starts[i] = numKept ? 0 : int32_t(gone);
   }
   return success();
 }

@@ -115,13 +115,16 @@ class KVCache:
         window: the keys that a query sees, itself among them, as in
             window=(n - 1, 0) of attn.attention. Pages that no query sees any more
             are given back when rows are appended. None: all keys are kept.
+        keep: how many keys from the first on every query sees beside the window
+            (attention sinks, as StreamingLLM has them). Their pages stay, and
+            positions are then places among the rows that are there.
 
     Attributes:
         k, v: the pools, [pages, heads, page, d] and [pages, heads, page, dv],
             which begin as zeros: torch tensors where dtype or device is one of
             torch's or they are on a GPU, else NumPy arrays (bfloat16: of
             ml_dtypes).
-        page, window: as given.
+        page, window, keep: as given.
     """
 
     def __init__(
@@ -134,6 +137,7 @@ class KVCache:
         dtype: Any = "float32",
         device: Any = "cpu",
         window: Optional[int] = None,
+        keep: int = 0,
     ):
         self._handle = None
         shape = _count("pages", pages, 0), _count("heads", heads, 1)
@@ -142,13 +146,17 @@ class KVCache:
         dv = d if dv is None else _count("dv", dv, 0)
         self.page = shape[2]
         self.window = None if window is None else _count("window", window, 1)
+        self.keep = _count("keep", keep, 0)
         self._k, self._v = _make_pools(dtype, device, shape + (d,), shape + (dv,))
         # References to the pools, so that NumPy does not move their memory.
         self._views = views = [arrays.view("k", self._k), arrays.view("v", self._v)]
         self._dtype, self._device = views[0].dtype, views[0].device
         tensors, keep = arrays.pack(views)
         options = c.KVCacheOptions(
-            ctypes.sizeof(c.KVCacheOptions), self.window or 0, self._device is not None
+            ctypes.sizeof(c.KVCacheOptions),
+            self.window or 0,
+            self._device is not None,
+            self.keep,
         )
         handle = ctypes.c_void_p()
         c.check(
@@ -359,7 +367,7 @@ class KVCache:
 
     def starts(self, ids: Sequence[int]) -> Any:
         """The position of the first of these rows in its sequence, int32 [ids]:
-        k_start of attn.attention. 0 without a window."""
+        k_start of attn.attention. 0 without a window, and with `keep`."""
         return self._lengths(ids, 1)
 
     def _lengths(self, ids, which):

@@ -102,7 +102,12 @@ class RunOptions(ctypes.Structure):
 
 
 class KVCacheOptions(ctypes.Structure):
-    _fields_ = [("structSize", c_size_t), ("window", c_int64), ("place", c_int32)]
+    _fields_ = [
+        ("structSize", c_size_t),
+        ("window", c_int64),
+        ("place", c_int32),
+        ("keep", c_int64),
+    ]
 
 
 class DeviceInfo(ctypes.Structure):

@@ -170,6 +170,12 @@ int main(void) {
   options.window = -1;
   fails(attnKVCacheCreate(&keys, &values, &options, &cache),
         "expected a window of at least 1, or 0 for none, but got -1");
+  options.window = 0;
+  options.keep = 4;
+  fails(attnKVCacheCreate(&keys, &values, &options, &cache),
+        "expected a window where first keys are to be kept, but got none; "
+        "without "
+        "one all keys are");
   values.dtype = ATTN_F16;
   fails(attnKVCacheCreate(&keys, &values, NULL, &cache),
         "expected v of the type of k, f32, but got f16");

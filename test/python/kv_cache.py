@@ -161,6 +161,52 @@ def test_window():
         assert cache.starts([1])[0] > 0
 
 
+# The first keys and a window, of places in the cache.
+SINKS = """
+^bb0(%b: i32, %h: i32, %i: i32, %j: i32,
+     %lengths: tensor<?xi32>, %rows: i32, %keep: i32, %width: i32):
+  %sequence = arith.index_cast %b : i32 to index
+  %length = tensor.extract %lengths[%sequence] : tensor<?xi32>
+  %before = arith.subi %length, %rows : i32
+  %row = arith.addi %before, %i : i32
+  %distance = arith.subi %row, %j : i32
+  %near = arith.cmpi slt, %distance, %width : i32
+  %first = arith.cmpi slt, %j, %keep : i32
+  %live = arith.ori %first, %near : i1
+  attn.yield %live : i1
+"""
+
+
+def test_first_keys():
+    for page, keep in ((1, 3), (4, 3), (4, 5)):
+        cache = attn.KVCache(64, page, HEADS, D, DV, window=6, keep=keep)
+        keys, values = np.zeros((HEADS, 0, D), "f"), np.zeros((HEADS, 0, DV), "f")
+        for count in (2, 20, 3, 1, 1, 1, 1, 5, 1, 3):
+            k, v = (rng.standard_normal((1, HEADS, count, x)).astype("f") for x in (D, DV))
+            cache.append([7], k, v)
+            keys, values = np.append(keys, k[0], 1), np.append(values, v[0], 1)
+            q = rng.standard_normal((1, 2 * HEADS, count, D)).astype("f")
+            lengths = cache.lengths([7])
+            out = attn.attention(
+                q,
+                cache.k,
+                cache.v,
+                block_table=cache.block_table([7]),
+                kv_lengths=lengths,
+                causal="bottom_right",
+                mask_mod=SINKS,
+                captures={"lengths": lengths, "rows": count, "keep": keep, "width": 6},
+            )
+            end = keys.shape[1]
+            row, key = np.arange(end - count, end)[:, None], np.arange(end)
+            live = (key <= row) & ((key < keep) | (row - key < 6))
+            want = reference.attention(q, keys[None], values[None], mask=live)[0]
+            check("first keys %d" % end, out, want, np.dtype(np.float32))
+        assert cache.starts([7])[0] == 0 and cache.keep == keep
+        used = 64 - cache.free_pages
+        assert used <= -(-keep // page) + -(-6 // page) + 2, used
+
+
 def test_plain_names():
     # As the documentation has it: ids come into being, and none of a window.
     cache = attn.KVCache(8, 16, HEADS, D)
@@ -400,6 +446,7 @@ def test_errors():
     expect(ValueError, "expected page between 1 and 2^31 - 2^16 - 1, but got 0", make, 4, 0, 1, 8)
     expect(MemoryError, "expected memory for pools of shapes [1073741824, 64, 1048576, 128] and", make, 2**30, 2**20, 64, 128)
     expect(ValueError, "expected window between 1", make, 4, 4, 1, 8, window=0)
+    expect(ValueError, "expected a window where", make, 4, 4, 1, 8, keep=2)
     expect(TypeError, "expected heads to be an integer, but got float 1.0", make, 4, 4, 1.0, 8)
     expect(ValueError, "expected device to be 'cpu' or 'cuda', but got 'tpu'", make, 4, 4, 1, 8, device="tpu")
     if "torch" not in sys.modules:

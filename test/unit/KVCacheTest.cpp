@@ -31,7 +31,7 @@ struct Row {
 };
 struct ModelSequence {
   std::vector<Row> rows;
-  int64_t start = 0, known = 0;
+  int64_t gone = 0, known = 0;
 };
 
 uint32_t extendHash(uint32_t hash, int64_t token) {
@@ -64,10 +64,14 @@ struct Memory {
 
 class Trial {
 public:
-  Trial(unsigned seed, int32_t pages, int32_t page, int64_t window)
+  Trial(unsigned seed, int32_t pages, int32_t page, int64_t window,
+        int64_t keep)
       : random(seed), page(page), window(window),
-        keys(pages, kHeads, page, kDim), values(pages, kHeads, page, kValueDim),
-        cache(std::move(*KVCache::create(keys.rows, values.rows, window))) {}
+        kept((keep + page - 1) / page * page), keys(pages, kHeads, page, kDim),
+        values(pages, kHeads, page, kValueDim),
+        cache(
+            std::move(*KVCache::create(keys.rows, values.rows, window, keep))) {
+  }
 
   void run(int operations) {
     for (int i = 0; i < operations && !::testing::Test::HasFatalFailure();
@@ -152,9 +156,9 @@ private:
       ModelSequence &sequence = after[ids[i]];
       int64_t end = int64_t(sequence.rows.size());
       if (count && window)
-        sequence.start =
-            std::max(sequence.start,
-                     std::max<int64_t>(end - window + 1, 0) / page * page);
+        sequence.gone = std::max(
+            sequence.gone,
+            std::max<int64_t>(end - window + 1, 0) / page * page - kept);
       bool isKnown = hasTokens && sequence.known == end;
       for (int64_t row = 0; row < count; ++row) {
         int64_t token = tokens[i * size_t(count) + size_t(row)];
@@ -230,16 +234,17 @@ private:
 
   void truncate(int64_t id) {
     ModelSequence &sequence = model[id];
-    int64_t length = int64_t(sequence.rows.size()) - sequence.start;
+    int64_t length = int64_t(sequence.rows.size()) - sequence.gone;
     int64_t wanted = draw(4) ? std::max<int64_t>(length - draw(4), 0)
                              : draw(int(length) + 2);
-    bool isGone =
-        sequence.start && sequence.start > sequence.start + wanted - window + 1;
+    int64_t gone = kept && wanted <= kept ? 0 : sequence.gone;
+    bool isGone = gone && kept + gone > gone + wanted - window + 1;
     auto ok = cache->truncate(id, wanted);
     ASSERT_EQ(bool(ok), wanted <= length && !isGone) << ok.error();
     if (!ok)
       return;
-    sequence.rows.resize(size_t(sequence.start + wanted));
+    sequence.rows.resize(size_t(gone + wanted));
+    sequence.gone = gone;
     sequence.known = std::min(sequence.known, int64_t(sequence.rows.size()));
   }
 
@@ -306,12 +311,13 @@ private:
     int64_t end = int64_t(sequence.rows.size());
     int32_t length = -1, start = -1;
     ASSERT_TRUE(bool(cache->lengths({&id, 1}, &length, &start)));
-    ASSERT_EQ(start, sequence.start);
-    ASSERT_EQ(length, end - sequence.start);
+    ASSERT_EQ(start, kept ? 0 : sequence.gone);
+    ASSERT_EQ(length, end - sequence.gone);
     std::vector<int32_t> pages = table(id);
     ASSERT_EQ(int64_t(pages.size()), (length + page - 1) / page);
     for (int64_t row = 0; row < length; ++row) {
-      uint32_t number = sequence.rows[size_t(start + row)].number;
+      int64_t position = row < kept ? row : row + sequence.gone;
+      uint32_t number = sequence.rows[size_t(position)].number;
       for (int64_t head = 0; head < kHeads; ++head) {
         for (int64_t c = 0; c < kDim; ++c)
           ASSERT_EQ(keys.at(pages[size_t(row / page)], head, row % page, c),
@@ -353,6 +359,8 @@ private:
   std::mt19937 random;
   int32_t page;
   int64_t window;
+  /// Rows of the first pages, which stay.
+  int64_t kept;
   Memory keys, values;
   std::unique_ptr<KVCache> cache;
   std::map<int64_t, ModelSequence> model;
@@ -363,15 +371,16 @@ private:
 TEST(KVCacheTest, RandomOperations) {
   int numFull = 0, numShared = 0, numReused = 0;
   for (unsigned seed = 0; seed < 20; ++seed)
-    for (int64_t window : {0, 0, 1, 6}) {
+    for (auto [window, keep] :
+         {std::pair(0, 0), {0, 0}, {1, 0}, {6, 0}, {6, 3}}) {
       Trial trial(seed, /*pages=*/12 + int32_t(seed % 5) * 9,
-                  /*page=*/int32_t(seed % 4) + 1, window);
-      trial.run(1250);
+                  /*page=*/int32_t(seed % 4) + 1, window, keep);
+      trial.run(1000);
       numFull += trial.numFull;
       numShared += trial.numShared;
       numReused += trial.numReused;
       if (HasFatalFailure())
-        FAIL() << "seed " << seed << ", window " << window;
+        FAIL() << "seed " << seed << ", window " << window << ", keep " << keep;
     }
   // Otherwise the operations do not meet what they are here for.
   EXPECT_GT(numFull, 1000);
@@ -381,9 +390,11 @@ TEST(KVCacheTest, RandomOperations) {
 
 namespace {
 struct Small {
-  Small(int32_t pages, int32_t page, int64_t window = 0)
+  Small(int32_t pages, int32_t page, int64_t window = 0, int64_t keep = 0)
       : keys(pages, 1, page, 1), values(pages, 1, page, 1),
-        cache(std::move(*KVCache::create(keys.rows, values.rows, window))) {}
+        cache(
+            std::move(*KVCache::create(keys.rows, values.rows, window, keep))) {
+  }
 
   support::Status append(std::vector<int64_t> ids,
                          std::vector<int64_t> tokens) {
@@ -546,6 +557,28 @@ TEST(KVCacheTest, LeavesPagesBehindTheWindow) {
             "expected a length of at least 2, of which no key is gone that the "
             "window of 3 keys shows, but got 1");
   EXPECT_TRUE(bool(small.cache->truncate(1, 2)));
+}
+
+TEST(KVCacheTest, KeepsTheFirstPages) {
+  Small small(6, 2, /*window=*/3, /*keep=*/1);
+  ASSERT_TRUE(bool(small.append({1}, {1, 2, 3, 4, 5, 6, 7})));
+  std::vector<int32_t> before = small.table(1);
+  ASSERT_TRUE(bool(small.append({1}, {8})));
+  // The page of the first key stays, and that of keys 3 and 4 is gone.
+  EXPECT_EQ(small.table(1),
+            (std::vector<int32_t>{before[0], before[2], before[3]}));
+  int64_t id = 1;
+  int32_t length, start;
+  ASSERT_TRUE(bool(small.cache->lengths({&id, 1}, &length, &start)));
+  EXPECT_EQ(start, 0);
+  EXPECT_EQ(length, 6);
+  // The query at 5 would see keys that are gone; that at 1 sees none of them.
+  EXPECT_EQ(small.cache->truncate(1, 3).error(),
+            "expected a length of at least 4, of which no key is gone that the "
+            "window of 3 keys shows, but got 3");
+  EXPECT_TRUE(bool(small.cache->truncate(1, 2)));
+  ASSERT_TRUE(bool(small.append({1}, {3, 4, 5})));
+  EXPECT_EQ(small.table(1).size(), 3u);
 }
 
 TEST(KVCacheTest, Threads) {

@@ -34,10 +34,10 @@ struct Rows {
 
 class KVCache {
 public:
-  /// `window`: see PageTable. Values may have no channels. `device`: the GPU
-  /// whose memory this is; none: the host's.
+  /// `window` and `keep`: see PageTable. Values may have no channels. `device`:
+  /// the GPU whose memory this is; none: the host's.
   static support::Result<std::unique_ptr<KVCache>>
-  create(const Rows &k, const Rows &v, int64_t window,
+  create(const Rows &k, const Rows &v, int64_t window, int64_t keep = 0,
          std::optional<int> device = {});
 
   /// `v` may be null where values have no channels, and both may be: the rows
@@ -61,7 +61,7 @@ public:
   int32_t numPages() const { return int32_t(keys.shape[0]); }
 
 private:
-  KVCache(const Rows &k, const Rows &v, int64_t window,
+  KVCache(const Rows &k, const Rows &v, int64_t window, int64_t keep,
           std::optional<int> device);
 
   mutable std::mutex mutex;

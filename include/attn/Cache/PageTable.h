@@ -55,8 +55,9 @@ struct PageChanges {
 class PageTable {
 public:
   /// `page`: the rows of a page. `window`: the keys that a query sees, itself
-  /// among them; 0: all.
-  PageTable(int32_t pages, int32_t page, int64_t window);
+  /// among them; 0: all. `keep`: how many keys from the first on it sees
+  /// besides.
+  PageTable(int32_t pages, int32_t page, int64_t window, int64_t keep = 0);
 
   int32_t numFree() const { return pool.numFree(); }
   int32_t numPages() const { return pool.numPages(); }
@@ -83,7 +84,8 @@ public:
   support::Status reorder(Numbers from, Numbers onto);
 
   /// Rows of each sequence that are in its pages, and the position of the first
-  /// of them, where `starts` is not null.
+  /// of them, where `starts` is not null: 0 where first keys are kept, whose
+  /// positions are their places among the rows that are there.
   support::Status lengths(Numbers ids, int32_t *lengths, int32_t *starts) const;
   /// Pages of the sequence that has most of them.
   support::Result<int64_t> width(Numbers ids) const;
@@ -94,8 +96,9 @@ private:
   friend class AppendPlan;
 
   struct Sequence {
-    /// The position behind its last row, and that of its first page, in pages.
-    int64_t end = 0, firstPage = 0;
+    /// The position behind its last row, and how many pages were given back
+    /// behind those that are kept.
+    int64_t end = 0, numGone = 0;
     /// Rows, from the first on, whose tokens are known.
     int64_t known = 0;
     /// Of the last page that is full of known tokens.
@@ -116,6 +119,8 @@ private:
   PagePool pool;
   int32_t page;
   int64_t window;
+  /// The first pages of a sequence, which are never given back.
+  int64_t numKept;
   std::map<int64_t, Sequence> sequences;
   int64_t nextId = 0;
   uint64_t nextNode = 1;

@@ -24,8 +24,11 @@ plain = attn.attention(q, prompt, prompt, causal="bottom_right")
 assert np.allclose(o, plain, atol=1e-5) and cache.lengths([7]).tolist() == [40]
 run("reuse_prefix")
 assert done == 0  # sequence 7 was appended without tokens
-run("window=32")
+run("windowed")
 assert windowed.lengths([0])[0] < 64 and windowed.free_pages > 250
+assert np.allclose(o, np.repeat(prompt[:, :, :1], 4, axis=1), atol=1e-5)
+run("streaming")
+assert streaming.lengths([0])[0] < 80 and streaming.block_table([0]).shape == (1, 4)
 assert np.allclose(o, np.repeat(prompt[:, :, :1], 4, axis=1), atol=1e-5)
 run("merge_states")
 assert np.allclose(o, plain, atol=1e-5) and lse.shape == (1, 8, 1)
