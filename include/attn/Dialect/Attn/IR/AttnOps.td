@@ -93,14 +93,19 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     ```
   }];
   let arguments = (ins
-    SymbolNameAttr:$sym_name,
-    OptionalAttr<StrAttr>:$sym_visibility,
-    Attn_MonoidKindAttr:$kind,
-    TypeArrayAttr:$stats,
-    Attn_ComponentArrayAttr:$components,
-    DefaultValuedAttr<TypeArrayAttr, "{}">:$params,
-    DefaultValuedAttr<StrArrayAttr, "{}">:$outputs
-  );
+    Arg<SymbolNameAttr, "The name by which operations refer to it.">:$sym_name,
+    Arg<OptionalAttr<StrAttr>, "Who may refer to it; anyone if "
+        "absent.">:$sym_visibility,
+    Arg<Attn_MonoidKindAttr, "How the components of two states combine, as in "
+        "the table.">:$kind,
+    Arg<TypeArrayAttr, "One type, f32, for each statistic.">:$stats,
+    Arg<Attn_ComponentArrayAttr, "For each component whether it is a vector "
+        "over the value channels (`value`) or a scalar per row "
+        "(`unit`).">:$components,
+    Arg<DefaultValuedAttr<TypeArrayAttr, "{}">, "One type, f32, for each "
+        "run-time parameter; none if absent.">:$params,
+    Arg<DefaultValuedAttr<StrArrayAttr, "{}">, "One name for each value that "
+        "`finalize` yields; none without `finalize`.">:$outputs);
   let regions = (region
     MaxSizedRegion<1>:$identity, MaxSizedRegion<1>:$combine,
     MaxSizedRegion<1>:$rescale, MaxSizedRegion<1>:$gate,
@@ -188,26 +193,65 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     ```
   }];
   let arguments = (ins
-    Attn_FloatTensor:$query, Attn_FloatTensor:$key,
-    Variadic<Attn_FloatTensor>:$value,
-    Optional<F32>:$scale, Optional<F32>:$softcap,
-    Optional<Attn_FloatTensor>:$bias,
-    Optional<TensorOf<[I1, I8]>>:$mask_tensor,
-    Optional<TensorOf<[F32]>>:$alibi,
-    Optional<TensorOf<[F32]>>:$sinks,
-    Optional<Attn_I32Vec>:$lengths,
-    Optional<I32>:$window_left, Optional<I32>:$window_right,
-    Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
-    Optional<Attn_I32Table>:$block_table, Optional<Attn_I32Vec>:$k_start,
-    Optional<F32>:$dropout, Variadic<I32>:$dropout_rng,
-    Variadic<F32>:$params, Variadic<Attn_Capture>:$captures,
-    UnitAttr:$rolling, UnitAttr:$batch_invariant,
-    DefaultValuedAttr<Attn_CausalAttr, "Causal::none">:$causal,
-    DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">:$monoid,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision
-  );
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+    Arg<Attn_FloatTensor, "The queries: [b, hq, sq, d], or with `cu_q` [hq, "
+        "total_q, d].">:$query,
+    Arg<Attn_FloatTensor, "The keys: [b, hk, sk, d], with `cu_k` [hk, total_k, "
+        "d], with `block_table` pools [pages, hk, page, d].">:$key,
+    Arg<Variadic<Attn_FloatTensor>, "One tensor for each `value` component of "
+        "the monoid, shaped like the keys, but with dv channels.">:$value,
+    Arg<Optional<F32>, "Factor of q.k; 1 / sqrt(d) if absent.">:$scale,
+    Arg<Optional<F32>, "The c of c * tanh(s / c), positive; scores have no cap "
+        "if absent.">:$softcap,
+    Arg<Optional<Attn_FloatTensor>, "Added to the score; broadcasts to [b, hq, "
+        "sq, sk], and an element of -inf makes the key dead.">:$bias,
+    Arg<Optional<TensorOf<[I1, I8]>>, "A key is live where this is true, or "
+        "not 0; broadcasts to [b, hq, sq, sk].">:$mask_tensor,
+    Arg<Optional<TensorOf<[F32]>>, "Slopes, [hq] or [b, hq], of the bias "
+        "-slope * |i + len - sq - j|.">:$alibi,
+    Arg<Optional<TensorOf<[F32]>>, "One more logit of each query head, [hq], "
+        "in units of the final score, that enters the denominator "
+        "alone.">:$sinks,
+    Arg<Optional<Attn_I32Vec>, "Number of keys of each batch, [b]; if absent, "
+        "as many as there is room for.">:$lengths,
+    Arg<Optional<I32>, "Number of keys before the aligned diagonal that a row "
+        "may see; all if negative or absent.">:$window_left,
+    Arg<Optional<I32>, "Number of keys after the aligned diagonal that a row "
+        "may see; all if negative or absent.">:$window_right,
+    Arg<Optional<Attn_I32Vec>, "First row of each sequence in packed queries, "
+        "and the end of the last one: [b + 1]; queries are not packed if "
+        "absent.">:$cu_q,
+    Arg<Optional<Attn_I32Vec>, "The same of packed keys; only beside "
+        "`cu_q`.">:$cu_k,
+    Arg<Optional<Attn_I32Table>, "The pages of each batch in order, [b, n]; "
+        "keys and values are not in pages if absent.">:$block_table,
+    Arg<Optional<Attn_I32Vec>, "Position of the first key of each batch, [b]; "
+        "0 if absent.">:$k_start,
+    Arg<Optional<F32>, "Probability that the value of a pair is dropped; 0 if "
+        "absent.">:$dropout,
+    Arg<Variadic<I32>, "State of the random generator, four words: seed low, "
+        "seed high, offset low, offset high; only beside "
+        "`dropout`.">:$dropout_rng,
+    Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params,
+    Arg<Variadic<Attn_Capture>, "Tensors and scalars that the regions `score` "
+        "and `mask` take as their last block arguments.">:$captures,
+    Arg<UnitAttr, "Keys and values are caches written round and round: the key "
+        "at position p is in row p modulo their rows.">:$rolling,
+    Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
+        "it.">:$batch_invariant,
+    Arg<DefaultValuedAttr<Attn_CausalAttr, "Causal::none">, "Where the causal "
+        "diagonal is anchored; if absent there is no causal mask.">:$causal,
+    Arg<DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">, "The monoid, a "
+        "symbol of the module or a shipped name; `softmax` if absent.">:$monoid,
+    Arg<OptionalAttr<Attn_ScheduleAttr>, "Tile sizes and all other decisions "
+        "of the lowering; if absent, `attn-choose-schedule` makes "
+        "them.">:$schedule,
+    Arg<DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">, "What "
+        "products may round f32 operands to; `ieee`, which is nothing, if "
+        "absent.">:$precision);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The first outputs of the monoid's "
+        "`finalize`: [b, hq, sq, dv] per channel, [b, hq, sq] in f32 per row; "
+        "packed like the queries.">:$outputs);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
   let extraClassDeclaration = [{
     ::mlir::attn::Source getQuerySource();
@@ -248,20 +292,47 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<SymbolUserOpInterface>,
         Attn_ReductionOpInterface], traits)> {
   dag commonArguments = (ins
-    FlatSymbolRefAttr:$monoid,
-    Variadic<F32>:$params,
-    Variadic<Attn_FloatTensor>:$queries, Variadic<Attn_FloatTensor>:$keys,
-    Variadic<Attn_FloatTensor>:$values, Variadic<Attn_Capture>:$captures,
-    Variadic<Attn_Index>:$query_index, Variadic<Attn_Index>:$key_index,
-    Optional<Attn_Base>:$row_base, Optional<Attn_Base>:$key_base,
-    OptionalAttr<Attn_SourceAttr>:$query_form,
-    OptionalAttr<Attn_SourceAttr>:$key_form,
-    DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision,
-    UnitAttr:$relaxed_maximum, UnitAttr:$fixable_anchor,
-    UnitAttr:$batch_invariant
-  );
+    Arg<FlatSymbolRefAttr, "The monoid of the reduction, a symbol of the "
+        "module or a shipped name.">:$monoid,
+    Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params,
+    Arg<Variadic<Attn_FloatTensor>, "Left sides of the dot pairs, which have "
+        "the rows: [b, h, rows, d], or packed [h, total, d]; they are keys "
+        "where `side` is `queries`.">:$queries,
+    Arg<Variadic<Attn_FloatTensor>, "Right sides of the dot pairs, one for "
+        "each left side, which are reduced; `key_form` says how they lie in "
+        "memory.">:$keys,
+    Arg<Variadic<Attn_FloatTensor>, "One tensor for each `value` component of "
+        "the monoid, with the rows of the right sides and dv "
+        "channels.">:$values,
+    Arg<Variadic<Attn_Capture>, "Tensors and scalars that all regions take as "
+        "their last block arguments.">:$captures,
+    Arg<Variadic<Attn_Index>, "Index operands of `query_form`: the offsets of "
+        "packed rows, [b + 1]; none of dense ones.">:$query_index,
+    Arg<Variadic<Attn_Index>, "Index operands of `key_form`: its offsets, "
+        "table or starts, then its lengths.">:$key_index,
+    Arg<Optional<Attn_Base>, "Position of row 0, one for all batches or one "
+        "for each; 0 if absent.">:$row_base,
+    Arg<Optional<Attn_Base>, "Position of the first key (or query) that is "
+        "reduced, one for all batches or one for each; 0 if absent.">:$key_base,
+    Arg<OptionalAttr<Attn_SourceAttr>, "How the left sides lie in memory, "
+        "dense or packed (`varlen`); dense if absent.">:$query_form,
+    Arg<OptionalAttr<Attn_SourceAttr>, "How the right sides and the values lie "
+        "in memory; dense if absent.">:$key_form,
+    Arg<DefaultValuedAttr<Attn_SideAttr, "Side::keys">, "What is reduced: the "
+        "keys of each query row, or the queries of each key row; keys if "
+        "absent.">:$side,
+    Arg<OptionalAttr<Attn_ScheduleAttr>, "Tile sizes and all other decisions "
+        "of the lowering; if absent, `attn-choose-schedule` makes "
+        "them.">:$schedule,
+    Arg<DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">, "What "
+        "products may round f32 operands to; `ieee`, which is nothing, if "
+        "absent.">:$precision,
+    Arg<UnitAttr, "A statistic that is a maximum may pass a NaN by, since "
+        "every output is NaN all the same.">:$relaxed_maximum,
+    Arg<UnitAttr, "Weights may be measured from 0 instead of from the largest "
+        "score of the row.">:$fixable_anchor,
+    Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
+        "it.">:$batch_invariant);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -370,7 +441,10 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     ```
   }];
   let arguments = commonArguments;
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The values that `finalize` yields: [b, h, "
+        "rows, dv] per channel, [b, h, rows] in f32 per row; packed like the "
+        "left sides.">:$outputs);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
     MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init,
@@ -391,9 +465,17 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
     and more of the last ones have none.
   }];
   let arguments = !con(commonArguments,
-    (ins Optional<Index>:$parts, OptionalAttr<I64Attr>:$splits,
-         OptionalAttr<I64Attr>:$granule));
-  let results = (outs Variadic<Attn_FloatTensor>:$states);
+    (ins
+    Arg<Optional<Index>, "Number of parts, 1 or more, where it is known as the "
+        "plan runs; there is this or `splits`.">:$parts,
+    Arg<OptionalAttr<I64Attr>, "Number of parts, 1 or more, where it is known "
+        "to the compiler; there is this or `parts`.">:$splits,
+    Arg<OptionalAttr<I64Attr>, "The number of keys of a part is rounded up to "
+        "a multiple of this; 1 if absent.">:$granule));
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "Unfinished states in f32, one tensor for "
+        "each statistic, [splits, b, hq, sq], then one for each component, "
+        "[splits, b, hq, sq, dv] or for `unit` [splits, b, hq, sq].">:$states);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
     MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init);
@@ -424,9 +506,15 @@ def Attn_CombineOp : Attn_Op<"combine", [
     # }
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$monoid,
-    Variadic<Attn_FloatTensor>:$states, Variadic<F32>:$params);
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let arguments = (ins
+    Arg<FlatSymbolRefAttr, "The monoid of the states, a symbol of the module "
+        "or a shipped name.">:$monoid,
+    Arg<Variadic<Attn_FloatTensor>, "One tensor for each statistic, then one "
+        "for each component, with the parts as first dimension.">:$states,
+    Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The combined states in f32: shaped like "
+        "`states`, but without the first dimension.">:$outputs);
   let assemblyFormat = [{
     $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
     attr-dict `->` type($outputs)
@@ -442,10 +530,18 @@ def Attn_FinalizeOp : Attn_Op<"finalize", [
     Applies `finalize` (block arguments as in `attn.aggregate`; absent: the
     monoid's) to states [b, hq, sq(, dv)].
   }];
-  let arguments = (ins FlatSymbolRefAttr:$monoid,
-    Variadic<Attn_FloatTensor>:$states, Variadic<F32>:$params,
-    Variadic<Attn_Capture>:$captures);
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let arguments = (ins
+    Arg<FlatSymbolRefAttr, "The monoid of the states, a symbol of the module "
+        "or a shipped name.">:$monoid,
+    Arg<Variadic<Attn_FloatTensor>, "One f32 tensor for each statistic, [b, "
+        "hq, sq], then one for each component, [b, hq, sq, dv] or for `unit` "
+        "[b, hq, sq].">:$states,
+    Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params,
+    Arg<Variadic<Attn_Capture>, "Tensors and scalars that the region "
+        "`finalize` takes as its last block arguments.">:$captures);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The values that `finalize` yields: [b, "
+        "hq, sq, dv] per channel, [b, hq, sq] in f32 per row.">:$outputs);
   let regions = (region MaxSizedRegion<1>:$finalize);
   let assemblyFormat = [{
     $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
@@ -491,10 +587,22 @@ def Attn_AppendOp : Attn_Op<"append", [
     ```
   }];
   let arguments = (ins
-    Variadic<Attn_FloatTensor>:$rows, Variadic<Attn_FloatTensor>:$caches,
-    Attn_I32Vec:$lengths, Optional<Attn_I32Table>:$block_table,
-    Optional<Attn_I32Vec>:$k_start, UnitAttr:$rolling);
-  let results = (outs Attn_I32Vec:$after);
+    Arg<Variadic<Attn_FloatTensor>, "The new rows, [b, h, n, d], one tensor "
+        "for each cache.">:$rows,
+    Arg<Variadic<Attn_FloatTensor>, "The tensors that are written, [b, h, "
+        "rows, d] or with `block_table` [pages, h, page, d]; they are "
+        "arguments of the function.">:$caches,
+    Arg<Attn_I32Vec, "Number of rows that each sequence has before, "
+        "[b].">:$lengths,
+    Arg<Optional<Attn_I32Table>, "The pages of each sequence in order, [b, n]; "
+        "caches are not in pages if absent.">:$block_table,
+    Arg<Optional<Attn_I32Vec>, "Position of the first row of each sequence, "
+        "[b]; goes with `rolling`, and only there.">:$k_start,
+    Arg<UnitAttr, "Caches are written round and round: the row at position p "
+        "is row p modulo their rows.">:$rolling);
+  let results = (outs
+    Res<Attn_I32Vec, "Number of rows that each sequence has afterwards, "
+        "[b].">:$after);
   let assemblyFormat = [{
     `rows` `(` $rows `:` type($rows) `)` `to` `(` $caches `:` type($caches) `)`
     `lengths` `(` $lengths `:` type($lengths) `)`
@@ -510,7 +618,9 @@ def Attn_YieldOp : Attn_Op<"yield", [
     ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
                  "FinalizeOp", "ScanOp"]>]> {
   let summary = "Ends a region with its values";
-  let arguments = (ins Variadic<AnyType>:$values);
+  let arguments = (ins
+    Arg<Variadic<AnyType>, "The values of the region, as the enclosing "
+        "operation asks for them.">:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
