@@ -62,11 +62,23 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins
-    Arg<Tile_Memory, "strided tensor, unit stride in the last dimension, or "
-        "a source", [MemRead]>:$source,
-    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
-    Optional<Tile_TileType>:$live, UnitAttr:$vector, UnitAttr:$transposed);
-  let results = (outs Tile_TileType:$result);
+    Arg<Tile_Memory, "Strided tensor, of unit stride in the last dimension "
+        "unless `vector` is set, or a source.", [MemRead]>:$source,
+    Arg<Variadic<Index>, "Where the tile begins in memory, one index for each "
+        "dimension; of a source these are batch, head, row and "
+        "column.">:$indices,
+    Arg<Optional<Index>, "First row of memory that is read, counted as the "
+        "indices are; there is no bound if absent.">:$lower,
+    Arg<Optional<Index>, "End of the rows of memory that are read; goes with "
+        "`lower`.">:$upper,
+    Arg<Optional<Tile_TileType>, "One i1 for each row of memory, a tile of one "
+        "row: where it is false, the row reads as zero.">:$live,
+    Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
+        "columns.">:$vector,
+    Arg<UnitAttr, "Rows of memory are columns of the tile.">:$transposed);
+  let results = (outs
+    Res<Tile_TileType, "The tile; its type says how many rows and columns are "
+        "read.">:$result);
   let extraClassDeclaration = [{
     /// Rows of memory that it reads, and elements of each.
     int64_t getMemoryRows() {
@@ -91,11 +103,20 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     the destination are not written. Rounds to nearest even when the
     destination's float type is narrower.
   }];
-  let arguments = (ins Tile_TileType:$value,
-    Arg<Tile_Memory, "strided tensor, unit stride in the last dimension, or "
-        "a source whose rows lie one after the other", [MemWrite]>:$destination,
-    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
-    UnitAttr:$vector);
+  let arguments = (ins
+    Arg<Tile_TileType, "The tile that is stored.">:$value,
+    Arg<Tile_Memory, "Strided tensor, of unit stride in the last dimension "
+        "unless `vector` is set, or a source whose rows lie one after the "
+        "other.", [MemWrite]>:$destination,
+    Arg<Variadic<Index>, "Where the tile begins in memory, one index for each "
+        "dimension; of a source these are batch, head, row and "
+        "column.">:$indices,
+    Arg<Optional<Index>, "First row of memory that is written, counted as the "
+        "indices are; there is no bound if absent.">:$lower,
+    Arg<Optional<Index>, "End of the rows of memory that are written; goes "
+        "with `lower`.">:$upper,
+    Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
+        "columns.">:$vector);
   let assemblyFormat = [{
     (`vector` $vector^)? $value `,` $destination `[` $indices `]`
     (`rows` `(` $lower^ `to` $upper `)`)?
@@ -130,11 +151,20 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value,
-    Arg<AnyMemRef, "strided tensor of f32, unit stride in the last dimension",
-        [MemRead, MemWrite]>:$destination,
-    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
-    UnitAttr:$vector, UnitAttr:$any_order);
+  let arguments = (ins
+    Arg<Tile_TileType, "The tile of f32 that is added.">:$value,
+    Arg<AnyMemRef, "Strided tensor of f32, of unit stride in the last "
+        "dimension unless `vector` is set.", [MemRead, MemWrite]>:$destination,
+    Arg<Variadic<Index>, "Where the tile begins in memory, one index for each "
+        "dimension.">:$indices,
+    Arg<Optional<Index>, "First row of memory that is added to, counted as the "
+        "indices are; there is no bound if absent.">:$lower,
+    Arg<Optional<Index>, "End of the rows of memory that are added to; goes "
+        "with `lower`.">:$upper,
+    Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
+        "columns.">:$vector,
+    Arg<UnitAttr, "Other blocks may add to the same elements, in any "
+        "order.">:$any_order);
   let assemblyFormat = [{
     (`any_order` $any_order^)? (`vector` $vector^)? $value `,`
     $destination `[` $indices `]` (`rows` `(` $lower^ `to` $upper `)`)?
@@ -149,8 +179,11 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
 
 def Tile_FillOp : Tile_Op<"fill", [Pure]> {
   let summary = "A tile with one scalar in every element";
-  let arguments = (ins AnyTypeOf<[AnyFloat, AnySignlessInteger]>:$value);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<AnyTypeOf<[AnyFloat, AnySignlessInteger]>, "The scalar, of the tile's "
+        "element type.">:$value);
+  let results = (outs
+    Res<Tile_TileType, "The tile.">:$result);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -187,11 +220,21 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$lhs, Tile_TileType:$rhs,
-    Optional<Tile_TileType>:$acc, Optional<Tile_TileType>:$scale,
-    Optional<F32>:$ramp, UnitAttr:$transpose_rhs, UnitAttr:$tf32,
-    UnitAttr:$transpose_lhs);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<Tile_TileType, "Left side, RxK, or KxR with `transpose_lhs`.">:$lhs,
+    Arg<Tile_TileType, "Right side, KxC, or CxK with `transpose_rhs`, of the "
+        "left side's element type.">:$rhs,
+    Arg<Optional<Tile_TileType>, "What the product is added to, RxC in f32; 0 "
+        "if absent.">:$acc,
+    Arg<Optional<Tile_TileType>, "Factor of each row of `acc`, Rx1 in f32; 1 "
+        "if absent.">:$scale,
+    Arg<Optional<F32>, "Column c of the result gets this times c added; 0 if "
+        "absent.">:$ramp,
+    Arg<UnitAttr, "The right side is given as CxK.">:$transpose_rhs,
+    Arg<UnitAttr, "Sides, which are of f32, may be rounded to tf32.">:$tf32,
+    Arg<UnitAttr, "The left side is given as KxR.">:$transpose_lhs);
+  let results = (outs
+    Res<Tile_TileType, "The product, RxC in f32.">:$result);
   let extraClassDeclaration = [{
     /// Elements that each element of the result sums up.
     int64_t getDepth() {
@@ -227,8 +270,12 @@ def Tile_MapOp : Tile_Op<"map", [RecursiveMemoryEffects]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$inputs);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles whose elements the body takes; a size "
+        "of 1 broadcasts.">:$inputs);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "One tile, all of one size, for each value "
+        "that the body yields.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict-with-keyword
@@ -259,10 +306,17 @@ def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$inputs,
-    Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>:$identities,
-    UnitAttr:$rows, UnitAttr:$ordered);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles of one size, RxC, which are reduced "
+        "together.">:$inputs,
+    Arg<Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>, "The identity of "
+        "the body, one scalar for each input.">:$identities,
+    Arg<UnitAttr, "Rows are reduced instead of columns.">:$rows,
+    Arg<UnitAttr, "The body need not be commutative: the element that comes "
+        "first is its left operand.">:$ordered);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "One tile for each input, Rx1, or with `rows` "
+        "1xC.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`rows` $rows^)? (`ordered` $ordered^)?
@@ -290,8 +344,11 @@ def Tile_PadOp : Tile_Op<"pad", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value, I64Attr:$first);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<Tile_TileType, "The columns that are kept.">:$value,
+    Arg<I64Attr, "Column of the result at which they begin.">:$first);
+  let results = (outs
+    Res<Tile_TileType, "A tile of as many rows and of more columns.">:$result);
   let assemblyFormat = [{
     $value `first` $first attr-dict `:` type($value) `->` type($result)
   }];
@@ -319,8 +376,12 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value, UnitAttr:$by_rows);
-  let results = (outs I1:$result);
+  let arguments = (ins
+    Arg<Tile_TileType, "A tile of i1.">:$value,
+    Arg<UnitAttr, "Rows that are computed apart from each other may see "
+        "different answers.">:$by_rows);
+  let results = (outs
+    Res<I1, "Whether any element is true.">:$result);
   let assemblyFormat = "$value (`by_rows` $by_rows^)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
@@ -343,8 +404,11 @@ def Tile_BitsOp : Tile_Op<"bits", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$values);
-  let results = (outs Variadic<I32>:$words);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles of i1 of one column.">:$values);
+  let results = (outs
+    Res<Variadic<I32>, "ceil(R / 32) words for each tile of R rows, those of "
+        "the first tile first.">:$words);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
@@ -364,8 +428,11 @@ def Tile_TruthsOp : Tile_Op<"truths", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<I32>:$words);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<Variadic<I32>, "ceil(C / 32) words, of which bit c % 32 of word c / 32 "
+        "is element c.">:$words);
+  let results = (outs
+    Res<Tile_TileType, "A tile of i1 of one row.">:$result);
   let assemblyFormat = "$words attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
@@ -390,9 +457,15 @@ def Tile_StoreBitsOp : Tile_Op<"store_bits"> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value,
-    Arg<AnyMemRef, "words", [MemWrite]>:$destination,
-    Variadic<Index>:$indices, Index:$row, Index:$column);
+  let arguments = (ins
+    Arg<Tile_TileType, "The tile of i1 that is stored, RxC, where R is a "
+        "multiple of 16.">:$value,
+    Arg<AnyMemRef, "Memory of i32, [..., columns, words of a "
+        "column].", [MemWrite]>:$destination,
+    Arg<Variadic<Index>, "One index for each dimension of memory before the "
+        "last two.">:$indices,
+    Arg<Index, "Row in memory of the tile's first row, a multiple of 16.">:$row,
+    Arg<Index, "Column in memory of the tile's first column.">:$column);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` `row` `(` $row `)`
     `column` `(` $column `)` attr-dict `:` type($value) `,` type($destination)
@@ -420,8 +493,14 @@ def Tile_RowRangeOp : Tile_Op<"row_range", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Index:$firstRow, Index:$lastRow);
-  let results = (outs Index:$first, Index:$last);
+  let arguments = (ins
+    Arg<Index, "First row of the block.">:$firstRow,
+    Arg<Index, "Last row of the block, which belongs to it.">:$lastRow);
+  let results = (outs
+    Res<Index, "The first row, or a later one where part of the block works "
+        "alone.">:$first,
+    Res<Index, "The last row, or an earlier one where part of the block works "
+        "alone.">:$last);
   let assemblyFormat = "$firstRow `to` $lastRow attr-dict";
 }
 
@@ -432,10 +511,16 @@ def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {
     elements before c (or after c, with `reverse`); the identity where there
     are none. Inputs, identities and body as in an ordered `tile.reduce`.
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$inputs,
-    Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>:$identities,
-    UnitAttr:$reverse);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles of one size, which are scanned "
+        "together.">:$inputs,
+    Arg<Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>, "The identity of "
+        "the body, one scalar for each input.">:$identities,
+    Arg<UnitAttr, "Each result is the product of the elements after "
+        "it.">:$reverse);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "One tile for each input, of its "
+        "type.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`reverse` $reverse^)? `ins` `(` $inputs `:` type($inputs) `)`
@@ -464,8 +549,12 @@ def Tile_SolveOp : Tile_Op<"solve", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$matrix, Tile_TileType:$rhs);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<Tile_TileType, "CxC tile of f32, whose elements below the diagonal are "
+        "L.">:$matrix,
+    Arg<Tile_TileType, "Right side, a tile of f32 of C rows.">:$rhs);
+  let results = (outs
+    Res<Tile_TileType, "The solution X, of the type of `rhs`.">:$result);
   let assemblyFormat = [{
     $matrix `,` $rhs attr-dict `:` type($matrix) `,` type($rhs) `->`
     type($result)
@@ -483,10 +572,17 @@ def Tile_FoldOp : Tile_Op<"fold", [
     state must not depend on the values. Elements whose `live` (RxC, i1) is
     false are skipped.
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$scores,
-    Variadic<Tile_TileType>:$values, Optional<Tile_TileType>:$live,
-    Variadic<Tile_TileType>:$states);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles of scores, RxC.">:$scores,
+    Arg<Variadic<Tile_TileType>, "Tiles of values, CxD; none where no state "
+        "has channels.">:$values,
+    Arg<Optional<Tile_TileType>, "RxC tile of i1: keys where it is false are "
+        "skipped; if absent, none are.">:$live,
+    Arg<Variadic<Tile_TileType>, "The state before the first key: tiles Rx1 or "
+        "RxD.">:$states);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "The state after the last key, of the types "
+        "of `states`.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `scores` `(` $scores `:` type($scores) `)`
@@ -509,9 +605,17 @@ def Tile_RowsOp : Tile_Op<"rows", [
     so that a block's scores stay in cache, a GPU gives them to warpgroups.
     Blocks that start at or beyond `extent` are skipped and keep their `outs`.
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$inputs,
-    Variadic<Tile_TileType>:$outs, Optional<Index>:$extent, I64Attr:$block);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles that the body reads, of R "
+        "rows.">:$inputs,
+    Arg<Variadic<Tile_TileType>, "Tiles of R rows that the body gives new "
+        "values to, block by block.">:$outs,
+    Arg<Optional<Index>, "Blocks that start at this row of the tile or beyond "
+        "it are skipped; if absent, none are.">:$extent,
+    Arg<I64Attr, "Number of rows of a block, which divides R.">:$block);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "The new value of each tile of "
+        "`outs`.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $block (`ins` `(` $inputs^ `:` type($inputs) `)`)?
@@ -593,14 +697,34 @@ def Tile_StreamOp : Tile_Op<"stream", [
     ```
   }];
   let arguments = (ins
-    Optional<Index>:$first, Optional<Index>:$end,
-    Optional<Index>:$lower, Optional<Index>:$upper,
-    Optional<Index>:$core_lower, Optional<Index>:$core_upper,
-    Optional<I1>:$linear, Optional<Index>:$linear_end,
-    Optional<Index>:$linear_start,
-    Optional<Index>:$num_partial, Optional<Index>:$num_full,
-    I64Attr:$step, UnitAttr:$ahead, Variadic<AnyType>:$inits);
-  let results = (outs Variadic<AnyType>:$results);
+    Arg<Optional<Index>, "The key that tiles are counted from; absent with "
+        "`num_partial`, where a list says which tiles there are.">:$first,
+    Arg<Optional<Index>, "End of the keys, which cuts the last tile; goes with "
+        "`first`.">:$end,
+    Arg<Optional<Index>, "First key that may be live; absent with "
+        "`num_partial`.">:$lower,
+    Arg<Optional<Index>, "End of the keys that may be live; goes with "
+        "`lower`.">:$upper,
+    Arg<Optional<Index>, "First of the keys that are live for every row; there "
+        "is no core if absent.">:$core_lower,
+    Arg<Optional<Index>, "End of these keys; goes with "
+        "`core_lower`.">:$core_upper,
+    Arg<Optional<I1>, "Whether full tiles are linear; there are no linear "
+        "tiles if absent.">:$linear,
+    Arg<Optional<Index>, "End of the linear tiles in front; all full tiles are "
+        "linear if absent.">:$linear_end,
+    Arg<Optional<Index>, "First key of the linear tiles at the back; goes with "
+        "`linear_end`.">:$linear_start,
+    Arg<Optional<Index>, "Number of partial tiles in the list; ranges say "
+        "which tiles there are if absent.">:$num_partial,
+    Arg<Optional<Index>, "Number of full tiles in the list; goes with "
+        "`num_partial`.">:$num_full,
+    Arg<I64Attr, "Number of keys of a tile.">:$step,
+    Arg<UnitAttr, "Numbers of partial tiles in the list are looked up one tile "
+        "ahead.">:$ahead,
+    Arg<Variadic<AnyType>, "The state before the first tile.">:$inits);
+  let results = (outs
+    Res<Variadic<AnyType>, "The state after the last tile.">:$results);
   let regions = (region MaxSizedRegion<1>:$number, MaxSizedRegion<1>:$classify,
     MaxSizedRegion<1>:$full_body, MaxSizedRegion<1>:$linear_body,
     SizedRegion<1>:$partial_body);
@@ -622,7 +746,9 @@ def Tile_YieldOp : Tile_Op<"yield", [
     ParentOneOf<["MapOp", "ReduceOp", "ScanOp", "FoldOp", "RowsOp",
                  "StreamOp"]>]> {
   let summary = "Ends a body with its values";
-  let arguments = (ins Variadic<AnyType>:$values);
+  let arguments = (ins
+    Arg<Variadic<AnyType>, "The values of the body, as the enclosing operation "
+        "asks for them.">:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
