@@ -34,8 +34,12 @@ def TileGPU_SmemAllocOp : TileGPU_Op<"smem.alloc"> {
     # }
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$offset);
-  let results = (outs Res<TileGPU_SmemType, "", [MemAlloc]>:$tile);
+  let arguments = (ins
+    Arg<OptionalAttr<I64Attr>, "Bytes from the start of the block's shared "
+        "memory, given by `tile-gpu-allocate-shared`; absent before.">:$offset);
+  let results = (outs
+    Res<TileGPU_SmemType, "The tile, which holds nothing "
+        "yet.", [MemAlloc]>:$tile);
   let assemblyFormat = "(`at` `(` $offset^ `)`)? attr-dict `:` type($tile)";
   let hasVerifier = 1;
 }
@@ -61,8 +65,11 @@ def TileGPU_SmemRampOp : TileGPU_Op<"smem.ramp", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$offset);
-  let results = (outs TileGPU_SmemType:$tile);
+  let arguments = (ins
+    Arg<OptionalAttr<I64Attr>, "Bytes from the start of the block's shared "
+        "memory, given by `tile-gpu-allocate-shared`; absent before.">:$offset);
+  let results = (outs
+    Res<TileGPU_SmemType, "The tile, of 8 columns.">:$tile);
   let assemblyFormat = "(`at` `(` $offset^ `)`)? attr-dict `:` type($tile)";
   let hasVerifier = 1;
 }
@@ -82,8 +89,11 @@ def TileGPU_SmemTransposeOp : TileGPU_Infer<"smem.transpose", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_SmemType:$tile);
-  let results = (outs TileGPU_SmemType:$result);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile.">:$tile);
+  let results = (outs
+    Res<TileGPU_SmemType, "The same bytes, rows and columns "
+        "exchanged.">:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
@@ -108,8 +118,13 @@ def TileGPU_SmemSliceOp : TileGPU_Op<"smem.slice", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_SmemType:$tile, I32:$row, I32:$col);
-  let results = (outs TileGPU_SmemType:$result);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile.">:$tile,
+    Arg<I32, "First row of the part, a multiple of its rows.">:$row,
+    Arg<I32, "First column of the part, a multiple of its columns.">:$col);
+  let results = (outs
+    Res<TileGPU_SmemType, "The part; its type says of how many rows and "
+        "columns.">:$result);
   let assemblyFormat = [{
     $tile `[` $row `,` $col `]` attr-dict `:` type($tile) `->` type($result)
   }];
@@ -144,9 +159,15 @@ def TileGPU_SmemClearRowsOp
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
-                       Optional<I32>:$from, Optional<I32>:$before,
-                       Optional<TileGPU_VecType>:$live, Variadic<I32>:$bits);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of one box and as it is "
+        "stored.", [MemWrite]>:$tile,
+    Arg<Optional<I32>, "Rows from this one on are cleared.">:$from,
+    Arg<Optional<I32>, "Rows before this one are cleared.">:$before,
+    Arg<Optional<TileGPU_VecType>, "Column vector of i1, one for each row: "
+        "rows where it is false are cleared.">:$live,
+    Arg<Variadic<I32>, "One bit for each row, 32 to a word: rows whose bit is "
+        "0 are cleared.">:$bits);
   let assemblyFormat = [{
     $tile (`from` `(` $from^ `)`)? (`before` `(` $before^ `)`)?
     (`live` `(` $live^ `:` type($live) `)`)? (`bits` `(` $bits^ `)`)?
@@ -178,7 +199,9 @@ def TileGPU_SmemMapOp
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead, MemWrite]>:$tile);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of one box, as it is stored, and of "
+        "16-bit elements.", [MemRead, MemWrite]>:$tile);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$tile attr-dict-with-keyword $body `:` type($tile)";
   let hasVerifier = 1;
@@ -205,8 +228,11 @@ def TileGPU_FragFillOp : TileGPU_Op<"frag.fill", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_ScalarType:$value);
-  let results = (outs TileGPU_RegisterType:$result);
+  let arguments = (ins
+    Arg<TileGPU_ScalarType, "The scalar, of the element type of the "
+        "result.">:$value);
+  let results = (outs
+    Res<TileGPU_RegisterType, "The fragment or vector.">:$result);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -229,8 +255,10 @@ def TileGPU_FragCopyOp : TileGPU_Op<"frag.copy", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value);
-  let results = (outs Res<TileGPU_FragType, "", [MemAlloc]>:$result);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "The fragment that is copied.">:$value);
+  let results = (outs
+    Res<TileGPU_FragType, "The copy.", [MemAlloc]>:$result);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
@@ -252,8 +280,11 @@ def TileGPU_FragLoadOp : TileGPU_Op<"frag.load"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile);
-  let results = (outs TileGPU_FragType:$result);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of the fragment's rows, columns and "
+        "element type.", [MemRead]>:$tile);
+  let results = (outs
+    Res<TileGPU_FragType, "An `a` or `b` fragment.">:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -280,8 +311,12 @@ def TileGPU_FragStoreOp : TileGPU_Op<"frag.store"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value,
-    Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile, UnitAttr:$fragment_order);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "An `acc` or `a` fragment.">:$value,
+    Arg<TileGPU_SmemType, "The tile, of the fragment's rows, columns and "
+        "element type.", [MemWrite]>:$tile,
+    Arg<UnitAttr, "Each thread writes its registers one after the other, "
+        "whatever rows and columns they are.">:$fragment_order);
   let assemblyFormat = [{
     $value `,` $tile (`fragment_order` $fragment_order^)? attr-dict
     `:` type($value) `,` type($tile)
@@ -308,8 +343,11 @@ def TileGPU_FragConvertOp : TileGPU_Op<"frag.convert", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value);
-  let results = (outs TileGPU_FragType:$result);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "An `acc` fragment of f32.">:$value);
+  let results = (outs
+    Res<TileGPU_FragType, "A fragment of bf16 or f16 of the same size and "
+        "scope.">:$result);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -331,8 +369,14 @@ def TileGPU_FragPadOp : TileGPU_Op<"frag.pad", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value, I64Attr:$first);
-  let results = (outs TileGPU_FragType:$result);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "The `acc` fragment of f32 whose columns are "
+        "kept.">:$value,
+    Arg<I64Attr, "Column of the result at which they begin, a multiple of "
+        "8.">:$first);
+  let results = (outs
+    Res<TileGPU_FragType, "A fragment of as many rows and of more "
+        "columns.">:$result);
   let assemblyFormat = [{
     $value `first` $first attr-dict `:` type($value) `->` type($result)
   }];
@@ -364,9 +408,16 @@ def TileGPU_VecLoadOp : TileGPU_Op<"vec.load"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile,
-                       Optional<I32>:$index, UnitAttr:$permuted);
-  let results = (outs TileGPU_VecType:$result);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of one box and as it is "
+        "stored.", [MemRead]>:$tile,
+    Arg<Optional<I32>, "The row of the tile that a column vector is, or the "
+        "column that a row vector is; if absent, the tile has one row.">:$index,
+    Arg<UnitAttr, "Each 16 elements are stored in the order in which the lanes "
+        "of an accumulator hold them.">:$permuted);
+  let results = (outs
+    Res<TileGPU_VecType, "The vector, complete in each thread that holds "
+        "it.">:$result);
   let assemblyFormat = [{
     $tile (`[` $index^ `]`)? (`permuted` $permuted^)? attr-dict
     `:` type($tile) `->` type($result)
@@ -392,9 +443,12 @@ def TileGPU_VecStoreOp : TileGPU_Op<"vec.store"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_VecType:$value,
-                       Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
-                       I32:$index);
+  let arguments = (ins
+    Arg<TileGPU_VecType, "The vector, which is not partial.">:$value,
+    Arg<TileGPU_SmemType, "The tile, of one box and as it is "
+        "stored.", [MemWrite]>:$tile,
+    Arg<I32, "The row of the tile that a column vector becomes, or the column "
+        "that a row vector becomes.">:$index);
   let assemblyFormat = [{
     $value `,` $tile `[` $index `]` attr-dict `:` type($value) `,` type($tile)
   }];
@@ -452,15 +506,23 @@ def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
     # }
     ```
   }];
-  let arguments = (ins AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$a,
-    TileGPU_SmemType:$b, Optional<TileGPU_FragType>:$acc,
-    Optional<F32>:$ramp, Optional<TileGPU_SmemType>:$ramp_columns);
+  let arguments = (ins
+    Arg<AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>, "Left operand MxK: an "
+        "`a` fragment of a warpgroup, or a tile of one box.">:$a,
+    Arg<TileGPU_SmemType, "Right operand KxN, a tile of one box.">:$b,
+    Arg<Optional<TileGPU_FragType>, "What the product is added to, MxN in f32; "
+        "0 if absent.">:$acc,
+    Arg<Optional<F32>, "Column c of the product gets this times c added; "
+        "nothing is if absent.">:$ramp,
+    Arg<Optional<TileGPU_SmemType>, "The numbers c, a `tile_gpu.smem.ramp` of "
+        "N + 8 rows; goes with `ramp`.">:$ramp_columns);
   let builders = [OpBuilder<(ins "::mlir::Type":$token, "::mlir::Value":$a,
       "::mlir::Value":$b, "::mlir::Value":$acc), [{
     build($_builder, $_state, token, a, b, acc, ::mlir::Value(),
           ::mlir::Value());
   }]>];
-  let results = (outs TileGPU_TokenType:$token);
+  let results = (outs
+    Res<TileGPU_TokenType, "The product in flight.">:$token);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
@@ -485,8 +547,13 @@ def TileGPU_MmaWaitOp : TileGPU_Infer<"mma.wait", [
     # }
     ```
   }];
-  let arguments = (ins Variadic<TileGPU_TokenType>:$tokens, I64Attr:$pending);
-  let results = (outs Variadic<TileGPU_FragType>:$accs);
+  let arguments = (ins
+    Arg<Variadic<TileGPU_TokenType>, "The products that are waited "
+        "for.">:$tokens,
+    Arg<I64Attr, "Number of products that may still be in flight, at most "
+        "those issued after the last one of `tokens`.">:$pending);
+  let results = (outs
+    Res<Variadic<TileGPU_FragType>, "The accumulator of each product.">:$accs);
   let assemblyFormat =
     "$tokens `pending` `(` $pending `)` attr-dict `:` type($tokens)";
   let hasVerifier = 1;
@@ -525,10 +592,15 @@ def TileGPU_MmaSyncOp : TileGPU_Op<"mma.sync", [
     # }
     ```
   }];
-  let arguments = (ins AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$a,
-                       AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$b,
-                       TileGPU_FragType:$acc);
-  let results = (outs TileGPU_FragType:$result);
+  let arguments = (ins
+    Arg<AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>, "Left operand MxK, a "
+        "warp's fragment or a tile of one box.">:$a,
+    Arg<AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>, "Right operand KxN, a "
+        "warp's fragment or a tile of one box.">:$b,
+    Arg<TileGPU_FragType, "What the product is added to, a warp's `acc` "
+        "fragment of f32, MxN.">:$acc);
+  let results = (outs
+    Res<TileGPU_FragType, "The sum, of the type of `acc`.">:$result);
   let assemblyFormat = [{
     $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `->` type($result)
   }];
@@ -571,8 +643,12 @@ def TileGPU_MapOp : TileGPU_Op<"map", [RecursiveMemoryEffects, SingleBlock]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<TileGPU_RegisterType>:$inputs);
-  let results = (outs Variadic<TileGPU_RegisterType>:$results);
+  let arguments = (ins
+    Arg<Variadic<TileGPU_RegisterType>, "Fragments of one size, and vectors "
+        "along them, whose elements the body takes.">:$inputs);
+  let results = (outs
+    Res<Variadic<TileGPU_RegisterType>, "One fragment or vector for each value "
+        "that the body yields.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict-with-keyword
@@ -606,10 +682,16 @@ def TileGPU_ReduceOp : TileGPU_Op<"reduce", [
     # }
     ```
   }];
-  let arguments = (ins Variadic<TileGPU_RegisterType>:$inputs,
-                       Variadic<TileGPU_ScalarType>:$identities,
-                       UnitAttr:$ordered);
-  let results = (outs Variadic<TileGPU_VecType>:$results);
+  let arguments = (ins
+    Arg<Variadic<TileGPU_RegisterType>, "Fragments of one size, or partial "
+        "vectors, which are reduced together.">:$inputs,
+    Arg<Variadic<TileGPU_ScalarType>, "The identity of the body, one scalar "
+        "for each input.">:$identities,
+    Arg<UnitAttr, "The body need not be commutative: the element that comes "
+        "first is its left operand.">:$ordered);
+  let results = (outs
+    Res<Variadic<TileGPU_VecType>, "One vector for each input, partial or "
+        "complete as its type says.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`ordered` $ordered^)? `ins` `(` $inputs `:` type($inputs) `)`
@@ -641,10 +723,16 @@ def TileGPU_ScanOp : TileGPU_Op<"scan", [
     # }
     ```
   }];
-  let arguments = (ins Variadic<TileGPU_FragType>:$inputs,
-                       Variadic<TileGPU_ScalarType>:$identities,
-                       UnitAttr:$reverse);
-  let results = (outs Variadic<TileGPU_FragType>:$results);
+  let arguments = (ins
+    Arg<Variadic<TileGPU_FragType>, "`acc` fragments of one size, which are "
+        "scanned together.">:$inputs,
+    Arg<Variadic<TileGPU_ScalarType>, "The identity of the body, one scalar "
+        "for each input.">:$identities,
+    Arg<UnitAttr, "Each result is the product of the elements after "
+        "it.">:$reverse);
+  let results = (outs
+    Res<Variadic<TileGPU_FragType>, "One fragment for each input, of its "
+        "type.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`reverse` $reverse^)? `ins` `(` $inputs `:` type($inputs) `)`
@@ -670,8 +758,13 @@ def TileGPU_AnyOp : TileGPU_Op<"any", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_RegisterType:$value, UnitAttr:$by_rows);
-  let results = (outs I1:$result);
+  let arguments = (ins
+    Arg<TileGPU_RegisterType, "A fragment, or a vector that is not partial, of "
+        "i1.">:$value,
+    Arg<UnitAttr, "Each warp of a warpgroup asks about its own rows "
+        "only.">:$by_rows);
+  let results = (outs
+    Res<I1, "Whether any element is true.">:$result);
   let assemblyFormat = "$value (`by_rows` $by_rows^)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
@@ -691,8 +784,12 @@ def TileGPU_VecElementsOp : TileGPU_Op<"vec.elements", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_VecType:$value);
-  let results = (outs Variadic<TileGPU_ScalarType>:$elements);
+  let arguments = (ins
+    Arg<TileGPU_VecType, "A warp's column vector, which is not "
+        "partial.">:$value);
+  let results = (outs
+    Res<Variadic<TileGPU_ScalarType>, "One scalar for each element, in "
+        "order.">:$elements);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($elements)";
   let hasVerifier = 1;
 }
@@ -743,16 +840,34 @@ def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_MergeScope:$scope,
-    Variadic<TileGPU_VecType>:$stats,
-    Variadic<TileGPU_RegisterType>:$values,
-    Arg<Optional<TileGPU_SmemType>, "exchange buffer", [MemRead, MemWrite]>:$scratch,
-    Arg<Optional<AnyMemRef>, "states of the parts", [MemRead, MemWrite]>:$workspace,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "arrivals", [MemRead, MemWrite]>:$tickets,
-    Optional<I32>:$item, Optional<I32>:$part, Optional<I32>:$parts,
-    OptionalAttr<I64Attr>:$count);
-  let results = (outs Variadic<TileGPU_RegisterType>:$results,
-                      Optional<I1>:$last);
+  let arguments = (ins
+    Arg<TileGPU_MergeScope, "Where the states are: `pair`, `warps`, `cluster` "
+        "or `blocks`.">:$scope,
+    Arg<Variadic<TileGPU_VecType>, "The statistics of this state, or with "
+        "`pair` of the left state and then of the right one.">:$stats,
+    Arg<Variadic<TileGPU_RegisterType>, "The values of this state, f32, or "
+        "with `pair` of the left state and then of the right one.">:$values,
+    Arg<Optional<TileGPU_SmemType>, "Shared memory that the states of all "
+        "warps fit into; goes with `warps`, and only "
+        "there.", [MemRead, MemWrite]>:$scratch,
+    Arg<Optional<AnyMemRef>, "Memory that blocks leave their states in; goes "
+        "with `blocks`, and only there.", [MemRead, MemWrite]>:$workspace,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Number of blocks that have "
+        "arrived, one counter for each work tile; goes with `blocks`, and only "
+        "there.", [MemRead, MemWrite]>:$tickets,
+    Arg<Optional<I32>, "Number of the work tile, which is its counter's index "
+        "in `tickets`; goes with `blocks`.">:$item,
+    Arg<Optional<I32>, "Number of this block's part of the keys; goes with "
+        "`blocks`.">:$part,
+    Arg<Optional<I32>, "Number of parts, one for each block of the work tile; "
+        "goes with `blocks`.">:$parts,
+    Arg<OptionalAttr<I64Attr>, "Number of states; goes with `warps` and "
+        "`cluster`, and only there.">:$count);
+  let results = (outs
+    Res<Variadic<TileGPU_RegisterType>, "The combined state: statistics, then "
+        "values.">:$results,
+    Res<Optional<I1>, "Whether this block came last, and `results` hold the "
+        "combined state; goes with `blocks`.">:$last);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $scope `stats` `(` $stats `:` type($stats) `)`

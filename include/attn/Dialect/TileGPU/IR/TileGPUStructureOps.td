@@ -56,14 +56,22 @@ def TileGPU_KernelOp : TileGPU_Op<"kernel", [
                                               shared_bytes = 1024>}
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
-    TypeAttrOf<FunctionType>:$function_type,
-    OptionalAttr<StrAttr>:$sym_visibility,
-    OptionalAttr<DictArrayAttr>:$arg_attrs,
-    OptionalAttr<DictArrayAttr>:$res_attrs,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    OptionalAttr<I64Attr>:$shared_bytes,
-    OptionalAttr<TileGPU_LaunchAttr>:$launch);
+  let arguments = (ins
+    Arg<SymbolNameAttr, "The name by which a launch refers to it.">:$sym_name,
+    Arg<TypeAttrOf<FunctionType>, "Types of its arguments; there are no "
+        "results.">:$function_type,
+    Arg<OptionalAttr<StrAttr>, "Who may refer to it; anyone if "
+        "absent.">:$sym_visibility,
+    Arg<OptionalAttr<DictArrayAttr>, "Attributes of each argument; none if "
+        "absent.">:$arg_attrs,
+    Arg<OptionalAttr<DictArrayAttr>, "Attributes of results, of which a kernel "
+        "has none.">:$res_attrs,
+    Arg<OptionalAttr<Attn_ScheduleAttr>, "The decisions that the passes over "
+        "kernels take from here; those of an empty one if absent.">:$schedule,
+    Arg<OptionalAttr<I64Attr>, "Bytes of shared memory of a block, given by "
+        "`tile-gpu-allocate-shared`; absent before.">:$shared_bytes,
+    Arg<OptionalAttr<TileGPU_LaunchAttr>, "What a launch has to know of a "
+        "kernel whose code is elsewhere; absent where it has a body.">:$launch);
   let regions = (region AnyRegion:$body);
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "StringRef":$name, "FunctionType":$type,
@@ -138,9 +146,15 @@ def TileGPU_RoleOp : TileGPU_Op<"role", [
     # }
     ```
   }];
-  let arguments = (ins StrAttr:$name, TileGPU_Scope:$scope, I64Attr:$count,
-                       OptionalAttr<I64Attr>:$registers,
-                       OptionalAttr<I64Attr>:$barrier);
+  let arguments = (ins
+    Arg<StrAttr, "The name of the role in diagnostics.">:$name,
+    Arg<TileGPU_Scope, "Whether its members are warps or warpgroups.">:$scope,
+    Arg<I64Attr, "Number of members.">:$count,
+    Arg<OptionalAttr<I64Attr>, "Registers of each thread, a multiple of 8 from "
+        "24 on; the kernel's even share if absent.">:$registers,
+    Arg<OptionalAttr<I64Attr>, "Number of the hardware barrier of member 0, "
+        "given by `tile-gpu-allocate-shared`; absent before, or where the role "
+        "needs none.">:$barrier);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -194,17 +208,28 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_ScheduleKind:$kind,
-    Arg<Attn_WorkOrder, "which tiles of a head come first">:$order,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "counter of drawn items",
-        [MemRead, MemWrite]>:$tickets,
-    Arg<I32, "tiles of a head">:$tiles, Arg<I32, "heads of a batch">:$heads,
-    Arg<I32, "batches">:$batch, Arg<Optional<I32>, "parts of the keys">:$splits,
-    Arg<Optional<I32>, "heads that advance together">:$section,
-    Arg<OptionalAttr<I64Attr>, "blocks of a cluster">:$cluster,
-    OptionalAttr<TileGPU_PlaceAttr>:$place);
+  let arguments = (ins
+    Arg<TileGPU_ScheduleKind, "How a block comes by its items: `grid`, "
+        "`static` or `dynamic`.">:$kind,
+    Arg<Attn_WorkOrder, "Which tiles of a head come first.">:$order,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Counter of the items that are "
+        "drawn; goes with `dynamic`, and only "
+        "there.", [MemRead, MemWrite]>:$tickets,
+    Arg<I32, "Number of tiles of a head.">:$tiles,
+    Arg<I32, "Number of heads of a batch.">:$heads,
+    Arg<I32, "Number of batches.">:$batch,
+    Arg<Optional<I32>, "Number of parts of the keys; 1 if absent.">:$splits,
+    Arg<Optional<I32>, "Number of heads that advance together; 1 if "
+        "absent.">:$section,
+    Arg<OptionalAttr<I64Attr>, "Number of blocks of a cluster, 2 to 8; 1 if "
+        "absent.">:$cluster,
+    Arg<OptionalAttr<TileGPU_PlaceAttr>, "Where its slots and barriers lie in "
+        "shared memory, given by `tile-gpu-allocate-shared`; absent "
+        "before.">:$place);
   // A schedule is a resource, of which one loop leads: equal ones stay apart.
-  let results = (outs Res<TileGPU_ScheduleType, "", [MemAlloc]>:$result);
+  let results = (outs
+    Res<TileGPU_ScheduleType, "The schedule, which loops of roles run "
+        "over.", [MemAlloc]>:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $kind $order (`tickets` `(` $tickets^ `:` type($tickets) `)`)?
@@ -244,9 +269,13 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_ScheduleType:$schedule,
-                       Variadic<AnyType>:$initial, UnitAttr:$lead);
-  let results = (outs Variadic<AnyType>:$results);
+  let arguments = (ins
+    Arg<TileGPU_ScheduleType, "The schedule whose items the loop runs "
+        "over.">:$schedule,
+    Arg<Variadic<AnyType>, "Values that the first item begins with.">:$initial,
+    Arg<UnitAttr, "This role draws the items of a dynamic schedule.">:$lead);
+  let results = (outs
+    Res<Variadic<AnyType>, "The values that the last item leaves.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let extraClassDeclaration = [{
     /// What the schedule says about an item: tile, head, batch, split, and what
@@ -289,7 +318,8 @@ def TileGPU_SkipOp : TileGPU_Op<"skip", [
     # }
     ```
   }];
-  let arguments = (ins I1:$condition);
+  let arguments = (ins
+    Arg<I1, "Whether the item is passed over.">:$condition);
   let assemblyFormat = "$condition attr-dict";
   let hasVerifier = 1;
 }
@@ -327,7 +357,9 @@ def TileGPU_YieldOp : TileGPU_Op<"yield", [
       "RoleOp", "SchedulerOp", "ForeachOp", "MapOp", "ReduceOp",
       "ScanOp", "MergeStatesOp"]>]> {
   let summary = "Ends a body with its values";
-  let arguments = (ins Variadic<AnyType>:$values);
+  let arguments = (ins
+    Arg<Variadic<AnyType>, "The values of the body, as the enclosing operation "
+        "asks for them.">:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
@@ -378,11 +410,22 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_Fill:$fill,
-    OptionalAttr<I64Attr>:$producers, OptionalAttr<I64Attr>:$consumers,
-    OptionalAttr<I64Attr>:$members, OptionalAttr<I64Attr>:$cluster,
-    OptionalAttr<TileGPU_PlaceAttr>:$place);
-  let results = (outs Res<TileGPU_RingType, "", [MemAlloc]>:$ring);
+  let arguments = (ins
+    Arg<TileGPU_Fill, "What makes a slot full.">:$fill,
+    Arg<OptionalAttr<I64Attr>, "Number of warps that fill a slot; absent with "
+        "`tma`, and only there.">:$producers,
+    Arg<OptionalAttr<I64Attr>, "Number of warps that release a slot; absent "
+        "with `exchange` and `cp_group`, where nothing is "
+        "released.">:$consumers,
+    Arg<OptionalAttr<I64Attr>, "Number of warpgroups that take the uses in "
+        "turn; if absent, all consumers read every use.">:$members,
+    Arg<OptionalAttr<I64Attr>, "Number of blocks whose slots are filled "
+        "together, 2 to 8; 1 if absent.">:$cluster,
+    Arg<OptionalAttr<TileGPU_PlaceAttr>, "Where its slots and barriers lie in "
+        "shared memory, given by `tile-gpu-allocate-shared`; absent "
+        "before.">:$place);
+  let results = (outs
+    Res<TileGPU_RingType, "The ring.", [MemAlloc]>:$ring);
   let assemblyFormat = [{
     $fill (`producers` `(` $producers^ `)`)? (`consumers` `(` $consumers^ `)`)?
     (`members` `(` $members^ `)`)? (`cluster` `(` $cluster^ `)`)?
@@ -394,8 +437,11 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
 class TileGPU_RingViewOp<string mnemonic, list<MemoryEffect> effects>
     : TileGPU_Infer<mnemonic> {
   let arguments = (ins
-    Arg<TileGPU_RingType, "ring", effects>:$ring, I32:$counter);
-  let results = (outs Variadic<TileGPU_SmemType>:$tiles);
+    Arg<TileGPU_RingType, "The ring.", effects>:$ring,
+    Arg<I32, "Number of the use: it is that of slot `counter` mod n, where the "
+        "ring has n slots.">:$counter);
+  let results = (outs
+    Res<Variadic<TileGPU_SmemType>, "The tiles of the slot.">:$tiles);
   let assemblyFormat = "$ring `[` $counter `]` attr-dict `:` type($ring)";
 }
 
@@ -482,16 +528,32 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins
-    AnyTypeOf<[TileGPU_TensorMapType, AnyMemRef]>:$source,
-    Variadic<I32>:$indices,
-    Arg<TileGPU_SmemType, "acquired tile", [MemWrite]>:$tile,
-    Optional<I32>:$box, Optional<I32>:$from, Optional<I32>:$rows,
-    Arg<Optional<MemRefRankOf<[I32], [2]>>, "pages of each sequence",
-        [MemRead]>:$table,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "where row 0 of each sequence is",
-        [MemRead]>:$start,
-    OptionalAttr<I64Attr>:$boxes, OptionalAttr<I64Attr>:$page,
-    UnitAttr:$evict_first);
+    Arg<AnyTypeOf<[TileGPU_TensorMapType, AnyMemRef]>, "The tensor that is "
+        "copied from, by its map or as it is strided.">:$source,
+    Arg<Variadic<I32>, "Where the tile begins in the tensor, one index for "
+        "each dimension; with `table` or `start` the first is a sequence, and "
+        "the row is counted in it.">:$indices,
+    Arg<TileGPU_SmemType, "The tile of a slot that this role has "
+        "acquired.", [MemWrite]>:$tile,
+    Arg<Optional<I32>, "Which box of the tile is copied, of a tile that has "
+        "several; the whole tile if absent.">:$box,
+    Arg<Optional<I32>, "First row of memory that is copied; there is no bound "
+        "if absent.">:$from,
+    Arg<Optional<I32>, "End of the rows of memory that are copied; there is no "
+        "bound but the tensor's if absent.">:$rows,
+    Arg<Optional<MemRefRankOf<[I32], [2]>>, "The pages of each sequence in "
+        "order, [b, n]; the tensor is not in pages if "
+        "absent.", [MemRead]>:$table,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Row of a ring in memory that row "
+        "0 of each sequence is in, [b]; the tensor is no ring if "
+        "absent.", [MemRead]>:$start,
+    Arg<OptionalAttr<I64Attr>, "A promise, of a memref with `table`, that the "
+        "row is a multiple of this number of rows, which divides a page; none "
+        "if absent.">:$boxes,
+    Arg<OptionalAttr<I64Attr>, "Number of rows of a page; goes with `table` "
+        "and a tensor map.">:$page,
+    Arg<UnitAttr, "The data is read once, and leaves the L2 cache "
+        "first.">:$evict_first);
   let assemblyFormat = [{
     $source `[` $indices `]` `,` $tile (`box` `(` $box^ `)`)?
     (`from` `(` $from^ `)`)? (`rows` `(` $rows^ `)`)?
@@ -523,7 +585,9 @@ def TileGPU_RingCommitOp : TileGPU_Op<"ring.commit"> {
     ```
   }];
   let arguments = (ins
-    Arg<TileGPU_RingType, "ring", [MemRead, MemWrite]>:$ring, I32:$counter);
+    Arg<TileGPU_RingType, "The ring.", [MemRead, MemWrite]>:$ring,
+    Arg<I32, "Number of the use: it is that of slot `counter` mod n, where the "
+        "ring has n slots.">:$counter);
   let assemblyFormat = "$ring `[` $counter `]` attr-dict `:` type($ring)";
   let hasVerifier = 1;
 }
@@ -591,8 +655,12 @@ def TileGPU_RingReleaseOp : TileGPU_Op<"ring.release"> {
     ```
   }];
   let arguments = (ins
-    Arg<TileGPU_RingType, "ring", [MemRead, MemWrite]>:$ring, I32:$counter,
-    Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>:$after);
+    Arg<TileGPU_RingType, "The ring.", [MemRead, MemWrite]>:$ring,
+    Arg<I32, "Number of the use: it is that of slot `counter` mod n, where the "
+        "ring has n slots.">:$counter,
+    Arg<Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>, "Values "
+        "computed from what was read of the slot: the release waits for "
+        "them.">:$after);
   let assemblyFormat = [{
     $ring `[` $counter `]` (`after` `(` $after^ `:` type($after) `)`)?
     attr-dict `:` type($ring)
@@ -626,9 +694,16 @@ def TileGPU_ExchangeOp : TileGPU_Op<"exchange"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value,
-    Arg<TileGPU_RingType, "exchange ring", [MemRead, MemWrite]>:$ring,
-    I32:$counter, I32:$row, I32:$col, UnitAttr:$transposed);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "This member's part: an `acc` or `a` fragment of "
+        "16-bit elements.">:$value,
+    Arg<TileGPU_RingType, "The ring, whose `fill` is "
+        "`exchange`.", [MemRead, MemWrite]>:$ring,
+    Arg<I32, "Number of the use: it is that of slot `counter` mod n, where the "
+        "ring has n slots.">:$counter,
+    Arg<I32, "Row of the tile at which the part begins.">:$row,
+    Arg<I32, "Column of the tile at which the part begins.">:$col,
+    Arg<UnitAttr, "The part is stored as its transpose.">:$transposed);
   let assemblyFormat = [{
     $value `,` $ring `[` $counter `]` `at` `(` $row `,` $col `)`
     (`transposed` $transposed^)? attr-dict `:` type($value) `,` type($ring)
@@ -657,9 +732,15 @@ def TileGPU_BarrierCreateOp : TileGPU_Op<"barrier.create"> {
     # }
     ```
   }];
-  let arguments = (ins I64Attr:$warps, DefaultValuedAttr<I64Attr, "1">:$each,
-                       OptionalAttr<I64Attr>:$first);
-  let results = (outs Res<TileGPU_BarrierType, "", [MemAlloc]>:$barrier);
+  let arguments = (ins
+    Arg<I64Attr, "Number of warps that wait for each other at one "
+        "barrier.">:$warps,
+    Arg<DefaultValuedAttr<I64Attr, "1">, "Number of barriers, one for each "
+        "member of a role; 1 if absent.">:$each,
+    Arg<OptionalAttr<I64Attr>, "Number of the first hardware barrier, given by "
+        "`tile-gpu-allocate-shared`; absent before.">:$first);
+  let results = (outs
+    Res<TileGPU_BarrierType, "The barriers.", [MemAlloc]>:$barrier);
   let assemblyFormat =
     "`warps` `(` $warps `)` (`each` `(` $each^ `)`)? "
     "(`first` `(` $first^ `)`)? attr-dict";
@@ -683,8 +764,12 @@ def TileGPU_BarrierSyncOp : TileGPU_Op<"barrier.sync"> {
     ```
   }];
   let arguments = (ins
-    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
-    Optional<I32>:$member, UnitAttr:$threads_only);
+    Arg<TileGPU_BarrierType, "The barrier, or several of which `member` "
+        "chooses.", [MemRead, MemWrite]>:$barrier,
+    Arg<Optional<I32>, "Number of the barrier among several; the first if "
+        "absent.">:$member,
+    Arg<UnitAttr, "No bulk copy or product that starts later reads what was "
+        "written before.">:$threads_only);
   let assemblyFormat = [{
     $barrier (`[` $member^ `]`)? (`threads_only` $threads_only^)? attr-dict
   }];
@@ -710,8 +795,9 @@ def TileGPU_TurnWaitOp : TileGPU_Op<"turn.wait"> {
     ```
   }];
   let arguments = (ins
-    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
-    I32:$member);
+    Arg<TileGPU_BarrierType, "The barriers, one for each warpgroup of the "
+        "role.", [MemRead, MemWrite]>:$barrier,
+    Arg<I32, "Number of this warpgroup within the role.">:$member);
   let assemblyFormat = "$barrier `[` $member `]` attr-dict";
 }
 
@@ -733,9 +819,11 @@ def TileGPU_TurnPassOp : TileGPU_Op<"turn.pass"> {
     ```
   }];
   let arguments = (ins
-    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
-    I32:$member,
-    Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>:$after);
+    Arg<TileGPU_BarrierType, "The barriers, one for each warpgroup of the "
+        "role.", [MemRead, MemWrite]>:$barrier,
+    Arg<I32, "Number of this warpgroup within the role.">:$member,
+    Arg<Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>, "Values that "
+        "belong to the turn: they are computed before it is passed.">:$after);
   let assemblyFormat = [{
     $barrier `[` $member `]` (`after` `(` $after^ `:` type($after) `)`)?
     attr-dict
