@@ -8,7 +8,9 @@
 #ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPUOPS_TD
 #define ATTN_DIALECT_TILEGPU_IR_TILEGPUOPS_TD
 
+include "attn/Dialect/TileGPU/IR/TileGPUBarrierOps.td"
 include "attn/Dialect/TileGPU/IR/TileGPUComputeOps.td"
+include "attn/Dialect/TileGPU/IR/TileGPUProductOps.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 //===----------------------------------------------------------------------===//
