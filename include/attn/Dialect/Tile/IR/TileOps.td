@@ -65,8 +65,8 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     Arg<Tile_Memory, "Strided tensor, of unit stride in the last dimension "
         "unless `vector` is set, or a source.", [MemRead]>:$source,
     Arg<Variadic<Index>, "Where the tile begins in memory, one index for each "
-        "dimension; of a source these are batch, head, row and "
-        "column.">:$indices,
+        "dimension; of a source these are batch, head, row and, without "
+        "`vector`, column.">:$indices,
     Arg<Optional<Index>, "First row of memory that is read, counted as the "
         "indices are; there is no bound if absent.">:$lower,
     Arg<Optional<Index>, "End of the rows of memory that are read; goes with "
@@ -109,8 +109,8 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
         "unless `vector` is set, or a source whose rows lie one after the "
         "other.", [MemWrite]>:$destination,
     Arg<Variadic<Index>, "Where the tile begins in memory, one index for each "
-        "dimension; of a source these are batch, head, row and "
-        "column.">:$indices,
+        "dimension; of a source these are batch, head, row and, without "
+        "`vector`, column.">:$indices,
     Arg<Optional<Index>, "First row of memory that is written, counted as the "
         "indices are; there is no bound if absent.">:$lower,
     Arg<Optional<Index>, "End of the rows of memory that are written; goes "

@@ -43,7 +43,7 @@ def TileGPU_GlobalLoadOp
     Arg<Variadic<I32>, "Where the fragment or vector begins in the tensor, one "
         "index for each dimension.">:$indices,
     Arg<Optional<I32>, "End of the rows of memory that are read, counted as "
-        "the indices are; no bound but the tensor's columns if absent.">:$rows,
+        "the indices are; there is no bound if absent.">:$rows,
     Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed);
   let results = (outs
     Res<TileGPU_RegisterType, "The fragment or vector; its type says how much "
@@ -64,7 +64,7 @@ class TileGPU_GlobalWriteOp<string mnemonic, list<MemoryEffect> effects>
     Arg<Variadic<I32>, "Where the fragment or vector begins in the tensor, one "
         "index for each dimension.">:$indices,
     Arg<Optional<I32>, "End of the rows of memory that are written, counted as "
-        "the indices are; no bound but the tensor's columns if absent.">:$rows,
+        "the indices are; there is no bound if absent.">:$rows,
     Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` (`rows` `(` $rows^ `)`)?

@@ -414,9 +414,8 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     Arg<TileGPU_Fill, "What makes a slot full.">:$fill,
     Arg<OptionalAttr<I64Attr>, "Number of warps that fill a slot; absent with "
         "`tma`, and only there.">:$producers,
-    Arg<OptionalAttr<I64Attr>, "Number of warps that release a slot; absent "
-        "with `exchange` and `cp_group`, where nothing is "
-        "released.">:$consumers,
+    Arg<OptionalAttr<I64Attr>, "Number of warps that release a slot; none do "
+        "if absent, as with `exchange` and `cp_group`.">:$consumers,
     Arg<OptionalAttr<I64Attr>, "Number of warpgroups that take the uses in "
         "turn; if absent, all consumers read every use.">:$members,
     Arg<OptionalAttr<I64Attr>, "Number of blocks whose slots are filled "
@@ -540,7 +539,7 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     Arg<Optional<I32>, "First row of memory that is copied; there is no bound "
         "if absent.">:$from,
     Arg<Optional<I32>, "End of the rows of memory that are copied; there is no "
-        "bound but the tensor's if absent.">:$rows,
+        "bound if absent.">:$rows,
     Arg<Optional<MemRefRankOf<[I32], [2]>>, "The pages of each sequence in "
         "order, [b, n]; the tensor is not in pages if "
         "absent.", [MemRead]>:$table,
