@@ -94,23 +94,24 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
 
     `order` says which tiles of a head have the lowest numbers: `in_order` those
     of the first rows, `longest_first` those of the last, to which most masks
-    leave the most keys. With `section`, so many heads advance together before
-    the next ones start, so that their keys stay in a cache; it is a value, since
-    how many fit depends on the sizes of a run. `cluster(c)`: work tiles c n to
-    c n + c - 1 are neighbouring tiles of one head, for blocks that share copies;
-    c divides `tiles`.
+    leave the most keys. With `section(s)`, s heads advance together before the
+    next s heads start, so that their keys stay in a cache (grouped
+    rasterization); s is a value, since how many heads fit depends on the sizes
+    of a run. `cluster(c)`: work tiles c n to c n + c - 1 are neighbouring tiles
+    of one head, for blocks that share copies (TMA multicast); c divides
+    `tiles`.
 
     With `varlen`, rows of all sequences lie behind each other: those of sequence
     i start at row `offsets[i]`, clamped to `rows`, the number of all rows; the
     rows behind the last one are one more sequence. The tiles have `block_q` rows
     each, and `tiles` is `rows / block_q` plus the elements of `offsets`, of
     which sequence i has those from `offsets[i] / block_q + i` on: enough for any
-    lengths, at most one too many, and nothing has to be summed up to find them.
-    `batch` is then the sequence and `tile` the tile in it, in the same order;
-    where the sequence has no such tile, what hands work tiles out may pass over
-    it, and a block that runs must have no effect.
+    lengths, at most one too many for each sequence, and found without a prefix
+    sum over the lengths. `batch` is then the sequence and `tile` the tile in
+    it, in the same order. Where the sequence has no such tile, a scheduler may
+    skip the work tile, and a block that runs it must have no effect.
 
-    `convert-tile-to-vector` makes divisions of it; on GPUs it becomes the
+    `convert-tile-to-vector` lowers it to divisions; on GPUs it becomes the
     `tile_gpu.scheduler` of the kernel.
 
     Example:
@@ -183,9 +184,10 @@ def Tile_DispatchOp : Tile_Op<"dispatch", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs another plan in the place of this one";
   let description = [{
-    Where `condition` holds, `plan` runs on the arguments of this plan, which
-    ends with it. So kernels for some sizes are reached through the plan for all
-    of them. It comes before every launch and workspace, and `plan` holds none.
+    Where `condition` holds, `plan` runs on the arguments of this plan, and this
+    plan ends. The plan for all sizes so reaches kernels that are made for some
+    of them. It comes before every launch and workspace, and `plan` has no
+    dispatch itself.
 
     Example:
 

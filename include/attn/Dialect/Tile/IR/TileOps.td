@@ -32,13 +32,14 @@ include "attn/Dialect/Tile/IR/TileSourceOps.td"
 def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "Loads a tile from a tensor in memory, or a source";
   let description = [{
-    Of a source (`tile.source`) rows are positions in a sequence, and the
-    indices begin with its batch and head. Element (r, c) is `source[indices..., row + r, col + c]`, where `row` and
-    `col` are the last two indices; with `vector`, the tile is Rx1 and element
-    r is `source[indices..., row + r]`. Rows outside `[lower, upper)` (absolute
-    row numbers), columns beyond the source and rows whose element of `live`
-    (a 1xR i1 tile) is false read as zero, whatever memory holds. Converts
-    between float types when source and tile differ.
+    Element (r, c) of the tile is `source[indices..., row + r, col + c]`, where
+    `row` and `col` are the last two indices; with `vector`, the tile is Rx1 and
+    element r is `source[indices..., row + r]`. Rows outside `[lower, upper)`,
+    which count rows of memory, columns beyond the source and rows whose element
+    of `live` (a 1xR i1 tile) is false read as zero, whatever memory holds.
+    Converts between float types when source and tile differ. If `source` is a
+    `tile.source`, the indices begin with batch and head, and rows are positions
+    in that sequence.
 
     With `transposed` rows of memory are columns of the tile: element (r, c) is
     `source[indices..., row + c, col + r]`, and a `vector` is a 1xC tile, whose
@@ -193,13 +194,14 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
   let description = [{
     `result = diag(scale) * acc + lhs * rhs`, with `rhs` transposed when
     `transpose_rhs` is set, and `lhs` when `transpose_lhs` is: lhs RxK (or KxR),
-    rhs KxC (or CxK), acc RxC f32 (absent: 0), scale Rx1 f32 (absent: 1). Sums in f32; the order of additions over K is
-    the target's, fixed for a given schedule. With `tf32` f32 sides may be
-    rounded to tf32 first, where the target multiplies these.
+    rhs KxC (or CxK), acc RxC f32 (absent: 0), scale Rx1 f32 (absent: 1). Sums
+    are in f32; the order of additions over K is the target's, fixed for a given
+    schedule. With `tf32` the sides, of f32, may be rounded to tf32 first, on
+    targets that multiply tf32.
 
-    With `ramp`, a scalar f32, column c of the result gets `ramp * c` added: what
-    grows evenly from key to key needs no pass over the scores where the target
-    takes it into the product.
+    With `ramp`, a scalar f32, column c of the result gets `ramp * c` added. A
+    bias that is linear in the key, such as ALiBi, then needs no pass over the
+    scores on targets that fold it into the product (augmented K).
 
     Example:
 
@@ -330,8 +332,9 @@ def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
 def Tile_PadOp : Tile_Op<"pad", [Pure]> {
   let summary = "A tile with further columns of zeros";
   let description = [{
-    The columns of `value` from column `first` on, and zeros: weights of a step
-    that has taken some keys of its tile of values. In a role of a GPU alone.
+    The result has the columns of `value` from its column `first` on, and zeros
+    elsewhere. A step that computed the weights of half a tile of keys pads them
+    to multiply the whole tile of values. Only in the roles of GPU kernels.
 
     Example:
 
@@ -358,14 +361,14 @@ def Tile_PadOp : Tile_Op<"pad", [Pure]> {
 def Tile_AnyOp : Tile_Op<"any", [Pure]> {
   let summary = "Whether any element of a tile is true";
   let description = [{
-    From a tile to a scalar: it decides whether a tile of keys needs to be
-    visited at all.
+    From a tile to a scalar, such as whether a tile of keys has a live pair and
+    must be visited.
 
-    With `by_rows` the question may be answered for some of the rows apart from
-    the others, which then see another answer: it chooses between two ways to
-    compute, of which the one for `true` is right for every row and the other
-    for rows without a true element. Rows may not depend on each other there.
-    Threads that hold different rows of a tile need not wait for each other.
+    With `by_rows` each group of rows may get an answer of its own, so that
+    threads that hold different rows need not wait for each other. The answer
+    then chooses between two ways to compute: the one for `true` must be right
+    for every row, the one for `false` for rows without a true element. In
+    neither may rows depend on each other.
 
     Example:
 
@@ -387,12 +390,12 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
 }
 
 def Tile_BitsOp : Tile_Op<"bits", [Pure]> {
-  let summary = "The truths of columns as scalars, 32 to a word";
+  let summary = "Packs columns of i1 into words of 32 bits";
   let description = [{
     Of each Rx1 tile of i1, ceil(R / 32) words: bit r % 32 of word r / 32 is
     element r; bits beyond the rows are 0. Words of the first tile come first.
-    Loops over the rows that are true, such as tiles of keys that must be
-    visited, run on these. GPUs only.
+    A loop over the rows that are true, such as over the tiles of keys that must
+    be visited, walks the bits of these words. GPUs only.
 
     Example:
 
@@ -414,10 +417,10 @@ def Tile_BitsOp : Tile_Op<"bits", [Pure]> {
 }
 
 def Tile_TruthsOp : Tile_Op<"truths", [Pure]> {
-  let summary = "A row of truths from words of 32";
+  let summary = "Unpacks words of 32 bits into a row of i1";
   let description = [{
-    Element c of the 1xC tile of i1 is bit c % 32 of word c / 32: the mirror of
-    `tile.bits`. It says which rows of a loaded tile are live. GPUs only.
+    Element c of the 1xC tile of i1 is bit c % 32 of word c / 32: the inverse of
+    `tile.bits`. Loads take the result for their `live` rows. GPUs only.
 
     Example:
 
@@ -438,13 +441,13 @@ def Tile_TruthsOp : Tile_Op<"truths", [Pure]> {
 }
 
 def Tile_StoreBitsOp : Tile_Op<"store_bits"> {
-  let summary = "Stores truths, 32 to a word, column by column";
+  let summary = "Stores a tile of i1 as a packed mask, column by column";
   let description = [{
     Of an RxC tile of i1, element (r, c) becomes bit (row + r) % 32 of
     `destination[indices..., column + c, (row + r) / 32]`, whose last two sizes
     are at least C and ceil(R / 32). `row` is a multiple of 16, as R is. Other
-    bits of these words stay. A later kernel then finds what a row's elements are
-    in a few words. GPUs only.
+    bits of these words stay. A later kernel then reads the mask of a tile as a
+    few words. GPUs only.
 
     Example:
 
@@ -474,12 +477,12 @@ def Tile_StoreBitsOp : Tile_Op<"store_bits"> {
 }
 
 def Tile_RowRangeOp : Tile_Op<"row_range", [Pure]> {
-  let summary = "The rows that bounds of key tiles speak of";
+  let summary = "The rows that bounds of key tiles are computed from";
   let description = [{
-    The rows of a block, as they are. What is computed from the results holds
-    for any narrower range as well: the end of the keys that some row of the
-    range sees is then the end for fewer rows. Part of a block that works alone
-    (a warpgroup) may so take the end for its own rows.
+    Returns the range of rows of a block unchanged. A consumer warpgroup may
+    substitute its own sub-range for the results, so everything that is computed
+    from them must be valid for any sub-range: the end of the keys that some row
+    of the range sees becomes the end for fewer rows.
 
     Example:
 
@@ -535,9 +538,9 @@ def Tile_SolveOp : Tile_Op<"solve", [Pure]> {
   let description = [{
     X with `(I + L) X = rhs`, where L are the elements of `matrix` (CxC) below its
     diagonal; the others are not looked at. Row r of X is
-    `rhs[r] - sum_{j < r} matrix[r, j] X[j]`, in f32 and in this order of j: the
-    delta rule needs it, whose values are what earlier tokens of a chunk have
-    left of them. CPUs only.
+    `rhs[r] - sum_{j < r} matrix[r, j] X[j]`, in f32 and in this order of j. The
+    delta rule needs it: a token of a chunk writes its value less what earlier
+    tokens of the chunk have written under its key. CPUs only.
 
     Example:
 
@@ -629,17 +632,19 @@ def Tile_StreamOp : Tile_Op<"stream", [
     AttrSizedOperandSegments, RecursiveMemoryEffects,
     RangedTypesMatchWith<"results have the types of the initial state", "inits",
       "results", "::llvm::make_range($_self.begin(), $_self.end())">]> {
-  let summary = "Runs a body on every tile of keys that is not dead, by class";
+  let summary = "Runs a body on every tile of keys that may be live, by class";
   let description = [{
-    Tiles of `step` keys enter a state, `inits`, one after the other; each class
-    of tiles has a body, which takes the tile's first key (`index`), what is said
-    below and the state, and yields the new state:
+    Tiles of `step` keys enter a state, `inits`, one after the other. Each class
+    of tiles (full and partial blocks, in the words of block-sparse masks) has a
+    body, which takes the tile's first key (`index`), the further arguments
+    named below and the state, and yields the new state:
 
     - `full`: every key is live for every row.
-    - `linear`: the same, and the scores grow evenly from key to key. Its second
-      argument (i1) says whether the tile lies before `linear_end`.
-    - `partial`: right for every tile. Its second argument (i1), `whole`, is true
-      for a tile that is known to be full: the body may leave its tests out.
+    - `linear`: the same, and the scores have a term that is linear in the key.
+      Its second argument (i1) says whether the tile lies before `linear_end`.
+    - `partial`: right for every tile. Its second argument (i1), `whole`, is
+      true for a tile that is known to be full, for which the body may omit the
+      mask.
 
     Tiles are counted from key `first` on and end with key `end`. Keys outside of
     `live` are dead, those of `core` are full. `classify`, for other tiles, maps
@@ -650,13 +655,14 @@ def Tile_StreamOp : Tile_Op<"stream", [
     come in ascending order, but linear ones before other full ones: the states
     of these must commute.
 
-    Keys of `listed` are those of tiles that something else has found: as many
-    partial and full ones as it says, partial ones first. `number` maps a place in
-    a list and whether that is the list of full tiles to the number of the tile
-    (i32), whose first key is that times `step`. `partial` then takes, after the
-    first key, the tile's number and place (`index`), and whether the tile may
-    have keys that do not exist (i1), as the first of its list may. With `ahead`
-    numbers of partial tiles are looked up one tile ahead.
+    With `listed` the tiles come from two lists that another kernel has written
+    (a block-sparse index): so many partial tiles, then so many full ones.
+    `number` maps a place in a list, and whether that is the list of full tiles,
+    to the number of the tile (i32), whose first key is that times `step`.
+    `partial` then takes, after the first key, the tile's number and place
+    (`index`), and whether the tile may have keys that do not exist (i1), as the
+    first of its list may. With `ahead` numbers of partial tiles are looked up
+    one tile ahead.
 
     Which loops these become, and which tests they make, is the schedule's
     (`tile-expand-stream`).

@@ -28,21 +28,22 @@ def Tile_SourceOp : Tile_Op<"source", [Pure, AttrSizedOperandSegments]> {
 
     With `vector` the memory has no columns. `lengths` are the rows of each
     sequence; without them there are as many as the memory, the offsets or the
-    table have room for. What index operands hold does not lead out of the
-    memory: offsets and lengths are clamped to the rows there are, entries of a
-    table to the pages, and those behind the length are not looked at. They do
-    not change while a kernel runs.
+    table have room for. No index operand leads out of the memory, whatever it
+    holds: offsets and lengths are clamped to the rows there are, entries of a
+    table to the pages, and entries behind the length are not read. Index
+    operands do not change while a kernel runs.
 
-    With `rest` there is one batch more than sequences: of `varlen` its rows are
-    those behind the last sequence; else, and with `lengths`, it has none.
+    With `rest` there is one batch more than sequences. With `varlen` it has the
+    rows behind the last sequence; otherwise, and with `lengths`, it has no
+    rows.
 
-    Pages and rings are read only. `aligned` promises that no tile that is loaded
-    crosses pages: its first row is a multiple of a number of rows that divides a
-    page, and its bounds let no more of them through. Then a page and a row in it
-    are found once for a tile, and it is loaded like any other. `boxes(n)` promises
-    less: the first row is a multiple of n, and n divides a page, so that a tile of
-    more rows comes in boxes of n, each of which has a page. Without either, each
-    row is found by itself.
+    Pages and rings are read only. `aligned` promises that no load of a tile
+    crosses pages: the first row is a multiple of a number of rows that divides
+    a page, and the bounds admit no more rows than that. The page is then looked
+    up once for each tile. `boxes(n)` promises less: the first row is a multiple
+    of n, and n divides a page. A tile is then loaded in boxes of n rows, and
+    the page is looked up once for each box. Without either it is looked up for
+    each row.
 
     Example:
 
@@ -126,7 +127,8 @@ def Tile_ExtentOp : Tile_Op<"extent", [Pure]> {
 def Tile_ElementOp : Tile_Op<"element"> {
   let summary = "Loads one element of a tensor in memory, or of a source";
   let description = [{
-    Positions behind the last row of a source's memory stand for that.
+    Of packed rows (`varlen`) a position behind the last row of memory reads
+    that row.
 
     Example:
 
