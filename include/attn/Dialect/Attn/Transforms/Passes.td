@@ -808,10 +808,10 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     finds its sequence by itself (the `varlen` form of `tile.work_tile`, which
     each kernel begins with);
     without a mask the kernel's schedule says `fetch = ahead` (see
-    tile-gpu-specialize-warps). With a mask, one that bounds the keys at both ends, as
-    a window, or lists of tiles, it says `fetch = late`:
-    what an item needs takes long to find, but items differ in length. Dense rows
-    without a mask are drawn late, too, for clusters take long to draw.
+    tile-gpu-specialize-warps). With a mask, one that bounds the keys at both
+    ends, as a window, or lists of tiles, it says `fetch = late`: the bounds of
+    a work tile take long to find, but work tiles differ in cost. Dense rows
+    without a mask are fetched late, too, since clusters take long to fetch.
 
     Example:
 

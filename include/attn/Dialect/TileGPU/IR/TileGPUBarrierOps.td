@@ -49,9 +49,10 @@ def TileGPU_BarrierCreateOp : TileGPU_Op<"barrier.create"> {
 def TileGPU_BarrierSyncOp : TileGPU_Op<"barrier.sync"> {
   let summary = "Waits until all warps of a barrier have come";
   let description = [{
-    Orders the shared-memory accesses of those warps, and what they wrote before
-    the bulk copies and products that start later. With `threads_only` the
-    latter does not hold: nothing was written that those read.
+    Orders the shared-memory accesses of those warps; their writes are also
+    visible to bulk copies and products that start later (a proxy fence). With
+    `threads_only` there is no such fence: no later copy or product reads what
+    was written before.
 
     Example:
 
@@ -77,11 +78,13 @@ def TileGPU_BarrierSyncOp : TileGPU_Op<"barrier.sync"> {
 def TileGPU_TurnWaitOp : TileGPU_Op<"turn.wait"> {
   let summary = "Waits for this warpgroup's turn";
   let description = [{
-    Warpgroups of a role take turns, member 0 first, then 1 and so on, then 0
-    again: what lies between `turn.wait` and `turn.pass` one does at a time. All
-    take as many turns (tile-gpu-verify-async). The barrier is created with
-    `each(warpgroups)` and the warps of two warpgroups, of who passes the turn
-    and who takes it. tile-gpu-order-warpgroups writes them where a schedule asks for it.
+    An ordered barrier, for ping-pong scheduling: the warpgroups of a role take
+    turns, member 0 first, then 1 and so on, then 0 again, and only one at a
+    time is between `turn.wait` and `turn.pass`. All take equally many turns
+    (`tile-gpu-verify-async`). The barrier is created with `each(warpgroups)`
+    and the warps of two warpgroups, the one that passes the turn and the one
+    that takes it. `tile-gpu-order-warpgroups` writes these operations where a
+    schedule has `turns`.
 
     Example:
 
@@ -103,9 +106,10 @@ def TileGPU_TurnWaitOp : TileGPU_Op<"turn.wait"> {
 def TileGPU_TurnPassOp : TileGPU_Op<"turn.pass"> {
   let summary = "Passes the turn to the next warpgroup";
   let description = [{
-    Does not wait. The assembler keeps the order of turns and products, but puts
-    arithmetic where it likes: what belongs to the turn is named in `after`, and
-    the arrival is made to depend on it. See `tile_gpu.turn.wait`.
+    Does not wait. ptxas keeps the order of turns and products, but moves
+    arithmetic across them. The results that the turn must have computed are
+    named in `after`, and the arrival is made to depend on them. See
+    `tile_gpu.turn.wait`.
 
     Example:
 

@@ -47,14 +47,15 @@ def TileGPU_SmemAllocOp : TileGPU_Op<"smem.alloc"> {
 def TileGPU_SmemRampOp : TileGPU_Op<"smem.ramp", [Pure]> {
   let summary = "A tile of shared memory that holds its row numbers";
   let description = [{
-    Row c is c, c, c, 0, ..., in bf16, which holds whole numbers up to 256 as
-    they are: the right operand, transposed, of the `ramp` of a
-    `tile_gpu.mma.issue`, which has 8 columns less than this has rows. It stands
-    outside of roles; the block's threads write it when the kernel starts, and
-    nothing may change it.
+    The table that folds a linear bias into a product (augmented K): the right
+    operand, transposed, of the `ramp` of a `tile_gpu.mma.issue`, which has 8
+    columns less than this has rows. Row c is c, c, c, 0, ..., in bf16, which
+    represents whole numbers up to 256 exactly. It stands outside of roles; the
+    block's threads write it when the kernel starts, and nothing may change it.
 
-    A product's step is 16 along K. Its second half meets zeros, so it may as
-    well be the rows 8 on: half the memory, and 8 rows more.
+    A product takes steps of 16 along K, but a row has only 8 elements. The
+    second half of the step reads the rows from 8 on, hence the 8 rows more, and
+    is multiplied by zeros.
 
     Example:
 
@@ -136,13 +137,13 @@ def TileGPU_SmemClearRowsOp
   let summary = "Writes zeros into rows of a tile";
   let description = [{
     For rows that memory holds but no query may see, such as the tail of the
-    last page: a weight of zero does not silence a value of NaN. The warp or
-    warpgroup that runs it sees the zeros in all later reads, products
-    included; others need a barrier, or clear the same rows themselves. With
-    `from` the rows from that one on are cleared, with `before` those before
-    it; positions outside of the tile clear nothing, or all of it. With `live`
-    those rows are cleared whose element of the column vector is false, with
-    `bits` those whose bit is 0: row r has bit r % 32 of word r / 32.
+    last page: a weight of zero times a value of NaN would be NaN. The warp or
+    warpgroup that runs it sees the zeros in all later reads, products included;
+    others need a barrier, or clear the same rows themselves. With `from` the
+    rows from that one on are cleared, with `before` those before it; positions
+    outside of the tile clear nothing, or all of it. With `live` those rows are
+    cleared whose element of the column vector is false, with `bits` those whose
+    bit is 0: row r has bit r % 32 of word r / 32.
 
     Example:
 
@@ -180,8 +181,8 @@ def TileGPU_SmemMapOp
     : TileGPU_Op<"smem.map", [RecursiveMemoryEffects, SingleBlock]> {
   let summary = "Elementwise function on a tile, in place";
   let description = [{
-    Every element of the tile becomes what the body makes of it. The warp or
-    warpgroup that runs it sees the new elements in all later reads, products
+    Replaces every element of the tile by what the body yields for it. The warp
+    or warpgroup that runs it sees the new elements in all later reads, products
     included. The body may read scalars from above.
 
     Example:
@@ -241,10 +242,10 @@ def TileGPU_FragCopyOp : TileGPU_Op<"frag.copy", [
     AlwaysSpeculatable, AllTypesMatch<["value", "result"]>]> {
   let summary = "The same fragment in registers of its own";
   let description = [{
-    For a product that takes a fragment which others read as well; see
-    `tile-gpu-copy-fragments`, which writes it. Copies are allocations, and are not
-    merged. No instruction of its own: the code generator copies registers where
-    two values need them at once.
+    `tile-gpu-copy-fragments` writes it before a product that owns a fragment
+    which other operations still read. A copy is an allocation, so that equal
+    ones are not merged. It has no instruction of its own: the code generator
+    copies registers where two values need them at once.
 
     Example:
 
@@ -469,8 +470,9 @@ def TileGPU_MapOp : TileGPU_Op<"map", [RecursiveMemoryEffects, SingleBlock]> {
     result is a fragment of that shape or, where all inputs are vectors of one
     axis, such a vector; the position along the other axis is then 0. A partial
     vector may enter only if the result is partial, and the body must then be
-    linear in it. A partial result of whole vectors is what each thread
-    computes from them: shares, of which a row has four and a column eight.
+    linear in it. If the inputs are whole and the result is partial, each
+    thread's value is one share of it, of which a row has four and a column
+    eight.
 
     Score, mask and monoid regions are inlined here; the body may read scalars
     and memrefs from above, in bounds for every element.
@@ -658,13 +660,13 @@ def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
       1/`count` of the rows comes back split by rows (warp w: part w), one of
       all rows comes back to every warp;
     - `cluster`: the same over `count` blocks of a cluster;
-    - `blocks`: over `part` of `parts` blocks of one work item, through
-      `workspace`. `tickets` counts arrivals; `last` is true in the block that
-      came last, and only there the results hold the combined state. The
-      counter is left at zero.
+    - `blocks`: over `part` of `parts` blocks of one work tile (split-KV),
+      through `workspace`. `tickets` counts arrivals; `last` is true in the
+      block that came last, and only there the results hold the combined state.
+      The counter is left at zero.
 
-    The combine kernel of a split, the epilogue of split warps and the merge of
-    a cascade need no other operation.
+    Kernels use `pair` and `warps`; `convert-tile-gpu-to-nvvm` and the emulator
+    refuse the other two.
 
     Example:
 

@@ -78,7 +78,8 @@ def TileGPU_GlobalStoreOp : TileGPU_GlobalWriteOp<"global.store", [MemWrite]> {
   let summary = "Writes a fragment or vector to a strided tensor";
   let description = [{
     The mirror of `tile_gpu.global.load`; rows at or beyond `rows`, and columns
-    beyond the destination, are not written. Of a vector, one of the threads that hold an element writes it.
+    beyond the destination, are not written. An element of a vector is written
+    by one of the threads that hold it.
 
     Example:
 
@@ -95,12 +96,12 @@ def TileGPU_GlobalStoreOp : TileGPU_GlobalWriteOp<"global.store", [MemWrite]> {
 }
 
 def TileGPU_GlobalStoreBitsOp : TileGPU_Op<"global.store_bits"> {
-  let summary = "Writes a fragment of truths as bits, column by column";
+  let summary = "Writes a fragment of i1 as a packed mask, column by column";
   let description = [{
     Element (r, c) becomes bit (row + r) % 32 of
     `destination[indices..., column + c, (row + r) / 32]`; `row` is a multiple of
-    8. A warp's votes put the rows of a column together, 8 to a byte; bits of other
-    rows stay. Fragments of a warp, in the layout of sums (acc).
+    8. Votes of a warp gather the rows of a column, 8 to a byte; bits of other
+    rows stay. The fragment is a warp's, in the layout of accumulators (`acc`).
 
     Example:
 
@@ -248,9 +249,9 @@ def TileGPU_LaunchDependentsOp : TileGPU_Op<"dependents.launch", [
     MemoryEffects<[MemWrite]>]> {
   let summary = "Lets the next kernel of the plan start";
   let description = [{
-    The kernel launched after this one with `programmatic` may start once every
-    block has come here. It may not read what this one writes before its own
-    `tile_gpu.dependencies.wait`.
+    Programmatic dependent launch (PDL): the kernel launched after this one with
+    `programmatic` may start once every block has reached this operation. It may
+    read what this one writes only after its own `tile_gpu.dependencies.wait`.
 
     Example:
 
@@ -328,11 +329,11 @@ def TileGPU_ResetOp : TileGPU_Op<"reset"> {
 def TileGPU_TicketsOp : TileGPU_Op<"tickets"> {
   let summary = "Plan: counters that are zero before and after each launch";
   let description = [{
-    What a dynamic schedule draws items from. Launches that follow each other in
-    a stream share the counters: the last draw of a launch sets its counter to
-    zero again, so that nothing has to be cleared in between. A kernel that may
-    start before the one before it has ended draws after
-    `tile_gpu.dependencies.wait` only.
+    The atomic counter from which the blocks of a dynamic schedule draw items.
+    Launches that follow each other in a stream share the counters: the last
+    draw of a launch sets its counter to zero again, so that nothing has to be
+    cleared in between. A kernel that may start before the previous one has
+    ended draws only after `tile_gpu.dependencies.wait`.
 
     Example:
 

@@ -18,23 +18,23 @@ def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
     AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Starts a product on the warpgroup's matrix unit";
   let description = [{
-    acc + a b, one group: fence, all steps over K, commit. `a` (MxK) is a
-    fragment or a tile, `b` (KxN) a tile; views say how each is stored. Without
-    `acc` the product starts from zero.
+    An asynchronous product acc + a b (wgmma), one group: fence, all steps over
+    K, commit. `a` (MxK) is a fragment or a tile, `b` (KxN) a tile; views say
+    how each is stored. Without `acc` the product starts from zero.
 
-    With `ramp(%x, %c)` one more step adds x * c in column c, `%c` being a
-    `tile_gpu.smem.ramp`: the left operand's three columns are the
+    With `ramp(%x, %c)` one more step over K adds x * c in column c, where `%c`
+    is a `tile_gpu.smem.ramp`. The step's left operand has three columns, the
     parts of x in bf16, which add up to x, so that all products are exact. An x
     below 2^-100 may lose its last part.
 
-    Operands are values: others may read them too, and passes may merge equal
-    ones. But a product works on registers, so that what it takes and others read
-    while it is in flight is copied first, by `tile-gpu-copy-fragments`. After that
-    pass the token owns the registers of the accumulator, and of `a` where it is
-    a fragment, until `tile_gpu.mma.wait`: no operation uses the accumulator again
-    (the wait gives it back as a new value) nor the fragment before;
-    `tile-gpu-verify-async` checks it. A product without `acc` cannot be in flight
-    across the end of a loop body.
+    Operands are values: other operations may read them too, and passes may
+    merge equal ones. But a product in flight owns registers, so
+    `tile-gpu-copy-fragments` copies the operands that others still read. After
+    that pass the token owns the registers of the accumulator, and of `a` if
+    that is a fragment, until `tile_gpu.mma.wait`. No operation may then use the
+    accumulator again (the wait returns it as a new value), nor `a` before the
+    wait; `tile-gpu-verify-async` checks this. A product without `acc` cannot be
+    in flight across the end of a loop body.
 
     Example:
 
@@ -118,10 +118,10 @@ def TileGPU_MmaSyncOp : TileGPU_Op<"mma.sync", [
     MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "result"]>]> {
   let summary = "acc + a b on one warp";
   let description = [{
-    Synchronous: no token. Operands are warp fragments, or tiles that are read
-    step by step with ldmatrix as the product goes along, so that only a step
-    of them is in registers at a time. For decode the operands are swapped, so
-    that few queries need no padding to 16 rows: `a` holds keys, `b` queries.
+    Synchronous (mma.sync): no token. Operands are warp fragments, or tiles that
+    are read with ldmatrix step by step, so that only one step of them is in
+    registers at a time. For decode the operands are swapped, so that few
+    queries need no padding to 16 rows: `a` holds keys, `b` queries.
 
     Where an operand is f32 the product is made of f32 multiply-adds, not on
     the matrix unit: `a` is then a tile or an acc fragment, `b` a tile, and
