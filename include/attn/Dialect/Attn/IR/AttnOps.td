@@ -29,11 +29,13 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     | `prefix`  | `v1 + g(c1) v2`                    | `gate`    |
     | `general` | pointwise in the channel, by `combine` on whole states | |
 
-    with `c = combine(c1, c2)`. `lift` gives the state of one key from its
-    scores: statistics, then one weight per component; the component is
-    `weight * v[j]` (`value`) or `weight` (`unit`). For `general` monoids
-    `lift` also takes the key's value (one per `value` component) and its
-    position, and yields statistics and components themselves.
+    with `c = combine(c1, c2)`: `cocycle` rescales, as online softmax does;
+    `suffix` and `prefix` are gated by later and by earlier keys. `lift` gives
+    the state of one key from its scores: statistics, then one weight per
+    component; the component is `weight * v[j]` (`value`) or `weight` (`unit`).
+    For `general` monoids `lift` also takes the key's value (one per `value`
+    component) and its position, and yields statistics and components
+    themselves.
 
     Regions and their block arguments (run-time parameters `p` come last):
 
@@ -46,10 +48,10 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     | `lift`     | `s..., p...` (general: `s..., v..., j, p...`) | `c..., w...` |
     | `finalize` | `c..., v..., p...`                         | outputs |
 
-    Where `rescale` yields one factor, all components are scaled by it; else
-    component k by the k-th, as a sum of squared weights is by the square. Each
-    factor then is a cocycle of its own. For the table above, `r` is the factor of
-    the component at hand.
+    If `rescale` yields one factor, it scales all components; otherwise the k-th
+    factor scales component k, and each factor is a cocycle of its own. A sum of
+    squared weights needs the square of the factor, for example. In the table
+    above `r` is the factor of the component at hand.
 
     `finalize` and its output names are the default that `attn.attention`
     uses. The laws are tested by `attn-check-laws` in every compile.
@@ -143,7 +145,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   let summary = "Attention by named options";
   let description = [{
     score = scale * q.k, then softcap, then `score` / bias / alibi, then masks
-    (causal, window, boolean mask, `mask`, key lengths), then the monoid; the
+    (causal, window, `mask_tensor`, `mask`, key lengths), then the monoid; the
     results are the first outputs of the monoid's `finalize` in order.
 
     Shapes: q [b, hq, sq, d], k [b, hk, sk, d], v [b, hk, sk, dv];
@@ -151,11 +153,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Packed (with `cu_seqlens`): q [hq, total_q, d], k [hk, total_k, d],
     v [hk, total_k, dv]; results lose the batch dimension likewise.
 
-    - `scale`: f32, default 1/sqrt(d). `softcap`: f32, c * tanh(s / c);
-      c > 0, and an infinite one is none.
+    - `scale`: f32, default 1/sqrt(d). `softcap`: f32, c * tanh(s / c) with
+      c > 0; an infinite c has no effect.
     - `bias`: added to the score, tensor broadcastable to [b, hq, sq, sk]
-      (dimensions of static size 1 broadcast); -inf means dead.
-    - `mask`: i1 or i8 tensor, true = attend, broadcastable likewise.
+      (dimensions of static size 1 broadcast); a key with -inf is dead.
+    - `mask_tensor`: i1 or i8 tensor, true = attend, broadcastable likewise.
     - `alibi`: slopes f32 [hq] or [b, hq]; adds -slope * |i + len - sq - j|.
     - `sinks`: f32 [hq], a logit in final score units that only enters the
       denominator (`softmax` family: any cocycle monoid with one statistic).
@@ -167,12 +169,12 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       is at position `k_start + j` for regions and diagonals. `rolling`: k and v
       are caches that are written round and round: the key at position p is in
       row p modulo their rows.
-    - `dropout`: f32, the share of pairs whose values are dropped; the others
-      count 1 / (1 - p) times as much. Behind it i32 words of the generator's
-      state: seed low, high, offset low, high. Which pairs, is a function of
-      these and b, h, i, j alone (docs/Semantics.md).
-    - `window`: i32 left, right; inclusive, relative to the aligned diagonal,
-      -1 unbounded.
+    - `dropout`: f32, the probability p that the value of a pair is dropped; the
+      others count 1 / (1 - p) times as much. Four i32 words of the generator's
+      state follow: seed low, high, offset low, high. Which pairs are dropped is
+      a function of these words and b, h, i, j alone (docs/Semantics.md).
+    - `window_left`, `window_right`: i32, inclusive, relative to the aligned
+      diagonal; -1 is unbounded.
     - `precision`: `#attn.precision<tf32>` lets products round f32 operands to
       tf32 (docs/Semantics.md); `ieee` (the default) does not.
     - `batch_invariant`: the bits of a row depend on its query, its keys and
@@ -370,9 +372,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     | `key_source(lengths %n : ...)`         | keys of each batch, also behind `paged` and `ring` |
 
     `row_base` and `key_base` are what positions count from: an i32 for all
-    batches, or one of each. Regions see row i of a sequence as `row_base + i`
-    and key j as `key_base + j`: of a part of the rows or keys, of a chunk or a
-    rolling cache.
+    batches, or one for each. Regions see row i of a sequence as `row_base + i`
+    and key j as `key_base + j`, for operands that are a part of the rows or
+    keys: a chunk, or a rolling cache.
 
     Regions (single block, `arith`, `math`, `tensor.extract` on captures, no
     side effects, no fast-math flags; b, h, i, j are i32):
@@ -391,27 +393,28 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     1 / (1 - p). General monoids, whose values are no sums, take none.
 
     `precision = #attn.precision<tf32>` is a permission: dots and sums over
-    values may round f32 operands to tf32. So is `relaxed_maximum`, which
-    `attn-relax-maximum` writes: the maximum that the monoid's combine takes may
-    pass a NaN by, which reaches every output all the same. `fixable_anchor`, of
-    `attn-fix-anchor`, permits to measure weights from 0 instead of from the
-    largest score, where the factor of the score is small.
+    values may round f32 operands to tf32. `relaxed_maximum`, which
+    `attn-relax-maximum` writes, is one too: the maximum that the monoid's
+    combine takes may ignore a NaN, which reaches every output all the same.
+    `fixable_anchor`, which `attn-fix-anchor` writes, permits weights to be
+    measured from a reference maximum of 0 instead of from the largest score,
+    where the factor of the score is small.
 
     `batch_invariant` is a demand: one order of the keys for all rows, whatever
     is computed beside them (docs/Semantics.md).
 
-    With `side = #attn.side<queries>` rows are those of keys, and queries are
-    reduced: those of all query heads that read the row's key head, head by head,
-    rows of each in order. Pairs are then of a key and a query, values are
-    tensors over queries, and results over keys. Positions come in the same
-    order, the row's first: `score`, `mask` and `factor` see `b, h, j, i`, where h is the
-    query head, and `init` and `finalize` `b, h, j`, where h is the key head.
-    `query_source` and `row_base` are then of the keys, which have the rows, and
-    `key_source` and `key_base` of the queries: of these there are `lengths`, and
-    they may be in pages or rings. Gradients of keys and values are such
-    aggregates.
+    With `side = #attn.side<queries>` each row is a key, and queries are
+    reduced: those of all query heads that read the row's key head, head by
+    head, and the rows of each head in order. Pairs are then a key and a query,
+    values are tensors over queries, and results are tensors over keys.
+    Positions come in the same order, the row's first: `score`, `mask` and
+    `factor` see `b, h, j, i`, where h is the query head, and `init` and
+    `finalize` see `b, h, j`, where h is the key head. `query_source` and
+    `row_base` then describe the keys, which have the rows, and `key_source` and
+    `key_base` the queries, which may have `lengths` and be in pages or rings.
+    Gradients of keys and values are such aggregates.
 
-    A score of -inf in every lift score is dead. The left factor `init` enters
+    A key whose lift scores are all -inf is dead. The left factor `init` enters
     once, before key 0.
 
     Example:
@@ -458,11 +461,12 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
     contiguous parts of ceil(n / `splits`) keys, the last ones of fewer or none,
     and the states of all parts are returned, unfinished: for each statistic a
     tensor [splits, b, hq, sq] and for each component [splits, b, hq, sq, dv] or
-    [splits, b, hq, sq], f32. `init` enters part 0 only; the parts are in key
-    order. `splits` is an attribute, or the operand `parts(%n : index)`, at least
-    1, where the number is known as a plan runs. With `granule` a part has as many
-    keys rounded up to a multiple of that: parts begin where tiles and pages do,
-    and more of the last ones have none.
+    [splits, b, hq, sq], f32 (split-KV, flash decoding). `init` enters part 0
+    only; the parts are in key order. `splits` is an attribute, or the operand
+    `parts(%n : index)`, at least 1, if the number is known only as a plan runs.
+    With `granule` the keys of a part are rounded up to a multiple of that, so
+    that parts begin where tiles and pages do; more of the last parts may then
+    be empty.
   }];
   let arguments = !con(commonArguments,
     (ins
@@ -559,14 +563,15 @@ def Attn_AppendOp : Attn_Op<"append", [
     AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Writes rows behind the last ones of caches";
   let description = [{
-    Row i of the new rows of batch b becomes row `lengths[b] + i` of the sequence
-    in the cache, in place: a cache is an argument of the function, and what the
-    caller passes for it is written. The result are the lengths after. What reads
-    the new rows takes it for its lengths, and runs after.
+    Row i of the new rows of batch b becomes row `lengths[b] + i` of the
+    sequence in the cache, in place: a cache is an argument of the function, and
+    the memory that the caller passes for it is written. The result is the
+    lengths after the append. An operation that reads the new rows takes the
+    result for its lengths, and so runs after the append.
 
-    The rows are in the cache where `attn.attention` looks for them with the same
-    `lengths`, `block_table`, `k_start` and `rolling`. Where there is no room for
-    a row it is not written, and the lengths after count those that are there.
+    The rows are in the cache where `attn.attention` looks for them with the
+    same `lengths`, `block_table`, `k_start` and `rolling`. A row for which
+    there is no room is not written, and not counted by the result.
 
     Example:
 
