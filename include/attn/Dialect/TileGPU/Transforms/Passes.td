@@ -407,15 +407,16 @@ def TileGpuOrderWarpgroupsPass : Pass<"tile-gpu-order-warpgroups", "::mlir::tile
     Expects: a `tile_gpu.kernel` whose schedule's `turns` is `products` or
     `softmax`, with a role of two warpgroups or more.
 
-    Produces: in the loops whose body issues scores, turns of the warpgroups.
-    Of "products" (ping-pong): products issued one behind the other without a
-    wait in between are one turn; the softmax of the others runs under them.
-    Of "softmax" (an exclusive section): from the wait for the scores, which
-    nothing computed of them can overtake, to the weights. A loop that only gives back the slots
-    of steps that a member leaves out, because its rows end early, takes the
-    turns of those steps, and all take as many. First steps, ahead of the loops,
-    and the products behind them take none. Kernels of another form, and warps,
-    stay as they are.
+    Produces: turns of the warpgroups (`tile_gpu.turn.wait`, an ordered barrier)
+    in the loops whose body issues QK products. With `products` (ping-pong) a
+    turn holds the products that are issued without a wait in between, and the
+    softmax of the other warpgroups overlaps them. With `softmax` (an exclusive
+    section) a turn begins at the wait for the scores, which no computation on
+    them can overtake, and ends with the weights. If a member skips steps
+    because its rows end early, the loop that releases the slots of those steps
+    takes their turns, so that all members take equally many. First steps, ahead
+    of the loops, and the products behind them take none. Kernels of another
+    form, and warps, stay as they are.
 
     Example:
 
@@ -522,11 +523,11 @@ def TileGpuMulticastLoadsPass
     `cluster(c)`: its blocks take neighbouring tiles of one head, batch and
     split. A role of one warp draws, and one loop fills rings by tensor copies.
 
-    Produces: rings that are acquired and loaded under what does not depend on
-    the tile alone get `cluster(c)`: each of the c blocks copies a part of every
-    tile to all of them, and the last-level cache is read once for the cluster.
-    Where there are none, the schedule loses its own: each block draws for
-    itself.
+    Produces: TMA multicast. A ring gets `cluster(c)` if the coordinates and the
+    control flow of its loads do not depend on the tile of rows: each of the c
+    blocks copies a part of every tile to all of them, and the last-level cache
+    is read once for the cluster. If there is no such ring, the schedule loses
+    its `cluster`, and each block draws for itself.
 
     Example:
 
@@ -652,11 +653,11 @@ def TileGpuStageEpiloguePass : Pass<"tile-gpu-stage-epilogue", "::mlir::ModuleOp
     Expects: `tile_gpu.kernel`s that store 16-bit accumulators of warpgroups,
     on a target with tensor copies.
 
-    Produces: for each store a tile of shared memory, a barrier for each
-    warpgroup, a tensor map in kernel and launch, and bulk copies of the tile's
-    panels in place of the store. A store that is bounded below the tensor's
-    rows stays as it is, chosen at run time. Without room in shared memory the
-    store is left alone.
+    Produces: an epilogue through shared memory (TMA store). Each store gets a
+    tile of shared memory, a barrier for each warpgroup, a tensor map in kernel
+    and launch, and bulk copies of the tile's panels in its place. If its bound
+    is below the tensor's rows, which is tested at run time, the kernel takes
+    the store as it was. Without room in shared memory the store is left alone.
 
     Example:
 
@@ -693,11 +694,12 @@ def TileGpuOverlapLaunchesPass
     Expects: plans that launch `tile_gpu.kernel`s, on a target with dependent
     launches.
 
-    Produces: for each two launches in a row, a second one that is
-    `programmatic`; the roles of its kernel wait for the first (and so for all
-    that was launched before) before anything else, and those of the first let
-    it start. What the plan does between the two comes before both. Plans in
-    which that touches what the first kernel works on stay as they are.
+    Produces: programmatic dependent launches (PDL). Of two launches in a row
+    the second becomes `programmatic`. The roles of its kernel first wait for
+    the first launch, and so for all launches before; the roles of the first
+    kernel let the second one start. Operations of the plan between the two move
+    ahead of both; a plan in which these touch memory of the first kernel stays
+    as it is.
 
     Example:
 
