@@ -59,6 +59,7 @@ tools = [
     "split-file",
     ToolSubst("mlir-opt", unresolved="ignore"),
     ToolSubst("mlir-tblgen", unresolved="ignore"),
+    ToolSubst("llvm-tblgen", unresolved="ignore"),
     ToolSubst("llvm-nm", unresolved="ignore"),
 ]
 llvm_config.add_tool_substitutions(
@@ -70,6 +71,7 @@ config.substitutions += [
     ("%attn_obj", config.attn_obj_root),
     ("%attn_tools", config.attn_tools_dir),
     ("%attn_lib", config.attn_lib_dir),
+    ("%llvm_include", os.path.join(config.llvm_tools_dir, "..", "include")),
     (
         "%fake_cuda",
         os.path.join(config.test_exec_root, "Runtime", "libcuda.so.1"),

@@ -77,7 +77,7 @@ def ConvertTileToVector : Pass<"convert-tile-to-vector", "::mlir::ModuleOp"> {
     of 16, operands of `tile.dot` and `tile.load` as attn-tile makes them.
 
     Produces: the same kernels on `scf`, `vector`, `memref`, `arith` and
-    `math`, with one more argument, the scratch of the work item
+    `math`, with one more argument, the scratch of the work tile
     (`memref<Nxi8>`), and the attribute `scratch_bytes = N`. Tile values
     become slices of the scratch at static offsets; states that loops carry
     are updated in place. A right operand of a dot is packed once per load
@@ -252,9 +252,9 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
     %stride0: i64, %stride1: i64, %x: f32)` with the attribute `nvvm.kernel`.
 
     Numerics: products of fragments accumulate in f32 in the order of the
-    matrix instructions. A product of scalars that one sum alone reads is fused
-    with it, unless the sum compares it with another product that has a factor
-    in common or that others read: `x * c - y * c` is zero where `x` is `y`.
+    matrix instructions. A `mulf` whose only user is an `addf` or `subf` becomes
+    an fma with it, unless the other operand is a product that shares a factor
+    with it or has other users: `x * c - y * c` is zero where `x` is `y`.
     `math.exp2` is `ex2.approx.ftz` (2 ulp; results below 2^-126 are
     zero), `math.log2` is `lg2.approx`; `arith.divf` is exact unless it is
     marked `afn` or `arcp` (2 ulp, then). `math.tanh` marked `afn` is

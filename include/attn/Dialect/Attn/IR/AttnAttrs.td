@@ -173,7 +173,7 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     later `tile_gpu.kernel`), where the passes below find it. Sizes are in rows
     and keys.
 
-    - `block_q`: query rows that one work item holds state for.
+    - `block_q`: query rows that one work tile holds state for.
     - `rows`: rows of one row block; divides `block_q`. A row block's scores
       live on chip for one key tile.
     - `block_k`: keys of one tile.

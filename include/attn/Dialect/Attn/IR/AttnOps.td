@@ -29,11 +29,13 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     | `prefix`  | `v1 + g(c1) v2`                    | `gate`    |
     | `general` | pointwise in the channel, by `combine` on whole states | |
 
-    with `c = combine(c1, c2)`. `lift` gives the state of one key from its
-    scores: statistics, then one weight per component; the component is
-    `weight * v[j]` (`value`) or `weight` (`unit`). For `general` monoids
-    `lift` also takes the key's value (one per `value` component) and its
-    position, and yields statistics and components themselves.
+    with `c = combine(c1, c2)`: `cocycle` rescales, as online softmax does;
+    `suffix` and `prefix` are gated by later and by earlier keys. `lift` gives
+    the state of one key from its scores: statistics, then one weight per
+    component; the component is `weight * v[j]` (`value`) or `weight` (`unit`).
+    For `general` monoids `lift` also takes the key's value (one per `value`
+    component) and its position, and yields statistics and components
+    themselves.
 
     Regions and their block arguments (run-time parameters `p` come last):
 
@@ -46,10 +48,10 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     | `lift`     | `s..., p...` (general: `s..., v..., j, p...`) | `c..., w...` |
     | `finalize` | `c..., v..., p...`                         | outputs |
 
-    Where `rescale` yields one factor, all components are scaled by it; else
-    component k by the k-th, as a sum of squared weights is by the square. Each
-    factor then is a cocycle of its own. For the table above, `r` is the factor of
-    the component at hand.
+    If `rescale` yields one factor, it scales all components; otherwise the k-th
+    factor scales component k, and each factor is a cocycle of its own. A sum of
+    squared weights needs the square of the factor, for example. In the table
+    above `r` is the factor of the component at hand.
 
     `finalize` and its output names are the default that `attn.attention`
     uses. The laws are tested by `attn-check-laws` in every compile.
@@ -93,14 +95,19 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     ```
   }];
   let arguments = (ins
-    SymbolNameAttr:$sym_name,
-    OptionalAttr<StrAttr>:$sym_visibility,
-    Attn_MonoidKindAttr:$kind,
-    TypeArrayAttr:$stats,
-    Attn_ComponentArrayAttr:$components,
-    DefaultValuedAttr<TypeArrayAttr, "{}">:$params,
-    DefaultValuedAttr<StrArrayAttr, "{}">:$outputs
-  );
+    Arg<SymbolNameAttr, "The name by which operations refer to it.">:$sym_name,
+    Arg<OptionalAttr<StrAttr>, "Who may refer to it; anyone if "
+        "absent.">:$sym_visibility,
+    Arg<Attn_MonoidKindAttr, "How the components of two states combine, as in "
+        "the table.">:$kind,
+    Arg<TypeArrayAttr, "One type, f32, for each statistic.">:$stats,
+    Arg<Attn_ComponentArrayAttr, "For each component whether it is a vector "
+        "over the value channels (`value`) or a scalar per row "
+        "(`unit`).">:$components,
+    Arg<DefaultValuedAttr<TypeArrayAttr, "{}">, "One type, f32, for each "
+        "run-time parameter; none if absent.">:$params,
+    Arg<DefaultValuedAttr<StrArrayAttr, "{}">, "One name for each value that "
+        "`finalize` yields; none without `finalize`.">:$outputs);
   let regions = (region
     MaxSizedRegion<1>:$identity, MaxSizedRegion<1>:$combine,
     MaxSizedRegion<1>:$rescale, MaxSizedRegion<1>:$gate,
@@ -138,7 +145,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   let summary = "Attention by named options";
   let description = [{
     score = scale * q.k, then softcap, then `score` / bias / alibi, then masks
-    (causal, window, boolean mask, `mask`, key lengths), then the monoid; the
+    (causal, window, `mask_tensor`, `mask`, key lengths), then the monoid; the
     results are the first outputs of the monoid's `finalize` in order.
 
     Shapes: q [b, hq, sq, d], k [b, hk, sk, d], v [b, hk, sk, dv];
@@ -146,11 +153,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Packed (with `cu_seqlens`): q [hq, total_q, d], k [hk, total_k, d],
     v [hk, total_k, dv]; results lose the batch dimension likewise.
 
-    - `scale`: f32, default 1/sqrt(d). `softcap`: f32, c * tanh(s / c);
-      c > 0, and an infinite one is none.
+    - `scale`: f32, default 1/sqrt(d). `softcap`: f32, c * tanh(s / c) with
+      c > 0; an infinite c has no effect.
     - `bias`: added to the score, tensor broadcastable to [b, hq, sq, sk]
-      (dimensions of static size 1 broadcast); -inf means dead.
-    - `mask`: i1 or i8 tensor, true = attend, broadcastable likewise.
+      (dimensions of static size 1 broadcast); a key with -inf is dead.
+    - `mask_tensor`: i1 or i8 tensor, true = attend, broadcastable likewise.
     - `alibi`: slopes f32 [hq] or [b, hq]; adds -slope * |i + len - sq - j|.
     - `sinks`: f32 [hq], a logit in final score units that only enters the
       denominator (`softmax` family: any cocycle monoid with one statistic).
@@ -162,12 +169,12 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       is at position `k_start + j` for regions and diagonals. `rolling`: k and v
       are caches that are written round and round: the key at position p is in
       row p modulo their rows.
-    - `dropout`: f32, the share of pairs whose values are dropped; the others
-      count 1 / (1 - p) times as much. Behind it i32 words of the generator's
-      state: seed low, high, offset low, high. Which pairs, is a function of
-      these and b, h, i, j alone (docs/Semantics.md).
-    - `window`: i32 left, right; inclusive, relative to the aligned diagonal,
-      -1 unbounded.
+    - `dropout`: f32, the probability p that the value of a pair is dropped; the
+      others count 1 / (1 - p) times as much. Four i32 words of the generator's
+      state follow: seed low, high, offset low, high. Which pairs are dropped is
+      a function of these words and b, h, i, j alone (docs/Semantics.md).
+    - `window_left`, `window_right`: i32, inclusive, relative to the aligned
+      diagonal; -1 is unbounded.
     - `precision`: `#attn.precision<tf32>` lets products round f32 operands to
       tf32 (docs/Semantics.md); `ieee` (the default) does not.
     - `batch_invariant`: the bits of a row depend on its query, its keys and
@@ -188,26 +195,65 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     ```
   }];
   let arguments = (ins
-    Attn_FloatTensor:$query, Attn_FloatTensor:$key,
-    Variadic<Attn_FloatTensor>:$value,
-    Optional<F32>:$scale, Optional<F32>:$softcap,
-    Optional<Attn_FloatTensor>:$bias,
-    Optional<TensorOf<[I1, I8]>>:$mask_tensor,
-    Optional<TensorOf<[F32]>>:$alibi,
-    Optional<TensorOf<[F32]>>:$sinks,
-    Optional<Attn_I32Vec>:$lengths,
-    Optional<I32>:$window_left, Optional<I32>:$window_right,
-    Optional<Attn_I32Vec>:$cu_q, Optional<Attn_I32Vec>:$cu_k,
-    Optional<Attn_I32Table>:$block_table, Optional<Attn_I32Vec>:$k_start,
-    Optional<F32>:$dropout, Variadic<I32>:$dropout_rng,
-    Variadic<F32>:$params, Variadic<Attn_Capture>:$captures,
-    UnitAttr:$rolling, UnitAttr:$batch_invariant,
-    DefaultValuedAttr<Attn_CausalAttr, "Causal::none">:$causal,
-    DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">:$monoid,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision
-  );
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+    Arg<Attn_FloatTensor, "The queries: [b, hq, sq, d], or with `cu_q` [hq, "
+        "total_q, d].">:$query,
+    Arg<Attn_FloatTensor, "The keys: [b, hk, sk, d], with `cu_k` [hk, total_k, "
+        "d], with `block_table` pools [pages, hk, page, d].">:$key,
+    Arg<Variadic<Attn_FloatTensor>, "One tensor for each `value` component of "
+        "the monoid, shaped like the keys, but with dv channels.">:$value,
+    Arg<Optional<F32>, "Factor of q.k; 1 / sqrt(d) if absent.">:$scale,
+    Arg<Optional<F32>, "The c of c * tanh(s / c), positive; scores have no cap "
+        "if absent.">:$softcap,
+    Arg<Optional<Attn_FloatTensor>, "Added to the score; broadcasts to [b, hq, "
+        "sq, sk], and an element of -inf makes the key dead.">:$bias,
+    Arg<Optional<TensorOf<[I1, I8]>>, "A key is live where this is true, or "
+        "not 0; broadcasts to [b, hq, sq, sk].">:$mask_tensor,
+    Arg<Optional<TensorOf<[F32]>>, "Slopes, [hq] or [b, hq], of the bias "
+        "-slope * |i + len - sq - j|.">:$alibi,
+    Arg<Optional<TensorOf<[F32]>>, "One more logit of each query head, [hq], "
+        "in units of the final score, that enters the denominator "
+        "alone.">:$sinks,
+    Arg<Optional<Attn_I32Vec>, "Number of keys of each batch, [b]; if absent, "
+        "as many as there is room for.">:$lengths,
+    Arg<Optional<I32>, "Number of keys before the aligned diagonal that a row "
+        "may see; all if negative or absent.">:$window_left,
+    Arg<Optional<I32>, "Number of keys after the aligned diagonal that a row "
+        "may see; all if negative or absent.">:$window_right,
+    Arg<Optional<Attn_I32Vec>, "First row of each sequence in packed queries, "
+        "and the end of the last one: [b + 1]; queries are not packed if "
+        "absent.">:$cu_q,
+    Arg<Optional<Attn_I32Vec>, "The same of packed keys; only beside "
+        "`cu_q`.">:$cu_k,
+    Arg<Optional<Attn_I32Table>, "The pages of each batch in order, [b, n]; "
+        "keys and values are not in pages if absent.">:$block_table,
+    Arg<Optional<Attn_I32Vec>, "Position of the first key of each batch, [b]; "
+        "0 if absent.">:$k_start,
+    Arg<Optional<F32>, "Probability that the value of a pair is dropped; 0 if "
+        "absent.">:$dropout,
+    Arg<Variadic<I32>, "State of the random generator, four words: seed low, "
+        "seed high, offset low, offset high; only beside "
+        "`dropout`.">:$dropout_rng,
+    Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params,
+    Arg<Variadic<Attn_Capture>, "Tensors and scalars that the regions `score` "
+        "and `mask` take as their last block arguments.">:$captures,
+    Arg<UnitAttr, "Keys and values are caches written round and round: the key "
+        "at position p is in row p modulo their rows.">:$rolling,
+    Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
+        "it.">:$batch_invariant,
+    Arg<DefaultValuedAttr<Attn_CausalAttr, "Causal::none">, "Where the causal "
+        "diagonal is anchored; if absent there is no causal mask.">:$causal,
+    Arg<DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">, "The monoid, a "
+        "symbol of the module or a shipped name; `softmax` if absent.">:$monoid,
+    Arg<OptionalAttr<Attn_ScheduleAttr>, "Tile sizes and all other decisions "
+        "of the lowering; if absent, `attn-choose-schedule` makes "
+        "them.">:$schedule,
+    Arg<DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">, "What "
+        "products may round f32 operands to; `ieee`, which is nothing, if "
+        "absent.">:$precision);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The first outputs of the monoid's "
+        "`finalize`: [b, hq, sq, dv] per channel, [b, hq, sq] in f32 per row; "
+        "packed like the queries.">:$outputs);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
   let extraClassDeclaration = [{
     ::mlir::attn::Source getQuerySource();
@@ -248,20 +294,47 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<SymbolUserOpInterface>,
         Attn_ReductionOpInterface], traits)> {
   dag commonArguments = (ins
-    FlatSymbolRefAttr:$monoid,
-    Variadic<F32>:$params,
-    Variadic<Attn_FloatTensor>:$queries, Variadic<Attn_FloatTensor>:$keys,
-    Variadic<Attn_FloatTensor>:$values, Variadic<Attn_Capture>:$captures,
-    Variadic<Attn_Index>:$query_index, Variadic<Attn_Index>:$key_index,
-    Optional<Attn_Base>:$row_base, Optional<Attn_Base>:$key_base,
-    OptionalAttr<Attn_SourceAttr>:$query_form,
-    OptionalAttr<Attn_SourceAttr>:$key_form,
-    DefaultValuedAttr<Attn_SideAttr, "Side::keys">:$side,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">:$precision,
-    UnitAttr:$relaxed_maximum, UnitAttr:$fixable_anchor,
-    UnitAttr:$batch_invariant
-  );
+    Arg<FlatSymbolRefAttr, "The monoid of the reduction, a symbol of the "
+        "module or a shipped name.">:$monoid,
+    Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params,
+    Arg<Variadic<Attn_FloatTensor>, "Left sides of the dot pairs, which have "
+        "the rows: [b, h, rows, d], or packed [h, total, d]; they are keys "
+        "where `side` is `queries`.">:$queries,
+    Arg<Variadic<Attn_FloatTensor>, "Right sides of the dot pairs, one for "
+        "each left side, which are reduced; `key_form` says how they lie in "
+        "memory.">:$keys,
+    Arg<Variadic<Attn_FloatTensor>, "One tensor for each `value` component of "
+        "the monoid, with the rows of the right sides and dv "
+        "channels.">:$values,
+    Arg<Variadic<Attn_Capture>, "Tensors and scalars that all regions take as "
+        "their last block arguments.">:$captures,
+    Arg<Variadic<Attn_Index>, "Index operands of `query_form`: the offsets of "
+        "packed rows, [b + 1]; none of dense ones.">:$query_index,
+    Arg<Variadic<Attn_Index>, "Index operands of `key_form`: its offsets, "
+        "table or starts, then its lengths.">:$key_index,
+    Arg<Optional<Attn_Base>, "Position of row 0, one for all batches or one "
+        "for each; 0 if absent.">:$row_base,
+    Arg<Optional<Attn_Base>, "Position of the first key (or query) that is "
+        "reduced, one for all batches or one for each; 0 if absent.">:$key_base,
+    Arg<OptionalAttr<Attn_SourceAttr>, "How the left sides lie in memory, "
+        "dense or packed (`varlen`); dense if absent.">:$query_form,
+    Arg<OptionalAttr<Attn_SourceAttr>, "How the right sides and the values lie "
+        "in memory; dense if absent.">:$key_form,
+    Arg<DefaultValuedAttr<Attn_SideAttr, "Side::keys">, "What is reduced: the "
+        "keys of each query row, or the queries of each key row; keys if "
+        "absent.">:$side,
+    Arg<OptionalAttr<Attn_ScheduleAttr>, "Tile sizes and all other decisions "
+        "of the lowering; if absent, `attn-choose-schedule` makes "
+        "them.">:$schedule,
+    Arg<DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">, "What "
+        "products may round f32 operands to; `ieee`, which is nothing, if "
+        "absent.">:$precision,
+    Arg<UnitAttr, "A statistic that is a maximum may pass a NaN by, since "
+        "every output is NaN all the same.">:$relaxed_maximum,
+    Arg<UnitAttr, "Weights may be measured from 0 instead of from the largest "
+        "score of the row.">:$fixable_anchor,
+    Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
+        "it.">:$batch_invariant);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -299,9 +372,9 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     | `key_source(lengths %n : ...)`         | keys of each batch, also behind `paged` and `ring` |
 
     `row_base` and `key_base` are what positions count from: an i32 for all
-    batches, or one of each. Regions see row i of a sequence as `row_base + i`
-    and key j as `key_base + j`: of a part of the rows or keys, of a chunk or a
-    rolling cache.
+    batches, or one for each. Regions see row i of a sequence as `row_base + i`
+    and key j as `key_base + j`, for operands that are a part of the rows or
+    keys: a chunk, or a rolling cache.
 
     Regions (single block, `arith`, `math`, `tensor.extract` on captures, no
     side effects, no fast-math flags; b, h, i, j are i32):
@@ -320,27 +393,28 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     1 / (1 - p). General monoids, whose values are no sums, take none.
 
     `precision = #attn.precision<tf32>` is a permission: dots and sums over
-    values may round f32 operands to tf32. So is `relaxed_maximum`, which
-    `attn-relax-maximum` writes: the maximum that the monoid's combine takes may
-    pass a NaN by, which reaches every output all the same. `fixable_anchor`, of
-    `attn-fix-anchor`, permits to measure weights from 0 instead of from the
-    largest score, where the factor of the score is small.
+    values may round f32 operands to tf32. `relaxed_maximum`, which
+    `attn-relax-maximum` writes, is one too: the maximum that the monoid's
+    combine takes may ignore a NaN, which reaches every output all the same.
+    `fixable_anchor`, which `attn-fix-anchor` writes, permits weights to be
+    measured from a reference maximum of 0 instead of from the largest score,
+    where the factor of the score is small.
 
     `batch_invariant` is a demand: one order of the keys for all rows, whatever
     is computed beside them (docs/Semantics.md).
 
-    With `side = #attn.side<queries>` rows are those of keys, and queries are
-    reduced: those of all query heads that read the row's key head, head by head,
-    rows of each in order. Pairs are then of a key and a query, values are
-    tensors over queries, and results over keys. Positions come in the same
-    order, the row's first: `score`, `mask` and `factor` see `b, h, j, i`, where h is the
-    query head, and `init` and `finalize` `b, h, j`, where h is the key head.
-    `query_source` and `row_base` are then of the keys, which have the rows, and
-    `key_source` and `key_base` of the queries: of these there are `lengths`, and
-    they may be in pages or rings. Gradients of keys and values are such
-    aggregates.
+    With `side = #attn.side<queries>` each row is a key, and queries are
+    reduced: those of all query heads that read the row's key head, head by
+    head, and the rows of each head in order. Pairs are then a key and a query,
+    values are tensors over queries, and results are tensors over keys.
+    Positions come in the same order, the row's first: `score`, `mask` and
+    `factor` see `b, h, j, i`, where h is the query head, and `init` and
+    `finalize` see `b, h, j`, where h is the key head. `query_source` and
+    `row_base` then describe the keys, which have the rows, and `key_source` and
+    `key_base` the queries, which may have `lengths` and be in pages or rings.
+    Gradients of keys and values are such aggregates.
 
-    A score of -inf in every lift score is dead. The left factor `init` enters
+    A key whose lift scores are all -inf is dead. The left factor `init` enters
     once, before key 0.
 
     Example:
@@ -370,7 +444,10 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     ```
   }];
   let arguments = commonArguments;
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The values that `finalize` yields: [b, h, "
+        "rows, dv] per channel, [b, h, rows] in f32 per row; packed like the "
+        "left sides.">:$outputs);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
     MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init,
@@ -384,16 +461,25 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
     contiguous parts of ceil(n / `splits`) keys, the last ones of fewer or none,
     and the states of all parts are returned, unfinished: for each statistic a
     tensor [splits, b, hq, sq] and for each component [splits, b, hq, sq, dv] or
-    [splits, b, hq, sq], f32. `init` enters part 0 only; the parts are in key
-    order. `splits` is an attribute, or the operand `parts(%n : index)`, at least
-    1, where the number is known as a plan runs. With `granule` a part has as many
-    keys rounded up to a multiple of that: parts begin where tiles and pages do,
-    and more of the last ones have none.
+    [splits, b, hq, sq], f32 (split-KV, flash decoding). `init` enters part 0
+    only; the parts are in key order. `splits` is an attribute, or the operand
+    `parts(%n : index)`, at least 1, if the number is known only as a plan runs.
+    With `granule` the keys of a part are rounded up to a multiple of that, so
+    that parts begin where tiles and pages do; more of the last parts may then
+    be empty.
   }];
   let arguments = !con(commonArguments,
-    (ins Optional<Index>:$parts, OptionalAttr<I64Attr>:$splits,
-         OptionalAttr<I64Attr>:$granule));
-  let results = (outs Variadic<Attn_FloatTensor>:$states);
+    (ins
+    Arg<Optional<Index>, "Number of parts, 1 or more, where it is known as the "
+        "plan runs; there is this or `splits`.">:$parts,
+    Arg<OptionalAttr<I64Attr>, "Number of parts, 1 or more, where it is known "
+        "to the compiler; there is this or `parts`.">:$splits,
+    Arg<OptionalAttr<I64Attr>, "The number of keys of a part is rounded up to "
+        "a multiple of this; 1 if absent.">:$granule));
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "Unfinished states in f32, one tensor for "
+        "each statistic, [splits, b, hq, sq], then one for each component, "
+        "[splits, b, hq, sq, dv] or for `unit` [splits, b, hq, sq].">:$states);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
     MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init);
@@ -424,9 +510,15 @@ def Attn_CombineOp : Attn_Op<"combine", [
     # }
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$monoid,
-    Variadic<Attn_FloatTensor>:$states, Variadic<F32>:$params);
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let arguments = (ins
+    Arg<FlatSymbolRefAttr, "The monoid of the states, a symbol of the module "
+        "or a shipped name.">:$monoid,
+    Arg<Variadic<Attn_FloatTensor>, "One tensor for each statistic, then one "
+        "for each component, with the parts as first dimension.">:$states,
+    Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The combined states in f32: shaped like "
+        "`states`, but without the first dimension.">:$outputs);
   let assemblyFormat = [{
     $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
     attr-dict `->` type($outputs)
@@ -442,10 +534,18 @@ def Attn_FinalizeOp : Attn_Op<"finalize", [
     Applies `finalize` (block arguments as in `attn.aggregate`; absent: the
     monoid's) to states [b, hq, sq(, dv)].
   }];
-  let arguments = (ins FlatSymbolRefAttr:$monoid,
-    Variadic<Attn_FloatTensor>:$states, Variadic<F32>:$params,
-    Variadic<Attn_Capture>:$captures);
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let arguments = (ins
+    Arg<FlatSymbolRefAttr, "The monoid of the states, a symbol of the module "
+        "or a shipped name.">:$monoid,
+    Arg<Variadic<Attn_FloatTensor>, "One f32 tensor for each statistic, [b, "
+        "hq, sq], then one for each component, [b, hq, sq, dv] or for `unit` "
+        "[b, hq, sq].">:$states,
+    Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params,
+    Arg<Variadic<Attn_Capture>, "Tensors and scalars that the region "
+        "`finalize` takes as its last block arguments.">:$captures);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The values that `finalize` yields: [b, "
+        "hq, sq, dv] per channel, [b, hq, sq] in f32 per row.">:$outputs);
   let regions = (region MaxSizedRegion<1>:$finalize);
   let assemblyFormat = [{
     $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
@@ -463,14 +563,15 @@ def Attn_AppendOp : Attn_Op<"append", [
     AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Writes rows behind the last ones of caches";
   let description = [{
-    Row i of the new rows of batch b becomes row `lengths[b] + i` of the sequence
-    in the cache, in place: a cache is an argument of the function, and what the
-    caller passes for it is written. The result are the lengths after. What reads
-    the new rows takes it for its lengths, and runs after.
+    Row i of the new rows of batch b becomes row `lengths[b] + i` of the
+    sequence in the cache, in place: a cache is an argument of the function, and
+    the memory that the caller passes for it is written. The result is the
+    lengths after the append. An operation that reads the new rows takes the
+    result for its lengths, and so runs after the append.
 
-    The rows are in the cache where `attn.attention` looks for them with the same
-    `lengths`, `block_table`, `k_start` and `rolling`. Where there is no room for
-    a row it is not written, and the lengths after count those that are there.
+    The rows are in the cache where `attn.attention` looks for them with the
+    same `lengths`, `block_table`, `k_start` and `rolling`. A row for which
+    there is no room is not written, and not counted by the result.
 
     Example:
 
@@ -491,10 +592,22 @@ def Attn_AppendOp : Attn_Op<"append", [
     ```
   }];
   let arguments = (ins
-    Variadic<Attn_FloatTensor>:$rows, Variadic<Attn_FloatTensor>:$caches,
-    Attn_I32Vec:$lengths, Optional<Attn_I32Table>:$block_table,
-    Optional<Attn_I32Vec>:$k_start, UnitAttr:$rolling);
-  let results = (outs Attn_I32Vec:$after);
+    Arg<Variadic<Attn_FloatTensor>, "The new rows, [b, h, n, d], one tensor "
+        "for each cache.">:$rows,
+    Arg<Variadic<Attn_FloatTensor>, "The tensors that are written, [b, h, "
+        "rows, d] or with `block_table` [pages, h, page, d]; they are "
+        "arguments of the function.">:$caches,
+    Arg<Attn_I32Vec, "Number of rows that each sequence has before, "
+        "[b].">:$lengths,
+    Arg<Optional<Attn_I32Table>, "The pages of each sequence in order, [b, n]; "
+        "caches are not in pages if absent.">:$block_table,
+    Arg<Optional<Attn_I32Vec>, "Position of the first row of each sequence, "
+        "[b]; goes with `rolling`, and only there.">:$k_start,
+    Arg<UnitAttr, "Caches are written round and round: the row at position p "
+        "is row p modulo their rows.">:$rolling);
+  let results = (outs
+    Res<Attn_I32Vec, "Number of rows that each sequence has afterwards, "
+        "[b].">:$after);
   let assemblyFormat = [{
     `rows` `(` $rows `:` type($rows) `)` `to` `(` $caches `:` type($caches) `)`
     `lengths` `(` $lengths `:` type($lengths) `)`
@@ -510,7 +623,9 @@ def Attn_YieldOp : Attn_Op<"yield", [
     ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
                  "FinalizeOp", "ScanOp"]>]> {
   let summary = "Ends a region with its values";
-  let arguments = (ins Variadic<AnyType>:$values);
+  let arguments = (ins
+    Arg<Variadic<AnyType>, "The values of the region, as the enclosing "
+        "operation asks for them.">:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 

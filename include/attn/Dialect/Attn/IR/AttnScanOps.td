@@ -73,21 +73,55 @@ def Attn_ScanOp : Attn_Op<"scan", [
     ```
   }];
   let arguments = (ins
-    Attn_FloatTensor:$query, Attn_FloatTensor:$key, Attn_FloatTensor:$value,
-    Optional<F32>:$scale,
-    Optional<Attn_FloatTensor>:$decay,
-    Optional<Attn_FloatTensor>:$weight,
-    Optional<Attn_FloatTensor>:$log_weight,
-    Optional<Attn_FloatTensor>:$delta,
-    Optional<Attn_FloatTensor>:$erase_a, Optional<Attn_FloatTensor>:$erase_b,
-    Optional<Attn_FloatTensor>:$bonus,
-    Variadic<TensorOf<[F32]>>:$init,
-    Optional<Attn_I32Vec>:$cu,
-    Variadic<TensorOf<[F32]>>:$pool, Optional<Attn_I32Vec>:$slot,
-    UnitAttr:$value_gates, UnitAttr:$erase_before, UnitAttr:$read_before,
-    UnitAttr:$whole, UnitAttr:$normalize, UnitAttr:$l2norm, UnitAttr:$final,
-    OptionalAttr<I64Attr>:$chunk);
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+    Arg<Attn_FloatTensor, "The queries: [b, hq, t, dk], or with `cu` [hq, "
+        "total, dk].">:$query,
+    Arg<Attn_FloatTensor, "The keys: [b, hk, t, dk], or with `cu` [hk, total, "
+        "dk].">:$key,
+    Arg<Attn_FloatTensor, "The values: [b, hv, t, dv], or with `cu` [hv, "
+        "total, dv].">:$value,
+    Arg<Optional<F32>, "Factor of the outputs; 1 if absent.">:$scale,
+    Arg<Optional<Attn_FloatTensor>, "Logarithms of gates, [b, H, t], or [b, H, "
+        "t, dk] for each key channel, [b, H, t, dv] with `value_gates`; "
+        "nothing decays if absent.">:$decay,
+    Arg<Optional<Attn_FloatTensor>, "Factor of what a token writes, [b, H, t]; "
+        "1 if absent.">:$weight,
+    Arg<Optional<Attn_FloatTensor>, "Logarithm of that factor, [b, H, t], for "
+        "weights of any size; excludes `weight`.">:$log_weight,
+    Arg<Optional<Attn_FloatTensor>, "Factor beta of the delta rule, [b, H, t]; "
+        "excludes `erase_a`.">:$delta,
+    Arg<Optional<Attn_FloatTensor>, "Vector a of the term b (a^T S) of each "
+        "token, [b, H, t, dk]; goes with `erase_b`.">:$erase_a,
+    Arg<Optional<Attn_FloatTensor>, "Vector b of that term, [b, H, t, "
+        "dk].">:$erase_b,
+    Arg<Optional<Attn_FloatTensor>, "Vector u, [H, dk], by which a token reads "
+        "its own key and value; goes with `read_before`.">:$bonus,
+    Arg<Variadic<TensorOf<[F32]>>, "States before the first token: S [n, H, "
+        "dk, dv], with `normalize` z [n, H, dk], with `log_weight` m [n, H]; "
+        "empty states if absent.">:$init,
+    Arg<Optional<Attn_I32Vec>, "First token of each packed sequence, and the "
+        "end of the last one: [n + 1]; tokens are not packed if absent.">:$cu,
+    Arg<Variadic<TensorOf<[F32]>>, "States, like those of `init`, that "
+        "sequences begin with and leave theirs in; they are arguments of the "
+        "function.">:$pool,
+    Arg<Optional<Attn_I32Vec>, "Which state of the pool each sequence has, "
+        "[n]; -1 is none.">:$slot,
+    Arg<UnitAttr, "Gates of `decay` are of value channels.">:$value_gates,
+    Arg<UnitAttr, "The erase term reads the state before its "
+        "decay.">:$erase_before,
+    Arg<UnitAttr, "An output reads the state before its token.">:$read_before,
+    Arg<UnitAttr, "Each output reads the state after all tokens.">:$whole,
+    Arg<UnitAttr, "Outputs are divided by scale q^T z, the sum of their "
+        "weights; 0 where that is 0.">:$normalize,
+    Arg<UnitAttr, "Rows of queries and keys are divided by their norms, after "
+        "`feature`.">:$l2norm,
+    Arg<UnitAttr, "The last states are results as well.">:$final,
+    Arg<OptionalAttr<I64Attr>, "Number of tokens that are computed at once, 1 "
+        "or a power of two from 16 to 128; if absent, `attn-tile` chooses "
+        "it.">:$chunk);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The outputs, shaped like the values, but "
+        "with max(hq, H) heads; with `final` then the last states, shaped like "
+        "`init`.">:$outputs);
   let regions = (region MaxSizedRegion<1>:$feature);
   let assemblyFormat = [{
     `queries` `(` $query `:` type($query) `)` `keys` `(` $key `:` type($key) `)`

@@ -79,7 +79,7 @@ def AttnSetTargetPass : Pass<"attn-set-target", "::mlir::ModuleOp"> {
 }
 
 def AttnFoldBasesPass : Pass<"attn-fold-bases", "::mlir::ModuleOp"> {
-  let summary = "Add to positions what they count from";
+  let summary = "Add row and key bases to the positions that regions see";
   let description = [{
     Expects: `attn.aggregate` and `attn.partial`.
 
@@ -619,10 +619,10 @@ def AttnRelaxMaximumPass : Pass<"attn-relax-maximum", "::mlir::ModuleOp"> {
     Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws.
 
     Produces: `relaxed_maximum` on those whose combine is a maximum of one f32
-    statistic of a cocycle, and whose outputs (of parts, what their states are
-    combined and finalized to) are NaN where a score is, whatever the maximum
-    makes of it: the weight of that score is NaN, and reaches them. Law tests find
-    that out, on the monoid's regions and on a finalize region of the op's own.
+    statistic of a cocycle, and whose outputs are NaN where a score is NaN even
+    if the maximum ignores that score, since its weight is NaN. For parts, the
+    outputs are those that their states are combined and finalized to. Law tests
+    decide, on the monoid's regions and on a finalize region of the op's own.
     Kernels then compare and select instead of `arith.maximumf`. States that are
     returned, or read in another way, keep their maximum.
 
@@ -691,11 +691,11 @@ def AttnFixAnchorPass : Pass<"attn-fix-anchor", "::mlir::ModuleOp"> {
 
     Produces: `fixable_anchor` on those for a GPU with copies of tensors whose
     score is a factor times a `math.tanh`, the factor of constants and captured
-    scalars; whose weights are exp (or exp2) of the score and are rounded to bf16;
-    and of whose outputs none shows from where weights are measured, as the laws
-    tell. `attn-tile` makes two kernels of them, of which the plan gives one
-    blocks: up to a factor of 73 / log2(e) = 50.6 every row has the anchor 0, and
-    no maximum is looked for.
+    scalars; whose weights are exp (or exp2) of the score and are rounded to
+    bf16; and whose outputs do not depend on the reference maximum (the anchor)
+    that weights are measured from, as the laws tell. `attn-tile` makes two
+    kernels of them, of which the plan gives one blocks: up to a factor of 73 /
+    log2(e) = 50.6 every row has the fixed maximum 0, and none is computed.
 
     Example:
 
@@ -778,21 +778,23 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     and tells full tiles from partial ones. No score matrix exists beyond one
     tile.
 
-    A mask that reads memory (booleans, ids of documents), or whose keys have
-    no bounds otherwise, gets a kernel of its own on GPUs with products of
-    warpgroups. Launched before the reduction, it lists the live key tiles of
-    each query tile, for each batch and head that the mask tells apart. What
-    the mask reads of a row or of a key alone, least and greatest over a tile,
-    decides which tiles are dead or whole; the others are evaluated element by
-    element. The reduction visits the listed tiles, first those whose elements it
-    tests, then whole ones; the list also says which keys are dead in every
-    row, whose values are cleared. Lists are as long as there are pairs of
-    tiles: 4 bytes for each, and a bit for each key of one. Where the mask reads
-    an element for each pair of a row and a key, a kernel before these two, with
-    a block for each tile, evaluates them all, and the reduction takes a masked
-    tile's elements from the bits that it writes (`tile.store_bits`): 4 bytes
-    more for each tile and a bit for each pair, for each batch and head that the
-    mask tells apart, and each batch where there are lengths.
+    A mask that reads memory (booleans, ids of documents), or whose keys have no
+    bounds otherwise, gets a kernel of its own on GPUs with products of
+    warpgroups, which computes a block-sparse index (as FlexAttention's
+    BlockMask). Launched before the reduction, it lists the live key tiles of
+    each query tile, for each batch and head that the mask tells apart. Values
+    that the mask reads for a row or for a key alone are reduced to their least
+    and greatest over a tile; these decide which tiles are dead or full, and the
+    others are evaluated element by element. The reduction visits the listed
+    tiles, first the partial ones, whose elements it tests, then full ones; the
+    list also says which keys are dead in every row, whose values are cleared.
+    Lists are as long as there are pairs of tiles: 4 bytes for each, and a bit
+    for each key of one. Where the mask reads an element for each pair of a row
+    and a key, a kernel before these two, with a block for each tile, evaluates
+    them all, and the reduction takes a masked tile's elements from the bits
+    that it writes (`tile.store_bits`): 4 bytes more for each tile and a bit for
+    each pair, for each batch and head that the mask tells apart, and each batch
+    where there are lengths.
 
     Where a maximum is reduced, products are those of warpgroups, and the score
     is k * dot + rest with k and what the rest grows by from key to key the same
@@ -808,10 +810,10 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     finds its sequence by itself (the `varlen` form of `tile.work_tile`, which
     each kernel begins with);
     without a mask the kernel's schedule says `fetch = ahead` (see
-    tile-gpu-specialize-warps). With a mask, one that bounds the keys at both ends, as
-    a window, or lists of tiles, it says `fetch = late`:
-    what an item needs takes long to find, but items differ in length. Dense rows
-    without a mask are drawn late, too, for clusters take long to draw.
+    tile-gpu-specialize-warps). With a mask, one that bounds the keys at both
+    ends, as a window, or lists of tiles, it says `fetch = late`: the bounds of
+    a work tile take long to find, but work tiles differ in cost. Dense rows
+    without a mask are fetched late, too, since clusters take long to fetch.
 
     Example:
 

@@ -35,13 +35,22 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
-    TypeAttrOf<FunctionType>:$function_type,
-    OptionalAttr<StrAttr>:$sym_visibility,
-    OptionalAttr<DictArrayAttr>:$arg_attrs,
-    OptionalAttr<DictArrayAttr>:$res_attrs,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    OptionalAttr<I64Attr>:$scratch_bytes);
+  let arguments = (ins
+    Arg<SymbolNameAttr, "The name by which a launch refers to it.">:$sym_name,
+    Arg<TypeAttrOf<FunctionType>, "Types of its arguments, of which the "
+        "block's number (`index`) is the last; there are no "
+        "results.">:$function_type,
+    Arg<OptionalAttr<StrAttr>, "Who may refer to it; anyone if "
+        "absent.">:$sym_visibility,
+    Arg<OptionalAttr<DictArrayAttr>, "Attributes of each argument; none if "
+        "absent.">:$arg_attrs,
+    Arg<OptionalAttr<DictArrayAttr>, "Attributes of results, of which a kernel "
+        "has none.">:$res_attrs,
+    Arg<OptionalAttr<Attn_ScheduleAttr>, "The decisions that the passes below "
+        "take from here; their own if absent.">:$schedule,
+    Arg<OptionalAttr<I64Attr>, "Size of the memory argument that "
+        "`convert-tile-to-vector` has appended; there is no such argument if "
+        "absent.">:$scratch_bytes);
   let regions = (region AnyRegion:$body);
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "StringRef":$name, "FunctionType":$type,
@@ -85,23 +94,24 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
 
     `order` says which tiles of a head have the lowest numbers: `in_order` those
     of the first rows, `longest_first` those of the last, to which most masks
-    leave the most keys. With `section`, so many heads advance together before
-    the next ones start, so that their keys stay in a cache; it is a value, since
-    how many fit depends on the sizes of a run. `cluster(c)`: work tiles c n to
-    c n + c - 1 are neighbouring tiles of one head, for blocks that share copies;
-    c divides `tiles`.
+    leave the most keys. With `section(s)`, s heads advance together before the
+    next s heads start, so that their keys stay in a cache (grouped
+    rasterization); s is a value, since how many heads fit depends on the sizes
+    of a run. `cluster(c)`: work tiles c n to c n + c - 1 are neighbouring tiles
+    of one head, for blocks that share copies (TMA multicast); c divides
+    `tiles`.
 
     With `varlen`, rows of all sequences lie behind each other: those of sequence
     i start at row `offsets[i]`, clamped to `rows`, the number of all rows; the
     rows behind the last one are one more sequence. The tiles have `block_q` rows
     each, and `tiles` is `rows / block_q` plus the elements of `offsets`, of
     which sequence i has those from `offsets[i] / block_q + i` on: enough for any
-    lengths, at most one too many, and nothing has to be summed up to find them.
-    `batch` is then the sequence and `tile` the tile in it, in the same order;
-    where the sequence has no such tile, what hands work tiles out may pass over
-    it, and a block that runs must have no effect.
+    lengths, at most one too many for each sequence, and found without a prefix
+    sum over the lengths. `batch` is then the sequence and `tile` the tile in
+    it, in the same order. Where the sequence has no such tile, a scheduler may
+    skip the work tile, and a block that runs it must have no effect.
 
-    `convert-tile-to-vector` makes divisions of it; on GPUs it becomes the
+    `convert-tile-to-vector` lowers it to divisions; on GPUs it becomes the
     `tile_gpu.scheduler` of the kernel.
 
     Example:
@@ -128,20 +138,30 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
     ```
   }];
   let arguments = (ins
-    Arg<Index, "number of the block">:$number,
-    Arg<Attn_WorkOrder, "which tiles of a head come first">:$order,
-    Arg<Optional<Index>, "heads that advance together">:$section,
-    Arg<OptionalAttr<I64Attr>, "neighbouring tiles of a head that blocks of a "
-        "cluster take">:$cluster,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "first row of each sequence",
-        [MemRead]>:$offsets,
-    Arg<Optional<Index>, "rows of all sequences">:$rows,
-    Arg<OptionalAttr<I64Attr>, "rows of a tile of a sequence">:$block_q,
-    Arg<Optional<Index>, "batches, where there are no sequences">:$batches,
-    Arg<Index, "heads of a batch">:$heads,
-    Arg<Index, "tiles of a head, or of all sequences">:$tiles,
-    Arg<Index, "parts of the keys">:$parts);
-  let results = (outs Index:$batch, Index:$head, Index:$tile, Index:$part);
+    Arg<Index, "Number of the block, the last argument of the kernel.">:$number,
+    Arg<Attn_WorkOrder, "Which tiles of a head have the lowest "
+        "numbers.">:$order,
+    Arg<Optional<Index>, "Number of heads that advance together; 1 if "
+        "absent.">:$section,
+    Arg<OptionalAttr<I64Attr>, "Number of neighbouring tiles of a head that "
+        "the blocks of a cluster take; 1 if absent.">:$cluster,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "First row of each sequence, where "
+        "these are packed; there are `batches` if absent.", [MemRead]>:$offsets,
+    Arg<Optional<Index>, "Number of rows of all sequences; only beside "
+        "`offsets`.">:$rows,
+    Arg<OptionalAttr<I64Attr>, "Number of rows of a tile; only beside "
+        "`offsets`.">:$block_q,
+    Arg<Optional<Index>, "Number of batches; absent where there are "
+        "`offsets`.">:$batches,
+    Arg<Index, "Number of heads of a batch.">:$heads,
+    Arg<Index, "Number of tiles of a head, of all sequences together where "
+        "there are `offsets`.">:$tiles,
+    Arg<Index, "Number of parts of the keys.">:$parts);
+  let results = (outs
+    Res<Index, "The batch, or the sequence, of the work tile.">:$batch,
+    Res<Index, "The head of the work tile, within its batch.">:$head,
+    Res<Index, "The tile of rows, within its head or sequence.">:$tile,
+    Res<Index, "The part of the keys.">:$part);
   let builders = [
     // One after the other.
     OpBuilder<(ins "Value":$number, "Value":$batches, "Value":$heads,
@@ -164,9 +184,10 @@ def Tile_DispatchOp : Tile_Op<"dispatch", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs another plan in the place of this one";
   let description = [{
-    Where `condition` holds, `plan` runs on the arguments of this plan, which
-    ends with it. So kernels for some sizes are reached through the plan for all
-    of them. It comes before every launch and workspace, and `plan` holds none.
+    Where `condition` holds, `plan` runs on the arguments of this plan, and this
+    plan ends. The plan for all sizes so reaches kernels that are made for some
+    of them. It comes before every launch and workspace, and `plan` has no
+    dispatch itself.
 
     Example:
 
@@ -182,7 +203,10 @@ def Tile_DispatchOp : Tile_Op<"dispatch", [
     # }
     ```
   }];
-  let arguments = (ins I1:$condition, FlatSymbolRefAttr:$plan);
+  let arguments = (ins
+    Arg<I1, "Whether the other plan runs.">:$condition,
+    Arg<FlatSymbolRefAttr, "The other plan, a function of the same type as "
+        "this one.">:$plan);
   let assemblyFormat = "$condition `to` $plan attr-dict";
 }
 
@@ -192,8 +216,11 @@ def Tile_WorkspaceOp : Tile_Op<"workspace"> {
     Uninitialised, dense, live until the plan returns; sized by run-time
     values. On a GPU it is device memory that the runtime owns.
   }];
-  let arguments = (ins Variadic<Index>:$sizes);
-  let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$result);
+  let arguments = (ins
+    Arg<Variadic<Index>, "One size, in elements, for each dynamic dimension of "
+        "the result.">:$sizes);
+  let results = (outs
+    Res<AnyMemRef, "The memory, which holds nothing yet.", [MemAlloc]>:$result);
   let assemblyFormat = "`(` $sizes `)` attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
@@ -215,8 +242,12 @@ def Tile_LaunchOp : Tile_Op<"launch", [
     # }
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
-    Variadic<AnyType>:$arguments);
+  let arguments = (ins
+    Arg<FlatSymbolRefAttr, "The kernel that runs, a `tile.kernel` of the "
+        "module.">:$kernel,
+    Arg<Index, "Number of blocks.">:$grid,
+    Arg<Variadic<AnyType>, "Arguments of the kernel, but for the block's "
+        "number.">:$arguments);
   let assemblyFormat = [{
     $kernel `grid` `(` $grid `)` `args` `(` $arguments `:` type($arguments) `)`
     attr-dict

@@ -32,13 +32,14 @@ include "attn/Dialect/Tile/IR/TileSourceOps.td"
 def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "Loads a tile from a tensor in memory, or a source";
   let description = [{
-    Of a source (`tile.source`) rows are positions in a sequence, and the
-    indices begin with its batch and head. Element (r, c) is `source[indices..., row + r, col + c]`, where `row` and
-    `col` are the last two indices; with `vector`, the tile is Rx1 and element
-    r is `source[indices..., row + r]`. Rows outside `[lower, upper)` (absolute
-    row numbers), columns beyond the source and rows whose element of `live`
-    (a 1xR i1 tile) is false read as zero, whatever memory holds. Converts
-    between float types when source and tile differ.
+    Element (r, c) of the tile is `source[indices..., row + r, col + c]`, where
+    `row` and `col` are the last two indices; with `vector`, the tile is Rx1 and
+    element r is `source[indices..., row + r]`. Rows outside `[lower, upper)`,
+    which count rows of memory, columns beyond the source and rows whose element
+    of `live` (a 1xR i1 tile) is false read as zero, whatever memory holds.
+    Converts between float types when source and tile differ. If `source` is a
+    `tile.source`, the indices begin with batch and head, and rows are positions
+    in that sequence.
 
     With `transposed` rows of memory are columns of the tile: element (r, c) is
     `source[indices..., row + c, col + r]`, and a `vector` is a 1xC tile, whose
@@ -62,11 +63,23 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins
-    Arg<Tile_Memory, "strided tensor, unit stride in the last dimension, or "
-        "a source", [MemRead]>:$source,
-    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
-    Optional<Tile_TileType>:$live, UnitAttr:$vector, UnitAttr:$transposed);
-  let results = (outs Tile_TileType:$result);
+    Arg<Tile_Memory, "Strided tensor, of unit stride in the last dimension "
+        "unless `vector` is set, or a source.", [MemRead]>:$source,
+    Arg<Variadic<Index>, "Where the tile begins in memory, one index for each "
+        "dimension; of a source these are batch, head, row and, without "
+        "`vector`, column.">:$indices,
+    Arg<Optional<Index>, "First row of memory that is read, counted as the "
+        "indices are; there is no bound if absent.">:$lower,
+    Arg<Optional<Index>, "End of the rows of memory that are read; goes with "
+        "`lower`.">:$upper,
+    Arg<Optional<Tile_TileType>, "One i1 for each row of memory, a tile of one "
+        "row: where it is false, the row reads as zero.">:$live,
+    Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
+        "columns.">:$vector,
+    Arg<UnitAttr, "Rows of memory are columns of the tile.">:$transposed);
+  let results = (outs
+    Res<Tile_TileType, "The tile; its type says how many rows and columns are "
+        "read.">:$result);
   let extraClassDeclaration = [{
     /// Rows of memory that it reads, and elements of each.
     int64_t getMemoryRows() {
@@ -91,11 +104,20 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     the destination are not written. Rounds to nearest even when the
     destination's float type is narrower.
   }];
-  let arguments = (ins Tile_TileType:$value,
-    Arg<Tile_Memory, "strided tensor, unit stride in the last dimension, or "
-        "a source whose rows lie one after the other", [MemWrite]>:$destination,
-    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
-    UnitAttr:$vector);
+  let arguments = (ins
+    Arg<Tile_TileType, "The tile that is stored.">:$value,
+    Arg<Tile_Memory, "Strided tensor, of unit stride in the last dimension "
+        "unless `vector` is set, or a source whose rows lie one after the "
+        "other.", [MemWrite]>:$destination,
+    Arg<Variadic<Index>, "Where the tile begins in memory, one index for each "
+        "dimension; of a source these are batch, head, row and, without "
+        "`vector`, column.">:$indices,
+    Arg<Optional<Index>, "First row of memory that is written, counted as the "
+        "indices are; there is no bound if absent.">:$lower,
+    Arg<Optional<Index>, "End of the rows of memory that are written; goes "
+        "with `lower`.">:$upper,
+    Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
+        "columns.">:$vector);
   let assemblyFormat = [{
     (`vector` $vector^)? $value `,` $destination `[` $indices `]`
     (`rows` `(` $lower^ `to` $upper `)`)?
@@ -130,11 +152,20 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value,
-    Arg<AnyMemRef, "strided tensor of f32, unit stride in the last dimension",
-        [MemRead, MemWrite]>:$destination,
-    Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
-    UnitAttr:$vector, UnitAttr:$any_order);
+  let arguments = (ins
+    Arg<Tile_TileType, "The tile of f32 that is added.">:$value,
+    Arg<AnyMemRef, "Strided tensor of f32, of unit stride in the last "
+        "dimension unless `vector` is set.", [MemRead, MemWrite]>:$destination,
+    Arg<Variadic<Index>, "Where the tile begins in memory, one index for each "
+        "dimension.">:$indices,
+    Arg<Optional<Index>, "First row of memory that is added to, counted as the "
+        "indices are; there is no bound if absent.">:$lower,
+    Arg<Optional<Index>, "End of the rows of memory that are added to; goes "
+        "with `lower`.">:$upper,
+    Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
+        "columns.">:$vector,
+    Arg<UnitAttr, "Other blocks may add to the same elements, in any "
+        "order.">:$any_order);
   let assemblyFormat = [{
     (`any_order` $any_order^)? (`vector` $vector^)? $value `,`
     $destination `[` $indices `]` (`rows` `(` $lower^ `to` $upper `)`)?
@@ -149,8 +180,11 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
 
 def Tile_FillOp : Tile_Op<"fill", [Pure]> {
   let summary = "A tile with one scalar in every element";
-  let arguments = (ins AnyTypeOf<[AnyFloat, AnySignlessInteger]>:$value);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<AnyTypeOf<[AnyFloat, AnySignlessInteger]>, "The scalar, of the tile's "
+        "element type.">:$value);
+  let results = (outs
+    Res<Tile_TileType, "The tile.">:$result);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -160,13 +194,14 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
   let description = [{
     `result = diag(scale) * acc + lhs * rhs`, with `rhs` transposed when
     `transpose_rhs` is set, and `lhs` when `transpose_lhs` is: lhs RxK (or KxR),
-    rhs KxC (or CxK), acc RxC f32 (absent: 0), scale Rx1 f32 (absent: 1). Sums in f32; the order of additions over K is
-    the target's, fixed for a given schedule. With `tf32` f32 sides may be
-    rounded to tf32 first, where the target multiplies these.
+    rhs KxC (or CxK), acc RxC f32 (absent: 0), scale Rx1 f32 (absent: 1). Sums
+    are in f32; the order of additions over K is the target's, fixed for a given
+    schedule. With `tf32` the sides, of f32, may be rounded to tf32 first, on
+    targets that multiply tf32.
 
-    With `ramp`, a scalar f32, column c of the result gets `ramp * c` added: what
-    grows evenly from key to key needs no pass over the scores where the target
-    takes it into the product.
+    With `ramp`, a scalar f32, column c of the result gets `ramp * c` added. A
+    bias that is linear in the key, such as ALiBi, then needs no pass over the
+    scores on targets that fold it into the product (augmented K).
 
     Example:
 
@@ -187,11 +222,21 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$lhs, Tile_TileType:$rhs,
-    Optional<Tile_TileType>:$acc, Optional<Tile_TileType>:$scale,
-    Optional<F32>:$ramp, UnitAttr:$transpose_rhs, UnitAttr:$tf32,
-    UnitAttr:$transpose_lhs);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<Tile_TileType, "Left side, RxK, or KxR with `transpose_lhs`.">:$lhs,
+    Arg<Tile_TileType, "Right side, KxC, or CxK with `transpose_rhs`, of the "
+        "left side's element type.">:$rhs,
+    Arg<Optional<Tile_TileType>, "What the product is added to, RxC in f32; 0 "
+        "if absent.">:$acc,
+    Arg<Optional<Tile_TileType>, "Factor of each row of `acc`, Rx1 in f32; 1 "
+        "if absent.">:$scale,
+    Arg<Optional<F32>, "Column c of the result gets this times c added; 0 if "
+        "absent.">:$ramp,
+    Arg<UnitAttr, "The right side is given as CxK.">:$transpose_rhs,
+    Arg<UnitAttr, "Sides, which are of f32, may be rounded to tf32.">:$tf32,
+    Arg<UnitAttr, "The left side is given as KxR.">:$transpose_lhs);
+  let results = (outs
+    Res<Tile_TileType, "The product, RxC in f32.">:$result);
   let extraClassDeclaration = [{
     /// Elements that each element of the result sums up.
     int64_t getDepth() {
@@ -227,8 +272,12 @@ def Tile_MapOp : Tile_Op<"map", [RecursiveMemoryEffects]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$inputs);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles whose elements the body takes; a size "
+        "of 1 broadcasts.">:$inputs);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "One tile, all of one size, for each value "
+        "that the body yields.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict-with-keyword
@@ -259,10 +308,17 @@ def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$inputs,
-    Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>:$identities,
-    UnitAttr:$rows, UnitAttr:$ordered);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles of one size, RxC, which are reduced "
+        "together.">:$inputs,
+    Arg<Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>, "The identity of "
+        "the body, one scalar for each input.">:$identities,
+    Arg<UnitAttr, "Rows are reduced instead of columns.">:$rows,
+    Arg<UnitAttr, "The body need not be commutative: the element that comes "
+        "first is its left operand.">:$ordered);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "One tile for each input, Rx1, or with `rows` "
+        "1xC.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`rows` $rows^)? (`ordered` $ordered^)?
@@ -276,8 +332,9 @@ def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
 def Tile_PadOp : Tile_Op<"pad", [Pure]> {
   let summary = "A tile with further columns of zeros";
   let description = [{
-    The columns of `value` from column `first` on, and zeros: weights of a step
-    that has taken some keys of its tile of values. In a role of a GPU alone.
+    The result has the columns of `value` from its column `first` on, and zeros
+    elsewhere. A step that computed the weights of half a tile of keys pads them
+    to multiply the whole tile of values. Only in the roles of GPU kernels.
 
     Example:
 
@@ -290,8 +347,11 @@ def Tile_PadOp : Tile_Op<"pad", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value, I64Attr:$first);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<Tile_TileType, "The columns that are kept.">:$value,
+    Arg<I64Attr, "Column of the result at which they begin.">:$first);
+  let results = (outs
+    Res<Tile_TileType, "A tile of as many rows and of more columns.">:$result);
   let assemblyFormat = [{
     $value `first` $first attr-dict `:` type($value) `->` type($result)
   }];
@@ -301,14 +361,14 @@ def Tile_PadOp : Tile_Op<"pad", [Pure]> {
 def Tile_AnyOp : Tile_Op<"any", [Pure]> {
   let summary = "Whether any element of a tile is true";
   let description = [{
-    From a tile to a scalar: it decides whether a tile of keys needs to be
-    visited at all.
+    From a tile to a scalar, such as whether a tile of keys has a live pair and
+    must be visited.
 
-    With `by_rows` the question may be answered for some of the rows apart from
-    the others, which then see another answer: it chooses between two ways to
-    compute, of which the one for `true` is right for every row and the other
-    for rows without a true element. Rows may not depend on each other there.
-    Threads that hold different rows of a tile need not wait for each other.
+    With `by_rows` each group of rows may get an answer of its own, so that
+    threads that hold different rows need not wait for each other. The answer
+    then chooses between two ways to compute: the one for `true` must be right
+    for every row, the one for `false` for rows without a true element. In
+    neither may rows depend on each other.
 
     Example:
 
@@ -319,19 +379,23 @@ def Tile_AnyOp : Tile_Op<"any", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value, UnitAttr:$by_rows);
-  let results = (outs I1:$result);
+  let arguments = (ins
+    Arg<Tile_TileType, "A tile of i1.">:$value,
+    Arg<UnitAttr, "Rows that are computed apart from each other may see "
+        "different answers.">:$by_rows);
+  let results = (outs
+    Res<I1, "Whether any element is true.">:$result);
   let assemblyFormat = "$value (`by_rows` $by_rows^)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 
 def Tile_BitsOp : Tile_Op<"bits", [Pure]> {
-  let summary = "The truths of columns as scalars, 32 to a word";
+  let summary = "Packs columns of i1 into words of 32 bits";
   let description = [{
     Of each Rx1 tile of i1, ceil(R / 32) words: bit r % 32 of word r / 32 is
     element r; bits beyond the rows are 0. Words of the first tile come first.
-    Loops over the rows that are true, such as tiles of keys that must be
-    visited, run on these. GPUs only.
+    A loop over the rows that are true, such as over the tiles of keys that must
+    be visited, walks the bits of these words. GPUs only.
 
     Example:
 
@@ -343,17 +407,20 @@ def Tile_BitsOp : Tile_Op<"bits", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$values);
-  let results = (outs Variadic<I32>:$words);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles of i1 of one column.">:$values);
+  let results = (outs
+    Res<Variadic<I32>, "ceil(R / 32) words for each tile of R rows, those of "
+        "the first tile first.">:$words);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 
 def Tile_TruthsOp : Tile_Op<"truths", [Pure]> {
-  let summary = "A row of truths from words of 32";
+  let summary = "Unpacks words of 32 bits into a row of i1";
   let description = [{
-    Element c of the 1xC tile of i1 is bit c % 32 of word c / 32: the mirror of
-    `tile.bits`. It says which rows of a loaded tile are live. GPUs only.
+    Element c of the 1xC tile of i1 is bit c % 32 of word c / 32: the inverse of
+    `tile.bits`. Loads take the result for their `live` rows. GPUs only.
 
     Example:
 
@@ -364,20 +431,23 @@ def Tile_TruthsOp : Tile_Op<"truths", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<I32>:$words);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<Variadic<I32>, "ceil(C / 32) words, of which bit c % 32 of word c / 32 "
+        "is element c.">:$words);
+  let results = (outs
+    Res<Tile_TileType, "A tile of i1 of one row.">:$result);
   let assemblyFormat = "$words attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
 def Tile_StoreBitsOp : Tile_Op<"store_bits"> {
-  let summary = "Stores truths, 32 to a word, column by column";
+  let summary = "Stores a tile of i1 as a packed mask, column by column";
   let description = [{
     Of an RxC tile of i1, element (r, c) becomes bit (row + r) % 32 of
     `destination[indices..., column + c, (row + r) / 32]`, whose last two sizes
     are at least C and ceil(R / 32). `row` is a multiple of 16, as R is. Other
-    bits of these words stay. A later kernel then finds what a row's elements are
-    in a few words. GPUs only.
+    bits of these words stay. A later kernel then reads the mask of a tile as a
+    few words. GPUs only.
 
     Example:
 
@@ -390,9 +460,15 @@ def Tile_StoreBitsOp : Tile_Op<"store_bits"> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$value,
-    Arg<AnyMemRef, "words", [MemWrite]>:$destination,
-    Variadic<Index>:$indices, Index:$row, Index:$column);
+  let arguments = (ins
+    Arg<Tile_TileType, "The tile of i1 that is stored, RxC, where R is a "
+        "multiple of 16.">:$value,
+    Arg<AnyMemRef, "Memory of i32, [..., columns, words of a "
+        "column].", [MemWrite]>:$destination,
+    Arg<Variadic<Index>, "One index for each dimension of memory before the "
+        "last two.">:$indices,
+    Arg<Index, "Row in memory of the tile's first row, a multiple of 16.">:$row,
+    Arg<Index, "Column in memory of the tile's first column.">:$column);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` `row` `(` $row `)`
     `column` `(` $column `)` attr-dict `:` type($value) `,` type($destination)
@@ -401,12 +477,12 @@ def Tile_StoreBitsOp : Tile_Op<"store_bits"> {
 }
 
 def Tile_RowRangeOp : Tile_Op<"row_range", [Pure]> {
-  let summary = "The rows that bounds of key tiles speak of";
+  let summary = "The rows that bounds of key tiles are computed from";
   let description = [{
-    The rows of a block, as they are. What is computed from the results holds
-    for any narrower range as well: the end of the keys that some row of the
-    range sees is then the end for fewer rows. Part of a block that works alone
-    (a warpgroup) may so take the end for its own rows.
+    Returns the range of rows of a block unchanged. A consumer warpgroup may
+    substitute its own sub-range for the results, so everything that is computed
+    from them must be valid for any sub-range: the end of the keys that some row
+    of the range sees becomes the end for fewer rows.
 
     Example:
 
@@ -420,8 +496,14 @@ def Tile_RowRangeOp : Tile_Op<"row_range", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Index:$firstRow, Index:$lastRow);
-  let results = (outs Index:$first, Index:$last);
+  let arguments = (ins
+    Arg<Index, "First row of the block.">:$firstRow,
+    Arg<Index, "Last row of the block, which belongs to it.">:$lastRow);
+  let results = (outs
+    Res<Index, "The first row, or a later one where part of the block works "
+        "alone.">:$first,
+    Res<Index, "The last row, or an earlier one where part of the block works "
+        "alone.">:$last);
   let assemblyFormat = "$firstRow `to` $lastRow attr-dict";
 }
 
@@ -432,10 +514,16 @@ def Tile_ScanOp : Tile_Op<"scan", [AttrSizedOperandSegments, Pure]> {
     elements before c (or after c, with `reverse`); the identity where there
     are none. Inputs, identities and body as in an ordered `tile.reduce`.
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$inputs,
-    Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>:$identities,
-    UnitAttr:$reverse);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles of one size, which are scanned "
+        "together.">:$inputs,
+    Arg<Variadic<AnyTypeOf<[AnyFloat, AnySignlessInteger]>>, "The identity of "
+        "the body, one scalar for each input.">:$identities,
+    Arg<UnitAttr, "Each result is the product of the elements after "
+        "it.">:$reverse);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "One tile for each input, of its "
+        "type.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`reverse` $reverse^)? `ins` `(` $inputs `:` type($inputs) `)`
@@ -450,9 +538,9 @@ def Tile_SolveOp : Tile_Op<"solve", [Pure]> {
   let description = [{
     X with `(I + L) X = rhs`, where L are the elements of `matrix` (CxC) below its
     diagonal; the others are not looked at. Row r of X is
-    `rhs[r] - sum_{j < r} matrix[r, j] X[j]`, in f32 and in this order of j: the
-    delta rule needs it, whose values are what earlier tokens of a chunk have
-    left of them. CPUs only.
+    `rhs[r] - sum_{j < r} matrix[r, j] X[j]`, in f32 and in this order of j. The
+    delta rule needs it: a token of a chunk writes its value less what earlier
+    tokens of the chunk have written under its key. CPUs only.
 
     Example:
 
@@ -464,8 +552,12 @@ def Tile_SolveOp : Tile_Op<"solve", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins Tile_TileType:$matrix, Tile_TileType:$rhs);
-  let results = (outs Tile_TileType:$result);
+  let arguments = (ins
+    Arg<Tile_TileType, "CxC tile of f32, whose elements below the diagonal are "
+        "L.">:$matrix,
+    Arg<Tile_TileType, "Right side, a tile of f32 of C rows.">:$rhs);
+  let results = (outs
+    Res<Tile_TileType, "The solution X, of the type of `rhs`.">:$result);
   let assemblyFormat = [{
     $matrix `,` $rhs attr-dict `:` type($matrix) `,` type($rhs) `->`
     type($result)
@@ -483,10 +575,17 @@ def Tile_FoldOp : Tile_Op<"fold", [
     state must not depend on the values. Elements whose `live` (RxC, i1) is
     false are skipped.
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$scores,
-    Variadic<Tile_TileType>:$values, Optional<Tile_TileType>:$live,
-    Variadic<Tile_TileType>:$states);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles of scores, RxC.">:$scores,
+    Arg<Variadic<Tile_TileType>, "Tiles of values, CxD; none where no state "
+        "has channels.">:$values,
+    Arg<Optional<Tile_TileType>, "RxC tile of i1: keys where it is false are "
+        "skipped; if absent, none are.">:$live,
+    Arg<Variadic<Tile_TileType>, "The state before the first key: tiles Rx1 or "
+        "RxD.">:$states);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "The state after the last key, of the types "
+        "of `states`.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `scores` `(` $scores `:` type($scores) `)`
@@ -509,9 +608,17 @@ def Tile_RowsOp : Tile_Op<"rows", [
     so that a block's scores stay in cache, a GPU gives them to warpgroups.
     Blocks that start at or beyond `extent` are skipped and keep their `outs`.
   }];
-  let arguments = (ins Variadic<Tile_TileType>:$inputs,
-    Variadic<Tile_TileType>:$outs, Optional<Index>:$extent, I64Attr:$block);
-  let results = (outs Variadic<Tile_TileType>:$results);
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Tiles that the body reads, of R "
+        "rows.">:$inputs,
+    Arg<Variadic<Tile_TileType>, "Tiles of R rows that the body gives new "
+        "values to, block by block.">:$outs,
+    Arg<Optional<Index>, "Blocks that start at this row of the tile or beyond "
+        "it are skipped; if absent, none are.">:$extent,
+    Arg<I64Attr, "Number of rows of a block, which divides R.">:$block);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "The new value of each tile of "
+        "`outs`.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $block (`ins` `(` $inputs^ `:` type($inputs) `)`)?
@@ -525,17 +632,19 @@ def Tile_StreamOp : Tile_Op<"stream", [
     AttrSizedOperandSegments, RecursiveMemoryEffects,
     RangedTypesMatchWith<"results have the types of the initial state", "inits",
       "results", "::llvm::make_range($_self.begin(), $_self.end())">]> {
-  let summary = "Runs a body on every tile of keys that is not dead, by class";
+  let summary = "Runs a body on every tile of keys that may be live, by class";
   let description = [{
-    Tiles of `step` keys enter a state, `inits`, one after the other; each class
-    of tiles has a body, which takes the tile's first key (`index`), what is said
-    below and the state, and yields the new state:
+    Tiles of `step` keys enter a state, `inits`, one after the other. Each class
+    of tiles (full and partial blocks, in the words of block-sparse masks) has a
+    body, which takes the tile's first key (`index`), the further arguments
+    named below and the state, and yields the new state:
 
     - `full`: every key is live for every row.
-    - `linear`: the same, and the scores grow evenly from key to key. Its second
-      argument (i1) says whether the tile lies before `linear_end`.
-    - `partial`: right for every tile. Its second argument (i1), `whole`, is true
-      for a tile that is known to be full: the body may leave its tests out.
+    - `linear`: the same, and the scores have a term that is linear in the key.
+      Its second argument (i1) says whether the tile lies before `linear_end`.
+    - `partial`: right for every tile. Its second argument (i1), `whole`, is
+      true for a tile that is known to be full, for which the body may omit the
+      mask.
 
     Tiles are counted from key `first` on and end with key `end`. Keys outside of
     `live` are dead, those of `core` are full. `classify`, for other tiles, maps
@@ -546,13 +655,14 @@ def Tile_StreamOp : Tile_Op<"stream", [
     come in ascending order, but linear ones before other full ones: the states
     of these must commute.
 
-    Keys of `listed` are those of tiles that something else has found: as many
-    partial and full ones as it says, partial ones first. `number` maps a place in
-    a list and whether that is the list of full tiles to the number of the tile
-    (i32), whose first key is that times `step`. `partial` then takes, after the
-    first key, the tile's number and place (`index`), and whether the tile may
-    have keys that do not exist (i1), as the first of its list may. With `ahead`
-    numbers of partial tiles are looked up one tile ahead.
+    With `listed` the tiles come from two lists that another kernel has written
+    (a block-sparse index): so many partial tiles, then so many full ones.
+    `number` maps a place in a list, and whether that is the list of full tiles,
+    to the number of the tile (i32), whose first key is that times `step`.
+    `partial` then takes, after the first key, the tile's number and place
+    (`index`), and whether the tile may have keys that do not exist (i1), as the
+    first of its list may. With `ahead` numbers of partial tiles are looked up
+    one tile ahead.
 
     Which loops these become, and which tests they make, is the schedule's
     (`tile-expand-stream`).
@@ -593,14 +703,34 @@ def Tile_StreamOp : Tile_Op<"stream", [
     ```
   }];
   let arguments = (ins
-    Optional<Index>:$first, Optional<Index>:$end,
-    Optional<Index>:$lower, Optional<Index>:$upper,
-    Optional<Index>:$core_lower, Optional<Index>:$core_upper,
-    Optional<I1>:$linear, Optional<Index>:$linear_end,
-    Optional<Index>:$linear_start,
-    Optional<Index>:$num_partial, Optional<Index>:$num_full,
-    I64Attr:$step, UnitAttr:$ahead, Variadic<AnyType>:$inits);
-  let results = (outs Variadic<AnyType>:$results);
+    Arg<Optional<Index>, "The key that tiles are counted from; absent with "
+        "`num_partial`, where a list says which tiles there are.">:$first,
+    Arg<Optional<Index>, "End of the keys, which cuts the last tile; goes with "
+        "`first`.">:$end,
+    Arg<Optional<Index>, "First key that may be live; absent with "
+        "`num_partial`.">:$lower,
+    Arg<Optional<Index>, "End of the keys that may be live; goes with "
+        "`lower`.">:$upper,
+    Arg<Optional<Index>, "First of the keys that are live for every row; there "
+        "is no core if absent.">:$core_lower,
+    Arg<Optional<Index>, "End of these keys; goes with "
+        "`core_lower`.">:$core_upper,
+    Arg<Optional<I1>, "Whether full tiles are linear; there are no linear "
+        "tiles if absent.">:$linear,
+    Arg<Optional<Index>, "End of the linear tiles in front; all full tiles are "
+        "linear if absent.">:$linear_end,
+    Arg<Optional<Index>, "First key of the linear tiles at the back; goes with "
+        "`linear_end`.">:$linear_start,
+    Arg<Optional<Index>, "Number of partial tiles in the list; ranges say "
+        "which tiles there are if absent.">:$num_partial,
+    Arg<Optional<Index>, "Number of full tiles in the list; goes with "
+        "`num_partial`.">:$num_full,
+    Arg<I64Attr, "Number of keys of a tile.">:$step,
+    Arg<UnitAttr, "Numbers of partial tiles in the list are looked up one tile "
+        "ahead.">:$ahead,
+    Arg<Variadic<AnyType>, "The state before the first tile.">:$inits);
+  let results = (outs
+    Res<Variadic<AnyType>, "The state after the last tile.">:$results);
   let regions = (region MaxSizedRegion<1>:$number, MaxSizedRegion<1>:$classify,
     MaxSizedRegion<1>:$full_body, MaxSizedRegion<1>:$linear_body,
     SizedRegion<1>:$partial_body);
@@ -622,7 +752,9 @@ def Tile_YieldOp : Tile_Op<"yield", [
     ParentOneOf<["MapOp", "ReduceOp", "ScanOp", "FoldOp", "RowsOp",
                  "StreamOp"]>]> {
   let summary = "Ends a body with its values";
-  let arguments = (ins Variadic<AnyType>:$values);
+  let arguments = (ins
+    Arg<Variadic<AnyType>, "The values of the body, as the enclosing operation "
+        "asks for them.">:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 

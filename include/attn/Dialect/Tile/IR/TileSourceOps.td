@@ -28,21 +28,22 @@ def Tile_SourceOp : Tile_Op<"source", [Pure, AttrSizedOperandSegments]> {
 
     With `vector` the memory has no columns. `lengths` are the rows of each
     sequence; without them there are as many as the memory, the offsets or the
-    table have room for. What index operands hold does not lead out of the
-    memory: offsets and lengths are clamped to the rows there are, entries of a
-    table to the pages, and those behind the length are not looked at. They do
-    not change while a kernel runs.
+    table have room for. No index operand leads out of the memory, whatever it
+    holds: offsets and lengths are clamped to the rows there are, entries of a
+    table to the pages, and entries behind the length are not read. Index
+    operands do not change while a kernel runs.
 
-    With `rest` there is one batch more than sequences: of `varlen` its rows are
-    those behind the last sequence; else, and with `lengths`, it has none.
+    With `rest` there is one batch more than sequences. With `varlen` it has the
+    rows behind the last sequence; otherwise, and with `lengths`, it has no
+    rows.
 
-    Pages and rings are read only. `aligned` promises that no tile that is loaded
-    crosses pages: its first row is a multiple of a number of rows that divides a
-    page, and its bounds let no more of them through. Then a page and a row in it
-    are found once for a tile, and it is loaded like any other. `boxes(n)` promises
-    less: the first row is a multiple of n, and n divides a page, so that a tile of
-    more rows comes in boxes of n, each of which has a page. Without either, each
-    row is found by itself.
+    Pages and rings are read only. `aligned` promises that no load of a tile
+    crosses pages: the first row is a multiple of a number of rows that divides
+    a page, and the bounds admit no more rows than that. The page is then looked
+    up once for each tile. `boxes(n)` promises less: the first row is a multiple
+    of n, and n divides a page. A tile is then loaded in boxes of n rows, and
+    the page is looked up once for each box. Without either it is looked up for
+    each row.
 
     Example:
 
@@ -59,16 +60,26 @@ def Tile_SourceOp : Tile_Op<"source", [Pure, AttrSizedOperandSegments]> {
     # }
     ```
   }];
-  let arguments = (ins Arg<AnyMemRef, "the tensor">:$memory,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>,
-        "first rows of the sequences, and the end of the last">:$offsets,
-    Arg<Optional<MemRefRankOf<[I32], [2]>>, "pages of each sequence">:$table,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>,
-        "where row 0 of each sequence is">:$start,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "rows of each sequence">:$lengths,
-    UnitAttr:$rest, UnitAttr:$aligned, OptionalAttr<I64Attr>:$boxes,
-    UnitAttr:$vector);
-  let results = (outs Tile_SourceType:$result);
+  let arguments = (ins
+    Arg<AnyMemRef, "The tensor, of the dimensions that the table has for its "
+        "form.">:$memory,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "First row of each packed "
+        "sequence, and the end of the last one: [b + 1].">:$offsets,
+    Arg<Optional<MemRefRankOf<[I32], [2]>>, "The pages of each sequence in "
+        "order, [b, n].">:$table,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Row of a ring that row 0 of each "
+        "sequence is in, modulo its rows: [b].">:$start,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Number of rows of each sequence, "
+        "[b]; if absent, as many as there is room for.">:$lengths,
+    Arg<UnitAttr, "There is one batch more than sequences, of the rows behind "
+        "them.">:$rest,
+    Arg<UnitAttr, "A promise that no tile that is loaded crosses "
+        "pages.">:$aligned,
+    Arg<OptionalAttr<I64Attr>, "A promise that tiles begin at a multiple of "
+        "this number of rows, which divides a page; none if absent.">:$boxes,
+    Arg<UnitAttr, "The memory has no dimension of columns.">:$vector);
+  let results = (outs
+    Res<Tile_SourceType, "The rows by batch, head and position.">:$result);
   let assemblyFormat = [{
     (`vector` $vector^)? $memory
     (`varlen` `(` $offsets^ `:` type($offsets) `)`)?
@@ -105,15 +116,19 @@ def Tile_ExtentOp : Tile_Op<"extent", [Pure]> {
     How many rows the sequence of a batch has, by its offsets, its table, its
     lengths or the memory: never more than there is room for.
   }];
-  let arguments = (ins Tile_SourceType:$source, Index:$batch);
-  let results = (outs Index:$result);
+  let arguments = (ins
+    Arg<Tile_SourceType, "The source whose sequence is asked about.">:$source,
+    Arg<Index, "Number of the batch, or of the sequence.">:$batch);
+  let results = (outs
+    Res<Index, "Number of rows.">:$result);
   let assemblyFormat = "$source `[` $batch `]` attr-dict `:` type($source)";
 }
 
 def Tile_ElementOp : Tile_Op<"element"> {
   let summary = "Loads one element of a tensor in memory, or of a source";
   let description = [{
-    Positions behind the last row of a source's memory stand for that.
+    Of packed rows (`varlen`) a position behind the last row of memory reads
+    that row.
 
     Example:
 
@@ -127,9 +142,12 @@ def Tile_ElementOp : Tile_Op<"element"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<Tile_Memory, "the tensor", [MemRead]>:$source,
-    Variadic<Index>:$indices);
-  let results = (outs AnyType:$result);
+  let arguments = (ins
+    Arg<Tile_Memory, "The tensor, or a source.", [MemRead]>:$source,
+    Arg<Variadic<Index>, "One index for each dimension; of a source these are "
+        "batch, head, row and, unless it is a vector, column.">:$indices);
+  let results = (outs
+    Res<AnyType, "The element, of the element type of the source.">:$result);
   let assemblyFormat = [{
     $source `[` $indices `]` attr-dict `:` type($source) `->` type($result)
   }];

@@ -13,12 +13,12 @@ include "mlir/Pass/PassBase.td"
 def TileExpandSourcesPass : Pass<"tile-expand-sources", "::mlir::ModuleOp"> {
   let summary = "Find the rows of sequences in their tensors";
   let description = [{
-    Expects: kernels whose loads, stores and extents speak of sources.
+    Expects: kernels whose loads, stores and extents have sources.
 
-    Produces: loads and stores of the tensors, an offset further on, where the
-    rows of a sequence lie one after the other; numbers of rows from offsets,
-    lengths and tables, which are read once for a batch. Pages and rings stay,
-    for the loads of a target.
+    Produces: if the rows of a sequence lie one after the other, loads and
+    stores of the tensors themselves, at the offset of the sequence. Numbers of
+    rows are computed from offsets, lengths and tables, which are read once for
+    a batch. Pages and rings stay, for the loads of a target.
 
     Example: before
 

@@ -1,4 +1,4 @@
-//===- TileGPUComputeOps.td - Fragments and products -*- tablegen -*-===//
+//===- TileGPUComputeOps.td - Fragments and tiles ----------*- tablegen -*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,8 +34,12 @@ def TileGPU_SmemAllocOp : TileGPU_Op<"smem.alloc"> {
     # }
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$offset);
-  let results = (outs Res<TileGPU_SmemType, "", [MemAlloc]>:$tile);
+  let arguments = (ins
+    Arg<OptionalAttr<I64Attr>, "Bytes from the start of the block's shared "
+        "memory, given by `tile-gpu-allocate-shared`; absent before.">:$offset);
+  let results = (outs
+    Res<TileGPU_SmemType, "The tile, which holds nothing "
+        "yet.", [MemAlloc]>:$tile);
   let assemblyFormat = "(`at` `(` $offset^ `)`)? attr-dict `:` type($tile)";
   let hasVerifier = 1;
 }
@@ -43,14 +47,15 @@ def TileGPU_SmemAllocOp : TileGPU_Op<"smem.alloc"> {
 def TileGPU_SmemRampOp : TileGPU_Op<"smem.ramp", [Pure]> {
   let summary = "A tile of shared memory that holds its row numbers";
   let description = [{
-    Row c is c, c, c, 0, ..., in bf16, which holds whole numbers up to 256 as
-    they are: the right operand, transposed, of the `ramp` of a
-    `tile_gpu.mma.issue`, which has 8 columns less than this has rows. It stands
-    outside of roles; the block's threads write it when the kernel starts, and
-    nothing may change it.
+    The table that folds a linear bias into a product (augmented K): the right
+    operand, transposed, of the `ramp` of a `tile_gpu.mma.issue`, which has 8
+    columns less than this has rows. Row c is c, c, c, 0, ..., in bf16, which
+    represents whole numbers up to 256 exactly. It stands outside of roles; the
+    block's threads write it when the kernel starts, and nothing may change it.
 
-    A product's step is 16 along K. Its second half meets zeros, so it may as
-    well be the rows 8 on: half the memory, and 8 rows more.
+    A product takes steps of 16 along K, but a row has only 8 elements. The
+    second half of the step reads the rows from 8 on, hence the 8 rows more, and
+    is multiplied by zeros.
 
     Example:
 
@@ -61,8 +66,11 @@ def TileGPU_SmemRampOp : TileGPU_Op<"smem.ramp", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$offset);
-  let results = (outs TileGPU_SmemType:$tile);
+  let arguments = (ins
+    Arg<OptionalAttr<I64Attr>, "Bytes from the start of the block's shared "
+        "memory, given by `tile-gpu-allocate-shared`; absent before.">:$offset);
+  let results = (outs
+    Res<TileGPU_SmemType, "The tile, of 8 columns.">:$tile);
   let assemblyFormat = "(`at` `(` $offset^ `)`)? attr-dict `:` type($tile)";
   let hasVerifier = 1;
 }
@@ -82,8 +90,11 @@ def TileGPU_SmemTransposeOp : TileGPU_Infer<"smem.transpose", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_SmemType:$tile);
-  let results = (outs TileGPU_SmemType:$result);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile.">:$tile);
+  let results = (outs
+    Res<TileGPU_SmemType, "The same bytes, rows and columns "
+        "exchanged.">:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
@@ -108,8 +119,13 @@ def TileGPU_SmemSliceOp : TileGPU_Op<"smem.slice", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_SmemType:$tile, I32:$row, I32:$col);
-  let results = (outs TileGPU_SmemType:$result);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile.">:$tile,
+    Arg<I32, "First row of the part, a multiple of its rows.">:$row,
+    Arg<I32, "First column of the part, a multiple of its columns.">:$col);
+  let results = (outs
+    Res<TileGPU_SmemType, "The part; its type says of how many rows and "
+        "columns.">:$result);
   let assemblyFormat = [{
     $tile `[` $row `,` $col `]` attr-dict `:` type($tile) `->` type($result)
   }];
@@ -121,13 +137,13 @@ def TileGPU_SmemClearRowsOp
   let summary = "Writes zeros into rows of a tile";
   let description = [{
     For rows that memory holds but no query may see, such as the tail of the
-    last page: a weight of zero does not silence a value of NaN. The warp or
-    warpgroup that runs it sees the zeros in all later reads, products
-    included; others need a barrier, or clear the same rows themselves. With
-    `from` the rows from that one on are cleared, with `before` those before
-    it; positions outside of the tile clear nothing, or all of it. With `live`
-    those rows are cleared whose element of the column vector is false, with
-    `bits` those whose bit is 0: row r has bit r % 32 of word r / 32.
+    last page: a weight of zero times a value of NaN would be NaN. The warp or
+    warpgroup that runs it sees the zeros in all later reads, products included;
+    others need a barrier, or clear the same rows themselves. With `from` the
+    rows from that one on are cleared, with `before` those before it; positions
+    outside of the tile clear nothing, or all of it. With `live` those rows are
+    cleared whose element of the column vector is false, with `bits` those whose
+    bit is 0: row r has bit r % 32 of word r / 32.
 
     Example:
 
@@ -144,9 +160,15 @@ def TileGPU_SmemClearRowsOp
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
-                       Optional<I32>:$from, Optional<I32>:$before,
-                       Optional<TileGPU_VecType>:$live, Variadic<I32>:$bits);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of one box and as it is "
+        "stored.", [MemWrite]>:$tile,
+    Arg<Optional<I32>, "Rows from this one on are cleared.">:$from,
+    Arg<Optional<I32>, "Rows before this one are cleared.">:$before,
+    Arg<Optional<TileGPU_VecType>, "Column vector of i1, one for each row: "
+        "rows where it is false are cleared.">:$live,
+    Arg<Variadic<I32>, "One bit for each row, 32 to a word: rows whose bit is "
+        "0 are cleared.">:$bits);
   let assemblyFormat = [{
     $tile (`from` `(` $from^ `)`)? (`before` `(` $before^ `)`)?
     (`live` `(` $live^ `:` type($live) `)`)? (`bits` `(` $bits^ `)`)?
@@ -159,8 +181,8 @@ def TileGPU_SmemMapOp
     : TileGPU_Op<"smem.map", [RecursiveMemoryEffects, SingleBlock]> {
   let summary = "Elementwise function on a tile, in place";
   let description = [{
-    Every element of the tile becomes what the body makes of it. The warp or
-    warpgroup that runs it sees the new elements in all later reads, products
+    Replaces every element of the tile by what the body yields for it. The warp
+    or warpgroup that runs it sees the new elements in all later reads, products
     included. The body may read scalars from above.
 
     Example:
@@ -178,7 +200,9 @@ def TileGPU_SmemMapOp
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead, MemWrite]>:$tile);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of one box, as it is stored, and of "
+        "16-bit elements.", [MemRead, MemWrite]>:$tile);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$tile attr-dict-with-keyword $body `:` type($tile)";
   let hasVerifier = 1;
@@ -205,8 +229,11 @@ def TileGPU_FragFillOp : TileGPU_Op<"frag.fill", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_ScalarType:$value);
-  let results = (outs TileGPU_RegisterType:$result);
+  let arguments = (ins
+    Arg<TileGPU_ScalarType, "The scalar, of the element type of the "
+        "result.">:$value);
+  let results = (outs
+    Res<TileGPU_RegisterType, "The fragment or vector.">:$result);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -215,10 +242,10 @@ def TileGPU_FragCopyOp : TileGPU_Op<"frag.copy", [
     AlwaysSpeculatable, AllTypesMatch<["value", "result"]>]> {
   let summary = "The same fragment in registers of its own";
   let description = [{
-    For a product that takes a fragment which others read as well; see
-    `tile-gpu-copy-fragments`, which writes it. Copies are allocations, and are not
-    merged. No instruction of its own: the code generator copies registers where
-    two values need them at once.
+    `tile-gpu-copy-fragments` writes it before a product that owns a fragment
+    which other operations still read. A copy is an allocation, so that equal
+    ones are not merged. It has no instruction of its own: the code generator
+    copies registers where two values need them at once.
 
     Example:
 
@@ -229,8 +256,10 @@ def TileGPU_FragCopyOp : TileGPU_Op<"frag.copy", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value);
-  let results = (outs Res<TileGPU_FragType, "", [MemAlloc]>:$result);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "The fragment that is copied.">:$value);
+  let results = (outs
+    Res<TileGPU_FragType, "The copy.", [MemAlloc]>:$result);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
@@ -252,8 +281,11 @@ def TileGPU_FragLoadOp : TileGPU_Op<"frag.load"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile);
-  let results = (outs TileGPU_FragType:$result);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of the fragment's rows, columns and "
+        "element type.", [MemRead]>:$tile);
+  let results = (outs
+    Res<TileGPU_FragType, "An `a` or `b` fragment.">:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -280,8 +312,12 @@ def TileGPU_FragStoreOp : TileGPU_Op<"frag.store"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value,
-    Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile, UnitAttr:$fragment_order);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "An `acc` or `a` fragment.">:$value,
+    Arg<TileGPU_SmemType, "The tile, of the fragment's rows, columns and "
+        "element type.", [MemWrite]>:$tile,
+    Arg<UnitAttr, "Each thread writes its registers one after the other, "
+        "whatever rows and columns they are.">:$fragment_order);
   let assemblyFormat = [{
     $value `,` $tile (`fragment_order` $fragment_order^)? attr-dict
     `:` type($value) `,` type($tile)
@@ -308,8 +344,11 @@ def TileGPU_FragConvertOp : TileGPU_Op<"frag.convert", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value);
-  let results = (outs TileGPU_FragType:$result);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "An `acc` fragment of f32.">:$value);
+  let results = (outs
+    Res<TileGPU_FragType, "A fragment of bf16 or f16 of the same size and "
+        "scope.">:$result);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
   let hasVerifier = 1;
 }
@@ -331,8 +370,14 @@ def TileGPU_FragPadOp : TileGPU_Op<"frag.pad", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value, I64Attr:$first);
-  let results = (outs TileGPU_FragType:$result);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "The `acc` fragment of f32 whose columns are "
+        "kept.">:$value,
+    Arg<I64Attr, "Column of the result at which they begin, a multiple of "
+        "8.">:$first);
+  let results = (outs
+    Res<TileGPU_FragType, "A fragment of as many rows and of more "
+        "columns.">:$result);
   let assemblyFormat = [{
     $value `first` $first attr-dict `:` type($value) `->` type($result)
   }];
@@ -364,9 +409,16 @@ def TileGPU_VecLoadOp : TileGPU_Op<"vec.load"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile,
-                       Optional<I32>:$index, UnitAttr:$permuted);
-  let results = (outs TileGPU_VecType:$result);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of one box and as it is "
+        "stored.", [MemRead]>:$tile,
+    Arg<Optional<I32>, "The row of the tile that a column vector is, or the "
+        "column that a row vector is; if absent, the tile has one row.">:$index,
+    Arg<UnitAttr, "Each 16 elements are stored in the order in which the lanes "
+        "of an accumulator hold them.">:$permuted);
+  let results = (outs
+    Res<TileGPU_VecType, "The vector, complete in each thread that holds "
+        "it.">:$result);
   let assemblyFormat = [{
     $tile (`[` $index^ `]`)? (`permuted` $permuted^)? attr-dict
     `:` type($tile) `->` type($result)
@@ -392,145 +444,14 @@ def TileGPU_VecStoreOp : TileGPU_Op<"vec.store"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_VecType:$value,
-                       Arg<TileGPU_SmemType, "tile", [MemWrite]>:$tile,
-                       I32:$index);
+  let arguments = (ins
+    Arg<TileGPU_VecType, "The vector, which is not partial.">:$value,
+    Arg<TileGPU_SmemType, "The tile, of one box and as it is "
+        "stored.", [MemWrite]>:$tile,
+    Arg<I32, "The row of the tile that a column vector becomes, or the column "
+        "that a row vector becomes.">:$index);
   let assemblyFormat = [{
     $value `,` $tile `[` $index `]` attr-dict `:` type($value) `,` type($tile)
-  }];
-  let hasVerifier = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Matrix products
-//===----------------------------------------------------------------------===//
-
-def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
-    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Starts a product on the warpgroup's matrix unit";
-  let description = [{
-    acc + a b, one group: fence, all steps over K, commit. `a` (MxK) is a
-    fragment or a tile, `b` (KxN) a tile; views say how each is stored. Without
-    `acc` the product starts from zero.
-
-    With `ramp(%x, %c)` one more step adds x * c in column c, `%c` being a
-    `tile_gpu.smem.ramp`: the left operand's three columns are the
-    parts of x in bf16, which add up to x, so that all products are exact. An x
-    below 2^-100 may lose its last part.
-
-    Operands are values: others may read them too, and passes may merge equal
-    ones. But a product works on registers, so that what it takes and others read
-    while it is in flight is copied first, by `tile-gpu-copy-fragments`. After that
-    pass the token owns the registers of the accumulator, and of `a` where it is
-    a fragment, until `tile_gpu.mma.wait`: no operation uses the accumulator again
-    (the wait gives it back as a new value) nor the fragment before;
-    `tile-gpu-verify-async` checks it. A product without `acc` cannot be in flight
-    across the end of a loop body.
-
-    Example:
-
-    ```mlir
-    # func.func @example(
-    #     %q: !tile_gpu.smem<64x128xbf16 swizzle 128>,
-    #     %kT: !tile_gpu.smem<128x128xbf16 swizzle 128 transposed>,
-    #     %p: !tile_gpu.frag<64x128xbf16, a>,
-    #     %v: !tile_gpu.smem<128x128xbf16 swizzle 128>,
-    #     %o: !tile_gpu.frag<64x128xf32, acc>,
-    #     %x: f32, %c: !tile_gpu.smem<136x8xbf16>) {
-    %qk = tile_gpu.mma.issue %q, %kT
-        : !tile_gpu.smem<64x128xbf16 swizzle 128>,
-          !tile_gpu.smem<128x128xbf16 swizzle 128 transposed>
-       -> !tile_gpu.token<64x128xf32>
-    %qkx = tile_gpu.mma.issue %q, %kT ramp(%x, %c)
-        : !tile_gpu.smem<64x128xbf16 swizzle 128>,
-          !tile_gpu.smem<128x128xbf16 swizzle 128 transposed>
-       -> !tile_gpu.token<64x128xf32>
-    %pv = tile_gpu.mma.issue %p, %v acc(%o)
-        : !tile_gpu.frag<64x128xbf16, a>, !tile_gpu.smem<128x128xbf16 swizzle 128>
-       -> !tile_gpu.token<64x128xf32>
-    #   return
-    # }
-    ```
-  }];
-  let arguments = (ins AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$a,
-    TileGPU_SmemType:$b, Optional<TileGPU_FragType>:$acc,
-    Optional<F32>:$ramp, Optional<TileGPU_SmemType>:$ramp_columns);
-  let builders = [OpBuilder<(ins "::mlir::Type":$token, "::mlir::Value":$a,
-      "::mlir::Value":$b, "::mlir::Value":$acc), [{
-    build($_builder, $_state, token, a, b, acc, ::mlir::Value(),
-          ::mlir::Value());
-  }]>];
-  let results = (outs TileGPU_TokenType:$token);
-  let hasCustomAssemblyFormat = 1;
-  let hasVerifier = 1;
-}
-
-def TileGPU_MmaWaitOp : TileGPU_Infer<"mma.wait", [
-    MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits for products and gives their accumulators back";
-  let description = [{
-    Products end in the order of their issue; the wait returns when at most
-    `pending` of them are still in flight. `pending` may be at most the number
-    of products issued after the last one waited for here.
-
-    Example:
-
-    ```mlir
-    # func.func @example(
-    #     %qk: !tile_gpu.token<64x128xf32>,
-    #     %pv: !tile_gpu.token<64x128xf32>) {
-    %s = tile_gpu.mma.wait %qk pending(1) : !tile_gpu.token<64x128xf32>
-    %o = tile_gpu.mma.wait %pv pending(0) : !tile_gpu.token<64x128xf32>
-    #   return
-    # }
-    ```
-  }];
-  let arguments = (ins Variadic<TileGPU_TokenType>:$tokens, I64Attr:$pending);
-  let results = (outs Variadic<TileGPU_FragType>:$accs);
-  let assemblyFormat =
-    "$tokens `pending` `(` $pending `)` attr-dict `:` type($tokens)";
-  let hasVerifier = 1;
-}
-
-def TileGPU_MmaSyncOp : TileGPU_Op<"mma.sync", [
-    MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "result"]>]> {
-  let summary = "acc + a b on one warp";
-  let description = [{
-    Synchronous: no token. Operands are warp fragments, or tiles that are read
-    step by step with ldmatrix as the product goes along, so that only a step
-    of them is in registers at a time. For decode the operands are swapped, so
-    that few queries need no padding to 16 rows: `a` holds keys, `b` queries.
-
-    Where an operand is f32 the product is made of f32 multiply-adds, not on
-    the matrix unit: `a` is then a tile or an acc fragment, `b` a tile, and
-    16-bit elements are widened. Sums run over K in order.
-
-    Where `b` is a tile of tf32 the product is on the matrix unit: `a` is a tile
-    as it is stored, of tf32 or rounded as it is read, an `a` fragment of tf32,
-    or an f32 `acc` fragment, which is rounded too. That one needs no exchange
-    between lanes: K is taken in the order in which a lane holds it, and `b` is
-    read in that order.
-
-    Example:
-
-    ```mlir
-    # func.func @example(
-    #     %k: !tile_gpu.smem<16x128xbf16 swizzle 128>,
-    #     %q: !tile_gpu.frag<128x8xbf16, b, warp>,
-    #     %zero: !tile_gpu.frag<16x8xf32, acc, warp>) {
-    %s = tile_gpu.mma.sync %k, %q, %zero
-        : !tile_gpu.smem<16x128xbf16 swizzle 128>, !tile_gpu.frag<128x8xbf16, b, warp>
-       -> !tile_gpu.frag<16x8xf32, acc, warp>
-    #   return
-    # }
-    ```
-  }];
-  let arguments = (ins AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$a,
-                       AnyTypeOf<[TileGPU_FragType, TileGPU_SmemType]>:$b,
-                       TileGPU_FragType:$acc);
-  let results = (outs TileGPU_FragType:$result);
-  let assemblyFormat = [{
-    $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -549,8 +470,9 @@ def TileGPU_MapOp : TileGPU_Op<"map", [RecursiveMemoryEffects, SingleBlock]> {
     result is a fragment of that shape or, where all inputs are vectors of one
     axis, such a vector; the position along the other axis is then 0. A partial
     vector may enter only if the result is partial, and the body must then be
-    linear in it. A partial result of whole vectors is what each thread
-    computes from them: shares, of which a row has four and a column eight.
+    linear in it. If the inputs are whole and the result is partial, each
+    thread's value is one share of it, of which a row has four and a column
+    eight.
 
     Score, mask and monoid regions are inlined here; the body may read scalars
     and memrefs from above, in bounds for every element.
@@ -571,8 +493,12 @@ def TileGPU_MapOp : TileGPU_Op<"map", [RecursiveMemoryEffects, SingleBlock]> {
     # }
     ```
   }];
-  let arguments = (ins Variadic<TileGPU_RegisterType>:$inputs);
-  let results = (outs Variadic<TileGPU_RegisterType>:$results);
+  let arguments = (ins
+    Arg<Variadic<TileGPU_RegisterType>, "Fragments of one size, and vectors "
+        "along them, whose elements the body takes.">:$inputs);
+  let results = (outs
+    Res<Variadic<TileGPU_RegisterType>, "One fragment or vector for each value "
+        "that the body yields.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict-with-keyword
@@ -606,10 +532,16 @@ def TileGPU_ReduceOp : TileGPU_Op<"reduce", [
     # }
     ```
   }];
-  let arguments = (ins Variadic<TileGPU_RegisterType>:$inputs,
-                       Variadic<TileGPU_ScalarType>:$identities,
-                       UnitAttr:$ordered);
-  let results = (outs Variadic<TileGPU_VecType>:$results);
+  let arguments = (ins
+    Arg<Variadic<TileGPU_RegisterType>, "Fragments of one size, or partial "
+        "vectors, which are reduced together.">:$inputs,
+    Arg<Variadic<TileGPU_ScalarType>, "The identity of the body, one scalar "
+        "for each input.">:$identities,
+    Arg<UnitAttr, "The body need not be commutative: the element that comes "
+        "first is its left operand.">:$ordered);
+  let results = (outs
+    Res<Variadic<TileGPU_VecType>, "One vector for each input, partial or "
+        "complete as its type says.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`ordered` $ordered^)? `ins` `(` $inputs `:` type($inputs) `)`
@@ -641,10 +573,16 @@ def TileGPU_ScanOp : TileGPU_Op<"scan", [
     # }
     ```
   }];
-  let arguments = (ins Variadic<TileGPU_FragType>:$inputs,
-                       Variadic<TileGPU_ScalarType>:$identities,
-                       UnitAttr:$reverse);
-  let results = (outs Variadic<TileGPU_FragType>:$results);
+  let arguments = (ins
+    Arg<Variadic<TileGPU_FragType>, "`acc` fragments of one size, which are "
+        "scanned together.">:$inputs,
+    Arg<Variadic<TileGPU_ScalarType>, "The identity of the body, one scalar "
+        "for each input.">:$identities,
+    Arg<UnitAttr, "Each result is the product of the elements after "
+        "it.">:$reverse);
+  let results = (outs
+    Res<Variadic<TileGPU_FragType>, "One fragment for each input, of its "
+        "type.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`reverse` $reverse^)? `ins` `(` $inputs `:` type($inputs) `)`
@@ -670,8 +608,13 @@ def TileGPU_AnyOp : TileGPU_Op<"any", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_RegisterType:$value, UnitAttr:$by_rows);
-  let results = (outs I1:$result);
+  let arguments = (ins
+    Arg<TileGPU_RegisterType, "A fragment, or a vector that is not partial, of "
+        "i1.">:$value,
+    Arg<UnitAttr, "Each warp of a warpgroup asks about its own rows "
+        "only.">:$by_rows);
+  let results = (outs
+    Res<I1, "Whether any element is true.">:$result);
   let assemblyFormat = "$value (`by_rows` $by_rows^)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
@@ -691,8 +634,12 @@ def TileGPU_VecElementsOp : TileGPU_Op<"vec.elements", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_VecType:$value);
-  let results = (outs Variadic<TileGPU_ScalarType>:$elements);
+  let arguments = (ins
+    Arg<TileGPU_VecType, "A warp's column vector, which is not "
+        "partial.">:$value);
+  let results = (outs
+    Res<Variadic<TileGPU_ScalarType>, "One scalar for each element, in "
+        "order.">:$elements);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($elements)";
   let hasVerifier = 1;
 }
@@ -713,13 +660,13 @@ def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
       1/`count` of the rows comes back split by rows (warp w: part w), one of
       all rows comes back to every warp;
     - `cluster`: the same over `count` blocks of a cluster;
-    - `blocks`: over `part` of `parts` blocks of one work item, through
-      `workspace`. `tickets` counts arrivals; `last` is true in the block that
-      came last, and only there the results hold the combined state. The
-      counter is left at zero.
+    - `blocks`: over `part` of `parts` blocks of one work tile (split-KV),
+      through `workspace`. `tickets` counts arrivals; `last` is true in the
+      block that came last, and only there the results hold the combined state.
+      The counter is left at zero.
 
-    The combine kernel of a split, the epilogue of split warps and the merge of
-    a cascade need no other operation.
+    Kernels use `pair` and `warps`; `convert-tile-gpu-to-nvvm` and the emulator
+    refuse the other two.
 
     Example:
 
@@ -743,16 +690,34 @@ def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_MergeScope:$scope,
-    Variadic<TileGPU_VecType>:$stats,
-    Variadic<TileGPU_RegisterType>:$values,
-    Arg<Optional<TileGPU_SmemType>, "exchange buffer", [MemRead, MemWrite]>:$scratch,
-    Arg<Optional<AnyMemRef>, "states of the parts", [MemRead, MemWrite]>:$workspace,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "arrivals", [MemRead, MemWrite]>:$tickets,
-    Optional<I32>:$item, Optional<I32>:$part, Optional<I32>:$parts,
-    OptionalAttr<I64Attr>:$count);
-  let results = (outs Variadic<TileGPU_RegisterType>:$results,
-                      Optional<I1>:$last);
+  let arguments = (ins
+    Arg<TileGPU_MergeScope, "Where the states are: `pair`, `warps`, `cluster` "
+        "or `blocks`.">:$scope,
+    Arg<Variadic<TileGPU_VecType>, "The statistics of this state, or with "
+        "`pair` of the left state and then of the right one.">:$stats,
+    Arg<Variadic<TileGPU_RegisterType>, "The values of this state, f32, or "
+        "with `pair` of the left state and then of the right one.">:$values,
+    Arg<Optional<TileGPU_SmemType>, "Shared memory that the states of all "
+        "warps fit into; goes with `warps`, and only "
+        "there.", [MemRead, MemWrite]>:$scratch,
+    Arg<Optional<AnyMemRef>, "Memory that blocks leave their states in; goes "
+        "with `blocks`, and only there.", [MemRead, MemWrite]>:$workspace,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Number of blocks that have "
+        "arrived, one counter for each work tile; goes with `blocks`, and only "
+        "there.", [MemRead, MemWrite]>:$tickets,
+    Arg<Optional<I32>, "Number of the work tile, which is its counter's index "
+        "in `tickets`; goes with `blocks`.">:$item,
+    Arg<Optional<I32>, "Number of this block's part of the keys; goes with "
+        "`blocks`.">:$part,
+    Arg<Optional<I32>, "Number of parts, one for each block of the work tile; "
+        "goes with `blocks`.">:$parts,
+    Arg<OptionalAttr<I64Attr>, "Number of states; goes with `warps` and "
+        "`cluster`, and only there.">:$count);
+  let results = (outs
+    Res<Variadic<TileGPU_RegisterType>, "The combined state: statistics, then "
+        "values.">:$results,
+    Res<Optional<I1>, "Whether this block came last, and `results` hold the "
+        "combined state; goes with `blocks`.">:$last);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $scope `stats` `(` $stats `:` type($stats) `)`

@@ -8,7 +8,9 @@
 #ifndef ATTN_DIALECT_TILEGPU_IR_TILEGPUOPS_TD
 #define ATTN_DIALECT_TILEGPU_IR_TILEGPUOPS_TD
 
+include "attn/Dialect/TileGPU/IR/TileGPUBarrierOps.td"
 include "attn/Dialect/TileGPU/IR/TileGPUComputeOps.td"
+include "attn/Dialect/TileGPU/IR/TileGPUProductOps.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 //===----------------------------------------------------------------------===//
@@ -36,9 +38,16 @@ def TileGPU_GlobalLoadOp
     # }
     ```
   }];
-  let arguments = (ins Arg<AnyMemRef, "tensor", [MemRead]>:$source,
-    Variadic<I32>:$indices, Optional<I32>:$rows, UnitAttr:$transposed);
-  let results = (outs TileGPU_RegisterType:$result);
+  let arguments = (ins
+    Arg<AnyMemRef, "The tensor, in memory of the GPU.", [MemRead]>:$source,
+    Arg<Variadic<I32>, "Where the fragment or vector begins in the tensor, one "
+        "index for each dimension.">:$indices,
+    Arg<Optional<I32>, "End of the rows of memory that are read, counted as "
+        "the indices are; there is no bound if absent.">:$rows,
+    Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed);
+  let results = (outs
+    Res<TileGPU_RegisterType, "The fragment or vector; its type says how much "
+        "is read.">:$result);
   let assemblyFormat = [{
     $source `[` $indices `]` (`rows` `(` $rows^ `)`)?
     (`transposed` $transposed^)? attr-dict `:` type($source) `->` type($result)
@@ -48,9 +57,15 @@ def TileGPU_GlobalLoadOp
 
 class TileGPU_GlobalWriteOp<string mnemonic, list<MemoryEffect> effects>
     : TileGPU_Op<mnemonic, [AttrSizedOperandSegments]> {
-  let arguments = (ins TileGPU_RegisterType:$value,
-    Arg<AnyMemRef, "tensor", effects>:$destination,
-    Variadic<I32>:$indices, Optional<I32>:$rows, UnitAttr:$transposed);
+  let arguments = (ins
+    Arg<TileGPU_RegisterType, "The fragment, or the vector that is not "
+        "partial.">:$value,
+    Arg<AnyMemRef, "The tensor, in memory of the GPU.", effects>:$destination,
+    Arg<Variadic<I32>, "Where the fragment or vector begins in the tensor, one "
+        "index for each dimension.">:$indices,
+    Arg<Optional<I32>, "End of the rows of memory that are written, counted as "
+        "the indices are; there is no bound if absent.">:$rows,
+    Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` (`rows` `(` $rows^ `)`)?
     (`transposed` $transposed^)? attr-dict
@@ -63,7 +78,8 @@ def TileGPU_GlobalStoreOp : TileGPU_GlobalWriteOp<"global.store", [MemWrite]> {
   let summary = "Writes a fragment or vector to a strided tensor";
   let description = [{
     The mirror of `tile_gpu.global.load`; rows at or beyond `rows`, and columns
-    beyond the destination, are not written. Of a vector, one of the threads that hold an element writes it.
+    beyond the destination, are not written. An element of a vector is written
+    by one of the threads that hold it.
 
     Example:
 
@@ -80,12 +96,12 @@ def TileGPU_GlobalStoreOp : TileGPU_GlobalWriteOp<"global.store", [MemWrite]> {
 }
 
 def TileGPU_GlobalStoreBitsOp : TileGPU_Op<"global.store_bits"> {
-  let summary = "Writes a fragment of truths as bits, column by column";
+  let summary = "Writes a fragment of i1 as a packed mask, column by column";
   let description = [{
     Element (r, c) becomes bit (row + r) % 32 of
     `destination[indices..., column + c, (row + r) / 32]`; `row` is a multiple of
-    8. A warp's votes put the rows of a column together, 8 to a byte; bits of other
-    rows stay. Fragments of a warp, in the layout of sums (acc).
+    8. Votes of a warp gather the rows of a column, 8 to a byte; bits of other
+    rows stay. The fragment is a warp's, in the layout of accumulators (`acc`).
 
     Example:
 
@@ -98,9 +114,15 @@ def TileGPU_GlobalStoreBitsOp : TileGPU_Op<"global.store_bits"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value,
-    Arg<AnyMemRef, "words", [MemWrite]>:$destination,
-    Variadic<I32>:$indices, I32:$row, I32:$column);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "A warp's `acc` fragment of i1.">:$value,
+    Arg<AnyMemRef, "Memory of i32, [..., columns, words of a "
+        "column].", [MemWrite]>:$destination,
+    Arg<Variadic<I32>, "One index for each dimension of memory before the last "
+        "two.">:$indices,
+    Arg<I32, "Row in memory of the fragment's first row, a multiple of "
+        "8.">:$row,
+    Arg<I32, "Column in memory of the fragment's first column.">:$column);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` `row` `(` $row `)`
     `column` `(` $column `)` attr-dict `:` type($value) `,` type($destination)
@@ -149,9 +171,13 @@ def TileGPU_BulkStoreOp : TileGPU_Op<"bulk.store"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile,
-    Arg<TileGPU_TensorMapType, "tensor", [MemWrite]>:$destination,
-    Variadic<I32>:$indices);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of the form of the map's "
+        "box.", [MemRead]>:$tile,
+    Arg<TileGPU_TensorMapType, "The map of the tensor that is "
+        "written.", [MemWrite]>:$destination,
+    Arg<Variadic<I32>, "Where the tile begins in the tensor, one index for "
+        "each of its 2 to 4 dimensions.">:$indices);
   let assemblyFormat = [{
     $tile `,` $destination `[` $indices `]` attr-dict
     `:` type($tile) `,` type($destination)
@@ -178,9 +204,13 @@ def TileGPU_BulkReduceOp : TileGPU_Op<"bulk.reduce"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<TileGPU_SmemType, "tile", [MemRead]>:$tile,
-    Arg<AnyMemRef, "tensor", [MemRead, MemWrite]>:$destination,
-    Variadic<I32>:$indices);
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile of f32, without swizzle and as it is "
+        "stored.", [MemRead]>:$tile,
+    Arg<AnyMemRef, "The tensor of f32 that is added "
+        "to.", [MemRead, MemWrite]>:$destination,
+    Arg<Variadic<I32>, "Where the first element goes, one index for each "
+        "dimension.">:$indices);
   let assemblyFormat = [{
     $tile `,` $destination `[` $indices `]` attr-dict
     `:` type($tile) `,` type($destination)
@@ -204,7 +234,9 @@ def TileGPU_BulkWaitOp : TileGPU_Op<"bulk.wait", [
     # }
     ```
   }];
-  let arguments = (ins I64Attr:$pending);
+  let arguments = (ins
+    Arg<I64Attr, "Number of copies, the latest ones, that may still be reading "
+        "their tiles.">:$pending);
   let assemblyFormat = "`pending` `(` $pending `)` attr-dict";
   let hasVerifier = 1;
 }
@@ -217,9 +249,9 @@ def TileGPU_LaunchDependentsOp : TileGPU_Op<"dependents.launch", [
     MemoryEffects<[MemWrite]>]> {
   let summary = "Lets the next kernel of the plan start";
   let description = [{
-    The kernel launched after this one with `programmatic` may start once every
-    block has come here. It may not read what this one writes before its own
-    `tile_gpu.dependencies.wait`.
+    Programmatic dependent launch (PDL): the kernel launched after this one with
+    `programmatic` may start once every block has reached this operation. It may
+    read what this one writes only after its own `tile_gpu.dependencies.wait`.
 
     Example:
 
@@ -268,8 +300,11 @@ def TileGPU_TensorMapOp : TileGPU_Op<"tensor_map", [Pure]> {
     # }
     ```
   }];
-  let arguments = (ins AnyMemRef:$source);
-  let results = (outs TileGPU_TensorMapType:$map);
+  let arguments = (ins
+    Arg<AnyMemRef, "The tensor, of 2 to 4 dimensions and of unit stride in the "
+        "last one.">:$source);
+  let results = (outs
+    Res<TileGPU_TensorMapType, "The map; its type is the form of a box.">:$map);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($map)";
   let hasVerifier = 1;
 }
@@ -286,18 +321,19 @@ def TileGPU_ResetOp : TileGPU_Op<"reset"> {
     # }
     ```
   }];
-  let arguments = (ins Arg<AnyMemRef, "memory", [MemWrite]>:$memory);
+  let arguments = (ins
+    Arg<AnyMemRef, "The memory that becomes zero.", [MemWrite]>:$memory);
   let assemblyFormat = "$memory attr-dict `:` type($memory)";
 }
 
 def TileGPU_TicketsOp : TileGPU_Op<"tickets"> {
   let summary = "Plan: counters that are zero before and after each launch";
   let description = [{
-    What a dynamic schedule draws items from. Launches that follow each other in
-    a stream share the counters: the last draw of a launch sets its counter to
-    zero again, so that nothing has to be cleared in between. A kernel that may
-    start before the one before it has ended draws after
-    `tile_gpu.dependencies.wait` only.
+    The atomic counter from which the blocks of a dynamic schedule draw items.
+    Launches that follow each other in a stream share the counters: the last
+    draw of a launch sets its counter to zero again, so that nothing has to be
+    cleared in between. A kernel that may start before the previous one has
+    ended draws only after `tile_gpu.dependencies.wait`.
 
     Example:
 
@@ -308,8 +344,9 @@ def TileGPU_TicketsOp : TileGPU_Op<"tickets"> {
     # }
     ```
   }];
-  let results = (outs Res<MemRefRankOf<[I32], [1]>, "counters",
-                          [MemAlloc]>:$counters);
+  let results = (outs
+    Res<MemRefRankOf<[I32], [1]>, "The counters, a static number of "
+        "them.", [MemAlloc]>:$counters);
   let assemblyFormat = "attr-dict `:` type($counters)";
   let hasVerifier = 1;
 }
@@ -334,8 +371,14 @@ def TileGPU_LaunchOp : TileGPU_Op<"launch", [
     # }
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
-    Variadic<AnyType>:$arguments, UnitAttr:$programmatic);
+  let arguments = (ins
+    Arg<FlatSymbolRefAttr, "The kernel that runs, a `tile_gpu.kernel` of the "
+        "module.">:$kernel,
+    Arg<Index, "Number of blocks, or of a persistent kernel the most of "
+        "them.">:$grid,
+    Arg<Variadic<AnyType>, "Arguments of the kernel.">:$arguments,
+    Arg<UnitAttr, "The kernel may start before the launch in front of it has "
+        "ended.">:$programmatic);
   let assemblyFormat = [{
     $kernel `grid` `(` $grid `)` `args` `(` $arguments `:` type($arguments) `)`
     (`programmatic` $programmatic^)? attr-dict

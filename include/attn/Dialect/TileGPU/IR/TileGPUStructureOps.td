@@ -56,14 +56,22 @@ def TileGPU_KernelOp : TileGPU_Op<"kernel", [
                                               shared_bytes = 1024>}
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name,
-    TypeAttrOf<FunctionType>:$function_type,
-    OptionalAttr<StrAttr>:$sym_visibility,
-    OptionalAttr<DictArrayAttr>:$arg_attrs,
-    OptionalAttr<DictArrayAttr>:$res_attrs,
-    OptionalAttr<Attn_ScheduleAttr>:$schedule,
-    OptionalAttr<I64Attr>:$shared_bytes,
-    OptionalAttr<TileGPU_LaunchAttr>:$launch);
+  let arguments = (ins
+    Arg<SymbolNameAttr, "The name by which a launch refers to it.">:$sym_name,
+    Arg<TypeAttrOf<FunctionType>, "Types of its arguments; there are no "
+        "results.">:$function_type,
+    Arg<OptionalAttr<StrAttr>, "Who may refer to it; anyone if "
+        "absent.">:$sym_visibility,
+    Arg<OptionalAttr<DictArrayAttr>, "Attributes of each argument; none if "
+        "absent.">:$arg_attrs,
+    Arg<OptionalAttr<DictArrayAttr>, "Attributes of results, of which a kernel "
+        "has none.">:$res_attrs,
+    Arg<OptionalAttr<Attn_ScheduleAttr>, "The decisions that the passes over "
+        "kernels take from here; those of an empty one if absent.">:$schedule,
+    Arg<OptionalAttr<I64Attr>, "Bytes of shared memory of a block, given by "
+        "`tile-gpu-allocate-shared`; absent before.">:$shared_bytes,
+    Arg<OptionalAttr<TileGPU_LaunchAttr>, "What a launch has to know of a "
+        "kernel whose code is elsewhere; absent where it has a body.">:$launch);
   let regions = (region AnyRegion:$body);
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "StringRef":$name, "FunctionType":$type,
@@ -110,11 +118,11 @@ def TileGPU_RoleOp : TileGPU_Op<"role", [
     HasParent<"KernelOp">, RecursiveMemoryEffects, SingleBlock]> {
   let summary = "The program of some warps or warpgroups of a block";
   let description = [{
-    The roles of a kernel run side by side, each on its own threads, in the
-    order of their text from thread 0 up; a role of warps is padded to a whole
-    warpgroup together with the warp roles beside it. The block argument is the
-    number of the warp or warpgroup within the role (`i32`, the same for all of
-    its threads).
+    Roles are warp specialization: those of a kernel run side by side, each on
+    its own threads, in the order of their text from thread 0 up; a role of
+    warps is padded to a whole warpgroup together with the warp roles beside it.
+    The block argument is the number of the warp or warpgroup within the role
+    (`i32`, the same for all of its threads).
 
     `registers(n)` sets the registers of each thread for the role's lifetime
     (setmaxnreg); it is a property of a warpgroup, so warp roles of one
@@ -138,9 +146,15 @@ def TileGPU_RoleOp : TileGPU_Op<"role", [
     # }
     ```
   }];
-  let arguments = (ins StrAttr:$name, TileGPU_Scope:$scope, I64Attr:$count,
-                       OptionalAttr<I64Attr>:$registers,
-                       OptionalAttr<I64Attr>:$barrier);
+  let arguments = (ins
+    Arg<StrAttr, "The name of the role in diagnostics.">:$name,
+    Arg<TileGPU_Scope, "Whether its members are warps or warpgroups.">:$scope,
+    Arg<I64Attr, "Number of members.">:$count,
+    Arg<OptionalAttr<I64Attr>, "Registers of each thread, a multiple of 8 from "
+        "24 on; the kernel's even share if absent.">:$registers,
+    Arg<OptionalAttr<I64Attr>, "Number of the hardware barrier of member 0, "
+        "given by `tile-gpu-allocate-shared`; absent before, or where the role "
+        "needs none.">:$barrier);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -155,11 +169,12 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     AttrSizedOperandSegments, RecursiveMemoryEffects, SingleBlock]> {
   let summary = "Defines which tiles a block works on, and in which order";
   let description = [{
-    The work is `tiles` x `heads` x `batch` x `splits` items (`i32` counts;
-    absent splits: 1). `grid`: one block for each item. `static`: as many
-    blocks as fit, block n takes items n, n + blocks, .... `dynamic`: each
-    block draws its next item from `tickets`, which are zero before
-    (`tile_gpu.tickets`); the last draw sets them to zero again.
+    The work is `tiles` x `heads` x `batch` x `splits` items, which are work
+    tiles (`i32` counts; absent splits: 1). `grid`: one block for each item.
+    `static` and `dynamic` have persistent blocks, as many as fit. `static`:
+    block n takes items n, n + blocks, .... `dynamic`: each block draws
+    (fetches) its next item from an atomic counter, `tickets`, which is zero
+    before (`tile_gpu.tickets`); the last draw sets it to zero again.
 
     The order, `section` and `cluster` are those of `tile.work_tile`, of which a
     kernel's schedule is made: `longest_first` takes tiles from the last to the
@@ -167,15 +182,16 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     number that is known when the kernel runs, advance together before the next
     s heads start, so that their keys stay in the L2 cache.
 
-    `cluster(c)`: blocks come in clusters of c, one of which draws for all; block
-    r of them takes item c n + r where n is drawn, so that c divides `tiles`, and
-    the blocks of a cluster have neighbouring tiles of one head, batch and split.
-    Dynamic schedules alone.
+    `cluster(c)`: blocks come in clusters of c, one of which draws for all. If
+    it draws n, block r of them takes item c n + r; c divides `tiles`, so that
+    the blocks of a cluster have neighbouring tiles of one head, batch and
+    split. Dynamic schedules only.
 
-    What the body yields, scalars of 1, 32 or 64 bits, comes to every loop over
-    the schedule with the tile, head, batch and split. Where one warp draws the
-    items for others, it evaluates the body for them, an item ahead: what is long
-    to compute belongs here.
+    The values that the body yields, scalars of 1, 32 or 64 bits, are arguments
+    of every loop over the schedule, after tile, head, batch and split. If one
+    warp draws the items for the other roles, it evaluates the body for them,
+    one item ahead. Long computations of coordinates belong here, off the
+    critical path.
 
     Example:
 
@@ -194,17 +210,28 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_ScheduleKind:$kind,
-    Arg<Attn_WorkOrder, "which tiles of a head come first">:$order,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "counter of drawn items",
-        [MemRead, MemWrite]>:$tickets,
-    Arg<I32, "tiles of a head">:$tiles, Arg<I32, "heads of a batch">:$heads,
-    Arg<I32, "batches">:$batch, Arg<Optional<I32>, "parts of the keys">:$splits,
-    Arg<Optional<I32>, "heads that advance together">:$section,
-    Arg<OptionalAttr<I64Attr>, "blocks of a cluster">:$cluster,
-    OptionalAttr<TileGPU_PlaceAttr>:$place);
+  let arguments = (ins
+    Arg<TileGPU_ScheduleKind, "How a block comes by its items: `grid`, "
+        "`static` or `dynamic`.">:$kind,
+    Arg<Attn_WorkOrder, "Which tiles of a head come first.">:$order,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Counter of the items that are "
+        "drawn; goes with `dynamic`, and only "
+        "there.", [MemRead, MemWrite]>:$tickets,
+    Arg<I32, "Number of tiles of a head.">:$tiles,
+    Arg<I32, "Number of heads of a batch.">:$heads,
+    Arg<I32, "Number of batches.">:$batch,
+    Arg<Optional<I32>, "Number of parts of the keys; 1 if absent.">:$splits,
+    Arg<Optional<I32>, "Number of heads that advance together; 1 if "
+        "absent.">:$section,
+    Arg<OptionalAttr<I64Attr>, "Number of blocks of a cluster, 2 to 8; 1 if "
+        "absent.">:$cluster,
+    Arg<OptionalAttr<TileGPU_PlaceAttr>, "Where its slots and barriers lie in "
+        "shared memory, given by `tile-gpu-allocate-shared`; absent "
+        "before.">:$place);
   // A schedule is a resource, of which one loop leads: equal ones stay apart.
-  let results = (outs Res<TileGPU_ScheduleType, "", [MemAlloc]>:$result);
+  let results = (outs
+    Res<TileGPU_ScheduleType, "The schedule, which loops of roles run "
+        "over.", [MemAlloc]>:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $kind $order (`tickets` `(` $tickets^ `:` type($tickets) `)`)?
@@ -223,14 +250,15 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
       "getLoopResults"]>]> {
   let summary = "A loop over the tiles of a schedule";
   let description = [{
-    Block arguments: tile, head, batch, split (all `i32`), what the schedule
-    yields, then one per initial value. What is carried is typically the ring counters: rings do not start anew with a tile,
-    so the next tile's loads run ahead through the epilogue of this one.
+    Block arguments: tile, head, batch, split (all `i32`), the values that the
+    schedule yields, then one for each initial value. Loops typically carry the
+    counters of rings: rings do not start anew with a tile, so that the loads of
+    the next tile overlap the epilogue of this one.
 
     Every role that loops over one schedule sees the same sequence. In one of
     them the loop is marked `lead`: with a dynamic schedule that role draws the
-    items and hands them to the others. Where its body is empty, it draws an
-    item when the others have all begun with the one before.
+    items and hands them to the others. If its body is empty, it draws an item
+    once all others have begun the one before.
 
     Example:
 
@@ -244,9 +272,13 @@ def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
     # }
     ```
   }];
-  let arguments = (ins TileGPU_ScheduleType:$schedule,
-                       Variadic<AnyType>:$initial, UnitAttr:$lead);
-  let results = (outs Variadic<AnyType>:$results);
+  let arguments = (ins
+    Arg<TileGPU_ScheduleType, "The schedule whose items the loop runs "
+        "over.">:$schedule,
+    Arg<Variadic<AnyType>, "Values that the first item begins with.">:$initial,
+    Arg<UnitAttr, "This role draws the items of a dynamic schedule.">:$lead);
+  let results = (outs
+    Res<Variadic<AnyType>, "The values that the last item leaves.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let extraClassDeclaration = [{
     /// What the schedule says about an item: tile, head, batch, split, and what
@@ -266,9 +298,10 @@ def TileGPU_SkipOp : TileGPU_Op<"skip", [
     HasParent<"SchedulerOp">]> {
   let summary = "Passes over an item that has nothing to do";
   let description = [{
-    In the body of a dynamic schedule that one warp draws for others: where the
-    condition holds, that warp draws the next item at once, and no loop over
-    the schedule sees this one. Nothing after it is evaluated then.
+    Stands in the body of a dynamic schedule whose items one warp draws for all
+    roles. If the condition holds, that warp draws the next item at once, no
+    loop over the schedule sees this one, and the rest of the body is not
+    evaluated.
 
     Example:
 
@@ -289,21 +322,22 @@ def TileGPU_SkipOp : TileGPU_Op<"skip", [
     # }
     ```
   }];
-  let arguments = (ins I1:$condition);
+  let arguments = (ins
+    Arg<I1, "Whether the item is passed over.">:$condition);
   let assemblyFormat = "$condition attr-dict";
   let hasVerifier = 1;
 }
 
 def TileGPU_DrawNextOp : TileGPU_Op<"draw_next", []> {
-  let summary = "Lets the warp that draws the items draw the next one";
+  let summary = "Lets the warp that draws the items draw (fetch) the next one";
   let description = [{
-    In a loop over a schedule, on every path through its body once. A role that
-    does nothing but draw the items takes the next one when the others have all
-    begun with this one; with this operation, when the role that holds it has
-    come this far as well. An item drawn long before it is worked on waits for
-    the one before, while another block may have nothing left to do; one drawn
-    late is waited for. Where a role draws the items as it works on them, or
-    there are none to draw, it is no code.
+    Says when the next work tile is fetched (the prefetch distance of a dynamic
+    persistent scheduler). It stands in a loop over a schedule, once on every
+    path through the body. A role that only draws items draws the next one once
+    all other roles have begun this one, and with this operation once the role
+    that holds it has reached it, too. An item drawn too early waits behind the
+    one before while other blocks may be idle; an item drawn too late is waited
+    for. No code where a role draws the items as it works on them.
 
     Example:
 
@@ -327,7 +361,9 @@ def TileGPU_YieldOp : TileGPU_Op<"yield", [
       "RoleOp", "SchedulerOp", "ForeachOp", "MapOp", "ReduceOp",
       "ScanOp", "MergeStatesOp"]>]> {
   let summary = "Ends a body with its values";
-  let arguments = (ins Variadic<AnyType>:$values);
+  let arguments = (ins
+    Arg<Variadic<AnyType>, "The values of the body, as the enclosing operation "
+        "asks for them.">:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
@@ -338,31 +374,33 @@ def TileGPU_YieldOp : TileGPU_Op<"yield", [
 def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
   let summary = "Allocates a ring and its barriers";
   let description = [{
-    `fill` says what makes a slot full, and with it how many arrivals the full
-    barrier counts:
+    A ring is a pipeline of tiles: its slots are the stages, with full and empty
+    mbarriers where the `fill` below has them. `fill` says what makes a slot
+    full, and with it how many arrivals the full barrier counts:
     - `tma`: the bytes of tensor and bulk copies; one thread arrives;
     - `cp_async`: the 16-byte copies of all threads of `producers` warps;
-    - `cp_group`: the same, in a role of warps that fill every slot together
-      and read it together. It has no barriers in memory: `tile_gpu.ring.wait`
-      waits for all copies of this ring and others like it, then for all warps
-      of the role. So a slot may be acquired again once such a wait, or a
-      `tile_gpu.barrier.sync` of these warps, has come after its last reads;
-      nothing is released. `tile-gpu-verify-async` checks that. Tiles of tf32 are
-      filled from f32, which each thread rounds during the wait;
+    - `cp_group`: the same, in a role of warps that fill every slot together and
+      read it together. It has no barriers in memory: `tile_gpu.ring.wait` waits
+      for all copies of this ring and others like it, then for all warps of the
+      role. Nothing is released: a slot may be acquired again after a
+      `tile_gpu.ring.wait`, or a `tile_gpu.barrier.sync` of these warps, that
+      follows its last reads; `tile-gpu-verify-async` checks that. Tiles of tf32
+      are filled from f32, which each thread rounds during the wait;
     - `warps`: `tile_gpu.ring.commit` by each of `producers` warps;
     - `exchange`: `tile_gpu.exchange` by each of `producers` warps, which also
       read the whole slot. There is no empty barrier: the order of the
       exchanging program keeps slots apart (see `tile_gpu.exchange`).
     `consumers` is the number of warps that release a slot.
 
-    `members(m)`: the m warpgroups of the role that reads the ring take its uses
-    in turn, each for itself: use u is warpgroup u mod m's, and its warps are the
-    `consumers`. There are as many slots for each. `tma` rings alone.
+    `members(m)`: the m consumer warpgroups of the role that reads the ring take
+    its uses in turn, each for itself: use u belongs to warpgroup u mod m, whose
+    warps are the `consumers`. Each warpgroup has equally many slots. `tma`
+    rings only.
 
-    `cluster(c)`: the slots of c blocks, which form a cluster, are filled
-    together. The blocks acquire the same slots and load the same tiles in the
-    same order; each copies a part of a tile to all of them, and a slot is empty
-    once the consumers of all have released it. `tma` rings alone.
+    `cluster(c)`: the slots of the c blocks of a cluster are filled together
+    (TMA multicast). The blocks acquire the same slots and load the same tiles
+    in the same order; each copies a part of a tile to all of them, and a slot
+    is empty once the consumers of all have released it. `tma` rings only.
 
     `at <...>` says where it lies (`tile-gpu-allocate-shared`).
 
@@ -378,11 +416,21 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_Fill:$fill,
-    OptionalAttr<I64Attr>:$producers, OptionalAttr<I64Attr>:$consumers,
-    OptionalAttr<I64Attr>:$members, OptionalAttr<I64Attr>:$cluster,
-    OptionalAttr<TileGPU_PlaceAttr>:$place);
-  let results = (outs Res<TileGPU_RingType, "", [MemAlloc]>:$ring);
+  let arguments = (ins
+    Arg<TileGPU_Fill, "What makes a slot full.">:$fill,
+    Arg<OptionalAttr<I64Attr>, "Number of warps that fill a slot; absent with "
+        "`tma`, and only there.">:$producers,
+    Arg<OptionalAttr<I64Attr>, "Number of warps that release a slot; none do "
+        "if absent, as with `exchange` and `cp_group`.">:$consumers,
+    Arg<OptionalAttr<I64Attr>, "Number of warpgroups that take the uses in "
+        "turn; if absent, all consumers read every use.">:$members,
+    Arg<OptionalAttr<I64Attr>, "Number of blocks whose slots are filled "
+        "together, 2 to 8; 1 if absent.">:$cluster,
+    Arg<OptionalAttr<TileGPU_PlaceAttr>, "Where its slots and barriers lie in "
+        "shared memory, given by `tile-gpu-allocate-shared`; absent "
+        "before.">:$place);
+  let results = (outs
+    Res<TileGPU_RingType, "The ring.", [MemAlloc]>:$ring);
   let assemblyFormat = [{
     $fill (`producers` `(` $producers^ `)`)? (`consumers` `(` $consumers^ `)`)?
     (`members` `(` $members^ `)`)? (`cluster` `(` $cluster^ `)`)?
@@ -394,8 +442,11 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
 class TileGPU_RingViewOp<string mnemonic, list<MemoryEffect> effects>
     : TileGPU_Infer<mnemonic> {
   let arguments = (ins
-    Arg<TileGPU_RingType, "ring", effects>:$ring, I32:$counter);
-  let results = (outs Variadic<TileGPU_SmemType>:$tiles);
+    Arg<TileGPU_RingType, "The ring.", effects>:$ring,
+    Arg<I32, "Number of the use: it is that of slot `counter` mod n, where the "
+        "ring has n slots.">:$counter);
+  let results = (outs
+    Res<Variadic<TileGPU_SmemType>, "The tiles of the slot.">:$tiles);
   let assemblyFormat = "$ring `[` $counter `]` attr-dict `:` type($ring)";
 }
 
@@ -422,31 +473,32 @@ def TileGPU_RingAcquireOp
 def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
   let summary = "Copies from memory into an acquired tile, without waiting";
   let description = [{
-    From a tensor map: one box at [indices..., row, col] (`box(i)`: box i of a
-    tile that has several, such as one page; boxes of a slot may be issued by
-    different lanes). A box of fewer rows than a tile of one piece fills its rows
-    from i times as many on, in the tile's own panels. With `table(%t) page(n)` the
-    first index is a sequence, and the whole tile is copied, each box from the page
-    that it lies in: row p of the sequence is row p modulo n of page
-    t[sequence, p / n] of a tensor [pages, heads, n, columns]; `row` is a multiple of
-    a box's rows, which divide n, and boxes that lie in no page read as zero. Each
-    lane of a warp finds the page of a box and copies it: one after the other, in one
-    thread, copies of a few rows take longer than the products on them.
+    From a tensor map: one box at [indices..., row, col]. `box(i)` says which
+    box of a tile that has several (such as one page) it fills; boxes of a slot
+    may be issued by different lanes. If the tile is one piece, a box of r rows
+    fills its rows from i * r on, in the tile's own panels. With `table(%t)
+    page(n)` the first index is a sequence, and the whole tile is copied, each
+    box from the page that it lies in: row p of the sequence is row p modulo n
+    of page t[sequence, p / n] of a tensor [pages, heads, n, columns]. `row` is
+    a multiple of a box's rows, which divide n, and boxes that lie in no page
+    read as zero. Each lane of a warp looks up the page of one box and copies
+    it, since a single thread would take longer for many small copies than the
+    products on them.
 
-    From a memref: the rows from `row` on, those within
-    `[from, rows)`; other rows, and columns beyond the tensor, read as zero. On
-    a `tma` ring a memref must be contiguous (a bulk copy); on a `cp_async` or
-    `cp_group` ring the warps of the role share the copy, and the tensor may have any strides
-    and alignment: where rows do not start at multiples of 16 bytes, elements
-    are copied one by one.
-    Such a copy finds each row by itself where its tensor holds rows in another
-    order: with `table(%t)` the first index is a sequence and row p of it is row p
-    modulo n of page t[sequence, p / n], of n rows, in a tensor [pages, heads, n,
-    columns]; `boxes(m)` promises that `row` is a multiple of m, which divides n, so
-    that m rows at a time lie in a page. With `start(%s)` it is row s[sequence] + p of a tensor that goes
-    round. No entry leads out of the tensor, and those of rows that are not copied
-    may be anything.
-    `evict_first` marks data that is read once.
+    From a memref: the rows from `row` on that lie within `[from, rows)`; other
+    rows, and columns beyond the tensor, read as zero. On a `tma` ring a memref
+    must be contiguous (a bulk copy). On a `cp_async` or `cp_group` ring the
+    warps of the role share the copy, and the tensor may have any strides and
+    alignment: where rows do not start at multiples of 16 bytes, elements are
+    copied one by one.
+
+    Such a shared copy can look up each row. With `table(%t)` the first index is
+    a sequence, and its row p is row p modulo n of page t[sequence, p / n] in a
+    tensor [pages, heads, n, columns]; `boxes(m)` promises that `row` is a
+    multiple of m, which divides n, so that m rows at a time lie in one page.
+    With `start(%s)` it is row s[sequence] + p of a tensor that is written round
+    and round. No entry leads out of the tensor, and entries of rows that are
+    not copied may be anything. `evict_first` marks data that is read once.
 
     Example:
 
@@ -482,16 +534,32 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins
-    AnyTypeOf<[TileGPU_TensorMapType, AnyMemRef]>:$source,
-    Variadic<I32>:$indices,
-    Arg<TileGPU_SmemType, "acquired tile", [MemWrite]>:$tile,
-    Optional<I32>:$box, Optional<I32>:$from, Optional<I32>:$rows,
-    Arg<Optional<MemRefRankOf<[I32], [2]>>, "pages of each sequence",
-        [MemRead]>:$table,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "where row 0 of each sequence is",
-        [MemRead]>:$start,
-    OptionalAttr<I64Attr>:$boxes, OptionalAttr<I64Attr>:$page,
-    UnitAttr:$evict_first);
+    Arg<AnyTypeOf<[TileGPU_TensorMapType, AnyMemRef]>, "The tensor that is "
+        "copied from, by its map or as it is strided.">:$source,
+    Arg<Variadic<I32>, "Where the tile begins in the tensor, one index for "
+        "each dimension; with `table` or `start` the first is a sequence, and "
+        "the row is counted in it.">:$indices,
+    Arg<TileGPU_SmemType, "The tile of a slot that this role has "
+        "acquired.", [MemWrite]>:$tile,
+    Arg<Optional<I32>, "Which box of the tile is copied, of a tile that has "
+        "several; the whole tile if absent.">:$box,
+    Arg<Optional<I32>, "First row of memory that is copied; there is no bound "
+        "if absent.">:$from,
+    Arg<Optional<I32>, "End of the rows of memory that are copied; there is no "
+        "bound if absent.">:$rows,
+    Arg<Optional<MemRefRankOf<[I32], [2]>>, "The pages of each sequence in "
+        "order, [b, n]; the tensor is not in pages if "
+        "absent.", [MemRead]>:$table,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Row of a ring in memory that row "
+        "0 of each sequence is in, [b]; the tensor is no ring if "
+        "absent.", [MemRead]>:$start,
+    Arg<OptionalAttr<I64Attr>, "A promise, of a memref with `table`, that the "
+        "row is a multiple of this number of rows, which divides a page; none "
+        "if absent.">:$boxes,
+    Arg<OptionalAttr<I64Attr>, "Number of rows of a page; goes with `table` "
+        "and a tensor map.">:$page,
+    Arg<UnitAttr, "The data is read once, and leaves the L2 cache "
+        "first.">:$evict_first);
   let assemblyFormat = [{
     $source `[` $indices `]` `,` $tile (`box` `(` $box^ `)`)?
     (`from` `(` $from^ `)`)? (`rows` `(` $rows^ `)`)?
@@ -523,7 +591,9 @@ def TileGPU_RingCommitOp : TileGPU_Op<"ring.commit"> {
     ```
   }];
   let arguments = (ins
-    Arg<TileGPU_RingType, "ring", [MemRead, MemWrite]>:$ring, I32:$counter);
+    Arg<TileGPU_RingType, "The ring.", [MemRead, MemWrite]>:$ring,
+    Arg<I32, "Number of the use: it is that of slot `counter` mod n, where the "
+        "ring has n slots.">:$counter);
   let assemblyFormat = "$ring `[` $counter `]` attr-dict `:` type($ring)";
   let hasVerifier = 1;
 }
@@ -549,9 +619,8 @@ def TileGPU_RingWaitOp
 def TileGPU_RingViewSlotOp : TileGPU_RingViewOp<"ring.view", []> {
   let summary = "The tiles of a slot that is known to be full";
   let description = [{
-    For a use that this role has waited for before and not released, such as
-    queries that were waited for when the next score product was issued ahead.
-    No code.
+    For a use that this role has waited for and not released, such as queries
+    that it waited for when it issued the next QK product ahead. No code.
 
     Example:
 
@@ -568,15 +637,15 @@ def TileGPU_RingViewSlotOp : TileGPU_RingViewOp<"ring.view", []> {
 def TileGPU_RingReleaseOp : TileGPU_Op<"ring.release"> {
   let summary = "Gives a slot back to the producer";
   let description = [{
-    One arrival for each warp, after everything that read the slot. A product
-    in flight that reads it must have been waited for. Reads into registers
+    One arrival for each warp, after everything that read the slot. A product in
+    flight that reads it must have been waited for. Reads into registers
     (`tile_gpu.frag.load`, `tile_gpu.vec.load`, tiles of `tile_gpu.mma.sync`)
-    complete late: the assembler
-    lets the arrival overtake them. So the release names, in `after`, values
-    computed from each such read, and the arrival is made to depend on them;
-    the loaded fragment itself will do where nothing is computed from it yet.
-    In a role of warpgroups that reads by products alone, `after` only says what
-    is computed before the arrival, and a quarter of its registers stand for it.
+    complete late, and ptxas lets the arrival overtake them. The release
+    therefore names, in `after`, a value computed from each such read, and the
+    arrival is made to depend on it; the loaded fragment itself will do where
+    nothing is computed from it yet. In a role of warpgroups that reads only
+    through products, `after` names values that are to be computed before the
+    arrival, and the arrival depends on a quarter of their registers.
 
     Example:
 
@@ -591,8 +660,12 @@ def TileGPU_RingReleaseOp : TileGPU_Op<"ring.release"> {
     ```
   }];
   let arguments = (ins
-    Arg<TileGPU_RingType, "ring", [MemRead, MemWrite]>:$ring, I32:$counter,
-    Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>:$after);
+    Arg<TileGPU_RingType, "The ring.", [MemRead, MemWrite]>:$ring,
+    Arg<I32, "Number of the use: it is that of slot `counter` mod n, where the "
+        "ring has n slots.">:$counter,
+    Arg<Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>, "Values "
+        "computed from what was read of the slot: the release waits for "
+        "them.">:$after);
   let assemblyFormat = [{
     $ring `[` $counter `]` (`after` `(` $after^ `:` type($after) `)`)?
     attr-dict `:` type($ring)
@@ -626,120 +699,21 @@ def TileGPU_ExchangeOp : TileGPU_Op<"exchange"> {
     # }
     ```
   }];
-  let arguments = (ins TileGPU_FragType:$value,
-    Arg<TileGPU_RingType, "exchange ring", [MemRead, MemWrite]>:$ring,
-    I32:$counter, I32:$row, I32:$col, UnitAttr:$transposed);
+  let arguments = (ins
+    Arg<TileGPU_FragType, "This member's part: an `acc` or `a` fragment of "
+        "16-bit elements.">:$value,
+    Arg<TileGPU_RingType, "The ring, whose `fill` is "
+        "`exchange`.", [MemRead, MemWrite]>:$ring,
+    Arg<I32, "Number of the use: it is that of slot `counter` mod n, where the "
+        "ring has n slots.">:$counter,
+    Arg<I32, "Row of the tile at which the part begins.">:$row,
+    Arg<I32, "Column of the tile at which the part begins.">:$col,
+    Arg<UnitAttr, "The part is stored as its transpose.">:$transposed);
   let assemblyFormat = [{
     $value `,` $ring `[` $counter `]` `at` `(` $row `,` $col `)`
     (`transposed` $transposed^)? attr-dict `:` type($value) `,` type($ring)
   }];
   let hasVerifier = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Barriers
-//===----------------------------------------------------------------------===//
-
-def TileGPU_BarrierCreateOp : TileGPU_Op<"barrier.create"> {
-  let summary = "Reserves hardware barriers for a role";
-  let description = [{
-    `each(n)` reserves one barrier of `warps` warps for each of n members of
-    a role, `each(1)` (the default) a single one. `first(n)` is the number of
-    the first (`tile-gpu-allocate-shared`); barrier 0 is the whole block's.
-
-    Example:
-
-    ```mlir
-    # func.func @example() {
-    %all = tile_gpu.barrier.create warps(8)
-    %own = tile_gpu.barrier.create warps(4) each(2)
-    #   return
-    # }
-    ```
-  }];
-  let arguments = (ins I64Attr:$warps, DefaultValuedAttr<I64Attr, "1">:$each,
-                       OptionalAttr<I64Attr>:$first);
-  let results = (outs Res<TileGPU_BarrierType, "", [MemAlloc]>:$barrier);
-  let assemblyFormat =
-    "`warps` `(` $warps `)` (`each` `(` $each^ `)`)? "
-    "(`first` `(` $first^ `)`)? attr-dict";
-  let hasVerifier = 1;
-}
-
-def TileGPU_BarrierSyncOp : TileGPU_Op<"barrier.sync"> {
-  let summary = "Waits until all warps of a barrier have come";
-  let description = [{
-    Orders the shared-memory accesses of those warps, and what they wrote before
-    the bulk copies and products that start later. With `threads_only` the
-    latter does not hold: nothing was written that those read.
-
-    Example:
-
-    ```mlir
-    # func.func @example(%own: !tile_gpu.barrier, %wg: i32) {
-    tile_gpu.barrier.sync %own[%wg]
-    #   return
-    # }
-    ```
-  }];
-  let arguments = (ins
-    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
-    Optional<I32>:$member, UnitAttr:$threads_only);
-  let assemblyFormat = [{
-    $barrier (`[` $member^ `]`)? (`threads_only` $threads_only^)? attr-dict
-  }];
-}
-
-def TileGPU_TurnWaitOp : TileGPU_Op<"turn.wait"> {
-  let summary = "Waits for this warpgroup's turn";
-  let description = [{
-    Warpgroups of a role take turns, member 0 first, then 1 and so on, then 0
-    again: what lies between `turn.wait` and `turn.pass` one does at a time. All
-    take as many turns (tile-gpu-verify-async). The barrier is created with
-    `each(warpgroups)` and the warps of two warpgroups, of who passes the turn
-    and who takes it. tile-gpu-order-warpgroups writes them where a schedule asks for it.
-
-    Example:
-
-    ```mlir
-    # func.func @example(%turns: !tile_gpu.barrier, %wg: i32) {
-    tile_gpu.turn.wait %turns[%wg]
-    tile_gpu.turn.pass %turns[%wg]
-    #   return
-    # }
-    ```
-  }];
-  let arguments = (ins
-    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
-    I32:$member);
-  let assemblyFormat = "$barrier `[` $member `]` attr-dict";
-}
-
-def TileGPU_TurnPassOp : TileGPU_Op<"turn.pass"> {
-  let summary = "Passes the turn to the next warpgroup";
-  let description = [{
-    Does not wait. The assembler keeps the order of turns and products, but puts
-    arithmetic where it likes: what belongs to the turn is named in `after`, and
-    the arrival is made to depend on it. See `tile_gpu.turn.wait`.
-
-    Example:
-
-    ```mlir
-    # func.func @example(%turns: !tile_gpu.barrier, %wg: i32,
-    #     %p: !tile_gpu.frag<64x64xf32, acc>) {
-    tile_gpu.turn.pass %turns[%wg] after(%p : !tile_gpu.frag<64x64xf32, acc>)
-    #   return
-    # }
-    ```
-  }];
-  let arguments = (ins
-    Arg<TileGPU_BarrierType, "barrier", [MemRead, MemWrite]>:$barrier,
-    I32:$member,
-    Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>:$after);
-  let assemblyFormat = [{
-    $barrier `[` $member `]` (`after` `(` $after^ `:` type($after) `)`)?
-    attr-dict
-  }];
 }
 
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUSTRUCTUREOPS_TD

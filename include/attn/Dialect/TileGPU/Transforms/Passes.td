@@ -19,12 +19,12 @@ def TileGpuSpecializeWarpsPass
     copies, whose `tile.rows` blocks are the rows of a warpgroup's product.
 
     Produces: for each such kernel a `tile_gpu.kernel` of two roles that walk
-    the work items of one dynamic schedule. The producer keeps control flow,
+    the work tiles of one dynamic schedule. The producer keeps control flow,
     scalars and the loads of queries, keys and values, which become copies into
-    rings; the other role has a warpgroup for each row block and keeps the
-    rest, as tile operations on that row block. A warpgroup ends the last loop
-    where its own rows see no further key (`tile.row_range`), and one without
-    live rows stays out of all loops; it still gives back every slot. Where both
+    rings; the other role has a consumer warpgroup for each row block and keeps
+    the rest, as tile operations on that row block. A warpgroup ends the last
+    loop where its own rows see no further key (`tile.row_range`), and one
+    without live rows skips all loops; it still releases every slot. Where both
     ends of the keys are bounds of the rows, as those of a window are, a
     warpgroup that sees the second half of its first tile alone, or the first
     half of its last one, takes a step on that half: products of half as many
@@ -32,14 +32,15 @@ def TileGpuSpecializeWarpsPass
     two forms for that, up to the weights, those of a half filled up with zeros
     (`tile.pad`); the last one comes behind the last loop. Queries, keys and values get
     as many slots as the shared memory holds beside the results. Each warpgroup has
-    slots of queries of its own, with its rows (`members` of the ring): they begin
-    and end their items at different times, and stay apart. Where it does not
-    hold the numbers that ramps are multiplied by, these become maps. Rows of values
-    that lie beyond a load's bounds are cleared, or those whose bit is 0 where
-    `tile.truths` says which rows are live: by each warpgroup, so that none has
-    to wait for another. Where the bounds are those of the keys or values in
-    memory, copies have filled the rest with zeros; more than 64 columns are not
-    cleared then. The plan's launch gets tensor maps and a counter of drawn items.
+    slots of queries of its own, with its rows (`members` of the ring), since
+    warpgroups begin and end their work tiles at different times. If the table
+    of ramps (`tile_gpu.smem.ramp`) does not fit in shared memory, linear biases
+    are added by maps instead. Rows of values that lie beyond a load's bounds,
+    or whose bit is 0 where `tile.truths` says which rows are live, are cleared
+    by each warpgroup, so that none has to wait for another. If the bounds are
+    those of the keys or values in memory, copies have filled the rest with
+    zeros, and values of more than 64 columns are not cleared. The plan's launch
+    gets tensor maps and a counter of drawn work tiles.
     Other kernels stay as they are: tile-gpu-pipeline-copies takes them.
 
     The schedule's `fetch` says who fetches the next work tile: `producer`, the
@@ -52,7 +53,7 @@ def TileGpuSpecializeWarpsPass
     A `tile.work_tile` becomes the schedule: its order, section, cluster and
     sizes, and in the schedule's body what finds the sequence of a tile, with a
     `tile_gpu.skip` of tiles that are not there. A kernel without one has the
-    blocks of its grid as items.
+    blocks of its grid as work tiles.
 
     Example:
 
@@ -331,18 +332,19 @@ def TileGpuPipelineCopiesPass : Pass<"tile-gpu-pipeline-copies", "::mlir::Module
     Expects: kernels (`tile.kernel`) of attn-tile on a GPU; block rows that are
     a multiple of 16.
 
-    Produces: for each a `tile_gpu.kernel` with one role of warps, each with
-    its own rows (those of a block of `tile.rows`, or 16), and one block for
-    each work item. Keys and values go through rings filled by asynchronous
-    copies that all warps share, whatever strides and alignment the tensors
-    have; all wait together, which also says that all have left the step before
-    behind. In a loop over key tiles, with one slot for each operand, a tile's
+    Produces: for each a `tile_gpu.kernel` with one role of warps, each with its
+    own rows (those of a block of `tile.rows`, or 16), and one block for each
+    work tile. Keys and values go through rings filled by asynchronous copies
+    that all warps share, whatever strides and alignment the tensors have. All
+    warps wait together, so after the wait all have finished the previous step,
+    too. In a loop over key tiles, with one slot for each operand, a tile's
     values are in flight while its scores are computed, and the next keys from
     then on; with two slots the whole next tile is in flight while this one is
-    computed. Queries are read into registers once or, where registers are short,
-    by every product. Reductions over the rows of the block meet in shared
-    memory; value rows that no query may see are cleared. What is computed
-    stays tile operations on a warp's rows: convert-tile-to-tile-gpu is next.
+    computed. Queries are read into registers once or, where registers are
+    short, by every product. Reductions over the rows of the block meet in
+    shared memory; value rows that no query may see are cleared. What is
+    computed stays tile operations on a warp's rows: convert-tile-to-tile-gpu is
+    next.
 
     Example:
 
@@ -405,15 +407,16 @@ def TileGpuOrderWarpgroupsPass : Pass<"tile-gpu-order-warpgroups", "::mlir::tile
     Expects: a `tile_gpu.kernel` whose schedule's `turns` is `products` or
     `softmax`, with a role of two warpgroups or more.
 
-    Produces: in the loops whose body issues scores, turns of the warpgroups.
-    Of "products" (ping-pong): products issued one behind the other without a
-    wait in between are one turn; the softmax of the others runs under them.
-    Of "softmax" (an exclusive section): from the wait for the scores, which
-    nothing computed of them can overtake, to the weights. A loop that only gives back the slots
-    of steps that a member leaves out, because its rows end early, takes the
-    turns of those steps, and all take as many. First steps, ahead of the loops,
-    and the products behind them take none. Kernels of another form, and warps,
-    stay as they are.
+    Produces: turns of the warpgroups (`tile_gpu.turn.wait`, an ordered barrier)
+    in the loops whose body issues QK products. With `products` (ping-pong) a
+    turn holds the products that are issued without a wait in between, and the
+    softmax of the other warpgroups overlaps them. With `softmax` (an exclusive
+    section) a turn begins at the wait for the scores, which no computation on
+    them can overtake, and ends with the weights. If a member skips steps
+    because its rows end early, the loop that releases the slots of those steps
+    takes their turns, so that all members take equally many. First steps, ahead
+    of the loops, and the products behind them take none. Kernels of another
+    form, and warps, stay as they are.
 
     Example:
 
@@ -520,11 +523,11 @@ def TileGpuMulticastLoadsPass
     `cluster(c)`: its blocks take neighbouring tiles of one head, batch and
     split. A role of one warp draws, and one loop fills rings by tensor copies.
 
-    Produces: rings that are acquired and loaded under what does not depend on
-    the tile alone get `cluster(c)`: each of the c blocks copies a part of every
-    tile to all of them, and the last-level cache is read once for the cluster.
-    Where there are none, the schedule loses its own: each block draws for
-    itself.
+    Produces: TMA multicast. A ring gets `cluster(c)` if the coordinates and the
+    control flow of its loads do not depend on the tile of rows: each of the c
+    blocks copies a part of every tile to all of them, and the last-level cache
+    is read once for the cluster. If there is no such ring, the schedule loses
+    its `cluster`, and each block draws for itself.
 
     Example:
 
@@ -582,19 +585,19 @@ def TileGpuMulticastLoadsPass
 }
 
 def TileGpuHoistCoordinatesPass : Pass<"tile-gpu-hoist-coordinates", "::mlir::tile_gpu::KernelOp"> {
-  let summary = "Let the warp that draws an item find its bounds for all roles";
+  let summary = "Let the warp that draws work tiles find their bounds for all";
   let description = [{
     Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule, the
     lead a role of one warp.
 
-    Produces: what the loops compute of an item by integer arithmetic, loads of
-    arguments that the kernel only reads included, goes into the
-    schedule's body; the values that the loops read of it become arguments of
-    theirs. A value that is one instruction away from others, or from a
-    narrower one, is computed where it is read. What is the same for all items
-    goes before the schedule. The lead runs ahead of the other roles, which read
-    the results from shared memory: their way to the first product of an item
-    has no divisions, and no search for its sequence.
+    Produces: integer arithmetic on the coordinates of a work tile, and loads of
+    arguments that the kernel only reads, move from the loops into the
+    schedule's body; the values that the loops need of it become arguments of
+    theirs. Values that cost one instruction to recompute are recomputed where
+    they are read, rather than communicated. Values that are the same for all
+    work tiles go before the schedule. The lead runs ahead of the other roles,
+    which read the results from shared memory: before the first product of a
+    work tile they do no divisions, and no search for its sequence.
 
     Example:
 
@@ -650,11 +653,11 @@ def TileGpuStageEpiloguePass : Pass<"tile-gpu-stage-epilogue", "::mlir::ModuleOp
     Expects: `tile_gpu.kernel`s that store 16-bit accumulators of warpgroups,
     on a target with tensor copies.
 
-    Produces: for each store a tile of shared memory, a barrier for each
-    warpgroup, a tensor map in kernel and launch, and bulk copies of the tile's
-    panels in place of the store. A store that is bounded below the tensor's
-    rows stays as it is, chosen at run time. Without room in shared memory the
-    store is left alone.
+    Produces: an epilogue through shared memory (TMA store). Each store gets a
+    tile of shared memory, a barrier for each warpgroup, a tensor map in kernel
+    and launch, and bulk copies of the tile's panels in its place. If its bound
+    is below the tensor's rows, which is tested at run time, the kernel takes
+    the store as it was. Without room in shared memory the store is left alone.
 
     Example:
 
@@ -691,11 +694,12 @@ def TileGpuOverlapLaunchesPass
     Expects: plans that launch `tile_gpu.kernel`s, on a target with dependent
     launches.
 
-    Produces: for each two launches in a row, a second one that is
-    `programmatic`; the roles of its kernel wait for the first (and so for all
-    that was launched before) before anything else, and those of the first let
-    it start. What the plan does between the two comes before both. Plans in
-    which that touches what the first kernel works on stay as they are.
+    Produces: programmatic dependent launches (PDL). Of two launches in a row
+    the second becomes `programmatic`. The roles of its kernel first wait for
+    the first launch, and so for all launches before; the roles of the first
+    kernel let the second one start. Operations of the plan between the two move
+    ahead of both; a plan in which these touch memory of the first kernel stays
+    as it is.
 
     Example:
 

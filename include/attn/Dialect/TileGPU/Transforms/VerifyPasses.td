@@ -14,9 +14,8 @@ def TileGpuCopyFragmentsPass
     : Pass<"tile-gpu-copy-fragments", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Give products in flight registers of their own";
   let description = [{
-    Expects: a `tile_gpu.kernel`. To be run
-    after the last pass that merges equal values, and before
-    `tile-gpu-verify-async`.
+    Expects: a `tile_gpu.kernel`. To be run after the last pass that merges
+    equal values, and before `tile-gpu-verify-async`.
 
     Produces: a `tile_gpu.frag.copy` for each fragment that a
     `tile_gpu.mma.issue` takes while others still need it: an accumulator that is
@@ -69,8 +68,8 @@ def TileGpuCopyFragmentsPass
 def TileGpuVerifyAsyncPass : Pass<"tile-gpu-verify-async", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Check products in flight, ring slots and bulk copies";
   let description = [{
-    Expects: a `tile_gpu.kernel`. To be run
-    after every transformation of rung 4.
+    Expects: a `tile_gpu.kernel`. To be run after every transformation of
+    `tile_gpu` kernels.
 
     Produces: the same IR. A kernel that passes keeps these rules:
     - every token is used once, by a wait or by a loop that carries it, and
@@ -146,9 +145,9 @@ def TileGpuAllocateSharedPass
   let summary = "Give rings, tiles and barriers their places";
   let description = [{
     Expects: `attn.target` on the module, naming a GPU, and kernels
-    (`tile_gpu.kernel`) to which no pass will add a ring, a tile of shared
-    memory or a barrier, and whose loops over drawn items read what they will
-    read in the end.
+    (`tile_gpu.kernel`) in their final form: no later pass may add a ring, a
+    tile of shared memory or a barrier, or make a loop over a schedule read more
+    values of it.
 
     Produces: on each operation that owns shared memory, where that lies, in
     bytes from the start of the block's: `at <...>` on `tile_gpu.ring.create`
@@ -160,8 +159,9 @@ def TileGpuAllocateSharedPass
     its places, written by hand or by this pass, keeps them.
 
     Tiles come first, from the most to the least aligned, then barriers and
-    drawn items; a ramp comes before all, with the barriers behind it. Nothing
-    shares a place: all of it is in use as long as the block draws items.
+    drawn work tiles; a ramp comes before all, with the barriers behind it. No
+    two share a place: all of it is in use as long as the block draws work
+    tiles.
 
     Example:
 
