@@ -31,11 +31,30 @@ ScanProblem digits() {
   return p;
 }
 
+/// The recurrence again, but for rounding: with the state written down after
+/// every token, after some and never.
+void expectEmulated(const ScanProblem &p, const std::string &what) {
+  ScanState exact;
+  std::vector<double> want = scan(p, exact);
+  for (ScanOrder order : {ScanOrder{1, 1, false}, ScanOrder{2, 4, true},
+                          ScanOrder{64, 16, false}}) {
+    std::string how = what + ", in chunks of " + std::to_string(order.chunk);
+    ScanState state;
+    checkClose(emulatedScan(p, state, order), want, 1e-6, how);
+    checkClose(state.matrix, exact.matrix, 1e-6, how + ", the state");
+    if (p.normalize)
+      checkClose(state.sum, exact.sum, 1e-6, how + ", the sum");
+    if (!p.logWeight.empty())
+      checkClose({state.largest}, {exact.largest}, 1e-6, how + ", m");
+  }
+}
+
 void expect(const ScanProblem &p, std::vector<double> want,
             const std::string &what, double last) {
   ScanState state;
   checkClose(scan(p, state), want, eps, what);
   checkClose(state.matrix, {last}, eps, what + ", the state");
+  expectEmulated(p, what);
 }
 
 void testGates() {
@@ -78,6 +97,10 @@ void testNormalized() {
   checkClose(scan(p, state), {1, 7, 30.25}, 1e-10, "log weights");
   checkClose(state.matrix, {60.5}, 1e-10, "log weights, the state");
   checkClose({state.largest}, {huge + ln2}, eps, "log weights, m");
+  p.logWeight = {3, -inf, 4};
+  p.gates = Gates::head;
+  p.decay = {0, -1, -inf};
+  expectEmulated(p, "log weights and gates");
 }
 
 void testErasing() {
@@ -100,12 +123,23 @@ void testErasing() {
   p.eraseB = {-1, 0, -1, 0, 0, -0.5};
   state = {};
   checkClose(scan(p, state), {1, 10, 60}, eps, "erase");
+  expectEmulated(p, "erase");
   // Erased is what was there before a gate of 1/2: half of it is left below 0.
   p.gates = Gates::head;
   p.decay = {0, -ln2, 0};
   p.eraseBefore = true;
   state = {};
   checkClose(scan(p, state), {1, 9.5, 59.5}, eps, "erase before");
+  expectEmulated(p, "erase before");
+  // Fewer queries than tokens, and more of them.
+  p.q = {1, 1, 1, 1};
+  state = {};
+  checkClose(scan(p, state), {1, 9.5}, eps, "fewer queries");
+  expectEmulated(p, "fewer queries");
+  p.q = {1, 1, 1, 1, 1, 1, 1, 0};
+  state = {};
+  checkClose(scan(p, state), {1, 9.5, 59.5, 9.5}, eps, "more queries");
+  expectEmulated(p, "more queries");
 }
 
 } // namespace
