@@ -617,7 +617,7 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
                                [&](Value, Value, ValueRange x) {
                                  return mulf(mulf(x[0], x[2]), x[1]);
                                }));
-    sum = mapOne({sum, chunk.value, own}, valueRows(),
+    sum = mapOne({sum, chunk.givenValue, own}, valueRows(),
                  [&](Value, Value, ValueRange x) {
                    return addf(x[0], mulf(x[1], x[2]));
                  });
@@ -782,6 +782,7 @@ ScanKernel::Chunk ScanKernel::makeChunk(Value first) {
   chunk.key = loadTokens(keys, headOf(keys), first, keyCols);
   chunk.key = mapRows(chunk.key, first, keyChannels);
   chunk.value = loadTokens(values, headOf(values), first, valueCols);
+  chunk.givenValue = chunk.value;
   if (gates == Gates::head)
     addHeadGates(chunk);
   else if (gates != Gates::none)
