@@ -92,6 +92,14 @@ LogicalResult ScanEvaluator::findSequences() {
   size_t tokens = k.size() - 2;
   if (!op.isPacked()) {
     sequences.assign(size_t(k[0]), {0, k[tokens], q[tokens]});
+    const ReferenceValue *lengths = get(op.getLengths());
+    if (!lengths)
+      return success();
+    if (failed(check("lengths", op.getLengths(), {k[0]})))
+      return failure();
+    for (auto [sequence, length] : llvm::zip_equal(sequences, lengths->data))
+      sequence.end = sequence.queryEnd =
+          std::clamp(int64_t(length), int64_t(0), k[tokens]);
     return success();
   }
   const std::vector<double> &offsets = get(op.getCu())->data;

@@ -55,7 +55,11 @@ private:
     return nullptr;
   }
   int64_t beginOf(int64_t n) const { return d.packed ? cu[size_t(n)] : 0; }
-  int64_t endOf(int64_t n) const { return d.packed ? cu[size_t(n + 1)] : t; }
+  int64_t endOf(int64_t n) const {
+    if (d.lengths)
+      return std::clamp<int64_t>(lengths[size_t(n)], 0, t);
+    return d.packed ? cu[size_t(n + 1)] : t;
+  }
   std::vector<double> rows(const std::string &name, int64_t sequence,
                            int64_t head) const;
   std::vector<double> features(const std::string &name, int64_t sequence,
@@ -74,7 +78,7 @@ private:
   ScanInstance instance;
   int64_t b = 1, H = 1, hq = 1, hk = 1, hv = 1, t = 0, sequences = 1;
   int64_t poolSize = 0;
-  std::vector<int64_t> cu, slots;
+  std::vector<int64_t> cu, lengths, slots;
   /// Pools as they were: a run writes them.
   std::vector<std::vector<double>> pools;
 };
@@ -252,6 +256,14 @@ void Maker::drawInputs() {
   if (d.packed)
     add("cu", DType::i32, {sequences + 1}, false,
         [&] { return double(cu[next++]); });
+  for (int64_t n = 0; d.lengths && n < sequences; ++n)
+    lengths.push_back(r.chance(0.1)   ? r.pick<int64_t>({-1, INT32_MIN})
+                      : r.chance(0.2) ? r.pick<int64_t>({t, t + 1, INT32_MAX})
+                                      : r.range(0, t));
+  next = 0;
+  if (d.lengths)
+    add("lengths", DType::i32, {sequences}, false,
+        [&] { return double(lengths[next++]); });
   if (!d.slots)
     return;
   poolSize = sequences + r.range(0, 3);
@@ -270,18 +282,26 @@ void Maker::drawInputs() {
       [&] { return double(slots[next++]); });
 }
 
-/// Rows behind the last sequence are no numbers.
+/// Rows behind the last sequence, or behind a length, are no numbers.
 void Maker::spoilTail() {
-  if (!d.packed || cu.back() == t)
+  if (!d.lengths && (!d.packed || cu.back() == t))
     return;
   for (ScanTensor &input : instance.inputs) {
     if (input.tokenAxis < 0)
       continue;
     Tensor &tensor = input.tensor;
-    int64_t width = tensor.sizes.size() > 2 ? tensor.sizes[2] : 1;
+    auto axis = static_cast<size_t>(input.tokenAxis);
+    int64_t width = tensor.sizes.size() > axis + 1 ? tensor.sizes.back() : 1;
     bool isInfinite = r.chance(0.3);
+    // Batches that are one in memory may have other lengths.
+    int64_t longest = d.packed ? cu.back() : 0;
+    for (int64_t n = 0; d.lengths && n < sequences; ++n)
+      longest = std::max(longest, endOf(n));
+    bool isShared = d.lengths && tensor.repeats();
     tensor.forEach([&](int64_t at, int64_t n) {
-      if (n / width % t >= cu.back() && tensor.strides[1] != 0)
+      int64_t batch = n / width / t / tensor.sizes[axis - 1];
+      int64_t end = d.packed || isShared ? longest : endOf(batch);
+      if (n / width % t >= end)
         tensor.set(at, isInfinite ? infinity : std::nan(""));
     });
   }
@@ -291,7 +311,8 @@ void Maker::drawCuts() {
   bool keepsState = d.slots || (d.init && d.final);
   // In pieces that each have the state of the one before: of some tokens, then
   // one by one.
-  if (keepsState && !d.packed && !d.whole && t > 1 && r.chance(0.5)) {
+  if (keepsState && !d.packed && !d.lengths && !d.whole && t > 1 &&
+      r.chance(0.5)) {
     int64_t cut = r.range(1, t - 1);
     instance.cuts.push_back(cut);
     for (int64_t n = r.range(0, 4); n > 0 && cut + 1 < t; --n)

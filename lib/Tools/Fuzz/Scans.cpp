@@ -101,6 +101,7 @@ ScanKernel fuzz::makeScan(uint64_t seed, uint64_t index) {
             !d.readBefore && random.chance(0.4);
   d.scale = random.chance(0.7);
   d.packed = random.chance(0.35);
+  d.lengths = !d.packed && random.chance(0.25);
   d.l2norm = random.chance(erases ? 0.5 : 0.15);
   d.slots = random.chance(0.25);
   d.init = !d.slots && random.chance(0.6);
@@ -133,6 +134,7 @@ std::string fuzz::describe(const ScanKernel &k) {
            {d.l2norm, "l2norm"},
            {d.scale, "scale"},
            {d.packed, "packed"},
+           {d.lengths, "lengths"},
            {d.init, "init"},
            {d.final, "final"},
            {d.slots, "slots"}})
@@ -334,7 +336,7 @@ CaseResult fuzz::runScan(const AttnKernel *compiled, const ScanKernel &kernel,
   if (!random.chance(0.3))
     return result;
   for (ScanTensor &input : inputs)
-    if (input.name == "cu" || input.name == "slot") {
+    if (input.name == "cu" || input.name == "slot" || input.name == "lengths") {
       input.tensor = cloneLayout(input.tensor);
       input.tensor.forEach([&](int64_t at, int64_t) {
         input.tensor.set(at,

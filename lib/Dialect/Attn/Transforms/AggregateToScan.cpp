@@ -58,8 +58,9 @@ public:
         op.getKeys().front(), op.getValues().front(), scale, decay,
         /*weight=*/Value(), /*log_weight=*/Value(), /*delta=*/Value(),
         /*erase_a=*/Value(), /*erase_b=*/Value(), /*bonus=*/Value(),
-        /*init=*/ValueRange(), /*cu=*/Value(), /*pool=*/ValueRange(),
-        /*slot=*/Value(), /*value_gates=*/false, /*erase_before=*/false,
+        /*init=*/ValueRange(), /*cu=*/Value(), /*lengths=*/Value(),
+        /*pool=*/ValueRange(), /*slot=*/Value(), /*value_gates=*/false,
+        /*erase_before=*/false,
         /*read_before=*/false, /*whole=*/op.getMask().empty(),
         /*normalize=*/false, /*l2norm=*/false, /*final=*/false,
         /*chunk=*/IntegerAttr());

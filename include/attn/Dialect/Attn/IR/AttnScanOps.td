@@ -49,6 +49,8 @@ def Attn_ScanOp : Attn_Op<"scan", [
       values of 1; 0 where that is 0.
     - `feature` maps each element of q and k first; `l2norm` then divides rows
       of q and k by their norms, sqrt(sum x^2 + 1e-6).
+    - `lengths`: [b]: tokens at or beyond a batch's length do nothing, whatever
+      their operands hold, and their outputs are 0.
     - `slots(%pool) index(%index)`: sequence i begins with the state
       pool[index[i]] and leaves its last one there. An index of -1: it begins
       with 0, and leaves none.
@@ -82,7 +84,7 @@ def Attn_ScanOp : Attn_Op<"scan", [
     Optional<Attn_FloatTensor>:$erase_a, Optional<Attn_FloatTensor>:$erase_b,
     Optional<Attn_FloatTensor>:$bonus,
     Variadic<TensorOf<[F32]>>:$init,
-    Optional<Attn_I32Vec>:$cu,
+    Optional<Attn_I32Vec>:$cu, Optional<Attn_I32Vec>:$lengths,
     Variadic<TensorOf<[F32]>>:$pool, Optional<Attn_I32Vec>:$slot,
     UnitAttr:$value_gates, UnitAttr:$erase_before, UnitAttr:$read_before,
     UnitAttr:$whole, UnitAttr:$normalize, UnitAttr:$l2norm, UnitAttr:$final,
@@ -100,6 +102,7 @@ def Attn_ScanOp : Attn_Op<"scan", [
     (`bonus` `(` $bonus^ `:` type($bonus) `)`)?
     (`init` `(` $init^ `:` type($init) `)`)?
     (`cu_seqlens` `(` $cu^ `:` type($cu) `)`)?
+    (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
     (`slots` `(` $pool^ `:` type($pool) `)` `index` `(` $slot `:` type($slot) `)`)?
     attr-dict (`feature` $feature^)? `->` type($outputs)
   }];
