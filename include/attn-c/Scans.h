@@ -54,14 +54,16 @@ typedef struct AttnScanDesc {
   int32_t slots;       ///< states in a pool, in place
   int64_t chunk;       ///< tokens at once; 0: automatic
   const char *feature; ///< MLIR text of a region from f32 to f32
+  int32_t lengths;     ///< tokens that each batch has; not with `packed`
 } AttnScanDesc;
 
 /// Compiles the scan that `desc` describes. The function is named `scan`. Its
 /// arguments, in this order and those that there are: q, k, v, scale (f32),
 /// decay, weight, log_weight, beta, erase_a, erase_b, bonus, init_S, init_z,
-/// init_m, cu (i32), pool_S, pool_z, pool_m, slot (i32); its results o, S, z,
-/// m. All but q, k, v and o are f32, or i32 as said; what pools hold is
-/// written. `options` may be null. Kernels are cached as by attnCompile.
+/// init_m, cu (i32), lengths (i32), pool_S, pool_z, pool_m, slot (i32); its
+/// results o, S, z, m. All but q, k, v and o are f32, or i32 as said; what
+/// pools hold is written. `options` may be null. Kernels are cached as by
+/// attnCompile.
 ATTN_EXPORT AttnError *attnCompileScan(AttnContext *context,
                                        const AttnScanDesc *desc,
                                        const AttnCompileOptions *options,

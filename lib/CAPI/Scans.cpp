@@ -113,6 +113,7 @@ private:
     if (desc.init)
       addGroup("init", "init_");
     clause(desc.packed, "cu_seqlens", "cu", "tensor<?xi32>");
+    clause(desc.lengths, "lengths", "lengths", "tensor<?xi32>");
     if (desc.slots) {
       addGroup("slots", "pool_");
       clause(true, "index", "slot", "tensor<?xi32>");

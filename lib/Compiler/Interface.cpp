@@ -410,6 +410,7 @@ private:
       dims.bind(op.getCu(), 0, "sequences + 1", scope);
       offsets.push_back({op.getCu(), {"total", scope}});
     }
+    dims.bind(op.getLengths(), 0, "b", scope);
     auto bindStates = [&](ValueRange states, StringRef lead) {
       for (Value state : states)
         bindAll(state, {lead, "heads", "d", "dv"}, scope);

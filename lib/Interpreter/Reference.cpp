@@ -12,6 +12,8 @@
 #include "attn/Interpreter/Reference.h"
 #include "MaskTiles.h"
 #include "RowReduction.h"
+#include "Scans.h"
+#include "attn/Dialect/Attn/IR/Scan.h"
 #include "attn/Support/Philox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -768,6 +770,14 @@ LogicalResult Evaluator::evaluate(Operation &op) {
       .Case([&](PartialOp op) { return evaluatePartial(op); })
       .Case([&](CombineOp op) { return evaluateCombine(op); })
       .Case([&](FinalizeOp op) { return evaluateFinalize(op); })
+      .Case([&](ScanOp op) {
+        ::attn::detail::FunctionValues all = {
+            [&](Value value) { return values.lookup(value).get(); },
+            [&](Value result, std::vector<int64_t> shape) -> ReferenceValue & {
+              return define(result, std::move(shape));
+            }};
+        return ::attn::detail::evaluateScan(op, all, options);
+      })
       .Case([&](tensor::DimOp op) -> LogicalResult {
         const std::vector<int64_t> &shape = get(op.getSource())->shape;
         auto dim = static_cast<size_t>(get(op.getIndex())->data[0]);

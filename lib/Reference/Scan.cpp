@@ -25,15 +25,16 @@ public:
   }
 
   std::vector<double> run() {
-    std::vector<double> out(size_t(p.tokens * dv));
+    const int64_t queries = static_cast<int64_t>(p.q.size()) / dk;
+    std::vector<double> out(size_t(queries * dv));
     for (int64_t t = 0; t < p.tokens; ++t) {
-      if (p.readBefore)
+      if (p.readBefore && t < queries)
         read(t, out);
       step(t);
-      if (!p.readBefore && !p.whole)
+      if (!p.readBefore && !p.whole && t < queries)
         read(t, out);
     }
-    for (int64_t t = 0; p.whole && t < p.tokens; ++t)
+    for (int64_t t = p.whole ? 0 : p.tokens; t < queries; ++t)
       read(t, out);
     return out;
   }
@@ -54,18 +55,19 @@ private:
     return sums;
   }
 
-  void decay(int64_t t, double more) {
+  void decay(int64_t t) {
+    std::vector<double> columns(static_cast<size_t>(dv), 1.0);
+    for (int64_t c = 0; p.gates == ScanProblem::Gates::value && c < dv; ++c)
+      columns[size_t(c)] = std::exp(element(p.decay, t, dv, c));
     for (int64_t d = 0; d < dk; ++d) {
-      double row = more;
+      double row = 1;
       if (p.gates == ScanProblem::Gates::head)
-        row *= std::exp(p.decay[size_t(t)]);
+        row = std::exp(p.decay[size_t(t)]);
       else if (p.gates == ScanProblem::Gates::key)
-        row *= std::exp(element(p.decay, t, dk, d));
+        row = std::exp(element(p.decay, t, dk, d));
       s.sum[size_t(d)] *= row;
       for (int64_t c = 0; c < dv; ++c)
-        at(d, c) *= p.gates == ScanProblem::Gates::value
-                        ? row * std::exp(element(p.decay, t, dv, c))
-                        : row;
+        at(d, c) *= row * columns[size_t(c)];
     }
   }
 
@@ -75,7 +77,8 @@ private:
     if (!p.eraseA.empty() && p.eraseBefore)
       erased = project(p.eraseA, t);
     if (p.logWeight.empty()) {
-      decay(t, 1);
+      if (p.gates != ScanProblem::Gates::none)
+        decay(t);
     } else {
       // Relative to the largest weight so far, with what has decayed of it.
       double gate =
@@ -116,7 +119,7 @@ private:
     for (int64_t d = 0; d < dk; ++d) {
       double q = element(p.q, t, dk, d);
       total += q * s.sum[size_t(d)];
-      if (!p.bonus.empty())
+      if (!p.bonus.empty() && t < p.tokens)
         own += q * p.bonus[size_t(d)] * element(p.k, t, dk, d);
     }
     for (int64_t c = 0; c < dv; ++c) {
@@ -125,7 +128,7 @@ private:
         value = total == 0 ? 0 : sums[size_t(c)] / total;
       else if (!p.logWeight.empty() && value != 0)
         value *= std::exp(s.largest);
-      if (!p.bonus.empty())
+      if (!p.bonus.empty() && t < p.tokens)
         value += p.scale * own * element(p.v, t, dv, c);
       out[size_t(t * dv + c)] = value;
     }

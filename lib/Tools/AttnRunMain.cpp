@@ -67,7 +67,7 @@ private:
   void explainMasks(const char *text);
   Status drawMasks();
   void printDeviceTraffic(const char *text);
-  Status check();
+  Status check(const std::vector<HostTensor> &given);
   Status runOnce();
   Status bench();
   Status benchOnDevice();
@@ -363,14 +363,8 @@ void Session::printOutputs() {
 // Checking and timing
 //===----------------------------------------------------------------------===//
 
-Status Session::check() {
-  if (options.scan) {
-    auto report = checkScan(*options.scan, *kernel, inputs, outputs);
-    if (!report)
-      return report.takeFailure();
-    std::printf("%s", report->c_str());
-    return success();
-  }
+/// `given`: the inputs as they were before the run.
+Status Session::check(const std::vector<HostTensor> &given) {
   // The oracle knows attentions with shipped monoids by their formulas; the
   // interpreter of the regions, all the rest.
   bool isNamed = options.attention && options.monoidFile.empty() &&
@@ -392,11 +386,10 @@ Status Session::check() {
     return Failure{"expected a program whose input phase is known to --check, "
                    "or --check-against with a file of that phase"};
   auto report =
-      isNamed
-          ? checkAttention(*options.attention, *kernel, inputs, outputs,
-                           [&](const std::string &text) { progress(text); })
-          : checkText(text, kernel->getEntryName(), *kernel, inputs, outputs,
-                      [&](const std::string &text) { progress(text); });
+      isNamed ? checkAttention(*options.attention, *kernel, given, outputs,
+                               [&](const std::string &text) { progress(text); })
+              : checkText(text, kernel->getEntryName(), *kernel, given, outputs,
+                          [&](const std::string &text) { progress(text); });
   if (!report)
     return report.takeFailure();
   std::printf("%s", report->c_str());
@@ -719,13 +712,17 @@ Status Session::run() {
   if (!options.maskPicture.empty())
     if (Status ok = drawMasks(); !ok)
       return ok;
+  // What a run writes in place would not be what it was given.
+  std::vector<HostTensor> given;
+  if (options.check)
+    given = inputs;
   if (Status ok = runOnce(); !ok)
     return ok;
   printOutputs();
   if (Status ok = writeOutputs(); !ok)
     return ok;
   if (options.check)
-    if (Status ok = check(); !ok)
+    if (Status ok = check(given); !ok)
       return ok;
   if (options.autotune)
     return autotune(options, compileOptions(), *kernel, inputs, outputs,

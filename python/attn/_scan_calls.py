@@ -26,6 +26,7 @@ def scan(
     initial_state: Any = None,
     return_state: bool = False,
     cu_seqlens: Any = None,
+    lengths: Any = None,
     layout: str = "bhsd",
     qk_l2norm: bool = False,
     out: Any = None,
@@ -97,6 +98,7 @@ def scan(
             initial_state=initial_state,
             return_state=return_state,
             cu_seqlens=cu_seqlens,
+            lengths=lengths,
             slots=slots,
             out=out,
             **options
@@ -107,6 +109,7 @@ def scan(
         _fail("states_every of 1 or more", states_every)
     for name, given in (
         ("cu_seqlens", cu_seqlens is not None),
+        ("lengths", lengths is not None),
         ("slots", slots is not None),
         ("out", out is not None),
         ("direction %r" % direction, direction != "forward"),

@@ -358,6 +358,7 @@ def run_scan(
     bonus=None,
     direction="forward",
     slots=None,
+    lengths=None,
     chunk=None,
 ):
     normalize, qk_l2norm = _flag("normalize", normalize), _flag("qk_l2norm", qk_l2norm)
@@ -426,6 +427,13 @@ def run_scan(
         )
     if problem.is_packed:
         problem.add("cu", "cu_seqlens", problem.cu, is_static=False)
+    if lengths is not None:
+        if problem.is_packed or reverse:
+            _fail("lengths without cu_seqlens and direction 'reverse'", "both")
+        view = arrays.vector("lengths", lengths, c.I32)
+        if view.shape != (problem.sequences,):
+            _fail("lengths of shape [%d]" % problem.sequences, list(view.shape))
+        problem.add("lengths", "lengths", view, is_static=False)
     if slots is not None:
         if return_state:
             _fail("return_state=False with slots, where the states are", "True")
@@ -527,6 +535,7 @@ def linear_attention(
     initial_state: Any = None,
     return_state: bool = False,
     cu_seqlens: Any = None,
+    lengths: Any = None,
     layout: str = "bhsd",
     qk_l2norm: bool = False,
     out: Any = None
@@ -565,6 +574,8 @@ def linear_attention(
             weight so far.
         cu_seqlens: int32 [n + 1], where packed sequences begin; with layout "thd",
             or one batch.
+        lengths: int32 [b], how many tokens each batch has: those behind do nothing,
+            whatever they hold, and their outputs are 0.
         layout: "bhsd", "bshd", "sbhd" or "thd".
         qk_l2norm: divides rows of q and k by their norms, after feature_map.
         out: an array to write o to.
@@ -587,6 +598,7 @@ def linear_attention(
         initial_state=initial_state,
         return_state=return_state,
         cu_seqlens=cu_seqlens,
+        lengths=lengths,
         layout=layout,
         qk_l2norm=qk_l2norm,
         out=out,

@@ -245,5 +245,109 @@ def chunk_hgrn(x, g, initial_state=None, output_final_state=False, cu_seqlens=No
     return o[:, :, 0], None if state is None else state[:, 0, 0]
 
 
+def _numpy_or_torch(x):
+    if arrays.is_torch(x):
+        return arrays.torch_module()
+    import numpy
+
+    return numpy
+
+
+def _wide(name, x):
+    arrays.view(name, x)
+    return x.float() if arrays.is_torch(x) else x.astype("float32")
+
+
+def _like(x, q):
+    """Of the type of q."""
+    return x.to(q.dtype) if arrays.is_torch(q) else x.astype(q.dtype)
+
+
+def _softmax(x):
+    if arrays.is_torch(x):
+        return x.softmax(-1)
+    import numpy
+
+    e = numpy.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@_export("chunk_gsa", "fused_recurrent_gsa")
+def chunk_gsa(
+    q, k, v, s, g=None, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, head_first=False
+):
+    """Gated slot attention: slots s and their log gates g, [b, t, h, m]. Queries read
+    keys from the slots, and with the softmax of that values from them. States are
+    ([n, h, dk, m], [n, h, m, dv]); without g slots are s relative to what came before."""
+    for name, x in (("q", q), ("k", k), ("v", v), ("s", s)):
+        arrays.view(name, x)
+        if len(x.shape) != 4:
+            _fail("%s of 4 dimensions, [b, t, h, d]" % name, arrays.describe(x))
+    if initial_state is not None and (not isinstance(initial_state, (tuple, list)) or len(initial_state) != 2):
+        _fail("initial_state to be a tuple of two states", type(initial_state).__name__, TypeError)
+    first, second = (None, None) if initial_state is None else initial_state
+    slots = _wide("s", s)
+    if g is None:
+        if cu_seqlens is not None or initial_state is not None:
+            _fail("g with cu_seqlens and initial_state", "None")
+        library = _numpy_or_torch(s)
+        if arrays.is_torch(s):
+            z = slots.logcumsumexp(1)
+            g = library.cat([z[:, :1], z[:, :-1]], 1) - z
+        else:
+            z = library.logaddexp.accumulate(slots, 1)
+            g = library.concatenate([z[:, :1], z[:, :-1]], 1) - z
+        slots = library.exp(slots - z)
+    how = dict(output_final_state=output_final_state, cu_seqlens=cu_seqlens, head_first=head_first)
+    read, keys = _run(
+        _wide("q", q), _wide("k", k), slots, decay=g, gate="value", scale=scale, initial_state=first, **how
+    )
+    o, values = _run(_softmax(read), slots, _wide("v", v), decay=g, scale=1.0, initial_state=second, **how)
+    return _like(o, q), (keys, values) if output_final_state else None
+
+
+@_export("chunk_log_linear_attn")
+def chunk_log_linear_attn(q, k, v, g, level_scales, scale=None, head_first=False):
+    """Sums over the nodes of a Fenwick tree: token t reads itself with level_scales
+    [..., 0], and with [..., n] the first half of its block of 2^n tokens, if it is in
+    the second. q, k [b, t, h, dk], v [b, t, H, dv], log gates g [b, t, H],
+    level_scales [b, t, H, levels]. A scan for each level."""
+    import numpy
+
+    arrays.view("g", g)
+    for name, x in (("q", q), ("k", k), ("v", v), ("level_scales", level_scales)):
+        arrays.view(name, x)
+        if len(x.shape) != 4:
+            _fail("%s of 4 dimensions, [b, t, h, d]" % name, arrays.describe(x))
+    b, t, heads = v.shape[:3]
+    levels = max(t - 1, 0).bit_length() + 1
+    if tuple(level_scales.shape[:3]) != (b, t, heads) or level_scales.shape[3] < levels:
+        _fail("level_scales of shape [%d, %d, %d, %d]" % (b, t, heads, levels), list(level_scales.shape))
+    if tuple(g.shape) != (b, t, heads):
+        _fail("g of shape [%d, %d, %d]" % (b, t, heads), list(g.shape))
+    flat = lambda name, x: _wide(name, x).reshape((1, b * t) + tuple(x.shape[2:]))
+    q, k, v, g, dtype = flat("q", q), flat("k", k), flat("v", v), flat("g", g), q
+    scales, total = flat("level_scales", level_scales), None
+    token = numpy.tile(numpy.arange(t), b)
+    for level in range(levels):
+        # Blocks are sequences; the first half of each writes, the second reads.
+        size = 1 << level
+        cu = (numpy.arange(b)[:, None] * t + numpy.arange(0, t, size)).ravel()
+        half = token % size < size // 2
+        writes, reads = (half, ~half) if level else (numpy.ones(b * t), numpy.ones(b * t))
+        turn = lambda x: _as_own("weight", x.astype("float32")[None, :, None], q)
+        weight = turn(numpy.asarray(writes))
+        mask = turn(numpy.asarray(reads))[..., None]
+        if arrays.is_torch(q):
+            weight, mask = (arrays.torch_module().as_tensor(x) for x in (weight, mask))
+        o, _ = _run(
+            q, k, v, decay=g, weight=weight, scale=scale, initial_state=None, output_final_state=False,
+            cu_seqlens=numpy.append(cu, b * t).astype("int32"), head_first=head_first,
+        )
+        part = o * mask * scales[..., level : level + 1]
+        total = part if total is None else total + part
+    return _like(total.reshape((b, t) + tuple(total.shape[2:])), dtype), None
+
+
 def __getattr__(name):
     raise AttributeError("attn: expected one of the functions %s, but got %r" % (", ".join(sorted(set(__all__))), name))

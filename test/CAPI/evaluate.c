@@ -50,7 +50,66 @@ static void fails(const AttnEvaluateOptions *options, const char *what) {
   attnErrorDestroy(error);
 }
 
+/// A scan of three tokens whose values are 1, 10, 100 and gates 1, 1/2, 0, from
+/// a state in a pool; packed, behind it a sequence without tokens or a state.
+static void checkScan(void) {
+  static const char scan[] =
+      "func.func @f(%q: tensor<1x3x2xf32>, %k: tensor<1x3x2xf32>,\n"
+      "    %v: tensor<1x3x1xf32>, %g: tensor<?x3xf32>, %cu: tensor<?xi32>,\n"
+      "    %pool: tensor<?x?x2x1xf32>, %slot: tensor<?xi32>)\n"
+      "    -> tensor<1x3x1xf32> {\n"
+      "  %o = attn.scan queries(%q : tensor<1x3x2xf32>)\n"
+      "      keys(%k : tensor<1x3x2xf32>) values(%v : tensor<1x3x1xf32>)\n"
+      "      decay(%g : tensor<?x3xf32>) cu_seqlens(%cu : tensor<?xi32>)\n"
+      "      slots(%pool : tensor<?x?x2x1xf32>) index(%slot : tensor<?xi32>)\n"
+      "      {l2norm} feature {\n"
+      "      ^bb0(%x: f32):\n"
+      "        %y = arith.addf %x, %x : f32\n"
+      "        attn.yield %y : f32\n"
+      "      } -> tensor<1x3x1xf32>\n"
+      "  return %o : tensor<1x3x1xf32>\n"
+      "}\n";
+  // Rows of norm 10 after the feature map.
+  float x[] = {3, 4, 3, 4, 3, 4}, y[] = {1, 10, 100};
+  float gates[] = {0, -0.69314718f, -INFINITY}, pool[] = {9, 9, 0.6f, 0.8f};
+  int32_t cu[] = {0, 3, 3}, slots[] = {1, -1};
+  const int64_t rows[] = {1, 3, 2}, column[] = {1, 3, 1}, three[] = {1, 3},
+                count[] = {3}, pools[] = {2, 1, 2, 1}, two[] = {2},
+                wrong[] = {3, 1};
+  AttnTensor in[] = {
+      {x, ATTN_F32, 3, rows, NULL},   {x, ATTN_F32, 3, rows, NULL},
+      {y, ATTN_F32, 3, column, NULL}, {gates, ATTN_F32, 2, three, NULL},
+      {cu, ATTN_I32, 1, count, NULL}, {pool, ATTN_F32, 4, pools, NULL},
+      {slots, ATTN_I32, 1, two, NULL}};
+  double out[3], want[] = {2, 11, 100};
+  AttnTensor to = {out, ATTN_F64, 3, column, NULL};
+  AttnEvaluateOptions options = {0};
+  options.structSize = sizeof(options);
+  for (options.rounding = ATTN_EXACT; options.rounding <= ATTN_ROUND_F32;
+       options.rounding = (AttnRounding)(options.rounding + 1)) {
+    CHECK(!attnEvaluateWith(scan, strlen(scan), NULL, in, 7, &to, 1, &options));
+    for (int i = 0; i < 3; ++i)
+      CHECK(fabs(out[i] - want[i]) < 1e-5 * want[i]);
+  }
+  in[3] = (AttnTensor){gates, ATTN_F32, 2, wrong, NULL};
+  AttnError *error = attnEvaluate(scan, strlen(scan), NULL, in, 7, &to, 1, 0);
+  CHECK(error && strstr(attnErrorMessage(error), "expected argument 3"));
+  attnErrorDestroy(error);
+  const int64_t heads[] = {0, 3};
+  in[3] = (AttnTensor){gates, ATTN_F32, 2, heads, NULL};
+  error = attnEvaluate(scan, strlen(scan), NULL, in, 7, &to, 1, 0);
+  CHECK(error && strstr(attnErrorMessage(error),
+                        "expected decay of [1, 3], but got [0, 3]"));
+  attnErrorDestroy(error);
+  in[3] = (AttnTensor){gates, ATTN_F32, 2, three, NULL};
+  cu[1] = 4;
+  error = attnEvaluate(scan, strlen(scan), NULL, in, 7, &to, 1, 0);
+  CHECK(error && strstr(attnErrorMessage(error), "expected row offsets"));
+  attnErrorDestroy(error);
+}
+
 int main(void) {
+  checkScan();
   // Scores of up to 100; bf16 is the upper half of a float.
   srand(1);
   for (int i = 0; i < SQ * 4 + SK * 5; ++i) {

@@ -179,6 +179,82 @@ def test_fla():
     check("hgrn", state, h_t, 2e-5)
 
 
+def test_fla_slots():
+    b, t, h, dk, dv, m = 2, 70, 2, 16, 24, 12
+    q = rng.standard_normal((b, t, 2 * h, dk)).astype("f")
+    k, v, s = (rng.standard_normal((b, t, h, d)).astype("f") for d in (dk, dv, m))
+    given = -rng.exponential(0.3, (b, t, h, m)).astype("f")
+    state = tuple(rng.standard_normal(x).astype("f") for x in ((b, h, dk, m), (b, h, m, dv)))
+
+    def slow(s, g, keys, values):
+        wide = lambda x: np.asarray(x, float).repeat(2, 2)
+        kk, vv, ss, gg = map(wide, (k, v, s, g))
+        keys, values = (x.repeat(2, 1).astype(float) for x in (keys, values))
+        o = np.zeros((b, t, 2 * h, dv))
+        for i in range(t):
+            keys = keys * np.exp(gg[:, i, :, None]) + kk[:, i, :, :, None] * ss[:, i, :, None]
+            values = values * np.exp(gg[:, i, :, :, None]) + ss[:, i, :, :, None] * vv[:, i, :, None]
+            e = np.einsum("bhd,bhdm->bhm", q[:, i] / 4.0, keys)
+            e = np.exp(e - e.max(-1, keepdims=True))
+            o[:, i] = np.einsum("bhm,bhmv->bhv", e / e.sum(-1, keepdims=True), values)
+        return o, keys[:, ::2], values[:, ::2]
+
+    o, last = fla.chunk_gsa(q, k, v, s, given, initial_state=state, output_final_state=True)
+    want, keys, values = slow(s, given, *state)
+    check("gsa", o, want, 2e-5)
+    check("gsa, keys", last[0], keys, 2e-5)
+    check("gsa, values", last[1], values, 2e-5)
+    z = np.logaddexp.accumulate(s.astype(float), 1)
+    gates = np.concatenate([z[:, :1], z[:, :-1]], 1) - z
+    o, last = fla.fused_recurrent_gsa(q, k, v, s)
+    check("gsa of slots alone", o, slow(np.exp(s - z), gates, 0 * state[0], 0 * state[1])[0], 2e-5)
+    assert last is None
+
+
+    for args, named in (
+        ((q, k, v, 1), {}),
+        ((q, k, v, s[0]), {}),
+        ((q, k, v, s, given[:, :5]), {}),
+        ((q, k, v, s, given), {"initial_state": 3}),
+        ((q, k, v, s), {"initial_state": state}),
+        ((q, k, v, s, given), {"head_first": True}),
+    ):
+        refuse(fla.chunk_gsa, *args, **named)
+    scales = np.ones((b, t, h, 8), "f")
+    refuse(fla.chunk_log_linear_attn, q, k, v, given, scales)
+    refuse(fla.chunk_log_linear_attn, q, k, v, [1], scales)
+    refuse(fla.chunk_log_linear_attn, q, k, v, given[..., 0], scales[..., :3])
+
+
+def refuse(function, *args, **named):
+    try:
+        function(*args, **named)
+    except (ValueError, TypeError) as error:
+        assert str(error).startswith("attn: expected"), error
+        return
+    raise AssertionError("expected an error from %r" % (sorted(named),))
+
+
+def test_fla_log_linear():
+    b, h, heads, dk, dv = 2, 1, 2, 16, 8
+    for t in (0, 1, 2, 3, 16, 37):
+        levels = max(t - 1, 0).bit_length() + 1
+        q, k = (rng.standard_normal((b, t, h, dk)).astype("f") for _ in range(2))
+        v = rng.standard_normal((b, t, heads, dv)).astype("f")
+        g = -rng.exponential(0.3, (b, t, heads)).astype("f")
+        scales = rng.uniform(0.1, 1, (b, t, heads, levels)).astype("f")
+        want = np.zeros((b, t, heads, dv))
+        for i in range(t):
+            for j in range(i + 1):
+                # The highest bit in which they differ says the level.
+                w = scales[:, i, :, (i ^ j).bit_length()].astype(float)
+                w = w * np.exp(g[:, j + 1 : i + 1].astype(float).sum(1))
+                w = w * (q[:, i].astype(float) * k[:, j] / 4).sum(-1)
+                want[:, i] += w[..., None] * v[:, j]
+        o, _ = fla.chunk_log_linear_attn(q, k, v, g, scales)
+        check("log linear, %d tokens" % t, o, want, 2e-5)
+
+
 def main():
     for name, test in sorted(globals().items()):
         if name.startswith("test_") and (not sys.argv[1:] or name in sys.argv[1:]):

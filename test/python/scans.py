@@ -36,6 +36,7 @@ RULES = {
     "read before": {"decay": "head", "read": "before"},
     "bonus and weight": {"read": "before", "bonus": 1, "weight": 1},
     "read before sums": {"read": "before", "bonus": 1},
+    "bonus and delta": {"decay": "head", "beta": 1, "read": "before", "bonus": 1},
     "value read before": {"decay": "value", "gate": "value", "read": "before"},
     "before both": {"decay": "key", "erase": "before", "read": "before"},
     "log weight": {"decay": "head", "log_weight": 1},

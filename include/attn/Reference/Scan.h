@@ -24,8 +24,10 @@ namespace attn::reference {
 /// Rows of tokens, dense. What is empty is the identity of its term.
 struct ScanProblem {
   int64_t tokens = 0, keyChannels = 0, valueChannels = 0;
-  std::vector<double> q, k; ///< [tokens, keyChannels]
-  std::vector<double> v;    ///< [tokens, valueChannels]
+  /// [tokens, keyChannels]. Queries may be fewer, or more: then the last of
+  /// them read the state after all tokens.
+  std::vector<double> q, k;
+  std::vector<double> v; ///< [tokens, valueChannels]
   double scale = 1;
 
   /// Log gates: one of a token, one for each key channel or for each value
@@ -47,9 +49,25 @@ struct ScanState {
   double largest = -std::numeric_limits<double>::infinity();
 };
 
-/// The outputs [tokens, valueChannels]; `state` goes from the first to the
+/// The outputs, valueChannels of each query; `state` goes from the first to the
 /// last. Where it is empty it begins with 0.
 std::vector<double> scan(const ScanProblem &problem, ScanState &state);
+
+/// How the same is computed in float32.
+struct ScanOrder {
+  /// Tokens after which the state is written down. Up to there it is what it
+  /// was and a list of what tokens have added to it, as kernels have it.
+  int64_t chunk = 1;
+  /// Term n of a sum over channels or tokens goes to partial sum n % lanes, of
+  /// at most 16.
+  int lanes = 1;
+  /// From the last term to the first.
+  bool backwards = false;
+};
+
+/// An emulation, whose error says how much error float32 excuses.
+std::vector<double> emulatedScan(const ScanProblem &problem, ScanState &state,
+                                 const ScanOrder &order);
 
 } // namespace attn::reference
 

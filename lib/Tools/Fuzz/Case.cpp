@@ -7,6 +7,7 @@
 
 #include "Case.h"
 #include "Instance.h"
+#include "Scans.h"
 #include "attn/Reference/Attention.h"
 
 #include <algorithm>
@@ -114,6 +115,8 @@ attn.monoid @softmax cocycle stats(f32) components(value, unit)
 AttnError *fuzz::compileKernel(AttnContext *context, const Kernel &k,
                                const Options &options, uint64_t index,
                                AttnKernel **compiled) {
+  if (k.scan)
+    return compileScan(context, *k.scan, options, compiled);
   AttnCompileOptions how;
   std::memset(&how, 0, sizeof(how));
   how.structSize = sizeof(how);
@@ -156,24 +159,6 @@ static std::string runOnce(const AttnKernel *kernel, const Instance &instance,
   if (AttnError *error = attnKernelRun(kernel, 0, in.data(), in.size(),
                                        out.data(), out.size()))
     return takeMessage(error);
-  return "";
-}
-
-static std::vector<char> bytesOf(const Tensor &tensor) {
-  return std::vector<char>(tensor.memory->data(),
-                           tensor.memory->data() + tensor.memory->size());
-}
-
-/// Everything that is no element of an output still holds the canary.
-static std::string checkGuards(const Tensor &output) {
-  std::vector<char> bytes = bytesOf(output);
-  int64_t size = static_cast<int64_t>(support::sizeOf(output.dtype));
-  output.forEach([&](int64_t at, int64_t) {
-    std::memset(bytes.data() + at * size, 0xFF, size);
-  });
-  for (size_t i = 0; i < bytes.size(); ++i)
-    if (bytes[i] != '\xFF')
-      return "wrote byte " + std::to_string(i) + " outside the output";
   return "";
 }
 
@@ -278,9 +263,8 @@ static Instance withWildOffsets(const Kernel &k, const Instance &instance,
   return wild;
 }
 
-/// What a wrong compiler might do after a run.
-static void tamper(const std::string &how, const std::vector<Tensor> &outputs,
-                   const Instance &instance) {
+void fuzz::tamper(const std::string &how, const std::vector<Tensor> &outputs,
+                  const std::vector<Tensor> &inputs) {
   if (how == "rounding")
     for (const Tensor &t : outputs)
       t.forEach([&](int64_t at, int64_t) {
@@ -294,7 +278,7 @@ static void tamper(const std::string &how, const std::vector<Tensor> &outputs,
   if (how == "guard" && !outputs.empty() && outputs[0].first > 0)
     outputs[0].memory->data()[0] = 0;
   if (how == "input")
-    for (const Tensor &t : instance.inputs)
+    for (const Tensor &t : inputs)
       if (t.memory->size() > 0) {
         t.memory->data()[0] ^= 1;
         return;
@@ -352,6 +336,8 @@ bool fuzz::isRefusedSchedule(const Kernel &k, const std::string &message) {
 
 CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
                          const Options &options, int64_t index, Arena *arena) {
+  if (k.scan)
+    return runScan(kernel, *k.scan, options, index);
   CaseResult result;
   Instance instance;
   auto failed = [&](std::string message) {
@@ -384,7 +370,7 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
     result.broken = arena && !result.skipped && !cuda::synchronize();
     return result.skipped ? result : failed("run: " + error);
   }
-  tamper(options.tamper, instance.outputs, instance);
+  tamper(options.tamper, instance.outputs, instance.inputs);
   auto isWritten = [&](size_t i) {
     Argument::Role role = k.arguments[i].role;
     return k.append && (role == Argument::K || role == Argument::V);

@@ -9,6 +9,7 @@
 #define ATTN_LIB_TOOLS_FUZZ_CASE_H
 
 #include "Arena.h"
+#include "Memory.h"
 #include "Options.h"
 #include "attn-c/attn.h"
 
@@ -40,6 +41,10 @@ struct CaseResult {
 /// Runs a case, in the memory of a GPU where there is an `arena`.
 CaseResult runCase(const AttnKernel *compiled, const Kernel &kernel,
                    const Options &options, int64_t index, Arena *arena);
+
+/// What a wrong compiler might do after a run.
+void tamper(const std::string &how, const std::vector<Tensor> &outputs,
+            const std::vector<Tensor> &inputs);
 
 } // namespace attn::fuzz
 

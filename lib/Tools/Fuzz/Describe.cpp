@@ -6,12 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Edges.h"
-#include "Kernel.h"
+#include "Scans.h"
 
 using namespace ::attn;
 using namespace ::attn::fuzz;
 
 std::string fuzz::describe(const Kernel &k) {
+  if (k.scan)
+    return describe(*k.scan);
   std::string text = std::string(nameOf(k.family)) + ": " + k.monoid->name +
                      " " + support::nameOf(k.dtype) +
                      " d=" + std::to_string(k.dqk) + "/" + std::to_string(k.dv);

@@ -7,6 +7,7 @@
 
 #include "Kernel.h"
 #include "Edges.h"
+#include "Scans.h"
 
 #include <algorithm>
 #include <cstring>
@@ -40,6 +41,8 @@ const char *fuzz::nameOf(Family family) {
     return "paged";
   case Family::Ring:
     return "ring";
+  case Family::Scan:
+    return "scan";
   }
   return "";
 }
@@ -204,6 +207,10 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   Kernel k;
   k.gpu = gpu;
   k.family = wanted ? *wanted : allFamilies[index % numMixedFamilies];
+  if (k.family == Family::Scan) {
+    k.scan = std::make_shared<ScanKernel>(makeScan(seed, index));
+    return k;
+  }
   k.dtype = random.pick(
       {DType::f32, DType::f32, DType::f16, DType::bf16, DType::bf16});
   if (gpu && k.dtype == DType::f32 && random.chance(0.5))
@@ -310,6 +317,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   case Family::Paged:
   case Family::Ring:
   case Family::Dropout:
+  case Family::Scan:
     break; // none of them is a content
   }
   if (isCache)

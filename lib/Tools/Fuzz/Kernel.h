@@ -17,6 +17,7 @@
 #include "Expr.h"
 #include "attn/Support/Problem.h"
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,12 +41,14 @@ enum class Family {
   Edges,     // see Edges.h
   Paged,     // keys in pages, see Caches.h
   Ring,      // keys in rolling caches
-  Dropout    // of the others, with values dropped
+  Dropout,   // of the others, with values dropped
+  Scan       // see Scans.h
 };
 constexpr Family allFamilies[] = {
     Family::Options, Family::Masks,  Family::Scores,    Family::Monoids,
     Family::Own,     Family::Packed, Family::Schedules, Family::Precision,
-    Family::Edges,   Family::Paged,  Family::Ring,      Family::Dropout};
+    Family::Edges,   Family::Paged,  Family::Ring,      Family::Dropout,
+    Family::Scan};
 /// Without --family the first of them take turns. Others were added later: with
 /// them, the numbers of cases would mean others than they did.
 constexpr uint64_t numMixedFamilies = 8;
@@ -137,6 +140,8 @@ struct Schedule {
   std::string print() const;
 };
 
+struct ScanKernel;
+
 struct Kernel {
   Family family = Family::Options;
   std::set<Edge> edges;
@@ -180,6 +185,9 @@ struct Kernel {
   std::optional<Schedule> schedule;
   /// Sizes that the types fix; -1 where they are free. b, hq, hk, sq, sk.
   int64_t fixed[5] = {-1, -1, -1, -1, -1};
+
+  /// A scan in the place of all this.
+  std::shared_ptr<ScanKernel> scan;
 
   /// Drawn for a GPU, whose instances differ too.
   bool gpu = false;

@@ -132,3 +132,20 @@ Tensor fuzz::cloneLayout(const Tensor &tensor) {
   std::memset(copy.memory->data(), 0xFF, copy.memory->size());
   return copy;
 }
+
+std::vector<char> fuzz::bytesOf(const Tensor &tensor) {
+  return std::vector<char>(tensor.memory->data(),
+                           tensor.memory->data() + tensor.memory->size());
+}
+
+std::string fuzz::checkGuards(const Tensor &output) {
+  std::vector<char> bytes = bytesOf(output);
+  int64_t size = static_cast<int64_t>(support::sizeOf(output.dtype));
+  output.forEach([&](int64_t at, int64_t) {
+    std::memset(bytes.data() + at * size, 0xFF, size);
+  });
+  for (size_t i = 0; i < bytes.size(); ++i)
+    if (bytes[i] != '\xFF')
+      return "wrote byte " + std::to_string(i) + " outside the output";
+  return "";
+}

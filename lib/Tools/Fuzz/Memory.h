@@ -13,6 +13,7 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace attn::fuzz {
@@ -104,6 +105,12 @@ Tensor makeTensor(Random &random, support::DType dtype,
 
 /// The same layout in fresh memory.
 Tensor cloneLayout(const Tensor &tensor);
+
+std::vector<char> bytesOf(const Tensor &tensor);
+
+/// Everything that is no element of an output still holds the canary; else
+/// says which byte does not.
+std::string checkGuards(const Tensor &output);
 
 } // namespace attn::fuzz
 

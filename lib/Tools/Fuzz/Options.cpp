@@ -16,7 +16,8 @@ using namespace ::attn::fuzz;
 /// What --tamper does to the compiler's work, so that the tool can be seen to
 /// fail.
 static const std::string tampers[] = {
-    "weights",  // the monoid adds a little to every sum of weights
+    "weights",  // the monoid adds a little to every sum of weights, or a scan
+                // reads its gates one token off
     "keys",     // keys are read one row off
     "rounding", // outputs lose the last bits of their mantissa
     "rerun",    // the second run has another bit
@@ -42,7 +43,8 @@ static const char *const usage =
     "Families: options, masks, scores, monoids, own, packed, schedules,\n"
     "precision, which take turns, and edges: masks of -1e9 and less, padding,\n"
     "strides, views, scales, scores and sinks at the ends of their ranges;\n"
-    "paged and ring: keys in pages, and in caches written round and round.\n";
+    "paged and ring: keys in pages, and in caches written round and round;\n"
+    "scan: attn.scan in all its forms, whole and in pieces.\n";
 
 std::string attn::fuzz::commandFor(const Options &options, int64_t index) {
   std::string command = "attn-fuzz --seed " + std::to_string(options.seed) +
@@ -125,7 +127,8 @@ Options attn::fuzz::parseOptions(int argc, char **argv) {
           options.family = family;
       if (!options.family)
         fail("expected a family (options, masks, scores, monoids, own, packed, "
-             "schedules, precision, edges, paged, ring), but got '" +
+             "schedules, precision, edges, paged, ring, dropout, scan), but "
+             "got '" +
              name + "'");
     } else if (arg == "--help" || arg == "-h") {
       std::fputs(usage, stdout);

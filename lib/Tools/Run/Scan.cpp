@@ -9,12 +9,9 @@
 #include "Attention.h"
 #include "Options.h"
 #include "attn-c/Scans.h"
-#include "attn/Reference/Scan.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <map>
 
 using namespace ::attn::run;
@@ -151,129 +148,4 @@ Result<HostTensor> attn::run::drawInput(const ScanSpec &spec,
     storeElement(tensor.bytes.data(), tensor.dtype, offset, x);
   });
   return tensor;
-}
-
-namespace {
-/// Rows of one head of a tensor [b, h, ...].
-class Heads {
-public:
-  explicit Heads(const HostTensor &tensor) : array(tensor.toNpy()) {
-    size = 1;
-    for (size_t i = 2; i < tensor.shape.size(); ++i)
-      size *= tensor.shape[i];
-    heads = tensor.shape.size() > 1 ? tensor.shape[1] : 1;
-  }
-  std::vector<double> get(int64_t batch, int64_t head) const {
-    std::vector<double> rows(static_cast<size_t>(size));
-    for (int64_t i = 0; i < size; ++i)
-      rows[size_t(i)] = array.at((batch * heads + head) * size + i);
-    return rows;
-  }
-
-private:
-  NpyArray array;
-  int64_t size, heads;
-};
-
-/// The largest error and the largest entry of an output.
-struct Deviation {
-  double error = 0, largest = 0;
-  void add(const std::vector<double> &got, const std::vector<double> &want) {
-    for (size_t i = 0; i < want.size(); ++i) {
-      double off = got[i] == want[i] ? 0 : std::fabs(got[i] - want[i]);
-      // NaN is as wrong as can be.
-      error = off <= error ? error : off;
-      if (std::isfinite(want[i]))
-        largest = std::max(largest, std::fabs(want[i]));
-    }
-  }
-};
-} // namespace
-
-Result<std::string>
-attn::run::checkScan(const ScanSpec &spec, const Kernel &kernel,
-                     const std::vector<HostTensor> &inputs,
-                     const std::vector<HostTensor> &outputs) {
-  std::map<std::string, Heads> tensors;
-  double scale = 1;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::string &name = kernel.inputs[i].name;
-    if (name == "scale")
-      scale = inputs[i].toNpy().at(0);
-    else
-      tensors.emplace(name, Heads(inputs[i]));
-  }
-  std::vector<Heads> got;
-  for (const HostTensor &output : outputs)
-    got.emplace_back(output);
-  auto rows = [&](const char *name, int64_t batch, int64_t head) {
-    auto found = tensors.find(name);
-    return found == tensors.end() ? std::vector<double>()
-                                  : found->second.get(batch, head);
-  };
-  std::vector<Deviation> deviations(outputs.size());
-  int64_t heads = spec.stateHeads(), outHeads = std::max(spec.hq, heads);
-  for (int64_t b = 0; b < spec.b; ++b)
-    for (int64_t o = 0; o < outHeads; ++o) {
-      int64_t h = o * heads / outHeads;
-      reference::ScanProblem p;
-      p.tokens = spec.t;
-      p.keyChannels = spec.dk;
-      p.valueChannels = spec.dv;
-      p.scale = scale;
-      p.q = rows("q", b, o * spec.hq / outHeads);
-      p.k = rows("k", b, h * spec.hk / heads);
-      p.v = rows("v", b, h * spec.hv / heads);
-      p.gates = reference::ScanProblem::Gates(numberOf(spec.decay, decays));
-      p.decay = rows("decay", b, h);
-      p.weight = rows("weight", b, h);
-      p.logWeight = rows("log_weight", b, h);
-      p.beta = rows("beta", b, h);
-      p.eraseA = rows("erase_a", b, h);
-      p.eraseB = rows("erase_b", b, h);
-      if (spec.bonus) {
-        const HostTensor *bonus = nullptr;
-        for (size_t i = 0; i < inputs.size(); ++i)
-          if (kernel.inputs[i].name == "bonus")
-            bonus = &inputs[i];
-        NpyArray array = bonus->toNpy();
-        for (int64_t d = 0; d < spec.dk; ++d)
-          p.bonus.push_back(array.at(h * spec.dk + d));
-      }
-      p.eraseBefore = spec.erase == "before";
-      p.readBefore = spec.readBefore;
-      p.whole = spec.whole;
-      p.normalize = spec.normalize;
-      reference::ScanState state;
-      state.matrix = rows("init_S", b, h);
-      state.sum = rows("init_z", b, h);
-      if (auto largest = rows("init_m", b, h); !largest.empty())
-        state.largest = largest.front();
-      deviations[0].add(got[0].get(b, o), reference::scan(p, state));
-      size_t next = 1;
-      deviations[next].add(got[next].get(b, h), state.matrix);
-      if (spec.normalize && ++next)
-        deviations[next].add(got[next].get(b, h), state.sum);
-      if (spec.logWeight && ++next)
-        deviations[next].add(got[next].get(b, h), {state.largest});
-    }
-  // Sums in float32, and one rounding to the type of the output.
-  std::string report;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    double bound = 3e-5;
-    if (i == 0 && spec.dtype != DType::f32)
-      bound += spec.dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
-    auto [error, largest] = deviations[i];
-    char line[160];
-    std::snprintf(line, sizeof(line),
-                  "check %s: largest error %.3g, bound %.3g, largest entry "
-                  "%.3g\n",
-                  kernel.outputs[i].name.c_str(), error, bound * largest,
-                  largest);
-    if (!(error <= bound * largest))
-      return Failure{"wrong output: " +
-                     std::string(line, std::strlen(line) - 1)};
-    report += line;
-  }
-  return report;
 }

@@ -34,13 +34,6 @@ support::Result<Kernel> compileScan(const ScanSpec &spec,
 support::Result<HostTensor> drawInput(const ScanSpec &spec, const ArgInfo &arg,
                                       uint64_t seed);
 
-/// Compares the outputs of a run with the recurrence in float64. Returns a line
-/// for each output, or why one of them is wrong.
-support::Result<std::string> checkScan(const ScanSpec &spec,
-                                       const Kernel &kernel,
-                                       const std::vector<HostTensor> &inputs,
-                                       const std::vector<HostTensor> &outputs);
-
 } // namespace attn::run
 
 #endif // ATTN_LIB_TOOLS_RUN_SCAN_H

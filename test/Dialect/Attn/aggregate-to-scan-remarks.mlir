@@ -524,3 +524,170 @@ func.func @gpu(%q: tensor<?x4x?x16xf32>, %k: tensor<?x4x?x16xf32>, %v: tensor<?x
   return %o : tensor<?x4x?x16xf32>
 }
 }
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+attn.monoid @m cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+func.func @causal_384(%q: tensor<?x4x384x128xf32>, %k: tensor<?x4x384x128xf32>, %v: tensor<?x4x384x128xf32>) -> tensor<?x4x384x128xf32> {
+  // expected-remark@+1 {{no scan: its keys are too few for a matrix}}
+  %o = attn.aggregate @m scores(%q, %k : tensor<?x4x384x128xf32>, tensor<?x4x384x128xf32>) values(%v : tensor<?x4x384x128xf32>)
+      mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %live = arith.cmpi sle, %j, %i : i32
+        attn.yield %live : i1
+      }
+      -> tensor<?x4x384x128xf32>
+  return %o : tensor<?x4x384x128xf32>
+}
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+attn.monoid @m cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+func.func @causal_385(%q: tensor<?x4x385x128xf32>, %k: tensor<?x4x385x128xf32>, %v: tensor<?x4x385x128xf32>) -> tensor<?x4x385x128xf32> {
+  // expected-remark@+1 {{scan: a matrix is carried along the keys}}
+  %o = attn.aggregate @m scores(%q, %k : tensor<?x4x385x128xf32>, tensor<?x4x385x128xf32>) values(%v : tensor<?x4x385x128xf32>)
+      mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %live = arith.cmpi sle, %j, %i : i32
+        attn.yield %live : i1
+      }
+      -> tensor<?x4x385x128xf32>
+  return %o : tensor<?x4x385x128xf32>
+}
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+attn.monoid @m cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+func.func @rows_known(%q: tensor<?x4x64x128xf32>, %k: tensor<?x4x?x128xf32>, %v: tensor<?x4x?x128xf32>) -> tensor<?x4x64x128xf32> {
+  // expected-remark@+1 {{no scan: its keys are too few for a matrix}}
+  %o = attn.aggregate @m scores(%q, %k : tensor<?x4x64x128xf32>, tensor<?x4x?x128xf32>) values(%v : tensor<?x4x?x128xf32>)
+      mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %live = arith.cmpi sle, %j, %i : i32
+        attn.yield %live : i1
+      }
+      -> tensor<?x4x64x128xf32>
+  return %o : tensor<?x4x64x128xf32>
+}
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+attn.monoid @m cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+func.func @keys_known(%q: tensor<?x4x?x128xf32>, %k: tensor<?x4x4096x128xf32>, %v: tensor<?x4x4096x128xf32>) -> tensor<?x4x?x128xf32> {
+  // expected-remark@+1 {{scan: a matrix is carried along the keys}}
+  %o = attn.aggregate @m scores(%q, %k : tensor<?x4x?x128xf32>, tensor<?x4x4096x128xf32>) values(%v : tensor<?x4x4096x128xf32>)
+      mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %live = arith.cmpi sle, %j, %i : i32
+        attn.yield %live : i1
+      }
+      -> tensor<?x4x?x128xf32>
+  return %o : tensor<?x4x?x128xf32>
+}
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+attn.monoid @m cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+func.func @whole_128(%q: tensor<?x4x128x128xf32>, %k: tensor<?x4x128x128xf32>, %v: tensor<?x4x128x128xf32>) -> tensor<?x4x128x128xf32> {
+  // expected-remark@+1 {{no scan: its keys are too few for a matrix}}
+  %o = attn.aggregate @m scores(%q, %k : tensor<?x4x128x128xf32>, tensor<?x4x128x128xf32>) values(%v : tensor<?x4x128x128xf32>)
+      -> tensor<?x4x128x128xf32>
+  return %o : tensor<?x4x128x128xf32>
+}
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+attn.monoid @m cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+func.func @whole_129(%q: tensor<?x4x129x128xf32>, %k: tensor<?x4x129x128xf32>, %v: tensor<?x4x129x128xf32>) -> tensor<?x4x129x128xf32> {
+  // expected-remark@+1 {{scan: a matrix is carried along the keys}}
+  %o = attn.aggregate @m scores(%q, %k : tensor<?x4x129x128xf32>, tensor<?x4x129x128xf32>) values(%v : tensor<?x4x129x128xf32>)
+      -> tensor<?x4x129x128xf32>
+  return %o : tensor<?x4x129x128xf32>
+}
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+attn.monoid @m cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+func.func @one_row(%q: tensor<?x4x1x128xf32>, %k: tensor<?x4x?x128xf32>, %v: tensor<?x4x?x128xf32>) -> tensor<?x4x1x128xf32> {
+  // expected-remark@+1 {{no scan: its keys are too few for a matrix}}
+  %o = attn.aggregate @m scores(%q, %k : tensor<?x4x1x128xf32>, tensor<?x4x?x128xf32>) values(%v : tensor<?x4x?x128xf32>)
+      -> tensor<?x4x1x128xf32>
+  return %o : tensor<?x4x1x128xf32>
+}
+}

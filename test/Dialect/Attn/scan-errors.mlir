@@ -216,3 +216,12 @@ func.func @scan_c14_shape(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v
       -> tensor<?x?x?x16xf32>
   return
 }
+
+// -----
+
+func.func @scan_c15(%q: tensor<?x?x16xf32>, %k: tensor<?x?x16xf32>, %v: tensor<?x?x32xf32>, %i: tensor<?xi32>) {
+  // expected-error@+1 {{expected lengths without cu_seqlens, which says them}}
+  %o:1 = attn.scan queries(%q : tensor<?x?x16xf32>) keys(%k : tensor<?x?x16xf32>) values(%v : tensor<?x?x32xf32>) cu_seqlens(%i : tensor<?xi32>) lengths(%i : tensor<?xi32>)
+      -> tensor<?x?x32xf32>
+  return
+}

@@ -227,8 +227,11 @@ LogicalResult ScanOp::verify() {
   if (!fits)
     return emitOpError("expected outputs like values, ")
            << v << ", but got " << output;
-  if (getFinal())
-    return verifyStates(*this, "final states",
-                        getOutputs().drop_front().getTypes());
+  if (getFinal() && failed(verifyStates(*this, "final states",
+                                        getOutputs().drop_front().getTypes())))
+    return failure();
+  // (C15)
+  if (getLengths() && getCu())
+    return emitOpError("expected lengths without cu_seqlens, which says them");
   return success();
 }

@@ -41,8 +41,9 @@ public:
 
   /// Empty: it is a scan.
   StringRef why() {
-    for (auto test : {&Matcher::checkOperands, &Matcher::checkMonoid,
-                      &Matcher::checkMask, &Matcher::checkScores})
+    for (auto test :
+         {&Matcher::checkOperands, &Matcher::checkMonoid, &Matcher::checkMask,
+          &Matcher::checkScores, &Matcher::checkCost})
       if (StringRef reason = (this->*test)(); !reason.empty())
         return reason;
     return {};
@@ -58,8 +59,9 @@ public:
         op.getKeys().front(), op.getValues().front(), scale, decay,
         /*weight=*/Value(), /*log_weight=*/Value(), /*delta=*/Value(),
         /*erase_a=*/Value(), /*erase_b=*/Value(), /*bonus=*/Value(),
-        /*init=*/ValueRange(), /*cu=*/Value(), /*pool=*/ValueRange(),
-        /*slot=*/Value(), /*value_gates=*/false, /*erase_before=*/false,
+        /*init=*/ValueRange(), /*cu=*/Value(), /*lengths=*/Value(),
+        /*pool=*/ValueRange(), /*slot=*/Value(), /*value_gates=*/false,
+        /*erase_before=*/false,
         /*read_before=*/false, /*whole=*/op.getMask().empty(),
         /*normalize=*/false, /*l2norm=*/false, /*final=*/false,
         /*chunk=*/IntegerAttr());
@@ -203,6 +205,24 @@ private:
       return "its gates may differ between the query heads of a key head";
     decay = tensor;
     return {};
+  }
+
+  /// A token costs two products with the matrix and its pairs in a chunk;
+  /// without a scan its keys, half of them where they are those up to it. Where
+  /// no number of tokens is known, it is taken for large.
+  StringRef checkCost() {
+    constexpr double chunk = 64;
+    auto q = typeOf(op.getQueries()[0]), v = typeOf(op.getValues()[0]);
+    int64_t tokens = q.getDimSize(2);
+    if (ShapedType::isDynamic(tokens))
+      tokens = v.getDimSize(2);
+    if (ShapedType::isDynamic(tokens))
+      return {};
+    double dk = double(q.getDimSize(3)), dv = double(v.getDimSize(3));
+    bool isWhole = op.getMask().empty();
+    double scan = 4 * dk * dv + (isWhole ? 0 : 2 * chunk * (dk + dv));
+    double without = (isWhole ? 2 : 1) * double(tokens) * (dk + dv);
+    return scan < without ? StringRef() : "its keys are too few for a matrix";
   }
 
   AggregateOp op;

@@ -617,7 +617,7 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
                                [&](Value, Value, ValueRange x) {
                                  return mulf(mulf(x[0], x[2]), x[1]);
                                }));
-    sum = mapOne({sum, chunk.value, own}, valueRows(),
+    sum = mapOne({sum, chunk.givenValue, own}, valueRows(),
                  [&](Value, Value, ValueRange x) {
                    return addf(x[0], mulf(x[1], x[2]));
                  });
@@ -782,6 +782,7 @@ ScanKernel::Chunk ScanKernel::makeChunk(Value first) {
   chunk.key = loadTokens(keys, headOf(keys), first, keyCols);
   chunk.key = mapRows(chunk.key, first, keyChannels);
   chunk.value = loadTokens(values, headOf(values), first, valueCols);
+  chunk.givenValue = chunk.value;
   if (gates == Gates::head)
     addHeadGates(chunk);
   else if (gates != Gates::none)
@@ -798,6 +799,10 @@ void ScanKernel::findRows() {
     begin = index(0);
     end = dim(arg(scanOp.getKey()), 2);
     queryEnd = dim(arg(scanOp.getQuery()), 2);
+    if (Value lengths = scanOp.getLengths()) {
+      end = min(max(element(arg(lengths), batch), index(0)), end);
+      queryEnd = end;
+    }
     return;
   }
   Value offsets = arg(scanOp.getCu());
@@ -812,7 +817,7 @@ void ScanKernel::findRows() {
   queryEnd = end;
 }
 
-/// Zeros in the rows that no sequence has.
+/// Zeros in the rows from `begin` to `end`, which no sequence has.
 void ScanKernel::clear(Value output) {
   Value zeros = fill(f32(0.0f), valueRows());
   auto [outputHeads, group] = countOutputHeads();
@@ -822,10 +827,12 @@ void ScanKernel::clear(Value output) {
   Value outputHead = add(mul(head, group), heads.getInductionVar());
   auto rows = scf::ForOp::create(b, loc, begin, end, index(chunkSize));
   b.setInsertionPointToStart(rows.getBody());
-  tile::StoreOp::create(
-      b, loc, zeros, output,
-      ValueRange{outputHead, rows.getInductionVar(), index(0)}, begin, end,
-      /*vector=*/false);
+  SmallVector<Value> at;
+  if (!scanOp.isPacked())
+    at.push_back(batch);
+  at.append({outputHead, rows.getInductionVar(), index(0)});
+  tile::StoreOp::create(b, loc, zeros, output, at, begin, end,
+                        /*vector=*/false);
 }
 
 void ScanKernel::build(ValueRange outputs, Value block) {
@@ -865,6 +872,11 @@ void ScanKernel::build(ValueRange outputs, Value block) {
     return walkChunks(outputs);
   }
   walkChunks(outputs);
+  if (scanOp.getLengths() && outputs.front()) {
+    begin = end;
+    end = dim(arg(scanOp.getQuery()), 2);
+    clear(outputs.front());
+  }
   tile::ReturnOp::create(b, loc);
 }
 

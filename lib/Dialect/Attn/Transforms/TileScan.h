@@ -52,6 +52,7 @@ private:
   struct Chunk {
     Value first;               // row of the tensors
     Value key, value, written; // `written`: K weighted, as the state takes it
+    Value givenValue;          // V before an erase
     Value logWeights;          // 1xC, -inf beyond the end
     /// Head gates: 1xC logs; W, or with logarithms of weights first its log;
     /// P (Cx1), R (Cx1).

@@ -49,6 +49,8 @@ def Attn_ScanOp : Attn_Op<"scan", [
       values of 1; 0 where that is 0.
     - `feature` maps each element of q and k first; `l2norm` then divides rows
       of q and k by their norms, sqrt(sum x^2 + 1e-6).
+    - `lengths`: [b]: tokens at or beyond a batch's length do nothing, whatever
+      their operands hold, and their outputs are 0.
     - `slots(%pool) index(%index)`: sequence i begins with the state
       pool[index[i]] and leaves its last one there. An index of -1: it begins
       with 0, and leaves none.
@@ -100,6 +102,9 @@ def Attn_ScanOp : Attn_Op<"scan", [
         "empty states if absent.">:$init,
     Arg<Optional<Attn_I32Vec>, "First token of each packed sequence, and the "
         "end of the last one: [n + 1]; tokens are not packed if absent.">:$cu,
+    Arg<Optional<Attn_I32Vec>, "Tokens of each batch, [b], brought into [0, "
+        "t]: those behind them neither write nor decay, and their outputs are "
+        "0; all t if absent.">:$lengths,
     Arg<Variadic<TensorOf<[F32]>>, "States, like those of `init`, that "
         "sequences begin with and leave theirs in; they are arguments of the "
         "function.">:$pool,
@@ -134,6 +139,7 @@ def Attn_ScanOp : Attn_Op<"scan", [
     (`bonus` `(` $bonus^ `:` type($bonus) `)`)?
     (`init` `(` $init^ `:` type($init) `)`)?
     (`cu_seqlens` `(` $cu^ `:` type($cu) `)`)?
+    (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
     (`slots` `(` $pool^ `:` type($pool) `)` `index` `(` $slot `:` type($slot) `)`)?
     attr-dict (`feature` $feature^)? `->` type($outputs)
   }];

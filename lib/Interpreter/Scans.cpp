@@ -1,0 +1,404 @@
+//===- Scans.cpp - Evaluates attn.scan ------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Scans.h"
+#include "RowReduction.h"
+#include "attn/Dialect/Attn/IR/Scan.h"
+#include "attn/Reference/Scan.h"
+
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <thread>
+
+using namespace mlir;
+using namespace mlir::attn;
+using ::attn::Precision;
+using ::attn::ReferenceOptions;
+using ::attn::ReferenceValue;
+using ::attn::Scalar;
+using ::attn::Scalars;
+using ::attn::detail::BoundRegion;
+using ::attn::detail::FunctionValues;
+namespace reference = ::attn::reference;
+
+namespace {
+/// The tokens of one sequence: rows [begin, end) of the tensors, and of queries
+/// those up to `queryEnd`.
+struct Sequence {
+  int64_t begin, end, queryEnd;
+};
+
+class ScanEvaluator {
+public:
+  ScanEvaluator(ScanOp op, const FunctionValues &values,
+                const ReferenceOptions &options)
+      : op(op), values(values), options(options),
+        isExact(options.rounding == ReferenceOptions::Rounding::Exact) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult findSequences();
+  LogicalResult checkShapes();
+  LogicalResult check(StringRef name, Value value,
+                      const std::vector<int64_t> &shape);
+  LogicalResult checkStates(StringRef name, ValueRange states, int64_t count);
+  std::vector<int64_t> stateShape(unsigned part, int64_t count) const;
+
+  const ReferenceValue *get(Value value) const {
+    return value ? values.get(value) : nullptr;
+  }
+  /// Rows of a head of a sequence; nothing of no operand.
+  std::vector<double> rows(Value operand, int64_t sequence, int64_t head,
+                           int64_t begin, int64_t end) const;
+  /// The same after the feature map and the norm.
+  std::vector<double> features(Value operand, int64_t sequence, int64_t head,
+                               int64_t begin, int64_t end) const;
+  reference::ScanProblem makeProblem(int64_t sequence, int64_t outputHead);
+  reference::ScanState loadState(int64_t sequence, int64_t head);
+  void storeState(const reference::ScanState &state, int64_t sequence,
+                  int64_t head);
+  /// Where the states of a sequence are in its pool, or -1.
+  int64_t slotOf(int64_t sequence) const;
+  void evaluate(int64_t sequence, int64_t outputHead);
+
+  mutable ScanOp op; // whose accessors are not const
+  const FunctionValues &values;
+  const ReferenceOptions &options;
+  bool isExact;
+  std::vector<Sequence> sequences;
+  std::optional<BoundRegion> feature;
+  int64_t queryHeads = 0, keyHeads = 0, valueHeads = 0;
+  int64_t stateHeads = 0, outputHeads = 0, dk = 0, dv = 0;
+  ReferenceValue *output = nullptr;
+  /// Those of `final`, or the pools; and what pools hold before.
+  std::vector<ReferenceValue *> states;
+  std::vector<ReferenceValue> pools;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScanEvaluator::findSequences() {
+  const std::vector<int64_t> &q = get(op.getQuery())->shape;
+  const std::vector<int64_t> &k = get(op.getKey())->shape;
+  size_t tokens = k.size() - 2;
+  if (!op.isPacked()) {
+    sequences.assign(size_t(k[0]), {0, k[tokens], q[tokens]});
+    const ReferenceValue *lengths = get(op.getLengths());
+    if (!lengths)
+      return success();
+    if (failed(check("lengths", op.getLengths(), {k[0]})))
+      return failure();
+    for (auto [sequence, length] : llvm::zip_equal(sequences, lengths->data))
+      sequence.end = sequence.queryEnd =
+          std::clamp(int64_t(length), int64_t(0), k[tokens]);
+    return success();
+  }
+  const std::vector<double> &offsets = get(op.getCu())->data;
+  if (offsets.empty() || !llvm::is_sorted(offsets) || offsets.front() < 0 ||
+      offsets.back() > double(k[tokens]))
+    return op.emitOpError("expected row offsets that ascend from 0 to at most "
+                          "the number of rows");
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    auto end = int64_t(offsets[i + 1]);
+    sequences.push_back({int64_t(offsets[i]), end, end});
+  }
+  return success();
+}
+
+LogicalResult ScanEvaluator::check(StringRef name, Value value,
+                                   const std::vector<int64_t> &shape) {
+  if (!value || get(value)->shape == shape)
+    return success();
+  auto print = [](ArrayRef<int64_t> sizes) {
+    std::string text;
+    for (int64_t size : sizes)
+      text += (text.empty() ? "" : ", ") + std::to_string(size);
+    return "[" + text + "]";
+  };
+  return op.emitOpError("expected ")
+         << name << " of " << print(shape) << ", but got "
+         << print(get(value)->shape);
+}
+
+std::vector<int64_t> ScanEvaluator::stateShape(unsigned part,
+                                               int64_t count) const {
+  if (part == 0)
+    return {count, stateHeads, dk, dv};
+  if (part == 1 && op.getNormalize())
+    return {count, stateHeads, dk};
+  return {count, stateHeads};
+}
+
+LogicalResult ScanEvaluator::checkStates(StringRef name, ValueRange operands,
+                                         int64_t count) {
+  for (auto [part, value] : llvm::enumerate(operands))
+    if (failed(check(name, value, stateShape(part, count))))
+      return failure();
+  return success();
+}
+
+LogicalResult ScanEvaluator::checkShapes() {
+  const std::vector<int64_t> &q = get(op.getQuery())->shape;
+  const std::vector<int64_t> &k = get(op.getKey())->shape;
+  const std::vector<int64_t> &v = get(op.getValue())->shape;
+  size_t heads = k.size() - 3, tokens = k.size() - 2;
+  queryHeads = q[heads], keyHeads = k[heads], valueHeads = v[heads];
+  stateHeads = std::max(keyHeads, valueHeads);
+  outputHeads = std::max(queryHeads, stateHeads);
+  dk = op.getKeyChannels(), dv = op.getValueChannels();
+  auto divides = [](int64_t a, int64_t b) { return a ? b % a == 0 : b == 0; };
+  if (!divides(keyHeads, stateHeads) || !divides(valueHeads, stateHeads) ||
+      (!divides(queryHeads, stateHeads) && !divides(stateHeads, queryHeads)))
+    return op.emitOpError("expected heads that divide each other, but got ")
+           << queryHeads << " of queries, " << keyHeads << " of keys and "
+           << valueHeads << " of values";
+  bool fits = k[tokens] == v[tokens];
+  fits &= op.isPacked() ? q[tokens] == k[tokens] : q[0] == k[0] && v[0] == k[0];
+  if (!fits)
+    return op.emitOpError("expected batches and tokens of queries, keys and "
+                          "values to agree");
+  std::vector<int64_t> numbers = k;
+  numbers.pop_back();
+  numbers[heads] = stateHeads;
+  auto wide = [&](int64_t channels) {
+    std::vector<int64_t> shape = numbers;
+    shape.push_back(channels);
+    return shape;
+  };
+  std::vector<int64_t> gates =
+      !op.hasChannelGates() ? numbers : wide(op.getValueGates() ? dv : dk);
+  auto count = int64_t(sequences.size());
+  if (failed(check("decay", op.getDecay(), gates)) ||
+      failed(check("weight", op.getWeight(), numbers)) ||
+      failed(check("log_weight", op.getLogWeight(), numbers)) ||
+      failed(check("delta", op.getDelta(), numbers)) ||
+      failed(check("erase", op.getEraseA(), wide(dk))) ||
+      failed(check("erase", op.getEraseB(), wide(dk))) ||
+      failed(check("bonus", op.getBonus(), {stateHeads, dk})) ||
+      failed(check("index", op.getSlot(), {count})) ||
+      failed(checkStates("init", op.getInit(), count)))
+    return failure();
+  int64_t slots = op.getPool().empty() ? 0 : get(op.getPool()[0])->shape[0];
+  return checkStates("slots", op.getPool(), slots);
+}
+
+//===----------------------------------------------------------------------===//
+// One head
+//===----------------------------------------------------------------------===//
+
+std::vector<double> ScanEvaluator::rows(Value operand, int64_t sequence,
+                                        int64_t head, int64_t begin,
+                                        int64_t end) const {
+  const ReferenceValue *value = get(operand);
+  if (!value)
+    return {};
+  size_t heads = op.isPacked() ? 0 : 1;
+  int64_t width = 1;
+  for (size_t d = heads + 2; d < value->shape.size(); ++d)
+    width *= value->shape[d];
+  int64_t lead = op.isPacked() ? 0 : sequence * value->shape[heads];
+  auto first =
+      value->data.begin() + (lead + head) * value->shape[heads + 1] * width;
+  return {first + begin * width, first + end * width};
+}
+
+std::vector<double> ScanEvaluator::features(Value operand, int64_t sequence,
+                                            int64_t head, int64_t begin,
+                                            int64_t end) const {
+  std::vector<double> x = rows(operand, sequence, head, begin, end);
+  Precision precision = isExact ? Precision::F64 : Precision::F32;
+  Scalars results;
+  for (double &element : x)
+    if (feature) {
+      feature->evaluate({Scalar::ofFloat(element)}, results, precision);
+      element = results[0].f;
+    }
+  auto rounded = [&](double value) {
+    return isExact ? value : double(float(value));
+  };
+  for (size_t row = 0; op.getL2norm() && row < x.size(); row += size_t(dk)) {
+    double squares = 0;
+    for (size_t d = row; d < row + size_t(dk); ++d)
+      squares = rounded(squares + rounded(x[d] * x[d]));
+    double norm = rounded(std::sqrt(rounded(squares + 1e-6)));
+    for (size_t d = row; d < row + size_t(dk); ++d)
+      x[d] = rounded(x[d] / norm);
+  }
+  return x;
+}
+
+reference::ScanProblem ScanEvaluator::makeProblem(int64_t sequence,
+                                                  int64_t outputHead) {
+  using Gates = reference::ScanProblem::Gates;
+  const Sequence &own = sequences[size_t(sequence)];
+  int64_t head = outputHead * stateHeads / outputHeads;
+  auto ofState = [&](Value operand) {
+    return rows(operand, sequence, head, own.begin, own.end);
+  };
+  reference::ScanProblem p;
+  p.tokens = own.end - own.begin;
+  p.keyChannels = dk;
+  p.valueChannels = dv;
+  p.q = features(op.getQuery(), sequence, outputHead * queryHeads / outputHeads,
+                 own.begin, own.queryEnd);
+  p.k = features(op.getKey(), sequence, head * keyHeads / stateHeads, own.begin,
+                 own.end);
+  p.v = rows(op.getValue(), sequence, head * valueHeads / stateHeads, own.begin,
+             own.end);
+  if (op.getScale())
+    p.scale = get(op.getScale())->data[0];
+  if (op.getDecay())
+    p.gates = !op.hasChannelGates() ? Gates::head
+              : op.getValueGates()  ? Gates::value
+                                    : Gates::key;
+  p.decay = ofState(op.getDecay());
+  p.weight = ofState(op.getWeight());
+  p.logWeight = ofState(op.getLogWeight());
+  p.beta = ofState(op.getDelta());
+  p.eraseA = ofState(op.getEraseA());
+  p.eraseB = ofState(op.getEraseB());
+  if (const ReferenceValue *bonus = get(op.getBonus()))
+    p.bonus.assign(bonus->data.begin() + head * dk,
+                   bonus->data.begin() + (head + 1) * dk);
+  p.eraseBefore = op.getEraseBefore();
+  p.readBefore = op.getReadBefore();
+  p.whole = op.getWhole();
+  p.normalize = op.getNormalize();
+  return p;
+}
+
+int64_t ScanEvaluator::slotOf(int64_t sequence) const {
+  auto slot = int64_t(get(op.getSlot())->data[size_t(sequence)]);
+  int64_t slots = get(op.getPool()[0])->shape[0];
+  return slot >= 0 && slot < slots ? slot : -1;
+}
+
+reference::ScanState ScanEvaluator::loadState(int64_t sequence, int64_t head) {
+  reference::ScanState state;
+  std::vector<const ReferenceValue *> from;
+  for (Value init : op.getInit())
+    from.push_back(get(init));
+  for (const ReferenceValue &pool : pools)
+    from.push_back(&pool);
+  int64_t where = pools.empty() ? sequence : slotOf(sequence);
+  if (from.empty() || where < 0)
+    return state;
+  auto part = [&](const ReferenceValue *value, int64_t size) {
+    auto first = value->data.begin() + (where * stateHeads + head) * size;
+    return std::vector<double>(first, first + size);
+  };
+  state.matrix = part(from[0], dk * dv);
+  if (op.getNormalize())
+    state.sum = part(from[1], dk);
+  if (op.getLogWeight())
+    state.largest = part(from.back(), 1).front();
+  return state;
+}
+
+void ScanEvaluator::storeState(const reference::ScanState &state,
+                               int64_t sequence, int64_t head) {
+  int64_t where = pools.empty() ? sequence : slotOf(sequence);
+  if (states.empty() || where < 0)
+    return;
+  auto store = [&](ReferenceValue *to, ArrayRef<double> from) {
+    llvm::copy(from, to->data.begin() +
+                         (where * stateHeads + head) * int64_t(from.size()));
+  };
+  store(states[0], state.matrix);
+  if (op.getNormalize())
+    store(states[1], state.sum);
+  if (op.getLogWeight())
+    store(states.back(), state.largest);
+}
+
+void ScanEvaluator::evaluate(int64_t sequence, int64_t outputHead) {
+  reference::ScanProblem problem = makeProblem(sequence, outputHead);
+  int64_t group = outputHeads / stateHeads, head = outputHead / group;
+  reference::ScanState state = loadState(sequence, head);
+  std::vector<double> result;
+  if (isExact) {
+    result = reference::scan(problem, state);
+  } else {
+    const reference::SumOrder &how = reference::sumOrders[options.order];
+    result = reference::emulatedScan(
+        problem, state,
+        {how.tiles ? options.tile : 1, how.lanes, how.backwards});
+    if (!cast<RankedTensorType>(op.getOutputs()[0].getType())
+             .getElementType()
+             .isF32())
+      for (double &x : result)
+        x = ::attn::detail::roundTo(x, options.rounding);
+  }
+  const Sequence &own = sequences[size_t(sequence)];
+  int64_t lead = op.isPacked() ? 0 : sequence * outputHeads;
+  int64_t length = output->shape[output->shape.size() - 2];
+  llvm::copy(result, output->data.begin() +
+                         ((lead + outputHead) * length + own.begin) * dv);
+  // Heads that read one state leave it once.
+  if (outputHead % group == 0)
+    storeState(state, sequence, head);
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScanEvaluator::run() {
+  if (failed(findSequences()) || failed(checkShapes()))
+    return failure();
+  if (!op.getFeature().empty()) {
+    FailureOr<BoundRegion> region = BoundRegion::compile(op.getFeature(), {});
+    if (failed(region))
+      return failure();
+    feature = std::move(*region);
+  }
+  std::vector<int64_t> shape = get(op.getQuery())->shape;
+  shape[shape.size() - 3] = outputHeads;
+  shape.back() = dv;
+  output = &values.define(op.getOutputs()[0], shape);
+  for (auto [part, result] : llvm::enumerate(op.getOutputs().drop_front()))
+    states.push_back(
+        &values.define(result, stateShape(part, int64_t(sequences.size()))));
+  for (Value pool : op.getPool()) {
+    states.push_back(values.get(pool));
+    pools.push_back(*states.back());
+  }
+  if (options.rowOffset < 0) // No row is asked for.
+    return success();
+
+  int64_t count = int64_t(sequences.size()) * outputHeads;
+  std::atomic<int64_t> next{0};
+  auto work = [&](bool speaks) {
+    for (int64_t n; (n = next++) < count;) {
+      if (speaks && options.progress)
+        options.progress(n, count);
+      evaluate(n / outputHeads, n % outputHeads);
+    }
+  };
+  constexpr int64_t mostThreads = 32;
+  int64_t threads = std::min(
+      {count, mostThreads, int64_t(std::thread::hardware_concurrency())});
+  std::vector<std::thread> others;
+  for (int64_t i = 1; i < threads; ++i)
+    others.emplace_back(work, /*speaks=*/false);
+  work(/*speaks=*/true);
+  for (std::thread &other : others)
+    other.join();
+  return success();
+}
+
+namespace attn::detail {
+LogicalResult evaluateScan(Operation *op, const FunctionValues &values,
+                           const ReferenceOptions &options) {
+  return ScanEvaluator(cast<ScanOp>(op), values, options).run();
+}
+} // namespace attn::detail
