@@ -51,7 +51,8 @@ def Attn_ScanOp : Attn_Op<"scan", [
       of q and k by their norms, sqrt(sum x^2 + 1e-6).
     - `slots(%pool) index(%index)`: sequence i begins with the state
       pool[index[i]] and leaves its last one there. An index of -1: it begins
-      with 0, and leaves none.
+      with 0, and leaves none. Without an index it is state i. The S of a pool may be bf16 or f16, to which
+      the last one is rounded.
     - Results: the outputs, and with `final` the last states as in `init`.
 
     A chunk of tokens is computed at once; that changes rounding alone. What
@@ -83,7 +84,7 @@ def Attn_ScanOp : Attn_Op<"scan", [
     Optional<Attn_FloatTensor>:$bonus,
     Variadic<TensorOf<[F32]>>:$init,
     Optional<Attn_I32Vec>:$cu,
-    Variadic<TensorOf<[F32]>>:$pool, Optional<Attn_I32Vec>:$slot,
+    Variadic<Attn_FloatTensor>:$pool, Optional<Attn_I32Vec>:$slot,
     UnitAttr:$value_gates, UnitAttr:$erase_before, UnitAttr:$read_before,
     UnitAttr:$whole, UnitAttr:$normalize, UnitAttr:$l2norm, UnitAttr:$final,
     OptionalAttr<I64Attr>:$chunk);
@@ -100,7 +101,7 @@ def Attn_ScanOp : Attn_Op<"scan", [
     (`bonus` `(` $bonus^ `:` type($bonus) `)`)?
     (`init` `(` $init^ `:` type($init) `)`)?
     (`cu_seqlens` `(` $cu^ `:` type($cu) `)`)?
-    (`slots` `(` $pool^ `:` type($pool) `)` `index` `(` $slot `:` type($slot) `)`)?
+    (`slots` `(` $pool^ `:` type($pool) `)`)? (`index` `(` $slot^ `:` type($slot) `)`)?
     attr-dict (`feature` $feature^)? `->` type($outputs)
   }];
   let hasVerifier = 1;

@@ -89,15 +89,16 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
   let description = [{
     The mirror of `tile.load`: rows outside `[lower, upper)` and columns beyond
     the destination are not written. Rounds to nearest even when the
-    destination's float type is narrower.
+    destination's float type is narrower. With `transposed`, on GPUs, columns of
+    the tile are rows of memory, as there.
   }];
   let arguments = (ins Tile_TileType:$value,
     Arg<Tile_Memory, "strided tensor, unit stride in the last dimension, or "
         "a source whose rows lie one after the other", [MemWrite]>:$destination,
     Variadic<Index>:$indices, Optional<Index>:$lower, Optional<Index>:$upper,
-    UnitAttr:$vector);
+    UnitAttr:$vector, UnitAttr:$transposed);
   let assemblyFormat = [{
-    (`vector` $vector^)? $value `,` $destination `[` $indices `]`
+    (`vector` $vector^)? (`transposed` $transposed^)? $value `,` $destination `[` $indices `]`
     (`rows` `(` $lower^ `to` $upper `)`)?
     attr-dict `:` type($value) `,` type($destination)
   }];

@@ -24,6 +24,12 @@ def TileGPU_GlobalLoadOp
     alone. Source rows at or beyond `rows`, and columns beyond the source, read
     as zero.
 
+    With `permuted` a warp's fragment, or row vector, of 16 or 32 rows has them in
+    another order: row 8 j + i stands for row n i + j of those that the tensor has
+    there, n being 2 or 4. A lane then holds n neighbours,
+    which it reads at once where a `transposed` tensor has them in a row: 16 bytes
+    of f32 for each lane, 128 for each column. See `tile-gpu-permute-rows`.
+
     Example:
 
     ```mlir
@@ -37,11 +43,12 @@ def TileGPU_GlobalLoadOp
     ```
   }];
   let arguments = (ins Arg<AnyMemRef, "tensor", [MemRead]>:$source,
-    Variadic<I32>:$indices, Optional<I32>:$rows, UnitAttr:$transposed);
+    Variadic<I32>:$indices, Optional<I32>:$rows, UnitAttr:$transposed,
+    UnitAttr:$permuted);
   let results = (outs TileGPU_RegisterType:$result);
   let assemblyFormat = [{
     $source `[` $indices `]` (`rows` `(` $rows^ `)`)?
-    (`transposed` $transposed^)? attr-dict `:` type($source) `->` type($result)
+    (`transposed` $transposed^)? (`permuted` $permuted^)? attr-dict `:` type($source) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -50,10 +57,11 @@ class TileGPU_GlobalWriteOp<string mnemonic, list<MemoryEffect> effects>
     : TileGPU_Op<mnemonic, [AttrSizedOperandSegments]> {
   let arguments = (ins TileGPU_RegisterType:$value,
     Arg<AnyMemRef, "tensor", effects>:$destination,
-    Variadic<I32>:$indices, Optional<I32>:$rows, UnitAttr:$transposed);
+    Variadic<I32>:$indices, Optional<I32>:$rows, UnitAttr:$transposed,
+    UnitAttr:$permuted);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` (`rows` `(` $rows^ `)`)?
-    (`transposed` $transposed^)? attr-dict
+    (`transposed` $transposed^)? (`permuted` $permuted^)? attr-dict
     `:` type($value) `,` type($destination)
   }];
   let hasVerifier = 1;
