@@ -32,6 +32,12 @@ extern "C" {
 #define ATTN_ERASE_AFTER 1
 #define ATTN_ERASE_BEFORE 2
 
+/// States that are updated in place: of a pool, by an index for each sequence;
+/// or one for each sequence.
+#define ATTN_SLOTS_NONE 0
+#define ATTN_SLOTS_INDEX 1
+#define ATTN_SLOTS_OWN 2
+
 /// A scan, but for its sizes. Members that are 0 or null: without.
 typedef struct AttnScanDesc {
   size_t structSize; ///< sizeof(AttnScanDesc)
@@ -51,19 +57,20 @@ typedef struct AttnScanDesc {
   int32_t l2norm;      ///< rows of q and k of norm 1
   int32_t init;        ///< begins with states
   int32_t final;       ///< gives the last states
-  int32_t slots;       ///< states in a pool, in place
+  int32_t slots;       ///< ATTN_SLOTS_...
   int64_t chunk;       ///< tokens at once; 0: automatic
   const char *feature; ///< MLIR text of a region from f32 to f32
   int32_t lengths;     ///< tokens that each batch has; not with `packed`
+  int32_t poolDtype;   ///< of pool_S: ATTN_F32, ATTN_F16 or ATTN_BF16
 } AttnScanDesc;
 
 /// Compiles the scan that `desc` describes. The function is named `scan`. Its
 /// arguments, in this order and those that there are: q, k, v, scale (f32),
 /// decay, weight, log_weight, beta, erase_a, erase_b, bonus, init_S, init_z,
 /// init_m, cu (i32), lengths (i32), pool_S, pool_z, pool_m, slot (i32); its
-/// results o, S, z, m. All but q, k, v and o are f32, or i32 as said; what
-/// pools hold is written. `options` may be null. Kernels are cached as by
-/// attnCompile.
+/// results o, S, z, m. All but q, k, v, o and pool_S are f32, or i32 as said;
+/// what pools hold is written. `options` may be null. Kernels are cached as by
+/// attnCompile. Those for a GPU take tensors on it.
 ATTN_EXPORT AttnError *attnCompileScan(AttnContext *context,
                                        const AttnScanDesc *desc,
                                        const AttnCompileOptions *options,

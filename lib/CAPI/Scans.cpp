@@ -85,8 +85,8 @@ private:
     clause(desc.bonus, "bonus", "bonus", tensor("?x" + dk, "f32"));
   }
 
-  std::vector<std::string> states() const {
-    std::vector<std::string> all = {tensor("?x?x" + dk + dv, "f32")};
+  std::vector<std::string> states(const char *matrix = "f32") const {
+    std::vector<std::string> all = {tensor("?x?x" + dk + dv, matrix)};
     if (desc.normalize)
       all.push_back(tensor("?x?x" + dk, "f32"));
     if (desc.logWeight)
@@ -94,11 +94,12 @@ private:
     return all;
   }
 
-  void addGroup(const std::string &word, const std::string &prefix) {
+  void addGroup(const std::string &word, const std::string &prefix,
+                const char *matrix = "f32") {
     static constexpr const char *parts[] = {"S", "z", "m"};
     std::string names, types;
     unsigned next = 0;
-    for (const std::string &state : states()) {
+    for (const std::string &state : states(matrix)) {
       // Without z, m comes next.
       const char *part = parts[next == 1 && !desc.normalize ? 2 : next];
       argument(prefix + part, state);
@@ -115,8 +116,9 @@ private:
     clause(desc.packed, "cu_seqlens", "cu", "tensor<?xi32>");
     clause(desc.lengths, "lengths", "lengths", "tensor<?xi32>");
     if (desc.slots) {
-      addGroup("slots", "pool_");
-      clause(true, "index", "slot", "tensor<?xi32>");
+      addGroup("slots", "pool_",
+               support::nameOf(static_cast<DType>(desc.poolDtype)));
+      clause(desc.slots == ATTN_SLOTS_INDEX, "index", "slot", "tensor<?xi32>");
     }
   }
 
@@ -171,6 +173,14 @@ AttnError *attnCompileScan(AttnContext *context, const AttnScanDesc *given,
                      "ATTN_ERASE_..., but got " +
                      std::to_string(desc.gates) + " and " +
                      std::to_string(desc.erase));
+  if (desc.slots < ATTN_SLOTS_NONE || desc.slots > ATTN_SLOTS_OWN)
+    return makeError("expected slots of ATTN_SLOTS_..., but got " +
+                     std::to_string(desc.slots));
+  if (desc.poolDtype != ATTN_F32 && desc.poolDtype != ATTN_F16 &&
+      desc.poolDtype != ATTN_BF16)
+    return makeError("expected poolDtype to be ATTN_F32, ATTN_F16 or "
+                     "ATTN_BF16, but got " +
+                     std::to_string(desc.poolDtype));
   std::string text = ScanText(desc).build();
   AttnCompileOptions own = {};
   own.structSize = sizeof(own);

@@ -416,7 +416,7 @@ private:
         bindAll(state, {lead, "heads", "d", "dv"}, scope);
     };
     bindStates(op.getInit(), sequences);
-    bindStates(op.getPool(), "slots");
+    bindStates(op.getPool(), op.getSlot() ? "slots" : sequences);
     bindStates(op.getOutputs().drop_front(), sequences);
     dims.bind(op.getSlot(), 0, sequences, scope);
     for (Value pool : op.getPool())

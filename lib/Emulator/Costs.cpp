@@ -321,9 +321,11 @@ OpCost emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
 //===----------------------------------------------------------------------===//
 
 /// Accesses of one warp; elements of 16 bits go in pairs.
-static int64_t accessesOf(Type type, Type memory) {
+static int64_t accessesOf(Type type, Type memory, bool lanesHaveNeighbours) {
   int64_t elements = heldOf(type).elements;
   bool isFrag = isa<tg::FragType>(type);
+  if (isFrag && lanesHaveNeighbours)
+    return elements / (cast<tg::FragType>(type).getRows() / 8);
   return isFrag && memory.getIntOrFloatBitWidth() == 16 ? elements / 2
                                                         : elements;
 }
@@ -331,19 +333,22 @@ static int64_t accessesOf(Type type, Type memory) {
 OpCost emulator::costOf(tg::GlobalLoadOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getResult().getType(),
-                              op.getSource().getType().getElementType());
+                              op.getSource().getType().getElementType(),
+                              op.getPermuted() && op.getTransposed());
   return cost;
 }
 OpCost emulator::costOf(tg::GlobalStoreOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getValue().getType(),
-                              op.getDestination().getType().getElementType());
+                              op.getDestination().getType().getElementType(),
+                              op.getPermuted() && op.getTransposed());
   return cost;
 }
 OpCost emulator::costOf(tg::GlobalReduceOp op, const TargetInfo &) {
   OpCost cost;
   cost.issue = 2 * accessesOf(op.getValue().getType(),
-                              op.getDestination().getType().getElementType());
+                              op.getDestination().getType().getElementType(),
+                              op.getPermuted() && op.getTransposed());
   return cost;
 }
 OpCost emulator::costOf(tg::BulkStoreOp, const TargetInfo &) {

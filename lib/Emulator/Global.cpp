@@ -93,6 +93,13 @@ struct Place {
   MemoryType type;
   Shape shape;
   bool isVector = false, isRowVector = false, transposed = false;
+  /// Rows stand for others (tile_gpu.global.load, permuted).
+  bool permuted = false;
+
+  int64_t rowOf(int64_t row) const {
+    int64_t each = (isVector ? shape.cols : shape.rows) / 8;
+    return permuted ? row % 8 * each + row / 8 : row;
+  }
 };
 } // namespace
 
@@ -111,6 +118,7 @@ static FailureOr<Place> placeOf(OpT op, Value value, Value memory,
               false,
               false,
               op.getTransposed()};
+  place.permuted = op.getPermuted();
   if (auto vec = dyn_cast<tg::VecType>(value.getType())) {
     place.isVector = true;
     place.isRowVector = vec.getAxis() == tg::Axis::Row;
@@ -131,10 +139,11 @@ static bool forElements(Agent &a, const Place &place, bool eachWarp, F body) {
     at = first;
     int64_t bounded;
     if (place.isVector) {
-      bounded = at[rank - 1] += col;
+      bounded = at[rank - 1] += place.rowOf(col);
     } else {
-      int64_t down = place.transposed ? col : row;
-      at[rank - 1] += place.transposed ? row : col;
+      int64_t of = place.rowOf(row);
+      int64_t down = place.transposed ? col : of;
+      at[rank - 1] += place.transposed ? of : col;
       bounded = at[rank - 2] += down;
       // Columns beyond the tensor are padding of the fragment.
       if (at[rank - 1] >= tensor.sizes[rank - 1])

@@ -45,7 +45,9 @@ def _taylor2(x):
     if arrays.is_torch(x):
         torch = arrays.torch_module()
         wide = x.to(torch.float32)
-        pairs = wide[..., first] * wide[..., second] * torch.as_tensor(factors, dtype=torch.float32)
+        pairs = wide[..., first] * wide[..., second] * torch.as_tensor(
+            factors, dtype=torch.float32, device=x.device
+        )
         ones = torch.ones_like(wide[..., :1])
         return torch.cat([ones, wide * d**-0.25, pairs], -1).to(x.dtype)
     wide = x.astype("float32")

@@ -209,13 +209,16 @@ def scan_step(
     Args:
         q, k, v: [b, h, d]; or of 4 dimensions, as `layout` says, with one token or
             more.
-        state: a dict of writable float32 arrays, as attn.scan returns it, or S alone.
+        state: a dict of writable float32 arrays, as attn.scan returns it, or S alone;
+            S may be bfloat16 or float16, to which each step rounds it.
         decay, beta, log_weight, weight: [b, H], decay also [b, H, dk]; of q with 4
             dimensions as in attn.scan. erase: two arrays [b, H, dk].
         normalize: None: whether the state has a "z".
         slots: int32 [b]: the state of sequence i is number slots[i] of the arrays,
             which may have more; -1: none, it begins with 0 and leaves none. None:
-            those of the sequences are 0, 1, ....
+            those of the sequences are 0, 1, .... Of tensors on a GPU an int32 tensor
+            there is read by the kernel alone: nothing waits for it, graphs may be
+            captured, and that its numbers differ is up to the caller.
     Returns:
         o, [b, max(hq, H), dv], of the dimensions of q.
     """
@@ -245,12 +248,6 @@ def scan_step(
         erase = tuple(wide("erase", x) for x in erase[:2]) + tuple(erase[2:])
     if normalize is None:
         normalize = state.get("z") is not None
-    if slots is None:
-        axis = 0 if is_token or layout == "bhsd" or layout == "bshd" else layout.index("b")
-        slots = list(range(q.shape[axis]))
-        first = state.get("S")
-        if len(getattr(first, "shape", ())) == 4 and first.shape[0] != len(slots):
-            _fail("a state of %d sequences, or slots" % len(slots), arrays.describe(first))
     if out is not None and is_token:
         arrays.view("out", out)
         if len(out.shape) != 3:
@@ -274,6 +271,7 @@ def scan_step(
         layout=layout,
         qk_l2norm=qk_l2norm,
         slots=slots,
+        in_place=True,
         out=wide("out", out),
         chunk=1 if is_token else None,
     )

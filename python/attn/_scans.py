@@ -20,6 +20,9 @@ from ._operands import fail as _fail
 _FLOATS = (c.F32, c.F16, c.BF16)
 _PARTS = ("S", "z", "m")
 
+# What arrays in host memory are compiled for; tests say an emulator here.
+_host_target = None
+
 
 def _flag(name, value):
     if not arrays.is_bool(value):
@@ -93,10 +96,9 @@ class Problem:
         if axes is None:
             _fail("layout to be one of %s" % ", ".join(LAYOUTS), repr(layout))
         views = [arrays.view(n, x) for n, x in zip("qkv", (q, k, v))]
-        if views[0].device is not None:
-            _fail("q on the CPU, since scans have no kernels for GPUs yet", "one on a GPU")
+        self.device = views[0].device
         for name, view in zip("kv", views[1:]):
-            arrays.check_device(name, view, None)
+            arrays.check_device(name, view, self.device)
         if views[0].dtype not in _FLOATS:
             _fail("q of float32, float16 or bfloat16", arrays.describe(q), TypeError)
         for name, x, view in zip("kv", (k, v), views[1:]):
@@ -119,7 +121,7 @@ class Problem:
         if self.drops_batch and any(shape[0] != 1 for shape in shapes):
             _fail("one batch with cu_seqlens, which holds all sequences", [s[0] for s in shapes])
         if self.is_packed:
-            self.cu = arrays.vector("cu_seqlens", cu_seqlens, c.I32)
+            self.cu = arrays.vector("cu_seqlens", cu_seqlens, c.I32, self.device)
             if len(self.cu.shape) != 1 or self.cu.shape[0] < 1:
                 _fail("cu_seqlens of shape [sequences + 1]", list(self.cu.shape))
         shapes = [shape[-3:] if self.is_packed else shape for shape in shapes]
@@ -182,7 +184,7 @@ class Problem:
     def add_numbers(self, name, value, clause, width=0):
         """One number of each token, or `width` of them, given for all heads or some."""
         value = as_own(name, value, self.like)
-        arrays.check_device(name, arrays.view(name, value), None)
+        arrays.check_device(name, arrays.view(name, value), self.device)
         value = as_float(name, value)
         rank = len(self.axes) - (0 if width else 1)
         heads_only = len(value.shape) == 1 and not width
@@ -203,8 +205,6 @@ class Problem:
             view = _reversed(view, len(self.batch) + 1)
             if not width:
                 # Rows of numbers are read along memory.
-                import numpy
-
                 value = permuted_copy(value, view, self)
                 view = arrays.view(name, value)
         self.add(name, clause, view, is_static=bool(width))
@@ -217,9 +217,9 @@ class Problem:
             texts.append(self.state_type(part))
         self.clauses.append("%s(%s : %s)" % (clause, ", ".join(names), ", ".join(texts)))
 
-    def state_type(self, part):
+    def state_type(self, part, dtype=c.F32):
         sizes = {"S": "?x?x%dx%d" % (self.dk, self.dv), "z": "?x?x%d" % self.dk, "m": "?x?"}
-        return "tensor<%sxf32>" % sizes[part]
+        return "tensor<%sx%s>" % (sizes[part], c.DTYPE_NAMES[dtype])
 
     def state_shape(self, part, count=None):
         lead = (self.sequences if count is None else count, self.heads)
@@ -252,12 +252,14 @@ class Problem:
 
     def run(self, scale, parts, feature, outputs):
         text = self.text(parts, feature)
-        kernel = _kernel.kept.get(text)
+        target = _host_target if self.device is None else c.device_target(self.device)
+        key = text if target is None else (text, target)
+        kernel = _kernel.kept.get(key)
         if kernel is None:
-            kernel = _kernel.compile_text(text, source_name="scan", keep_ir=False)
+            kernel = _kernel.compile_text(text, source_name="scan", keep_ir=False, target=target)
             if len(_kernel.kept) >= _kernel.MOST_KEPT:
                 _kernel.kept.clear()
-            _kernel.kept[text] = kernel
+            _kernel.kept[key] = kernel
         kernel.run(self.views + [arrays.scalar("scale", scale, c.F32)], outputs)
 
 
@@ -288,7 +290,7 @@ def _reversed(view, axis):
 def _state_view(name, value, problem, part, count=None):
     """A part of a state, of float32."""
     value = as_own(name, value, problem.like)
-    arrays.check_device(name, arrays.view(name, value), None)
+    arrays.check_device(name, arrays.view(name, value), problem.device)
     shape = problem.state_shape(part, count)
     if tuple(value.shape) != shape:
         _fail("%s of shape %s" % (name, list(shape)), list(value.shape))
@@ -359,6 +361,7 @@ def run_scan(
     direction="forward",
     slots=None,
     lengths=None,
+    in_place=False,
     chunk=None,
 ):
     normalize, qk_l2norm = _flag("normalize", normalize), _flag("qk_l2norm", qk_l2norm)
@@ -409,7 +412,9 @@ def run_scan(
     if read == "before":
         problem.flags.append("read_before")
     if bonus is not None:
-        found = unit_stride(as_float("bonus", as_own("bonus", bonus, q)))
+        bonus = as_own("bonus", bonus, q)
+        arrays.check_device("bonus", arrays.view("bonus", bonus), problem.device)
+        found = unit_stride(as_float("bonus", bonus))
         found = broadcast("bonus", found, (problem.heads, problem.dk))
         problem.add("bonus", "bonus", arrays.view("bonus", unit_stride(found)))
     _check_together(gate if decay is not None else None, normalize, weight, log_weight, erase, beta, bonus, read)
@@ -420,7 +425,7 @@ def run_scan(
     if chunk is not None:
         problem.flags.append("chunk = %d" % chunk)
     parts = [p for p, there in zip(_PARTS, (True, normalize, log_weight is not None)) if there]
-    if initial_state is not None and slots is None:
+    if initial_state is not None and slots is None and not in_place:
         given = _parts_of("initial_state", initial_state, parts)
         problem.add_states(
             [(p, _state_view("initial_state", x, problem, p)) for p, x in zip(parts, given)], "init"
@@ -434,7 +439,7 @@ def run_scan(
         if view.shape != (problem.sequences,):
             _fail("lengths of shape [%d]" % problem.sequences, list(view.shape))
         problem.add("lengths", "lengths", view, is_static=False)
-    if slots is not None:
+    if slots is not None or in_place:
         if return_state:
             _fail("return_state=False with slots, where the states are", "True")
         _add_pool(problem, initial_state, slots, parts)
@@ -464,32 +469,46 @@ def _check_together(gate, normalize, weight, log_weight, erase, beta, bonus, rea
 
 
 def _add_pool(problem, state, slots, parts):
+    """States that are updated in place: those of `slots`, or one of each sequence."""
     given = _parts_of("state", state, parts)
     count = given[0].shape[0] if len(getattr(given[0], "shape", ())) else 0
     names, texts = [], []
     for part, value in zip(parts, given):
         view = arrays.view("state", value)
-        arrays.check_device("state", view, None)
+        arrays.check_device("state", view, problem.device)
         shape = problem.state_shape(part, count)
-        if tuple(value.shape) != shape or view.dtype != c.F32:
-            _fail("a state %s of float32 and shape %s" % (part, list(shape)), arrays.describe(value))
+        fits = view.dtype in _FLOATS if part == "S" else view.dtype == c.F32
+        if tuple(value.shape) != shape or not fits:
+            types = "float32, bfloat16 or float16" if part == "S" else "float32"
+            _fail("a state %s of %s and shape %s" % (part, types, list(shape)), arrays.describe(value))
         arrays.check_writable("state", value, view)
-        problem.add("pool_" + part, None, view, shown=problem.state_type(part))
+        problem.add("pool_" + part, None, view, shown=problem.state_type(part, view.dtype))
         names.append("%%pool_%s" % part)
-        texts.append(problem.state_type(part))
-    index = arrays.vector("slots", slots, c.I32)
+        texts.append(problem.types[-1])
+    clause = "slots(%s : %s)" % (", ".join(names), ", ".join(texts))
+    if slots is None:
+        if count != problem.sequences:
+            _fail("a state of %d sequences, or slots" % problem.sequences, arrays.describe(given[0]))
+        return problem.clauses.append(clause)
+    index = arrays.vector("slots", slots, c.I32, problem.device)
     if index.shape != (problem.sequences,):
         _fail("slots of shape [%d]" % problem.sequences, list(index.shape))
-    numbers = index.owner.tolist() if hasattr(index.owner, "tolist") else list(index.owner)[: index.shape[0]]
-    used = [i for i in numbers if i != -1]
+    # Those on a GPU are not waited for.
+    if problem.device is None or not arrays.kind_of(slots):
+        _check_slots(index if problem.device is None else slots, count)
+    problem.add("slot", None, index, is_static=False)
+    problem.clauses.append(clause + " index(%slot : tensor<?xi32>)")
+
+
+def _check_slots(slots, count):
+    if isinstance(slots, arrays.View):
+        owner = slots.owner
+        slots = owner.tolist() if hasattr(owner, "tolist") else list(owner)[: slots.shape[0]]
+    used = [i for i in slots if i != -1]
     if any(not 0 <= i < count for i in used):
         _fail("slots between -1 and %d" % (count - 1), [i for i in used if not 0 <= i < count][0])
     if len(set(used)) != len(used):
         _fail("slots that differ from each other", sorted(used))
-    problem.add("slot", None, index, is_static=False)
-    problem.clauses.append(
-        "slots(%s : %s) index(%%slot : tensor<?xi32>)" % (", ".join(names), ", ".join(texts))
-    )
 
 
 def _finish(problem, out, scale, parts, feature):

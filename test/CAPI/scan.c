@@ -110,6 +110,39 @@ int main(void) {
     CHECK(pool[i] == 0 && fabs(pool[2 * D * D + i] - state[i]) < 1e-5);
   attnKernelDestroy(kernel);
 
+  /* States of the sequences themselves; and the code of a GPU, which the
+     emulator runs. */
+  const char *targets[] = {NULL, "emulator:sm_80", "emulator:sm_90a"};
+  desc.slots = ATTN_SLOTS_OWN;
+  for (int i = 0; i < 3; ++i) {
+    AttnCompileOptions options;
+    memset(&options, 0, sizeof(options));
+    options.structSize = sizeof(options);
+    options.target = targets[i];
+    expect(attnCompileScan(context, &desc, &options, &kernel), "", __LINE__);
+    memcpy(pool, s0, sizeof(s0));
+    memset(o, 0, sizeof(o));
+    inputs[6] = (AttnTensor){pool, ATTN_F32, 4, one, NULL};
+    expect(attnKernelRunOn(kernel, 0, inputs, 7, outputs, 1, NULL), "",
+           __LINE__);
+    for (int j = 0; j < T * D; ++j)
+      CHECK(fabsf(o[j] - want[j]) < 1e-5f);
+    for (int j = 0; j < D * D; ++j)
+      CHECK(fabs(pool[j] - state[j]) < 1e-5);
+    inputs[6] = (AttnTensor){pool, ATTN_F32, 4, states, NULL};
+    expect(attnKernelRunOn(kernel, 0, inputs, 7, outputs, 1, NULL), "pool_S",
+           __LINE__);
+    attnKernelDestroy(kernel);
+  }
+  desc.slots = 3;
+  expect(attnCompileScan(context, &desc, NULL, &kernel),
+         "expected slots of ATTN_SLOTS_...", __LINE__);
+  desc.slots = ATTN_SLOTS_INDEX;
+  desc.poolDtype = ATTN_I32;
+  expect(attnCompileScan(context, &desc, NULL, &kernel),
+         "expected poolDtype to be", __LINE__);
+  desc.poolDtype = ATTN_F32;
+
   desc.gates = 4;
   expect(attnCompileScan(context, &desc, NULL, &kernel),
          "expected gates of ATTN_GATES_...", __LINE__);

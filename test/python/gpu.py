@@ -70,6 +70,10 @@ class Tensor:
     def data_ptr(self):
         return self.address
 
+    def permute(self, axes):
+        assert tuple(axes) == tuple(range(len(self.shape)))
+        return self
+
 
 torch = types.ModuleType("torch")
 torch.Tensor, torch.strided = Tensor, "strided"
@@ -173,4 +177,34 @@ fails(
     attn.attention,
     *[Tensor((1, 1, 8, 64), torch.float32, Device("mps"))] * 3
 )
+
+# A step of a scan: on the stream, also a captured one, and with slots that nobody
+# on the host looks at.
+q, k, v, o = (Tensor((2, 4, 1, 64), torch.bfloat16, cuda) for _ in range(4))
+state = Tensor((2, 4, 64, 64), torch.float32, cuda)
+decay, beta = (Tensor((2, 4, 1), torch.float32, cuda) for _ in range(2))
+count = log().count("launch")
+assert attn.scan_step(q, k, v, state, decay=decay, beta=beta, out=o) is o
+assert log().count("launch") == count + 1, log()
+captured = log().count("captured")
+driver.attnFakeCapture(ctypes.c_void_p(stream), 1)
+attn.scan_step(q, k, v, state, decay=decay, beta=beta, out=o)
+driver.attnFakeCapture(ctypes.c_void_p(stream), 0)
+assert log().count("captured") == captured + 1, log()
+pool = Tensor((5, 4, 64, 64), torch.bfloat16, cuda)
+slots = Tensor((2,), torch.int32, cuda)
+assert attn.scan_step(q, k, v, pool, decay=decay, slots=slots).is_cuda
+# What all value channels share a second kernel writes.
+count = log().count("launch")
+parts = {"S": state, "z": Tensor((2, 4, 64), torch.float32, cuda)}
+attn.scan_step(q, k, v, parts, decay=decay, out=o)
+assert log().count("launch") == count + 2, log()
+# Many tokens, from a state to a new one.
+q, k, v = (Tensor((2, 4, 30, 64), torch.bfloat16, cuda) for _ in range(3))
+o, last = attn.scan(q, k, v, initial_state=state, return_state=True)
+assert o.is_cuda and last["S"].is_cuda and last["S"].shape == (2, 4, 64, 64)
+host = Tensor((2, 4, 64, 64), torch.float32, cpu)
+fails(ValueError, "expected initial_state on cuda:0", attn.scan, q, k, v, initial_state=host)
+fails(ValueError, "expected state on cuda:0", attn.scan_step, q, k, v, host)
+fails(ValueError, "a state of 2 sequences, or slots", attn.scan_step, q, k, v, pool)
 print("passed")

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GlobalAccess.h"
 #include "KernelLowering.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -18,47 +19,10 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
-namespace {
-
-/// Where the elements of a register value lie in a tensor.
-class GlobalAccess {
-public:
-  GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
-               ValueRange indices, Value rowBound, bool transposed,
-               bool isVector);
-
-  /// Bytes of an element in memory.
-  int64_t elementBytes;
-  /// Whether neighbours along the columns of the value follow each other.
-  bool colsAreContiguous, rowsAreContiguous;
-  /// Address of element (0, 0).
-  Value base;
-  Value strides[2]; // Bytes from row to row and from column to column.
-  /// Positions of element (0, 0), and bounds where they must be checked.
-  Value origins[2], bounds[2];
-
-  Emitter &e;
-  /// Address of an element whose row and column in the value are known as a
-  /// thread's part and a constant.
-  Value at(Value row, Value col) const {
-    return e.add(base, e.add(e.mul(e.sext64(row), strides[0]),
-                             e.mul(e.sext64(col), strides[1])));
-  }
-  /// Whether position `index` along an axis is in bounds; none: always.
-  Value inBounds(int axis, Value index) const {
-    if (!bounds[axis])
-      return Value();
-    return e.lt(e.add(origins[axis], index), bounds[axis]);
-  }
-  Value both(Value x, Value y) const { return !x ? y : !y ? x : e.and_(x, y); }
-};
-
-} // namespace
-
 GlobalAccess::GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
                            ValueRange indices, Value rowBound, bool transposed,
                            bool isVector)
-    : e(e) {
+    : isTransposed(transposed), e(e) {
   Type element = type.getElementType();
   elementBytes =
       element.isSignlessInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8;
@@ -96,13 +60,11 @@ GlobalAccess::GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
   rowsAreContiguous = unit && transposed;
 }
 
-/// Whether `extent` elements from `origin` on are known to lie below `bound`.
-static bool isKnownInside(Emitter &e, Value origin, int64_t extent,
-                          Value bound) {
-  auto size = e.constantOf(bound);
+bool GlobalAccess::isKnownInside(int axis, int64_t extent) const {
+  auto size = e.constantOf(bounds[axis]);
   if (!size)
     return false;
-  if (auto first = e.constantOf(origin))
+  if (auto first = e.constantOf(origins[axis]))
     return *first >= 0 && *first + extent <= *size;
   // Parts of one size that tile the axis.
   return *size % extent == 0;
@@ -111,7 +73,8 @@ static bool isKnownInside(Emitter &e, Value origin, int64_t extent,
 LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
                                                Value destination,
                                                ValueRange indices, Value rows,
-                                               bool transposed, bool reduce) {
+                                               bool transposed, bool permuted,
+                                               bool reduce) {
   auto memref = cast<MemRefType>(destination.getType());
   Type memory = memref.getElementType();
   Values parts = of(destination), registers = of(value);
@@ -180,19 +143,21 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
     if (!byRow && vec.getScope() == Scope::Warpgroup)
       owner = e.and_(owner, e.eq(role.warpInMember, 0));
     for (auto [key, word] : llvm::enumerate(registers)) {
-      Value index = byRow ? rowIndex(vec.getScope(), key) : colIndex(key);
+      Value index = permuted ? permutedRow(vec.getSize(), key)
+                    : byRow  ? rowIndex(vec.getScope(), key)
+                             : colIndex(key);
       write(access.at(index, e.c32(0)), 0, {toMemory(word)}, memoryBits,
             access.both(owner, access.inBounds(0, index)));
     }
     return success();
   }
 
+  if (permuted)
+    return movePermuted(op, access, frag, memref, &registers, nullptr);
   FragShape shape(frag);
   for (int axis : {0, 1})
     if (access.bounds[axis] && !(axis == (transposed ? 1 : 0)) &&
-        isKnownInside(e, access.origins[axis],
-                      axis ? frag.getCols() : frag.getRows(),
-                      access.bounds[axis]))
+        access.isKnownInside(axis, axis ? frag.getCols() : frag.getRows()))
       access.bounds[axis] = Value();
   // The size of a dimension is an index, positions are i32.
   int inner = transposed ? 0 : 1;
@@ -365,7 +330,9 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
     bool byRow = vec.getAxis() == Axis::Row;
     Values registers;
     for (int64_t key = 0, n = registerCount(vec); key < n; ++key) {
-      Value index = byRow ? rowIndex(vec.getScope(), key) : colIndex(key);
+      Value index = op.getPermuted() ? permutedRow(vec.getSize(), key)
+                    : byRow          ? rowIndex(vec.getScope(), key)
+                                     : colIndex(key);
       Value value =
           read(access.at(index, e.c32(0)), 0, access.inBounds(0, index));
       registers.push_back(isShort ? e.widen(value) : value);
@@ -373,10 +340,15 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
     set(op.getResult(), std::move(registers));
     return success();
   }
+  if (op.getPermuted()) {
+    Values elements;
+    if (failed(movePermuted(op, access, frag, memref, nullptr, &elements)))
+      return failure();
+    set(op.getResult(), std::move(elements));
+    return success();
+  }
   int inner = transposed ? 0 : 1;
-  if (isKnownInside(e, access.origins[inner],
-                    inner ? frag.getCols() : frag.getRows(),
-                    access.bounds[inner]))
+  if (access.isKnownInside(inner, inner ? frag.getCols() : frag.getRows()))
     access.bounds[inner] = Value();
   else if (access.bounds[inner].getType() == e.i64)
     access.bounds[inner] =

@@ -445,12 +445,12 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](GlobalStoreOp o) {
         return lowerGlobalWrite(o, o.getValue(), o.getDestination(),
                                 o.getIndices(), o.getRows(), o.getTransposed(),
-                                /*reduce=*/false);
+                                o.getPermuted(), /*reduce=*/false);
       })
       .Case([&](GlobalReduceOp o) {
         return lowerGlobalWrite(o, o.getValue(), o.getDestination(),
                                 o.getIndices(), o.getRows(), o.getTransposed(),
-                                /*reduce=*/true);
+                                /*permuted=*/false, /*reduce=*/true);
       })
       .Default([&](Operation *o) {
         if (isa<memref::MemRefDialect>(o->getDialect()))

@@ -120,6 +120,7 @@ private:
 LogicalResult expandMath(mlir::tile_gpu::KernelOp kernel);
 
 class MatrixDescriptor;
+class GlobalAccess;
 
 class KernelLowering {
 public:
@@ -277,7 +278,11 @@ private:
   LogicalResult lowerGlobalLoad(tg::GlobalLoadOp op);
   LogicalResult lowerGlobalWrite(Operation *op, Value value, Value destination,
                                  ValueRange indices, Value rows,
-                                 bool transposed, bool reduce);
+                                 bool transposed, bool permuted, bool reduce);
+  /// Stores or loads the elements of a fragment whose rows are permuted.
+  LogicalResult movePermuted(Operation *op, GlobalAccess &access,
+                             tg::FragType frag, mlir::MemRefType memref,
+                             const Values *stored, Values *loaded);
   LogicalResult lowerStoreBits(tg::GlobalStoreBitsOp op);
   Value inverseOf(Value y);
   std::pair<Value, Value> divideUnsigned(Value x, Value y);
@@ -317,6 +322,10 @@ private:
   LogicalResult evaluate(mlir::Block &body, llvm::ArrayRef<Value> arguments,
                          llvm::SmallVectorImpl<Value> &results);
   Value rowIndex(tg::Scope scope, int64_t rowKey);
+  /// Which of `rows` rows of a tensor row key `rowKey` stands for.
+  Value permutedRow(int64_t rows, int64_t rowKey) {
+    return e.add(e.mul(role.row, rows / 8), rowKey);
+  }
   Value colIndex(int64_t colKey);
   Type registerType(Type type);
   int64_t registerCount(Type type);

@@ -115,6 +115,9 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
            << value.getType();
   if (type.getCols() == 1 && !op.getVector())
     return op.emitOpError("expected a vector store of a tile of one column");
+  if (op.getTransposed() && (op.getVector() || type.getRows() == 1))
+    return op.emitOpError("expected a transposed store of a tile of several "
+                          "rows and columns");
   Access at = access(op, op.getIndices(), op.getLower(), op.getUpper(),
                      op.getVector(), type);
   if (at.lower)
@@ -127,7 +130,7 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
     value = FragConvertOp::create(
         b, loc, frag(type.getRows(), type.getCols(), memory), value);
   GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices, at.rows,
-                        /*transposed=*/false);
+                        op.getTransposed());
   return success();
 }
 

@@ -540,6 +540,9 @@ LogicalResult KernelLowering::writeRows(
 }
 
 LogicalResult KernelLowering::lowerStore(StoreOp op) {
+  if (op.getTransposed())
+    return op.emitOpError("expected a tile of rows of memory; GPUs alone store "
+                          "transposed tiles");
   Location loc = op.getLoc();
   Value memory = op.getDestination();
   return writeRows(op, [&](Value value, ValueRange indices, int64_t count) {

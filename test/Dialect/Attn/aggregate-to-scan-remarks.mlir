@@ -512,7 +512,7 @@ attn.monoid @m cocycle stats() components(value) outputs("o") {
   }
 }
 func.func @gpu(%q: tensor<?x4x?x16xf32>, %k: tensor<?x4x?x16xf32>, %v: tensor<?x4x?x16xf32>, %g: tensor<?x4x?xf32>) -> tensor<?x4x?x16xf32> {
-  // expected-remark@+1 {{no scan: the target has no kernels of scans}}
+  // expected-remark@+1 {{no scan: the target's kernels of scans take a token after the other}}
   %o = attn.aggregate @m scores(%q, %k : tensor<?x4x?x16xf32>, tensor<?x4x?x16xf32>) values(%v : tensor<?x4x?x16xf32>)
       captures(%g : tensor<?x4x?xf32>) 
       mask {

@@ -225,3 +225,21 @@ func.func @scan_c15(%q: tensor<?x?x16xf32>, %k: tensor<?x?x16xf32>, %v: tensor<?
       -> tensor<?x?x32xf32>
   return
 }
+
+// -----
+
+func.func @scan_c10_index(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %i: tensor<?xi32>) {
+  // expected-error@+1 {{expected slots beside index}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) index(%i : tensor<?xi32>)
+      -> tensor<?x?x?x32xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c10_narrow(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %s: tensor<?x?x16x32xf32>, %z: tensor<?x?x16xbf16>) {
+  // expected-error@+1 {{expected slots of f32 and shapes [n, h, 16, 32], [n, h, 16] and [n, h], but got 'tensor<?x?x16xbf16>'}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) slots(%s, %z : tensor<?x?x16x32xf32>, tensor<?x?x16xbf16>) {normalize}
+      -> tensor<?x?x?x32xf32>
+  return
+}

@@ -120,6 +120,8 @@ func.func @backward(%Q: memref<?x?x64xbf16, strided<[?, ?, 1]>>, %L: memref<?x?x
   %c0 = arith.constant 0 : index
   // CHECK: tile.load transposed %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] rows(%{{.*}} to %{{.*}}) : {{.*}} -> <64x128xbf16>
   %qt = tile.load transposed %Q[%h, %i, %c0] rows(%c0 to %i) : memref<?x?x64xbf16, strided<[?, ?, 1]>> -> !tile.tile<64x128xbf16>
+  // CHECK: tile.store transposed %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] rows(%{{.*}} to %{{.*}}) : <64x128xbf16>
+  tile.store transposed %qt, %Q[%h, %i, %c0] rows(%c0 to %i) : !tile.tile<64x128xbf16>, memref<?x?x64xbf16, strided<[?, ?, 1]>>
   // CHECK: tile.load vector transposed %{{.*}}[%{{.*}}, %{{.*}}] : {{.*}} -> <1x64xf32>
   %l = tile.load vector transposed %L[%h, %i] : memref<?x?xf32, strided<[?, ?]>> -> !tile.tile<1x64xf32>
   // CHECK: tile.dot %{{.*}}, %{{.*}} transpose_lhs :

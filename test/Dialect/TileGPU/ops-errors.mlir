@@ -674,3 +674,27 @@ func.func @bits_apart(%f: !tile_gpu.frag<16x64xi1, acc, warp>, %m: memref<64x2xi
   tile_gpu.global.store_bits %f, %m[] row(%c) column(%c) : !tile_gpu.frag<16x64xi1, acc, warp>, memref<64x2xi32, strided<[1, 64]>>
   return
 }
+
+// -----
+
+func.func @permuted_scope(%m: memref<64x64xf32>, %c: i32) {
+  // expected-error @below {{expected permuted rows of a warp's f32 fragment acc, or row vector, of 16 or 32, but got '!tile_gpu.frag<64x64xf32, acc>'}}
+  %f = tile_gpu.global.load %m[%c, %c] permuted : memref<64x64xf32> -> !tile_gpu.frag<64x64xf32, acc>
+  return
+}
+
+// -----
+
+func.func @permuted_columns(%v: !tile_gpu.vec<32xf32, col, warp>, %m: memref<64xf32>, %c: i32) {
+  // expected-error @below {{expected permuted rows of a warp's f32 fragment acc, or row vector, of 16 or 32, but got '!tile_gpu.vec<32xf32, col, warp>'}}
+  tile_gpu.global.store %v, %m[%c] permuted : !tile_gpu.vec<32xf32, col, warp>, memref<64xf32>
+  return
+}
+
+// -----
+
+func.func @permuted_sum(%v: !tile_gpu.vec<32xf32, row, warp>, %m: memref<64xf32>, %c: i32) {
+  // expected-error @below {{expected rows in their order; loads and stores alone permute them}}
+  tile_gpu.global.reduce %v, %m[%c] permuted : !tile_gpu.vec<32xf32, row, warp>, memref<64xf32>
+  return
+}

@@ -55,8 +55,10 @@ static LogicalResult verifyTokens(ScanOp op, StringRef name, Value value,
          << ", like " << key << ", but got " << type;
 }
 
-/// Checks the states of `n` sequences.
-static LogicalResult verifyStates(ScanOp op, StringRef name, TypeRange states) {
+/// Checks the states of `n` sequences. Those of a pool may have 16 bits, and
+/// are then rounded with each call.
+static LogicalResult verifyStates(ScanOp op, StringRef name, TypeRange states,
+                                  bool isPool = false) {
   if (states.size() != op.getNumStates())
     return op.emitOpError("expected ")
            << name << " of " << op.getNumStates()
@@ -70,8 +72,9 @@ static LogicalResult verifyStates(ScanOp op, StringRef name, TypeRange states) {
     channels.push_back({});
   for (auto [type, expected] : llvm::zip_equal(states, channels)) {
     auto tensor = cast<RankedTensorType>(type);
+    bool isNarrow = isPool && expected.size() == 2;
     if (tensor.getRank() != 2 + int64_t(expected.size()) ||
-        !tensor.getElementType().isF32() ||
+        !(tensor.getElementType().isF32() || isNarrow) ||
         tensor.getShape().drop_front(2) != ArrayRef<int64_t>(expected))
       return op.emitOpError("expected ")
              << name << " of f32 and shapes [n, h, " << dk << ", " << dv
@@ -191,10 +194,13 @@ LogicalResult ScanOp::verify() {
   if (!getInit().empty() &&
       failed(verifyStates(*this, "init", getInit().getTypes())))
     return failure();
+  if (getSlot() && getPool().empty())
+    return emitOpError("expected slots beside index");
   if (!getPool().empty()) {
     if (!getInit().empty() || getFinal())
       return emitOpError("expected slots without init and final");
-    if (failed(verifyStates(*this, "slots", getPool().getTypes())))
+    if (failed(verifyStates(*this, "slots", getPool().getTypes(),
+                            /*isPool=*/true)))
       return failure();
     for (Value pool : getPool())
       if (!isa<BlockArgument>(pool))

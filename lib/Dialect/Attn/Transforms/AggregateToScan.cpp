@@ -249,8 +249,10 @@ struct AggregateToScanPass
       if (!monoid)
         continue;
       Matcher matcher(op, monoid);
-      StringRef why = target->isCpu() ? matcher.why()
-                                      : "the target has no kernels of scans";
+      StringRef why = target->isCpu()
+                          ? matcher.why()
+                          : "the target's kernels of scans take a token "
+                            "after the other";
       if (explain && why.empty())
         op->emitRemark("scan: a matrix is carried along the keys");
       else if (explain && isLinear(monoid))

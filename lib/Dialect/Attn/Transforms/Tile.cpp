@@ -15,6 +15,7 @@
 #include "StateUses.h"
 #include "TileKernel.h"
 #include "TileScan.h"
+#include "TileScanTokens.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
@@ -710,10 +711,8 @@ void PlanBuilder::convertAppend(AppendOp op) {
 
 LogicalResult PlanBuilder::convertScan(ScanOp op) {
   Location loc = op.getLoc();
-  if (!target.isCpu())
-    return op.emitOpError(
-        "expected a CPU target, since there are no kernels of "
-        "scans for GPUs yet");
+  if (!target.isCpu() && failed(ScanTokensKernel::check(op)))
+    return failure();
   int64_t headDim = op.isPacked() ? 0 : 1;
   auto dim = [&](Value tensor, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
@@ -752,17 +751,41 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
     if (memory)
       mapping.map(result, memory);
   }
-  Kernel kernel = startKernel(op, op->getOperands(), outputs, {}, {});
-  ScanKernel builder(op, target, kernel.func);
-  for (auto [i, operand] : llvm::enumerate(kernel.operands))
-    builder.bind(operand, kernel.func.getArgument(i));
-  builder.build(kernel.outputs, kernel.block);
   // The rows behind the last sequence are one more.
   if (op.isPacked())
     sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
-  tile::LaunchOp::create(b, loc, kernel.func.getName(),
-                         arith::MulIOp::create(b, loc, sequences, heads),
-                         kernel.launchArguments);
+  Value states = arith::MulIOp::create(b, loc, sequences, heads);
+  auto launch = [&](auto build, int64_t tiles) {
+    Kernel kernel = startKernel(op, op->getOperands(), outputs, {}, {});
+    auto builder = build(kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    builder.build(kernel.outputs, kernel.block);
+    Value grid = states;
+    if (tiles > 1)
+      grid = arith::MulIOp::create(b, loc, states, index(tiles, loc));
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+  };
+  if (target.isCpu()) {
+    launch([&](tile::KernelOp func) { return ScanKernel(op, target, func); },
+           1);
+    return success();
+  }
+  auto tokens = [&](bool ofSums) {
+    return [&, ofSums](tile::KernelOp func) {
+      return ScanTokensKernel(op, target, func, ofSums);
+    };
+  };
+  bool inPlace = !op.getPool().empty();
+  bool keepsSums = inPlace && op.getNumStates() > 1;
+  for (unsigned i = 2; i < outputs.size(); ++i)
+    keepsSums |= outputs[i] != nullptr;
+  if (inPlace || outputs.front() || (outputs.size() > 1 && outputs[1]))
+    launch(tokens(/*ofSums=*/false), ScanTokensKernel::countTiles(op));
+  // What blocks share is written when all have read it.
+  if (keepsSums)
+    launch(tokens(/*ofSums=*/true), 1);
   return success();
 }
 

@@ -680,9 +680,9 @@ ScanKernel::State ScanKernel::loadState() {
   Value where = batch, exists;
   for (Value memory : scanOp.getInit())
     from.push_back(arg(memory));
-  if (!scanOp.getPool().empty()) {
-    for (Value memory : scanOp.getPool())
-      from.push_back(arg(memory));
+  for (Value memory : scanOp.getPool())
+    from.push_back(arg(memory));
+  if (scanOp.getSlot()) {
     Value slot = element(arg(scanOp.getSlot()), batch);
     exists = arith::AndIOp::create(
         b, loc, cmp(arith::CmpIPredicate::sge, slot, index(0)),
@@ -742,6 +742,8 @@ void ScanKernel::storeState(const State &state, ValueRange outputs) {
     to.clear();
     for (Value memory : scanOp.getPool())
       to.push_back(arg(memory));
+  }
+  if (scanOp.getSlot()) {
     Value slot = element(arg(scanOp.getSlot()), batch);
     exists = arith::AndIOp::create(
         b, loc, cmp(arith::CmpIPredicate::sge, slot, index(0)),

@@ -136,7 +136,7 @@ LogicalResult StoreOp::verify() {
   if (failed(verifyAccess(*this, "destination", getDestination(),
                           getIndices().size(), getVector(), tileOf(getValue()),
                           static_cast<bool>(getLower()),
-                          static_cast<bool>(getUpper()))))
+                          static_cast<bool>(getUpper()), getTransposed())))
     return failure();
   // (C8)
   auto source = getDestination().getDefiningOp<SourceOp>();

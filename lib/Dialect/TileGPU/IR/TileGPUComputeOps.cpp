@@ -609,8 +609,27 @@ LogicalResult MergeStatesOp::verify() {
 // Global memory
 //===----------------------------------------------------------------------===//
 
+/// Rows in another order are those of a warp's fragment or row vector.
+static LogicalResult verifyPermuted(Operation *op, Type value) {
+  int64_t rows = 0;
+  if (auto frag = dyn_cast<FragType>(value);
+      frag && frag.getScope() == Scope::Warp &&
+      frag.getLayout() == Layout::Acc && frag.getElementType().isF32())
+    rows = frag.getRows();
+  if (auto vec = dyn_cast<VecType>(value);
+      vec && vec.getScope() == Scope::Warp && vec.getAxis() == Axis::Row)
+    rows = vec.getSize();
+  if (rows == 16 || rows == 32)
+    return success();
+  return op->emitOpError("expected permuted rows of a warp's f32 fragment acc, "
+                         "or row vector, of 16 or 32, but got ")
+         << value;
+}
+
 static LogicalResult verifyGlobal(Operation *op, Type value, Type memory,
-                                  OperandRange indices) {
+                                  OperandRange indices, bool permuted) {
+  if (permuted && failed(verifyPermuted(op, value)))
+    return failure();
   auto memref = cast<MemRefType>(memory);
   if (int64_t(indices.size()) != memref.getRank())
     return op->emitOpError("expected ")
@@ -635,14 +654,15 @@ static LogicalResult verifyElements(Operation *op, Type value, Type memory) {
 
 LogicalResult GlobalLoadOp::verify() {
   if (failed(verifyGlobal(*this, getResult().getType(), getSource().getType(),
-                          getIndices())))
+                          getIndices(), getPermuted())))
     return failure();
   return verifyElements(*this, getResult().getType(), getSource().getType());
 }
 
 LogicalResult GlobalStoreOp::verify() {
   if (failed(verifyGlobal(*this, getValue().getType(),
-                          getDestination().getType(), getIndices())))
+                          getDestination().getType(), getIndices(),
+                          getPermuted())))
     return failure();
   return verifyElements(*this, getValue().getType(),
                         getDestination().getType());
@@ -664,8 +684,12 @@ LogicalResult GlobalStoreBitsOp::verify() {
 
 LogicalResult GlobalReduceOp::verify() {
   if (failed(verifyGlobal(*this, getValue().getType(),
-                          getDestination().getType(), getIndices())))
+                          getDestination().getType(), getIndices(),
+                          getPermuted())))
     return failure();
+  if (getPermuted())
+    return emitOpError("expected rows in their order; loads and stores alone "
+                       "permute them");
   auto memory = cast<MemRefType>(getDestination().getType());
   if (!elementOf(getValue().getType()).isF32() ||
       !memory.getElementType().isF32())

@@ -142,6 +142,12 @@ LogicalResult Pipeliner::analyseRows() {
            << step << " rows, but got " << plan.blockQ << " in blocks of "
            << plan.rows;
   plan.warpRows = step;
+  // Lanes access neighbours of transposed tiles at once, the more the better.
+  bool isTransposed = false;
+  kernel.walk(
+      [&](tile::StoreOp store) { isTransposed |= store.getTransposed(); });
+  if (isTransposed && plan.blockQ % maxWarpRows == 0)
+    plan.warpRows = maxWarpRows;
   if (plan.rows <= maxWarpRows && plan.rows != plan.blockQ)
     plan.warpRows = plan.rows;
   int64_t maxWarps = target.maxThreads / ::attn::TargetInfo::warpThreads;

@@ -562,7 +562,8 @@ LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
     result.setType(type);
   }
   if (auto store = dyn_cast<tile::StoreOp>(clone))
-    adjustRow(clone, store.getIndicesMutable(), store.getVector());
+    adjustRow(clone, store.getIndicesMutable(),
+              store.getVector() || store.getTransposed());
   if (auto sum = dyn_cast<tile::AccumulateOp>(clone))
     adjustRow(clone, sum.getIndicesMutable(), sum.getVector());
   if (auto store = dyn_cast<tile::StoreBitsOp>(clone)) {

@@ -53,7 +53,8 @@ def Attn_ScanOp : Attn_Op<"scan", [
       their operands hold, and their outputs are 0.
     - `slots(%pool) index(%index)`: sequence i begins with the state
       pool[index[i]] and leaves its last one there. An index of -1: it begins
-      with 0, and leaves none.
+      with 0, and leaves none. Without an index it is state i. The S of a pool
+      may be bf16 or f16, to which the last one is rounded.
     - Results: the outputs, and with `final` the last states as in `init`.
 
     A chunk of tokens is computed at once; that changes rounding alone. What
@@ -105,11 +106,11 @@ def Attn_ScanOp : Attn_Op<"scan", [
     Arg<Optional<Attn_I32Vec>, "Tokens of each batch, [b], brought into [0, "
         "t]: those behind them neither write nor decay, and their outputs are "
         "0; all t if absent.">:$lengths,
-    Arg<Variadic<TensorOf<[F32]>>, "States, like those of `init`, that "
+    Arg<Variadic<Attn_FloatTensor>, "States, like those of `init`, that "
         "sequences begin with and leave theirs in; they are arguments of the "
-        "function.">:$pool,
+        "function. S may have 16 bits.">:$pool,
     Arg<Optional<Attn_I32Vec>, "Which state of the pool each sequence has, "
-        "[n]; -1 is none.">:$slot,
+        "[n]; -1 is none; i of sequence i if absent.">:$slot,
     Arg<UnitAttr, "Gates of `decay` are of value channels.">:$value_gates,
     Arg<UnitAttr, "The erase term reads the state before its "
         "decay.">:$erase_before,
@@ -140,7 +141,7 @@ def Attn_ScanOp : Attn_Op<"scan", [
     (`init` `(` $init^ `:` type($init) `)`)?
     (`cu_seqlens` `(` $cu^ `:` type($cu) `)`)?
     (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
-    (`slots` `(` $pool^ `:` type($pool) `)` `index` `(` $slot `:` type($slot) `)`)?
+    (`slots` `(` $pool^ `:` type($pool) `)`)? (`index` `(` $slot^ `:` type($slot) `)`)?
     attr-dict (`feature` $feature^)? `->` type($outputs)
   }];
   let hasVerifier = 1;

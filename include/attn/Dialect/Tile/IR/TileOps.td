@@ -102,7 +102,8 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
   let description = [{
     The mirror of `tile.load`: rows outside `[lower, upper)` and columns beyond
     the destination are not written. Rounds to nearest even when the
-    destination's float type is narrower.
+    destination's float type is narrower. With `transposed`, on GPUs, columns of
+    the tile are rows of memory, as there.
   }];
   let arguments = (ins
     Arg<Tile_TileType, "The tile that is stored.">:$value,
@@ -117,9 +118,10 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
     Arg<Optional<Index>, "End of the rows of memory that are written; goes "
         "with `lower`.">:$upper,
     Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
-        "columns.">:$vector);
+        "columns.">:$vector,
+    Arg<UnitAttr, "Columns of the tile are rows of memory.">:$transposed);
   let assemblyFormat = [{
-    (`vector` $vector^)? $value `,` $destination `[` $indices `]`
+    (`vector` $vector^)? (`transposed` $transposed^)? $value `,` $destination `[` $indices `]`
     (`rows` `(` $lower^ `to` $upper `)`)?
     attr-dict `:` type($value) `,` type($destination)
   }];

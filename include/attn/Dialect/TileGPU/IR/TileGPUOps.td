@@ -26,6 +26,12 @@ def TileGPU_GlobalLoadOp
     alone. Source rows at or beyond `rows`, and columns beyond the source, read
     as zero.
 
+    With `permuted` a warp's fragment, or row vector, of 16 or 32 rows has them in
+    another order: row 8 j + i stands for row n i + j of those that the tensor has
+    there, n being 2 or 4. A lane then holds n neighbours,
+    which it reads at once where a `transposed` tensor has them in a row: 16 bytes
+    of f32 for each lane, 128 for each column. See `tile-gpu-permute-rows`.
+
     Example:
 
     ```mlir
@@ -44,13 +50,15 @@ def TileGPU_GlobalLoadOp
         "index for each dimension.">:$indices,
     Arg<Optional<I32>, "End of the rows of memory that are read, counted as "
         "the indices are; there is no bound if absent.">:$rows,
-    Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed);
+    Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed,
+    Arg<UnitAttr, "Rows of the fragment or vector are those of memory in another "
+        "order, as said above.">:$permuted);
   let results = (outs
     Res<TileGPU_RegisterType, "The fragment or vector; its type says how much "
         "is read.">:$result);
   let assemblyFormat = [{
     $source `[` $indices `]` (`rows` `(` $rows^ `)`)?
-    (`transposed` $transposed^)? attr-dict `:` type($source) `->` type($result)
+    (`transposed` $transposed^)? (`permuted` $permuted^)? attr-dict `:` type($source) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -65,10 +73,12 @@ class TileGPU_GlobalWriteOp<string mnemonic, list<MemoryEffect> effects>
         "index for each dimension.">:$indices,
     Arg<Optional<I32>, "End of the rows of memory that are written, counted as "
         "the indices are; there is no bound if absent.">:$rows,
-    Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed);
+    Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed,
+    Arg<UnitAttr, "Rows of the fragment or vector are those of memory in another "
+        "order, as of `tile_gpu.global.load`.">:$permuted);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` (`rows` `(` $rows^ `)`)?
-    (`transposed` $transposed^)? attr-dict
+    (`transposed` $transposed^)? (`permuted` $permuted^)? attr-dict
     `:` type($value) `,` type($destination)
   }];
   let hasVerifier = 1;

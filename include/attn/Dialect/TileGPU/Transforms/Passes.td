@@ -474,6 +474,52 @@ def TileGpuOrderWarpgroupsPass : Pass<"tile-gpu-order-warpgroups", "::mlir::tile
   let dependentDialects = ["::mlir::tile_gpu::TileGPUDialect"];
 }
 
+def TileGpuPermuteRowsPass
+    : Pass<"tile-gpu-permute-rows", "::mlir::tile_gpu::KernelOp"> {
+  let summary = "Give lanes neighbours of transposed tensors, to access at once";
+  let description = [{
+    Expects: a `tile_gpu.kernel` on fragments.
+
+    Produces: `permuted` accesses in each role of warps that reads or writes
+    transposed fragments, such as the states of a scan, if the order of its rows
+    is all the same: no map asks for a row's number, nothing goes through shared
+    memory or a product, and all have one number of rows, 16 or 32.
+
+    Example:
+
+    ```mlir
+    # tile_gpu.kernel @example(%s: memref<128x128xf32>, %v: memref<128xf32>) {
+    #   %c0 = arith.constant 0 : i32
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %s[%c0, %c0] transposed : memref<128x128xf32>
+      -> !tile_gpu.frag<32x64xf32, acc, warp>
+    %y = tile_gpu.global.load %v[%c0] : memref<128xf32>
+      -> !tile_gpu.vec<32xf32, row, warp>
+    %z = tile_gpu.map ins(%x, %y : !tile_gpu.frag<32x64xf32, acc, warp>, !tile_gpu.vec<32xf32, row, warp>) {
+    ^bb0(%r: i32, %c: i32, %a: f32, %b: f32):
+      %p = arith.mulf %a, %b : f32
+      tile_gpu.yield %p : f32
+    } -> !tile_gpu.frag<32x64xf32, acc, warp>
+    tile_gpu.global.store %z, %s[%c0, %c0] transposed
+      : !tile_gpu.frag<32x64xf32, acc, warp>, memref<128x128xf32>
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    ```
+
+    becomes
+
+    ```mlir-fragment
+    %x = tile_gpu.global.load %s[%c0, %c0] transposed permuted : ...
+    %y = tile_gpu.global.load %v[%c0] permuted : ...
+    ...
+    tile_gpu.global.store %z, %s[%c0, %c0] transposed permuted : ...
+    ```
+  }];
+}
+
 def TileGpuHoistReciprocalsPass
     : Pass<"tile-gpu-hoist-reciprocals", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Divide once for each row, not for each element";

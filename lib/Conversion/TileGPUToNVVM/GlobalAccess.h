@@ -1,0 +1,54 @@
+//===- GlobalAccess.h - Where register values lie in a tensor ---*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILEGPUTONVVM_GLOBALACCESS_H
+#define ATTN_LIB_CONVERSION_TILEGPUTONVVM_GLOBALACCESS_H
+
+#include "Emitter.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace attn::gpu {
+
+/// Where the elements of a register value lie in a tensor.
+class GlobalAccess {
+public:
+  GlobalAccess(Emitter &e, const Values &memref, mlir::MemRefType type,
+               ValueRange indices, Value rowBound, bool transposed,
+               bool isVector);
+
+  /// Bytes of an element in memory.
+  int64_t elementBytes;
+  /// Whether neighbours along the columns of the value follow each other.
+  bool colsAreContiguous, rowsAreContiguous;
+  bool isTransposed;
+  /// Address of element (0, 0).
+  Value base;
+  Value strides[2]; // Bytes from row to row and from column to column.
+  /// Positions of element (0, 0), and bounds where they must be checked.
+  Value origins[2], bounds[2];
+
+  Emitter &e;
+  /// Address of an element whose row and column in the value are known as a
+  /// thread's part and a constant.
+  Value at(Value row, Value col) const {
+    return e.add(base, e.add(e.mul(e.sext64(row), strides[0]),
+                             e.mul(e.sext64(col), strides[1])));
+  }
+  /// Whether position `index` along an axis is in bounds; none: always.
+  Value inBounds(int axis, Value index) const {
+    if (!bounds[axis])
+      return Value();
+    return e.lt(e.add(origins[axis], index), bounds[axis]);
+  }
+  Value both(Value x, Value y) const { return !x ? y : !y ? x : e.and_(x, y); }
+  /// Whether `extent` elements of an axis are known to lie below its bound.
+  bool isKnownInside(int axis, int64_t extent) const;
+};
+
+} // namespace attn::gpu
+
+#endif // ATTN_LIB_CONVERSION_TILEGPUTONVVM_GLOBALACCESS_H

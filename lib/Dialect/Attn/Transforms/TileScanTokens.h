@@ -1,0 +1,116 @@
+//===- TileScanTokens.h - attn.scan token by token --------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernel of GPUs, for decoding above all, which is bound by memory: a step
+// reads and writes a state of dk x dv numbers, and does four multiply-adds with
+// each. A block has one sequence, one state head and some value channels, which
+// are the rows of its tile X = S^T; in memory they lie one after the other. It
+// loads X once, carries it through the tokens in registers, and stores it:
+//
+//   p  = (X diag(g)) a            what is erased, y = beta (v - p) or w v
+//   X' = X diag(g) + y k^T + ...
+//   o  = X' q
+//
+// Columns are in parts of at most 64, so that the products which a sum is made
+// of are a part wide. What is common to all value channels (z and m, beside
+// the matrix) each block computes for itself from the old ones; a second kernel
+// writes the new ones, when all have read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCANTOKENS_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCANTOKENS_H
+
+#include "TileKernel.h"
+#include "attn/Dialect/Attn/IR/Scan.h"
+
+namespace mlir::attn {
+
+class ScanTokensKernel : public KernelBuilder {
+public:
+  /// `ofSums`: the kernel that writes z and m.
+  ScanTokensKernel(ScanOp op, const ::attn::TargetInfo &target,
+                   tile::KernelOp kernel, bool ofSums)
+      : KernelBuilder(op, MonoidOp(), target, kernel), scanOp(op),
+        ofSums(ofSums) {}
+
+  /// Whether there is such a kernel; else an error at the operation.
+  static LogicalResult check(ScanOp op);
+  /// Value channels of a block, and how many blocks have those of a state.
+  static int64_t blockRows(ScanOp op);
+  static int64_t countTiles(ScanOp op);
+
+  /// `outputs` are arguments of the kernel for the results, null for one
+  /// without uses.
+  void build(ValueRange outputs, Value block);
+
+private:
+  /// A value for each part of the key channels.
+  using Parts = SmallVector<Value>;
+  struct State {
+    Parts matrix, sum;
+    Value largest; // a scalar
+    SmallVector<Value> values() const;
+  };
+  /// What a token does to the state. Factors of the whole state and of the
+  /// write are scalars, norms columns.
+  struct Token {
+    Value at;
+    Parts key;
+    Value keyNorm, value;
+    Value gate, valueGates, written, largest;
+    Parts keyGates;
+  };
+
+  void findRows();
+  void clear(Value output);
+  void walkTokens(ValueRange outputs);
+  State loadState();
+  void storeState(const State &state, ValueRange outputs);
+  /// Where states are, with a bound that is 0 where there is none.
+  Value findState(Value first, Value &exists);
+  State replaced(const State &state, ValueRange by) const;
+
+  Token makeToken(Value at, const State &state);
+  void weigh(Token &token, const State &state);
+  State advance(const Token &token, const State &state);
+  void read(const Token &token, const State &state, Value output);
+  std::pair<Value, Value> countOutputHeads();
+
+  SmallVector<Value> indicesOf(Value memref, Value headIndex, Value row,
+                               Value channel);
+  Parts loadKeys(Value memref, Value headIndex, Value row);
+  Value loadValues(Value memref, Value headIndex, Value row);
+  Value loadNumber(Value memref, Value row);
+  Parts mapFeature(Parts keys);
+  /// 1 / |x| for each row, or null.
+  Value inverseNorm(const Parts &x);
+  Value headOf(Value memref);
+
+  //===--- Small helpers --------------------------------------------------===//
+  using Body = function_ref<Value(ValueRange)>;
+  Value mapOne(ValueRange inputs, tile::TileType type, Body body);
+  /// sum_d x_rd y_d .., over all parts.
+  Value rowSums(ArrayRef<Parts> factors);
+  Value timesColumn(Value x, Value y);
+  Value timesScalar(Value x, Value y);
+  tile::TileType column() { return tileType(rows, 1); }
+  Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
+  Value expOf(Value x);
+  /// exp(x - largest), where nothing relative to nothing is nothing.
+  Value relative(Value x, Value largest);
+
+  ScanOp scanOp;
+  bool ofSums;
+  int64_t rows = 0, keyChannels = 0, valueChannels = 0, numParts = 0, width = 0;
+  Value begin, end, stateHeads, isSequence, firstValue;
+};
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCANTOKENS_H

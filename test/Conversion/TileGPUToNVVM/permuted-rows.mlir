@@ -1,0 +1,78 @@
+// Rows that stand for neighbours: four at once where memory allows it, else one
+// by one; and vectors beside them.
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
+// RUN: attn-opt %s --split-input-file %tidy --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
+
+!x = !tile_gpu.frag<32x16xf32, acc, warp>
+!row = !tile_gpu.vec<32xf32, row, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @state
+// CHECK: llvm.cond_br %{{.*}}, ^[[FAST:bb[0-9]+]], ^[[SLOW:bb[0-9]+]]
+// CHECK: ^[[FAST]]:
+// CHECK-COUNT-4: ld.global.v4.b32
+// CHECK-NOT: ld.global
+// CHECK: ^[[SLOW]]:
+// CHECK-COUNT-16: ld.global.b32
+// CHECK-NOT: ld.global
+// CHECK: llvm.cond_br %{{.*}}, ^[[FAST2:bb[0-9]+]], ^[[SLOW2:bb[0-9]+]]
+// CHECK: ^[[FAST2]]:
+// CHECK-COUNT-4: st.global.v4.b32
+// CHECK: ^[[SLOW2]]:
+// CHECK-COUNT-16: st.global.b32
+tile_gpu.kernel private @state(%s: memref<16x128xf32>) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %s[%c0, %c0] transposed permuted : memref<16x128xf32> -> !x
+    tile_gpu.global.store %x, %s[%c0, %c0] transposed permuted : !x, memref<16x128xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+// 16-bit memory: pairs, and four of them are 8 bytes. Rows of memory that may
+// not be there are columns.
+!x = !tile_gpu.frag<32x16xf32, acc, warp>
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @narrow
+// CHECK-COUNT-4: @$3 ld.global.v2.b32
+// CHECK-COUNT-16: @$2 ld.global.b16
+// CHECK-COUNT-4: @$3 st.global.v2.b32
+// CHECK-COUNT-16: @$2 st.global.b16
+tile_gpu.kernel private @narrow(%s: memref<16x128xbf16>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %s[%c0, %c0] rows(%n) transposed permuted : memref<16x128xbf16> -> !x
+    tile_gpu.global.store %x, %s[%c0, %c0] rows(%n) transposed permuted : !x, memref<16x128xbf16>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+// A number of value channels that is no multiple of four, and rows of memory
+// that are rows.
+!x = !tile_gpu.frag<32x16xf32, acc, warp>
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @ragged
+// CHECK-NOT: global.v
+// CHECK-COUNT-16: @$2 ld.global.b32
+// CHECK-COUNT-16: st.global.b32
+// CHECK-NOT: global.v
+tile_gpu.kernel private @ragged(%s: memref<16x130xf32>, %t: memref<32x16xf32>) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %s[%c0, %c0] transposed permuted : memref<16x130xf32> -> !x
+    tile_gpu.global.store %x, %t[%c0, %c0] permuted : !x, memref<32x16xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
