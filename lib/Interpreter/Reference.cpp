@@ -64,6 +64,7 @@ private:
   LogicalResult evaluateFinalize(FinalizeOp op);
   LogicalResult evaluateAggregate(AggregateOp op);
   LogicalResult evaluatePartial(PartialOp op);
+  LogicalResult evaluateFused(FusedOp op);
 
   const ReferenceValue *get(Value value) {
     return value ? values.lookup(value).get() : nullptr;
@@ -763,10 +764,22 @@ LogicalResult Evaluator::evaluateFolded(Operation &op) {
   return success();
 }
 
+/// Its reductions one after the other.
+LogicalResult Evaluator::evaluateFused(FusedOp op) {
+  Operation *yield = op.getBody().front().getTerminator();
+  for (Operation &inner : op.getBody().front().without_terminator())
+    if (failed(evaluate(inner)))
+      return failure();
+  for (auto [result, value] : llvm::zip(op.getResults(), yield->getOperands()))
+    values[result] = values.lookup(value);
+  return success();
+}
+
 LogicalResult Evaluator::evaluate(Operation &op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](AttentionOp op) { return evaluateAttention(op); })
       .Case([&](AggregateOp op) { return evaluateAggregate(op); })
+      .Case([&](FusedOp op) { return evaluateFused(op); })
       .Case([&](PartialOp op) { return evaluatePartial(op); })
       .Case([&](CombineOp op) { return evaluateCombine(op); })
       .Case([&](FinalizeOp op) { return evaluateFinalize(op); })

@@ -58,6 +58,11 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   // After it: what the states of parts are finalized to decides.
   pm.addPass(createAttnRelaxMaximumPass());
   pm.addPass(createAttnFixAnchorPass());
+  // After splits: a part of the keys has no whole sums. Last: behind it
+  // reductions are no longer a function's own operations.
+  AttnFuseGradientsPassOptions fusion;
+  fusion.explain = explain;
+  pm.addPass(createAttnFuseGradientsPass(fusion));
 }
 
 void ::attn::populateTilePipeline(OpPassManager &pm) {

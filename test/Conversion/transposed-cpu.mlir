@@ -26,11 +26,12 @@ tile.kernel @left(%K: !in, %V: !in, %S: !in, %n: index, %block: index) {
   tile.return
 }
 
-// Of pairs of bf16 two elements of a column are one; matrix units want rows.
+// Pairs of bf16 are neighbours in a row, and matrix units want rows: the operand
+// is transposed first, 16 x 16 elements at a time.
 // CHECK-LABEL: tile.kernel @left_half
-// AMX-NOT: tdpbf16ps
-// AMX: vector.from_elements %{{.*}}, %{{.*}} : vector<2xbf16>
-// AMX: dpbf16ps
+// AMX-COUNT-64: vector.shuffle %{{.*}} : vector<16xbf16>, vector<16xbf16>
+// AMX: vector.store %{{.*}} : memref<64x32xbf16>, vector<16xbf16>
+// AMX: tdpbf16ps
 tile.kernel @left_half(%K: !half, %V: !half, %S: !in, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
   %k = tile.load %K[%block, %c0] rows(%c0 to %n) : !half -> !tile.tile<32x64xbf16>

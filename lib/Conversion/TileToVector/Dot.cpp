@@ -44,7 +44,7 @@ bool KernelLowering::usesPairs(DotOp op) {
 }
 
 bool KernelLowering::usesAmx(DotOp op) {
-  return usesPairs(op) && target.hasAmxBf16 && !op.getTransposeLhs() &&
+  return usesPairs(op) && target.hasAmxBf16 &&
          op.getType().getRows() % amxRows == 0;
 }
 
@@ -89,6 +89,8 @@ Value KernelLowering::packRows(Value value, Layout layout, Location loc) {
   Value rows = buffer(value);
   bool isPanels =
       layout == Layout::Panels || layout == Layout::PanelsTransposed;
+  if (rows && layout == Layout::Pairs && type.getElementType().isBF16())
+    return packPairs(rows, type, loc);
   if (!rows || !isPanels || !type.getElementType().isF32() ||
       type.isRowVector())
     return {};
@@ -125,12 +127,57 @@ Value KernelLowering::packRows(Value value, Layout layout, Location loc) {
   return into;
 }
 
+/// [N / 16][K / 2][16][2] of rows KxN.
+Value KernelLowering::packPairs(Value rows, TileType type, Location loc) {
+  Value into = allocateFlat(type.getNumElements(), type.getElementType());
+  SmallVector<int64_t> interleave;
+  for (int64_t lane = 0; lane < pairColumns; ++lane)
+    interleave.append({lane, pairColumns + lane});
+  loop(type.getRows(), 2, loc, [&](Value k) {
+    Value next = builder.createOrFold<arith::AddIOp>(loc, k, index(1));
+    loop(type.getCols(), pairColumns, loc, [&](Value col) {
+      Value pair = vector::ShuffleOp::create(
+          builder, loc, loadVector(rows, {k, col}, pairColumns),
+          loadVector(rows, {next, col}, pairColumns), interleave);
+      Value offset = builder.createOrFold<arith::AddIOp>(
+          loc, builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)),
+          builder.createOrFold<arith::MulIOp>(loc, col, index(type.getRows())));
+      storeVector(pair, into, offset);
+    });
+  });
+  return into;
+}
+
+Value KernelLowering::transposeRows(Value value, Location loc) {
+  auto type = cast<TileType>(value.getType());
+  Value rows = buffer(value);
+  Value into = allocate(TileType::get(builder.getContext(), type.getCols(),
+                                      type.getRows(), type.getElementType()));
+  auto at = [&](Value base, int64_t offset) -> Value {
+    return builder.createOrFold<arith::AddIOp>(loc, base, index(offset));
+  };
+  loop(type.getRows(), pairColumns, loc, [&](Value row) {
+    loop(type.getCols(), pairColumns, loc, [&](Value col) {
+      SmallVector<Value> block;
+      for (int64_t i = 0; i < pairColumns; ++i)
+        block.push_back(loadVector(rows, {at(row, i), col}, pairColumns));
+      transposeLanes(builder, loc, block);
+      for (int64_t i = 0; i < pairColumns; ++i)
+        storeVector(block[i], into, {at(col, i), row});
+    });
+  });
+  return into;
+}
+
 LogicalResult KernelLowering::lowerDot(DotOp op) {
   Location loc = op.getLoc();
   FailureOr<Value> rhs = packed(op.getRhs(), rhsLayout(op), loc);
   if (failed(rhs))
     return failure();
   Value lhs = buffer(op.getLhs());
+  // Pairs are of neighbours in a row.
+  if (op.getTransposeLhs() && usesPairs(op))
+    lhs = transposeRows(op.getLhs(), loc);
   Value acc = op.getAcc() ? buffer(op.getAcc()) : Value();
   Value scale = op.getScale() ? buffer(op.getScale()) : Value();
   Value out = resultBuffer(
@@ -315,16 +362,7 @@ void KernelLowering::dotPairs(DotOp op, Value lhs, Value rhs, Value acc,
   };
   kernel.row = [&](Value row, Value k) -> Value {
     // Two bf16 are broadcast as one 32-bit word.
-    Value pair;
-    if (op.getTransposeLhs()) {
-      Value next = builder.createOrFold<arith::AddIOp>(loc, k, index(1));
-      pair = vector::FromElementsOp::create(
-          builder, loc, vec(2, builder.getBF16Type()),
-          ValueRange{leftElement(op, lhs, row, k),
-                     leftElement(op, lhs, row, next)});
-    } else {
-      pair = loadVector(lhs, {row, k}, 2);
-    }
+    Value pair = loadVector(lhs, {row, k}, 2);
     Value word = vector::ExtractOp::create(
         builder, loc,
         vector::BitCastOp::create(builder, loc, vec(1, builder.getI32Type()),

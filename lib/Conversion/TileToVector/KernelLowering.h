@@ -85,6 +85,9 @@ private:
   /// The same for one layout, from rows in scratch; null where there is no such
   /// way.
   Value packRows(Value value, Layout layout, Location loc);
+  Value packPairs(Value rows, TileType type, Location loc);
+  /// Scratch with the transpose of a tile of 16-bit elements.
+  Value transposeRows(Value value, Location loc);
   /// Whether `op` is the last to read `value` on every path through it.
   bool diesAt(Value value, Operation *op);
   /// A buffer for `result`: that of a dying operand of the same type among

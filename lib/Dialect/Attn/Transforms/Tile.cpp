@@ -67,6 +67,7 @@ private:
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   void convertAppend(AppendOp op);
   LogicalResult convertScan(ScanOp op);
+  LogicalResult convertFused(FusedOp op);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
@@ -82,6 +83,8 @@ private:
   };
   Kernel startKernel(Operation *op, ValueRange operands, ValueRange outputs,
                      ValueRange extra, ScheduleAttr schedule);
+  /// Launches a kernel, with blocks where `launchWhere` says so.
+  void launch(Location loc, Kernel &kernel, Value grid);
   /// The number of parts in the plan.
   Value countParts(PartialOp op);
   /// A value of the score region of `op` in the plan, from constants and scalar
@@ -98,6 +101,8 @@ private:
   IRMapping mapping;
   /// Output arguments of the plan by the value that is returned.
   llvm::DenseMap<Value, Value> returned;
+  /// Where kernels are to run (i1), or null for everywhere.
+  Value launchWhere;
   unsigned numKernels = 0;
   /// The plan or the last of its kernels.
   Operation *lastFunc = nullptr;
@@ -165,7 +170,8 @@ LogicalResult PlanBuilder::run() {
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     Operation *def = value.getDefiningOp();
     if (!def ||
-        !isa<AggregateOp, PartialOp, CombineOp, FinalizeOp, ScanOp>(def))
+        !isa<AggregateOp, PartialOp, CombineOp, FinalizeOp, ScanOp, FusedOp>(
+            def))
       return returnOp.emitOpError("expected operand ")
              << i << " to be the result of an attn reduction";
     if (!returned.try_emplace(value, body->getArgument(numInputs + i)).second)
@@ -227,6 +233,8 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
   }
   if (auto scan = dyn_cast<ScanOp>(op))
     return convertScan(scan);
+  if (auto fused = dyn_cast<FusedOp>(op))
+    return convertFused(fused);
   if (auto combine = dyn_cast<CombineOp>(op)) {
     if (finalizeOf(combine))
       return success(); // the finalize's kernel multiplies the parts
@@ -475,6 +483,13 @@ static ReductionKernel::KeyLists listsOf(ArrayRef<Value> extra) {
           hasBits ? extra[4] : Value()};
 }
 
+void PlanBuilder::launch(Location loc, Kernel &kernel, Value grid) {
+  if (launchWhere)
+    grid = arith::SelectOp::create(b, loc, launchWhere, grid, index(0, loc));
+  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                         kernel.launchArguments);
+}
+
 LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                                        Value batches, Value heads,
                                        Value numTiles, ValueRange outputs,
@@ -550,13 +565,10 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE,
                               math::AbsFOp::create(b, loc, bound), limit);
     Value none = index(0, loc);
-    tile::LaunchOp::create(b, loc, fixed.func.getName(),
-                           arith::SelectOp::create(b, loc, isSmall, grid, none),
-                           fixed.launchArguments);
+    launch(loc, fixed, arith::SelectOp::create(b, loc, isSmall, grid, none));
     grid = arith::SelectOp::create(b, loc, isSmall, none, grid);
   }
-  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
-                         kernel.launchArguments);
+  launch(loc, kernel, grid);
   return success();
 }
 
@@ -707,6 +719,88 @@ void PlanBuilder::convertAppend(AppendOp op) {
     grid = arith::MulIOp::create(b, loc, grid, dim(d));
   tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                          kernel.launchArguments);
+}
+
+LogicalResult PlanBuilder::convertFused(FusedOp op) {
+  Location loc = op.getLoc();
+  AggregateOp overKeys = op.getOverKeys(), overQueries = op.getOverQueries();
+  std::string why;
+  SmallVector<FusedOp::Term> terms =
+      FusedOp::findTerms(overKeys, overQueries, why);
+  if (!target.isCpu())
+    return op.emitOpError("expected a CPU target, since kernels of GPUs add "
+                          "nothing up in memory");
+  Operation *yield = op.getBody().front().getTerminator();
+  for (auto [inner, outer] : llvm::zip(yield->getOperands(), op.getResults()))
+    if (Value argument = returned.lookup(outer))
+      returned[inner] = argument;
+  auto dim = [&](Value tensor, int64_t d) -> Value {
+    return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
+  };
+  auto times = [&](Value x, Value y) -> Value {
+    return arith::MulIOp::create(b, loc, x, y);
+  };
+  // Each thread has whole heads: that is to cost no more than two kernels do
+  // more, seven products of a pair instead of five.
+  Value rows = overQueries.getQueries().front();
+  Value heads = times(dim(rows, 0), dim(rows, 1));
+  Value threads = index(op.getThreads(), loc);
+  Value taken =
+      times(arith::CeilDivUIOp::create(b, loc, heads, threads), threads);
+  Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule,
+                                     times(taken, index(5, loc)),
+                                     times(heads, index(7, loc)));
+  launchWhere = arith::XOrIOp::create(
+      b, loc, fits, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+  if (failed(convertReduction(overKeys)) ||
+      failed(convertReduction(overQueries)))
+    return failure();
+  for (auto [inner, outer] : llvm::zip(yield->getOperands(), op.getResults()))
+    mapping.map(outer, mapping.lookup(inner));
+
+  ScheduleAttr schedule = overQueries.getScheduleAttr();
+  SmallVector<Value> outputs,
+      extra = {arith::CeilDivUIOp::create(b, loc, dim(rows, 2),
+                                          index(schedule.getBlockQ(), loc))};
+  for (Value result : overQueries.getResults())
+    outputs.push_back(mapping.lookup(result));
+  SmallVector<ReductionKernel::RowSum> sums;
+  for (auto [result, term] : llvm::zip(overKeys.getResults(), terms)) {
+    Value memory = mapping.lookup(result);
+    auto type = cast<MemRefType>(memory.getType());
+    sums.push_back({term.weight, term.operand, memory, Value()});
+    extra.push_back(memory);
+    if (type.getElementType().isF32())
+      continue;
+    SmallVector<Value> sizes;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (type.isDynamicDim(d))
+        sizes.push_back(memref::DimOp::create(b, loc, memory, d));
+    sums.back().result = memory;
+    extra.push_back(tile::WorkspaceOp::create(
+        b, loc, MemRefType::get(type.getShape(), b.getF32Type()), sizes));
+  }
+  Kernel kernel = startKernel(overQueries, overQueries->getOperands(), outputs,
+                              extra, schedule);
+  ReductionKernel builder(
+      overQueries, lookupMonoid(overQueries, overQueries.getMonoidAttr()),
+      target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  size_t next = 1;
+  for (ReductionKernel::RowSum &sum : sums) {
+    Value memory = kernel.extra[next++];
+    sum.sums = sum.result ? kernel.extra[next++] : memory;
+    if (sum.result)
+      sum.result = memory;
+  }
+  builder.addRowSums(sums);
+  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+    return failure();
+  launchWhere = fits;
+  launch(loc, kernel, heads);
+  launchWhere = {};
+  return success();
 }
 
 LogicalResult PlanBuilder::convertScan(ScanOp op) {

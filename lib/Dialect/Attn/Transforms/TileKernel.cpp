@@ -260,11 +260,16 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
     Value alive = b.createOrFold<arith::XOrIOp>(
         loc, classOf(rowBlock.firstRow, lastRow, tile.first).dead, one);
     next = stepIf(
-        alive, rowBlock.state, [&] { return stepRows(rowBlock); }, nullptr);
+        alive, rowBlock.state, [&] { return stepRows(rowBlock); },
+        [&] { return withoutWeights(rowBlock.state); });
   } else {
     next = stepRows(rowBlock);
   }
   tile::YieldOp::create(b, loc, next);
+  if (rowSums.empty())
+    return rows.getResults();
+  b.setInsertionPointAfter(rows);
+  enterRowSums(tile, rows.getResults());
   return rows.getResults();
 }
 
@@ -531,7 +536,7 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   rowSource = bound(reduction.getQuerySource());
   keySource = bound(reduction.getKeySource());
   hasOwnSizes = reduction.hasOwnSizes();
-  locateBlock(numTiles, block);
+  locateBlock(rowSums.empty() ? numTiles : index(1), block);
   // Where rows are is found out once, and not in a loop or at the end.
   for (Value output : outputs)
     if (output)
@@ -550,9 +555,22 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   form.redoesFar = mayRedoFarRows();
   if (form.fused || form.unit)
     findFarAnchors();
+  auto rows = [&] { buildRows(outputs); };
+  if (rowSums.empty())
+    rows();
+  else
+    walkRowTiles(numTiles, rows);
+  b.setInsertionPointToEnd(&kernel.getBody().front());
+  tile::ReturnOp::create(b, loc);
+  return success();
+}
+
+void ReductionKernel::buildRows(ValueRange outputs) {
   loadQueries();
   SmallVector<Value> state = initialState();
+  startRowSums(state);
   state = hasGroup() ? walkGroup(state) : streamKeys(state);
+  state.truncate(state.size() - rowSumWeights.size());
   if (form.redoesFar)
     state = redoFarRows(state);
   if (fixedAnchor) {
@@ -575,7 +593,4 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     storeState(state, outputs);
   else
     storeOutputs(state, outputs);
-  b.setInsertionPointToEnd(&kernel.getBody().front());
-  tile::ReturnOp::create(b, loc);
-  return success();
 }

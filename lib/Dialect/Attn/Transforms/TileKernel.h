@@ -31,6 +31,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <map>
 #include <tuple>
@@ -326,6 +327,19 @@ public:
   /// every row may have the anchor 0, and no maximum is looked for.
   void fixAnchor() { fixedAnchor = true; }
 
+  /// Sums over rows that a kernel over queries adds up in memory: weights of a
+  /// component times the rows of a row operand. They go from `sums`, f32, to
+  /// `result` in the end, unless that is null.
+  struct RowSum {
+    unsigned weight, operand;
+    Value sums, result;
+  };
+  /// To be called before `build`: a block has all rows of its head then, and
+  /// adds up these.
+  void addRowSums(ArrayRef<RowSum> added) {
+    rowSums.assign(added.begin(), added.end());
+  }
+
 protected:
   struct KeyTile {
     Value first; // index of its first key
@@ -392,6 +406,27 @@ protected:
   /// Which keys of a tile are live in some row: a 1xC tile of i1.
   Value liveKeys(const KeyTile &tile);
   SmallVector<Value> step(const KeyTile &tile, ValueRange state);
+
+  /// Loads a tile of rows, and stores what its state becomes.
+  void buildRows(ValueRange outputs);
+
+  //===--- Sums over rows in memory (TileFused.cpp)
+  //------------------------===//
+  void walkRowTiles(Value numTiles, function_ref<void()> body);
+  void forEachSumTile(function_ref<void(Value head, Value first)> body);
+  void clearRowSums();
+  void convertRowSums();
+  /// Makes the tiles that weights are multiplied by, and adds what holds
+  /// weights to a state.
+  void startRowSums(SmallVectorImpl<Value> &state);
+  /// Adds the weights of a key tile, which are last in `state`.
+  void enterRowSums(const KeyTile &tile, ValueRange state);
+  /// A state after a tile of which no pair is live.
+  SmallVector<Value> withoutWeights(ValueRange state);
+  SmallVector<RowSum> rowSums;
+  /// The components with weights in `rowSums`.
+  llvm::SmallSetVector<unsigned, 2> rowSumWeights;
+  SmallVector<Value> rowSumTiles;
 
   //===--- Listed key tiles (TileLists.cpp) -------------------------------===//
   SmallVector<Value> listIndices();

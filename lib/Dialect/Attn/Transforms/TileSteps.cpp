@@ -403,6 +403,14 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
       block, inputs, groups, [&](Value row, Value col, ValueRange x) {
         x = takeLoaded(block, x, dots.size());
         Value alive = liveByMask(block, row, col);
+        if (!rowSums.empty()) {
+          // Rows that do not exist add nothing to what is reduced.
+          Value exists = cmp(arith::CmpIPredicate::sle, add(block.rowBase, row),
+                             block.lastRow);
+          alive = alive
+                      ? arith::AndIOp::create(b, loc, exists, alive).getResult()
+                      : exists;
+        }
         SmallVector<Value> s = scores(block, row, col, x);
         alive = liveByScore(s, alive);
         RegionCloner cloner(b);
@@ -417,7 +425,11 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
         return results;
       });
   markApproximate(weights.narrow);
-  return accumulate(block, groups, weights, /*factors=*/{});
+  SmallVector<Value> state = accumulate(block, groups, weights, /*factors=*/{});
+  for (unsigned component : rowSumWeights)
+    state.push_back(weights.narrow[llvm::find(groups, groupOf(component)) -
+                                   groups.begin()]);
+  return state;
 }
 
 /// Weights are exp2(stat * k), none of them too large: nothing is rescaled.

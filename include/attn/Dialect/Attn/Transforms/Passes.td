@@ -766,6 +766,69 @@ def AttnFixAnchorPass : Pass<"attn-fix-anchor", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
+  let summary = "Compute the pairs of two reductions once";
+  let description = [{
+    Expects: `attn.aggregate` with schedules, and a target.
+
+    Produces: `attn.fused` of an aggregate over keys and one over queries that
+    have their pairs in common: the same rows in the same dots, the same mask,
+    the weights of the first among those of the second, and its values among the
+    rows of the second. Of the seven products of attention's gradients five are
+    left, and of two exponentials one.
+
+    Sums over keys are then added up in memory, in f32 and in the order of the
+    key tiles: a batch and key head belong to one thread, whatever the number of
+    threads, and results have the same bits each time. GPUs keep two kernels,
+    which add nothing in memory.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "cpu-avx2"} {
+    attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%v: f32):
+        attn.yield %v : f32
+      }
+    }
+    func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>)
+        -> (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) {
+      %dq = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%k : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      %dk = attn.aggregate @sum
+          scores(%k, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%q : tensor<?x?x?x64xf32>) {side = #attn.side<queries>}
+          -> tensor<?x?x?x64xf32>
+      return %dq, %dk : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>
+    }
+    }
+    ```
+
+    Numerics: sums over keys meet in memory after each key tile of `block_q`
+    rows; f32 as before.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what is fused, and why not">,
+    Option<"threads", "threads", "int64_t", "0",
+           "Threads that heads are divided among (default: those of this "
+           "machine)">
+  ];
+  let statistics = [
+    Statistic<"numFused", "num-fused", "Pairs of reductions that are fused">,
+    Statistic<"numKept", "num-kept",
+              "Pairs over keys and queries that are left as they are">
+  ];
+}
+
 def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
   let summary = "Turn reductions into tile kernels and a launch plan";
   let description = [{
