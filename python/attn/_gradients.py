@@ -15,12 +15,15 @@ from typing import Any, Callable, Dict, Tuple
 
 from . import _arrays as arrays
 from . import _attention
+from . import _gradient_sums as sums
 from . import _kernel
 from . import _library as c
+from . import _masks
 from ._operands import fail as _fail
 
 # Arguments that have gradients, by the names of the kernel's inputs.
 _NAMES = ("q", "k", "v", "scale", "softcap", "bias", "alibi_slopes", "sinks")
+_NAMES += ("monoid_params",)
 _DEFAULT = ("q", "k", "v", "bias", "alibi_slopes", "sinks")
 _BATCH, _HEADS, _QUERIES, _KEYS = _attention._BROADCAST
 _MOST_PROGRAMS = 256
@@ -51,6 +54,10 @@ class _Program:
         self.forward = entry("forward")
         self.backward = entry("backward")
         self.pairs = entry("pairs")
+        # What each result of these is a gradient of, and where it is read.
+        gradients = sums.parse(self.text)
+        self.of_backward = gradients.get("attention_backward", [])
+        self.of_pairs = gradients.get("attention_pairs", [])
 
 
 def _program(call, inputs, target):
@@ -184,33 +191,57 @@ class Plan:
             inputs = tuple(inputs)
         wants_bias = inputs is None or "bias" in inputs
         if options.get("bias") is not None and wants_bias:
-            if options.get("layout") == "thd":
-                _fail(
-                    "a bias without gradient with layout 'thd'; leave it out of inputs",
-                    "one with",
-                    NotImplementedError,
-                )
             options["bias"] = _whole(options["bias"])
         self.given = dict(options, q=q, k=k, v=v)
+        self.options = options
         self.call = _attention._Call(q, k, v, **options)
         self.target = target if target else c.device_target(self.call.device)
         self.value_in_key = v is None and "v" in self.call.views
         self.inputs = self._choose(inputs)
         self.names = self.call.output_names[: self.call.desc.numOutputs]
-        asked = self.inputs or ("q",)
+        self.asked = asked = self.inputs or ("q",)
         if self.value_in_key and "k" in asked:
-            asked = tuple(sorted({*asked, "v"}, key=_NAMES.index))
-        self.asked = asked
-        self.program = _program(self.call, asked, self.target)
+            self.asked = asked = asked + ("v",)
+        # A bias of pairs, where sequences are packed, has a program of its own.
+        self.packed_bias = self.call.layout == "thd" and self._has_pairs("bias")
+        if self.packed_bias:
+            if self.call.views.get("dropout_p") is not None:
+                _fail(
+                    "no dropout where a bias of rows and keys has a gradient and "
+                    "layout is 'thd'",
+                    "dropout_p",
+                    NotImplementedError,
+                )
+            asked = tuple(name for name in asked if name != "bias") or ("q",)
+        kernel_inputs = []
+        for name in asked:
+            if name == "monoid_params":
+                count = len(self.given[name])
+                kernel_inputs += ["param%d" % i for i in range(count)]
+            else:
+                kernel_inputs.append(name)
+        self.program = _program(self.call, tuple(kernel_inputs), self.target)
         kernel = self.program.forward
-        self.operands = [self.call.views[arg.name] for arg in kernel.inputs]
+        _masks.bind_captures(self.call, kernel.inputs)
+        self.operands = []
+        for arg in kernel.inputs:
+            if arg.name not in self.call.views:
+                _fail(_masks.describe_missing(arg.name), "none")
+            self.operands.append(self.call.views[arg.name])
 
     def _choose(self, inputs):
         views = self.call.views
         there = [name for name in _NAMES if self.given.get(name) is not None]
-        there = [name for name in there if name in views]
+        if not len(self.given.get("monoid_params", ())):
+            there = [name for name in there if name != "monoid_params"]
+        there = [n for n in there if n in views or n == "monoid_params"]
+        floats = {
+            name: arrays.kind_of(value) and arrays.view(name, value).dtype in _attention._FLOATS
+            for name, value in self.call.captures.items()
+        }
+        there += list(floats)
         if inputs is None:
-            return tuple(name for name in there if name in _DEFAULT)
+            return tuple(n for n in there if n in _DEFAULT or floats.get(n))
         if isinstance(inputs, str):
             inputs = (inputs,)
         for name in inputs:
@@ -220,6 +251,14 @@ class Plan:
                     repr(name),
                 )
         return tuple(name for name in there if name in inputs)
+
+    def _has_pairs(self, name):
+        """Whether a bias is asked for that is read by row and by key."""
+        flags = self.call.desc.bias
+        if name not in self.asked or flags & _KEYS:
+            return False
+        # What keys alone have is added up over the rows.
+        return not (flags & _HEADS and flags & _QUERIES)
 
     def _make(self, kernel):
         """New arrays for what a kernel gives, by its names of dimensions, and views
@@ -259,7 +298,8 @@ class Plan:
     def _views(self, results, state, cotangents):
         """The inputs of the backward pass, in order."""
         kernel = self.program.backward or self.program.pairs
-        wanted = kernel.inputs[len(self.operands) :]
+        # Without either no score depends on anything.
+        wanted = kernel.inputs[len(self.operands) :] if kernel else ()
         axes, found, keep = self.call.axes, list(self.operands), []
         places = iter(state)
         for arg in wanted:
@@ -310,76 +350,112 @@ class Plan:
                         repr(name),
                     )
             cotangents = [cotangents.get(name) for name in self.names]
-        inputs, keep = self._views(results, state, list(cotangents))
+        cotangents = list(cotangents)
+        inputs, keep = self._views(results, state, cotangents)
         kernel, pairs = self.program.backward, self.program.pairs
-        of_pairs = self._of_pairs()
-        found = {}
+        found, totals = {}, {}
         if kernel is not None:
             made, views = self._make(kernel)
             self._run(kernel, inputs, views)
-            direct = [name for name in self.asked if name not in of_pairs]
-            found = dict(zip(direct, made))
+            for (name, place), arg, array in zip(
+                self.program.of_backward, kernel.outputs, made
+            ):
+                if name not in ("q", "k", "v"):
+                    array = self._reduce(name, place, array, self._is_of_keys(arg))
+                found[name] = array
         if pairs is not None:
-            found.update(zip(of_pairs, self._run_pairs(pairs, inputs, of_pairs)))
+            self._run_pairs(pairs, inputs, found)
+        if self.packed_bias:
+            found["bias"] = self._add_sequences(results, state, cotangents)
         gradients = {}
         for name in self.asked:
-            array = found[name]
-            if name not in of_pairs and name not in ("q", "k", "v"):
-                array = self._reduce(name, array)
+            if name == "monoid_params":
+                gradients[name] = self._of_params(found)
+                continue
+            array = found.get(name)
+            like = self._given(name)
+            if array is None:  # no score depends on it
+                shape = arrays.view(name, like).shape if arrays.kind_of(like) else ()
+                array = _zeros(self.call.like, c.F32, shape)
             if name not in ("q", "k", "v"):
-                array = _cast(array, self.given[name])
+                array = _cast(array, like)
             gradients[name] = array
         if self.value_in_key and "v" in gradients:
             value = gradients.pop("v")
             gradients["k"][..., : value.shape[-1]] += value
         return {name: arrays.like(self.call.like, gradients[name]) for name in self.inputs}
 
-    def _of_pairs(self):
-        """Arguments that are read by row and by key."""
-        flags = self.call.desc.bias
-        if "bias" not in self.asked or flags & _KEYS:
-            return ()
-        # What keys alone have is added up over the rows.
-        return () if flags & _HEADS and flags & _QUERIES else ("bias",)
+    def _given(self, name):
+        if name in self.call.captures and name not in _NAMES:
+            return self.call.captures[name]
+        return self.given[name]
 
-    def _reduce(self, name, array):
-        """From what each row has (each key, of a bias of keys) to the argument."""
-        view = self.call.views[name]
+    def _of_params(self, found):
+        result = _zeros(self.call.like, c.F32, (len(self.given["monoid_params"]),))
+        for i in range(result.shape[0]):
+            if "param%d" % i in found:
+                result[i] = found["param%d" % i]
+        return result
+
+    def _reduce(self, name, place, array, of_keys):
+        """From what each row has (each key, of what is read by key) to the argument."""
         packed = self.call.layout == "thd"
-        if name in ("scale", "softcap"):
+        if name in ("scale", "softcap") or name.startswith("param") or (
+            name in self.call.captures and not place
+        ):
             return _sum(array, range(len(array.shape)), ())
+        if name in self.call.captures:
+            view = arrays.view(name, self.call.captures[name])
+            return self._total(array, place, view.shape, of_keys)
+        view = self.call.views[name]
         if name == "bias":
+            shape = self.given["bias"].shape
+            if packed:
+                result = self._total(array, "b,h,i,j", view.shape, of_keys)
+                return result.reshape(shape)
             kept = [0, 1, 3] if _KEYS & ~self.call.desc.bias else [0, 1, 2]
             drop = [i for i, axis in enumerate(kept) if view.shape[axis] == 1]
-            return _sum(array, drop, self.given["bias"].shape)
+            return _sum(array, drop, shape)
         # [hq] or [b, hq]
         if packed:
             if len(view.shape) == 2:
-                return self._by_sequence(array, view.shape)
+                return self._total(array, "b,h", view.shape, False)
             return _sum(array, [1], view.shape)
         return _sum(array, [2] if len(view.shape) == 2 else [0, 2], view.shape)
 
-    def _run_pairs(self, kernel, inputs, names):
-        """Runs the kernel of pairs for some keys after others."""
+    def _total(self, array, place, shape, of_keys):
+        """Adds up what rows or keys have, at a place. Of keys heads are those of k, and
+        no index is of these."""
+        total = sums.Total(self.call.like, shape)
+        if self.call.layout != "thd":
+            total.add(array, place, sums.positions_of_rows(array.shape))
+            return total.get()
+        offsets = self.given["cu_seqlens_k" if of_keys else "cu_seqlens_q"]
+        rows, positions = sums.positions_in_sequences(offsets, array.shape)
+        if arrays.is_torch(array):
+            rows = arrays.torch_module().from_numpy(rows).to(array.device)
+        total.add(array[:, rows], place, positions)
+        return total.get()
+
+    def _run_pairs(self, kernel, inputs, found):
+        """Runs the kernel of pairs for some keys after others, and adds up what they
+        have."""
         like = self.call.like
         arg = next(arg for arg in kernel.inputs if arg.name == "identity")
         step = arg.shape[-1]
         b, hq, sq, _ = self.call.views["q"].shape
         _, hk, sk, _ = self.call.views["k"].shape
-        flags = self.call.desc.bias
-        sizes = [1 if flags & flag else size
-                 for flag, size in zip(_attention._BROADCAST, (b, hq, sq, sk))]
-        result = _zeros(like, c.F32, sizes)
-        axes = tuple(i for i in range(3) if sizes[i] == 1 and (b, hq, sq)[i] != 1)
+        totals = {}
+        for name, _ in self.program.of_pairs:
+            if name != "index":
+                shape = self._shape_of(name)
+                totals.setdefault(name, sums.Total(like, shape))
         identity = _zeros(like, c.F32, (step, step))
         identity.reshape(-1)[:: step + 1] = 1
         whole = arrays.view("identity", identity)
-        part = arrays.empty(like, c.F32, (b, hq, sq, step))
+        parts = [arrays.empty(like, c.F32, (b, hq, sq, step)) for _ in kernel.outputs]
         names_of = [arg.name for arg in kernel.inputs]
-        shape = self.given["bias"].shape
-        if not (b and hq and sq):
-            return [result.reshape(shape)]
-        for first in range(0, sk, step):
+        for first in range(0, sk if b and hq and sq else 0, step):
             count = min(step, sk - first)
             views = []
             for name, view in zip(names_of, inputs):
@@ -400,20 +476,66 @@ class Plan:
                 arrays.scalar("first_key", first, c.I32),
                 arrays.scalar("num_keys", sk, c.I32),
             ]
-            self._run(kernel, views, [arrays.view("part", part)])
-            columns = part[..., :count]
-            result[..., first : first + count] = _sum(
-                columns, axes, tuple(sizes[:3]) + (count,)
-            )
-        return [result.reshape(shape)]
+            self._run(kernel, views, [arrays.view("part", part) for part in parts])
+            positions = sums.positions_of_pairs((b, hq, sq, count), first)
+            results = iter(zip(self.program.of_pairs, parts))
+            for (name, place), part in results:
+                computed = [next(results)[1][..., :count] for _ in range(place.count("*"))]
+                if name == "bias":
+                    place = "b,h,i,j"
+                totals[name].add(part[..., :count], place, positions, computed)
+        for name, total in totals.items():
+            array = total.get()
+            found[name] = array.reshape(self.given[name].shape) if name == "bias" else array
 
-    def _by_sequence(self, array, shape):
-        offsets = self.given["cu_seqlens_q"]
-        offsets = offsets.tolist() if hasattr(offsets, "tolist") else list(offsets)
-        result = _zeros(array, c.F32, shape)
-        for n, (first, last) in enumerate(zip(offsets, offsets[1:])):
-            result[n] = _sum(array[:, first:last], [1], shape[1:])
-        return result
+    def _shape_of(self, name):
+        if name == "bias":
+            return self.call.views[name].shape
+        return arrays.view(name, self.call.captures[name]).shape
+
+    def _add_sequences(self, results, state, cotangents):
+        """The gradient of a bias of pairs, of one sequence after the other."""
+        given = self.given["bias"]
+        view = self.call.views["bias"]
+        total = _zeros(self.call.like, c.F32, view.shape)
+        offsets = [
+            [int(x) for x in self.given[name]] for name in ("cu_seqlens_q", "cu_seqlens_k")
+        ]
+        bias = given.reshape(view.shape)
+        options = dict(self.options, layout="bshd")
+        del options["cu_seqlens_q"], options["cu_seqlens_k"]
+        slopes = options.get("alibi_slopes")
+        per_batch = slopes is not None and len(self.call.views["alibi_slopes"].shape) == 2
+        pairs = zip(*(zip(x, x[1:]) for x in offsets))
+        for n, ((i0, i1), (j0, j1)) in enumerate(pairs):
+            if i0 >= i1 or j0 >= j1:
+                continue
+            at = n if view.shape[0] != 1 else 0
+            sizes = [s if s == 1 else m for s, m in zip(view.shape[2:], (i1 - i0, j1 - j0))]
+            place = (slice(at, at + 1), slice(None), slice(sizes[0]), slice(sizes[1]))
+            options["bias"] = bias[place]
+            if per_batch:
+                options["alibi_slopes"] = slopes[n : n + 1]
+            operands = [
+                None if x is None else x[None, a:b]
+                for x, a, b in (
+                    (self.given["q"], i0, i1), (self.given["k"], j0, j1), (self.given["v"], j0, j1)
+                )
+            ]
+            plan = Plan(*operands, inputs=("bias",), target=self.target, **options)
+
+            def part(array):
+                if array is None:
+                    return None
+                whole = len(array.shape) == 3
+                return array[None, i0:i1] if whole else array[None, :, i0:i1]
+
+            found = plan.backward(
+                [part(x) for x in results], [part(x) for x in state],
+                [part(x) for x in cotangents],
+            )
+            total[place] += found["bias"].reshape(total[place].shape)
+        return total.reshape(given.shape)
 
     @property
     def saved_bytes(self) -> int:
@@ -432,7 +554,8 @@ def attention_vjp(
         q, k, v, options: as of attn.attention, but caches (block_table, k_start,
             k_new, rolling) and `out`.
         inputs: the names of the arguments to differentiate; None: those given of
-            q, k, v, bias, alibi_slopes and sinks. scale and softcap may be named.
+            q, k, v, bias, alibi_slopes and sinks, and arrays of `captures`. scale,
+            softcap, monoid_params and numbers of `captures` may be named.
 
     Returns:
         (outputs, vjp). `outputs` is what attn.attention returns. `vjp(do, dlse=None,

@@ -76,17 +76,18 @@ func.func @twice(%q: !rows, %k: !rows) -> !rows {
 // -----
 
 !rows = tensor<?x?x?x16xf32>
-func.func @table(%q: !rows, %k: !rows, %v: !rows, %t: tensor<?xf32>) -> !rows {
-  // expected-error@+1 {{expected captured inputs that are differentiated to be scalars, or to be read at positions, but argument 3 is read at computed indices; leave it out of 'inputs'}}
+func.func @init(%q: !rows, %k: !rows, %v: !rows, %t: tensor<?xf32>) -> !rows {
+  // expected-error@+1 {{expected captured inputs that are differentiated to be scalars, or to be read at positions, but argument 3 is read at computed indices, or at several, by init or finalize; leave it out of 'inputs'}}
   %o = attn.aggregate @softmax scores(%q, %k : !rows, !rows) values(%v : !rows)
       captures(%t : tensor<?xf32>)
-    score {
-    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %table: tensor<?xf32>):
-      %far = arith.subi %i, %j : i32
+    init {
+    ^bb0(%b: i32, %h: i32, %i: i32, %table: tensor<?xf32>):
+      %far = arith.subi %i, %h : i32
       %at = arith.index_cast %far : i32 to index
       %e = tensor.extract %table[%at] : tensor<?xf32>
-      %x = arith.addf %s, %e : f32
-      attn.yield %x : f32
+      %zero = arith.constant 0.0 : f32
+      %one = arith.constant 1.0 : f32
+      attn.yield %e, %zero, %one : f32, f32, f32
     } -> !rows
   return %o : !rows
 }

@@ -158,6 +158,47 @@ func.func @sum(%q: !rows, %k: !rows, %v: !rows, %n: tensor<?xi32>) -> !rows {
   return %o : !rows
 }
 
+// Two reads of a table: of each the element, and its index of each pair. The parameter
+// is read by lift and by finalize: what finalize gives is added to what keys give.
+attn.monoid @scaled cocycle stats() components(value) params(f32) outputs("o") {
+  lift {
+  ^bb0(%s: f32, %t: f32):
+    %w = arith.mulf %s, %t : f32
+    attn.yield %w : f32
+  }
+  finalize {
+  ^bb0(%acc: f32, %t: f32):
+    %o = arith.mulf %acc, %t : f32
+    attn.yield %o : f32
+  }
+}
+// CHECK-LABEL: func.func @table_backward(
+// CHECK-SAME: attributes {attn.gradients = ["arg0", "arg1", "arg2", "arg4"]}
+// CHECK: %[[PART:.*]]:2 = attn.aggregate @table_rows
+// CHECK: attn.aggregate @table_queries
+// CHECK-SAME: %[[PART]]#1
+// CHECK-LABEL: func.func @table_pairs(
+// CHECK-SAME: attributes {attn.gradients = ["arg3[*,h]", "index", "arg3[0,h]"]}
+// CHECK: %{{.*}}:3 = attn.aggregate @table_elements
+// CHECK: arith.sitofp
+func.func @table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?x?xf32>, %t: f32) -> !rows {
+  %o = attn.aggregate @scaled params(%t : f32) scores(%q, %k : !rows, !rows) values(%v : !rows)
+      captures(%table : tensor<?x?xf32>)
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %r: tensor<?x?xf32>):
+      %far = arith.subi %i, %j : i32
+      %at = arith.index_cast %far : i32 to index
+      %hi = arith.index_cast %h : i32 to index
+      %zero = arith.constant 0 : index
+      %e = tensor.extract %r[%at, %hi] : tensor<?x?xf32>
+      %f = tensor.extract %r[%zero, %hi] : tensor<?x?xf32>
+      %x = arith.addf %s, %e : f32
+      %y = arith.mulf %x, %f : f32
+      attn.yield %y : f32
+    } -> !rows
+  return %o : !rows
+}
+
 // An element for each row and key: a function of its own, for some keys at once.
 // CHECK-LABEL: func.func @bias_backward(
 // CHECK: attn.aggregate @bias_queries

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What a function's reduction is made of, and the functions that are made of
-// it. How pairs are differentiated is DifferentiatePairs.cpp.
+// it. How pairs are differentiated is DifferentiatePairs.cpp, and where
+// captures are read DifferentiateCaptures.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,6 +99,11 @@ LogicalResult Differentiator::findInputs() {
         at->second.more.push_back(i);
         continue;
       }
+      // What finalize reads of a parameter it captures.
+      if (role == Role::param && at->second.role == Role::capture) {
+        at->second.role = role;
+        continue;
+      }
       // A capture or a value that is passed twice is one input with two
       // gradients.
       bool isAsked =
@@ -115,21 +121,20 @@ LogicalResult Differentiator::findInputs() {
   note(op.getKeys(), Role::key);
   note(op.getValues(), Role::value);
   note(op.getCaptures(), Role::capture);
+  note(op.getParams(), Role::param);
   if (isAmbiguous)
     return failure();
+  // What nothing depends on has no gradient.
+  auto isUnused = [&](BlockArgument argument) {
+    return argument.use_empty() && isFloat(argument.getType());
+  };
   for (int64_t number : inputs)
     if (number < 0 || number >= func.getNumArguments() ||
-        !roles.contains(func.getArgument(number)))
+        !(roles.contains(func.getArgument(number)) ||
+          isUnused(func.getArgument(number))))
       return op.emitOpError("expected 'inputs' to be numbers of float "
                             "arguments that are operands, but got ")
-             << number
-             << (llvm::is_contained(op.getParams(),
-                                    number >= 0 &&
-                                            number < func.getNumArguments()
-                                        ? Value(func.getArgument(number))
-                                        : Value())
-                     ? ", a parameter of the monoid"
-                     : "");
+             << number;
   for (BlockArgument argument : func.getArguments()) {
     auto found = roles.find(argument);
     if (found == roles.end() ||
@@ -137,82 +142,15 @@ LogicalResult Differentiator::findInputs() {
          !llvm::is_contained(inputs, argument.getArgNumber())))
       continue;
     wanted.push_back(found->second);
-    if (found->second.role == Role::capture &&
-        failed(findSpread(wanted.back())))
+    if (failed(findSpread(wanted.back())))
       return failure();
   }
   // What no score depends on, as what only a mask reads, has no gradient.
   if (inputs.empty())
     llvm::erase_if(wanted, [](const Input &input) {
-      return input.role == Role::capture && input.spread == Spread::whole;
+      return input.role == Role::capture && input.spread == Spread::whole &&
+             !input.inRows;
     });
-  return success();
-}
-
-/// The positions (b, h, i, j) that an element of a captured tensor is at, as
-/// bits; nothing for an index that is computed.
-static std::optional<unsigned> findPositions(tensor::ExtractOp extract,
-                                             ValueRange positions) {
-  unsigned found = 0;
-  for (Value index : extract.getIndices()) {
-    if (matchPattern(index, m_Constant()))
-      continue;
-    if (auto cast = index.getDefiningOp<arith::IndexCastOp>())
-      index = cast.getIn();
-    auto at = llvm::find(positions, index);
-    if (at == positions.end())
-      return std::nullopt;
-    found |= 1u << (at - positions.begin());
-  }
-  return found;
-}
-
-LogicalResult Differentiator::findSpread(Input &input) {
-  auto argumentOf = [&](Region &region) -> Value {
-    unsigned first = region.getNumArguments() - work.getCaptures().size();
-    return region.getArgument(first + input.number);
-  };
-  auto isRead = [&](Region &region) {
-    return !region.empty() &&
-           llvm::any_of(getYielded(region), [&](Value yielded) {
-             return dependsOn(yielded, argumentOf(region));
-           });
-  };
-  auto fail = [&](const Twine &got) {
-    return op.emitOpError("expected captured inputs that are differentiated "
-                          "to be scalars, or to be read at positions, but "
-                          "argument ")
-           << input.argument << " is " << got << "; leave it out of 'inputs'";
-  };
-  if (isRead(work.getFinalize()))
-    return fail("read by finalize");
-  if (isRead(work.getFactor()))
-    return fail("read by factor");
-  bool inInit = isRead(work.getInit());
-  if (!isRead(work.getScore())) {
-    if (inInit)
-      input.spread = Spread::init;
-    return success();
-  }
-  if (inInit)
-    return fail("read by score and init");
-  input.spread = Spread::rows;
-  Region &score = work.getScore();
-  Value argument = argumentOf(score);
-  ValueRange positions =
-      score.getArguments().slice(work.getQueries().size(), 4);
-  for (Operation *user : argument.getUsers()) {
-    auto extract = dyn_cast<tensor::ExtractOp>(user);
-    if (!extract)
-      continue;
-    std::optional<unsigned> found = findPositions(extract, positions);
-    if (!found)
-      return fail("read at computed indices");
-    if (!(*found & 8))
-      continue;
-    // Over queries all heads of a key head are added up.
-    input.spread = *found & 6 ? Spread::pairs : Spread::keys;
-  }
   return success();
 }
 
@@ -562,11 +500,15 @@ LogicalResult Differentiator::buildBackward() {
       failed(buildGradients(Side::queries)))
     return failure();
   SmallVector<Value> values;
+  SmallVector<std::string> names;
   for (Input &input : wanted)
-    if (input.gradient)
+    if (input.gradient) {
       values.push_back(input.gradient);
+      names.push_back(nameOf(input));
+    }
   if (!values.empty()) {
     finish(target, b, values);
+    nameGradients(names);
     return success();
   }
   target.erase();

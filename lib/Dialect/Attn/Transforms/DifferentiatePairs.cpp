@@ -14,14 +14,6 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// What the regions of a pair have computed.
-struct Differentiator::Pairs {
-  SmallVector<Value> weights;  ///< For each output with channels, W times f.
-  SmallVector<Value> dots;     ///< For each dot, its cotangent.
-  SmallVector<Value> captures; ///< For each of `wanted`.
-  Value isLive;
-};
-
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
@@ -166,10 +158,10 @@ LogicalResult Differentiator::buildRows() {
   rows.stats.assign(saved.begin(), saved.begin() + numStats());
   rows.units.resize(numComponents());
   rows.factors.resize(outputs.size());
-  bool hasInit =
-      llvm::any_of(wanted, [](const Input &input) { return input.isInit(); });
+  bool hasParts =
+      llvm::any_of(wanted, [](const Input &input) { return input.inRows; });
   rows.first = hasMaximum ? saved.back() : Value();
-  bool isNeeded = hasInit || hasMaximum;
+  bool isNeeded = hasParts || hasMaximum;
   for (const Output &output : outputs)
     isNeeded |=
         output.readsUnits || (output.hasChannels() && !output.isComponent);
@@ -202,7 +194,7 @@ LogicalResult Differentiator::buildRows() {
   if (hasMaximum)
     names.push_back("maximum");
   for (Input &input : wanted)
-    if (input.isInit())
+    if (input.inRows)
       names.push_back("d" + std::to_string(input.argument));
 
   // A row reduces itself: keys are where the rows are.
@@ -243,8 +235,8 @@ LogicalResult Differentiator::buildRows() {
   if (hasMaximum)
     rows.maximum = *next++;
   for (Input &input : wanted)
-    if (input.isInit())
-      input.gradient = *next++;
+    if (input.inRows)
+      (input.isOfPairs() ? input.rowPart : input.gradient) = *next++;
   b.setInsertionPointToEnd(&target.getBody().front());
   return success();
 }
@@ -273,7 +265,11 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
   }
   llvm::append_range(arguments, position);
   llvm::append_range(arguments, inCaptures());
-  SmallVector<Value> values = inlineRegion(b, finalize, arguments);
+  Elements elements;
+  SmallVector<Value> values = copyRegion(finalize, arguments, elements);
+  for (Input &input : wanted)
+    if (input.inRows)
+      addRoots(adjoints, input, elements);
   adjoints.follow();
   unsigned dot = 0;
   for (auto [i, output] : llvm::enumerate(outputs)) {
@@ -317,15 +313,31 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
     maximum = cotangent ? cotangent : adjoints.zero();
     yields.push_back(maximum);
   }
-  return addInitGradients(block, cotangentsOfUnits, maximum, yields);
+  if (llvm::none_of(wanted, [](const Input &input) { return input.inRows; }))
+    return success();
+  SmallVector<Value> parts;
+  Value isDead = isIdentity(ArrayRef(arguments).take_front(numStats()));
+  for (Input &input : wanted) {
+    Value part;
+    if (input.inRows)
+      part = sumOf(adjoints, inInput(input), elements);
+    if (part && isDead)
+      part = arith::SelectOp::create(b, loc, isDead, adjoints.zero(), part);
+    parts.push_back(part);
+  }
+  if (!work.getInit().empty() &&
+      failed(addInitGradients(block, cotangentsOfUnits, maximum, parts)))
+    return failure();
+  for (auto [input, part] : llvm::zip_equal(wanted, parts))
+    if (input.inRows)
+      yields.push_back(part ? part : adjoints.zero());
+  return success();
 }
 
 /// An initial state is one more key, whose weights its region gives.
 LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
                                                Value maximum,
-                                               SmallVectorImpl<Value> &yields) {
-  if (llvm::none_of(wanted, [](const Input &input) { return input.isInit(); }))
-    return success();
+                                               MutableArrayRef<Value> parts) {
   unsigned numDots = block->getNumArguments() - 3 - captures.size();
   ValueRange position = block->getArguments().slice(numDots, 3);
   Region &init = work.getInit();
@@ -355,14 +367,9 @@ LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
       weights[k] = arith::MulFOp::create(b, loc, weights[k],
                                          factors[monoid.hasFactors() ? k : 0]);
   }
-  for (Input &input : wanted) {
-    if (!input.isInit())
-      continue;
-    Value argument = captured[input.number];
-    adjoints.addRoot(argument);
-    for (Value element : elements[argument])
-      adjoints.addRoot(element);
-  }
+  for (Input &input : wanted)
+    if (input.inRows)
+      addRoots(adjoints, input, elements);
   adjoints.follow();
   for (unsigned k = 0; k < numComponents(); ++k) {
     if (isUnit(k))
@@ -382,26 +389,15 @@ LogicalResult Differentiator::addInitGradients(Block *block, ValueRange units,
   if (failed(adjoints.sweep()))
     return failure();
   // Of an init that is the identity nothing depends on anything.
-  Value isNone;
-  if (numStats()) {
-    SmallVector<Value> identity =
-        inlineRegion(b, monoid.getIdentity(), paramsOf());
-    for (unsigned i = 0; i < numStats(); ++i) {
-      Value equal = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                          stats[i], identity[i]);
-      isNone = isNone ? arith::AndIOp::create(b, loc, isNone, equal).getResult()
-                      : equal;
-    }
-  }
-  for (Input &input : wanted) {
-    if (!input.isInit())
+  Value isNone = isIdentity(stats);
+  for (auto [input, part] : llvm::zip_equal(wanted, parts)) {
+    if (!input.inRows)
       continue;
-    Value sum = sumOf(adjoints, captured[input.number], elements);
-    if (!sum)
-      sum = adjoints.zero();
-    if (isNone)
+    Value sum = sumOf(adjoints, inInput(input), elements);
+    if (sum && isNone)
       sum = arith::SelectOp::create(b, loc, isNone, adjoints.zero(), sum);
-    yields.push_back(sum);
+    if (sum)
+      part = part ? arith::AddFOp::create(b, loc, part, sum).getResult() : sum;
   }
   return success();
 }
@@ -544,11 +540,8 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   for (Value dot : dots)
     adjoints.addRoot(dot);
   for (Input &input : wanted)
-    if (input.role == Role::capture && !input.isInit()) {
-      adjoints.addRoot(captured[input.number]);
-      for (Value element : elements[captured[input.number]])
-        adjoints.addRoot(element);
-    }
+    if (input.isOfPairs())
+      addRoots(adjoints, input, elements);
   adjoints.follow();
 
   // A score of -inf is no key, wherever it comes from.
@@ -612,9 +605,10 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     pairs.dots.push_back(orZero(adjoints.get(dot)));
   for (Input &input : wanted) {
     Value sum;
-    if (input.role == Role::capture && !input.isInit())
-      sum = sumOf(adjoints, captured[input.number], elements);
+    if (input.isOfPairs())
+      sum = sumOf(adjoints, inInput(input), elements);
     pairs.captures.push_back(orZero(sum));
+    addReads(adjoints, input, elements, position, pairs);
   }
   return success();
 }
@@ -677,54 +671,6 @@ void Differentiator::capturePairs(Side reduced, bool wantsScores,
   capture(keyBase);
 }
 
-/// What an element of a captured tensor [b, h, i, j] has: its pair's, for some
-/// of the keys. Times the rows of an identity the sum over keys is that.
-LogicalResult Differentiator::buildPairs() {
-  if (isPacked())
-    return op.emitOpError("expected captured inputs that are differentiated "
-                          "and read by row and key to be of sequences that are "
-                          "not packed");
-  startBackward("_pairs");
-  if (failed(buildRows()))
-    return failure();
-  SmallVector<Value> left, right, values;
-  capturePairs(Side::keys, /*wantsScores=*/true, left, right);
-  SmallVector<int64_t> shape(rowType().getShape());
-  shape.push_back(pairKeys);
-  SmallVector<Type> types;
-  SmallVector<Component> components;
-  SmallVector<std::string> names;
-  for (Input &input : wanted)
-    if (input.isPairs()) {
-      types.push_back(RankedTensorType::get(shape, b.getF32Type()));
-      components.push_back(Component::value);
-      values.push_back(identity);
-      names.push_back("d" + std::to_string(input.argument));
-    }
-  auto reduction = makeReduction(makeSum("_elements", components, names),
-                                 Side::keys, types, left, right, values);
-  buildMask(Side::keys, reduction.getMask());
-  SmallVector<Type> arguments(left.size(), b.getF32Type());
-  arguments.append(4, b.getI32Type());
-  Block *block = openRegion(reduction.getScore(), arguments);
-  Pairs pairs;
-  if (failed(buildPair(Side::keys, block, /*wantsScores=*/true, pairs)))
-    return failure();
-  Value zero =
-      arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(0.0f));
-  SmallVector<Value> yields;
-  for (auto [i, input] : llvm::enumerate(wanted))
-    if (input.isPairs())
-      yields.push_back(arith::SelectOp::create(b, loc, pairs.isLive,
-                                               pairs.captures[i], zero));
-  YieldOp::create(b, loc, yields);
-  b.setInsertionPointToEnd(&target.getBody().front());
-  func::ReturnOp::create(b, loc, reduction.getResults());
-  target.setType(
-      b.getFunctionType(target.getBody().front().getArgumentTypes(), types));
-  return success();
-}
-
 namespace {
 /// A gradient as a sum of weights times rows of operands, or of weights alone.
 struct Sum {
@@ -735,6 +681,8 @@ struct Sum {
   /// Numbers of outputs (of a value's gradient), or of a dot or of an input.
   SmallVector<std::pair<unsigned, Value>> terms = {};
   bool ofOutputs = false;
+  /// What each row has besides.
+  Value rowPart = {};
 };
 } // namespace
 
@@ -766,9 +714,10 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
         return op.emitOpError("expected each value that is differentiated to "
                               "enter a result, but got argument ")
                << input.argument << " that does not";
-    } else if (input.role == Role::capture &&
+    } else if (input.isOfPairs() &&
                input.spread == (overKeys ? Spread::rows : Spread::keys)) {
       sum.isUnit = true;
+      sum.rowPart = input.rowPart;
       Value like = overKeys ? op.getQueries().front() : op.getKeys().front();
       sum.type = RankedTensorType::get(
           cast<RankedTensorType>(like.getType()).getShape().drop_back(),
@@ -798,6 +747,8 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
 
     SmallVector<Value> left, right, values;
     capturePairs(reduced, wantsScores, left, right);
+    for (Sum &sum : group)
+      capture(sum.rowPart);
 
     SmallVector<Component> components;
     SmallVector<std::string> names;
@@ -839,7 +790,8 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
       }
     YieldOp::create(b, loc, yields);
 
-    if (components.size() != group.size()) {
+    if (components.size() != group.size() ||
+        llvm::any_of(group, [](const Sum &sum) { return sum.rowPart; })) {
       SmallVector<Type> states(components.size(), f32);
       states.append(3, i32);
       Block *finalize = openRegion(reduction.getFinalize(), states);
@@ -851,6 +803,12 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
           Value part = finalize->getArgument(next++);
           total = total ? arith::AddFOp::create(b, loc, total, part).getResult()
                         : part;
+        }
+        if (sum.rowPart) {
+          ValueRange position =
+              finalize->getArguments().slice(components.size(), 3);
+          total = arith::AddFOp::create(b, loc, total,
+                                        ofRow(sum.rowPart, position));
         }
         totals.push_back(total);
       }

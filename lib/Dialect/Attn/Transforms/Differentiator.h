@@ -19,6 +19,8 @@
 //              the outputs: a reduction of the diagonal alone
 //   pairs      the score and mask regions of reductions over keys and over
 //              queries: W and ds (DifferentiatePairs.cpp)
+//   captures   where each is read, and the elements of pairs
+//              (DifferentiateCaptures.cpp)
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +36,10 @@
 namespace mlir::attn {
 
 class Adjoints;
+
+/// The attribute of functions that give gradients: of which argument each
+/// result is, and where it reads the element that has it, "table[h,j]".
+constexpr llvm::StringLiteral getGradientsName() { return "attn.gradients"; }
 
 class Differentiator {
 public:
@@ -51,22 +57,32 @@ public:
 
 private:
   /// What an input is to the reduction.
-  enum class Role { query, key, value, capture };
-  /// Which positions a gradient of a capture depends on, or none of them.
-  enum class Spread { whole, rows, keys, pairs, init };
+  enum class Role { query, key, value, capture, param };
+  /// Which positions the gradient that scores give a capture depends on; whole:
+  /// scores do not read it. Of a table elements are read at computed indices,
+  /// or at several.
+  enum class Spread { whole, rows, keys, pairs, table };
   struct Input {
     unsigned argument, number;
     Role role;
     Spread spread = Spread::whole;
-    Value gradient = {};
+    /// Rows have a part of the gradient: init or finalize reads it.
+    bool inRows = false;
+    Value gradient = {}, rowPart = {};
     /// Of a value: other value operands that are the same argument.
     SmallVector<unsigned, 1> more = {};
+    /// Of a tensor: where scores read an element, "h,i" for [h, i]; "*" is a
+    /// computed index.
+    SmallVector<std::string, 1> places = {};
 
-    bool isPairs() const {
-      return role == Role::capture && spread == Spread::pairs;
+    /// Scores, or what a monoid makes of them, read it.
+    bool isOfPairs() const {
+      return (role == Role::capture || role == Role::param) &&
+             spread != Spread::whole;
     }
-    bool isInit() const {
-      return role == Role::capture && spread == Spread::init;
+    /// @f_pairs is about it.
+    bool isPairs() const {
+      return spread == Spread::pairs || spread == Spread::table;
     }
   };
   /// Keys that one run of @f_pairs is about: the channels of what it returns.
@@ -89,8 +105,17 @@ private:
     /// the first key that has it, from 0; -1 for the initial state.
     Value maximum, first;
   };
-  /// A reduction that is being built: `Over` is what is reduced.
-  struct Pairs;
+  /// What the regions of a pair have computed.
+  struct Pairs {
+    SmallVector<Value> weights;  ///< For each output with channels, W times f.
+    SmallVector<Value> dots;     ///< For each dot, its cotangent.
+    SmallVector<Value> captures; ///< For each of `wanted`.
+    /// For each of `wanted` that is a table: of each read what the element has,
+    /// and the computed indices; and "*,h" for where it is.
+    SmallVector<SmallVector<Value>> reads;
+    SmallVector<SmallVector<std::string>> places;
+    Value isLive;
+  };
 
   //===--- What is there (Differentiate.cpp)
   //--------------------------------===//
@@ -128,7 +153,12 @@ private:
   LogicalResult buildFinalize(Block *block, ValueRange dots,
                               SmallVectorImpl<Value> &results);
   LogicalResult addInitGradients(Block *block, ValueRange units, Value maximum,
-                                 SmallVectorImpl<Value> &results);
+                                 MutableArrayRef<Value> parts);
+  /// Whether the row's statistics are the identity, or null without any.
+  Value isIdentity(ValueRange stats);
+  /// Notes on `target` what its results are the gradients of.
+  void nameGradients(ArrayRef<std::string> names);
+  std::string nameOf(const Input &input);
   LogicalResult buildGradients(Side reduced);
 
   //===--- Regions
@@ -164,6 +194,15 @@ private:
   SmallVector<Value> copyRegion(Region &region, ValueRange arguments,
                                 Elements &elements);
   SmallVector<Value> paramsOf();
+  /// The argument of the open region for a capture or a parameter.
+  Value inInput(const Input &input) {
+    return in(outside(func.getArgument(input.argument)));
+  }
+  void addRoots(Adjoints &adjoints, const Input &input,
+                const Elements &elements);
+  /// Of a table: what each read has, and where it is.
+  void addReads(Adjoints &adjoints, const Input &input,
+                const Elements &elements, ValueRange position, Pairs &pairs);
   /// Adds up what has been added to a captured scalar, or to the elements of a
   /// tensor; null for nothing.
   Value sumOf(Adjoints &adjoints, Value argument, const Elements &elements);

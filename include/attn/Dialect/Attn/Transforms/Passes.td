@@ -271,7 +271,10 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     row's statistics, and go back through them (docs/Gradients.md). The gradient
     of a capture is what each row has of it (each key where it is read by j and
     not by h or i), to be added up by the caller over what it repeats along. What
-    is read by rows and keys both has none here.
+    is read by rows and keys both, or at computed indices, has its elements of 128
+    keys in `@f_pairs`. `attn.gradients` names on each function what its results
+    are: "bias[h,i,j]" is read at [h, i, j]; "table[*]" at an index that is
+    computed, and that the result behind it, "index", holds.
 
     With `inputs` these arguments alone are differentiated; with `replace` @f
     goes.
@@ -303,7 +306,8 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
 
     Fails when: the monoid is of another kind; an operation between an input and
     a result has no derivative; a result is not a value component times a factor
-    of its row; a captured input is read at computed indices.
+    of its row; a captured input is read by `factor`, or at computed indices by
+    `init` or `finalize`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
