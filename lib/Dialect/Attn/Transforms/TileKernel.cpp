@@ -545,6 +545,13 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
             .thenBlock());
   // Uniform values of the regions are built before this constant.
   uniformPoint = index(0).getDefiningOp();
+  if (isa<ScoresOp>(op)) {
+    scoreOutputs.assign(outputs.begin(), outputs.end());
+    loadQueries();
+    streamKeys({});
+    tile::ReturnOp::create(b, loc);
+    return success();
+  }
   headVaries = hasGroup();
   analyseForm();
   form.redoesFar = mayRedoFarRows();

@@ -445,6 +445,8 @@ protected:
   bool samplesFit();
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
+  /// Stores the scores of a tile, for attn.scores.
+  void storeScores(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
   bool isF16() const { return narrowValues && narrowValues.isF16(); }
   Value scaleToBase() {
@@ -527,6 +529,8 @@ protected:
   ReductionOpInterface reduction;
   ScheduleAttr schedule;
   bool isPartial = false;
+  /// Where the scores go that attn.scores writes, which has no state.
+  SmallVector<Value> scoreOutputs;
   /// The number of parts and that of the block's, where there are several.
   Value parts, split;
   Value keyHead, numKeys;
