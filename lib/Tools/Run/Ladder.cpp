@@ -19,6 +19,9 @@
 using namespace ::attn::run;
 using namespace ::attn::support;
 
+/// Of the rung on a CPU (attn-apply-rung).
+static constexpr int64_t partsOfSplit = 4;
+
 static const char *const rungNames[] = {"naive", "safe", "lazy", "online",
                                         "fa1",   "fa2",  "fa3",  "split"};
 
@@ -29,9 +32,10 @@ static const char *const rungNames[] = {"naive", "safe", "lazy", "online",
 namespace {
 /// What the tiles of one traversal of a head come to.
 struct Traversal {
-  /// Keys that tiles of rows read, each its own; pairs of row blocks and whole
-  /// tiles of keys; rows times tiles of keys.
-  double keys = 0, pairs = 0, rowTiles = 0;
+  /// Keys that tiles of rows read, each its own; pairs of rows and whole tiles of
+  /// keys, and the same of whole row blocks, which maps are computed for; rows of
+  /// these times tiles of keys.
+  double keys = 0, pairs = 0, blockPairs = 0, rowTiles = 0;
 };
 } // namespace
 
@@ -63,7 +67,9 @@ static Traversal traverse(const AttentionSpec &spec, const Tiles &tiles) {
           double(std::min((stop + 1) * tiles.blockK, spec.sk) -
                  begin * tiles.blockK);
       sum.pairs += rows * width;
-      sum.rowTiles += rows * keyTiles;
+      sum.blockPairs +=
+          double(tiles.rows) * keyTiles * double(tiles.blockK);
+      sum.rowTiles += double(tiles.rows) * keyTiles;
     }
   }
   return sum;
@@ -95,13 +101,17 @@ double attn::run::predictRungTraffic(const std::string &rung,
     Traversal scores = traverse(spec, tiles.front());
     bytes = queries + scores.keys * d * e + scores.pairs * f;
     if (statistics)
-      bytes += traverse(spec, tiles[1]).pairs * f + rows * c * f;
-    bytes += last.pairs * f + last.keys * dv * e + last.rowTiles * c * f;
+      bytes += traverse(spec, tiles[1]).blockPairs * f + rows * c * f;
+    bytes += last.blockPairs * f + last.keys * dv * e + last.rowTiles * c * f;
   } else if (rung == "safe" && statistics) {
     bytes = 2 * queries + traverse(spec, tiles.front()).keys * d * e +
             rows * c * f + last.keys * (d + dv) * e + last.rowTiles * c * f;
   } else if (rung == "fa1" || rung == "split") {
-    double parts = std::ceil(double(spec.sk) / double(keysOfPart));
+    double parts =
+        rung == "split" ? partsOfSplit
+                        : std::max(std::ceil(double(spec.sk) /
+                                             double(keysOfPart)),
+                                   1.0);
     double state = c + double(units) + dv;
     bytes = parts * queries + last.keys * (d + dv) * e +
             2 * parts * rows * state * f;
@@ -266,7 +276,11 @@ Result<RungReport> Ladder::climb(const char *name) {
   progress(std::string("rung ") + name);
   auto kernel = compile(name, /*counts=*/true);
   if (!kernel) {
-    report.refusal = kernel.error();
+    // What it wants, without where in a text that nobody wrote.
+    std::string why = kernel.error();
+    report.refusal = why.substr(std::min(why.find("expected"), why.size()));
+    if (report.refusal.empty())
+      report.refusal = why;
     return report;
   }
   if (inputs.empty())
@@ -292,8 +306,6 @@ Result<RungReport> Ladder::climb(const char *name) {
   const char *explanation = attnKernelExplain(kernel->get());
   const char *scheduled = attnKernelIr(kernel->get(), "schedule");
   int64_t part = findNumber(scheduled ? scheduled : "", "granule = ");
-  if (std::strcmp(name, "split") == 0)
-    part = (spec.sk + 3) / 4;
   report.predicted = predictRungTraffic(
       name, spec, findAllTiles(explanation), std::max<int64_t>(part, 1),
       countWords(ir, " stats(", nullptr), countWords(ir, "components(", "unit"));

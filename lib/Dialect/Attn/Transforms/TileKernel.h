@@ -445,6 +445,9 @@ protected:
   bool samplesFit();
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
+  /// Lets go of dots that the score region does not read, as where it reads
+  /// scores from memory, and of the tiles that only these were made of.
+  void dropDeadDots();
   /// Stores the scores of a tile, for attn.scores.
   void storeScores(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
