@@ -306,6 +306,10 @@ Result<RungReport> Ladder::climb(const char *name) {
   const char *explanation = attnKernelExplain(kernel->get());
   const char *scheduled = attnKernelIr(kernel->get(), "schedule");
   int64_t part = findNumber(scheduled ? scheduled : "", "granule = ");
+  // How many parts fill a GPU, its plan counts.
+  bool isKnown = std::strcmp(name, "split") != 0 ||
+                 !(isEmulated || kernel->isOnDevice());
+  if (isKnown)
   report.predicted = predictRungTraffic(
       name, spec, findAllTiles(explanation), std::max<int64_t>(part, 1),
       countWords(ir, " stats(", nullptr), countWords(ir, "components(", "unit"));

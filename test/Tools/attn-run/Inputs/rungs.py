@@ -5,12 +5,13 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import os
 import subprocess
 import sys
 
 import numpy as np
 
-TOOL, SCRATCH = sys.argv[1:3]
+TOOL, SOURCE, SCRATCH = sys.argv[1:4]
 SPEC = "b=1,hq=2,sq=40,sk=100,d=16,causal=top_left,outputs=2"
 RUNGS = ("naive", "safe", "lazy", "online", "fa1", "fa2", "split")
 
@@ -45,7 +46,41 @@ def reference(q, k, v):
     return o, (m + np.log(p.sum(-1, keepdims=True)))[..., 0]
 
 
+def check_program(path, entry, after, attributes, arguments):
+    """Checks a program, with the rung written behind `after`, by the interpreter."""
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
+        text = file.read()
+    at = text.index(after, text.index("@%s(" % entry)) + len(after)
+    for rung in RUNGS:
+        name = SCRATCH + ".mlir"
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text[:at] + attributes % rung + text[at:])
+        done = subprocess.run(
+            [TOOL, name, "--entry", entry, "--check", *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert done.returncode == 0 and "ok" in done.stdout, (path, rung)
+
+
 def main():
+    # A factor for each component; parameters and captures.
+    check_program(
+        "test/Examples/participation.mlir",
+        "fast",
+        "causal = #attn.causal<bottom_right>",
+        ", attn.rung = #attn.rung<%s>",
+        ["--sizes", "b=1,hq=2,hk=1,sq=40,sk=90"],
+    )
+    check_program(
+        "test/Tools/attn-run/Inputs/softmax2.mlir",
+        "fading",
+        "captures(%fade : f32)",
+        " {attn.rung = #attn.rung<%s>}",
+        ["--sizes", "b=1,hq=2,hk=1,sq=40,sk=90"]
+        + ["--input", "tau=0.7", "--input", "fade=0.01"],
+    )
+
     random = np.random.default_rng(1)
     q, k, v = (
         random.standard_normal((1, 2, n, 16)).astype(np.float32) for n in (40, 100, 100)
