@@ -203,6 +203,11 @@ typedef struct AttnCompileOptions {
   /// "attention". Objects that are linked into one program have names of their
   /// own.
   const char *name;
+  /// Nonzero: code for a CPU counts the bytes that its tiles load and store
+  /// (docs/Ladder.md), which `counters` of AttnRunOptions gets. It is slower.
+  ///
+  /// Available since API version 10.
+  int32_t countTraffic;
 } AttnCompileOptions;
 
 /// Compiles MLIR text or bytecode. `options` may be null.
@@ -524,8 +529,9 @@ typedef struct AttnRunOptions {
   /// Available since API version 6.
   AttnInterrupt interrupt;
   void *interruptUser;
-  /// Of a kernel on the emulator: called with what it counted, in the form of
-  /// docs/Emulator.md, when the run has ended well. Null: nothing is counted,
+  /// Of a kernel on the emulator, and of one that was compiled with
+  /// `countTraffic`: called with what it counted, in the form of docs/Emulator.md
+  /// or docs/Ladder.md, when the run has ended well. Null: nothing is counted,
   /// which is faster.
   ///
   /// Available since API version 6.

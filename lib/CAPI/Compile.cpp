@@ -114,6 +114,8 @@ AttnError *attn::convertOptions(const AttnCompileOptions &given,
     options.sourceName = given.sourceName;
   options.keepIr = given.keepIr != 0;
   options.objectOnly = given.objectOnly != 0;
+  // Numbers of this process are for what runs in it.
+  options.countTraffic = given.countTraffic != 0 && !options.objectOnly;
   return nullptr;
 }
 
@@ -124,6 +126,7 @@ static std::string printOptions(const CompileOptions &options) {
   };
   return options.target + '|' + phase(options.startFrom) + '|' +
          phase(options.untilAfter) + '|' + (options.keepIr ? 'k' : '-') +
+         (options.countTraffic ? 't' : '-') +
          (options.objectOnly ? 'o' : '-') + '|';
 }
 

@@ -298,9 +298,17 @@ AttnError *attn::runKernel(const CompiledKernel &compiled, size_t entry,
   if (options.interrupt)
     runtime.user = &interrupt.emplace(options.interrupt, options.interruptUser);
   std::string counters;
+  CompiledKernel::Traffic *traffic = compiled.traffic.get();
+  if (traffic)
+    traffic->loaded = traffic->stored = traffic->workspace = 0;
   auto status = invoke(compiled, entry, inputs, outputs, runtime,
                        options.counters ? &counters : nullptr);
-  if (status && options.counters && compiled.emulated)
+  if (traffic)
+    counters =
+        "loaded_bytes " + std::to_string(traffic->loaded) + "\nstored_bytes " +
+        std::to_string(traffic->stored) + "\nworkspace_bytes " +
+        std::to_string(traffic->workspace) + "\n";
+  if (status && options.counters && (compiled.emulated || traffic))
     options.counters(counters.c_str(), options.countersUser);
   return status ? nullptr : makeError(status.error());
 }

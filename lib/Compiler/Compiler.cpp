@@ -18,6 +18,7 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Emulator/Emulator.h"
 #include "attn/InitAll.h"
@@ -369,6 +370,12 @@ private:
     PassManager manager(context.get(), ModuleOp::getOperationName());
     // Once after the phase is enough; each pass has tests of its own.
     manager.enableVerifier(false);
+    if (phase == Phase::Vector && options.countTraffic) {
+      kernel->traffic = std::make_unique<CompiledKernel::Traffic>();
+      TileCountTrafficPassOptions counters;
+      counters.address = reinterpret_cast<uintptr_t>(kernel->traffic.get());
+      manager.addPass(createTileCountTrafficPass(counters));
+    }
     populatePhasePipeline(phase, manager, target, /*explain=*/true, tunedTable);
     if (failed(manager.run(*module)))
       return messages

@@ -45,6 +45,8 @@ void ::attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
 
 void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
                                       const std::string &scheduleTable) {
+  // Before schedules: what a rung becomes has some of its own.
+  pm.addPass(createAttnApplyRungPass());
   AttnChooseSchedulePassOptions schedule;
   schedule.explain = explain;
   schedule.tableText = scheduleTable;

@@ -12,6 +12,7 @@
 #include "Run/Counters.h"
 #include "Run/Device.h"
 #include "Run/Kernel.h"
+#include "Run/Ladder.h"
 #include "Run/Options.h"
 #include "Run/Picture.h"
 #include "Run/Prediction.h"
@@ -683,6 +684,9 @@ Status Session::run() {
     attnSetNumThreads(options.threads);
   if (reportsProgress)
     attnSetProgress(reportBlock, this);
+  if (options.ladder)
+    return runLadder(options, compileOptions(),
+                     [&](const std::string &text) { progress(text); });
   if (Status ok = compile(); !ok)
     return ok;
   if (!options.untilAfter.empty()) {

@@ -17,6 +17,7 @@
 #include "attn/Runtime/Cuda.h"
 #include "attn/Support/DType.h"
 #include "attn/Support/Result.h"
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +49,9 @@ struct CompileOptions {
   bool keepIr = false;
   /// Stops at the object file: code for another machine than this one.
   bool objectOnly = false;
+  /// Lets the code for a CPU count the bytes that tiles move: see
+  /// CompiledKernel::traffic.
+  bool countTraffic = false;
   /// Looks in the cache on disk, and leaves what it makes for a GPU there.
   bool useDiskCache = true;
   /// Stands for the source in diagnostics.
@@ -148,6 +152,13 @@ public:
   const EntryInfo *find(std::string_view name) const;
 
   std::unique_ptr<LoadedCode> loaded;
+
+  /// Bytes that tiles load and store and that plans have for workspace, which
+  /// the code adds to as it runs; null unless it counts them.
+  struct Traffic {
+    std::atomic<uint64_t> loaded{0}, stored{0}, workspace{0};
+  };
+  std::unique_ptr<Traffic> traffic;
 };
 
 /// The name of the target that "cuda" stands for: the best of the current GPU.

@@ -522,20 +522,41 @@ LogicalResult KernelLowering::writeRows(
   int64_t width = std::gcd(type.getCols(), lanes);
   int64_t size = memrefType.getShape().back();
   Value column = indices.back();
+  auto writeVectors = [&](int64_t count) {
+    for (int64_t col = 0; col < count; col += width) {
+      Value value = convert(loadVector(from, {r, index(col)}, width));
+      indices.back() =
+          builder.createOrFold<arith::AddIOp>(loc, column, index(col));
+      write(value, indices, std::min(count - col, width));
+    }
+  };
   APInt constantColumn;
-  if (ShapedType::isDynamic(size))
-    return op.emitOpError("expected the columns of the tensor to be static");
-  if (!matchPattern(column, m_ConstantInt(&constantColumn)))
-    return op.emitOpError("expected a constant first column");
-  for (int64_t col = 0; col < type.getCols(); col += width) {
-    Value value = convert(loadVector(from, {r, index(col)}, width));
-    indices.back() =
-        builder.createOrFold<arith::AddIOp>(loc, column, index(col));
-    int64_t left = size - constantColumn.getSExtValue() - col;
-    if (left <= 0)
-      break;
-    write(value, indices, std::min(left, width));
+  if (!ShapedType::isDynamic(size) &&
+      matchPattern(column, m_ConstantInt(&constantColumn))) {
+    writeVectors(
+        std::min(size - constantColumn.getSExtValue(), type.getCols()));
+    return success();
   }
+  // As scores in memory have them: where a tensor ends is known as it runs, and
+  // most tiles are whole.
+  Value end = memref::DimOp::create(builder, loc, op.getDestination(),
+                                    memrefType.getRank() - 1);
+  Value left = arith::SubIOp::create(builder, loc, end, column);
+  Value isWhole =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, left,
+                            index(type.getCols()));
+  auto choice = scf::IfOp::create(builder, loc, isWhole,
+                                  /*withElseRegion=*/true);
+  builder.setInsertionPointToStart(choice.thenBlock());
+  writeVectors(type.getCols());
+  builder.setInsertionPointToStart(choice.elseBlock());
+  auto rest = scf::ForOp::create(builder, loc, index(0), left, index(1));
+  builder.setInsertionPointToStart(rest.getBody());
+  Value col = rest.getInductionVar();
+  Value element =
+      memref::LoadOp::create(builder, loc, from, ValueRange{r, col});
+  indices.back() = builder.createOrFold<arith::AddIOp>(loc, column, col);
+  write(convert(element), indices, 1);
   return success();
 }
 

@@ -23,6 +23,7 @@ const char *attn::run::helpText() {
   return R"(usage: attn-run FILE.mlir [options]
        attn-run --attention SPEC [options]
        attn-run --scan SPEC [options]
+       attn-run --ladder SPEC [options]
 
 Compiles attention for this machine, runs it, and says what came out.
 
@@ -47,10 +48,15 @@ what to run
                             delta=1, erase=after|before, weight=1,
                             log_weight=1, normalize=1, read_before=1, bonus=1,
                             whole=1, init=1, chunk=N
+  --ladder SPEC             attention as --attention has it, by each algorithm of
+                            its history: traffic predicted and counted, memory,
+                            time and how much results differ (docs/Ladder.md)
+  --ladder-picture FILE.svg draw them under the roofline
   --monoid FILE.mlir        use the monoid that the file defines
   --score-mod FILE.mlir     the score function and a mask for --attention, beside
   --mask-mod FILE.mlir      its options: each the text of a region (docs/Masks.md)
-  --schedule TEXT           an #attn.schedule<...> for --attention
+  --schedule TEXT           an #attn.schedule<...>, or #attn.rung<...> of the
+                            ladder, for --attention
   --entry NAME              function to run (default: the first)
   --target NAME             compile for this target (default: host)
   --device cpu|cuda|emulator  run on the CPU or the current GPU (default: what
@@ -389,6 +395,16 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
          options.attention = *spec;
          return success();
        }},
+      {"--ladder",
+       [&](const std::string &value) -> Status {
+         auto spec = parseSpec(value);
+         if (!spec)
+           return spec.takeFailure();
+         options.attention = *spec;
+         options.ladder = true;
+         return success();
+       }},
+      {"--ladder-picture", text(options.ladderPicture)},
       {"--entry", text(options.entry)},
       {"--target", text(options.target)},
       {"--device",
@@ -503,6 +519,16 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   if (!options.attention && !options.schedule.empty())
     return Failure{"expected --schedule together with --attention, but got a "
                    "file"};
+  if (!options.ladder && !options.ladderPicture.empty())
+    return Failure{"expected --ladder-picture together with --ladder, but got "
+                   "another"};
+  if (options.ladder &&
+      (!options.schedule.empty() || options.bench || options.autotune ||
+       !options.inputs.empty() || !options.outputs.empty() ||
+       !options.untilAfter.empty() || !options.maskPicture.empty()))
+    return Failure{"expected --ladder without --schedule, --bench, --autotune, "
+                   "--input, --output, --until-after and --mask-picture, but "
+                   "got one of these"};
   bool emulates = options.device.rfind("emulator", 0) == 0;
   if (!options.timeline.empty() && !emulates)
     return Failure{"expected --timeline together with --device emulator, but "

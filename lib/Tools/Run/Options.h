@@ -56,7 +56,7 @@ struct Options {
   std::optional<AttentionSpec> attention;
   std::optional<ScanSpec> scan;
   std::string entry, target, device, startFrom, untilAfter, dumpPhasesTo,
-      schedule, monoidFile, checkAgainst, timeline, maskPicture;
+      schedule, monoidFile, checkAgainst, timeline, maskPicture, ladderPicture;
   /// NAME=VALUE pairs.
   std::vector<std::pair<std::string, std::string>> inputs, outputs;
   /// Sizes of named dimensions, for inputs that are not given.
@@ -65,7 +65,8 @@ struct Options {
   int threads = 0;
   double benchSeconds = 1.0;
   bool check = false, bench = false, autotune = false, explain = false,
-       timings = false, progress = false, noCache = false, help = false;
+       ladder = false, timings = false, progress = false, noCache = false,
+       help = false;
 };
 
 /// The text of --help.

@@ -164,6 +164,12 @@ void AggregateOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                DropUnusedResults>(context);
 }
 
+void ScoresOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                            MLIRContext *context) {
+  patterns.add<SimplifyCaptures<ScoresOp>, DropTrivialRegions<ScoresOp>>(
+      context);
+}
+
 void PartialOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                             MLIRContext *context) {
   patterns.add<SimplifyCaptures<PartialOp>, DropTrivialRegions<PartialOp>>(

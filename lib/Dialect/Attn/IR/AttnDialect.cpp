@@ -421,6 +421,14 @@ LogicalResult DispatchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
+  if (attribute.getName() == getRungAttrName()) {
+    if (isa<AggregateOp, PartialOp, ScoresOp, AttentionOp>(op) &&
+        isa<RungAttr>(attribute.getValue()))
+      return success();
+    return op->emitError("expected ")
+           << attribute.getName() << " to be #attn.rung on attn.attention or "
+           << "attn.aggregate, but got " << attribute.getValue();
+  }
   if (attribute.getName() != getDispatchAttrName())
     return success();
   if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))

@@ -22,7 +22,8 @@ MonoidOp mlir::attn::lookupMonoid(Operation *op, FlatSymbolRefAttr ref) {
 }
 
 FlatSymbolRefAttr mlir::attn::getMonoidRef(Operation *op) {
-  if (isa<AttentionOp, AggregateOp, PartialOp, CombineOp, FinalizeOp>(op))
+  if (isa<AttentionOp, AggregateOp, PartialOp, ScoresOp, CombineOp, FinalizeOp>(
+          op))
     return op->getAttrOfType<FlatSymbolRefAttr>("monoid")
                ? op->getAttrOfType<FlatSymbolRefAttr>("monoid")
                : FlatSymbolRefAttr::get(op->getContext(), "softmax");
@@ -216,7 +217,7 @@ void MonoidOp::print(OpAsmPrinter &p) {
 }
 
 //===----------------------------------------------------------------------===//
-// AggregateOp, PartialOp
+// AggregateOp, PartialOp, ScoresOp
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -434,5 +435,13 @@ ParseResult PartialOp::parse(OpAsmParser &parser, OperationState &result) {
                         /*isPartial=*/true);
 }
 void PartialOp::print(OpAsmPrinter &p) {
+  printReduction(p, *this, partialRegionNames);
+}
+
+ParseResult ScoresOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseReduction(parser, result, partialRegionNames,
+                        /*isPartial=*/false);
+}
+void ScoresOp::print(OpAsmPrinter &p) {
   printReduction(p, *this, partialRegionNames);
 }

@@ -296,7 +296,10 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
 template <typename OpT>
 static LogicalResult verifyReductionUses(OpT op, MonoidOp monoid) {
   // (C9)
-  if (failed(verifyCounts(op, monoid, op.getParams(), op.getValues().size())))
+  bool takesValues = !isa<ScoresOp>(op.getOperation());
+  if (failed(verifyCounts(op, monoid, op.getParams(),
+                          takesValues ? op.getValues().size()
+                                      : monoid.getNumValues())))
     return failure();
   unsigned numScores = op.getScore().empty()
                            ? op.getQueries().size()
@@ -419,6 +422,41 @@ LogicalResult PartialOp::verifySymbolUses(SymbolTableCollection &symbols) {
               static_cast<int64_t>(getSplits().value_or(ShapedType::kDynamic)));
   return verifyStates(*this, "result", getResultTypes(), *monoid, rows,
                       getChannels(getValues()));
+}
+
+LogicalResult ScoresOp::verify() {
+  if (failed(verifyReduction(*this)))
+    return failure();
+  // (C1)
+  if (!getValues().empty() || !getFactor().empty() || !getInit().empty())
+    return emitOpError("expected no values, and no regions but 'score' and "
+                       "'mask'");
+  if (getQueryForm() || getKeyForm() || getSide() != Side::keys)
+    return emitOpError("expected dense queries and keys, and side = keys");
+  // (C2)
+  auto query = cast<RankedTensorType>(getQueries().front().getType());
+  auto key = cast<RankedTensorType>(getKeys().front().getType());
+  auto want = RankedTensorType::get({query.getDimSize(0), query.getDimSize(1),
+                                     query.getDimSize(2), key.getDimSize(2)},
+                                    Float32Type::get(getContext()));
+  for (Type type : getResultTypes())
+    if (type != want)
+      return emitOpError("expected results of type ")
+             << want << ", but got " << type;
+  return success();
+}
+
+LogicalResult ScoresOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<MonoidOp> monoid = resolveMonoid(*this, symbols);
+  if (failed(monoid) || !*monoid)
+    return monoid;
+  if (failed(verifyReductionUses(*this, *monoid)))
+    return failure();
+  if (getNumResults() != monoid->getNumScores())
+    return emitOpError("expected a result for each score that the lift of @")
+           << monoid->getSymName() << " takes, " << monoid->getNumScores()
+           << ", but got " << getNumResults();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

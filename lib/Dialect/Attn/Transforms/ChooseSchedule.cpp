@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Rungs.h"
 #include "TileKernel.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
@@ -303,7 +304,8 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
 /// operation is all that its function runs.
 static bool hasClasses(ReductionOpInterface op) {
   if (!op->getParentOfType<ModuleOp>()->hasAttr(getDispatchAttrName()) ||
-      op->hasAttr(getDispatchAttrName()) || !op.getQuerySource().hasBatch() ||
+      op->hasAttr(getDispatchAttrName()) || op->hasAttr(getRungAttrName()) ||
+      !op.getQuerySource().hasBatch() ||
       op.getReducedSide() != Side::keys || !isa<AggregateOp>(op.getOperation()))
     return false;
   auto function = op->getParentOfType<func::FuncOp>();
@@ -433,6 +435,9 @@ struct ChooseSchedulePass
         measured.stages, measured.overlap, turns, pack.packs, cluster,
         Fetch::automatic, /*occupancy=*/1, /*order=*/std::nullopt,
         /*section=*/0, /*section_keys=*/0, problem.blockV);
+    if (auto rung = op->getAttrOfType<RungAttr>(getRungAttrName()))
+      choice.schedule =
+          scheduleOfRung(rung.getValue(), op, choice.schedule, target);
     choice.schedule = chooseOrder(op, choice.schedule, target);
     return choice;
   }
@@ -530,6 +535,7 @@ struct ChooseSchedulePass
         classes = dispatch(op, monoid, choice, target);
     }
     bool isOrderGiven = given && op.getScheduleAttribute().getOrder();
+    op->removeAttr(getRungAttrName());
     op->setAttr("schedule", attr);
     ::attn::ScheduleBudget budget = ::attn::computeBudget(
         problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target,

@@ -82,6 +82,7 @@ struct FoldBasesPass : ::attn::impl::AttnFoldBasesPassBase<FoldBasesPass> {
     };
     getOperation().walk([&](AggregateOp op) { fold(op); });
     getOperation().walk([&](PartialOp op) { fold(op); });
+    getOperation().walk([&](ScoresOp op) { fold(op); });
   }
 };
 } // namespace

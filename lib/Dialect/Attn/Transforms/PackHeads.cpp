@@ -25,6 +25,8 @@ std::string mlir::attn::whyNotPacked(ReductionOpInterface op) {
     return "packed sequences";
   if (op.getReducedSide() != Side::keys)
     return "a reduction over queries";
+  if (isa<ScoresOp>(op.getOperation()))
+    return "scores in memory";
   if (!op.getMaskBody().empty() && !op.getMaskBody().getArgument(1).use_empty())
     return "a mask that reads the head";
   return "";

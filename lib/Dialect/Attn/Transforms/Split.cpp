@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Pages.h"
+#include "Rungs.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
@@ -94,10 +95,8 @@ static Value countParts(OpBuilder &b, AggregateOp op,
       b, loc, arith::MinUIOp::create(b, loc, wanted, most), one);
 }
 
-/// Splits into `splits` parts, or into `parts` of them where it is not null, of
-/// multiples of `granule` keys unless that is null.
-static void split(AggregateOp op, MonoidOp monoid, int64_t splits, Value parts,
-                  IntegerAttr granule) {
+PartialOp mlir::attn::splitKeys(AggregateOp op, MonoidOp monoid, int64_t splits,
+                                Value parts, IntegerAttr granule) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   auto partial = PartialOp::create(
@@ -124,6 +123,7 @@ static void split(AggregateOp op, MonoidOp monoid, int64_t splits, Value parts,
   finalize.getFinalize().takeBody(op.getFinalize());
   op.replaceAllUsesWith(finalize.getResults());
   op.erase();
+  return partial;
 }
 
 /// States of packed rows do not know their sequence: a finalize region that
@@ -183,7 +183,7 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
       IntegerAttr granule;
       if (op.getKeySource().is(SourceKind::paged) && !target->isCpu())
         granule = b.getI64IntegerAttr(schedule.getBlockK());
-      split(op, monoid, schedule.getSplits(), parts, granule);
+      splitKeys(op, monoid, schedule.getSplits(), parts, granule);
       ++numSplit;
     }
   }

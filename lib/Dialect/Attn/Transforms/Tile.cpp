@@ -170,7 +170,8 @@ LogicalResult PlanBuilder::run() {
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     Operation *def = value.getDefiningOp();
     if (!def ||
-        !isa<AggregateOp, PartialOp, CombineOp, FinalizeOp, ScanOp, FusedOp>(
+        !isa<AggregateOp, PartialOp, ScoresOp, CombineOp, FinalizeOp, ScanOp,
+             FusedOp>(
             def))
       return returnOp.emitOpError("expected operand ")
              << i << " to be the result of an attn reduction";
@@ -402,6 +403,15 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   rows = dim(query, rowSource.rowDim());
   sizes.push_back(heads);
   sizes.push_back(rows);
+  if (isa<ScoresOp>(op.getOperation())) {
+    sizes.push_back(dim(mapping.lookup(op.getKeyOperands().front()), 2));
+    if (::attn::paddedKeys(schedule.getBlockK(), target) !=
+        schedule.getBlockK())
+      return op->emitOpError("expected block_k to be what a tile of scores has "
+                             "on chip, ")
+             << ::attn::paddedKeys(schedule.getBlockK(), target)
+             << ", but got " << schedule.getBlockK();
+  }
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
@@ -893,16 +903,16 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
     SmallVector<func::FuncOp> funcs;
     for (auto func : module.getOps<func::FuncOp>())
       if (func.walk([](Operation *op) {
-                return isa<AggregateOp, PartialOp, CombineOp, FinalizeOp,
-                           ScanOp>(op)
+                return isa<AggregateOp, PartialOp, ScoresOp, CombineOp,
+                           FinalizeOp, ScanOp>(op)
                            ? WalkResult::interrupt()
                            : WalkResult::advance();
               })
               .wasInterrupted())
         funcs.push_back(func);
     module.walk([](Operation *op) {
-      if (isa_and_nonnull<MonoidOp, AggregateOp, PartialOp, FinalizeOp, ScanOp>(
-              op->getParentOp()))
+      if (isa_and_nonnull<MonoidOp, AggregateOp, PartialOp, ScoresOp,
+                          FinalizeOp, ScanOp>(op->getParentOp()))
         defineIntegers(op);
     });
     for (func::FuncOp func : funcs)

@@ -345,10 +345,15 @@ ReductionKernel::choose(Value condition, TypeRange types,
   auto ifOp = scf::IfOp::create(b, loc, types, condition,
                                 /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(&ifOp.getThenRegion().front());
-  scf::YieldOp::create(b, loc, then());
-  b.setInsertionPointToStart(&ifOp.getElseRegion().front());
-  scf::YieldOp::create(b, loc, otherwise());
+  auto fill = [&](Region &region, function_ref<SmallVector<Value>()> build) {
+    b.setInsertionPointToStart(&region.front());
+    SmallVector<Value> values = build();
+    // Where there is nothing to yield, the branch has its end already.
+    if (!types.empty())
+      scf::YieldOp::create(b, loc, values);
+  };
+  fill(ifOp.getThenRegion(), then);
+  fill(ifOp.getElseRegion(), otherwise);
   return ifOp.getResults();
 }
 
@@ -530,6 +535,38 @@ bool ReductionKernel::pipelined() const {
          schedule.getRows() == target.productShape().m;
 }
 
+/// Takes operands away that a body does not read: `operands` are those of its
+/// arguments from `first` on.
+static void dropUnread(Block &body, unsigned first,
+                       MutableOperandRange operands) {
+  for (unsigned i = operands.size(); i-- > 0;) {
+    if (!body.getArgument(first + i).use_empty())
+      continue;
+    body.eraseArgument(first + i);
+    operands.erase(i);
+  }
+}
+
+void ReductionKernel::dropDeadDots() {
+  Region &score = reduction.getScoreBody();
+  if (score.empty() ||
+      llvm::none_of(score.getArguments().take_front(
+                        reduction.getQueryOperands().size()),
+                    [](Value dot) { return dot.use_empty(); }))
+    return;
+  kernel.walk([](tile::MapOp map) {
+    dropUnread(map.getBody().front(), /*first=*/2, map.getInputsMutable());
+  });
+  SmallVector<tile::DotOp> dots;
+  kernel.walk([&](tile::DotOp dot) { dots.push_back(dot); });
+  for (tile::DotOp dot : dots)
+    if (dot.use_empty())
+      dot.erase();
+  kernel.walk([](tile::RowsOp rows) {
+    dropUnread(rows.getBody().front(), /*first=*/1, rows.getInputsMutable());
+  });
+}
+
 LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
                                      Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
@@ -550,6 +587,13 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
             .thenBlock());
   // Uniform values of the regions are built before this constant.
   uniformPoint = index(0).getDefiningOp();
+  if (isa<ScoresOp>(op)) {
+    scoreOutputs.assign(outputs.begin(), outputs.end());
+    loadQueries();
+    streamKeys({});
+    tile::ReturnOp::create(b, loc);
+    return success();
+  }
   headVaries = hasGroup();
   analyseForm();
   form.redoesFar = mayRedoFarRows();
@@ -562,6 +606,7 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     walkRowTiles(numTiles, rows);
   b.setInsertionPointToEnd(&kernel.getBody().front());
   tile::ReturnOp::create(b, loc);
+  dropDeadDots();
   return success();
 }
 

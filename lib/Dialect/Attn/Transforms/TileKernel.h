@@ -480,6 +480,11 @@ protected:
   bool samplesFit();
   SmallVector<Value> stepRows(RowBlock &block);
   SmallVector<Value> stepSum(RowBlock &block, ArrayRef<Value> dots);
+  /// Lets go of dots that the score region does not read, as where it reads
+  /// scores from memory, and of the tiles that only these were made of.
+  void dropDeadDots();
+  /// Stores the scores of a tile, for attn.scores.
+  void storeScores(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
   bool isF16() const { return narrowValues && narrowValues.isF16(); }
   Value scaleToBase() {
@@ -562,6 +567,8 @@ protected:
   ReductionOpInterface reduction;
   ScheduleAttr schedule;
   bool isPartial = false;
+  /// Where the scores go that attn.scores writes, which has no state.
+  SmallVector<Value> scoreOutputs;
   /// The number of parts and that of the block's, where there are several.
   Value parts, split;
   Value keyHead, numKeys;

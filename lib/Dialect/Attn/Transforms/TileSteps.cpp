@@ -175,6 +175,10 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
                                        /*acc=*/Value(), /*scale=*/Value(),
                                        block.tile.ramp, /*transpose_rhs=*/true,
                                        tf32));
+  if (isa<ScoresOp>(op)) {
+    storeScores(block, dots);
+    return {};
+  }
   switch (monoid.getKind()) {
   case MonoidKind::cocycle:
     return numStats() ? stepCocycle(block, dots) : stepSum(block, dots);
@@ -185,6 +189,22 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
     return stepGeneral(block, dots);
   }
   llvm_unreachable("unknown kind of monoid");
+}
+
+void ReductionKernel::storeScores(RowBlock &block, ArrayRef<Value> dots) {
+  SmallVector<Value> inputs = withLoaded(block, dots);
+  SmallVector<Type> types(scoreOutputs.size(), scoreTile());
+  SmallVector<Value> tiles =
+      map(inputs, types, [&](Value row, Value col, ValueRange x) {
+        x = takeLoaded(block, x, dots.size());
+        return scores(block, row, col, x);
+      });
+  for (auto [tile, output] : llvm::zip_equal(tiles, scoreOutputs))
+    if (output)
+      tile::StoreOp::create(
+          b, loc, tile, output,
+          ValueRange{batch, head, block.firstRow, block.tile.first},
+          block.firstRow, add(row0, liveRows), /*vector=*/false);
 }
 
 /// Emits a map that ends in weights: of each one an f32 tile, where a sum

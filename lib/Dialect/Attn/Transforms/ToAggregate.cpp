@@ -455,8 +455,9 @@ LogicalResult Rewriter::run() {
       SideAttr::get(b.getContext(), Side::keys), op.getScheduleAttr(),
       op.getPrecisionAttr(), /*relaxed_maximum=*/UnitAttr(),
       /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr());
-  if (Attribute dispatch = op->getAttr(getDispatchAttrName()))
-    aggregate->setAttr(getDispatchAttrName(), dispatch);
+  for (StringRef name : {getDispatchAttrName(), getRungAttrName()})
+    if (Attribute attribute = op->getAttr(name))
+      aggregate->setAttr(name, attribute);
   buildScore(aggregate.getScore());
   if (hasMask())
     buildMask(aggregate.getMask());

@@ -146,14 +146,20 @@ State Expander::inlined(Region &body, ArrayRef<Value> first, ValueRange state) {
       [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
+/// Ends a branch or loop with its values; without any it has its end already.
+static void finish(OpBuilder &b, Location loc, ValueRange values) {
+  if (!values.empty())
+    scf::YieldOp::create(b, loc, values);
+}
+
 State Expander::ifElse(Value condition, Build then, Build otherwise) {
   auto ifOp = scf::IfOp::create(b, loc, op.getResultTypes(), condition,
                                 /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&ifOp.getThenRegion().front());
-  scf::YieldOp::create(b, loc, then());
+  finish(b, loc, then());
   b.setInsertionPointToStart(&ifOp.getElseRegion().front());
-  scf::YieldOp::create(b, loc, otherwise());
+  finish(b, loc, otherwise());
   return ifOp.getResults();
 }
 
@@ -161,8 +167,7 @@ State Expander::loop(Value from, Value to, ValueRange state, BuildTile body) {
   auto forOp = scf::ForOp::create(b, loc, from, to, step(), state);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
-  scf::YieldOp::create(
-      b, loc, body(forOp.getInductionVar(), forOp.getRegionIterArgs()));
+  finish(b, loc, body(forOp.getInductionVar(), forOp.getRegionIterArgs()));
   return forOp.getResults();
 }
 
@@ -358,7 +363,7 @@ State Expander::loopListed(int64_t from, Value to, bool isFull,
                       loop.getRegionIterArgs().take_front(state.size()));
   if (following)
     next.push_back(following);
-  scf::YieldOp::create(b, loc, next);
+  finish(b, loc, next);
   return State(loop.getResults().take_front(state.size()));
 }
 

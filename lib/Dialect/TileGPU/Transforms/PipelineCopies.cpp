@@ -98,13 +98,14 @@ LogicalResult Pipeliner::analyseRows() {
         return WalkResult::interrupt();
       }
     } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
-      if (!note(plan.blockQ, store.getValue().getType().getRows())) {
+      // In a block of rows it is one warp's own.
+      if (!isa<tile::RowsOp>(op->getParentOp()) &&
+          !note(plan.blockQ, store.getValue().getType().getRows())) {
         op->emitOpError("expected to store tiles of the same number of rows in "
                         "one kernel");
         return WalkResult::interrupt();
       }
     } else if (auto sum = dyn_cast<tile::AccumulateOp>(op)) {
-      // In a block of rows it is one warp's own.
       if (!isa<tile::RowsOp>(op->getParentOp()) &&
           !note(plan.blockQ, sum.getValue().getType().getRows())) {
         op->emitOpError("expected to store tiles of the same number of rows in "
@@ -136,6 +137,13 @@ LogicalResult Pipeliner::analyseRows() {
     return failure();
   if (!plan.rows)
     plan.rows = plan.blockQ;
+  // Where all stores are in blocks of rows, these are cut from its tiles.
+  if (!plan.blockQ)
+    kernel.walk([&](tile::RowsOp rows) {
+      if (!rows.getInputs().empty())
+        plan.blockQ = cast<tile::TileType>(rows.getInputs().front().getType())
+                          .getRows();
+    });
   int64_t step = ::attn::MmaShape::warp().m;
   if (!plan.blockQ || plan.blockQ % step || plan.rows % step)
     return kernel.emitOpError("expected tiles of a multiple of ")

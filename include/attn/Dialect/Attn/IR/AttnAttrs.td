@@ -131,6 +131,24 @@ def Attn_LoopShapeAttr : EnumAttr<Attn_Dialect, Attn_LoopShape, "loop_shape"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attn_Rung : I32EnumAttr<"Rung",
+    "A step in the history of fast attention (docs/Ladder.md)", [
+  I32EnumAttrCase<"naive", 0>,  // scores in memory, then statistics, then sums
+  I32EnumAttrCase<"safe", 1>,   // statistics first, then sums: two traversals
+  I32EnumAttrCase<"lazy", 2>,   // sums from a fixed point, one division
+  I32EnumAttrCase<"online", 3>, // one traversal, a state for each row
+  I32EnumAttrCase<"fa1", 4>,    // the state of each tile of keys in memory
+  I32EnumAttrCase<"fa2", 5>,    // tiles of rows that keep their state
+  I32EnumAttrCase<"fa3", 6>,    // the same, products beside other work
+  I32EnumAttrCase<"split", 7>   // parts of the keys side by side
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_RungAttr : EnumAttr<Attn_Dialect, Attn_Rung, "rung"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 //===----------------------------------------------------------------------===//
 // Schedule
 //===----------------------------------------------------------------------===//

@@ -485,6 +485,41 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
     MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init);
 }
 
+def Attn_ScoresOp : Attn_ReductionOp<"scores"> {
+  let summary = "Writes the scores that a reduction would reduce to memory";
+  let description = [{
+    The scores that the lift of the monoid takes, of each query row and key: for
+    each a tensor f32 [b, hq, sq, sk], `score(q_i . k_j, ...)`. There are no
+    values, and pairs that the mask of the operation kills may be left as they
+    are in memory: what reads the scores has the same mask. Operands, captures and
+    regions are as those of `attn.aggregate`; queries and keys are dense.
+
+    It is the first kernel of attention as it is written down, and of the `naive`
+    rung of the ladder (docs/Ladder.md).
+
+    Example:
+
+    ```mlir
+    # func.func @example(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+    #     %scale: f32) {
+    %s = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+        captures(%scale : f32)
+      score {
+      ^bb0(%d: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+        %x = arith.mulf %d, %c : f32
+        attn.yield %x : f32
+      } -> tensor<?x?x?x?xf32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = commonArguments;
+  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let regions = (region
+    MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
+    MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init);
+}
+
 //===----------------------------------------------------------------------===//
 // CombineOp, FinalizeOp, YieldOp
 //===----------------------------------------------------------------------===//
@@ -696,7 +731,7 @@ def Attn_FusedOp : Attn_Op<"fused", [
 def Attn_YieldOp : Attn_Op<"yield", [
     Pure, Terminator, ReturnLike,
     ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
-                 "FinalizeOp", "ScanOp", "FusedOp"]>]> {
+                 "ScoresOp", "FinalizeOp", "ScanOp", "FusedOp"]>]> {
   let summary = "Ends a region with its values";
   let arguments = (ins
     Arg<Variadic<AnyType>, "The values of the region, as the enclosing "

@@ -396,6 +396,35 @@ def AttnDropDeadComponentsPass
   ];
 }
 
+def AttnApplyRungPass : Pass<"attn-apply-rung", "::mlir::ModuleOp"> {
+  let summary = "Rewrite reductions as an older algorithm computes them";
+  let description = [{
+    Of a reduction with `attn.rung = #attn.rung<...>` it makes what that rung of
+    the ladder is (docs/Ladder.md), by rewrites that laws of its monoid license:
+
+    - `naive`: the scores in memory (`attn.scores`), a traversal of them for the
+      statistics, and one for the sums. By the cocycle law.
+    - `safe`: the same two traversals, which compute the scores anew. By the
+      cocycle law.
+    - `lazy`: sums of weights from one fixed point, the statistic of a score of 0.
+      By the cocycle law, and where no output sees the point. Rows whose weights
+      from there are all outside of 2^-64 to 2^64 are NaN.
+    - `online`, `fa2`, `fa3`: the reduction as it is. `attn-choose-schedule` then
+      takes the tiles of the rung.
+    - `fa1`: the states of tiles of ceil(M / 4d) keys in memory, and their
+      product. By associativity.
+    - `split`: the attribute stays; the schedule of the rung has parts.
+
+    A monoid without statistics has nothing to look for ahead of its sums: `safe`
+    and `lazy` leave it as it is.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numRewritten", "num-rewritten", "Reductions that became a rung">
+  ];
+}
+
 def AttnChooseSchedulePass
     : Pass<"attn-choose-schedule", "::mlir::ModuleOp"> {
   let summary = "Choose tile sizes, splits and loop shape of each reduction";

@@ -42,6 +42,30 @@ def TileExpandSourcesPass : Pass<"tile-expand-sources", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def TileCountTrafficPass : Pass<"tile-count-traffic", "::mlir::ModuleOp"> {
+  let summary = "Let a plan count the bytes that its tiles move";
+  let description = [{
+    Expects: a plan and its kernels for a CPU.
+
+    Produces: beside each load and store of a tile, and each map that reads
+    tensors element by element, an atomic addition of the bytes that it moves to a
+    number in memory: of rows between its bounds, and of columns that the tensor
+    has. `address` is where the process has those numbers, of 64 bits: bytes that
+    tiles load, bytes that they store, and bytes of workspace.
+
+    What is counted goes between memory and the tiles of a kernel, as though no
+    cache had anything of the tile before: traffic as the analysis of algorithms
+    for two levels of memory has it. The code is for this process alone.
+  }];
+  let options = [
+    Option<"address", "address", "uint64_t", "0",
+           "Where the numbers are in this process">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::LLVM::LLVMDialect"];
+}
+
 def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
   let summary = "Expand math functions into vector arithmetic (approximate)";
   let description = [{
