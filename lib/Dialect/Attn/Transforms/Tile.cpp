@@ -169,10 +169,8 @@ LogicalResult PlanBuilder::run() {
   }
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     Operation *def = value.getDefiningOp();
-    if (!def ||
-        !isa<AggregateOp, PartialOp, ScoresOp, CombineOp, FinalizeOp, ScanOp,
-             FusedOp>(
-            def))
+    if (!def || !isa<AggregateOp, PartialOp, ScoresOp, CombineOp, FinalizeOp,
+                     ScanOp, FusedOp>(def))
       return returnOp.emitOpError("expected operand ")
              << i << " to be the result of an attn reduction";
     if (!returned.try_emplace(value, body->getArgument(numInputs + i)).second)
@@ -409,8 +407,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
         schedule.getBlockK())
       return op->emitOpError("expected block_k to be what a tile of scores has "
                              "on chip, ")
-             << ::attn::paddedKeys(schedule.getBlockK(), target)
-             << ", but got " << schedule.getBlockK();
+             << ::attn::paddedKeys(schedule.getBlockK(), target) << ", but got "
+             << schedule.getBlockK();
   }
 
   SmallVector<Value> outputs;
