@@ -47,7 +47,7 @@ def add_column(page, sentences):
     operation = table = None
 
     def get(name):
-        sentence = sentences[operation][name]
+        sentence = sentences[operation].get(name, "")
         if not sentence.endswith("."):
             missing.append(f"'{name}' of {operation}")
         return sentence
@@ -62,8 +62,8 @@ def add_column(page, sentences):
         elif table in ("Operands:", "Results:"):
             line = line.replace("| Description |", "| Type | Description |")
             line = line.replace(": | -", ": | ---- | -")
-            if row := re.match(r"\| `(\w+)` \|", line):
-                line += " %s |" % get(row[1]).replace("|", r"\|")
+            if row := re.match(r"\| (?:`(\w+)`|&laquo;(unnamed)&raquo;) \|", line):
+                line += " %s |" % get(row[1] or row[2]).replace("|", r"\|")
         lines.append(line)
     return "\n".join(lines) + "\n", missing
 

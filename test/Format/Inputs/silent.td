@@ -15,4 +15,5 @@ def Silent_MoveOp : Op<Silent_Dialect, "move"> {
 
 def Silent_AlikeOp : Op<Silent_Dialect, "alike"> {
   let arguments = (ins Arg<Index, "Where it goes.">:$to);
+  let results = (outs Index);
 }
