@@ -73,8 +73,14 @@ Timing::Timing(Machine &machine, const TargetInfo &target)
 int64_t Timing::occupancyOf(const KernelProgram &kernel) const {
   constexpr int64_t groupWarps =
       TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
-  int64_t threads =
-      ceilDiv(kernel.warps, groupWarps) * TargetInfo::warpgroupThreads;
+  // As RoleLayout has it.
+  bool ofWarps = !kernel.registers &&
+                 llvm::none_of(kernel.roles, [](const RoleInfo &role) {
+                   return role.isGroup;
+                 });
+  int64_t threads = ofWarps ? kernel.warps * TargetInfo::warpThreads
+                            : ceilDiv(kernel.warps, groupWarps) *
+                                  TargetInfo::warpgroupThreads;
   return onchip::occupancy({threads, kernel.sharedBytes, kernel.registers},
                            kernel.blocks, target);
 }

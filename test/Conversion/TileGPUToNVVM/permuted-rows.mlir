@@ -7,18 +7,19 @@
 !row = !tile_gpu.vec<32xf32, row, warp>
 module attributes {attn.target = "sm_80"} {
 // CHECK-LABEL: llvm.func @state
-// CHECK: llvm.cond_br %{{.*}}, ^[[FAST:bb[0-9]+]], ^[[SLOW:bb[0-9]+]]
-// CHECK: ^[[FAST]]:
-// CHECK-COUNT-4: ld.global.v4.b32
+// One warp is what the block has, and no warpgroup.
+// CHECK-SAME: nvvm.reqntid = array<i32: 32>
+// CHECK-COUNT-4: "{\0Ald.global.v4.b32
+// CHECK-NOT: v4
+// CHECK: llvm.br ^[[JOIN:bb[0-9]+]]
+// CHECK-COUNT-16: "{\0Ald.global.b32
 // CHECK-NOT: ld.global
-// CHECK: ^[[SLOW]]:
-// CHECK-COUNT-16: ld.global.b32
-// CHECK-NOT: ld.global
-// CHECK: llvm.cond_br %{{.*}}, ^[[FAST2:bb[0-9]+]], ^[[SLOW2:bb[0-9]+]]
-// CHECK: ^[[FAST2]]:
-// CHECK-COUNT-4: st.global.v4.b32
-// CHECK: ^[[SLOW2]]:
-// CHECK-COUNT-16: st.global.b32
+// CHECK: llvm.br ^[[JOIN]]
+// CHECK-COUNT-4: "st.global.v4.b32
+// CHECK-NOT: v4
+// CHECK-COUNT-16: "st.global.b32
+// CHECK-NOT: st.global
+// CHECK: llvm.return
 tile_gpu.kernel private @state(%s: memref<16x128xf32>) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "compute" warps(1) {
@@ -65,11 +66,11 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-COUNT-16: @$2 ld.global.b32
 // CHECK-COUNT-16: st.global.b32
 // CHECK-NOT: global.v
-tile_gpu.kernel private @ragged(%s: memref<16x130xf32>, %t: memref<32x16xf32>) {
+tile_gpu.kernel private @ragged(%s: memref<16x130xf32>, %t: memref<32x16xf32>, %i: i32) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
-    %x = tile_gpu.global.load %s[%c0, %c0] transposed permuted : memref<16x130xf32> -> !x
+    %x = tile_gpu.global.load %s[%c0, %i] transposed permuted : memref<16x130xf32> -> !x
     tile_gpu.global.store %x, %t[%c0, %c0] permuted : !x, memref<32x16xf32>
     tile_gpu.yield
   }

@@ -391,4 +391,11 @@ RoleLayout::RoleLayout(KernelOp kernel) {
     }
   }
   threads = leaders.size() * TargetInfo::warpgroupThreads;
+  // Warps that set no registers of their own are not rounded up to a warpgroup,
+  // whose other warps would hold registers for nothing.
+  bool ofWarps = llvm::all_of(kernel.getOps<RoleOp>(), [](RoleOp role) {
+    return role.getScope() == Scope::Warp && !role.getRegisters();
+  });
+  if (ofWarps)
+    threads = warps * TargetInfo::warpThreads;
 }
