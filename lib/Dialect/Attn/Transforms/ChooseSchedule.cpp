@@ -413,6 +413,12 @@ struct ChooseSchedulePass
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     ::attn::ScheduleSizes &sizes = measured.sizes;
     fitCells(op, target, sizes);
+    // Over queries a tile of rows ends in sums of all its rows: half as long
+    // tiles leave fewer rows without keys in them, and gain more than the second
+    // packing of the queries costs (docs/performance/cpu.md).
+    if (target.isCpu() && op.getReducedSide() == Side::queries &&
+        sizes.blockQ % (2 * sizes.rows) == 0)
+      sizes.blockQ /= 2;
     sizes.blockK = fitPages(op, target, sizes.blockK);
     // A partial has its parts already, and queries are not cut.
     bool mayCut = isa<AggregateOp>(op.getOperation()) &&

@@ -514,7 +514,10 @@ def Attn_ScoresOp : Attn_ReductionOp<"scores"> {
     ```
   }];
   let arguments = commonArguments;
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "One tensor [b, hq, sq, sk] of f32 for each "
+        "score that the lift takes; pairs that the mask kills may hold "
+        "anything.">:$outputs);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
     MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init);
@@ -704,8 +707,12 @@ def Attn_FusedOp : Attn_Op<"fused", [
     }
     ```
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$threads);
-  let results = (outs Variadic<Attn_FloatTensor>:$outputs);
+  let arguments = (ins
+    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Number of threads that share the "
+        "work items, by which sizes tell whether one kernel runs.">:$threads);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The results of the aggregate over keys, "
+        "then of the one over queries.">:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `threads` `(` $threads `)` $body attr-dict `:` type($outputs)
