@@ -649,8 +649,8 @@ def attention(
     kv_lengths, sinks, alibi_slopes, cu_seqlens and k_start may be lists.
 
     Of torch tensors that require grad it has gradients, as torch.autograd takes
-    them: of q, k, v, bias, alibi_slopes and sinks, through the output, the LSE and
-    other outputs; not of caches (block_table, k_start, rolling, k_new), and no second
+    them: of q, k, v, bias, alibi_slopes, sinks, captures, scale, softcap and
+    monoid_params, through the output, the LSE and other outputs; not of caches (block_table, k_start, rolling, k_new), and no second
     ones. It works under torch.compile, torch.utils.checkpoint and torch.autocast, which
     casts q, k and v. attn.attention_vjp has gradients of other arrays.
 
@@ -680,44 +680,44 @@ def attention(
         # Caches are as they are in memory.
         if block_table is None and k_new is None and not rolling and out is None:
             q, k, v = _torch.cast(q, k, v)
-        wants = _torch.wants_gradient(q, k, v, bias, alibi_slopes, sinks)
-        _torch.check_numbers(scale, softcap, dropout_p, monoid_params)
+        wants = _torch.wants_gradient(
+            *(q, k, v, bias, alibi_slopes, sinks, scale, softcap),
+            *_torch.parts(monoid_params),
+            *_torch.parts(captures)
+        )
+        _torch.check_number("dropout_p", dropout_p)
         writes = out is not None or k_new is not None or v_new is not None
         if wants and writes:
             _fail(
                 "neither out nor k_new where gradients are wanted",
                 "one; call under torch.no_grad()",
             )
-        functions = (score_mod, mask_mod, captures, block_mask)
-        plain = all(x is None for x in functions) and not isinstance(mask, str)
-        if wants and not plain:
-            _fail(
-                "no score_mod, mask_mod or block_mask where gradients are wanted",
-                "one; attn-differentiate gives the gradients of such programs",
-            )
-        if plain and not writes:
-            if wants or _torch.is_traced():
-                from . import _torch_operator
+        if (wants or (_torch.is_traced() and block_mask is None)) and not writes:
+            from . import _torch_operator
 
-                return _torch_operator.attention(
-                    (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
-                    + (cu_seqlens_q, cu_seqlens_k, block_table, k_start),
-                    scale,
-                    causal,
-                    window,
-                    softcap,
-                    monoid,
-                    layout,
-                    return_lse,
-                    return_aux,
-                    monoid_params,
-                    precision,
-                    rolling,
-                    batch_invariant,
-                    v_dim,
-                    dropout_p,
-                    dropout_rng,
-                )
+            return _torch_operator.attention(
+                (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
+                + (cu_seqlens_q, cu_seqlens_k, block_table, k_start),
+                scale,
+                causal,
+                window,
+                softcap,
+                monoid,
+                layout,
+                return_lse,
+                return_aux,
+                monoid_params,
+                precision,
+                rolling,
+                batch_invariant,
+                v_dim,
+                dropout_p,
+                dropout_rng,
+                score_mod,
+                mask_mod,
+                captures,
+                block_mask,
+            )
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
     operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)

@@ -25,19 +25,20 @@ def is_traced() -> bool:
     return torch.compiler.is_compiling()
 
 
-def check_numbers(scale: Any, softcap: Any, dropout_p: Any, params: Any) -> None:
-    """Numbers have no gradient here: none is lost in silence."""
-    numbers = [("scale", scale), ("softcap", softcap), ("dropout_p", dropout_p)]
-    if isinstance(params, (list, tuple)):
-        numbers += [("monoid_params", param) for param in params]
-    elif isinstance(params, torch.Tensor):
-        numbers.append(("monoid_params", params))
-    for name, number in numbers:
-        if wants_gradient(number):
-            raise ValueError(
-                "attn: expected %s without gradient, but it requires grad; pass "
-                "%s.item(), or scale q by it" % (name, name)
-            )
+def parts(values: Any) -> tuple:
+    """What a sequence, a dict or a tensor holds that may want a gradient."""
+    if isinstance(values, dict):
+        return tuple(values.values())
+    return tuple(values) if isinstance(values, (list, tuple)) else (values,)
+
+
+def check_number(name: str, number: Any) -> None:
+    """It has no gradient: none is lost in silence."""
+    if wants_gradient(number):
+        raise ValueError(
+            "attn: expected %s without gradient, but it requires grad; pass "
+            "%s.item()" % (name, name)
+        )
 
 
 def cast(q: Any, *others: Any) -> Any:

@@ -19,15 +19,20 @@ from . import _arrays as arrays
 from . import _attention
 from . import _dropout
 from . import _gradients
+from . import _masks
 from . import _torch
 from ._operands import fail as _fail
 
 # The tensors of the operator, in order, then its options.
 TENSORS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
 TENSORS += ("cu_seqlens_q", "cu_seqlens_k", "block_table", "k_start")
-_OPTIONAL = ", ".join("Tensor? " + name for name in TENSORS[2:])
+# Behind them numbers that want a gradient, and the classes of blocks of a mask.
+_NUMBERS = ("scale", "softcap", "monoid_params")
+_HELD = TENSORS + tuple(name + "_tensor" for name in _NUMBERS) + ("block_mask",)
+_OPTIONAL = ", ".join("Tensor? " + name for name in _HELD[2:])
 _OPTIONS = (
-    "float? scale, str causal, SymInt left, SymInt right, float softcap, str monoid, "
+    "Tensor[] captures, str capture_names, str score_mod, str mask_mod, "
+    "SymInt block_rows, SymInt block_keys, float? scale, str causal, SymInt left, SymInt right, float softcap, str monoid, "
     "str layout, str outputs, float[] monoid_params, str precision, bool rolling, "
     "bool batch_invariant, SymInt v_dim, float dropout_p, SymInt seed, SymInt offset, "
     "str wanted"
@@ -42,6 +47,12 @@ _INTEGERS = ("kv_lengths", "cu_seqlens_q", "cu_seqlens_k", "block_table", "k_sta
 def _options_of(given):
     """What attn.attention takes, of the arguments of the operator."""
     options = {name: given[name] for name in TENSORS[3:]}
+    captures, block_mask = _captures_of(given), None
+    if given["block_mask"] is not None:
+        sizes = given["block_rows"], given["block_keys"]
+        block_mask = _masks.BlockMask.from_classes(
+            given["block_mask"], sizes, given["mask_mod"] or None
+        )
     names = [name for name in given["outputs"].split(",") if name]
     drops = given["dropout_p"] != 0.0
     options.update(
@@ -59,8 +70,38 @@ def _options_of(given):
         v_dim=given["v_dim"] if given["v_dim"] >= 0 else None,
         dropout_p=given["dropout_p"],
         dropout_rng=(given["seed"], given["offset"]) if drops else None,
+        score_mod=given["score_mod"] or None,
+        mask_mod=(given["mask_mod"] or None) if block_mask is None else None,
+        captures=captures or None,
+        block_mask=block_mask,
     )
+    for name in _NUMBERS:
+        tensor = given[name + "_tensor"]
+        if tensor is not None:
+            number = tensor.detach().tolist()
+            options[name] = tuple(number) if name == "monoid_params" else number
     return options
+
+
+def _captures_of(given):
+    """By name; what was a number, with "#" behind its name, is one."""
+    names = [name for name in given["capture_names"].split(",") if name]
+    found = {}
+    for name, tensor in zip(names, given["captures"]):
+        tensor = tensor.detach()
+        number = name.endswith("#")
+        found[name.rstrip("#")] = tensor.item() if number else tensor
+    return found
+
+
+def _tensor_of(given, name):
+    """The tensor that an input of the gradients is."""
+    if name in _NUMBERS:
+        return given[name + "_tensor"]
+    if name in TENSORS:
+        return given[name]
+    names = given["capture_names"].replace("#", "").split(",")
+    return given["captures"][names.index(name)]
 
 
 def _wanted(given):
@@ -100,9 +141,13 @@ def _backward(*args):
         found = plan.backward(results[:count], results[count:], cotangents[:count])
         # A tensor of the caller's shape and type, and of no other's memory.
         return [
-            found[name].to(given[name].dtype).reshape(given[name].shape).contiguous()
-            for name in _wanted(given)
+            _as(found[name], _tensor_of(given, name)) for name in _wanted(given)
         ]
+
+
+def _as(gradient, tensor):
+    gradient = gradient.to(dtype=tensor.dtype, device=tensor.device)
+    return gradient.reshape(tensor.shape).contiguous()
 
 
 _probes = {}
@@ -110,13 +155,15 @@ _probes = {}
 
 def _probe(given):
     """The outputs of the kernel, of tensors of one row: which have channels."""
-    key = tuple(
-        (value.dtype, value.dim(), int(value.shape[-1]) if name in "qkv" else 0)
-        if isinstance(value, torch.Tensor)
-        else (tuple(value) if isinstance(value, (list, tuple)) else value)
-        for name, value in given.items()
-        if name not in ("left", "right", "seed", "offset")
-    )
+    def of(name, value):
+        if isinstance(value, torch.Tensor):
+            return value.dtype, value.dim(), int(value.shape[-1]) if name in "qkv" else 0
+        if isinstance(value, (list, tuple)):
+            return tuple(of("-", x) for x in value)
+        return value
+
+    free = ("left", "right", "seed", "offset", "block_rows", "block_keys")
+    key = tuple(of(*pair) for pair in given.items() if pair[0] not in free)
     if key not in _probes:
         from torch._subclasses.fake_tensor import unset_fake_temporarily
 
@@ -127,16 +174,22 @@ def _probe(given):
 
 def _outputs_of_probe(given):
     small = dict(given)
-    for name in TENSORS:
+    small["captures"] = [
+        torch.ones([1] * x.dim(), dtype=x.dtype) for x in given["captures"]
+    ]
+    small["block_rows"] = small["block_keys"] = 1
+    for name in _HELD:
         value = given[name]
         if value is None:
             continue
         shape = [1] * value.dim()
+        if name == "monoid_params_tensor":
+            shape = list(value.shape)
         if name in "qkv":
             shape[-1] = int(value.shape[-1])
         if name.startswith("cu_"):
             shape = [2]
-        small[name] = torch.zeros(shape, dtype=value.dtype)
+        small[name] = torch.ones(shape, dtype=value.dtype)
     for name in ("left", "right"):
         small[name] = -1 if given["left"] < 0 and given["right"] < 0 else 1
     small["seed"] = small["offset"] = 0
@@ -175,29 +228,37 @@ def _(*args):
 @_backward.register_fake
 def _(*args):
     given = dict(zip(_NAMES, args))
-    return [
-        given[name].new_empty(given[name].shape) for name in _wanted(given)
-    ]
+    tensors = [_tensor_of(given, name) for name in _wanted(given)]
+    return [tensor.new_empty(tensor.shape) for tensor in tensors]
 
 
 def _keep(ctx, inputs, output):
     given = dict(zip(_NAMES, inputs))
-    tensors = [given[name] for name in TENSORS]
-    ctx.options = inputs[len(TENSORS) :]
-    ctx.count = len(output)
+    tensors = [given[name] for name in _HELD] + list(given["captures"])
+    ctx.options = inputs[len(_HELD) + 1 :]
+    ctx.count = len(tensors)
     ctx.save_for_backward(*tensors, *output)
 
 
 def _differentiate(ctx, cotangents):
     saved = ctx.saved_tensors
-    args = (*saved[: len(TENSORS)], *ctx.options)
+    captures = list(saved[len(_HELD) : ctx.count])
+    args = (*saved[: len(_HELD)], captures, *ctx.options)
     given = dict(zip(_NAMES, args))
     wanted = _wanted(given)
     found = dict.fromkeys(_NAMES)
     found["monoid_params"] = [None] * len(given["monoid_params"])
+    found["captures"] = [None] * len(captures)
     if wanted:
-        gradients = _backward(*args, list(saved[len(TENSORS) :]), list(cotangents))
-        found.update(zip(wanted, gradients))
+        gradients = _backward(*args, list(saved[ctx.count :]), list(cotangents))
+        names = given["capture_names"].replace("#", "").split(",")
+        for name, gradient in zip(wanted, gradients):
+            if name in _NUMBERS:
+                found[name + "_tensor"] = gradient
+            elif name in TENSORS:
+                found[name] = gradient
+            else:
+                found["captures"][names.index(name)] = gradient
     return tuple(found.values())
 
 
@@ -253,9 +314,16 @@ def attention(
     v_dim: Any,
     dropout_p: Any,
     dropout_rng: Any,
+    score_mod: Any = None,
+    mask_mod: Any = None,
+    captures: Any = None,
+    block_mask: Any = None,
 ) -> Any:
     """As attn.attention, through the operator; `tensors` are in the order of
     TENSORS."""
+    if isinstance(tensors[3], str):
+        mask_mod = tensors[3]
+        tensors = tensors[:3] + (None,) + tensors[4:]
     if not _torch.is_traced():
         # Says of all that does not fit what would, in words of attn.attention.
         given = dict(zip(TENSORS, tensors))
@@ -276,7 +344,11 @@ def attention(
                 batch_invariant=batch_invariant,
                 v_dim=v_dim,
                 dropout_p=dropout_p,
-                dropout_rng=dropout_rng
+                dropout_rng=dropout_rng,
+                score_mod=score_mod,
+                mask_mod=mask_mod,
+                captures=captures,
+                block_mask=block_mask
             )
         if dropout_rng is not None:
             dropout_rng = _dropout.numbers_of(dropout_rng)
@@ -295,17 +367,38 @@ def attention(
             _dropout.fail_without_rng()
         seed, offset = dropout_rng
         seed, offset = _signed(seed), _signed(offset)
+    numbers = [
+        _as_number(*pair) for pair in zip(_NUMBERS, (scale, softcap, monoid_params))
+    ]
+    scale, softcap, monoid_params = (number for number, _ in numbers)
+    numbers = [tensor for _, tensor in numbers]
+    capture_names, held = [], []
+    for name, value in (captures or {}).items():
+        is_tensor = isinstance(value, torch.Tensor)
+        capture_names.append(name if is_tensor else name + "#")
+        held.append(value if is_tensor else _as_capture(name, value, q))
+    classes, blocks = None, (1, 1)
+    if block_mask is not None:
+        classes, blocks = _classes_of(block_mask, tensors, layout)
+        mask_mod = block_mask.mask_mod
     wanted = ""
     if torch.is_grad_enabled():
+        real = [pair for pair in zip(TENSORS, tensors) if pair[0] in _REAL]
+        real += zip(_NUMBERS, numbers)
+        real += zip(capture_names, held)
         wanted = ",".join(
-            [
-                name
-                for name, tensor in zip(TENSORS, tensors)
-                if name in _REAL and tensor is not None and tensor.requires_grad
-            ]
+            [n for n, x in real if x is not None and x.requires_grad]
         )
     results = _forward(
         *tensors,
+        *numbers,
+        classes,
+        held,
+        ",".join(capture_names),
+        score_mod or "",
+        mask_mod or "",
+        blocks[0],
+        blocks[1],
         None if scale is None else float(scale),
         causal or "",
         left,
@@ -333,6 +426,37 @@ def attention(
     if return_aux is not None:
         found += (dict(zip(names, picked)),)
     return found
+
+
+def _as_number(name, value):
+    """A number, and the tensor that it is where that wants a gradient."""
+    many = name == "monoid_params"
+    if many and isinstance(value, (list, tuple)):
+        if not _torch.wants_gradient(*value):
+            return value, None
+        value = torch.stack([torch.as_tensor(x) for x in value])
+    if not (isinstance(value, torch.Tensor) and _torch.wants_gradient(value)):
+        return value, None
+    if many:
+        return [0.0] * value.shape[0], value
+    return (None if name == "scale" else 0.0), value.reshape(())
+
+
+def _as_capture(name, value, like):
+    """What is no tensor, as one."""
+    if isinstance(value, (bool, int, torch.SymInt)):
+        return torch.tensor(value, dtype=torch.int64)
+    if isinstance(value, (float, torch.SymFloat)):
+        return torch.tensor(value, dtype=torch.float64)
+    _fail("captures of the kind of q, Tensor, or numbers", arrays.describe(value), TypeError)
+
+
+def _classes_of(mask, tensors, layout):
+    """The table of a block mask, and the sizes of its blocks."""
+    k = tensors[1]
+    count = k.shape[_attention._LAYOUTS[layout][2]]
+    classes = mask.classes(-(-count // mask.BLOCK_SIZE[1]))
+    return torch.as_tensor(classes, device=k.device), mask.BLOCK_SIZE
 
 
 def _signed(number):

@@ -207,7 +207,11 @@ class Case:
         q = get("q", b, hk, group, sq, kernel.d)
         k = get("k", b, hk, 1, sk, kernel.d)
         v = get("v", b, hk, 1, sk, kernel.dv) if "v" in arrays else None
-        s = q.matmul(k, transposed=True) * number("scale", scalars.get("scale", kernel.d**-0.5))
+        # The heads of a key head are rows of one product, as they are in kernels.
+        rows, pairs = (b, hk, 1, group * sq), (b, hk, group, sq)
+        dots = q.reshape(*rows, kernel.d).matmul(k, transposed=True).reshape(*pairs, sk)
+        average = lambda w: w.reshape(*rows, sk).matmul(v).reshape(*pairs, kernel.dv)
+        s = dots * number("scale", scalars.get("scale", kernel.d**-0.5))
         if "softcap" in scalars:
             cap = number("softcap", scalars["softcap"])
             s = (s / cap).tanh() * cap
@@ -229,7 +233,7 @@ class Case:
         if kernel.monoid in ("sigmoid_sum", "relu_sum", "relu2_sum"):
             w = s.sigmoid() if kernel.monoid == "sigmoid_sum" else s.relu()
             w = w * w if kernel.monoid == "relu2_sum" else w
-            outputs["o"] = (w.where(live) * keep).matmul(v)
+            outputs["o"] = average(w.where(live) * keep)
             return leaf, outputs
         s = s.where(live, -np.inf)
         top = m = s.maximum()
@@ -251,9 +255,9 @@ class Case:
             extra = ((sink.where(good) - finite).exp()).where(good)
             total = total + extra
         if v is not None and tape.order % 2:  # the output as it is kept gives do . o
-            outputs["o"] = (e * keep).matmul(v) / total
+            outputs["o"] = average(e * keep) / total
         elif v is not None:
-            outputs["o"] = ((e / total) * keep).matmul(v)
+            outputs["o"] = average((e / total) * keep)
         log = total.log()
         outputs["lse"] = log + np.where(np.isfinite(m.value), m.value, 0)
         if kernel.monoid == "softmax_entropy":
@@ -486,7 +490,7 @@ def check(rng, kernel, target, differences, small):
         bound = bound_of(emulated)
         if not error <= bound:  # what four have missed eight more may show
             with np.errstate(all="ignore"):
-                more = [case.gradients(np.float32, n, rng)[0] for n in range(8)]
+                more = [case.gradients(case.dtype, n, rng)[0] for n in range(8)]
             bound = bound_of(emulated + more)
         worst = max(worst, error / bound)
         if not error <= bound:

@@ -146,6 +146,61 @@ def test_operands():
     assert all(torch.equal(x, y) for x, y in zip(a, b))
 
 
+TABLE = """
+^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %table: tensor<?x?xf32>, %off: i32):
+  %far = arith.subi %i, %j : i32
+  %place = arith.addi %far, %off : i32
+  %at = arith.index_cast %place : i32 to index
+  %hi = arith.index_cast %h : i32 to index
+  %e = tensor.extract %table[%hi, %at] : tensor<?x?xf32>
+  %x = arith.addf %s, %e : f32
+  attn.yield %x : f32
+"""
+
+
+def capturing(q, k, v, table, scale):
+    return attn.attention(q, k, v, scale=scale, score_mod=TABLE, causal="bottom_right",
+                          captures={"table": table, "off": 20})
+
+
+def test_captures():
+    mine = qkv() + [draw(4, 64), torch.tensor(0.3, requires_grad=True)]
+    twin = exact(mine)
+    q, k, v, table, scale = twin
+    i, j = torch.arange(33)[:, None], torch.arange(47)
+    bias = table[:, (i - j + 20).clamp(0, 63)]
+    bias = bias.masked_fill(j > i + 14, -torch.inf)
+    want = sdpa(q * scale, k, v, attn_mask=bias, scale=1.0)
+    compare("captures", capturing(*mine), want, mine, twin, 2e-5)
+    torch._dynamo.reset()
+    compiled = torch.compile(capturing, fullgraph=True, backend="aot_eager")
+    table, scale = mine[3:]
+    assert torch.equal(compiled(*mine[:3], table.detach(), 0.5),
+                       capturing(*mine[:3], table.detach(), 0.5))
+    a = torch.autograd.grad(compiled(*mine[:3], table, 0.5).square().sum(), table)
+    b = torch.autograd.grad(capturing(*mine[:3], table, 0.5).square().sum(), table)
+    assert torch.equal(a[0], b[0])
+    # Numbers that want a gradient, of any shape with one element.
+    cap = torch.tensor([5.0], requires_grad=True)
+    o = attn.attention(*mine[:3], softcap=cap)
+    twin = exact([*mine[:3], cap])
+    q, k, v, c = twin
+    s = c * torch.tanh(q @ k.mT / 40**0.5 / c)
+    compare("softcap", o, torch.softmax(s, -1) @ v, [*mine[:3], cap], twin, 2e-5)
+    assert attn.attention(*(x.detach() for x in mine[:3]), scale=scale).requires_grad
+    # Masks that are functions or blocks.
+    mask = """^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %live = arith.cmpi sle, %j, %i : i32
+      attn.yield %live : i1"""
+    mine = qkv(sq=64, sk=64)
+    blocks = attn.BlockMask.from_kv_blocks([[[1, 2]]], [[[[0, 0], [1, 0]]]], BLOCK_SIZE=32,
+                                           mask_mod=mask)
+    for options in ({"mask_mod": mask}, {"mask": mask}, {"block_mask": blocks}):
+        twin = exact(mine)
+        o = attn.attention(*mine, **options)
+        compare("mask", o, sdpa(*twin, is_causal=True), mine, twin, 2e-5)
+
+
 def test_compile():
     torch._dynamo.reset()
     graphs = []
@@ -239,8 +294,12 @@ def test_errors():
     (g,) = torch.autograd.grad(o.square().sum(), q, create_graph=True)
     fails(RuntimeError, "there are no second ones", torch.autograd.grad, g.sum(), q)
     fails(ValueError, "neither out nor k_new", attn.attention, q, k, v, out=torch.empty(2, 4, 33, 24))
-    fails(ValueError, "expected scale without gradient", attn.attention, q, k, v,
-          scale=torch.tensor(0.5, requires_grad=True))
+    fails(ValueError, "expected dropout_p without gradient", attn.attention, q, k, v,
+          dropout_p=torch.tensor(0.5, requires_grad=True), dropout_rng=RNG)
+    fails(TypeError, "captures of the kind of q", attn.attention, q, k, v, score_mod=TABLE,
+          captures={"table": [1.0], "off": 3})
+    fails(ValueError, "captures to hold 'off'", attn.attention, q, k, v, score_mod=TABLE,
+          captures={"table": draw(4, 9)})
     table = torch.zeros(2, 1, dtype=torch.int32)
     fails(NotImplementedError, "block_table", attn.attention, q, k, v, block_table=table)
     fails(ValueError, "dropout_rng=(seed, offset)", attn.attention, q, k, v, dropout_p=0.5)

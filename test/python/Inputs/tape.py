@@ -6,8 +6,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 With no type it computes in float64. With one, the result of each operation is
 rounded to it, of the derivative's as of the function's; sums of products are added up
 in float32, in one of several orders, and rounded at their end. With `noise`, results
-are off by up to a unit in float32's last place besides: what cancels in one order of
-operations need not in another.
+are not rounded but off at random, by as much: what cancels in one order of operations
+need not in another.
 """
 
 import numpy as np
@@ -23,8 +23,11 @@ class Tape:
         x = np.asarray(x, "f8")
         if self.dtype is None:
             return x
-        x = x.astype(self.dtype).astype("f8")
-        return x if self.noise is None else x * (1 + self.noise.uniform(-1, 1, x.shape) / 2**23)
+        if self.noise is None:
+            return x.astype(self.dtype).astype("f8")
+        size = {2: 2.0**-8 if self.dtype != np.float16 else 2.0**-11, 4: 2.0**-23}
+        size = size[np.dtype(self.dtype).itemsize]
+        return x.astype("f4").astype("f8") * (1 + self.noise.uniform(-size, size, x.shape))
 
     def leaf(self, value):
         return self._node(value, ())
