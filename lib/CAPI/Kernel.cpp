@@ -304,10 +304,9 @@ AttnError *attn::runKernel(const CompiledKernel &compiled, size_t entry,
   auto status = invoke(compiled, entry, inputs, outputs, runtime,
                        options.counters ? &counters : nullptr);
   if (traffic)
-    counters =
-        "loaded_bytes " + std::to_string(traffic->loaded) + "\nstored_bytes " +
-        std::to_string(traffic->stored) + "\nworkspace_bytes " +
-        std::to_string(traffic->workspace) + "\n";
+    counters = "loaded_bytes " + std::to_string(traffic->loaded) +
+               "\nstored_bytes " + std::to_string(traffic->stored) +
+               "\nworkspace_bytes " + std::to_string(traffic->workspace) + "\n";
   if (status && options.counters && (compiled.emulated || traffic))
     options.counters(counters.c_str(), options.countersUser);
   return status ? nullptr : makeError(status.error());

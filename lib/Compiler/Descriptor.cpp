@@ -282,8 +282,9 @@ private:
     if (d.precision != "ieee")
       attribute("precision = #attn.precision<" + d.precision + ">");
     if (!d.schedule.empty())
-      attribute((StringRef(d.schedule).starts_with("#attn.rung") ? "attn.rung = "
-                                                            : "schedule = ") +
+      attribute((StringRef(d.schedule).starts_with("#attn.rung")
+                     ? "attn.rung = "
+                     : "schedule = ") +
                 d.schedule);
     std::string function =
         formatv("{0}\nfunc.func @{8}({1}) -> ({2}) {{\n{9}"

@@ -542,9 +542,8 @@ LogicalResult KernelLowering::writeRows(
   Value end = memref::DimOp::create(builder, loc, op.getDestination(),
                                     memrefType.getRank() - 1);
   Value left = arith::SubIOp::create(builder, loc, end, column);
-  Value isWhole =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, left,
-                            index(type.getCols()));
+  Value isWhole = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                        left, index(type.getCols()));
   auto choice = scf::IfOp::create(builder, loc, isWhole,
                                   /*withElseRegion=*/true);
   builder.setInsertionPointToStart(choice.thenBlock());

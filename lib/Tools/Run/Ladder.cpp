@@ -32,9 +32,9 @@ static const char *const rungNames[] = {"naive", "safe", "lazy", "online",
 namespace {
 /// What the tiles of one traversal of a head come to.
 struct Traversal {
-  /// Keys that tiles of rows read, each its own; pairs of rows and whole tiles of
-  /// keys, and the same of whole row blocks, which maps are computed for; rows of
-  /// these times tiles of keys.
+  /// Keys that tiles of rows read, each its own; pairs of rows and whole tiles
+  /// of keys, and the same of whole row blocks, which maps are computed for;
+  /// rows of these times tiles of keys.
   double keys = 0, pairs = 0, blockPairs = 0, rowTiles = 0;
 };
 } // namespace
@@ -63,12 +63,10 @@ static Traversal traverse(const AttentionSpec &spec, const Tiles &tiles) {
         continue;
       int64_t begin = first / tiles.blockK, stop = (behind - 1) / tiles.blockK;
       double rows = double(end - row + 1), keyTiles = double(stop - begin + 1);
-      double width =
-          double(std::min((stop + 1) * tiles.blockK, spec.sk) -
-                 begin * tiles.blockK);
+      double width = double(std::min((stop + 1) * tiles.blockK, spec.sk) -
+                            begin * tiles.blockK);
       sum.pairs += rows * width;
-      sum.blockPairs +=
-          double(tiles.rows) * keyTiles * double(tiles.blockK);
+      sum.blockPairs += double(tiles.rows) * keyTiles * double(tiles.blockK);
       sum.rowTiles += double(tiles.rows) * keyTiles;
     }
   }
@@ -85,14 +83,13 @@ double attn::run::predictRungTraffic(const std::string &rung,
                  spec.mask.empty() && spec.alibi.empty();
   for (const Tiles &tile : tiles)
     isKnown &= tile.blockQ > 0 && tile.rows > 0 && tile.blockK > 0;
-  size_t passes = rung == "naive" ? 2 + (statistics > 0)
+  size_t passes = rung == "naive"                    ? 2 + (statistics > 0)
                   : rung == "safe" && statistics > 0 ? 2
                                                      : 1;
   if (!isKnown || tiles.size() != passes)
     return -1;
   const double e = double(sizeOf(spec.dtype)), f = 4.0;
-  const double rows = double(spec.sq), d = double(spec.d),
-               dv = double(spec.dv);
+  const double rows = double(spec.sq), d = double(spec.d), dv = double(spec.dv);
   const double queries = rows * d * e, c = double(statistics);
   double results = rows * dv * e + (spec.outputs - 1) * rows * f;
   Traversal last = traverse(spec, tiles.back());
@@ -108,10 +105,9 @@ double attn::run::predictRungTraffic(const std::string &rung,
             rows * c * f + last.keys * (d + dv) * e + last.rowTiles * c * f;
   } else if (rung == "fa1" || rung == "split") {
     double parts =
-        rung == "split" ? partsOfSplit
-                        : std::max(std::ceil(double(spec.sk) /
-                                             double(keysOfPart)),
-                                   1.0);
+        rung == "split"
+            ? partsOfSplit
+            : std::max(std::ceil(double(spec.sk) / double(keysOfPart)), 1.0);
     double state = c + double(units) + dv;
     bytes = parts * queries + last.keys * (d + dv) * e +
             2 * parts * rows * state * f;
@@ -131,7 +127,8 @@ static std::vector<Tiles> findAllTiles(const char *text) {
   constexpr const char *start = "#attn.schedule<";
   while ((text = std::strstr(text, start))) {
     text += std::strlen(start);
-    found.push_back({findNumber(text, "block_q = "), findNumber(text, "rows = "),
+    found.push_back({findNumber(text, "block_q = "),
+                     findNumber(text, "rows = "),
                      findNumber(text, "block_k = ")});
   }
   return found;
@@ -260,7 +257,8 @@ void Ladder::compare(const std::vector<HostTensor> &outputs,
         continue;
       double difference = std::fabs(x - y);
       // One of them has no number where the other has one.
-      apart = std::isfinite(difference) ? std::max(apart, difference) : INFINITY;
+      apart =
+          std::isfinite(difference) ? std::max(apart, difference) : INFINITY;
     }
     for (int64_t k = 0; k < size; ++k)
       if (double x = std::fabs(want.at(k)); std::isfinite(x))
@@ -307,12 +305,13 @@ Result<RungReport> Ladder::climb(const char *name) {
   const char *scheduled = attnKernelIr(kernel->get(), "schedule");
   int64_t part = findNumber(scheduled ? scheduled : "", "granule = ");
   // How many parts fill a GPU, its plan counts.
-  bool isKnown = std::strcmp(name, "split") != 0 ||
-                 !(isEmulated || kernel->isOnDevice());
+  bool isKnown =
+      std::strcmp(name, "split") != 0 || !(isEmulated || kernel->isOnDevice());
   if (isKnown)
-  report.predicted = predictRungTraffic(
-      name, spec, findAllTiles(explanation), std::max<int64_t>(part, 1),
-      countWords(ir, " stats(", nullptr), countWords(ir, "components(", "unit"));
+    report.predicted = predictRungTraffic(
+        name, spec, findAllTiles(explanation), std::max<int64_t>(part, 1),
+        countWords(ir, " stats(", nullptr),
+        countWords(ir, "components(", "unit"));
   if (isEmulated) {
     report.counted = sumCounter(counters, "l2_read_bytes") +
                      sumCounter(counters, "l2_written_bytes");
@@ -351,10 +350,11 @@ Result<RungReport> Ladder::climb(const char *name) {
 void Ladder::print(const std::vector<RungReport> &reports) const {
   std::printf("%s, %.4g GFLOP of live pairs; traffic %s\n", target.c_str(),
               flops * 1e-9,
-              isEmulated ? "between the L2 cache and multiprocessors, and from "
-                           "and to memory"
-                         : "between memory and tiles, as their loads and stores "
-                           "count it");
+              isEmulated
+                  ? "between the L2 cache and multiprocessors, and from "
+                    "and to memory"
+                  : "between memory and tiles, as their loads and stores "
+                    "count it");
   std::printf("%-7s %12s %12s %7s %9s %10s %9s %8s %9s\n", "rung",
               "predicted MB", "counted MB", "ratio", "FLOP/byte",
               isEmulated ? "memory MB" : "workspace", "ms", "GFLOP/s",
@@ -403,9 +403,9 @@ Status Ladder::run() {
   bool isCpu = target.rfind("cpu", 0) == 0;
   if (isCpu)
     peaks = measurePeaks(target, spec.dtype, attnGetNumThreads());
-  std::string svg = printRoofline(reports, flops, peaks,
-                                  target + (isCpu ? ", " + peaks.instruction
-                                                  : std::string()));
+  std::string svg = printRoofline(
+      reports, flops, peaks,
+      target + (isCpu ? ", " + peaks.instruction : std::string()));
   std::FILE *file = std::fopen(options.ladderPicture.c_str(), "wb");
   bool ok = file && std::fwrite(svg.data(), 1, svg.size(), file) == svg.size();
   if (file)
@@ -461,8 +461,8 @@ std::string attn::run::printRoofline(const std::vector<RungReport> &rungs,
     if (!rung.refusal.empty() || bytes <= 0)
       continue;
     // What was not timed is only as intense as it is.
-    points.push_back({rung.name, flops / bytes,
-                      rung.ms > 0 ? flops / rung.ms * 1e-6 : 0.0});
+    points.push_back(
+        {rung.name, flops / bytes, rung.ms > 0 ? flops / rung.ms * 1e-6 : 0.0});
   }
   Axis x, y;
   x.from = 70, x.to = 620, y.from = 340, y.to = 40;

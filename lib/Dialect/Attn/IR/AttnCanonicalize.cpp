@@ -165,7 +165,7 @@ void AggregateOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 }
 
 void ScoresOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                            MLIRContext *context) {
+                                           MLIRContext *context) {
   patterns.add<SimplifyCaptures<ScoresOp>, DropTrivialRegions<ScoresOp>>(
       context);
 }

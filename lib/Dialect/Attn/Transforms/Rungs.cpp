@@ -160,13 +160,12 @@ private:
   void cutTiles();
 
   InFlightDiagnostic refuse() { return op.emitOpError("expected "); }
-  /// What a rewrite leaves has the tiles of `fa2`, which nothing rewrites again.
+  /// What a rewrite leaves has the tiles of `fa2`, which nothing rewrites
+  /// again.
   void markDone(Operation *made) {
     made->setAttr(getRungAttrName(), RungAttr::get(b.getContext(), Rung::fa2));
   }
-  std::string ofRung() {
-    return " for the rung " + stringifyRung(rung).str();
-  }
+  std::string ofRung() { return " for the rung " + stringifyRung(rung).str(); }
 
   // Within a region.
   Value f32(float value) {
@@ -474,9 +473,8 @@ SmallVector<Value> Rewriter::pointOf(ValueRange statistics, ValueRange row,
         statistics, [&](Value tensor) { return element(tensor, row); });
   SmallVector<Value> arguments(monoid.getNumScores(), f32(0.0f));
   llvm::append_range(arguments, params);
-  return llvm::to_vector(
-      ArrayRef(inlineRegion(b, monoid.getLift(), arguments))
-          .take_front(monoid.getNumStats()));
+  return llvm::to_vector(ArrayRef(inlineRegion(b, monoid.getLift(), arguments))
+                             .take_front(monoid.getNumStats()));
 }
 
 void Rewriter::buildWeights(Region &region, Point point, ValueRange captures,
@@ -515,9 +513,9 @@ void Rewriter::buildWeights(Region &region, Point point, ValueRange captures,
     Value seen = select(all(factors, arith::CmpFPredicate::OGE, least),
                         f32(1.0f), f32(unseen));
     for (Value &factor : factors)
-      factor = select(
-          compare(arith::CmpFPredicate::OGT, factor, f32(largestFactor)),
-          f32(std::numeric_limits<float>::quiet_NaN()), factor);
+      factor =
+          select(compare(arith::CmpFPredicate::OGT, factor, f32(largestFactor)),
+                 f32(std::numeric_limits<float>::quiet_NaN()), factor);
     weights.push_back(seen);
   }
   for (auto [i, weight] : llvm::enumerate(weights)) {
@@ -571,8 +569,7 @@ void Rewriter::buildInit(Region &region, Point point, ValueRange captures,
         factor = select(
             compare(arith::CmpFPredicate::OGT, factor, f32(largestFactor)),
             f32(std::numeric_limits<float>::quiet_NaN()), factor);
-      sum = select(none, f32(0.0f),
-                   arith::MulFOp::create(b, loc, sum, factor));
+      sum = select(none, f32(0.0f), arith::MulFOp::create(b, loc, sum, factor));
     }
     if (point == Point::zero)
       sums.push_back(select(none, f32(0.0f), seen));
@@ -590,9 +587,8 @@ void Rewriter::buildFinalize(Region &region, Point point, ValueRange captures,
   ValueRange arguments = block->getArguments();
   ValueRange row = arguments.slice(sums.size(), 3);
   ValueRange own = arguments.slice(sums.size() + 3, op.getCaptures().size());
-  ValueRange params =
-      arguments.drop_front(sums.size() + 3 + own.size()).drop_back(
-          numStatistics);
+  ValueRange params = arguments.drop_front(sums.size() + 3 + own.size())
+                          .drop_back(numStatistics);
   SmallVector<Value> inputs;
   Value far;
   if (monoid.getNumStats())
@@ -613,13 +609,13 @@ void Rewriter::buildFinalize(Region &region, Point point, ValueRange captures,
   } else {
     llvm::append_range(inputs, params);
   }
-  SmallVector<Value> outputs = inlineRegion(
-      b, isOwn ? op.getFinalize() : monoid.getFinalize(), inputs);
+  SmallVector<Value> outputs =
+      inlineRegion(b, isOwn ? op.getFinalize() : monoid.getFinalize(), inputs);
   outputs.truncate(op.getNumResults());
   if (far)
     for (Value &output : outputs)
-      output = select(far, f32(std::numeric_limits<float>::quiet_NaN()),
-                      output);
+      output =
+          select(far, f32(std::numeric_limits<float>::quiet_NaN()), output);
   YieldOp::create(b, loc, outputs);
 }
 
@@ -702,8 +698,9 @@ void Rewriter::sumFrom(Point point) {
   llvm::append_range(captures, statistics);
   MonoidOp sums = makeSums(point == Point::zero && monoid.getNumStats());
   auto second = AggregateOp::create(
-      b, loc, op.getResultTypes(), FlatSymbolRefAttr::get(sums.getSymNameAttr()),
-      ValueRange(), op.getQueries(), op.getKeys(), op.getValues(), captures,
+      b, loc, op.getResultTypes(),
+      FlatSymbolRefAttr::get(sums.getSymNameAttr()), ValueRange(),
+      op.getQueries(), op.getKeys(), op.getValues(), captures,
       op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(), op.getKeyBase(),
       op.getQueryFormAttr(), op.getKeyFormAttr(), op.getSideAttr(),
       ScheduleAttr(), op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
@@ -728,8 +725,8 @@ void Rewriter::cutTiles() {
   Value parts = arith::CeilDivUIOp::create(b, loc, all, index(keys));
   parts = arith::MaxUIOp::create(b, loc, parts, index(1));
   Attribute attribute = op->getAttr(getRungAttrName());
-  PartialOp partial = splitKeys(op, monoid, /*splits=*/0, parts,
-                                b.getI64IntegerAttr(keys));
+  PartialOp partial =
+      splitKeys(op, monoid, /*splits=*/0, parts, b.getI64IntegerAttr(keys));
   partial->setAttr(getRungAttrName(), attribute);
 }
 
@@ -741,8 +738,10 @@ LogicalResult Rewriter::run() {
   case Rung::naive:
   case Rung::safe:
   case Rung::lazy:
-    if (!hasStats && rung != Rung::naive)
+    if (!hasStats && rung != Rung::naive) {
+      markDone(op);
       return success();
+    }
     // Weights do not show which scores are -inf; the mask may.
     if (killsByScore(op))
       moveDeadScoresToMask(op);
@@ -784,8 +783,7 @@ struct ApplyRungPass : ::attn::impl::AttnApplyRungPassBase<ApplyRungPass> {
             << op.getMonoid() << "' to be an attn.monoid of this module";
         return signalPassFailure();
       }
-      Rung rung =
-          op->getAttrOfType<RungAttr>(getRungAttrName()).getValue();
+      Rung rung = op->getAttrOfType<RungAttr>(getRungAttrName()).getValue();
       if (failed(Rewriter(op, monoid, symbols, *target, rung).run()))
         return signalPassFailure();
       ++numRewritten;

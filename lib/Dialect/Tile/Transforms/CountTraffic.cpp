@@ -43,10 +43,10 @@ public:
   void count(StoreOp op) {
     start(op);
     auto tile = cast<TileType>(op.getValue().getType());
-    add(Counter::stored, countElements(op.getDestination(), op.getIndices(),
-                                       tile.getRows(), tile.getCols(),
-                                       op.getVector(), op.getLower(),
-                                       op.getUpper()),
+    add(Counter::stored,
+        countElements(op.getDestination(), op.getIndices(), tile.getRows(),
+                      tile.getCols(), op.getVector(), op.getLower(),
+                      op.getUpper()),
         op.getDestination());
   }
   void count(WorkspaceOp op) {
@@ -72,12 +72,8 @@ private:
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(b, *loc, value);
   }
-  Value mul(Value x, Value y) {
-    return arith::MulIOp::create(b, *loc, x, y);
-  }
-  Value sub(Value x, Value y) {
-    return arith::SubIOp::create(b, *loc, x, y);
-  }
+  Value mul(Value x, Value y) { return arith::MulIOp::create(b, *loc, x, y); }
+  Value sub(Value x, Value y) { return arith::SubIOp::create(b, *loc, x, y); }
   Value clamp(Value x, int64_t most) {
     x = arith::MaxSIOp::create(b, *loc, x, index(0));
     return arith::MinSIOp::create(b, *loc, x, index(most));
@@ -102,8 +98,9 @@ static int64_t widthOf(Value memory) {
 static int64_t bytesOfElement(Value memory) {
   constexpr int64_t bitsOfByte = 8;
   Type type = memory.getType();
-  Type element = isa<SourceType>(type) ? cast<SourceType>(type).getElementType()
-                                       : cast<MemRefType>(type).getElementType();
+  Type element = isa<SourceType>(type)
+                     ? cast<SourceType>(type).getElementType()
+                     : cast<MemRefType>(type).getElementType();
   return llvm::divideCeil(element.getIntOrFloatBitWidth(), bitsOfByte);
 }
 
@@ -124,15 +121,15 @@ Value TrafficCounter::countElements(Value memory, ValueRange indices,
   int64_t width = widthOf(memory);
   Value end = index(width);
   if (ShapedType::isDynamic(width))
-    end = memref::DimOp::create(b, *loc, memory,
-                                cast<MemRefType>(memory.getType()).getRank() - 1);
+    end = memref::DimOp::create(
+        b, *loc, memory, cast<MemRefType>(memory.getType()).getRank() - 1);
   return mul(count, clamp(sub(end, indices.back()), cols));
 }
 
 void TrafficCounter::add(Counter counter, Value count, Value memory) {
   Type i64 = b.getI64Type();
-  Value total =
-      arith::IndexCastOp::create(b, *loc, i64, mul(count, index(bytesOfElement(memory))));
+  Value total = arith::IndexCastOp::create(
+      b, *loc, i64, mul(count, index(bytesOfElement(memory))));
   Value place = LLVM::ConstantOp::create(
       b, *loc, i64,
       b.getI64IntegerAttr(
