@@ -102,28 +102,6 @@ tile.kernel @load_columns(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?x?x
 
 // -----
 
-tile.kernel @store_columns(%m: memref<?x16xf32, strided<[?, 1]>>, %a: memref<?x?xf32, strided<[?, 1]>>, %block: index) {
-  %c0 = arith.constant 0 : index
-  %z = arith.constant 0.0 : f32
-  %t = tile.fill %z : f32 -> !tile.tile<16x16xf32>
-  // expected-error @+1 {{expected the columns of the tensor to be static}}
-  tile.store %t, %a[%c0, %c0] : !tile.tile<16x16xf32>, memref<?x?xf32, strided<[?, 1]>>
-  tile.return
-}
-
-// -----
-
-tile.kernel @store_first_column(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) {
-  %c0 = arith.constant 0 : index
-  %z = arith.constant 0.0 : f32
-  %t = tile.fill %z : f32 -> !tile.tile<16x16xf32>
-  // expected-error @+1 {{expected a constant first column}}
-  tile.store %t, %m[%c0, %block] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  tile.return
-}
-
-// -----
-
 tile.kernel @stored_argument(%m: memref<?x16xf32, strided<[?, 1]>>, %t: !tile.tile<16x16xf32>, %block: index) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{expected operand 0 to be stored in rows}}

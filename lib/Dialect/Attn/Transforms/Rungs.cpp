@@ -738,8 +738,10 @@ LogicalResult Rewriter::run() {
   case Rung::naive:
   case Rung::safe:
   case Rung::lazy:
-    if (!hasStats && rung != Rung::naive)
+    if (!hasStats && rung != Rung::naive) {
+      markDone(op);
       return success();
+    }
     // Weights do not show which scores are -inf; the mask may.
     if (killsByScore(op))
       moveDeadScoresToMask(op);

@@ -1,0 +1,33 @@
+// RUN: attn-opt %s --attn-pipeline=until-after=tile --split-input-file | FileCheck %s
+// RUN: attn-opt %s --attn-pipeline='until-after=vector target=cpu-avx2' --split-input-file | FileCheck %s --check-prefix=VECTOR
+// RUN: sed -e s/cpu-avx2/sm_80/ %s | attn-opt --attn-pipeline='until-after=gpu target=sm_80' --split-input-file | FileCheck %s --check-prefix=GPU
+
+// Scores are stored tile by tile, in whichever class of tiles; nothing is carried
+// from one to the next.
+// CHECK-LABEL: tile.kernel private @scores_kernel0
+// CHECK:         tile.stream
+// CHECK-NOT:     init
+// CHECK:         tile.rows
+// CHECK:           tile.dot
+// CHECK:           tile.map
+// CHECK:           tile.store %{{.*}} : {{.*}} memref<?x?x?x?xf32
+// VECTOR-LABEL: tile.kernel private @scores_kernel0
+// VECTOR:         vector.store
+// GPU-LABEL:    tile_gpu.kernel private @scores_kernel0
+// GPU:            tile_gpu.mma
+// GPU:            tile_gpu.global.store
+module attributes {attn.target = "cpu-avx2"} {
+  func.func @scores(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>)
+      -> tensor<?x?x?x?xf32> {
+    %s = attn.scores @softmax
+        scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+        {precision = #attn.precision<tf32>, schedule =
+         #attn.schedule<block_q = 64, rows = 16, block_k = 64>}
+      mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %live = arith.cmpi sle, %j, %i : i32
+        attn.yield %live : i1
+      } -> tensor<?x?x?x?xf32>
+    return %s : tensor<?x?x?x?xf32>
+  }
+}
