@@ -55,6 +55,7 @@ typedef struct AttnScanDesc {
   int64_t chunk;       ///< tokens at once; 0: automatic
   const char *feature; ///< MLIR text of a region from f32 to f32
   int32_t lengths;     ///< tokens that each batch has; not with `packed`
+  int64_t segments;    ///< the tokens are cut into so many; 0: one
 } AttnScanDesc;
 
 /// Compiles the scan that `desc` describes. The function is named `scan`. Its

@@ -752,17 +752,33 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
     if (memory)
       mapping.map(result, memory);
   }
-  Kernel kernel = startKernel(op, op->getOperands(), outputs, {}, {});
-  ScanKernel builder(op, target, kernel.func);
-  for (auto [i, operand] : llvm::enumerate(kernel.operands))
-    builder.bind(operand, kernel.func.getArgument(i));
-  builder.build(kernel.outputs, kernel.block);
+  int64_t segments = op.getSegments().value_or(1);
+  SmallVector<Value> summaries;
+  auto build = [&](ValueRange results, int64_t parts, bool isSummary) {
+    Kernel kernel = startKernel(op, op->getOperands(), results, summaries, {});
+    ScanKernel builder(op, target, kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (isSummary)
+      builder.summarize(kernel.extra, kernel.block);
+    else
+      builder.build(kernel.outputs, kernel.block, kernel.extra);
+    Value grid = arith::MulIOp::create(b, loc, sequences, heads);
+    if (parts > 1)
+      grid = arith::MulIOp::create(b, loc, grid, index(parts, loc));
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+  };
+  if (segments > 1) {
+    for (MemRefType type : ScanKernel::getSummaryTypes(op))
+      summaries.push_back(tile::WorkspaceOp::create(
+          b, loc, type, ValueRange{sequences, heads}));
+    build({}, segments - 1, /*isSummary=*/true);
+  }
   // The rows behind the last sequence are one more.
   if (op.isPacked())
     sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
-  tile::LaunchOp::create(b, loc, kernel.func.getName(),
-                         arith::MulIOp::create(b, loc, sequences, heads),
-                         kernel.launchArguments);
+  build(outputs, segments, /*isSummary=*/false);
   return success();
 }
 

@@ -56,6 +56,11 @@ def Attn_ScanOp : Attn_Op<"scan", [
       with 0, and leaves none.
     - Results: the outputs, and with `final` the last states as in `init`.
 
+    With `segments` the tokens of a sequence are cut into so many, each with a
+    block of its own: what they are is computed first, and then each begins with
+    what those before it make of the first state. That is for few heads with many
+    tokens, and a third more work.
+
     A chunk of tokens is computed at once; that changes rounding alone. What
     non-finite tokens do to others of their chunk is not specified.
 
@@ -88,7 +93,7 @@ def Attn_ScanOp : Attn_Op<"scan", [
     Variadic<TensorOf<[F32]>>:$pool, Optional<Attn_I32Vec>:$slot,
     UnitAttr:$value_gates, UnitAttr:$erase_before, UnitAttr:$read_before,
     UnitAttr:$whole, UnitAttr:$normalize, UnitAttr:$l2norm, UnitAttr:$final,
-    OptionalAttr<I64Attr>:$chunk);
+    OptionalAttr<I64Attr>:$chunk, OptionalAttr<I64Attr>:$segments);
   let results = (outs Variadic<Attn_FloatTensor>:$outputs);
   let regions = (region MaxSizedRegion<1>:$feature);
   let assemblyFormat = [{
