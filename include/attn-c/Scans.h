@@ -62,6 +62,7 @@ typedef struct AttnScanDesc {
   const char *feature; ///< MLIR text of a region from f32 to f32
   int32_t lengths;     ///< tokens that each batch has; not with `packed`
   int32_t poolDtype;   ///< of pool_S: ATTN_F32, ATTN_F16 or ATTN_BF16
+  int64_t segments;    ///< the tokens are cut into so many; 0: one
 } AttnScanDesc;
 
 /// Compiles the scan that `desc` describes. The function is named `scan`. Its

@@ -136,6 +136,7 @@ private:
     add(desc.l2norm, "l2norm");
     add(desc.final, "final");
     add(desc.chunk, "chunk = " + std::to_string(desc.chunk));
+    add(desc.segments, "segments = " + std::to_string(desc.segments));
     return words;
   }
 

@@ -38,7 +38,8 @@ def scan(
     bonus: Any = None,
     direction: str = "forward",
     states_every: Optional[int] = None,
-    slots: Any = None
+    slots: Any = None,
+    segments: Optional[int] = None
 ) -> Any:
     """The scan that attn.linear_attention is, with every option of attn.scan.
 
@@ -62,6 +63,9 @@ def scan(
         slots: int32 [sequences]; initial_state is then a pool of states, S
             [slots, H, dk, dv], in which sequence i begins with that of slots[i] and
             leaves its last one. -1: it begins with 0, and leaves none.
+        segments: cuts the tokens into so many, which run beside each other: for few
+            heads with many tokens, and for a third more work. Without beta, erase,
+            log_weight, cu_seqlens and slots.
     Returns:
         o; (o, state) with return_state; and the states of states_every behind.
     """
@@ -100,6 +104,7 @@ def scan(
             cu_seqlens=cu_seqlens,
             lengths=lengths,
             slots=slots,
+            segments=segments,
             out=out,
             **options
         )
@@ -111,6 +116,7 @@ def scan(
         ("cu_seqlens", cu_seqlens is not None),
         ("lengths", lengths is not None),
         ("slots", slots is not None),
+        ("segments", segments is not None),
         ("out", out is not None),
         ("direction %r" % direction, direction != "forward"),
         ("causal=False", not causal),

@@ -362,6 +362,7 @@ def run_scan(
     slots=None,
     lengths=None,
     in_place=False,
+    segments=None,
     chunk=None,
 ):
     normalize, qk_l2norm = _flag("normalize", normalize), _flag("qk_l2norm", qk_l2norm)
@@ -422,6 +423,9 @@ def run_scan(
         problem.flags.append("normalize")
     if qk_l2norm:
         problem.flags.append("l2norm")
+    if segments is not None:
+        _check_segments(segments, problem.is_packed, whole, slots, log_weight, erase, beta)
+        problem.flags.append("segments = %d" % segments)
     if chunk is not None:
         problem.flags.append("chunk = %d" % chunk)
     parts = [p for p, there in zip(_PARTS, (True, normalize, log_weight is not None)) if there]
@@ -444,6 +448,23 @@ def run_scan(
             _fail("return_state=False with slots, where the states are", "True")
         _add_pool(problem, initial_state, slots, parts)
     return _finish(problem, out, scale, parts if return_state else [], feature)
+
+
+def _check_segments(segments, is_packed, whole, slots, log_weight, erase, beta):
+    if isinstance(segments, bool) or not hasattr(segments, "__index__"):
+        _fail("segments to be an integer", repr(segments), TypeError)
+    if not 1 <= segments <= 1024:
+        _fail("segments between 1 and 1024", segments)
+    for name, given in (
+        ("cu_seqlens", is_packed),
+        ("causal=False", whole),
+        ("slots", slots is not None),
+        ("log_weight", log_weight is not None),
+        ("erase", erase is not None),
+        ("beta", beta is not None),
+    ):
+        if given and segments > 1:
+            _fail("segments without %s" % name, "both")
 
 
 def _check_together(gate, normalize, weight, log_weight, erase, beta, bonus, read):

@@ -165,6 +165,36 @@ def test_08_segments_of_a_million_tokens():
         check(name, last, o[:, :, first:].astype(float), 1e-4)
 
 
+def test_08_segments():
+    """1 and 32 segments agree, for every rule that segments are for."""
+    t = 1 << 20
+    q, k, v = inputs(1, 1, 1, 1, t, 16, 16)
+    decay = np.full((1, 1, t), np.log1p(-1e-5), "f")
+    o, state = attn.scan(q, k, v, decay=decay, return_state=True)
+    other, last = attn.scan(q, k, v, decay=decay, return_state=True, segments=32)
+    check("the state", last["S"], state["S"].astype(float), 1e-4)
+    check("the outputs", other, o.astype(float), 1e-4)
+    rules = ("sums", "head", "key", "value", "weight", "rwkv6", "value read before", "normalized key", "normalized before")
+    for name in rules:
+        for t in (0, 1, 63, 64, 65, 300):
+            tokens, given = drawn(name, t, b=2, h=2)
+            given_state = start(given, 2, 2, 16, 16)
+            want, want_last = recurrence(*tokens, state=given_state, **given)
+            for segments in (1, 2, 5):
+                got, last = ours(
+                    *tokens, given, initial_state=given_state, return_state=True, segments=segments
+                )
+                label = "%s, %d tokens in %d segments" % (name, t, segments)
+                check(label, got, want, BOUND)
+                for part in last:
+                    check(label, last[part], want_last[part], BOUND)
+    tokens, given = drawn("key", 200, b=2)
+    lengths = [150, 10]
+    got = ours(*tokens, given, segments=7, lengths=lengths)
+    want = ours(*tokens, given, lengths=lengths)
+    check("lengths", got, want.astype(float), BOUND)
+
+
 def test_09_a_million_terms():
     t = 1000000
     q, k, v = inputs(1, 1, 1, 1, t, 16, 16, positive=True)
@@ -194,6 +224,13 @@ def test_11_one_compilation():
 def test_refusals():
     (q, k, v), given = drawn("kda", 20, b=2)
     for named in (
+        {"segments": 2},
+        {"segments": 0, "beta": None},
+        {"segments": 1025, "beta": None},
+        {"segments": True, "beta": None},
+        {"segments": 2.0, "beta": None},
+        {"segments": 2, "beta": None, "states_every": 3},
+        {"segments": 2, "beta": None, "decay": None, "causal": False},
         {"lengths": [3]},
         {"lengths": [3, 4], "direction": "reverse"},
         {"lengths": [[3, 4]]},
@@ -203,7 +240,7 @@ def test_refusals():
         {"lengths": [3, 4], "cu_seqlens": [0, 20]},
     ):
         try:
-            attn.scan(q, k, v, **given, **named)
+            attn.scan(q, k, v, **dict(given, **named))
         except (ValueError, TypeError) as error:
             assert str(error).startswith("attn: expected") and "\n" not in str(error), error
             continue

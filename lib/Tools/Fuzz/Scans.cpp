@@ -107,6 +107,9 @@ ScanKernel fuzz::makeScan(uint64_t seed, uint64_t index) {
   d.init = !d.slots && random.chance(0.6);
   d.final = !d.slots && random.chance(0.8);
   d.chunk = random.pick<int64_t>({0, 0, 0, 1, 16, 32, 64, 128});
+  if (!erases && !d.packed && !d.whole && !d.slots && !d.logWeight &&
+      random.chance(0.4))
+    d.segments = random.pick<int64_t>({1, 2, 3, 8, 32});
   // Products of large rows say little of erases.
   if (!erases && random.chance(d.normalize ? 0.8 : 0.2))
     k.feature = features[random.range(0, 2)].name;
@@ -140,6 +143,8 @@ std::string fuzz::describe(const ScanKernel &k) {
            {d.slots, "slots"}})
     if (on)
       text += std::string(" ") + name;
+  if (d.segments)
+    text += " segments=" + std::to_string(d.segments);
   if (d.chunk)
     text += " chunk=" + std::to_string(d.chunk);
   return text + (k.feature.empty() ? "" : " feature=" + k.feature);

@@ -228,6 +228,24 @@ func.func @scan_c15(%q: tensor<?x?x16xf32>, %k: tensor<?x?x16xf32>, %v: tensor<?
 
 // -----
 
+func.func @scan_c16(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>) {
+  // expected-error@+1 {{expected segments between 1 and 1024, but got 0}}
+  %o:1 = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) {segments = 0 : i64}
+      -> tensor<?x?x?x32xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c16_delta(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %g: tensor<?x?x?xf32>) {
+  // expected-error@+1 {{expected segments without cu_seqlens, slots, whole, delta, erase and log_weight}}
+  %o:1 = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) delta(%g : tensor<?x?x?xf32>) {segments = 2 : i64}
+      -> tensor<?x?x?x32xf32>
+  return
+}
+
+// -----
+
 func.func @scan_c10_index(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %i: tensor<?xi32>) {
   // expected-error@+1 {{expected slots beside index}}
   %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) index(%i : tensor<?xi32>)

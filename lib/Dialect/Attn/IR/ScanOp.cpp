@@ -239,5 +239,13 @@ LogicalResult ScanOp::verify() {
   // (C15)
   if (getLengths() && getCu())
     return emitOpError("expected lengths without cu_seqlens, which says them");
+  // (C16)
+  if (getSegments() && (*getSegments() < 1 || *getSegments() > 1024))
+    return emitOpError("expected segments between 1 and 1024, but got ")
+           << *getSegments();
+  if (getSegments().value_or(1) > 1 &&
+      (getCu() || !getPool().empty() || getWhole() || erases || getLogWeight()))
+    return emitOpError("expected segments without cu_seqlens, slots, whole, "
+                       "delta, erase and log_weight");
   return success();
 }

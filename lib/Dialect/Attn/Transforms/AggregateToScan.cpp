@@ -64,7 +64,7 @@ public:
         /*erase_before=*/false,
         /*read_before=*/false, /*whole=*/op.getMask().empty(),
         /*normalize=*/false, /*l2norm=*/false, /*final=*/false,
-        /*chunk=*/IntegerAttr());
+        /*chunk=*/IntegerAttr(), /*segments=*/IntegerAttr());
     op->replaceAllUsesWith(scan.getOutputs());
     op.erase();
   }

@@ -67,6 +67,9 @@ private:
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   void convertAppend(AppendOp op);
   LogicalResult convertScan(ScanOp op);
+  void launchScan(ScanOp op, ValueRange outputs, Value sequences, Value heads);
+  void launchScanTokens(ScanOp op, ValueRange outputs, Value sequences,
+                        Value heads);
   LogicalResult convertFused(FusedOp op);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
@@ -811,6 +814,68 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
   return success();
 }
 
+/// A block for each state of each sequence or, behind packed ones, of rows of
+/// none; and for each of its segments, whose summaries are computed first.
+void PlanBuilder::launchScan(ScanOp op, ValueRange outputs, Value sequences,
+                             Value heads) {
+  Location loc = op.getLoc();
+  int64_t segments = op.getSegments().value_or(1);
+  SmallVector<Value> summaries;
+  auto launch = [&](ValueRange results, int64_t parts, bool isSummary) {
+    Kernel kernel = startKernel(op, op->getOperands(), results, summaries, {});
+    ScanKernel builder(op, target, kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (isSummary)
+      builder.summarize(kernel.extra, kernel.block);
+    else
+      builder.build(kernel.outputs, kernel.block, kernel.extra);
+    Value grid = arith::MulIOp::create(b, loc, sequences, heads);
+    if (parts > 1)
+      grid = arith::MulIOp::create(b, loc, grid, index(parts, loc));
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+  };
+  if (segments > 1) {
+    for (MemRefType type : ScanKernel::getSummaryTypes(op))
+      summaries.push_back(tile::WorkspaceOp::create(
+          b, loc, type, ValueRange{sequences, heads}));
+    launch({}, segments - 1, /*isSummary=*/true);
+  }
+  if (op.isPacked())
+    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
+  launch(outputs, segments, /*isSummary=*/false);
+}
+
+/// The same on a GPU: blocks share a state by its channels.
+void PlanBuilder::launchScanTokens(ScanOp op, ValueRange outputs,
+                                   Value sequences, Value heads) {
+  Location loc = op.getLoc();
+  if (op.isPacked())
+    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
+  auto launch = [&](bool ofSums, int64_t tiles) {
+    Kernel kernel = startKernel(op, op->getOperands(), outputs, {}, {});
+    ScanTokensKernel builder(op, target, kernel.func, ofSums);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    builder.build(kernel.outputs, kernel.block);
+    Value grid = arith::MulIOp::create(b, loc, sequences, heads);
+    if (tiles > 1)
+      grid = arith::MulIOp::create(b, loc, grid, index(tiles, loc));
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+  };
+  bool inPlace = !op.getPool().empty();
+  bool keepsSums = inPlace && op.getNumStates() > 1;
+  for (unsigned i = 2; i < outputs.size(); ++i)
+    keepsSums |= outputs[i] != nullptr;
+  if (inPlace || outputs.front() || (outputs.size() > 1 && outputs[1]))
+    launch(/*ofSums=*/false, ScanTokensKernel::countTiles(op));
+  // What blocks share is written when all have read it.
+  if (keepsSums)
+    launch(/*ofSums=*/true, 1);
+}
+
 LogicalResult PlanBuilder::convertScan(ScanOp op) {
   Location loc = op.getLoc();
   if (!target.isCpu() && failed(ScanTokensKernel::check(op)))
@@ -853,41 +918,10 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
     if (memory)
       mapping.map(result, memory);
   }
-  // The rows behind the last sequence are one more.
-  if (op.isPacked())
-    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
-  Value states = arith::MulIOp::create(b, loc, sequences, heads);
-  auto launch = [&](auto build, int64_t tiles) {
-    Kernel kernel = startKernel(op, op->getOperands(), outputs, {}, {});
-    auto builder = build(kernel.func);
-    for (auto [i, operand] : llvm::enumerate(kernel.operands))
-      builder.bind(operand, kernel.func.getArgument(i));
-    builder.build(kernel.outputs, kernel.block);
-    Value grid = states;
-    if (tiles > 1)
-      grid = arith::MulIOp::create(b, loc, states, index(tiles, loc));
-    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
-                           kernel.launchArguments);
-  };
-  if (target.isCpu()) {
-    launch([&](tile::KernelOp func) { return ScanKernel(op, target, func); },
-           1);
-    return success();
-  }
-  auto tokens = [&](bool ofSums) {
-    return [&, ofSums](tile::KernelOp func) {
-      return ScanTokensKernel(op, target, func, ofSums);
-    };
-  };
-  bool inPlace = !op.getPool().empty();
-  bool keepsSums = inPlace && op.getNumStates() > 1;
-  for (unsigned i = 2; i < outputs.size(); ++i)
-    keepsSums |= outputs[i] != nullptr;
-  if (inPlace || outputs.front() || (outputs.size() > 1 && outputs[1]))
-    launch(tokens(/*ofSums=*/false), ScanTokensKernel::countTiles(op));
-  // What blocks share is written when all have read it.
-  if (keepsSums)
-    launch(tokens(/*ofSums=*/true), 1);
+  if (target.isCpu())
+    launchScan(op, outputs, sequences, heads);
+  else
+    launchScanTokens(op, outputs, sequences, heads);
   return success();
 }
 

@@ -837,8 +837,7 @@ void ScanKernel::clear(Value output) {
                         /*vector=*/false);
 }
 
-void ScanKernel::build(ValueRange outputs, Value block) {
-  b.setInsertionPointToStart(&kernel.getBody().front());
+void ScanKernel::startBlock(Value block, Value segments) {
   keyChannels = scanOp.getKeyChannels();
   valueChannels = scanOp.getValueChannels();
   keyCols = ::attn::paddedChannels(keyChannels, target);
@@ -858,10 +857,20 @@ void ScanKernel::build(ValueRange outputs, Value block) {
   Value sequences =
       dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);
   auto work = tile::WorkTileOp::create(b, loc, block, sequences, stateHeads,
-                                       /*tiles=*/index(1), /*parts=*/index(1));
+                                       /*tiles=*/index(1), /*parts=*/segments);
   batch = work.getBatch();
   head = work.getHead();
   findRows();
+  if (!isCut())
+    return;
+  segment = work.getPart();
+  cutSegment();
+}
+
+void ScanKernel::build(ValueRange outputs, Value block, ValueRange memory) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  summaries.assign(memory.begin(), memory.end());
+  startBlock(block, index(scanOp.getSegments().value_or(1)));
   if (isSequence) {
     auto branch = scf::IfOp::create(b, loc, isSequence,
                                     /*withElseRegion=*/true);
@@ -875,8 +884,10 @@ void ScanKernel::build(ValueRange outputs, Value block) {
   }
   walkChunks(outputs);
   if (scanOp.getLengths() && outputs.front()) {
-    begin = end;
-    end = dim(arg(scanOp.getQuery()), 2);
+    // Those of segments but the last end where others begin.
+    Value last = dim(arg(scanOp.getQuery()), 2);
+    begin = isLastSegment ? select(isLastSegment, end, last) : end;
+    end = last;
     clear(outputs.front());
   }
   tile::ReturnOp::create(b, loc);
@@ -888,6 +899,8 @@ void ScanKernel::walkChunks(ValueRange outputs) {
   Value output = outputs.front();
   bool readsEnd = scanOp.getWhole();
   State state = loadState();
+  if (segment)
+    state = passSegments(state);
   auto walk = [&](bool advances, bool reads) {
     SmallVector<Value> carried =
         advances ? state.values() : SmallVector<Value>();
@@ -924,5 +937,10 @@ void ScanKernel::walkChunks(ValueRange outputs) {
   walk(/*advances=*/true, /*reads=*/!readsEnd);
   if (readsEnd)
     walk(/*advances=*/false, /*reads=*/true);
+  if (!segment)
+    return storeState(state, outputs.drop_front());
+  auto ifLast = scf::IfOp::create(b, loc, isLastSegment);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifLast.thenBlock());
   storeState(state, outputs.drop_front());
 }

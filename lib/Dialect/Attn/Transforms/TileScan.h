@@ -40,7 +40,11 @@ public:
 
   /// `outputs` are arguments of the kernel for the results, null for one
   /// without uses.
-  void build(ValueRange outputs, Value block);
+  void build(ValueRange outputs, Value block, ValueRange summaries = {});
+  /// The kernel before it, where the tokens are cut into segments: writes what
+  /// the tokens of all but the last of them are, to memory of these types.
+  void summarize(ValueRange memory, Value block);
+  static SmallVector<MemRefType> getSummaryTypes(ScanOp op);
 
 private:
   /// S, z and m, those that there are.
@@ -68,6 +72,11 @@ private:
   };
   enum class Gates { none, head, key, value };
 
+  /// Sizes, the work of the block, and its rows.
+  void startBlock(Value block, Value segments);
+  bool isCut() { return scanOp.getSegments().value_or(1) > 1; }
+  void cutSegment();
+  State passSegments(const State &first);
   State loadState();
   void storeState(const State &state, ValueRange outputs);
   void makeMasks();
@@ -129,6 +138,9 @@ private:
   /// Queries may be fewer or more than keys: of an aggregate they are.
   Value queryEnd;
   bool isReading = false; // of the tokens at hand, those of queries
+  /// Of segments: the block's, and what those before it are.
+  Value segment, isLastSegment;
+  SmallVector<Value> summaries;
   /// Of packed rows: whether the block has a sequence, and not what is behind.
   Value isSequence;
   /// Masks of C x C; for each level those of rows, of keys, and its pairs.

@@ -57,6 +57,11 @@ def Attn_ScanOp : Attn_Op<"scan", [
       may be bf16 or f16, to which the last one is rounded.
     - Results: the outputs, and with `final` the last states as in `init`.
 
+    With `segments` the tokens of a sequence are cut into so many, each with a
+    block of its own: what they are is computed first, and then each begins with
+    what those before it make of the first state. That is for few heads with many
+    tokens, and a third more work.
+
     A chunk of tokens is computed at once; that changes rounding alone. What
     non-finite tokens do to others of their chunk is not specified.
 
@@ -123,7 +128,9 @@ def Attn_ScanOp : Attn_Op<"scan", [
     Arg<UnitAttr, "The last states are results as well.">:$final,
     Arg<OptionalAttr<I64Attr>, "Number of tokens that are computed at once, 1 "
         "or a power of two from 16 to 128; if absent, `attn-tile` chooses "
-        "it.">:$chunk);
+        "it.">:$chunk,
+    Arg<OptionalAttr<I64Attr>, "How many parts the tokens of a sequence are cut "
+        "into, on CPUs; one if absent.">:$segments);
   let results = (outs
     Res<Variadic<Attn_FloatTensor>, "The outputs, shaped like the values, but "
         "with max(hq, H) heads; with `final` then the last states, shaped like "
