@@ -50,6 +50,7 @@ KERNELS = [
     ("sm_90a", "d=64,dtype=bf16", "block_q = 192, rows = 64, block_k = 128, cluster = 2", "sq=400,sk=330"),
     ("sm_80", "d=64,dtype=bf16,causal=bottom_right", "", "sq=150,sk=330"),
     ("sm_80", "d=64,dtype=bf16,monoid=stick_breaking", "", "sq=70,sk=130"),
+    ("sm_90a", "dk=24,dv=40,decay=value,init=1", "", "b=1,hq=2,hk=2,hv=2,t=3,d=24,dv=40"),
 ]
 SCHEDULES = "eager,lazy,random:1,adversary:1"
 
@@ -89,18 +90,24 @@ def check(tools, number, kernel):
     target, spec, schedule, sizes = kernel
     changed = []
     with tempfile.TemporaryDirectory() as folder:
-        attention = [f"{tools}/attn-run", "--attention", spec]
+        is_scan = spec.startswith("dk=")
+        output = "out0" if is_scan else "o"
+        given = ["--scan" if is_scan else "--attention", spec]
+        attention = [f"{tools}/attn-run"] + given
         if schedule:
             attention += ["--schedule", f"#attn.schedule<{schedule}>"]
-        channels = spec.split("d=")[1].split(",")[0]
-        arguments = ["--seed", str(number), "--sizes", f"b=1,hq=2,hk=1,{sizes},d={channels},dv={channels}",
-                     "--output", f"o={folder}/o.npy"]
+        if not is_scan:
+            channels = spec.split("d=")[1].split(",")[0]
+            sizes = f"b=1,hq=2,hk=1,{sizes},d={channels},dv={channels}"
+        arguments = ["--seed", str(number), "--sizes", sizes, "--output", f"{output}={folder}/o.npy"]
+        if is_scan:
+            arguments += ["--input", "scale=0.2", "--input", "decay=random:1x2x3x40", "--input", "init_S=random:1x2x24x40"]
         # Options whose values are arguments.
         for name, value in (("softcap", "softcap=30"), ("window", "window_left=70"), ("window", "window_right=0")):
             if name in spec:
                 arguments += ["--input", value]
         with open(f"{folder}/input.mlir", "w") as file:
-            file.write(run([f"{tools}/attn-run", "--attention", spec, "--until-after", "input"]))
+            file.write(run([f"{tools}/attn-run"] + given + ["--until-after", "input"]))
         run([f"{tools}/attn-run", f"{folder}/input.mlir"] + arguments)
         expected = read(f"{folder}/o.npy")
         largest = max(abs(x) for x in expected)
