@@ -408,8 +408,8 @@ struct ChooseSchedulePass
     ::attn::ScheduleSizes &sizes = measured.sizes;
     fitCells(op, target, sizes);
     // Over queries a tile of rows ends in sums of all its rows: half as long
-    // tiles leave fewer rows without keys in them, and gain more than the second
-    // packing of the queries costs (docs/performance/cpu.md).
+    // tiles leave fewer rows without keys in them, and gain more than the
+    // second packing of the queries costs (docs/performance/cpu.md).
     if (target.isCpu() && op.getReducedSide() == Side::queries &&
         sizes.blockQ % (2 * sizes.rows) == 0)
       sizes.blockQ /= 2;
