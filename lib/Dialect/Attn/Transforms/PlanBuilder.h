@@ -1,0 +1,98 @@
+//===- PlanBuilder.h - From functions to plans ------------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to attn-tile: a function on tensors becomes a plan on memrefs
+// (Tile.cpp), reductions become kernels and their launches
+// (PlanReductions.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_PLANBUILDER_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_PLANBUILDER_H
+
+#include "TileKernel.h"
+#include "attn/Dialect/Attn/IR/Scan.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::attn {
+
+/// Rewrites one function into a plan with its kernels.
+class PlanBuilder {
+public:
+  PlanBuilder(func::FuncOp func, const ::attn::TargetInfo &target)
+      : func(func), target(target), b(func.getContext()) {}
+  LogicalResult run();
+
+private:
+  static Type convert(Type type);
+  LogicalResult convertReturn(func::ReturnOp op);
+  LogicalResult convertOp(Operation *op);
+  LogicalResult convertReduction(ReductionOpInterface op);
+  /// What kernels do with the marks of rows (TileRepair.cpp), which are the
+  /// last of their outputs.
+  enum class Marks { none, written, read };
+  /// Kernels for query tiles of `heads` heads and their launches; heads are
+  /// packed where there are views of the queries and outputs for that.
+  LogicalResult convertRows(ReductionOpInterface op, MonoidOp monoid,
+                            Value batches, Value heads, Value numTiles,
+                            ValueRange outputs, Marks marks,
+                            ValueRange packedQueries = {});
+  SmallVector<Value> makeKeyLists(ReductionOpInterface op, Value batches,
+                                  Value heads, Value numTiles);
+  void convertLists(ReductionOpInterface op, MonoidOp monoid, Value batches,
+                    Value heads, ArrayRef<Value> extra,
+                    ValueRange packedQueries);
+  LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
+  void convertAppend(AppendOp op);
+  LogicalResult convertScan(ScanOp op);
+  void launchScan(ScanOp op, ValueRange outputs, Value sequences, Value heads);
+  void launchScanTokens(ScanOp op, ValueRange outputs, Value sequences,
+                        Value heads);
+  LogicalResult convertFused(FusedOp op);
+  /// Memory for the results of `op`: output arguments of the plan, workspace,
+  /// or null where a result has no use and need not be stored.
+  void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
+                   SmallVectorImpl<Value> &outputs);
+  /// Starts a kernel whose arguments are the operands of `op`, `outputs`,
+  /// `extra` and the block.
+  struct Kernel {
+    tile::KernelOp func;
+    SmallVector<Value> launchArguments;
+    SmallVector<Value> operands; // of the op, as bound
+    SmallVector<Value> outputs, extra;
+    Value block;
+  };
+  Kernel startKernel(Operation *op, ValueRange operands, ValueRange outputs,
+                     ValueRange extra, ScheduleAttr schedule);
+  /// Launches a kernel, with blocks where `launchWhere` says so.
+  void launch(Location loc, Kernel &kernel, Value grid);
+  /// The number of parts in the plan.
+  Value countParts(PartialOp op);
+  /// A value of the score region of `op` in the plan, from constants and scalar
+  /// captures.
+  Value inPlan(ReductionOpInterface op, Value value);
+
+  Value index(int64_t value, Location loc) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+
+  func::FuncOp func, plan;
+  const ::attn::TargetInfo &target;
+  OpBuilder b;
+  IRMapping mapping;
+  /// Output arguments of the plan by the value that is returned.
+  llvm::DenseMap<Value, Value> returned;
+  /// Where kernels are to run (i1), or null for everywhere.
+  Value launchWhere;
+  unsigned numKernels = 0;
+  /// The plan or the last of its kernels.
+  Operation *lastFunc = nullptr;
+};
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_PLANBUILDER_H

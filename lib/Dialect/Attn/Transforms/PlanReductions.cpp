@@ -1,0 +1,415 @@
+//===- PlanReductions.cpp - Kernels and launches of reductions ------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A reduction is one launch of one kernel, or several of which some have no
+// blocks: which these are, sizes tell.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KeyLists.h"
+#include "PlanBuilder.h"
+#include "StateUses.h"
+#include "attn/Analysis/Laws.h"
+#include "attn/Analysis/Schedule.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (!schedule)
+    return op->emitOpError("expected a schedule; attn-choose-schedule writes "
+                           "one");
+  MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
+  if (!monoid)
+    return op->emitOpError("expected '")
+           << op.getMonoidRef().getValue()
+           << "' to be an attn.monoid of this module";
+  // Every pipeline comes through here: tiles stand on the laws.
+  if (failed(::attn::verifyLaws(monoid)))
+    return failure();
+  if (op.relaxesMaximum())
+    if (StringRef why = whyNotRelaxed(op, monoid); !why.empty())
+      return op->emitOpError("expected no relaxed_maximum, since ") << why;
+  if (op.mayFixAnchor())
+    if (StringRef why = whyNotFixed(op, monoid, target); !why.empty())
+      return op->emitOpError("expected no fixable_anchor, since ") << why;
+  // Marks tell of a NaN that dead keys bring in, where it shows. Rows beside a
+  // marked one would get other bits from the second kernel, so that
+  // attn-choose-schedule has made such keys dead by the mask where that counts.
+  bool marks = mayKillByScore(op, monoid) && !op.isBatchInvariant();
+  if (marks && mayDropNaN(op, monoid))
+    leaveNaNToRepair(op);
+  else
+    hideDeadDots(op);
+  // States have memory of one part at least.
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    if (Value parts = partial.getParts())
+      mapping.map(parts, arith::MaxSIOp::create(b, loc, mapping.lookup(parts),
+                                                index(1, loc))
+                             .getResult());
+  Value query = mapping.lookup(op.getQueryOperands().front());
+  Source rowSource = op.getQuerySource();
+  bool packed = !rowSource.hasBatch();
+  auto dim = [&](Value memref, int64_t d) -> Value {
+    return memref::DimOp::create(b, loc, memref, d);
+  };
+  Value batches, heads = dim(query, rowSource.headDim()), rows;
+  SmallVector<Value> sizes;
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    sizes.push_back(countParts(partial));
+  if (op.getRowBaseOperand() || op.getKeyBaseOperand())
+    return op->emitOpError("expected positions that count from 0; "
+                           "attn-fold-bases adds what they count from");
+  if (packed && clusterOf(schedule, target) > 1)
+    return op->emitOpError("expected cluster = 1 with packed sequences, whose "
+                           "tiles blocks find one by one, but got ")
+           << schedule.getCluster();
+  if (!packed) {
+    batches = dim(query, 0);
+    sizes.push_back(batches);
+  }
+  rows = dim(query, rowSource.rowDim());
+  sizes.push_back(heads);
+  sizes.push_back(rows);
+  if (isa<ScoresOp>(op.getOperation())) {
+    sizes.push_back(dim(mapping.lookup(op.getKeyOperands().front()), 2));
+    if (::attn::paddedKeys(schedule.getBlockK(), target) !=
+        schedule.getBlockK())
+      return op->emitOpError("expected block_k to be what a tile of scores has "
+                             "on chip, ")
+             << ::attn::paddedKeys(schedule.getBlockK(), target) << ", but got "
+             << schedule.getBlockK();
+  }
+
+  SmallVector<Value> outputs;
+  makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
+  if (marks)
+    outputs.push_back(tile::WorkspaceOp::create(
+        b, loc,
+        MemRefType::get(
+            SmallVector<int64_t>(sizes.size(), ShapedType::kDynamic),
+            b.getF32Type()),
+        sizes));
+  Value blockQ = index(schedule.getBlockQ(), loc);
+  auto tilesOf = [&](ScheduleAttr schedule) -> Value {
+    Value blockQ = index(schedule.getBlockQ(), loc);
+    if (packed) {
+      // Plans of GPUs cannot read offsets: blocks find the sequence of theirs,
+      // which has at most one tile too many. The last are the rows behind the
+      // last sequence.
+      Value sequences = dim(mapping.lookup(rowSource.map), 0);
+      return arith::AddIOp::create(
+          b, loc, arith::DivUIOp::create(b, loc, rows, blockQ), sequences);
+    }
+    // A cluster's tiles are of one head.
+    int64_t cluster = clusterOf(schedule, target);
+    Value tiles = arith::CeilDivUIOp::create(
+        b, loc, rows, index(schedule.getBlockQ() * cluster, loc));
+    if (cluster > 1)
+      tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
+    return tiles;
+  };
+  if (int64_t channels = schedule.getBlockV())
+    if (std::string why = whyNotSliced(op, monoid, channels, target);
+        !why.empty())
+      return op->emitOpError("expected values that work tiles can share, as "
+                             "block_v = ")
+             << channels << " of the schedule says, but got " << why;
+  Value numTiles = tilesOf(schedule);
+  // Without rows there are no blocks, and nothing they could read.
+  if (packed)
+    batches = arith::MinUIOp::create(b, loc, rows, index(1, loc));
+  PackedHeads views;
+  if (schedule.getPackHeads()) {
+    if (std::string why = whyNotPacked(op); !why.empty())
+      return op->emitOpError("expected heads that can be packed, as pack_heads "
+                             "of the schedule says, but got ")
+             << why;
+    auto queries = llvm::map_to_vector(
+        op.getQueryOperands(), [&](Value q) { return mapping.lookup(q); });
+    views = packHeads(b, loc, queries,
+                      mapping.lookup(op.getKeyOperands().front()), outputs,
+                      isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
+    // One of two kernels has blocks.
+    Value none = index(0, loc);
+    Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows, blockQ);
+    tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
+    numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
+    Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()),
+                         op.getKeySource().headDim());
+    if (failed(convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
+                           marks ? Marks::written : Marks::none,
+                           views.queries)))
+      return failure();
+  }
+  if (failed(convertRows(op, monoid, batches, heads, numTiles, outputs,
+                         marks ? Marks::written : Marks::none)))
+    return failure();
+  if (!marks)
+    return success();
+  moveDeadScoresToMask(op);
+  ScheduleAttr repair = scheduleOfRepair(op, target);
+  op->setAttr("schedule", repair);
+  return convertRows(op, monoid, batches, heads, tilesOf(repair), outputs,
+                     Marks::read);
+}
+
+/// The lists among a kernel's extra arguments, behind the number of tiles.
+static ReductionKernel::KeyLists listsOf(ArrayRef<Value> extra) {
+  bool hasBits = extra.size() > 3;
+  return {extra[1], extra[2], hasBits ? extra[3] : Value(),
+          hasBits ? extra[4] : Value()};
+}
+
+void PlanBuilder::launch(Location loc, Kernel &kernel, Value grid) {
+  if (launchWhere)
+    grid = arith::SelectOp::create(b, loc, launchWhere, grid, index(0, loc));
+  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                         kernel.launchArguments);
+}
+
+LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
+                                       Value batches, Value heads,
+                                       Value numTiles, ValueRange outputs,
+                                       Marks marks, ValueRange packedQueries) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  SmallVector<Value> extra = {numTiles};
+  if (schedule.getLoop() == LoopShape::peeled &&
+      listsKeyTiles(op, monoid, target))
+    extra.append(makeKeyLists(op, batches, heads, numTiles));
+  bool isListed = extra.size() > 1;
+  size_t firstView = extra.size();
+  llvm::append_range(extra, packedQueries);
+  auto fillIn = [&](ReductionKernel &builder, Kernel &kernel) {
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (isListed)
+      builder.useLists(listsOf(ArrayRef(kernel.extra).take_front(firstView)));
+    if (!packedQueries.empty())
+      builder.packHeads(ArrayRef(kernel.extra).drop_front(firstView));
+    ArrayRef<Value> results = kernel.outputs;
+    if (marks == Marks::written)
+      builder.writeMarks(results.back());
+    else if (marks == Marks::read)
+      builder.readMarks(results.back());
+    if (marks != Marks::none)
+      results = results.drop_back();
+    return builder.build(results, kernel.extra[0], kernel.block);
+  };
+  // What tiles do not show, for the passes that build a GPU's kernels.
+  // A block's sequence takes long to find, and blocks take about as long as
+  // each other: it does no harm to fetch them early. With lists, or ends of
+  // keys, they do not.
+  bool isMasked = !op.getMaskBody().empty();
+  Fetch fetch = Fetch::producer;
+  bool findsSequence = !op.getQuerySource().hasBatch();
+  if (findsSequence && !isMasked)
+    fetch = Fetch::ahead;
+  else if (isListed || findsSequence || !isMasked)
+    fetch = Fetch::late;
+  ScheduleAttr decided = schedule.withCluster(clusterOf(schedule, target));
+  if (schedule.getFetch() == Fetch::automatic && target.hasRoles())
+    decided = decided.withFetch(fetch);
+  auto start = [&]() {
+    return startKernel(op, op->getOperands(), outputs, extra, decided);
+  };
+  Kernel kernel = start();
+  ReductionKernel builder(op, monoid, target, kernel.func);
+  if (isListed)
+    convertLists(op, monoid, batches, heads,
+                 ArrayRef(extra).take_front(firstView), packedQueries);
+  if (failed(fillIn(builder, kernel)))
+    return failure();
+
+  Value grid = arith::MulIOp::create(b, loc, batches, heads);
+  grid = arith::MulIOp::create(b, loc, grid, numTiles);
+  if (int64_t slices = countSlices(op); slices > 1)
+    grid = arith::MulIOp::create(b, loc, grid, index(slices, loc));
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    grid = b.createOrFold<arith::MulIOp>(loc, grid, countParts(partial));
+  Value factor = op.mayFixAnchor() ? factorOfScore(op) : Value();
+  if (factor && packedQueries.empty()) {
+    Value bound = inPlan(op, factor);
+    // Of two kernels one has blocks.
+    Kernel fixed = start();
+    ReductionKernel second(op, monoid, target, fixed.func);
+    second.fixAnchor();
+    if (failed(fillIn(second, fixed)))
+      return failure();
+    Value limit = arith::ConstantFloatOp::create(
+        b, loc, b.getF32Type(), APFloat(fixedAnchorLimit(monoid)));
+    Value isSmall =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE,
+                              math::AbsFOp::create(b, loc, bound), limit);
+    Value none = index(0, loc);
+    launch(loc, fixed, arith::SelectOp::create(b, loc, isSmall, grid, none));
+    grid = arith::SelectOp::create(b, loc, isSmall, none, grid);
+  }
+  launch(loc, kernel, grid);
+  return success();
+}
+
+/// Memory for the lists of key tiles, each as long as there are tiles.
+SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
+                                             Value batches, Value heads,
+                                             Value numTiles) {
+  Location loc = op.getLoc();
+  int64_t blockK = op.getScheduleAttribute().getBlockK();
+  Value one = index(1, loc);
+  Value keys = memref::DimOp::create(
+      b, loc, mapping.lookup(op.getKeyOperands().front()), 2);
+  Value keyTiles = arith::CeilDivUIOp::create(b, loc, keys, index(blockK, loc));
+  keyTiles = arith::MaxSIOp::create(b, loc, keyTiles, one);
+  SmallVector<Value> sizes = {listsDifferByBatch(op) ? batches : one,
+                              listsDifferByHead(op) ? heads : one, numTiles};
+  int64_t words =
+      llvm::divideCeil(::attn::paddedKeys(blockK, target), int64_t(32));
+  auto make = [&](Value size, ArrayRef<int64_t> more) -> Value {
+    sizes.push_back(size);
+    SmallVector<int64_t> shape(sizes.size(), ShapedType::kDynamic);
+    llvm::append_range(shape, more);
+    auto type = MemRefType::get(shape, b.getI32Type());
+    auto workspace = tile::WorkspaceOp::create(b, loc, type, sizes);
+    sizes.pop_back();
+    return workspace;
+  };
+  Value header = index(ReductionKernel::KeyLists::header, loc);
+  SmallVector<Value> lists = {
+      make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
+      make(keyTiles, words)};
+  if (listsBits(op, target))
+    lists.append(
+        {make(keyTiles, {}),
+         make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words})});
+  return lists;
+}
+
+/// The kernels that make the lists, and their launches.
+void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
+                               Value batches, Value heads,
+                               ArrayRef<Value> extra,
+                               ValueRange packedQueries) {
+  Location loc = op.getLoc();
+  Value tiles = extra[0]; // query tiles
+  if (listsDifferByBatch(op))
+    tiles = arith::MulIOp::create(b, loc, tiles, batches);
+  if (listsDifferByHead(op))
+    tiles = arith::MulIOp::create(b, loc, tiles, heads);
+  auto make = [&](Value grid, auto build, ScheduleAttr schedule) {
+    Kernel kernel = startKernel(op, op->getOperands(), {}, extra, schedule);
+    KeyListKernel builder(op, monoid, target, kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (!packedQueries.empty())
+      builder.packHeads({});
+    (builder.*build)(listsOf(kernel.extra), kernel.extra[0], kernel.block);
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+  };
+  ScheduleAttr schedule = op.getScheduleAttribute().withCluster(1);
+  if (Value classes = listsOf(extra).classes) {
+    Value keyTiles = memref::DimOp::create(b, loc, classes, 3);
+    // Blocks that load while others evaluate, each with a warp for 16 keys; of
+    // no more threads together than one may have, which leaves registers.
+    int64_t threads =
+        ::attn::paddedKeys(op.getScheduleAttribute().getBlockK(), target) /
+        ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
+    constexpr int64_t mostBlocks = 4;
+    make(arith::MulIOp::create(b, loc, tiles, keyTiles),
+         &KeyListKernel::buildClasses,
+         schedule.withOccupancy(
+             std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
+  }
+  make(tiles, &KeyListKernel::buildLists, schedule);
+}
+
+LogicalResult PlanBuilder::convertFused(FusedOp op) {
+  Location loc = op.getLoc();
+  AggregateOp overKeys = op.getOverKeys(), overQueries = op.getOverQueries();
+  std::string why;
+  SmallVector<FusedOp::Term> terms =
+      FusedOp::findTerms(overKeys, overQueries, why);
+  if (!target.isCpu())
+    return op.emitOpError("expected a CPU target, since kernels of GPUs add "
+                          "nothing up in memory");
+  Operation *yield = op.getBody().front().getTerminator();
+  for (auto [inner, outer] : llvm::zip(yield->getOperands(), op.getResults()))
+    if (Value argument = returned.lookup(outer))
+      returned[inner] = argument;
+  auto dim = [&](Value tensor, int64_t d) -> Value {
+    return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
+  };
+  auto times = [&](Value x, Value y) -> Value {
+    return arith::MulIOp::create(b, loc, x, y);
+  };
+  // Each thread has whole heads: that is to cost no more than two kernels do
+  // more, seven products of a pair instead of five.
+  Value rows = overQueries.getQueries().front();
+  Value heads = times(dim(rows, 0), dim(rows, 1));
+  Value threads = index(op.getThreads(), loc);
+  Value taken =
+      times(arith::CeilDivUIOp::create(b, loc, heads, threads), threads);
+  Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule,
+                                     times(taken, index(5, loc)),
+                                     times(heads, index(7, loc)));
+  launchWhere = arith::XOrIOp::create(
+      b, loc, fits, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+  if (failed(convertReduction(overKeys)) ||
+      failed(convertReduction(overQueries)))
+    return failure();
+  for (auto [inner, outer] : llvm::zip(yield->getOperands(), op.getResults()))
+    mapping.map(outer, mapping.lookup(inner));
+
+  ScheduleAttr schedule = overQueries.getScheduleAttr();
+  SmallVector<Value> outputs,
+      extra = {arith::CeilDivUIOp::create(b, loc, dim(rows, 2),
+                                          index(schedule.getBlockQ(), loc))};
+  for (Value result : overQueries.getResults())
+    outputs.push_back(mapping.lookup(result));
+  SmallVector<ReductionKernel::RowSum> sums;
+  for (auto [result, term] : llvm::zip(overKeys.getResults(), terms)) {
+    Value memory = mapping.lookup(result);
+    auto type = cast<MemRefType>(memory.getType());
+    sums.push_back({term.weight, term.operand, memory, Value()});
+    extra.push_back(memory);
+    if (type.getElementType().isF32())
+      continue;
+    SmallVector<Value> sizes;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (type.isDynamicDim(d))
+        sizes.push_back(memref::DimOp::create(b, loc, memory, d));
+    sums.back().result = memory;
+    extra.push_back(tile::WorkspaceOp::create(
+        b, loc, MemRefType::get(type.getShape(), b.getF32Type()), sizes));
+  }
+  Kernel kernel = startKernel(overQueries, overQueries->getOperands(), outputs,
+                              extra, schedule);
+  ReductionKernel builder(
+      overQueries, lookupMonoid(overQueries, overQueries.getMonoidAttr()),
+      target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  size_t next = 1;
+  for (ReductionKernel::RowSum &sum : sums) {
+    Value memory = kernel.extra[next++];
+    sum.sums = sum.result ? kernel.extra[next++] : memory;
+    if (sum.result)
+      sum.result = memory;
+  }
+  builder.addRowSums(sums);
+  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+    return failure();
+  launchWhere = fits;
+  launch(loc, kernel, heads);
+  launchWhere = {};
+  return success();
+}
