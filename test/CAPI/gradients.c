@@ -50,17 +50,25 @@ static AttnTensor tensor(float *data, const int64_t *shape, int32_t rank) {
   return result;
 }
 
-int main(void) {
-  AttnContext *context;
-  ok(attnContextCreate(&context));
+/* Of a description with dropout or without. */
+static void differ(AttnContext *context, int drops) {
   AttnAttentionDesc desc;
   memset(&desc, 0, sizeof(desc));
   desc.structSize = sizeof(desc);
   desc.headDim = D;
   desc.causal = ATTN_CAUSAL_BOTTOM_RIGHT;
   desc.numOutputs = 2;
+  desc.dropout = drops;
+  int given = drops ? 8 : 3;
 
   char *text = NULL;
+  if (drops) {
+    /* The share that is dropped has no gradient. */
+    ok(attnDifferentiateAttention(&desc, NULL, keep, &text));
+    free(text);
+    fails(attnDifferentiateAttention(&desc, "dropout_p", keep, &text),
+          "read by factor");
+  }
   ok(attnDifferentiateAttention(&desc, "q, v", keep, &text));
   AttnKernel *kernel;
   ok(attnCompile(context, text, strlen(text), NULL, &kernel));
@@ -69,7 +77,7 @@ int main(void) {
   CHECK(forward >= 0 && backward >= 0);
   /* o, lse, and the maximum and the sum of each row. */
   CHECK(attnKernelNumOutputs(kernel, forward) == 4);
-  CHECK(attnKernelNumInputs(kernel, backward) == 3 + 2 + 1 + 2);
+  CHECK((int)attnKernelNumInputs(kernel, backward) == given + 2 + 1 + 2);
   CHECK(attnKernelNumOutputs(kernel, backward) == 2);
 
   float q[H * SQ * D], k[H * SK * D], v[H * SK * D], o[H * SQ * D], lse[H * SQ],
@@ -85,15 +93,25 @@ int main(void) {
   }
   for (int i = 0; i < H * SQ; ++i)
     dlse[i] = sinf(i);
-  AttnTensor inputs[8] = {tensor(q, rows, 4),  tensor(k, keys, 4),
-                          tensor(v, keys, 4),  tensor(top, row, 3),
-                          tensor(sum, row, 3), tensor(o, rows, 4),
-                          tensor(dO, rows, 4), tensor(dlse, row, 3)};
+  float share = 0.25f;
+  int32_t words[4] = {7, 1, 3, 0};
+  AttnTensor inputs[13] = {tensor(q, rows, 4), tensor(k, keys, 4),
+                           tensor(v, keys, 4)};
+  inputs[3] = tensor(&share, NULL, 0);
+  for (int i = 0; i < 4; ++i) {
+    AttnTensor word = {&words[i], ATTN_I32, 0, NULL, NULL};
+    inputs[4 + i] = word;
+  }
+  inputs[given] = tensor(top, row, 3);
+  inputs[given + 1] = tensor(sum, row, 3);
+  inputs[given + 2] = tensor(o, rows, 4);
+  inputs[given + 3] = tensor(dO, rows, 4);
+  inputs[given + 4] = tensor(dlse, row, 3);
   AttnTensor outputs[4] = {tensor(o, rows, 4), tensor(lse, row, 3),
                            tensor(top, row, 3), tensor(sum, row, 3)};
   AttnTensor gradients[2] = {tensor(dq, rows, 4), tensor(dv, keys, 4)};
-  ok(attnKernelRun(kernel, forward, inputs, 3, outputs, 4));
-  ok(attnKernelRun(kernel, backward, inputs, 8, gradients, 2));
+  ok(attnKernelRun(kernel, forward, inputs, given, outputs, 4));
+  ok(attnKernelRun(kernel, backward, inputs, given + 5, gradients, 2));
 
   /* The loss is do . o + dlse . lse, along each coordinate of q and v. */
   double worst = 0;
@@ -104,7 +122,7 @@ int main(void) {
       float here = x[i], step = 0.01f;
       for (int side = 0; side < 2; ++side) {
         x[i] = side ? here + step : here - step;
-        ok(attnKernelRun(kernel, forward, inputs, 3, outputs, 4));
+        ok(attnKernelRun(kernel, forward, inputs, given, outputs, 4));
         loss[side] = 0;
         for (int j = 0; j < H * SQ * D; ++j)
           loss[side] += (double)dO[j] * o[j];
@@ -117,6 +135,19 @@ int main(void) {
     }
   }
   CHECK(worst < 1e-3);
+  attnKernelDestroy(kernel);
+  free(text);
+}
+
+int main(void) {
+  AttnContext *context;
+  ok(attnContextCreate(&context));
+  differ(context, 0);
+  differ(context, 1);
+  AttnAttentionDesc desc;
+  memset(&desc, 0, sizeof(desc));
+  desc.structSize = sizeof(desc);
+  desc.headDim = D;
 
   /* Of a text, whose function keeps its name. */
   const char *source =
@@ -152,10 +183,8 @@ int main(void) {
   fails(attnDifferentiateAttention(&desc, NULL, keep, &other),
         "expected a cocycle monoid to differentiate");
 
-  attnKernelDestroy(kernel);
   attnKernelDestroy(second);
   attnContextDestroy(context);
-  free(text);
   free(other);
   return 0;
 }

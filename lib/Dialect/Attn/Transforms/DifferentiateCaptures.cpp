@@ -79,8 +79,9 @@ LogicalResult Differentiator::findSpread(Input &input) {
     return isRead(inside);
   };
   bool inScore = reads(work.getScore(), work.getQueries().size(), 4);
+  // As of dropout, whose share is asked for by name alone.
   if (reads(work.getFactor(), 0, 0))
-    return fail("read by factor");
+    return inputs.empty() ? success() : LogicalResult(fail("read by factor"));
   input.inRows = reads(work.getFinalize(), numStats() + numComponents(), 3);
   input.inRows |= reads(work.getInit(), 0, 3);
   if (input.role == Role::param) {
