@@ -530,9 +530,9 @@ typedef struct AttnRunOptions {
   AttnInterrupt interrupt;
   void *interruptUser;
   /// Of a kernel on the emulator, and of one that was compiled with
-  /// `countTraffic`: called with what it counted, in the form of docs/Emulator.md
-  /// or docs/Ladder.md, when the run has ended well. Null: nothing is counted,
-  /// which is faster.
+  /// `countTraffic`: called with what it counted, in the form of
+  /// docs/Emulator.md or docs/Ladder.md, when the run has ended well. Null:
+  /// nothing is counted, which is faster.
   ///
   /// Available since API version 6.
   AttnText counters;

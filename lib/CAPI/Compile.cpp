@@ -126,8 +126,8 @@ static std::string printOptions(const CompileOptions &options) {
   };
   return options.target + '|' + phase(options.startFrom) + '|' +
          phase(options.untilAfter) + '|' + (options.keepIr ? 'k' : '-') +
-         (options.countTraffic ? 't' : '-') +
-         (options.objectOnly ? 'o' : '-') + '|';
+         (options.countTraffic ? 't' : '-') + (options.objectOnly ? 'o' : '-') +
+         '|';
 }
 
 /// Compiles what `makeSource` gives, unless `key` is in the cache.

@@ -301,8 +301,8 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
 static bool hasClasses(ReductionOpInterface op) {
   if (!op->getParentOfType<ModuleOp>()->hasAttr(getDispatchAttrName()) ||
       op->hasAttr(getDispatchAttrName()) || op->hasAttr(getRungAttrName()) ||
-      !op.getQuerySource().hasBatch() ||
-      op.getReducedSide() != Side::keys || !isa<AggregateOp>(op.getOperation()))
+      !op.getQuerySource().hasBatch() || op.getReducedSide() != Side::keys ||
+      !isa<AggregateOp>(op.getOperation()))
     return false;
   auto function = op->getParentOfType<func::FuncOp>();
   return function &&

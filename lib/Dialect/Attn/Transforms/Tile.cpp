@@ -400,8 +400,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
         schedule.getBlockK())
       return op->emitOpError("expected block_k to be what a tile of scores has "
                              "on chip, ")
-             << ::attn::paddedKeys(schedule.getBlockK(), target)
-             << ", but got " << schedule.getBlockK();
+             << ::attn::paddedKeys(schedule.getBlockK(), target) << ", but got "
+             << schedule.getBlockK();
   }
 
   SmallVector<Value> outputs;

@@ -544,10 +544,9 @@ static void dropUnread(Block &body, unsigned first,
 
 void ReductionKernel::dropDeadDots() {
   Region &score = reduction.getScoreBody();
-  if (score.empty() ||
-      llvm::none_of(score.getArguments().take_front(
-                        reduction.getQueryOperands().size()),
-                    [](Value dot) { return dot.use_empty(); }))
+  if (score.empty() || llvm::none_of(score.getArguments().take_front(
+                                         reduction.getQueryOperands().size()),
+                                     [](Value dot) { return dot.use_empty(); }))
     return;
   kernel.walk([](tile::MapOp map) {
     dropUnread(map.getBody().front(), /*first=*/2, map.getInputsMutable());

@@ -141,8 +141,8 @@ LogicalResult Pipeliner::analyseRows() {
   if (!plan.blockQ)
     kernel.walk([&](tile::RowsOp rows) {
       if (!rows.getInputs().empty())
-        plan.blockQ = cast<tile::TileType>(rows.getInputs().front().getType())
-                          .getRows();
+        plan.blockQ =
+            cast<tile::TileType>(rows.getInputs().front().getType()).getRows();
     });
   int64_t step = ::attn::MmaShape::warp().m;
   if (!plan.blockQ || plan.blockQ % step || plan.rows % step)

@@ -37,8 +37,8 @@ constexpr int64_t mostPackedRows = 1024;
 /// sizes, and of operations whose schedule is one of several.
 constexpr llvm::StringLiteral getDispatchAttrName() { return "attn.dispatch"; }
 
-/// The attribute of an attention or aggregate that says which rung of the ladder
-/// it is to become (`attn-apply-rung`).
+/// The attribute of an attention or aggregate that says which rung of the
+/// ladder it is to become (`attn-apply-rung`).
 constexpr llvm::StringLiteral getRungAttrName() { return "attn.rung"; }
 
 /// The attribute of functions that are a forward pass: the bytes of each row
