@@ -77,8 +77,10 @@ static SmallVector<std::string> findOutputNames(Operation *op,
 
 static std::string findResultName(Value value, unsigned index) {
   Operation *op = value.getDefiningOp();
-  // Of a state there are no names.
-  if (op && !isa<mlir::attn::PartialOp, mlir::attn::CombineOp>(op))
+  // Of states and scores there are no names.
+  if (op &&
+      !isa<mlir::attn::PartialOp, mlir::attn::ScoresOp, mlir::attn::CombineOp>(
+          op))
     if (auto monoid = op->getAttrOfType<FlatSymbolRefAttr>("monoid")) {
       auto names = findOutputNames(op, monoid.getValue());
       unsigned number = cast<OpResult>(value).getResultNumber();
@@ -336,6 +338,9 @@ private:
       dims.bind(base, 0, "b", scope);
     bindRows(op->getResults(), sources, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
              scope);
+    if (isa<mlir::attn::ScoresOp>(op))
+      for (Value scores : op->getResults())
+        dims.bind(scores, 3, "sk", scope);
     // Of a pair the head is that of the query; a row has its own.
     bool overKeys = reduced == Side::keys;
     StringRef row[] = {"b", overKeys ? "hq" : "hk", overKeys ? "sq" : "sk"};
