@@ -12,8 +12,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanBuilder.h"
-#include "TileScan.h"
-#include "TileScanTokens.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
@@ -340,55 +338,6 @@ void PlanBuilder::convertAppend(AppendOp op) {
     grid = arith::MulIOp::create(b, loc, grid, dim(d));
   tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                          kernel.launchArguments);
-}
-
-LogicalResult PlanBuilder::convertScan(ScanOp op) {
-  Location loc = op.getLoc();
-  if (!target.isCpu() && failed(ScanTokensKernel::check(op)))
-    return failure();
-  int64_t headDim = op.isPacked() ? 0 : 1;
-  auto dim = [&](Value tensor, int64_t d) -> Value {
-    return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
-  };
-  auto larger = [&](Value x, Value y) -> Value {
-    return arith::MaxUIOp::create(b, loc, x, y);
-  };
-  Value heads = larger(dim(op.getKey(), headDim), dim(op.getValue(), headDim));
-  Value sequences =
-      op.isPacked()
-          ? arith::SubIOp::create(b, loc, dim(op.getCu(), 0), index(1, loc))
-                .getResult()
-          : dim(op.getKey(), 0);
-  // As makeOutputs, but each result has sizes of its own.
-  SmallVector<Value> outputs;
-  for (auto [i, result] : llvm::enumerate(op.getOutputs())) {
-    auto type = cast<RankedTensorType>(result.getType());
-    Value memory = returned.lookup(result);
-    if (!memory && !result.use_empty()) {
-      SmallVector<Value> sizes = {sequences, heads};
-      if (i == 0) {
-        sizes = {larger(dim(op.getQuery(), headDim), heads),
-                 dim(op.getQuery(), headDim + 1)};
-        if (!op.isPacked())
-          sizes.insert(sizes.begin(), sequences);
-      }
-      SmallVector<Value> dynamic;
-      for (int64_t d = 0; d < type.getRank(); ++d)
-        if (type.isDynamicDim(d))
-          dynamic.push_back(sizes[d]);
-      memory = tile::WorkspaceOp::create(
-          b, loc, MemRefType::get(type.getShape(), type.getElementType()),
-          dynamic);
-    }
-    outputs.push_back(memory);
-    if (memory)
-      mapping.map(result, memory);
-  }
-  if (target.isCpu())
-    launchScan(op, outputs, sequences, heads);
-  else
-    launchScanTokens(op, outputs, sequences, heads);
-  return success();
 }
 
 namespace {

@@ -1,0 +1,126 @@
+//===- PlanScans.cpp - Scans and their launches in a plan -----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanBuilder.h"
+#include "TileScan.h"
+#include "TileScanTokens.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+/// A block for each state of each sequence or, behind packed ones, of rows of
+/// none; and for each of its segments, whose summaries are computed first.
+void PlanBuilder::launchScan(ScanOp op, ValueRange outputs, Value sequences,
+                             Value heads) {
+  Location loc = op.getLoc();
+  int64_t segments = op.getSegments().value_or(1);
+  SmallVector<Value> summaries;
+  auto launch = [&](ValueRange results, int64_t parts, bool isSummary) {
+    Kernel kernel = startKernel(op, op->getOperands(), results, summaries, {});
+    ScanKernel builder(op, target, kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (isSummary)
+      builder.summarize(kernel.extra, kernel.block);
+    else
+      builder.build(kernel.outputs, kernel.block, kernel.extra);
+    Value grid = arith::MulIOp::create(b, loc, sequences, heads);
+    if (parts > 1)
+      grid = arith::MulIOp::create(b, loc, grid, index(parts, loc));
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+  };
+  if (segments > 1) {
+    for (MemRefType type : ScanKernel::getSummaryTypes(op))
+      summaries.push_back(tile::WorkspaceOp::create(
+          b, loc, type, ValueRange{sequences, heads}));
+    launch({}, segments - 1, /*isSummary=*/true);
+  }
+  if (op.isPacked())
+    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
+  launch(outputs, segments, /*isSummary=*/false);
+}
+
+/// The same on a GPU: blocks share a state by its channels.
+void PlanBuilder::launchScanTokens(ScanOp op, ValueRange outputs,
+                                   Value sequences, Value heads) {
+  Location loc = op.getLoc();
+  if (op.isPacked())
+    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
+  auto launch = [&](bool ofSums, int64_t tiles) {
+    Kernel kernel = startKernel(op, op->getOperands(), outputs, {}, {});
+    ScanTokensKernel builder(op, target, kernel.func, ofSums);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    builder.build(kernel.outputs, kernel.block);
+    Value grid = arith::MulIOp::create(b, loc, sequences, heads);
+    if (tiles > 1)
+      grid = arith::MulIOp::create(b, loc, grid, index(tiles, loc));
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+  };
+  bool inPlace = !op.getPool().empty();
+  bool keepsSums = inPlace && op.getNumStates() > 1;
+  for (unsigned i = 2; i < outputs.size(); ++i)
+    keepsSums |= outputs[i] != nullptr;
+  if (inPlace || outputs.front() || (outputs.size() > 1 && outputs[1]))
+    launch(/*ofSums=*/false, ScanTokensKernel::countTiles(op));
+  // What blocks share is written when all have read it.
+  if (keepsSums)
+    launch(/*ofSums=*/true, 1);
+}
+
+LogicalResult PlanBuilder::convertScan(ScanOp op) {
+  Location loc = op.getLoc();
+  if (!target.isCpu() && failed(ScanTokensKernel::check(op)))
+    return failure();
+  int64_t headDim = op.isPacked() ? 0 : 1;
+  auto dim = [&](Value tensor, int64_t d) -> Value {
+    return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
+  };
+  auto larger = [&](Value x, Value y) -> Value {
+    return arith::MaxUIOp::create(b, loc, x, y);
+  };
+  Value heads = larger(dim(op.getKey(), headDim), dim(op.getValue(), headDim));
+  Value sequences =
+      op.isPacked()
+          ? arith::SubIOp::create(b, loc, dim(op.getCu(), 0), index(1, loc))
+                .getResult()
+          : dim(op.getKey(), 0);
+  // As makeOutputs, but each result has sizes of its own.
+  SmallVector<Value> outputs;
+  for (auto [i, result] : llvm::enumerate(op.getOutputs())) {
+    auto type = cast<RankedTensorType>(result.getType());
+    Value memory = returned.lookup(result);
+    if (!memory && !result.use_empty()) {
+      SmallVector<Value> sizes = {sequences, heads};
+      if (i == 0) {
+        sizes = {larger(dim(op.getQuery(), headDim), heads),
+                 dim(op.getQuery(), headDim + 1)};
+        if (!op.isPacked())
+          sizes.insert(sizes.begin(), sequences);
+      }
+      SmallVector<Value> dynamic;
+      for (int64_t d = 0; d < type.getRank(); ++d)
+        if (type.isDynamicDim(d))
+          dynamic.push_back(sizes[d]);
+      memory = tile::WorkspaceOp::create(
+          b, loc, MemRefType::get(type.getShape(), type.getElementType()),
+          dynamic);
+    }
+    outputs.push_back(memory);
+    if (memory)
+      mapping.map(result, memory);
+  }
+  if (target.isCpu())
+    launchScan(op, outputs, sequences, heads);
+  else
+    launchScanTokens(op, outputs, sequences, heads);
+  return success();
+}
