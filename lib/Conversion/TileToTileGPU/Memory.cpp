@@ -126,7 +126,9 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
   Type memory =
       cast<MemRefType>(op.getDestination().getType()).getElementType();
   auto fragment = dyn_cast<FragType>(value.getType());
-  if (fragment && fragment.getElementType().isF32() && is16Bit(memory))
+  // What is transposed has no pairs along memory: the store rounds it.
+  if (fragment && fragment.getElementType().isF32() && is16Bit(memory) &&
+      !op.getTransposed())
     value = FragConvertOp::create(
         b, loc, frag(type.getRows(), type.getCols(), memory), value);
   GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices, at.rows,

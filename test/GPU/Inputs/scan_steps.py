@@ -1,0 +1,50 @@
+"""Steps of scans with 128 x 128 states assemble without spills, in blocks of one
+warp whose accesses of states are 16 bytes, or 8, for each lane.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import os
+import re
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import ptxas
+
+import attn
+
+ROWS, NUMBERS = "tensor<?x?x?x128xf32>", "tensor<?x?x?xf32>"
+RULES = {
+    "gated delta": (("%g", NUMBERS), ("%b", NUMBERS), "decay(%g : {0}) delta(%b : {1})", "l2norm"),
+    "kda": (("%g", ROWS), ("%b", NUMBERS), "decay(%g : {0}) delta(%b : {1})", "l2norm"),
+    "rwkv7": (("%g", ROWS), ("%x", ROWS), ("%y", ROWS), "decay(%g : {0}) erase(%x, %y : {1}, {2})", "erase_before"),
+}
+
+
+def text(rule, states):
+    *operands, clauses, flags = RULES[rule]
+    rows, pool = "tensor<?x?x?x128xbf16>", "tensor<?x?x128x128x%s>" % states
+    more = "".join(", %s: %s" % operand for operand in operands)
+    return f"""func.func @step(%q: {rows}, %k: {rows}, %v: {rows}{more}, %S: {pool}, %i: tensor<?xi32>) -> {rows} {{
+  %o = attn.scan queries(%q : {rows}) keys(%k : {rows}) values(%v : {rows})
+      {clauses.format(*(kind for _, kind in operands))} slots(%S : {pool}) index(%i : tensor<?xi32>)
+      {{{flags}}} -> {rows}
+  return %o : {rows}
+}}"""
+
+
+failed = 0
+for target, rule, states, words in (
+    ("sm_90a", "gated delta", "f32", 4),
+    ("sm_80", "gated delta", "bf16", 2),
+    ("sm_80", "kda", "f32", 2),
+    ("sm_90a", "rwkv7", "f32", 2),
+):
+    ptx = attn.compile(text(rule, states), target=target).ptx()
+    result = ptxas.assemble(ptx, target)
+    wide = len(re.findall(r"ld\.global\.v%d\.b32" % words, ptx))
+    if result.error or result.spills() or wide < 32 or not re.search(r"\.reqntid 32\b", ptx):
+        failed += 1
+        print(f"{rule} on {target}: {wide} wide loads, {result.kernels}, {result.error}")
+print("%d failed" % failed)
