@@ -220,8 +220,18 @@ class Plan:
                 kernel_inputs += ["param%d" % i for i in range(count)]
             else:
                 kernel_inputs.append(name)
-        self.program = _program(self.call, tuple(kernel_inputs), self.target)
-        kernel = self.program.forward
+        # All that are given are to be taken, whether they are asked for or not.
+        params = [name for name in self.call.views if name.startswith("param")]
+        try:
+            self.program = _program(self.call, tuple(kernel_inputs), self.target)
+            kernel = self.program.forward
+            taken = {arg.name for arg in kernel.inputs}
+        except ValueError as error:
+            if "but got 'param" not in str(error):
+                raise
+            taken = set()
+        if not taken.issuperset(params):
+            _fail("as many monoid_params as the monoid takes", len(params))
         _masks.bind_captures(self.call, kernel.inputs)
         self.operands = []
         for arg in kernel.inputs:

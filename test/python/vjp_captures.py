@@ -303,6 +303,9 @@ def errors():
     rows, offsets = normal(5, 2, D), [0, 5]
     fails(ValueError, "sequences that are not packed", vjp, rows, rows, rows, layout="thd",
           cu_seqlens_q=offsets, cu_seqlens_k=offsets, score_mod=text, captures={"t": normal(5, 5)})
+    for inputs in (None, ["monoid_params"]):
+        fails(ValueError, "as many monoid_params as the monoid takes, but got 1", vjp, q, k, v,
+              monoid_params=(1.0,), inputs=inputs)
     fails(ValueError, "inputs to name arguments that are given", vjp, q, k, v,
           inputs=["monoid_params"])
 
