@@ -63,7 +63,8 @@ private:
   reference::ScanState loadState(int64_t sequence, int64_t head);
   void storeState(const reference::ScanState &state, int64_t sequence,
                   int64_t head);
-  /// Where the states of a sequence are in its pool, or -1.
+  /// Where the states of a sequence are in its pool, or -1: by the index, if
+  /// any.
   int64_t slotOf(int64_t sequence) const;
   void evaluate(int64_t sequence, int64_t outputHead);
 
@@ -277,6 +278,8 @@ reference::ScanProblem ScanEvaluator::makeProblem(int64_t sequence,
 }
 
 int64_t ScanEvaluator::slotOf(int64_t sequence) const {
+  if (!op.getSlot())
+    return sequence;
   auto slot = int64_t(get(op.getSlot())->data[size_t(sequence)]);
   int64_t slots = get(op.getPool()[0])->shape[0];
   return slot >= 0 && slot < slots ? slot : -1;

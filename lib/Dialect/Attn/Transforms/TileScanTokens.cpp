@@ -34,6 +34,9 @@ LogicalResult ScanTokensKernel::check(ScanOp op) {
     return op.emitOpError("expected at most ")
            << mostChannels << " key channels on a GPU, but got "
            << op.getKeyChannels() << "; a CPU takes more";
+  if (op.getLengths())
+    return op.emitOpError("expected no lengths on a GPU; pack the sequences, "
+                          "whose ends cu_seqlens says");
   if (op.getSegments().value_or(1) > 1)
     return op.emitOpError("expected one segment on a GPU, but got ")
            << *op.getSegments() << "; a CPU cuts tokens";
