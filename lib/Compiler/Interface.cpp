@@ -336,6 +336,13 @@ private:
       dims.bind(base, 0, "b", scope);
     bindRows(op->getResults(), sources, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
              scope);
+    if (auto fused = dyn_cast<mlir::attn::FusedOp>(op->getParentOp())) {
+      ValueRange all = fused.getResults();
+      size_t first = op == fused.getOverKeys().getOperation()
+                         ? 0
+                         : fused.getOverKeys()->getNumResults();
+      bindRows(all.slice(first, op->getNumResults()), sources, 0, scope);
+    }
     // Of a pair the head is that of the query; a row has its own.
     bool overKeys = reduced == Side::keys;
     StringRef row[] = {"b", overKeys ? "hq" : "hk", overKeys ? "sq" : "sk"};
