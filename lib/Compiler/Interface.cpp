@@ -341,6 +341,13 @@ private:
     if (isa<mlir::attn::ScoresOp>(op))
       for (Value scores : op->getResults())
         dims.bind(scores, 3, "sk", scope);
+    if (auto fused = dyn_cast<mlir::attn::FusedOp>(op->getParentOp())) {
+      ValueRange all = fused.getResults();
+      size_t first = op == fused.getOverKeys().getOperation()
+                         ? 0
+                         : fused.getOverKeys()->getNumResults();
+      bindRows(all.slice(first, op->getNumResults()), sources, 0, scope);
+    }
     // Of a pair the head is that of the query; a row has its own.
     bool overKeys = reduced == Side::keys;
     StringRef row[] = {"b", overKeys ? "hq" : "hk", overKeys ? "sq" : "sk"};

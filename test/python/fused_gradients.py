@@ -72,6 +72,38 @@ def run(b, hq, hk, sq, sk, d, dtype, causal=None, window=None, dead=False):
             assert found[name].tobytes() == again[name].tobytes(), (name, threads)
 
 
+def program():
+    """attn.fused as it is written."""
+    text = """!rows = tensor<?x?x?x64xf32>
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+func.func @f(%q: !rows, %k: !rows) -> (!rows, !rows) {
+  %r:2 = attn.fused threads(2) {
+    %a = attn.aggregate @sum scores(%q, %k : !rows, !rows) values(%k : !rows) -> !rows
+    %b = attn.aggregate @sum scores(%k, %q : !rows, !rows) values(%q : !rows)
+        {side = #attn.side<queries>} -> !rows
+    attn.yield %a, %b : !rows, !rows
+  } : !rows, !rows
+  return %r#0, %r#1 : !rows, !rows
+}"""
+    kernel = attn.compile(text)
+    for heads in (2, 1):  # together, apart
+        q = rng.standard_normal((1, heads, 70, 64)).astype(np.float32)
+        k = rng.standard_normal((1, heads, 90, 64)).astype(np.float32)
+        scores = q.astype(np.float64) @ k.swapaxes(2, 3)
+        for got, want in zip(kernel(q, k), (scores @ k, scores.swapaxes(2, 3) @ q)):
+            assert np.abs(got - want).max() < 1e-5 * np.abs(want).max(), heads
+
+
+program()
 bf16 = ml_dtypes.bfloat16
 before = attn.get_num_threads()
 many = 2 * THREADS

@@ -243,7 +243,11 @@ struct AggregateToScanPass
     if (!target)
       return signalPassFailure();
     SmallVector<AggregateOp> ops;
-    getOperation().walk([&](AggregateOp op) { ops.push_back(op); });
+    // What is fused keeps its form.
+    getOperation().walk([&](AggregateOp op) {
+      if (!isa<FusedOp>(op->getParentOp()))
+        ops.push_back(op);
+    });
     for (AggregateOp op : ops) {
       MonoidOp monoid = lookupMonoid(op, op.getMonoidAttr());
       if (!monoid)
