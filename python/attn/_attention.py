@@ -151,8 +151,11 @@ class _Call:
         block_mask=None,
         dropout_p=0.0,
         dropout_rng=None,
+        deterministic=True,
     ):
         self.views = {}
+        if not arrays.is_bool(deterministic):
+            _fail("deterministic to be True or False", arrays.describe(deterministic), TypeError)
         self.aux_names = self._aux_names(return_lse, return_aux)
         self.return_lse = return_lse
         self.return_aux = return_aux is not None
@@ -550,7 +553,8 @@ def attention(
     captures: Optional[Dict[str, Any]] = None,
     block_mask: Optional[_masks.BlockMask] = None,
     dropout_p: float = 0.0,
-    dropout_rng: Optional[Tuple[int, int]] = None
+    dropout_rng: Optional[Tuple[int, int]] = None,
+    deterministic: bool = True
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -641,6 +645,8 @@ def attention(
             with dropout_p: the pairs that are dropped follow from them, and are
             those of attn.dropout_mask on every device. Count the offset up from
             call to call.
+        deterministic: False allows gradients to be added up in any order. They have
+            one order so far, also then, as the forward always has: the same bits.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
@@ -722,7 +728,7 @@ def attention(
     operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new, out)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
-    options += (batch_invariant, v_dim, captures, block_mask)
+    options += (batch_invariant, v_dim, captures, block_mask, deterministic)
     # The numbers of dropout are others in each call, which then has no plan.
     drops = not (type(dropout_p) is float and dropout_p == 0.0)
     key = None if drops else _plans.key_of(operands, options)
@@ -763,6 +769,7 @@ def attention(
         block_mask,
         dropout_p,
         dropout_rng,
+        deterministic,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

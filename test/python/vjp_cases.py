@@ -307,6 +307,11 @@ def errors():
     refuses("without a cache", NotImplementedError, vjp, q, k, v, block_table=[[0]])
     refuses("without a cache", NotImplementedError, vjp, q, k, v, k_new=k, v_new=v)
     refuses("no out", ValueError, vjp, q, k, v, out=o)
+    refuses("deterministic to be", TypeError, vjp, q, k, v, deterministic=None)
+    refuses("deterministic to be", TypeError, attn.attention, q, k, v, deterministic=2)
+    any_order = vjp(q, k, v, deterministic=False)[1](o)
+    for name, gradient in vjp(q, k, v)[1](o).items():
+        assert np.array_equal(gradient, any_order[name]), name
     refuses("which is suffix", ValueError, vjp, q, k, v, monoid="stick_breaking")
     refuses("which is general", ValueError, vjp, q, k, v, monoid="maxplus")
 
