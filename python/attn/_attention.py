@@ -388,8 +388,11 @@ class _Call:
         found = _signatures.get(self.key)
         if found is None:
             views = [self.views["q"], self.views["k"]]
-            target = c.device_target(self.device)
-            kernel = _kernel.compile_call(self.desc, views, target=target)
+            options = {"target": c.device_target(self.device)}
+            if self.layout == "thd" or self.is_paged:
+                # Which kernel the call has, other inputs tell.
+                options = {"target": "host", "until_after": "input"}
+            kernel = _kernel.compile_call(self.desc, views, **options)
             if len(_signatures) >= _MOST_SIGNATURES:
                 _signatures.clear()
             found = _signatures[self.key] = kernel.inputs, kernel.outputs
