@@ -204,7 +204,8 @@ typedef struct AttnCompileOptions {
   /// own.
   const char *name;
   /// Nonzero: code for a CPU counts the bytes that its tiles load and store
-  /// (docs/Ladder.md), which `counters` of AttnRunOptions gets. It is slower.
+  /// (docs/Ladder.md), which `counters` of AttnRunOptions gets. It is slower,
+  /// and such a kernel may have one run at a time.
   ///
   /// Available since API version 10.
   int32_t countTraffic;

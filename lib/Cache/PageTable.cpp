@@ -218,7 +218,10 @@ Status PageTable::truncate(int64_t id, int64_t length) {
   if (end < sequence.known) {
     // A page that is full of known tokens is published as long as somebody has
     // it: who writes over it has it alone, and knows no more than its front.
-    if (end / page < sequence.known / page) {
+    if (length && end % page == 0) {
+      sequence.parent = pool.nodeOf(sequence.pages[size_t(length / page) - 1]);
+      sequence.tail.clear();
+    } else if (end / page < sequence.known / page) {
       const PageKey &key = pool.keyOf(sequence.pages[size_t(length / page)]);
       sequence.parent = key.parent;
       sequence.tail = key.tokens;

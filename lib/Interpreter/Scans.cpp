@@ -316,7 +316,17 @@ void ScanEvaluator::storeState(const reference::ScanState &state,
     llvm::copy(from, to->data.begin() +
                          (where * stateHeads + head) * int64_t(from.size()));
   };
-  store(states[0], state.matrix);
+  // A narrow pool holds what it can.
+  std::vector<double> matrix = state.matrix;
+  if (!isExact && !pools.empty()) {
+    Type type =
+        cast<RankedTensorType>(op.getPool()[0].getType()).getElementType();
+    for (double &x : matrix)
+      x = type.isBF16()  ? ::attn::support::roundToBF16(x)
+          : type.isF16() ? ::attn::support::roundToF16(x)
+                         : x;
+  }
+  store(states[0], matrix);
   if (op.getNormalize())
     store(states[1], state.sum);
   if (op.getLogWeight())

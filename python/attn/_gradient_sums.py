@@ -8,7 +8,6 @@ a constant, "*" for an index that is computed. All is added up in float64, in a 
 order.
 """
 
-import contextlib
 import re
 from typing import Any, Dict, List, Tuple
 
@@ -30,16 +29,6 @@ def parse(text: str) -> Dict[str, List[Tuple[str, str]]]:
 def _split(string):
     name, _, place = string.partition("[")
     return name, place.rstrip("]")
-
-
-@contextlib.contextmanager
-def _deterministic(torch):
-    was = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(was)
 
 
 class Total:
@@ -87,6 +76,9 @@ class Total:
         indices = []
         for part, size in zip(parts, self.shape):
             if part == "*":
+                if size > 1 << 24:
+                    fail("a capture read at computed indices of at most 2^24 elements "
+                         "in a dimension", size)
                 index = computed.pop(0)
                 to_integer = index.long if self.torch is not None else None
                 index = to_integer() if to_integer else index.astype("i8")
@@ -133,7 +125,10 @@ class Total:
             return
         values = array.to(self.torch.float64).reshape(-1)
         flat = flat.expand(array.shape).reshape(-1)
-        with _deterministic(self.torch):
+        if self.device.type == "cpu":
+            numpy.add.at(self.sum.numpy(), flat.numpy(), values.numpy())
+        else:
+            # In the order of the positions, which it sorts.
             self.sum.index_put_((flat,), values, accumulate=True)
 
     def get(self) -> Any:

@@ -166,6 +166,12 @@ def _cast(array, like):
     return array.astype(dtype) if arrays.is_numpy(like) else array
 
 
+def _is_parameter(name):
+    """Whether this is an input for a parameter of the monoid; captures have other
+    names."""
+    return name.startswith("param") and name[len("param") :].isdigit()
+
+
 class Plan:
     """A call of attention whose gradients are wanted.
 
@@ -221,7 +227,7 @@ class Plan:
             else:
                 kernel_inputs.append(name)
         # All that are given are to be taken, whether they are asked for or not.
-        params = [name for name in self.call.views if name.startswith("param")]
+        params = [name for name in self.call.views if _is_parameter(name)]
         try:
             self.program = _program(self.call, tuple(kernel_inputs), self.target)
             kernel = self.program.forward
@@ -410,7 +416,7 @@ class Plan:
     def _reduce(self, name, place, array, of_keys):
         """From what each row has (each key, of what is read by key) to the argument."""
         packed = self.call.layout == "thd"
-        if name in ("scale", "softcap") or name.startswith("param") or (
+        if name in ("scale", "softcap") or _is_parameter(name) or (
             name in self.call.captures and not place
         ):
             return _sum(array, range(len(array.shape)), ())
@@ -457,7 +463,7 @@ class Plan:
         _, hk, sk, _ = self.call.views["k"].shape
         totals = {}
         for name, _ in self.program.of_pairs:
-            if name != "index":
+            if name != "#index":
                 shape = self._shape_of(name)
                 totals.setdefault(name, sums.Total(like, shape))
         identity = _zeros(like, c.F32, (step, step))

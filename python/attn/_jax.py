@@ -22,6 +22,8 @@ from ._operands import fail as _fail
 # What may be traced, and of it what may have a gradient.
 _ARRAYS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
 _ARRAYS += ("cu_seqlens_q", "cu_seqlens_k", "block_table", "k_start")
+_LISTS = {"alibi_slopes": "f4", "sinks": "f4", "kv_lengths": "i4"}
+_LISTS.update(cu_seqlens_q="i4", cu_seqlens_k="i4", k_start="i4")
 _REAL = ("q", "k", "v", "bias", "alibi_slopes", "sinks")
 
 
@@ -37,6 +39,9 @@ def attention(given: Dict[str, Any]) -> Any:
     for name in ("out", "k_new", "v_new"):
         if given[name] is not None:
             _fail("no %s where JAX traces, which writes to no array" % name, "one")
+    for name, kind in _LISTS.items():
+        if isinstance(given[name], (list, tuple)):
+            given[name] = numpy.asarray(given[name], kind)
     names = [name for name in _ARRAYS if _is_array(given[name])]
     options = {name: value for name, value in given.items() if name not in names}
     for name, value in options.items():
@@ -88,7 +93,8 @@ class _Call:
             if name.startswith("cu_"):
                 shape = [2]
             small[name] = numpy.zeros(shape, value.dtype)
-        return _attention.attention(**small, **self.options)
+        # Which blocks are live changes no shape.
+        return _attention.attention(**small, **dict(self.options, block_mask=None))
 
     def _widen(self, result):
         """The shape of a result, of that of one row."""

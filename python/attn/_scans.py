@@ -437,6 +437,8 @@ def run_scan(
     if problem.is_packed:
         problem.add("cu", "cu_seqlens", problem.cu, is_static=False)
     if lengths is not None:
+        if problem.device is not None:
+            _fail("no lengths of tensors on a GPU; pass cu_seqlens", "lengths", NotImplementedError)
         if problem.is_packed or reverse:
             _fail("lengths without cu_seqlens and direction 'reverse'", "both")
         view = arrays.vector("lengths", lengths, c.I32)

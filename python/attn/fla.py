@@ -339,10 +339,11 @@ def chunk_log_linear_attn(q, k, v, g, level_scales, scale=None, head_first=False
         weight = turn(numpy.asarray(writes))
         mask = turn(numpy.asarray(reads))[..., None]
         if arrays.is_torch(q):
-            weight, mask = (arrays.torch_module().as_tensor(x) for x in (weight, mask))
+            as_tensor = arrays.torch_module().as_tensor
+            weight, mask = (as_tensor(x, device=q.device) for x in (weight, mask))
         o, _ = _run(
             q, k, v, decay=g, weight=weight, scale=scale, initial_state=None, output_final_state=False,
-            cu_seqlens=numpy.append(cu, b * t).astype("int32"), head_first=head_first,
+            cu_seqlens=numpy.append(cu, b * t).tolist(), head_first=head_first,
         )
         part = o * mask * scales[..., level : level + 1]
         total = part if total is None else total + part

@@ -89,6 +89,14 @@ compare(
     lambda q: attn.attention(q, k, v, kv_lengths=lengths),
     q,
 )
+# Lists, and blocks.
+slopes = jax.jit(lambda q: attn.attention(q, k, v, alibi_slopes=[0.5, 0.25, 0.1, 0.0]))(q)
+close(slopes, attn.attention(q, k, v, alibi_slopes=np.float32([0.5, 0.25, 0.1, 0.0])))
+blocks = attn.BlockMask.from_classes(np.int8([[[[2, 0], [1, 2]]]]), BLOCK_SIZE=32)
+close(
+    jax.jit(lambda q: attn.attention(q, k, v, block_mask=blocks))(q),
+    attn.attention(q, k, v, block_mask=blocks),
+)
 # Outputs by name, in graphs; of another layout.
 rows = jax.jit(lambda q: attn.attention(q, k, v, return_aux=("entropy",)))(q)[1]
 assert rows["entropy"].shape == (2, 4, 33)

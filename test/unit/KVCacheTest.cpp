@@ -581,6 +581,28 @@ TEST(KVCacheTest, KeepsTheFirstPages) {
   EXPECT_EQ(small.table(1).size(), 3u);
 }
 
+TEST(KVCacheTest, KnowsNothingOfWhatIsGone) {
+  // A page behind the gap is not the next one of the pages that stay.
+  for (int64_t window : {3, 1}) {
+    PageTable table(8, 2, window, /*keep=*/1);
+    auto append = [&](int64_t id, std::vector<int64_t> tokens) {
+      return bool(table.append({&id, 1}, int64_t(tokens.size()),
+                               {tokens.data(), tokens.size()}));
+    };
+    ASSERT_TRUE(append(1, {1, 2, 3, 4, 5, 6, 7}));
+    ASSERT_TRUE(append(1, {8}));
+    ASSERT_TRUE(append(2, {1, 2, 3, 4, 5, 6}));
+    ASSERT_TRUE(bool(table.truncate(1, 2)));
+    ASSERT_TRUE(append(1, {5, 6}));
+    int64_t ids[] = {1, 2};
+    int32_t pages[2][4];
+    ASSERT_TRUE(bool(table.table({ids, 2}, 4, pages[0])));
+    EXPECT_EQ(pages[0][0], pages[1][0]);
+    EXPECT_NE(pages[0][1], pages[1][1]);
+    EXPECT_NE(pages[0][1], pages[1][2]);
+  }
+}
+
 TEST(KVCacheTest, Threads) {
   constexpr int numThreads = 4;
   Small small(64, 4);

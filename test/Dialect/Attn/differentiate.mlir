@@ -178,7 +178,7 @@ attn.monoid @scaled cocycle stats() components(value) params(f32) outputs("o") {
 // CHECK: attn.aggregate @table_queries
 // CHECK-SAME: %[[PART]]#1
 // CHECK-LABEL: func.func @table_pairs(
-// CHECK-SAME: attributes {attn.gradients = ["arg3[*,h]", "index", "arg3[0,h]"]}
+// CHECK-SAME: attributes {attn.gradients = ["arg3[*,h]", "#index", "arg3[0,h]"]}
 // CHECK: %{{.*}}:3 = attn.aggregate @table_elements
 // CHECK: arith.sitofp
 func.func @table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?x?xf32>, %t: f32) -> !rows {

@@ -141,3 +141,27 @@ func.func @body(%q: !rows, %k: !rows) -> !rows {
   } : !rows
   return %r : !rows
 }
+
+// -----
+
+!rows = tensor<?x?x?x64xf32>
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+func.func @sums(%q: !rows, %k: !rows) -> (!rows, !rows) {
+  // expected-error @+1 {{but the one over queries reads sums of the one over keys}}
+  %r:2 = attn.fused threads(2) {
+    %a = attn.aggregate @sum scores(%q, %k : !rows, !rows) values(%k : !rows) -> !rows
+    %b = attn.aggregate @sum scores(%k, %q : !rows, !rows) values(%a : !rows)
+        {side = #attn.side<queries>} -> !rows
+    attn.yield %a, %b : !rows, !rows
+  } : !rows, !rows
+  return %r#0, %r#1 : !rows, !rows
+}

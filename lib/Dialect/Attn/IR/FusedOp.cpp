@@ -120,6 +120,12 @@ SmallVector<FusedOp::Term> FusedOp::findTerms(AggregateOp overKeys,
   why = compareRows(overKeys, overQueries);
   if (!why.empty())
     return {};
+  if (llvm::any_of(overQueries->getOperands(), [&](Value operand) {
+        return operand.getDefiningOp() == overKeys;
+      })) {
+    why = "the one over queries reads sums of the one over keys";
+    return {};
+  }
   if (!isPlainSum(lookupMonoid(overKeys, overKeys.getMonoidAttr())) ||
       !isPlainSum(lookupMonoid(overQueries, overQueries.getMonoidAttr()))) {
     why = "one is no plain sum of weights times values";

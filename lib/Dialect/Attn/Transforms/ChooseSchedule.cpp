@@ -420,9 +420,11 @@ struct ChooseSchedulePass
         sizes.blockQ % (2 * sizes.rows) == 0)
       sizes.blockQ /= 2;
     sizes.blockK = fitPages(op, target, sizes.blockK);
-    // A partial has its parts already, and queries are not cut.
+    // A partial has its parts already, queries are not cut, and two reductions
+    // in one kernel have all pairs.
     bool mayCut = isa<AggregateOp>(op.getOperation()) &&
-                  op.getReducedSide() == Side::keys;
+                  op.getReducedSide() == Side::keys &&
+                  !isa<FusedOp>(op->getParentOp());
     if (mayCut)
       choice.splits = ::attn::chooseSplits(problem, sizes, target);
     if (measured.splits && mayCut)

@@ -249,7 +249,7 @@ LogicalResult Differentiator::buildPairs() {
     for (const std::string &place : pairs.places[i]) {
       yield(reads.consume_front(), nameOf(input) + "[" + place + "]");
       for (size_t n = StringRef(place).count('*'); n > 0; --n)
-        yield(reads.consume_front(), "index");
+        yield(reads.consume_front(), "#index");
     }
   }
   YieldOp::create(b, loc, yields);

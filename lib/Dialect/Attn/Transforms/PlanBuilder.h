@@ -29,7 +29,6 @@ public:
 
 private:
   static Type convert(Type type);
-  LogicalResult convertReturn(func::ReturnOp op);
   LogicalResult convertOp(Operation *op);
   LogicalResult convertReduction(ReductionOpInterface op);
   /// What kernels do with the marks of rows (TileRepair.cpp), which are the

@@ -777,6 +777,11 @@ struct ApplyRungPass : ::attn::impl::AttnApplyRungPassBase<ApplyRungPass> {
       return signalPassFailure();
     SymbolTable symbols(module);
     for (AggregateOp op : ops) {
+      if (isa<FusedOp>(op->getParentOp())) {
+        op.emitOpError(
+            "expected no rung within attn.fused, which is one kernel");
+        return signalPassFailure();
+      }
       MonoidOp monoid = lookupMonoid(op, op.getMonoidAttr());
       if (!monoid) {
         op.emitOpError("expected '")

@@ -147,7 +147,8 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
     for (AggregateOp op : ops) {
       ScheduleAttr schedule = op.getScheduleAttr();
       MonoidOp monoid = lookupMonoid(op, op.getMonoidAttr());
-      if (!monoid || !schedule || schedule.getSplits() == 1) {
+      if (!monoid || !schedule || schedule.getSplits() == 1 ||
+          isa<FusedOp>(op->getParentOp())) {
         ++numWhole;
         continue;
       }

@@ -91,8 +91,8 @@ void ReductionKernel::startRowSums(SmallVectorImpl<Value> &state) {
   for (const RowSum &sum : rowSums) {
     rowSumWeights.insert(sum.weight);
     // A row that no weight meets must not reach a sum, not even times 0. Of
-    // those that weights meet, what is not finite has made these NaN: 0 in its
-    // place changes nothing.
+    // those that weights meet, what is not finite has made these NaN, so that 0
+    // in its place changes nothing; or 0, where it made scores -inf.
     Value rows = queryTiles[sum.operand];
     auto type = cast<tile::TileType>(rows.getType());
     auto finite = tileType(type.getRows(), type.getCols(), element);

@@ -49,6 +49,15 @@ public:
                       op.getUpper()),
         op.getDestination());
   }
+  void count(AccumulateOp op) {
+    start(op);
+    auto tile = cast<TileType>(op.getValue().getType());
+    Value elements = countElements(
+        op.getDestination(), op.getIndices(), tile.getRows(), tile.getCols(),
+        op.getVector(), op.getLower(), op.getUpper());
+    add(Counter::loaded, elements, op.getDestination());
+    add(Counter::stored, elements, op.getDestination());
+  }
   void count(WorkspaceOp op) {
     start(op);
     b.setInsertionPointAfter(op);
@@ -180,13 +189,13 @@ struct CountTrafficPass
   void runOnOperation() final {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<LoadOp, StoreOp, WorkspaceOp, MapOp>(op))
+      if (isa<LoadOp, StoreOp, AccumulateOp, WorkspaceOp, MapOp>(op))
         ops.push_back(op);
     });
     TrafficCounter counter(&getContext(), address);
     for (Operation *op : ops)
       llvm::TypeSwitch<Operation *>(op)
-          .Case<LoadOp, StoreOp, WorkspaceOp, MapOp>(
+          .Case<LoadOp, StoreOp, AccumulateOp, WorkspaceOp, MapOp>(
               [&](auto op) { counter.count(op); });
   }
 };

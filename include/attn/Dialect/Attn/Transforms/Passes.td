@@ -274,7 +274,7 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     is read by rows and keys both, or at computed indices, has its elements of 128
     keys in `@f_pairs`. `attn.gradients` names on each function what its results
     are: "bias[h,i,j]" is read at [h, i, j]; "table[*]" at an index that is
-    computed, and that the result behind it, "index", holds.
+    computed, and that the result behind it, "#index", holds.
 
     With `inputs` these arguments alone are differentiated; with `replace` @f
     goes.
