@@ -76,12 +76,22 @@ class _Call:
 
     def _check(self):
         """Says what does not fit while the program is traced, as far as arguments
-        tell; sizes of rows and keys are compared when it runs."""
+        and shapes tell."""
         given = dict(self.options)
         given.pop("out")
         for name, value in zip(self.names, self.shapes):
             given[name] = numpy.empty(value.shape, value.dtype)
-        _attention._Call(**given)
+        call = _attention._Call(**given)
+        if call.is_paged or call.layout == "thd":
+            return
+        q, k, v = (call.views.get(name) for name in ("q", "k", "v"))
+        if q.shape[0] != k.shape[0] or q.shape[1] % max(k.shape[1], 1):
+            _fail(
+                "k of the batches of q, and of a number of heads that divides q's",
+                "%s and %s" % (list(q.shape[:2]), list(k.shape[:2])),
+            )
+        if v is not None and v.shape[:3] != k.shape[:3]:
+            _fail("v of the rows of k, %s" % list(k.shape[:3]), list(v.shape[:3]))
 
     def _probe(self):
         """The results of arrays of one row."""

@@ -440,7 +440,8 @@ def run_scan(
         if problem.device is not None:
             _fail("no lengths of tensors on a GPU; pass cu_seqlens", "lengths", NotImplementedError)
         if problem.is_packed or reverse:
-            _fail("lengths without cu_seqlens and direction 'reverse'", "both")
+            other = "cu_seqlens" if problem.is_packed else "direction 'reverse'"
+            _fail("lengths without %s" % other, "both")
         view = arrays.vector("lengths", lengths, c.I32)
         if view.shape != (problem.sequences,):
             _fail("lengths of shape [%d]" % problem.sequences, list(view.shape))
