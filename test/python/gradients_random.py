@@ -1,7 +1,8 @@
 # RUN: %python %s 40
 # RUN: %python %s 12 1 --tamper
 """Random gradients against the tape of Inputs/tape.py in float64, which is held to
-finite differences itself. `gradients_random.py CASES SEED [TARGET]` draws others.
+finite differences itself. `gradients_random.py CASES SEED [TARGET]` draws others; with the target cuda they run
+on a GPU, from tensors of torch.
 
 A gradient may be off by 3 e, and by two units in the last place of its largest
 entry, where e is the largest error of emulations that round to the type of the
@@ -20,6 +21,7 @@ import ml_dtypes
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from device import PlanOnGpu
 from tape import Tape
 
 import attn
@@ -381,6 +383,8 @@ def call(case, target):
     names = [n for n in names if n in case.arrays or n in case.scalars]
     if not kernel.all_inputs:
         names = [n for n, use in zip(names, kernel.pick) if use] or ["k"]
+    if target == "cuda":
+        return PlanOnGpu(_gradients.Plan, *operands, inputs=names, **options)
     return _gradients.Plan(*operands, inputs=names, target=target, **options)
 
 

@@ -1,7 +1,7 @@
 # RUN: %python %s 30
-"""Random steps of scans on the emulator against the recurrence in float64: rules,
+"""Random steps of scans on the emulator or a GPU against the recurrence in float64: rules,
 heads, channels, types, views, pools of states and those of the sequences.
-`scan_steps_random.py CASES SEED` runs others.
+`scan_steps_random.py CASES SEED [cuda]` runs others.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,6 +15,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
 import scans_random
+from device import to_gpu, to_host
 from scan_reference import check, recurrence
 from scans_random import BOUNDS, TYPES
 
@@ -22,6 +23,7 @@ import attn
 from attn import _scans
 
 CHANNELS = ((16, 16), (24, 40), (64, 96), (128, 64), (250, 17))
+ON_GPU = len(sys.argv) > 3 and sys.argv[3] == "cuda"
 STATE_BOUNDS = {"float32": 3e-5, "float16": 1e-3, "bfloat16": 8e-3}
 
 
@@ -56,7 +58,7 @@ class Step(scans_random.Case):
         return pools, slots
 
     def run(self):
-        _scans._host_target = self.target
+        _scans._host_target = None if ON_GPU else self.target
         q, k, v, given, state = self.operands()
         pools, slots = self.pools(state)
         state = {part: pool[slots].astype("f") for part, pool in pools.items()}
@@ -87,7 +89,12 @@ class Step(scans_random.Case):
             options.update({n: self.view(x) for n, x in arrays.items()})
             if pair:
                 options["erase"] = tuple(map(self.view, pair[:2])) + pair[2:]
-        got = attn.scan_step(q, k, v, pools, **options)
+        if ON_GPU:
+            there = to_gpu(pools)
+            got = to_host(attn.scan_step(*to_gpu((q, k, v)), there, **to_gpu(options)))
+            pools = to_host(there)
+        else:
+            got = attn.scan_step(q, k, v, pools, **options)
         check("o", got, want, BOUNDS[self.dtype.name])
         for part, pool in pools.items():
             bound = STATE_BOUNDS[pool.dtype.name]

@@ -20,6 +20,7 @@ namespace {
 struct Row {
   std::vector<double> scores;         // of live keys
   std::vector<const double *> values; // of the same keys
+  std::vector<double> factors;        // of their values: what dropout leaves
 };
 /// What a row gives: o, then the scalars in the order of the outputs.
 struct RowResult {
@@ -74,7 +75,7 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
   if (monoid == "participation")
     result.scalars[0] = round(round(total * total) / round(squares));
   for (size_t i = 0; i < n; ++i) {
-    double p = round(w[i] / round(total));
+    double p = round(round(w[i] / round(total)) * row.factors[i]);
     if (tf32)
       p = support::roundToTF32(p);
     for (int64_t c = 0; c < dv; ++c)
@@ -104,10 +105,13 @@ compute(const MonoidInfo &monoid, const std::string &name,
     for (int64_t h = 0; h < hq; ++h)
       for (int64_t i = 0; i < rows; ++i) {
         // A packed row has the keys of its sequence first.
-        int64_t firstKey = 0;
+        int64_t firstKey = 0, firstRow = 0, sequence = b;
         for (int64_t n = 0; p.isPacked() && n < p.numSequences(); ++n)
-          if (i >= p.cuSeqlensQ[n] && i < p.cuSeqlensQ[n + 1])
+          if (i >= p.cuSeqlensQ[n] && i < p.cuSeqlensQ[n + 1]) {
             firstKey = p.cuSeqlensK[n];
+            sequence = n;
+            firstRow = p.cuSeqlensQ[n];
+          }
         Row row;
         const double *scores =
             kept.scores.data() + ((b * hq + h) * rows + i) * sk;
@@ -117,6 +121,7 @@ compute(const MonoidInfo &monoid, const std::string &name,
           int64_t at = (b * hk + h / (hq / hk)) * sk + firstKey + j;
           row.scores.push_back(scores[j]);
           row.values.push_back(values.data() + at * dv);
+          row.factors.push_back(p.dropout.factor(sequence, h, i - firstRow, j));
         }
         RowResult result = reduce(monoid.name, row, dv, params, dtype, tf32);
         if (name == "o")
