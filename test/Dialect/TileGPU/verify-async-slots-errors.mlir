@@ -176,6 +176,35 @@ tile_gpu.kernel @end_under_copy(%o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
+// Without the branch's copy the first is the last.
+tile_gpu.kernel @write_past_a_branch(%f: !a, %c: i1, %o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
+  %c0 = arith.constant 0 : i32
+  %s = tile_gpu.smem.alloc : !half
+  %s2 = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    // expected-note @below {{copy started here}}
+    tile_gpu.bulk.store %s, %o[%c0, %c0] : !half, !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+    scf.if %c {
+      tile_gpu.bulk.store %s2, %o[%c0, %c0] : !half, !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+    }
+    tile_gpu.bulk.wait pending(1)
+    // expected-error @below {{writes a tile that a bulk copy reads; expected bulk.wait before}}
+    tile_gpu.frag.store %f, %s : !a, !half
+    tile_gpu.bulk.wait pending(0)
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
 // The copy of one iteration and the store of the next.
 tile_gpu.kernel @write_under_copy(%f: !a, %n: i32, %o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
   %c0 = arith.constant 0 : i32

@@ -128,6 +128,61 @@ tile_gpu.kernel @late_reader(%f: !a, %m: memref<?x?xf32>) {
   tile_gpu.return
 }
 
+// A copy is one however many ways lead past its wait: 40 branches have 2^40.
+// CHECK-LABEL: kernel @many_branches
+tile_gpu.kernel @many_branches(%c: i1, %o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {
+  %c0 = arith.constant 0 : i32
+  %s = tile_gpu.smem.alloc : !half
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.bulk.store %s, %o[%c0, %c0] : !half, !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    scf.if %c { scf.yield }
+    // CHECK: tile_gpu.bulk.wait
+    tile_gpu.bulk.wait pending(0)
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // A function that is no kernel is not checked.
 // CHECK-LABEL: func.func @no_kernel
 func.func @no_kernel(%s: !half) {

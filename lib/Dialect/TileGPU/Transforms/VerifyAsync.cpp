@@ -50,11 +50,13 @@ struct Product {
 struct Copy {
   Source source;
   Operation *op;
+  /// How many were issued after it: the fewest of all ways to get here.
+  size_t younger = 0;
 };
 
 struct State {
   SmallVector<Product> products; // In order of issue.
-  SmallVector<Copy> copies;      // In order of issue.
+  SmallVector<Copy> copies;      // One for each operation.
   /// Accumulators that a product has taken, with that product.
   DenseMap<Value, Operation *> taken;
 };
@@ -99,6 +101,18 @@ static Source sourceOf(Value tile) {
       break;
   }
   return {tile, Value(), Value()};
+}
+
+/// Adds the copies of another way to the same place.
+static void join(SmallVectorImpl<Copy> &copies, ArrayRef<Copy> others) {
+  for (const Copy &other : others) {
+    auto *same = llvm::find_if(
+        copies, [&](const Copy &copy) { return copy.op == other.op; });
+    if (same == copies.end())
+      copies.push_back(other);
+    else
+      same->younger = std::min(same->younger, other.younger);
+  }
 }
 
 /// The loop-carried block arguments that `value` becomes.
@@ -212,12 +226,16 @@ LogicalResult Verifier::walkOp(Operation &op, State &state, Operation *loop) {
   if (auto map = dyn_cast<SmemMapOp>(op))
     return write(map, map.getTile(), state);
   if (isa<BulkStoreOp, BulkReduceOp>(op)) {
+    llvm::erase_if(state.copies, [&](Copy &copy) { return copy.op == &op; });
+    for (Copy &copy : state.copies)
+      ++copy.younger;
     state.copies.push_back({sourceOf(op.getOperand(0)), &op});
     return success();
   }
   if (auto bulkWait = dyn_cast<BulkWaitOp>(op)) {
-    size_t keep = std::min<size_t>(bulkWait.getPending(), state.copies.size());
-    state.copies.erase(state.copies.begin(), state.copies.end() - keep);
+    llvm::erase_if(state.copies, [&](Copy &copy) {
+      return copy.younger >= bulkWait.getPending();
+    });
     return success();
   }
   if (op.getNumRegions() == 0)
@@ -303,7 +321,7 @@ LogicalResult Verifier::walkLoop(LoopLikeOpInterface loop, State &state) {
     return failure();
   if (!inner.copies.empty()) {
     SmallVector<Copy> copies = state.copies;
-    llvm::append_range(copies, inner.copies);
+    join(copies, inner.copies);
     inner = enter(copies);
     if (failed(walkBlock(body, inner, loop)))
       return failure();
@@ -350,8 +368,7 @@ LogicalResult Verifier::walkIf(scf::IfOp ifOp, State &state, Operation *loop) {
     assert(llvm::all_of(branch.products,
                         [](const Product &p) { return p.outer; }) &&
            "a branch gives no token");
-    for (Copy &copy : branch.copies)
-      copies.push_back(copy);
+    join(copies, branch.copies);
     for (auto &[value, op] : branch.taken)
       state.taken.try_emplace(value, op);
   }
