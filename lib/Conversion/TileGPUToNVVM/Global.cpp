@@ -60,14 +60,20 @@ GlobalAccess::GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
   rowsAreContiguous = unit && transposed;
 }
 
-bool GlobalAccess::isKnownInside(int axis, int64_t extent) const {
+void GlobalAccess::simplifyBound(int axis, int64_t extent) {
   auto size = e.constantOf(bounds[axis]);
   if (!size)
-    return false;
-  if (auto first = e.constantOf(origins[axis]))
-    return *first >= 0 && *first + extent <= *size;
-  // Parts of one size that tile the axis.
-  return *size % extent == 0;
+    return;
+  if (auto first = e.constantOf(origins[axis])) {
+    if (*first >= 0 && *first + extent <= *size)
+      bounds[axis] = Value();
+    return;
+  }
+  // Parts of one size tile the axis, and there may be more parts than that.
+  if (*size % extent != 0)
+    return;
+  whole[axis] = e.lt(origins[axis], e.c32(*size));
+  bounds[axis] = Value();
 }
 
 LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
@@ -156,9 +162,8 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
     return movePermuted(op, access, frag, memref, &registers, nullptr);
   FragShape shape(frag);
   for (int axis : {0, 1})
-    if (access.bounds[axis] && !(axis == (transposed ? 1 : 0)) &&
-        access.isKnownInside(axis, axis ? frag.getCols() : frag.getRows()))
-      access.bounds[axis] = Value();
+    if (access.bounds[axis] && !(axis == (transposed ? 1 : 0)))
+      access.simplifyBound(axis, axis ? frag.getCols() : frag.getRows());
   // The size of a dimension is an index, positions are i32.
   int inner = transposed ? 0 : 1;
   if (access.bounds[inner] && access.bounds[inner].getType() == e.i64)
@@ -348,9 +353,8 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
     return success();
   }
   int inner = transposed ? 0 : 1;
-  if (access.isKnownInside(inner, inner ? frag.getCols() : frag.getRows()))
-    access.bounds[inner] = Value();
-  else if (access.bounds[inner].getType() == e.i64)
+  access.simplifyBound(inner, inner ? frag.getCols() : frag.getRows());
+  if (access.bounds[inner] && access.bounds[inner].getType() == e.i64)
     access.bounds[inner] =
         LLVM::TruncOp::create(e.b, e.loc, e.i32, access.bounds[inner]);
   // Row and column of each element of this thread, as what varies by thread

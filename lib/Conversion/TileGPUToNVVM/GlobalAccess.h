@@ -30,6 +30,8 @@ public:
   Value strides[2]; // Bytes from row to row and from column to column.
   /// Positions of element (0, 0), and bounds where they must be checked.
   Value origins[2], bounds[2];
+  /// Whether all positions along an axis are in bounds, where all are or none.
+  Value whole[2];
 
   Emitter &e;
   /// Address of an element whose row and column in the value are known as a
@@ -41,12 +43,13 @@ public:
   /// Whether position `index` along an axis is in bounds; none: always.
   Value inBounds(int axis, Value index) const {
     if (!bounds[axis])
-      return Value();
+      return whole[axis];
     return e.lt(e.add(origins[axis], index), bounds[axis]);
   }
   Value both(Value x, Value y) const { return !x ? y : !y ? x : e.and_(x, y); }
-  /// Whether `extent` elements of an axis are known to lie below its bound.
-  bool isKnownInside(int axis, int64_t extent) const;
+  /// Leaves no bound where `extent` elements of an axis are known to lie below
+  /// it, and one comparison where all or none of them do.
+  void simplifyBound(int axis, int64_t extent);
 };
 
 } // namespace attn::gpu

@@ -91,10 +91,9 @@ LogicalResult KernelLowering::movePermuted(Operation *op, GlobalAccess &access,
     Value &bound = access.bounds[axis];
     // Bounds of rows are anything, and those of columns the tensor's.
     bool isSize = axis == (access.isTransposed ? 0 : 1);
-    if (bound && (isSize || e.constantOf(access.origins[axis])) &&
-        access.isKnownInside(axis, axis ? frag.getCols() : frag.getRows()))
-      bound = Value();
-    else if (bound && bound.getType() == e.i64)
+    if (bound && (isSize || e.constantOf(access.origins[axis])))
+      access.simplifyBound(axis, axis ? frag.getCols() : frag.getRows());
+    if (bound && bound.getType() == e.i64)
       bound = LLVM::TruncOp::create(e.b, e.loc, e.i32, bound);
   }
   // Registers by column and row.

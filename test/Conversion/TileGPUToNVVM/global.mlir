@@ -1,0 +1,48 @@
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
+
+// Columns beyond a tensor are neither written nor read.
+
+!frag = !tile_gpu.frag<16x64xf32, acc, warp>
+!rows = memref<?x64xf32, strided<[?, 1]>>
+
+module attributes {attn.target = "sm_90a"} {
+
+// A part that is as wide as the tensor is in it, or beyond it as a whole: one
+// comparison for all columns.
+// CHECK-LABEL: llvm.func @parts
+// CHECK: %[[SIZE:.*]] = llvm.mlir.constant(64 : i32)
+// CHECK: %[[COL:.*]] = llvm.mul %arg{{.*}}, %[[SIZE]]
+// CHECK: %[[IN:.*]] = llvm.icmp "slt" %[[COL]], %[[SIZE]] : i32
+// CHECK-COUNT-32: @$2 ld.global.b32 {{.*}}, %[[IN]] :
+// CHECK: %[[TO:.*]] = llvm.icmp "slt" %[[COL]], %[[SIZE]] : i32
+// CHECK: @$3 st.global.v2.b32 {{.*}}, %[[TO]] :
+// CHECK: @$2 st.global.b32 {{.*}}, %[[TO]] :
+tile_gpu.kernel private @parts(%m: !rows, %o: !rows, %row: i32, %part: i32) {
+  %c64 = arith.constant 64 : i32
+  %col = arith.muli %part, %c64 : i32
+  tile_gpu.role "copy" warps(1) {
+  ^bb0(%w: i32):
+    %f = tile_gpu.global.load %m[%row, %col] : !rows -> !frag
+    tile_gpu.global.store %f, %o[%row, %col] : !frag, !rows
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// Known to be inside.
+// CHECK-LABEL: llvm.func @whole
+// CHECK-NOT: @${{[0-9]}} {{ld|st}}.global
+// CHECK: st.global.v2.b32
+// CHECK: llvm.return
+tile_gpu.kernel private @whole(%m: !rows, %o: !rows, %row: i32) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "copy" warps(1) {
+  ^bb0(%w: i32):
+    %f = tile_gpu.global.load %m[%row, %c0] : !rows -> !frag
+    tile_gpu.global.store %f, %o[%row, %c0] : !frag, !rows
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+}
