@@ -102,6 +102,16 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
         want = reference(*rows, np.tri(b - a, dtype=bool), 0.125)
         check((target, "packed"), np.asarray(o)[:, a:b], want[0], 0.02)
         check((target, "packed"), np.asarray(lse)[:, a:b], want[1], 2e-6)
+# A score that is the limit itself, -2^29 of f16, above a sink that is far below.
+for target in ("emulator:sm_90a", "emulator:sm_80"):
+    q = np.zeros((1, 1, 4, 32), np.float16)
+    q[..., :2] = 2.0**14
+    v = np.ones_like(q)
+    for causal in (None, "bottom_right"):
+        run = attn.compile(q, -q, v, sinks=np.zeros(1, "f"), causal=causal, target=target)
+        for sink in (-1e30, -3.4e38):
+            o = np.asarray(run(q, -q, v, np.full(1, sink, "f")))
+            assert (o == 1).all(), (target, causal, sink, o[..., 0])
 # Distances times slopes that leave one key, or the same for all; a row that is far
 # has no linear tiles when it is done again.
 for target in ("emulator:sm_90a", "emulator:sm_80"):

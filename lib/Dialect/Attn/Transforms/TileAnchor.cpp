@@ -94,11 +94,11 @@ void ReductionKernel::findFarAnchors() {
   form.leastAnchor = b.createOrFold<arith::MaximumFOp>(loc, most, least);
 }
 
-/// Whether an anchor is far from 0.
-Value ReductionKernel::isFar(Value anchor) {
-  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
-                               math::AbsFOp::create(b, loc, anchor),
-                               form.farAnchor);
+/// Whether an anchor is far from 0, or `orAt` the limit.
+Value ReductionKernel::isFar(Value anchor, bool orAt) {
+  auto predicate = orAt ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT;
+  return arith::CmpFOp::create(
+      b, loc, predicate, math::AbsFOp::create(b, loc, anchor), form.farAnchor);
 }
 
 /// Whether rows that are far have a k of their own instead of another way to

@@ -48,7 +48,10 @@ SmallVector<Value> ReductionKernel::redoFarRows(SmallVector<Value> state) {
   Value far =
       map(state[0], flags, [&](Value row, Value, ValueRange x) {
         Value no = arith::ConstantIntOp::create(b, loc, false, 1);
-        Value some = select(isIdentity(x[0]), no, isFar(x[0]));
+        // Of f16 what is below the least anchor was taken for that
+        // (emitNearAnchor).
+        Value some =
+            select(isIdentity(x[0]), no, isFar(x[0], /*orAt=*/isF16()));
         Value inside = cmp(arith::CmpIPredicate::slt, row, rows);
         return SmallVector<Value>{arith::AndIOp::create(b, loc, inside, some)};
       }).front();

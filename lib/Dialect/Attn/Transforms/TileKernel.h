@@ -491,7 +491,7 @@ protected:
     return form.scaleLog2 ? form.scaleLog2 : f32(form.base);
   }
   void findFarAnchors();
-  Value isFar(Value anchor);
+  Value isFar(Value anchor, bool orAt = false);
   bool rowsHaveK(const KeyTile &tile) const;
 
   //===--- Rows far from 0, done again (TileFarRows.cpp) ------------------===//
