@@ -20,8 +20,9 @@ def to_gpu(x):
     if not isinstance(x, np.ndarray):
         return x
     size = x.dtype.itemsize
-    words = np.ascontiguousarray(x).view("i%d" % size) if x.dtype.kind in "fV" else x
-    words = words.reshape(x.shape)
+    words = np.array(x, order="C")
+    if x.dtype.kind in "fV":
+        words = words.view("i%d" % size)
     strides = [s // size for s in x.strides]
     first = -sum(min(s, 0) * max(n - 1, 0) for s, n in zip(strides, x.shape))
     if first or any(s * size != t for s, t in zip(strides, x.strides)):
@@ -31,10 +32,10 @@ def to_gpu(x):
     base = torch.full((extent,), -1, dtype=getattr(torch, words.dtype.name), device="cuda")
     result = base.as_strided(x.shape, strides)
     if 0 not in strides and x.size:
-        result.copy_(torch.from_numpy(np.ascontiguousarray(words).copy()))
+        result.copy_(torch.from_numpy(np.array(words, order="C")))
     elif x.size:
         one = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
-        result[one].copy_(torch.from_numpy(np.ascontiguousarray(words[one]).copy()))
+        result[one].copy_(torch.from_numpy(np.array(words[one], order="C")))
     kind = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
             "float64": torch.float64}.get(x.dtype.name)
     return result.view(kind) if kind else result
