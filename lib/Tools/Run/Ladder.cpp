@@ -20,7 +20,7 @@ using namespace ::attn::run;
 using namespace ::attn::support;
 
 /// Of the rung on a CPU (attn-apply-rung).
-static constexpr int64_t partsOfSplit = 4;
+static constexpr int64_t partsOnCpu = 4;
 
 static const char *const rungNames[] = {"naive", "safe", "lazy", "online",
                                         "fa1",   "fa2",  "fa3",  "split"};
@@ -76,8 +76,8 @@ static Traversal traverse(const AttentionSpec &spec, const Tiles &tiles) {
 double attn::run::predictRungTraffic(const std::string &rung,
                                      const AttentionSpec &spec,
                                      const std::vector<Tiles> &tiles,
-                                     int64_t keysOfPart, int64_t statistics,
-                                     int64_t units) {
+                                     int64_t keysOfPart, int64_t splits,
+                                     int64_t statistics, int64_t units) {
   bool isKnown = spec.sequences == 0 && spec.lengths.empty() &&
                  spec.page == 0 && !spec.rolling && spec.bias.empty() &&
                  spec.mask.empty() && spec.alibi.empty();
@@ -106,7 +106,7 @@ double attn::run::predictRungTraffic(const std::string &rung,
   } else if (rung == "fa1" || rung == "split") {
     double parts =
         rung == "split"
-            ? partsOfSplit
+            ? double(splits)
             : std::max(std::ceil(double(spec.sk) / double(keysOfPart)), 1.0);
     double state = c + double(units) + dv;
     bytes = parts * queries + last.keys * (d + dv) * e +
@@ -132,6 +132,21 @@ static std::vector<Tiles> findAllTiles(const char *text) {
                      findNumber(text, "block_k = ")});
   }
   return found;
+}
+
+/// In how many parts the keys are reduced: what a GPU's plan counts.
+static int64_t countParts(const AttentionSpec &spec,
+                          const std::vector<Tiles> &tiles, const char *text) {
+  const char *parts = std::strstr(text, "parts: as many as make ");
+  if (!parts || tiles.empty() || tiles[0].blockQ <= 0)
+    return partsOnCpu;
+  int64_t blocks =
+      spec.b * spec.hq * ((spec.sq + tiles[0].blockQ - 1) / tiles[0].blockQ);
+  int64_t atOnce = findNumber(parts, "make ");
+  int64_t least = std::max<int64_t>(findNumber(parts, "at least "), 1);
+  int64_t wanted =
+      std::min(atOnce / std::max<int64_t>(blocks, 1), spec.sk / least);
+  return std::max<int64_t>(wanted, 1);
 }
 
 /// Words of the list after `key` in the first monoid of a text that are `word`,
@@ -304,14 +319,11 @@ Result<RungReport> Ladder::climb(const char *name) {
   const char *explanation = attnKernelExplain(kernel->get());
   const char *scheduled = attnKernelIr(kernel->get(), "schedule");
   int64_t part = findNumber(scheduled ? scheduled : "", "granule = ");
-  // How many parts fill a GPU, its plan counts.
-  bool isKnown =
-      std::strcmp(name, "split") != 0 || !(isEmulated || kernel->isOnDevice());
-  if (isKnown)
-    report.predicted = predictRungTraffic(
-        name, spec, findAllTiles(explanation), std::max<int64_t>(part, 1),
-        countWords(ir, " stats(", nullptr),
-        countWords(ir, "components(", "unit"));
+  std::vector<Tiles> tiles = findAllTiles(explanation);
+  report.predicted = predictRungTraffic(
+      name, spec, tiles, std::max<int64_t>(part, 1),
+      countParts(spec, tiles, explanation), countWords(ir, " stats(", nullptr),
+      countWords(ir, "components(", "unit"));
   if (isEmulated) {
     report.counted = sumCounter(counters, "l2_read_bytes") +
                      sumCounter(counters, "l2_written_bytes");
@@ -501,10 +513,10 @@ std::string attn::run::printRoofline(const std::vector<RungReport> &rungs,
   };
   grid(x, true);
   grid(y, false);
-  add("<text x=\"345\" y=\"376\" text-anchor=\"middle\">FLOP for each byte "
-      "between memory and tiles</text>\n<text x=\"16\" y=\"190\" "
-      "transform=\"rotate(-90 16 190)\" text-anchor=\"middle\">GFLOP/s"
-      "</text>\n");
+  body += "<text x=\"345\" y=\"376\" text-anchor=\"middle\">FLOP for each byte "
+          "between memory and tiles</text>\n<text x=\"16\" y=\"190\" "
+          "transform=\"rotate(-90 16 190)\" text-anchor=\"middle\">GFLOP/s"
+          "</text>\n";
   if (hasRoof) {
     double peak = peaks.flopsPerSecond * 1e-9,
            slope = peaks.bytesPerSecond * 1e-9, ridge = peak / slope;

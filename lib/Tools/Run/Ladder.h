@@ -35,7 +35,7 @@ struct RungReport {
 /// where they do not hold of the spec.
 double predictRungTraffic(const std::string &rung, const AttentionSpec &spec,
                           const std::vector<Tiles> &tiles, int64_t keysOfPart,
-                          int64_t statistics, int64_t units);
+                          int64_t splits, int64_t statistics, int64_t units);
 
 /// Rungs under the roofline, as SVG.
 std::string printRoofline(const std::vector<RungReport> &rungs, double flops,

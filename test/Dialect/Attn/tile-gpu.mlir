@@ -32,7 +32,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.load %{{.*}} rows(
 // They are done again, key by key, by a warp that has one.
 // CHECK: %[[SIZE:.*]] = math.absf
-// CHECK: arith.cmpf ogt, %[[SIZE]], %[[LIMIT]] : f32
+// CHECK: arith.cmpf oge, %[[SIZE]], %[[LIMIT]] : f32
 // CHECK: %[[ANY:.*]] = tile.any %{{.*}} by_rows : <128x1xi1>
 // CHECK: scf.if %[[ANY]]
 // CHECK: scf.for

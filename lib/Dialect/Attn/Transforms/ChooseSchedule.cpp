@@ -597,7 +597,13 @@ struct ChooseSchedulePass
                                "other; else a kernel of one head each runs"
                              : "") +
                  "\n";
-      if (!splits.reason.empty())
+      bool isCounted = attr.getSplits() == ScheduleAttr::automaticSplits;
+      if (isCounted)
+        parts += llvm::formatv(
+            "parts: as many as make {0} blocks, of at least {1} keys\n",
+            ::attn::blocksAtOnce(attr.getRows(), target),
+            ::attn::leastPartKeys(target));
+      if (!splits.reason.empty() && (splits.splits == 0 || !isCounted))
         parts += "splits: " +
                  (splits.splits ? std::to_string(splits.splits)
                                 : std::string("automatic")) +
