@@ -432,7 +432,7 @@ class Call:
         if self.device is not None:
             options.stream = arrays.stream_of(self.device)
 
-        def run():
+        def call():
             return c.lib.attnAttention(
                 c.context,
                 ctypes.byref(self.desc),
@@ -443,11 +443,7 @@ class Call:
                 ctypes.byref(options),
             )
 
-        error = run()
-        if error and c.go_on(error):
-            options.interrupt = None
-            error = run()
-        c.check(error)
+        c.run(call, options)
 
     def _output(self, arg, out):
         q, dense = self.views["q"].shape, None

@@ -123,12 +123,8 @@ def merge_states(
         options.stream = arrays.stream_of(o.device)
     places = [ctypes.byref(tensor) for tensor in tensors]
 
-    def run():
+    def call():
         return c.lib.attnMergeStates(c.context, *places, ctypes.byref(options))
 
-    error = run()
-    if error and c.go_on(error):
-        options.interrupt = None
-        error = run()
-    c.check(error)
+    c.run(call, options)
     return tuple(arrays.like(like, result) for result in results)
