@@ -4,17 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-// Operations become Reductions here: what a score, a mask, a sink is. Named
-// options are evaluated by their definition and not through attn-to-aggregate,
-// so that the pass can be checked against them.
-//===----------------------------------------------------------------------===//
 
 #include "attn/Interpreter/Reference.h"
-#include "MaskTiles.h"
-#include "RowReduction.h"
+#include "Evaluator.h"
 #include "Scans.h"
 #include "attn/Dialect/Attn/IR/Scan.h"
-#include "attn/Support/Philox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -27,88 +21,19 @@
 using namespace mlir;
 using namespace mlir::attn;
 using ::attn::Algebra;
-using ::attn::Precision;
 using ::attn::ReferenceOptions;
 using ::attn::ReferenceValue;
 using ::attn::Scalar;
 using ::attn::Scalars;
 using ::attn::detail::baseOf;
 using ::attn::detail::BoundRegion;
+using ::attn::detail::Evaluator;
 using ::attn::detail::Reduction;
 using ::attn::detail::Row;
 using ::attn::detail::RowReducer;
+using ::attn::detail::rowScalars;
 using ::attn::detail::RowSource;
 using ::attn::detail::RowState;
-
-namespace {
-class Evaluator {
-public:
-  Evaluator(const ReferenceOptions &options)
-      : options(options),
-        precision(options.rounding == ReferenceOptions::Rounding::Exact
-                      ? Precision::F64
-                      : Precision::F32) {}
-
-  FailureOr<std::vector<ReferenceValue>>
-  run(func::FuncOp function, ArrayRef<ReferenceValue> arguments);
-
-private:
-  /// From a state of one channel to its outputs.
-  using Finalize =
-      std::function<void(ArrayRef<Scalar>, const Row &, Scalars &)>;
-
-  LogicalResult evaluate(Operation &op);
-  LogicalResult evaluateFolded(Operation &op);
-  LogicalResult evaluateAttention(AttentionOp op);
-  LogicalResult evaluateCombine(CombineOp op);
-  LogicalResult evaluateFinalize(FinalizeOp op);
-  LogicalResult evaluateAggregate(AggregateOp op);
-  LogicalResult evaluatePartial(PartialOp op);
-  LogicalResult evaluateFused(FusedOp op);
-
-  const ReferenceValue *get(Value value) {
-    return value ? values.lookup(value).get() : nullptr;
-  }
-  std::vector<const ReferenceValue *> getAll(ValueRange range) {
-    std::vector<const ReferenceValue *> all;
-    for (Value value : range)
-      all.push_back(get(value));
-    return all;
-  }
-  RowSource bind(const Source &source) {
-    return {source.kind, get(source.map), get(source.lengths)};
-  }
-  double rounded(double value) const {
-    return ::attn::detail::roundTo(value, options.rounding);
-  }
-  double roundedScore(double value) const {
-    return ::attn::detail::roundScore(value, options);
-  }
-
-  FailureOr<MonoidOp> getMonoid(Operation *op);
-  FailureOr<Algebra> getAlgebra(MonoidOp monoid, ValueRange params);
-  LogicalResult checkShapes(Operation *op, const Reduction &reduction);
-  /// Scores, masks and the left factor of an aggregate or a partial.
-  template <typename OpT>
-  LogicalResult getReduction(OpT op, Reduction &reduction);
-  /// The op's own region; where it is empty the monoid's.
-  FailureOr<Finalize> getFinalize(Region &region, MonoidOp monoid,
-                                  ValueRange params, ValueRange captures,
-                                  const ReferenceValue *rowBase = nullptr);
-  void reduceRows(Operation *op, RowReducer &reducer,
-                  const Reduction &reduction, const Finalize &finalize,
-                  ArrayRef<bool> perChannel);
-  void forEachRow(const Reduction &reduction,
-                  function_ref<void(const Row &, int64_t index)> body);
-  /// Makes the results of an op, filled with zeros.
-  ReferenceValue &define(Value result, std::vector<int64_t> shape);
-
-  const ReferenceOptions &options;
-  int64_t numReductions = 0;
-  Precision precision;
-  DenseMap<Value, std::shared_ptr<ReferenceValue>> values;
-};
-} // namespace
 
 ReferenceValue &Evaluator::define(Value result, std::vector<int64_t> shape) {
   auto value = std::make_shared<ReferenceValue>();
@@ -202,13 +127,6 @@ LogicalResult Evaluator::checkShapes(Operation *op,
                            "heads and rows fit together");
   return success(succeeded(checkIndex(op, reduction.querySource, q, batches)) &&
                  succeeded(checkIndex(op, keySource, k, batches)));
-}
-
-/// A row as regions see it.
-static Scalars rowScalars(const Row &row,
-                          const ReferenceValue *base = nullptr) {
-  return {Scalar::ofInt(row.batch), Scalar::ofInt(row.head),
-          Scalar::ofInt(row.position + baseOf(base, row.batch))};
 }
 
 template <typename OpT>
@@ -448,278 +366,6 @@ LogicalResult Evaluator::evaluatePartial(PartialOp op) {
       }
     }
   });
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Attention by its definition
-//===----------------------------------------------------------------------===//
-
-/// An element of a tensor that broadcasts to `position` by its trailing
-/// dimensions and those of size 1.
-static double readBroadcast(const ReferenceValue &tensor,
-                            ArrayRef<int64_t> position) {
-  position = position.take_back(tensor.shape.size());
-  int64_t at = 0;
-  for (auto [extent, index] : llvm::zip(tensor.shape, position))
-    at = at * extent + std::clamp<int64_t>(extent == 1 ? 0 : index, 0,
-                                           std::max<int64_t>(extent - 1, 0));
-  return tensor.data.empty() ? 0.0 : tensor.data[at];
-}
-
-LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
-  if (options.maskTiles)
-    return op.emitOpError("expected the mask of an attn.aggregate, which the "
-                          "phase 'aggregate' makes");
-  Reduction reduction;
-  reduction.queries = {get(op.getQuery())};
-  reduction.keys = {get(op.getKey())};
-  reduction.values = getAll(op.getValue());
-  reduction.querySource = bind(op.getQuerySource());
-  reduction.keySource = bind(op.getKeySource());
-  FailureOr<MonoidOp> monoid = getMonoid(op);
-  if (failed(monoid) || failed(checkShapes(op, reduction)))
-    return failure();
-  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
-  Region none; // the monoid's own outputs
-  FailureOr<Finalize> finalize = getFinalize(none, *monoid, op.getParams(), {});
-  if (failed(algebra) || failed(finalize))
-    return failure();
-
-  std::vector<const ReferenceValue *> captures = getAll(op.getCaptures());
-  std::optional<BoundRegion> scoreRegion, maskRegion;
-  for (auto [region, into] : {std::pair(&op.getScore(), &scoreRegion),
-                              {&op.getMask(), &maskRegion}}) {
-    if (region->empty())
-      continue;
-    FailureOr<BoundRegion> bound = BoundRegion::compile(*region, captures);
-    if (failed(bound))
-      return failure();
-    *into = std::move(*bound);
-  }
-
-  auto scalarOr = [&](Value value, double otherwise) {
-    return value ? get(value)->data[0] : otherwise;
-  };
-  int64_t depth = reduction.queries[0]->shape.back();
-  double scale = scalarOr(op.getScale(), rounded(1.0 / std::sqrt(depth)));
-  double softcap = scalarOr(op.getSoftcap(), 0.0);
-  bool hasLeft = bool(op.getWindowLeft()), hasRight = bool(op.getWindowRight());
-  double left = scalarOr(op.getWindowLeft(), -1.0);
-  double right = scalarOr(op.getWindowRight(), -1.0);
-  const ReferenceValue *bias = get(op.getBias()), *alibi = get(op.getAlibi());
-  const ReferenceValue *mask = get(op.getMaskTensor());
-  const ReferenceValue *sinks = get(op.getSinks());
-  Causal causal = op.getCausal();
-
-  // The position of a key, and the one that is "now" for a row.
-  const ReferenceValue *start = get(op.getKStart());
-  auto position = [&](const Row &row, int64_t key) {
-    return key + baseOf(start, row.batch);
-  };
-  auto diagonal = [&](const Row &row, bool topLeft) {
-    return topLeft
-               ? row.position
-               : row.position + position(row, reduction.numKeys(row.batch)) -
-                     reduction.numRows(row.batch);
-  };
-  reduction.score = [&](ArrayRef<double> dots, const Row &row, int64_t key,
-                        SmallVectorImpl<double> &scores) {
-    double s = roundedScore(dots[0] * scale);
-    if (op.getSoftcap() && !std::isinf(softcap)) // an infinite cap is none
-      s = roundedScore(softcap *
-                       roundedScore(std::tanh(roundedScore(s / softcap))));
-    if (scoreRegion) {
-      Scalars arguments = {Scalar::ofFloat(s)}, results;
-      llvm::append_range(arguments, rowScalars(row));
-      arguments.push_back(Scalar::ofInt(position(row, key)));
-      scoreRegion->evaluate(arguments, results, precision);
-      s = roundedScore(results[0].f);
-    }
-    if (bias)
-      s = roundedScore(
-          s + readBroadcast(*bias, {row.batch, row.head, row.position, key}));
-    if (alibi) {
-      double slope = readBroadcast(*alibi, {row.batch, row.head});
-      double distance = std::abs(diagonal(row, false) - position(row, key));
-      s = roundedScore(s - roundedScore(slope * distance));
-    }
-    scores.push_back(s);
-  };
-  reduction.isLive = [&](const Row &row, int64_t key) {
-    double now = diagonal(row, causal == Causal::top_left);
-    double at = position(row, key);
-    if (causal != Causal::none && at > now)
-      return false;
-    if (hasLeft && left >= 0 && now - at > left)
-      return false;
-    if (hasRight && right >= 0 && at - now > right)
-      return false;
-    if (mask &&
-        readBroadcast(*mask, {row.batch, row.head, row.position, key}) == 0.0)
-      return false;
-    if (!maskRegion)
-      return true;
-    Scalars arguments = rowScalars(row), results;
-    arguments.push_back(Scalar::ofInt(position(row, key)));
-    maskRegion->evaluate(arguments, results, precision);
-    return results[0].i != 0;
-  };
-
-  if (op.getDropout()) {
-    auto word = [&](unsigned i) {
-      return uint64_t(uint32_t(int64_t(get(op.getDropoutRng()[i])->data[0])));
-    };
-    ::attn::support::Dropout dropout{float(get(op.getDropout())->data[0]),
-                                     word(0) | word(1) << 32,
-                                     word(2) | word(3) << 32};
-    reduction.factor = [dropout](const Row &row, int64_t key) {
-      return dropout.factor(row.batch, row.head, row.position, key);
-    };
-  }
-  RowReducer reducer(std::move(*algebra), reduction, options);
-  if (sinks)
-    reduction.init = [&](const Row &row) {
-      // A key with the sink as its score and without a value.
-      const Algebra &algebra = reducer.algebra;
-      Scalars state = algebra.lift(readBroadcast(*sinks, {row.head}), {}, 0);
-      for (unsigned i = 0; i < algebra.numComponents; ++i)
-        if (algebra.isValue[i])
-          state[algebra.numStats + i] = Scalar::ofFloat(0.0);
-      return state;
-    };
-  reduceRows(op, reducer, reduction, *finalize, getPerChannelOutputs(*monoid));
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// States as values
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// States [rows..., (channels)] of a monoid, read by row and channel.
-struct StateReader {
-  StateReader(const Algebra &algebra,
-              const std::vector<const ReferenceValue *> &states)
-      : algebra(algebra), states(states) {
-    for (unsigned i = 0; i < states.size(); ++i)
-      if (isValue(i))
-        channels = states[i]->shape.back();
-    rows = states[0]->shape;
-    if (isValue(0))
-      rows.pop_back();
-    for (int64_t extent : rows)
-      numRows *= extent;
-  }
-  bool isValue(unsigned i) const {
-    return i >= algebra.numStats && algebra.isValue[i - algebra.numStats];
-  }
-  Scalars read(int64_t row, int64_t channel) const {
-    Scalars state;
-    for (auto [i, value] : llvm::enumerate(states)) {
-      bool wide = isValue(i);
-      if (wide && channel >= channels)
-        state.push_back(Scalar::ofFloat(0.0));
-      else
-        state.push_back(Scalar::ofFloat(
-            value->data[wide ? row * channels + channel : row]));
-    }
-    return state;
-  }
-  LogicalResult verify(Operation *op) const {
-    for (auto [i, value] : llvm::enumerate(states)) {
-      std::vector<int64_t> want = rows;
-      if (isValue(i))
-        want.push_back(channels);
-      if (value->shape != want)
-        return op->emitOpError("expected states over the same rows");
-    }
-    return success();
-  }
-
-  const Algebra &algebra;
-  std::vector<const ReferenceValue *> states;
-  std::vector<int64_t> rows;
-  int64_t numRows = 1, channels = 0;
-};
-} // namespace
-
-LogicalResult Evaluator::evaluateCombine(CombineOp op) {
-  FailureOr<MonoidOp> monoid = getMonoid(op);
-  if (failed(monoid))
-    return failure();
-  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
-  if (failed(algebra))
-    return failure();
-  algebra->precision = precision;
-  StateReader reader(*algebra, getAll(op.getStates()));
-  if (failed(reader.verify(op)))
-    return failure();
-  int64_t parts = reader.rows.front();
-  int64_t numRows = parts ? reader.numRows / parts : 0;
-  std::vector<ReferenceValue *> outputs;
-  for (auto [i, result] : llvm::enumerate(op.getResults())) {
-    std::vector<int64_t> shape = reader.states[i]->shape;
-    shape.erase(shape.begin());
-    outputs.push_back(&define(result, shape));
-  }
-  for (int64_t row = 0; row < numRows; ++row)
-    for (int64_t d = 0; d < std::max<int64_t>(reader.channels, 1); ++d) {
-      Scalars product = algebra->emptyState();
-      for (int64_t part = 0; part < parts; ++part)
-        product =
-            algebra->multiply(product, reader.read(part * numRows + row, d));
-      for (auto [i, output] : llvm::enumerate(outputs)) {
-        if (!reader.isValue(i))
-          output->data[row] = product[i].f;
-        else if (d < reader.channels)
-          output->data[row * reader.channels + d] = product[i].f;
-      }
-    }
-  return success();
-}
-
-LogicalResult Evaluator::evaluateFinalize(FinalizeOp op) {
-  FailureOr<MonoidOp> monoid = getMonoid(op);
-  if (failed(monoid))
-    return failure();
-  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
-  FailureOr<Finalize> finalize =
-      getFinalize(op.getFinalize(), *monoid, op.getParams(), op.getCaptures());
-  if (failed(algebra) || failed(finalize))
-    return failure();
-  StateReader reader(*algebra, getAll(op.getStates()));
-  if (failed(reader.verify(op)))
-    return failure();
-  SmallVector<bool> perChannel =
-      op.getFinalize().empty()
-          ? getPerChannelOutputs(*monoid)
-          : getPerChannelOutputs(op.getFinalize(), monoid->getNumStats(),
-                                 monoid->getComponents());
-  std::vector<ReferenceValue *> outputs;
-  for (auto [i, result] : llvm::enumerate(op.getResults())) {
-    std::vector<int64_t> shape = reader.rows;
-    if (perChannel[i])
-      shape.push_back(reader.channels);
-    outputs.push_back(&define(result, shape));
-  }
-  // Rows are [b, h, i] or, packed, [h, i].
-  size_t rank = reader.rows.size();
-  int64_t length = rank >= 1 ? reader.rows[rank - 1] : 1;
-  int64_t heads = rank >= 2 ? reader.rows[rank - 2] : 1;
-  Scalars results;
-  for (int64_t index = 0; index < reader.numRows; ++index) {
-    Row row{index / (length * heads), index / length % heads, index % length};
-    for (int64_t d = 0; d < std::max<int64_t>(reader.channels, 1); ++d) {
-      (*finalize)(reader.read(index, d), row, results);
-      for (auto [i, output] : llvm::enumerate(outputs)) {
-        if (!perChannel[i])
-          output->data[index] = rounded(results[i].f);
-        else if (d < reader.channels)
-          output->data[index * reader.channels + d] = rounded(results[i].f);
-      }
-    }
-  }
   return success();
 }
 

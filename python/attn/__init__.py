@@ -12,8 +12,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from . import _library
 from . import fla
-from ._attention import attention, clear_cache, compile, monoids
+from ._attention import attention, clear_cache, compile
 from ._cache import KVCache
+from ._call import monoids
 from ._dropout import dropout_mask
 from ._gradients import attention_vjp, differentiate
 from ._kernel import Kernel

@@ -14,7 +14,7 @@ import math
 from typing import Any, Callable, Dict, Tuple
 
 from . import _arrays as arrays
-from . import _attention
+from . import _call
 from . import _gradient_sums as sums
 from . import _kernel
 from . import _library as c
@@ -25,7 +25,7 @@ from ._operands import fail as _fail
 _NAMES = ("q", "k", "v", "scale", "softcap", "bias", "alibi_slopes", "sinks")
 _NAMES += ("monoid_params",)
 _DEFAULT = ("q", "k", "v", "bias", "alibi_slopes", "sinks")
-_BATCH, _HEADS, _QUERIES, _KEYS = _attention._BROADCAST
+_BATCH, _HEADS, _QUERIES, _KEYS = _call.BROADCAST
 _MOST_PROGRAMS = 256
 _programs = {}
 
@@ -200,7 +200,7 @@ class Plan:
             options["bias"] = _whole(options["bias"])
         self.given = dict(options, q=q, k=k, v=v)
         self.options = options
-        self.call = _attention._Call(q, k, v, **options)
+        self.call = _call.Call(q, k, v, **options)
         self.target = target if target else c.device_target(self.call.device)
         self.value_in_key = v is None and "v" in self.call.views
         self.inputs = self._choose(inputs)
@@ -252,7 +252,7 @@ class Plan:
             there = [name for name in there if name != "monoid_params"]
         there = [n for n in there if n in views or n == "monoid_params"]
         floats = {
-            name: arrays.kind_of(value) and arrays.view(name, value).dtype in _attention._FLOATS
+            name: arrays.kind_of(value) and arrays.view(name, value).dtype in _call.FLOATS
             for name, value in self.call.captures.items()
         }
         there += list(floats)

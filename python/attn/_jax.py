@@ -16,7 +16,9 @@ import numpy
 
 from . import _arrays as arrays
 from . import _attention
+from . import _call
 from . import _gradients
+from . import _operands
 from ._operands import fail as _fail
 
 # What may be traced, and of it what may have a gradient.
@@ -81,7 +83,7 @@ class _Call:
         given.pop("out")
         for name, value in zip(self.names, self.shapes):
             given[name] = numpy.empty(value.shape, value.dtype)
-        call = _attention._Call(**given)
+        call = _call.Call(**given)
         if call.is_paged or call.layout == "thd":
             return
         q, k, v = (call.views.get(name) for name in ("q", "k", "v"))
@@ -109,7 +111,7 @@ class _Call:
     def _widen(self, result):
         """The shape of a result, of that of one row."""
         q = self.shapes[self.names.index("q")]
-        axes = _attention._LAYOUTS[self.options["layout"]]
+        axes = _operands.LAYOUTS[self.options["layout"]]
         if result.ndim == len(q.shape):
             shape = q.shape[:-1] + result.shape[-1:]
         else:

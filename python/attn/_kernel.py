@@ -308,7 +308,7 @@ class Kernel:
         if on_gpu and devices:
             options.stream = arrays.stream_of(min(devices))
 
-        def run():
+        def call():
             return c.lib.attnKernelRunOn(
                 self._pointer,
                 self._entry,
@@ -319,11 +319,7 @@ class Kernel:
                 ctypes.byref(options),
             )
 
-        error = run()
-        if error and c.go_on(error):
-            options.interrupt = None
-            error = run()
-        c.check(error)
+        c.run(call, options)
 
 
 def _options(target, until_after, dump_phases_to, source_name, keep_ir, no_cache=False):

@@ -336,6 +336,16 @@ def go_on(error):
     return True
 
 
+def run(call, options):
+    """Makes a call of the library that runs a kernel with `options`, and raises what
+    it returned, if anything."""
+    error = call()
+    if error and go_on(error):
+        options.interrupt = None
+        error = call()
+    check(error)
+
+
 class OutOfPages(RuntimeError):
     """An attn.KVCache has fewer free pages than an append wants. Nothing of it was
     appended: free or truncate sequences, and append again."""

@@ -9,7 +9,7 @@ from typing import Any, Tuple
 
 from . import _arrays as arrays
 from . import _library as c
-from ._attention import _LAYOUTS
+from ._operands import LAYOUTS
 
 
 def _fail(expected, got, error=ValueError):
@@ -93,9 +93,9 @@ def merge_states(
     Raises:
         ValueError, TypeError: what was given does not fit.
     """
-    axes = _LAYOUTS.get(layout) if isinstance(layout, str) else None
+    axes = LAYOUTS.get(layout) if isinstance(layout, str) else None
     if axes is None:
-        _fail("layout to be one of %s" % ", ".join(_LAYOUTS), repr(layout))
+        _fail("layout to be one of %s" % ", ".join(LAYOUTS), repr(layout))
     stacked_o, stacked_lse = _parts_of(o1, lse1, o2, lse2)
     like = stacked_o
     o, lse = arrays.view("o", stacked_o), arrays.view("lse", stacked_lse)
@@ -123,12 +123,8 @@ def merge_states(
         options.stream = arrays.stream_of(o.device)
     places = [ctypes.byref(tensor) for tensor in tensors]
 
-    def run():
+    def call():
         return c.lib.attnMergeStates(c.context, *places, ctypes.byref(options))
 
-    error = run()
-    if error and c.go_on(error):
-        options.interrupt = None
-        error = run()
-    c.check(error)
+    c.run(call, options)
     return tuple(arrays.like(like, result) for result in results)

@@ -16,10 +16,11 @@ from typing import Any
 import torch
 
 from . import _arrays as arrays
-from . import _attention
+from . import _call
 from . import _dropout
 from . import _gradients
 from . import _masks
+from . import _operands
 from . import _torch
 from ._operands import fail as _fail
 
@@ -123,7 +124,7 @@ def _forward(*args):
         if given["wanted"]:
             results, state = _plan(given).forward()
             return [*results, *state]
-        call = _attention._Call(given["q"], given["k"], given["v"], **_options_of(given))
+        call = _call.Call(given["q"], given["k"], given["v"], **_options_of(given))
         return call.run_all()
 
 
@@ -202,7 +203,7 @@ def _outputs_of_probe(given):
         )
         outputs = plan.program.forward.outputs
     else:
-        call = _attention._Call(small["q"], small["k"], small["v"], **_options_of(small))
+        call = _call.Call(small["q"], small["k"], small["v"], **_options_of(small))
         outputs = call.compile(target="host", until_after="input").outputs
     rank = given["q"].dim()
     return [(len(arg.shape) == rank, arg.shape[-1], arg.code) for arg in outputs]
@@ -216,7 +217,7 @@ def _(*args):
     given = dict(zip(_NAMES, args))
     q = given["q"]
     # Rows are in the order b, h, s.
-    axes = _attention._LAYOUTS[given["layout"]]
+    axes = _operands.LAYOUTS[given["layout"]]
     rows = [q.shape[axis] for axis in axes[:-1]]
     results = []
     for has_channels, channels, code in _probe(given):
@@ -283,7 +284,7 @@ _backward.register_autograd(_second, setup_context=_keep_nothing)
 def _places(monoid, names):
     """Where outputs are among those of the kernel."""
     wanted = tuple(name for name in names.split(",") if name)
-    outputs = _attention._choose_monoid(monoid, wanted)[1]
+    outputs = _call.choose_monoid(monoid, wanted)[1]
     return tuple(outputs.index(name) for name in wanted)
 
 
@@ -328,7 +329,7 @@ def attention(
         # Says of all that does not fit what would, in words of attn.attention.
         given = dict(zip(TENSORS, tensors))
         with torch.no_grad():
-            _attention._Call(
+            _call.Call(
                 **given,
                 scale=scale,
                 causal=causal,
@@ -454,7 +455,7 @@ def _as_capture(name, value, like):
 def _classes_of(mask, tensors, layout):
     """The table of a block mask, and the sizes of its blocks."""
     k = tensors[1]
-    count = k.shape[_attention._LAYOUTS[layout][2]]
+    count = k.shape[_operands.LAYOUTS[layout][2]]
     classes = mask.classes(-(-count // mask.BLOCK_SIZE[1]))
     return torch.as_tensor(classes, device=k.device), mask.BLOCK_SIZE
 

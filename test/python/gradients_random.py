@@ -17,28 +17,18 @@ import re
 import sys
 import time
 
-import ml_dtypes
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+import tables
 from device import PlanOnGpu
+from tables import TYPES, ULPS
 from tape import Tape
 
 import attn
 from attn import _gradients, _kernel
 
-TYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
-ULPS = {"f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
-MONOIDS = {
-    "softmax": ("o", "lse"),
-    "softmax_entropy": ("o", "lse", "entropy"),
-    "softmax_max": ("o", "lse", "max"),
-    "logsumexp": ("lse",),
-    "sigmoid_sum": ("o",),
-    "relu_sum": ("o",),
-    "relu2_sum": ("o",),
-    "ratio": ("o", "ratio"),
-}
+MONOIDS = dict(tables.MONOIDS, ratio=("o", "ratio"))
 # Not shipped: a factor for each component, and a parameter.
 RATIO = """attn.monoid @ratio cocycle stats(f32) components(unit, value, unit) params(f32)
     outputs("o", "ratio") {

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inp
 from reference import fails
 
 import attn
-from attn import _attention, _plans
+from attn import _call, _plans
 
 rng = np.random.default_rng(3)
 
@@ -41,17 +41,17 @@ class Slow:
     """Counts the calls that no plan served."""
 
     def __enter__(self):
-        self.count, self.before = 0, _attention._Call
+        self.count, self.before = 0, _call.Call
 
         def call(*args):
             self.count += 1
             return self.before(*args)
 
-        _attention._Call = call
+        _call.Call = call
         return self
 
     def __exit__(self, *error):
-        _attention._Call = self.before
+        _call.Call = self.before
 
 
 shape = (2, 3, 20, 16)

@@ -14,6 +14,7 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+import random_cases
 import scans_random
 from device import to_gpu, to_host
 from scan_reference import check, recurrence
@@ -104,21 +105,5 @@ class Step(scans_random.Case):
             assert pool[others].tobytes() == before[part][others].tobytes(), part + " of others"
 
 
-def main():
-    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 150
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    failed = 0
-    for number in range(cases):
-        case = Step(seed, number)
-        try:
-            case.run()
-        except Exception as error:
-            failed += 1
-            words = {n: x for n, x in vars(case).items() if n not in ("rng", "rule")}
-            print("case %d of seed %d, %s: %s" % (number, seed, words, error))
-    print("%d of %d cases pass" % (cases - failed, cases))
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(random_cases.main(Step, hidden=("rng", "rule")))

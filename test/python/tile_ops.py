@@ -215,7 +215,8 @@ KERNELfunc.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %do: !t {DO}, %lse: !r
 }
 """
 
-CPU_KERNEL = """
+# What both kernels begin with, and what they compute of a pair.
+BEGIN = """
 tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta: !r, %scale: f32,
     %dq: !g, %dk: !t, %dv: !t, %parts: index, %block: index) {
   %c0 = arith.constant 0 : index
@@ -230,6 +231,25 @@ tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta:
   %part = arith.remui %block, %parts : index
   %b = arith.divui %head, %hq : index
   %h = arith.remui %head, %hq : index
+"""
+PAIRS = """
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32, %lr: f32, %dr: f32):
+        %query = arith.addi %i, %c : i32
+        %key = arith.addi %j, %r : i32
+        %causal = arith.cmpi sle, %key, %query : i32
+        %exists = arith.cmpi slt, %query, %rows : i32
+        %live = arith.andi %causal, %exists : i1
+        %scaled = arith.mulf %x, %scale : f32
+        %distance = arith.subf %scaled, %lr : f32
+        %power = math.exp %distance : f32
+        %weight = arith.select %live, %power, %zero : f32
+        %change = arith.subf %y, %dr : f32
+        %slope = arith.mulf %weight, %change : f32
+        YIELD
+"""
+
+CPU_KERNEL = """
+BEGIN
   %own = arith.ceildivui %sk, %parts : index
   %rounded_own = arith.ceildivui %own, %c64 : index
   %keys = arith.muli %rounded_own, %c64 : index
@@ -252,19 +272,7 @@ tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta:
       %j = arith.index_cast %j0 : index to i32
       %rows = arith.index_cast %sq : index to i32
       %p, %ds = tile.map ins(%s, %dp, %l, %d : !tile.tile<64x64xf32>, !tile.tile<64x64xf32>, !tile.tile<1x64xf32>, !tile.tile<1x64xf32>) {
-      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32, %lr: f32, %dr: f32):
-        %query = arith.addi %i, %c : i32
-        %key = arith.addi %j, %r : i32
-        %causal = arith.cmpi sle, %key, %query : i32
-        %exists = arith.cmpi slt, %query, %rows : i32
-        %live = arith.andi %causal, %exists : i1
-        %scaled = arith.mulf %x, %scale : f32
-        %distance = arith.subf %scaled, %lr : f32
-        %power = math.exp %distance : f32
-        %weight = arith.select %live, %power, %zero : f32
-        %change = arith.subf %y, %dr : f32
-        %slope = arith.mulf %weight, %change : f32
-        YIELD
+      PAIRS
       } -> !tile.tile<64x64xT>, !tile.tile<64x64xT>
       %dvn = tile.dot %p, %dot acc %dva : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
       %dkn = tile.dot %ds, %qt acc %dka : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
@@ -282,21 +290,8 @@ tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta:
 # On a GPU a warp has 16 of the 64 keys, and adds what these give. A block of the
 # grid has one tile of keys.
 GPU_KERNEL = """
-tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta: !r, %scale: f32,
-    %dq: !g, %dk: !t, %dv: !t, %parts: index, %block: index) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
+BEGIN
   %c32 = arith.constant 32 : index
-  %c64 = arith.constant 64 : index
-  %zero = arith.constant 0.0 : f32
-  %hq = memref.dim %q, %c1 : !t
-  %sq = memref.dim %q, %c2 : !t
-  %sk = memref.dim %k, %c2 : !t
-  %head = arith.divui %block, %parts : index
-  %part = arith.remui %block, %parts : index
-  %b = arith.divui %head, %hq : index
-  %h = arith.remui %head, %hq : index
   %j0 = arith.muli %part, %c64 : index
   %none = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
   %kt = tile.load %k[%b, %h, %j0, %c0] rows(%c0 to %sk) : !t -> !tile.tile<64x64xT>
@@ -318,19 +313,7 @@ tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta:
       %j = arith.index_cast %row0 : index to i32
       %rows = arith.index_cast %sq : index to i32
       %p, %ds = tile.map ins(%s, %dp, %l, %d : !tile.tile<16x32xf32>, !tile.tile<16x32xf32>, !tile.tile<1x32xf32>, !tile.tile<1x32xf32>) {
-      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32, %lr: f32, %dr: f32):
-        %query = arith.addi %i, %c : i32
-        %key = arith.addi %j, %r : i32
-        %causal = arith.cmpi sle, %key, %query : i32
-        %exists = arith.cmpi slt, %query, %rows : i32
-        %live = arith.andi %causal, %exists : i1
-        %scaled = arith.mulf %x, %scale : f32
-        %distance = arith.subf %scaled, %lr : f32
-        %power = math.exp %distance : f32
-        %weight = arith.select %live, %power, %zero : f32
-        %change = arith.subf %y, %dr : f32
-        %slope = arith.mulf %weight, %change : f32
-        YIELD
+      PAIRS
       } -> !tile.tile<16x32xT>, !tile.tile<16x32xT>
       %dvn = tile.dot %p, %dot acc %dvr : !tile.tile<16x32xT>, !tile.tile<32x64xT> -> !tile.tile<16x64xf32>
       %dkn = tile.dot %ds, %qt acc %dkr : !tile.tile<16x32xT>, !tile.tile<32x64xT> -> !tile.tile<16x64xf32>
@@ -432,6 +415,7 @@ def test_backward(target, rng, element, order, parts=None):
   %sk = memref.dim %k, %c2 : !t
   %parts = arith.ceildivui %sk, %c64 : index"""
     text = BACKWARD.replace("KERNEL", CPU_KERNEL if parts else GPU_KERNEL)
+    text = text.replace("BEGIN\n", BEGIN[1:]).replace("      PAIRS\n", PAIRS[1:])
     text = fill(text.replace("PARTS", count), element, order,
                 q=arg("q", rows), k=arg("k", keys), v=arg("v", keys), do=arg("do", rows),
                 lse=arg("lse", row), delta=arg("delta", row), scale=arg("scale", ""),

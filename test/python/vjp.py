@@ -6,26 +6,19 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import os
 import sys
 
-import ml_dtypes
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from tables import MONOIDS, TYPES
 
 import attn
 
-TYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 # Of the largest entry; 16-bit weights and their derivatives are rounded before the
 # products, as are outputs.
 BOUNDS = {"f32": 3e-5, "f16": 4e-3, "bf16": 3e-2}
-MONOIDS = {
-    "softmax": ("o", "lse"),
-    "softmax_entropy": ("o", "lse", "entropy"),
-    "softmax_max": ("o", "lse", "max"),
-    "logsumexp": ("lse",),
-    "sigmoid_sum": ("o",),
-    "relu_sum": ("o",),
-    "relu2_sum": ("o",),
-}
 
 
 class Reference:

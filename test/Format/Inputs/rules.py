@@ -29,7 +29,8 @@ for page, heading in anchors:
 # Clients choose nothing.
 numbers = set(re.findall(r"SCHEDULE_LIMIT\(\w+, (\d{4,})", rules))
 assert {"8192", "4096"} <= numbers, numbers
-for path in ("include/attn-c/attn.h", "python/attn/_attention.py", "python/attn/_plans.py"):
+clients = ["python/attn/%s.py" % name for name in ("_attention", "_call", "_plans")]
+for path in ["include/attn-c/attn.h"] + clients:
     text = read(path)
     found = [n for n in numbers - {"1024"} if re.search(r"\b%s keys|= %s\b" % (n, n), text)]
     assert not found, (path, found)

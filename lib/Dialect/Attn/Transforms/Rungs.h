@@ -18,6 +18,10 @@ ScheduleAttr scheduleOfRung(Rung rung, ReductionOpInterface op,
                             ScheduleAttr chosen,
                             const ::attn::TargetInfo &target);
 
+/// B_kv = ceil(M / 4d) of FlashAttention-1 (algorithm 1, line 1), in whole
+/// tiles: M elements are on chip.
+int64_t keysOfFirst(ReductionOpInterface op, const ::attn::TargetInfo &target);
+
 /// Splits into `splits` parts, or into `parts` of them where it is not null, of
 /// multiples of `granule` keys unless that is null (Split.cpp).
 PartialOp splitKeys(AggregateOp op, MonoidOp monoid, int64_t splits,

@@ -28,15 +28,14 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCAN_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCAN_H
 
-#include "TileKernel.h"
-#include "attn/Dialect/Attn/IR/Scan.h"
+#include "ScanBuilder.h"
 
 namespace mlir::attn {
 
-class ScanKernel : public KernelBuilder {
+class ScanKernel : public ScanBuilder {
 public:
   ScanKernel(ScanOp op, const ::attn::TargetInfo &target, tile::KernelOp kernel)
-      : KernelBuilder(op, MonoidOp(), target, kernel), scanOp(op) {}
+      : ScanBuilder(op, target, kernel) {}
 
   /// `outputs` are arguments of the kernel for the results, null for one
   /// without uses.
@@ -80,10 +79,8 @@ private:
   State loadState();
   void storeState(const State &state, ValueRange outputs);
   void makeMasks();
-  void findRows();
   void clear(Value output);
   void walkChunks(ValueRange outputs);
-  std::pair<Value, Value> countOutputHeads();
   Value loadTokens(Value memref, Value headIndex, Value row, int64_t cols);
   /// One number of each token, as a column or a row.
   Value loadNumbers(Value memref, Value row, bool asRow);
@@ -92,6 +89,7 @@ private:
   void addHeadGates(Chunk &chunk);
   void addChannelGates(Chunk &chunk);
   void addLogWeights(Chunk &chunk, const State &state);
+  void addEndWeights(Chunk &chunk, const State &state, Value rows);
   void addErased(Chunk &chunk, const State &state);
   Value solve(Value system, Value rhs);
   /// Weights times values, added to `sum`; of no weights that alone.
@@ -100,6 +98,9 @@ private:
   void read(const Chunk &chunk, const State &state, Value output);
   Value combineValueGates(const Chunk &chunk, Value weights, Value sum);
 
+  /// Whether a row and a key are in different halves of a block of 2^(level +
+  /// 1) tokens.
+  Value areOfLevel(Value row, Value key, int64_t level);
   /// Products of rows and keys, weighted; with `diagonal` those of a token with
   /// itself, and `before` with the gates before a row's token alone.
   Value pairs(const Chunk &chunk, Value rows, Value keys, bool before,
@@ -126,23 +127,14 @@ private:
   tile::TileType keyRows() { return tileType(chunkSize, keyCols); }
   tile::TileType valueRows() { return tileType(chunkSize, valueCols); }
   tile::TileType column() { return tileType(chunkSize, 1); }
-  Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
 
-  ScanOp scanOp;
   Gates gates = Gates::none;
   int64_t chunkSize = 0, levels = 0;
   int64_t keyChannels = 0, valueChannels = 0, keyCols = 0, valueCols = 0;
-  /// Rows of the sequence in the tensors, and the heads of each operand.
-  Value begin, end, stateHeads;
-  /// Queries may be fewer or more than keys: of an aggregate they are.
-  Value queryEnd;
   bool isReading = false; // of the tokens at hand, those of queries
   /// Of segments: the block's, and what those before it are.
   Value segment, isLastSegment;
   SmallVector<Value> summaries;
-  /// Of packed rows: whether the block has a sequence, and not what is behind.
-  Value isSequence;
   /// Masks of C x C; for each level those of rows, of keys, and its pairs.
   Value upToMask, beforeMask, behindMask;
   SmallVector<Value> levelRows, levelRowsBefore, levelKeys;

@@ -16,8 +16,6 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// As for CPUs (TileScan.cpp).
-static constexpr float normEpsilon = 1e-6f;
 /// The widest part of the key channels.
 static constexpr int64_t partWidth = 64;
 /// The most key channels that registers hold, of 16 value channels.
@@ -110,32 +108,9 @@ Value ScanTokensKernel::expOf(Value x) {
   return math::ExpOp::create(b, loc, x);
 }
 
-Value ScanTokensKernel::relative(Value x, Value largest) {
-  Value none = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x,
-                                     f32(minusInfinity));
-  Value factor = expOf(arith::SubFOp::create(b, loc, x, largest));
-  return select(none, f32(0.0f), factor);
-}
-
 //===----------------------------------------------------------------------===//
 // Tokens
 //===----------------------------------------------------------------------===//
-
-Value ScanTokensKernel::headOf(Value memref) {
-  Value heads = dim(memref, scanOp.isPacked() ? 0 : 1);
-  return divide(mul(head, heads), max(stateHeads, index(1))).first;
-}
-
-SmallVector<Value> ScanTokensKernel::indicesOf(Value memref, Value headIndex,
-                                               Value row, Value channel) {
-  SmallVector<Value> at;
-  if (!scanOp.isPacked())
-    at.push_back(batch);
-  at.append({headIndex, row});
-  if (channel)
-    at.push_back(channel);
-  return at;
-}
 
 ScanTokensKernel::Parts ScanTokensKernel::loadKeys(Value memref,
                                                    Value headIndex, Value row) {
@@ -143,21 +118,21 @@ ScanTokensKernel::Parts ScanTokensKernel::loadKeys(Value memref,
   for (int64_t part = 0; part < numParts; ++part)
     parts.push_back(tile::LoadOp::create(
         b, loc, tileType(1, width), memref,
-        indicesOf(memref, headIndex, row, index(part * width)), Value(),
-        Value(), /*live=*/Value(), /*vector=*/false, /*transposed=*/false));
+        indicesOf(headIndex, row, index(part * width)), Value(), Value(),
+        /*live=*/Value(), /*vector=*/false, /*transposed=*/false));
   return parts;
 }
 
 Value ScanTokensKernel::loadValues(Value memref, Value headIndex, Value row) {
   return tile::LoadOp::create(
-      b, loc, column(), memref, indicesOf(memref, headIndex, row, firstValue),
-      index(0), index(valueChannels), /*live=*/Value(), /*vector=*/true,
+      b, loc, column(), memref, indicesOf(headIndex, row, firstValue), index(0),
+      index(valueChannels), /*live=*/Value(), /*vector=*/true,
       /*transposed=*/false);
 }
 
 Value ScanTokensKernel::loadNumber(Value memref, Value row) {
-  Value number = memref::LoadOp::create(b, loc, memref,
-                                        indicesOf(memref, head, row, Value()));
+  Value number =
+      memref::LoadOp::create(b, loc, memref, indicesOf(head, row, Value()));
   if (number.getType().isF32())
     return number;
   return arith::ExtFOp::create(b, loc, b.getF32Type(), number);
@@ -303,24 +278,15 @@ ScanTokensKernel::State ScanTokensKernel::advance(const Token &token,
   return next;
 }
 
-std::pair<Value, Value> ScanTokensKernel::countOutputHeads() {
-  Value queryHeads = dim(arg(scanOp.getQuery()), scanOp.isPacked() ? 0 : 1);
-  Value outputHeads = max(queryHeads, stateHeads);
-  return {outputHeads, divide(outputHeads, max(stateHeads, index(1))).first};
-}
-
 void ScanTokensKernel::read(const Token &token, const State &state,
                             Value output) {
-  Value memory = arg(scanOp.getQuery());
-  Value queryHeads = dim(memory, scanOp.isPacked() ? 0 : 1);
   auto [outputHeads, group] = countOutputHeads();
   auto forOp = scf::ForOp::create(b, loc, index(0), group, index(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
   Value outputHead = add(mul(head, group), forOp.getInductionVar());
-  Value queryHead =
-      divide(mul(outputHead, queryHeads), max(outputHeads, index(1))).first;
-  Parts query = mapFeature(loadKeys(memory, queryHead, token.at));
+  Parts query = mapFeature(loadKeys(
+      arg(scanOp.getQuery()), queryHeadOf(outputHead, outputHeads), token.at));
   Value norm = inverseNorm(query);
   Value scale = scanOp.getScale() ? arg(scanOp.getScale()) : Value();
   auto scaled = [&](Value sums) {
@@ -358,8 +324,8 @@ void ScanTokensKernel::read(const Token &token, const State &state,
     });
   }
   tile::StoreOp::create(b, loc, sum, output,
-                        indicesOf(output, outputHead, token.at, firstValue),
-                        index(0), index(valueChannels), /*vector=*/true);
+                        indicesOf(outputHead, token.at, firstValue), index(0),
+                        index(valueChannels), /*vector=*/true);
 }
 
 //===----------------------------------------------------------------------===//
@@ -387,23 +353,9 @@ ScanTokensKernel::State ScanTokensKernel::replaced(const State &state,
   return next;
 }
 
-Value ScanTokensKernel::findState(Value first, Value &exists) {
-  if (!scanOp.getSlot())
-    return batch;
-  Value slot = element(arg(scanOp.getSlot()), batch);
-  exists = arith::AndIOp::create(
-      b, loc, cmp(arith::CmpIPredicate::sge, slot, index(0)),
-      cmp(arith::CmpIPredicate::slt, slot, dim(first, 0)));
-  return select(exists, slot, index(0));
-}
-
 ScanTokensKernel::State ScanTokensKernel::loadState() {
   State state;
-  SmallVector<Value> from;
-  ValueRange given = scanOp.getPool().empty() ? ValueRange(scanOp.getInit())
-                                              : ValueRange(scanOp.getPool());
-  for (Value memory : given)
-    from.push_back(arg(memory));
+  SmallVector<Value> from = initialStates();
   Value exists;
   Value where = from.empty() ? batch : findState(from.front(), exists);
   // No row of a state that is not there is read.
@@ -459,12 +411,7 @@ ScanTokensKernel::State ScanTokensKernel::loadState() {
 }
 
 void ScanTokensKernel::storeState(const State &state, ValueRange outputs) {
-  SmallVector<Value> to(outputs);
-  if (!scanOp.getPool().empty()) {
-    to.clear();
-    for (Value memory : scanOp.getPool())
-      to.push_back(arg(memory));
-  }
+  SmallVector<Value> to = finalStates(outputs);
   if (to.empty())
     return;
   Value exists;
@@ -503,23 +450,6 @@ void ScanTokensKernel::storeState(const State &state, ValueRange outputs) {
 // The kernel
 //===----------------------------------------------------------------------===//
 
-void ScanTokensKernel::findRows() {
-  if (!scanOp.isPacked()) {
-    begin = index(0);
-    end = dim(arg(scanOp.getKey()), 2);
-    return;
-  }
-  Value offsets = arg(scanOp.getCu());
-  Value total = dim(arg(scanOp.getKey()), 1);
-  auto at = [&](Value i) {
-    return min(max(element(offsets, i), index(0)), total);
-  };
-  Value count = sub(dim(offsets, 0), index(1));
-  begin = at(batch);
-  isSequence = cmp(arith::CmpIPredicate::slt, batch, count);
-  end = select(isSequence, at(min(add(batch, index(1)), count)), total);
-}
-
 /// Zeros in the rows that no sequence has.
 void ScanTokensKernel::clear(Value output) {
   Value zeros = fill(f32(0.0f), column());
@@ -532,8 +462,8 @@ void ScanTokensKernel::clear(Value output) {
   b.setInsertionPointToStart(tokens.getBody());
   tile::StoreOp::create(
       b, loc, zeros, output,
-      indicesOf(output, outputHead, tokens.getInductionVar(), firstValue),
-      index(0), index(valueChannels), /*vector=*/true);
+      indicesOf(outputHead, tokens.getInductionVar(), firstValue), index(0),
+      index(valueChannels), /*vector=*/true);
 }
 
 void ScanTokensKernel::build(ValueRange outputs, Value block) {
@@ -544,19 +474,9 @@ void ScanTokensKernel::build(ValueRange outputs, Value block) {
   numParts = llvm::divideCeil(keyChannels, partWidth);
   width = llvm::alignTo(llvm::divideCeil(keyChannels, numParts), 16);
 
-  int64_t headDim = scanOp.isPacked() ? 0 : 1;
-  stateHeads = max(dim(arg(scanOp.getKey()), headDim),
-                   dim(arg(scanOp.getValue()), headDim));
-  // The rows behind the last sequence are one more.
-  Value sequences =
-      dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);
-  auto work = tile::WorkTileOp::create(
-      b, loc, block, sequences, stateHeads,
-      /*tiles=*/index(ofSums ? 1 : countTiles(scanOp)), /*parts=*/index(1));
-  batch = work.getBatch();
-  head = work.getHead();
+  auto work = findWork(block, /*tiles=*/index(ofSums ? 1 : countTiles(scanOp)),
+                       /*parts=*/index(1));
   firstValue = mul(work.getTile(), index(rows));
-  findRows();
   if (isSequence) {
     bool clears = !ofSums && outputs.front();
     auto branch =

@@ -25,18 +25,16 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCANTOKENS_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESCANTOKENS_H
 
-#include "TileKernel.h"
-#include "attn/Dialect/Attn/IR/Scan.h"
+#include "ScanBuilder.h"
 
 namespace mlir::attn {
 
-class ScanTokensKernel : public KernelBuilder {
+class ScanTokensKernel : public ScanBuilder {
 public:
   /// `ofSums`: the kernel that writes z and m.
   ScanTokensKernel(ScanOp op, const ::attn::TargetInfo &target,
                    tile::KernelOp kernel, bool ofSums)
-      : KernelBuilder(op, MonoidOp(), target, kernel), scanOp(op),
-        ofSums(ofSums) {}
+      : ScanBuilder(op, target, kernel), ofSums(ofSums) {}
 
   /// Whether there is such a kernel; else an error at the operation.
   static LogicalResult check(ScanOp op);
@@ -66,30 +64,23 @@ private:
     Parts keyGates;
   };
 
-  void findRows();
   void clear(Value output);
   void walkTokens(ValueRange outputs);
   State loadState();
   void storeState(const State &state, ValueRange outputs);
-  /// Where states are, with a bound that is 0 where there is none.
-  Value findState(Value first, Value &exists);
   State replaced(const State &state, ValueRange by) const;
 
   Token makeToken(Value at, const State &state);
   void weigh(Token &token, const State &state);
   State advance(const Token &token, const State &state);
   void read(const Token &token, const State &state, Value output);
-  std::pair<Value, Value> countOutputHeads();
 
-  SmallVector<Value> indicesOf(Value memref, Value headIndex, Value row,
-                               Value channel);
   Parts loadKeys(Value memref, Value headIndex, Value row);
   Value loadValues(Value memref, Value headIndex, Value row);
   Value loadNumber(Value memref, Value row);
   Parts mapFeature(Parts keys);
   /// 1 / |x| for each row, or null.
   Value inverseNorm(const Parts &x);
-  Value headOf(Value memref);
 
   //===--- Small helpers --------------------------------------------------===//
   using Body = function_ref<Value(ValueRange)>;
@@ -99,16 +90,11 @@ private:
   Value timesColumn(Value x, Value y);
   Value timesScalar(Value x, Value y);
   tile::TileType column() { return tileType(rows, 1); }
-  Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value expOf(Value x);
-  /// exp(x - largest), where nothing relative to nothing is nothing.
-  Value relative(Value x, Value largest);
 
-  ScanOp scanOp;
   bool ofSums;
   int64_t rows = 0, keyChannels = 0, valueChannels = 0, numParts = 0, width = 0;
-  Value begin, end, stateHeads, isSequence, firstValue;
+  Value firstValue;
 };
 
 } // namespace mlir::attn

@@ -1,0 +1,406 @@
+//===- AggregatePasses.td - Passes over aggregates ---------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is true of aggregates on any target: where they come from, their laws,
+// their gradients, and simpler forms of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_TRANSFORMS_AGGREGATEPASSES_TD
+#define ATTN_DIALECT_ATTN_TRANSFORMS_AGGREGATEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttnImportPreludePass : Pass<"attn-import-prelude", "::mlir::ModuleOp"> {
+  let summary = "Copy the shipped monoids that a module names into it";
+  let description = [{
+    Expects: any module. References to monoids that the module does not define
+    must name shipped ones; the verifier has seen to that.
+
+    Produces: the definition of each such monoid, private, at the start of the
+    module. Nothing else changes; a second run changes nothing.
+
+    Example:
+
+    ```mlir
+    func.func @f(%q: tensor<1x8x?x64xf32>, %k: tensor<1x8x?x64xf32>,
+                 %v: tensor<1x8x?x64xf32>) -> tensor<1x8x?x64xf32> {
+      %o = attn.attention queries(%q : tensor<1x8x?x64xf32>)
+          keys(%k : tensor<1x8x?x64xf32>) values(%v : tensor<1x8x?x64xf32>)
+          -> tensor<1x8x?x64xf32>
+      return %o : tensor<1x8x?x64xf32>
+    }
+    ```
+
+    becomes `attn.monoid private @softmax ...` followed by the same function.
+
+    Numerics: no effect.
+
+    Fails when: a use of a monoid that it copied does not fit it, by the number
+    or the shape of what it takes and gives.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
+  ];
+  let statistics = [
+    Statistic<"numImported", "num-imported", "Monoids copied into the module">
+  ];
+}
+
+def AttnFoldBasesPass : Pass<"attn-fold-bases", "::mlir::ModuleOp"> {
+  let summary = "Add row and key bases to the positions that regions see";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial`.
+
+    Produces: the same without `row_base` and `key_base`: these become captures,
+    and regions add them to the positions of rows and keys.
+
+    Example: before
+
+    ```mlir
+    func.func @shard(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                     %v: tensor<?x?x?x64xf32>, %j0: i32)
+        -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) key_base(%j0 : i32)
+        mask {
+        ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+          %live = arith.cmpi sle, %j, %i : i32
+          attn.yield %live : i1
+        } -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def AttnToAggregatePass : Pass<"attn-to-aggregate", "::mlir::ModuleOp"> {
+  let summary = "Write named attention as a monoid aggregate";
+  let description = [{
+    Expects: `attn.attention`, whose monoid is a symbol of the module.
+    Produces: one `attn.aggregate` per op. Scale, softcap, the user's score
+    function, bias and alibi become the score region, in this order; causal
+    alignment, window, boolean mask and the user's mask become the mask region,
+    as integer expressions; dropout becomes the factor region; sinks become the
+    init region; the monoid's
+    finalize is cloned for the results that are used. Sizes that regions need
+    become captures, constants are cloned into the regions.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.attention monoid(@sum) queries(%q : tensor<?x?x?x64xf32>)
+          keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+          {causal = #attn.causal<top_left>} -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+        score {
+        ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+          %scale = arith.constant 1.250000e-01 : f32
+          %x = arith.mulf %s, %scale : f32
+          attn.yield %x : f32
+        }
+        mask {
+        ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+          %live = arith.cmpi sle, %j, %i : i32
+          attn.yield %live : i1
+        }
+        finalize {
+        ^bb0(%acc: f32, %b: i32, %h: i32, %i: i32):
+          attn.yield %acc : f32
+        } -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: exact; no operation is reordered.
+    Fails when: the monoid's symbol is absent.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def AttnAggregateToScanPass
+    : Pass<"attn-aggregate-to-scan", "::mlir::ModuleOp"> {
+  let summary = "Make scans of sums whose weights are linear in the dots";
+  let description = [{
+    Expects: `attn.aggregate` whose monoids obey their laws, and a target.
+
+    Produces: on CPUs an `attn.scan` in the place of each aggregate of one dot,
+    one value and one output, of plain tensors and without `init` and schedule,
+    whose monoid is a sum (`cocycle` without statistics) or a `suffix` with gates
+    exp of a sum; whose weight is the dot, or that times a constant or a captured
+    scalar; whose gate is the element (b, h, j) of a capture, for as many heads
+    of queries as of keys; whose mask is `j <= i` or absent, without gates; and
+    whose output is the sum as it is. Its time grows with the keys, and no longer
+    with the pairs of rows and keys: where a number of them is known, there have to
+    be enough for that to pay, 385 at 128 channels.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "cpu-avx2"} {
+    attn.monoid @linear cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @linear
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) mask {
+          ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+            %live = arith.cmpi sle, %j, %i : i32
+            attn.yield %live : i1
+          } -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    }
+    ```
+
+    Numerics: sums in another order, in f32; weights of 16-bit inputs are not
+    rounded.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark which aggregate is a scan, and why others, of "
+           "sums and suffixes, are not">
+  ];
+  let statistics = [
+    Statistic<"numScans", "num-scans", "Aggregates that became scans">
+  ];
+}
+
+def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Add the functions that compute gradients";
+  let description = [{
+    Expects: public functions that return the results of one `attn.aggregate`,
+    over keys that are dense or packed, in a `cocycle` monoid.
+
+    Produces: behind each such function @f
+
+    - `@f_forward`, which also returns the state of each row that the backward
+      reads: statistics and unit components, in order;
+    - `@f_backward`, which takes the arguments of @f, that state, the results
+      that it reads, and a cotangent for each result, and returns a gradient for
+      each input: for each query operand, then for keys, values and captures in
+      the order of the arguments.
+
+    Gradients of queries are an `attn.aggregate` over keys, of keys and values
+    one over queries; their score regions recompute a pair's weights from the
+    row's statistics, and go back through them (docs/Gradients.md). The gradient
+    of a capture is what each row has of it (each key where it is read by j and
+    not by h or i), to be added up by the caller over what it repeats along. What
+    is read by rows and keys both, or at computed indices, has its elements of 128
+    keys in `@f_pairs`. `attn.gradients` names on each function what its results
+    are: "bias[h,i,j]" is read at [h, i, j]; "table[*]" at an index that is
+    computed, and that the result behind it, "#index", holds.
+
+    With `inputs` these arguments alone are differentiated; with `replace` @f
+    goes.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: regions are differentiated as they are written; docs/Gradients.md
+    says which derivative is taken where there are two.
+
+    Fails when: the monoid is of another kind; an operation between an input and
+    a result has no derivative; a result is not a value component times a factor
+    of its row; a captured input is read by `factor`, or at computed indices by
+    `init` or `finalize`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let options = [
+    ListOption<"inputs", "inputs", "int64_t",
+               "Numbers of the arguments to differentiate (default: all floats)">,
+    Option<"replace", "replace", "bool", "false",
+           "Leave the functions for training alone">
+  ];
+}
+
+def AttnDropDeadComponentsPass
+    : Pass<"attn-drop-dead-components", "::mlir::ModuleOp"> {
+  let summary = "Reduce in the components that the results need";
+  let description = [{
+    Expects: any module; `canonicalize` has dropped results without uses.
+    Produces: each `attn.aggregate` whose finalize region does not read all
+    components refers to a new private monoid, placed after its own, that has
+    only those it reads: the others leave `components`, `lift`, the values, and
+    the init and finalize regions, for `general` monoids `identity` and
+    `combine`, too. What a `general` monoid computes live components from is
+    live. Outputs that need what is gone leave the new monoid, statistics never
+    do. One component stays in any case, a unit: of monoids without one the
+    weights of the first value, unless the kind is `general`. Reductions that
+    need the same share a monoid; a private one without uses is erased.
+    `attn.partial` and what reads its states are left alone.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid private @sums cocycle stats() components(value, unit)
+        outputs("o", "total") {
+      lift {
+      ^bb0(%s: f32):
+        %square = arith.mulf %s, %s : f32
+        attn.yield %s, %square : f32, f32
+      }
+      finalize {
+      ^bb0(%acc: f32, %total: f32):
+        attn.yield %acc, %total : f32, f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sums
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    attn.monoid private @sums_0 cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sums_0
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: no effect by itself. Schedules, and what the laws of the smaller
+    monoid license below, may differ from those of the whole one.
+    Fails when: never.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Emit a remark for each reduction that loses components">
+  ];
+  let statistics = [
+    Statistic<"numDropped", "num-dropped", "Components dropped">
+  ];
+}
+
+def AttnCheckLawsPass : Pass<"attn-check-laws", "::mlir::ModuleOp"> {
+  let summary = "Test that the monoids of a module obey their laws";
+  let description = [{
+    Expects: any module.
+
+    Produces: the same module. Every `attn.monoid` is evaluated on samples and
+    the two sides of each law of its kind compared: identity, associativity,
+    `r(a, a) = 1` and `r(a, b) r(b, c) = r(a, c)` (cocycle), `g(e) = 1` and
+    `g(a + b) = g(a) g(b)` (suffix, prefix), finite lifts, factors and sums of
+    weights in float32, no NaN for rows of no or few live keys, and rows that
+    are the same in every schedule. Samples are of one to 2^17 keys, of params
+    from 2^-10 to 2^10, near the constants of the regions and where their
+    comparisons turn, in float64 and float32. Tests, not proofs; a monoid with
+    the same text is tested once in a process.
+
+    Example: softmax with a combine that adds fails with
+
+    ```
+    'attn.monoid' op breaks the law "identity: ..." ...
+    ```
+
+    Numerics: no effect.
+
+    Fails when: a law is broken; the error prints a counterexample.
+  }];
+  let options = [
+    Option<"properties", "properties", "bool", "false",
+           "Emit a remark with the properties of each monoid">
+  ];
+  let statistics = [
+    Statistic<"numChecked", "num-checked", "Monoids checked">
+  ];
+}
+
+#endif // ATTN_DIALECT_ATTN_TRANSFORMS_AGGREGATEPASSES_TD

@@ -1,0 +1,629 @@
+//===- SchedulePasses.td - Passes towards kernels ----------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What depends on a target: its choice, that of a schedule for each aggregate,
+// the rewrites that a schedule asks for, and the kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_TRANSFORMS_SCHEDULEPASSES_TD
+#define ATTN_DIALECT_ATTN_TRANSFORMS_SCHEDULEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttnSetTargetPass : Pass<"attn-set-target", "::mlir::ModuleOp"> {
+  let summary = "Say what a module is compiled for";
+  let description = [{
+    Expects: any module.
+
+    Produces: the module with the attribute `attn.target`, which is left as it
+    is where the module has it. `host` sets none: a module without one is for
+    the machine that compiles it.
+
+    Example, before:
+
+    ```mlir
+    // attn-opt --attn-set-target=target=sm_90a
+    module {
+    }
+    ```
+
+    after:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: there is no target of that name, or the module names another.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"host\"",
+                        "Target to compile for">];
+}
+
+def AttnApplyRungPass : Pass<"attn-apply-rung", "::mlir::ModuleOp"> {
+  let summary = "Rewrite reductions as an older algorithm computes them";
+  let description = [{
+    Of a reduction with `attn.rung = #attn.rung<...>` it makes what that rung of
+    the ladder is (docs/Ladder.md), by rewrites that laws of its monoid license:
+
+    - `naive`: the scores in memory (`attn.scores`), a traversal of them for the
+      statistics, and one for the sums. By the cocycle law.
+    - `safe`: the same two traversals, which compute the scores anew. By the
+      cocycle law.
+    - `lazy`: sums of weights from one fixed point, the statistic of a score of 0.
+      By the cocycle law, and where no output sees the point. Rows whose weights
+      from there are all outside of 2^-64 to 2^64 are NaN.
+    - `online`, `fa2`, `fa3`: the reduction as it is. `attn-choose-schedule` then
+      takes the tiles of the rung.
+    - `fa1`: the states of tiles of ceil(M / 4d) keys in memory, and their
+      product. By associativity.
+    - `split`: the attribute stays; the schedule of the rung has parts.
+
+    A monoid without statistics has nothing to look for ahead of its sums: `safe`
+    and `lazy` leave it as it is.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numRewritten", "num-rewritten", "Reductions that became a rung">
+  ];
+}
+
+def AttnChooseSchedulePass
+    : Pass<"attn-choose-schedule", "::mlir::ModuleOp"> {
+  let summary = "Choose tile sizes, splits and loop shape of each reduction";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial` with static head dimensions;
+    the module's attribute `attn.target` names the target (absent: the host).
+    Produces: `#attn.schedule` on each that has none. The choice depends on the
+    op, the sizes known and the target's caches only; the arithmetic is in
+    Analysis/Schedule.h and is printed by `explain`. Sizes that the types leave
+    open may be expected: `attn.expected_sizes = array<i64: b, hq, sq, sk>` on
+    the module, and hk as a fifth, 0 where unknown; runs of any other sizes give
+    as right results. Few rows of several query heads of a key head are packed in
+    one tile (`pack_heads`) where that takes fewer rounds of blocks.
+    An aggregate of fewer than 32 blocks of rows, such as a decode step, gets
+    `splits`: its keys are reduced in parts. The number of threads is no input,
+    so results do not depend on it. On a GPU, schedules that were measured
+    (`table`, else those that ship; Analysis/ScheduleTable.h) come before those
+    of the model. A schedule that is there already is kept, whether or not it
+    fits the caches. Where the module has the attribute `attn.dispatch` and
+    expects no sizes, an aggregate that is alone in its function also gets the
+    schedules of those classes of sizes that have another one
+    (`#attn.dispatch`; Analysis/SizeClass.h).
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "cpu-avx2"} {
+      attn.monoid @sum cocycle stats() components(value) outputs("o") {
+        identity {
+          attn.yield
+        }
+        combine {
+          attn.yield
+        }
+        lift {
+        ^bb0(%s: f32):
+          attn.yield %s : f32
+        }
+        finalize {
+        ^bb0(%acc: f32):
+          attn.yield %acc : f32
+        }
+      }
+      func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                        %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+        %o = attn.aggregate @sum
+            scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+            values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+        return %o : tensor<?x?x?x64xf32>
+      }
+    }
+    ```
+
+    adds `{schedule = #attn.schedule<block_q = 256, rows = 32, block_k = 128,
+    loop = peeled>}` to the aggregate.
+
+    Numerics: none here; the sizes decide how later passes reassociate.
+    Fails when: the monoid's symbol is absent, the target is unknown, or a given
+    schedule keeps more on chip than any scratch allows.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report each choice with its arithmetic as a remark">,
+    Option<"numQueries", "num-queries", "int64_t", "0",
+           "Expected rows of a sequence where not static (0: unknown)">,
+    Option<"numKeys", "num-keys", "int64_t", "0",
+           "Expected keys of a sequence where not static (0: unknown)">,
+    Option<"table", "table", "std::string", "",
+           "File of schedules that were tuned for this machine's GPU">,
+    Option<"tableText", "table-text", "std::string", "",
+           "The same as text, where no file is given">
+  ];
+  let statistics = [
+    Statistic<"numChosen", "num-chosen", "Schedules chosen">,
+    Statistic<"numGiven", "num-given", "Schedules found and kept">
+  ];
+}
+
+def AttnExpandDispatchPass
+    : Pass<"attn-expand-dispatch", "::mlir::ModuleOp"> {
+  let summary = "Make a function for each variant of a schedule";
+  let description = [{
+    Expects: `attn.dispatch` on some `attn.aggregate`, each alone in its
+    function, whose queries and keys are arguments.
+    Produces: a private copy of the function for each variant, with its
+    schedule, and at the start of the function a `tile.dispatch` to each under
+    its condition, in order.
+
+    Example, before:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+          {schedule = #attn.schedule<block_q = 192, rows = 48, block_k = 128, loop = peeled>,
+           attn.dispatch = #attn.dispatch<[<"few rows", when = <rows = 1 to 16>,
+             schedule = <block_q = 16, rows = 16, block_k = 128, loop = peeled>>]>}
+          -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: none. Runs of all sizes give as right results.
+    Fails when: a function has more than one reduction and one of them has
+    variants, or its sizes are not those of the function's arguments.
+  }];
+  let dependentDialects = ["::mlir::tile::TileDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numVariants", "num-variants", "Functions made">
+  ];
+}
+
+def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
+  let summary = "Reduce the keys in parts where the schedule says so";
+  let description = [{
+    Expects: `attn.aggregate`; those whose schedule has `splits = n`, n > 1, or
+    `splits = automatic` are rewritten, others left alone. So are those over packed queries whose own
+    finalize region reads the batch or the row: a state does not know them, and
+    `explain` says so.
+    Produces: `attn.partial` with n splits, `attn.combine` over its states and
+    `attn.finalize` with the aggregate's finalize region. With `automatic`, n is
+    an operand, computed from the sizes of the run: the multiprocessors divided
+    by the blocks of rows, but no more than leave a part the least number of keys
+    that pays (Analysis/Schedule.h).
+
+    Example, before:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+          {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, splits = 4, loop = peeled>}
+          -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %p = attn.partial @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+          {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, splits = 4, loop = peeled>, splits = 4 : i64}
+          -> tensor<4x?x?x?x64xf32>
+      %c = attn.combine @sum(%p : tensor<4x?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      %o = attn.finalize @sum(%c : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: reassociates; the parts are combined in f32 in key order,
+    whichever finished first, so results repeat bit for bit.
+    Fails when: `splits = automatic` is of a CPU's schedule, whose results do not
+    depend on the number of cores, or of packed sequences, whose lengths a plan
+    does not know.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what is left whole, and why">
+  ];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Reductions split">,
+    Statistic<"numWhole", "num-whole", "Reductions left whole">
+  ];
+}
+
+def AttnRelaxMaximumPass : Pass<"attn-relax-maximum", "::mlir::ModuleOp"> {
+  let summary = "Let maxima pass NaN by where outputs show it all the same";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws.
+
+    Produces: `relaxed_maximum` on those whose combine is a maximum of one f32
+    statistic of a cocycle, and whose outputs are NaN where a score is NaN even
+    if the maximum ignores that score, since its weight is NaN. For parts, the
+    outputs are those that their states are combined and finalized to. Law tests
+    decide, on the monoid's regions and on a finalize region of the op's own.
+    Kernels then compare and select instead of `arith.maximumf`. States that are
+    returned, or read in another way, keep their maximum.
+
+    Example:
+
+    ```mlir
+    attn.monoid @softmax cocycle stats(f32) components(value, unit)
+        outputs("o") {
+      identity {
+        %ninf = arith.constant 0xFF800000 : f32
+        attn.yield %ninf : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        attn.yield %m : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %d = arith.subf %from, %to : f32
+        %r = math.exp %d : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %one = arith.constant 1.0 : f32
+        attn.yield %s, %one, %one : f32, f32, f32
+      }
+      finalize {
+      ^bb0(%m: f32, %acc: f32, %l: f32):
+        %zero = arith.constant 0.0 : f32
+        %dead = arith.cmpf oeq, %l, %zero : f32
+        %q = arith.divf %acc, %l : f32
+        %o = arith.select %dead, %zero, %q : f32
+        attn.yield %o : f32
+      }
+    }
+    func.func @attention(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                         %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: none but where a score is NaN, which outputs are then as well.
+
+    Fails when: never.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what keeps its maximum, and why">
+  ];
+  let statistics = [
+    Statistic<"numRelaxed", "num-relaxed",
+              "Reductions whose maximum passes NaN by">,
+    Statistic<"numKept", "num-kept", "Reductions that keep what they reduce">
+  ];
+}
+
+def AttnFixAnchorPass : Pass<"attn-fix-anchor", "::mlir::ModuleOp"> {
+  let summary = "Let weights be measured from 0 where scores are bounded";
+  let description = [{
+    Expects: `attn.aggregate` whose monoids obey their laws, and a target.
+
+    Produces: `fixable_anchor` on those for a GPU with copies of tensors whose
+    score is a factor times a `math.tanh`, the factor of constants and captured
+    scalars; whose weights are exp (or exp2) of the score and are rounded to
+    bf16; and whose outputs do not depend on the reference maximum (the anchor)
+    that weights are measured from, as the laws tell. `attn-tile` makes two
+    kernels of them, of which the plan gives one blocks: up to a factor of 73 /
+    log2(e) = 50.6 every row has the fixed maximum 0, and none is computed.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    attn.monoid @softmax cocycle stats(f32) components(value, unit)
+        outputs("o") {
+      identity {
+        %ninf = arith.constant 0xFF800000 : f32
+        attn.yield %ninf : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        attn.yield %m : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %d = arith.subf %from, %to : f32
+        %r = math.exp %d : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %one = arith.constant 1.0 : f32
+        attn.yield %s, %one, %one : f32, f32, f32
+      }
+      finalize {
+      ^bb0(%m: f32, %acc: f32, %l: f32):
+        %zero = arith.constant 0.0 : f32
+        %dead = arith.cmpf oeq, %l, %zero : f32
+        %q = arith.divf %acc, %l : f32
+        %o = arith.select %dead, %zero, %q : f32
+        attn.yield %o : f32
+      }
+    }
+    func.func @capped(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                      %v: tensor<?x?x?x64xbf16>, %cap: f32)
+        -> tensor<?x?x?x64xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
+          values(%v : tensor<?x?x?x64xbf16>) captures(%cap : f32) score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+            %x = arith.divf %s, %c : f32
+            %t = math.tanh %x : f32
+            %y = arith.mulf %t, %c : f32
+            attn.yield %y : f32
+          } -> tensor<?x?x?x64xbf16>
+      return %o : tensor<?x?x?x64xbf16>
+    }
+    }
+    ```
+
+    Numerics: sums are infinite where the number of keys times the largest value
+    passes 2^54, and lose bits of values below 2^-53.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark whose anchor runs with the maximum, and why">
+  ];
+  let statistics = [
+    Statistic<"numFixable", "num-fixable",
+              "Reductions with a kernel of a fixed anchor">,
+    Statistic<"numKept", "num-kept", "Reductions whose anchor is the maximum">
+  ];
+}
+
+def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
+  let summary = "Compute the pairs of two reductions once";
+  let description = [{
+    Expects: `attn.aggregate` with schedules, and a target.
+
+    Produces: `attn.fused` of an aggregate over keys and one over queries that
+    have their pairs in common: the same rows in the same dots, the same mask,
+    the weights of the first among those of the second, and its values among the
+    rows of the second. Of the seven products of attention's gradients five are
+    left, and of two exponentials one.
+
+    Sums over keys are then added up in memory, in f32 and in the order of the
+    key tiles: a batch and key head belong to one thread, whatever the number of
+    threads, and results have the same bits each time. GPUs keep two kernels,
+    which add nothing in memory.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "cpu-avx2"} {
+    attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%v: f32):
+        attn.yield %v : f32
+      }
+    }
+    func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>)
+        -> (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) {
+      %dq = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%k : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      %dk = attn.aggregate @sum
+          scores(%k, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%q : tensor<?x?x?x64xf32>) {side = #attn.side<queries>}
+          -> tensor<?x?x?x64xf32>
+      return %dq, %dk : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>
+    }
+    }
+    ```
+
+    Numerics: sums over keys meet in memory after each key tile of `block_q`
+    rows; f32 as before.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what is fused, and why not">,
+    Option<"threads", "threads", "int64_t", "0",
+           "Threads that heads are divided among (default: those of this "
+           "machine)">
+  ];
+  let statistics = [
+    Statistic<"numFused", "num-fused", "Pairs of reductions that are fused">,
+    Statistic<"numKept", "num-kept",
+              "Pairs over keys and queries that are left as they are">
+  ];
+}
+
+def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
+  let summary = "Turn reductions into tile kernels and a launch plan";
+  let description = [{
+    Expects: functions on tensors whose reductions (`attn.aggregate`,
+    `attn.partial`) carry a schedule, and `attn.combine`, `attn.finalize`,
+    `attn.append`.
+    Produces: the function as a plan (attribute `tile.plan`) on memrefs, its
+    results as trailing arguments, and one private kernel (`tile.kernel`) per
+    op. A kernel's block holds the states of one (batch, head, query tile,
+    split), which key tiles enter (`tile.stream`); the mask analysis bounds these
+    and tells full tiles from partial ones. No score matrix exists beyond one
+    tile.
+
+    A mask that reads memory (booleans, ids of documents), or whose keys have no
+    bounds otherwise, gets a kernel of its own on GPUs with products of
+    warpgroups, which computes a block-sparse index (as FlexAttention's
+    BlockMask). Launched before the reduction, it lists the live key tiles of
+    each query tile, for each batch and head that the mask tells apart. Values
+    that the mask reads for a row or for a key alone are reduced to their least
+    and greatest over a tile; these decide which tiles are dead or full, and the
+    others are evaluated element by element. The reduction visits the listed
+    tiles, first the partial ones, whose elements it tests, then full ones; the
+    list also says which keys are dead in every row, whose values are cleared.
+    Lists are as long as there are pairs of tiles: 4 bytes for each, and a bit
+    for each key of one. Where the mask reads an element for each pair of a row
+    and a key, a kernel before these two, with a block for each tile, evaluates
+    them all, and the reduction takes a masked tile's elements from the bits
+    that it writes (`tile.store_bits`): 4 bytes more for each tile and a bit for
+    each pair, for each batch and head that the mask tells apart, and each batch
+    where there are lengths.
+
+    Where a maximum is reduced, products are those of warpgroups, and the score
+    is k * dot + rest with k and what the rest grows by from key to key the same
+    for all rows, whole tiles are linear: the product adds what the rest grows
+    by (`ramp`), and the rest at the tile's first key is the row's. k and the
+    growth are read off the score region by the rules of sums and products. The
+    size of a distance (`math.absi`, `math.absf`) grows or falls by the
+    distance's sign: tiles on either side of its zero are linear, and where the
+    combine commutes, as a maximum does, come before those it lies in.
+
+    The host cannot read offsets of packed sequences in a GPU's memory: the grid
+    has a tile of rows more for each sequence than it may need, and a block
+    finds its sequence by itself (the `varlen` form of `tile.work_tile`, which
+    each kernel begins with);
+    without a mask the kernel's schedule says `fetch = ahead` (see
+    tile-gpu-specialize-warps). With a mask, one that bounds the keys at both
+    ends, as a window, or lists of tiles, it says `fetch = late`: the bounds of
+    a work tile take long to find, but work tiles differ in cost. Dense rows
+    without a mask are fetched late, too, since clusters take long to fetch.
+
+    Example:
+
+    ```mlir
+    attn.monoid @sum cocycle stats() components(value) outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        attn.yield %s : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                      %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @sum
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>)
+          {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, loop = peeled>}
+          -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    becomes the plan `@linear` on four memrefs, the last one the result, which
+    launches `@linear_kernel0` on b * h * ceil(rows / 64) blocks; the kernel
+    walks over 64 keys at a time with `tile.dot`, `tile.map` and `tile.dot`.
+    docs/Tour.md prints a whole one.
+
+    Numerics: reassociates the reduction by key tiles (the monoid's
+    associativity); sums in f32. exp(a - b) of a softmax is evaluated as
+    exp2 of a fused multiply-add in log2 units, the row maximum is held in
+    units of the unscaled score where the score is a scaled dot. On a GPU,
+    where all that is made of the weights is rounded to 16 bits, functions of
+    the scores are marked approximate (`afn`; positions that become floats
+    `tile.approximate`), and a uniform factor of any score is the unit of the
+    maximum. With `fixable_anchor` there are two kernels (attn-fix-anchor). In
+    linear tiles dots and ramps add up
+    in units of the dot, and the rest is rounded once a row, not once a score;
+    ramps of more than 2^16 a key in these units, and where k is not positive,
+    all tiles take the form of the others. Listed tiles are
+    taken in the order of the list, which is the same in every run; monoids that
+    do not commute are not listed. Deterministic for
+    a given schedule.
+    Fails when: a schedule is absent, a maximum is relaxed that the laws do not
+    permit to be (`attn-relax-maximum`), or the function has several blocks,
+    gives other results than those of reductions, is called by others, calls what
+    has no body, or holds operations with regions or on tensors other than
+    `tensor.dim`, `tensor.extract` and those of `attn`.
+  }];
+  let dependentDialects = ["::mlir::tile::TileDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+#endif // ATTN_DIALECT_ATTN_TRANSFORMS_SCHEDULEPASSES_TD

@@ -1,0 +1,277 @@
+//===- KernelPasses.td - Rewrites of kernels ---------------*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What makes loads, coordinates, rows and the epilogue of a kernel cheaper, and
+// changes no order of its work.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILEGPU_TRANSFORMS_KERNELPASSES_TD
+#define ATTN_DIALECT_TILEGPU_TRANSFORMS_KERNELPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileGpuPermuteRowsPass
+    : Pass<"tile-gpu-permute-rows", "::mlir::tile_gpu::KernelOp"> {
+  let summary = "Give lanes neighbours of transposed tensors, to access at once";
+  let description = [{
+    Expects: a `tile_gpu.kernel` on fragments.
+
+    Produces: `permuted` accesses in each role of warps that reads or writes
+    transposed fragments, such as the states of a scan, if the order of its rows
+    is all the same: no map asks for a row's number, nothing goes through shared
+    memory or a product, and all have one number of rows, 16 or 32.
+
+    Example:
+
+    ```mlir
+    # tile_gpu.kernel @example(%s: memref<128x128xf32>, %v: memref<128xf32>) {
+    #   %c0 = arith.constant 0 : i32
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %s[%c0, %c0] transposed : memref<128x128xf32>
+      -> !tile_gpu.frag<32x64xf32, acc, warp>
+    %y = tile_gpu.global.load %v[%c0] : memref<128xf32>
+      -> !tile_gpu.vec<32xf32, row, warp>
+    %z = tile_gpu.map ins(%x, %y : !tile_gpu.frag<32x64xf32, acc, warp>, !tile_gpu.vec<32xf32, row, warp>) {
+    ^bb0(%r: i32, %c: i32, %a: f32, %b: f32):
+      %p = arith.mulf %a, %b : f32
+      tile_gpu.yield %p : f32
+    } -> !tile_gpu.frag<32x64xf32, acc, warp>
+    tile_gpu.global.store %z, %s[%c0, %c0] transposed
+      : !tile_gpu.frag<32x64xf32, acc, warp>, memref<128x128xf32>
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    ```
+
+    becomes
+
+    ```mlir-fragment
+    %x = tile_gpu.global.load %s[%c0, %c0] transposed permuted : ...
+    %y = tile_gpu.global.load %v[%c0] permuted : ...
+    ...
+    tile_gpu.global.store %z, %s[%c0, %c0] transposed permuted : ...
+    ```
+  }];
+}
+
+def TileGpuHoistReciprocalsPass
+    : Pass<"tile-gpu-hoist-reciprocals", "::mlir::tile_gpu::KernelOp"> {
+  let summary = "Divide once for each row, not for each element";
+  let description = [{
+    Expects: a `tile_gpu.kernel` with maps that divide the elements of a
+    fragment by a row vector.
+
+    Produces: a map on that vector that takes its reciprocal, and products with
+    it, where every use of the map rounds to 16 bits.
+
+    Example:
+
+    ```mlir
+    # tile_gpu.kernel @example(%o: !tile_gpu.frag<64x64xf32, acc>,
+    #     %l: !tile_gpu.vec<64xf32, row>, %out: memref<?x?xbf16>) {
+    #   %c0 = arith.constant 0 : i32
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    %x = tile_gpu.map ins(%o, %l : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
+    ^bb0(%r: i32, %c: i32, %a: f32, %b: f32):
+      %y = arith.divf %a, %b : f32
+      tile_gpu.yield %y : f32
+    } -> !tile_gpu.frag<64x64xf32, acc>
+    %y = tile_gpu.frag.convert %x : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x64xbf16, acc>
+    #     tile_gpu.global.store %y, %out[%c0, %c0] : !tile_gpu.frag<64x64xbf16, acc>, memref<?x?xbf16>
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    ```
+
+    Numerics: the reciprocal is the unit's own (1 ulp), so that quotients are
+    within 2.5 ulp of f32 before they are rounded to 16 bits, for divisors of
+    magnitudes 2^-126 to 2^126. Below, the reciprocal is an infinity and 0 / x a
+    NaN; above it is 0, and an infinity / x a NaN.
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileGpuMulticastLoadsPass
+    : Pass<"tile-gpu-multicast-loads", "::mlir::tile_gpu::KernelOp"> {
+  let summary = "Let the blocks of a cluster fill rings for each other";
+  let description = [{
+    Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule with
+    `cluster(c)`: its blocks take neighbouring tiles of one head, batch and
+    split. A role of one warp draws, and one loop fills rings by tensor copies.
+
+    Produces: TMA multicast. A ring gets `cluster(c)` if the coordinates and the
+    control flow of its loads do not depend on the tile of rows: each of the c
+    blocks copies a part of every tile to all of them, and the last-level cache
+    is read once for the cluster. If there is no such ring, the schedule loses
+    its `cluster`, and each block draws for itself.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # tile_gpu.kernel @example(%tickets: memref<1xi32>, %n: i32,
+    #     %keys: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>)
+    # attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %k = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    #   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+    #       cluster(2) tiles(%n) heads(%n) batch(%c1) {
+    #   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    #     tile_gpu.yield
+    #   }
+    tile_gpu.role "load" warps(1) {
+    ^bb0(%w: i32):
+      %end = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32,
+           %i: i32):
+        %slot = tile_gpu.ring.acquire %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+        tile_gpu.ring.load %keys[%c0, %head, %c0, %c0], %slot
+            : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+        %next = arith.addi %i, %c1 : i32
+        tile_gpu.yield %next : i32
+      } -> i32
+      tile_gpu.yield
+    }
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    #     %end = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    #     ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32,
+    #          %i: i32):
+    #       %full = tile_gpu.ring.wait %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    #       tile_gpu.ring.release %k[%i] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    #       %next = arith.addi %i, %c1 : i32
+    #       tile_gpu.yield %next : i32
+    #     } -> i32
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    # }
+    ```
+
+    The ring and the schedule have `cluster(2)` afterwards.
+
+    Numerics: none.
+
+    Fails when: the module's target is no GPU;
+    kernels whose blocks have no copies in common, and GPUs without clusters, keep
+    their own copies.
+  }];
+}
+
+def TileGpuHoistCoordinatesPass : Pass<"tile-gpu-hoist-coordinates", "::mlir::tile_gpu::KernelOp"> {
+  let summary = "Let the warp that draws work tiles find their bounds for all";
+  let description = [{
+    Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule, the
+    lead a role of one warp.
+
+    Produces: integer arithmetic on the coordinates of a work tile, and loads of
+    arguments that the kernel only reads, move from the loops into the
+    schedule's body; the values that the loops need of it become arguments of
+    theirs. Values that cost one instruction to recompute are recomputed where
+    they are read, rather than communicated. Values that are the same for all
+    work tiles go before the schedule. The lead runs ahead of the other roles,
+    which read the results from shared memory: before the first product of a
+    work tile they do no divisions, and no search for its sequence.
+
+    Example:
+
+    ```mlir
+    # tile_gpu.kernel @example(%tickets: memref<1xi32>, %n: i32, %heads: i32,
+    #     %q: memref<?x?xbf16>, %out: memref<?x?xf32>) {
+    #   %c0 = arith.constant 0 : i32
+    #   %c1 = arith.constant 1 : i32
+    #   %x = arith.constant 0.0 : f32
+    %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+        tiles(%n) heads(%c1) batch(%c1) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.role "load" warps(1) {
+    ^bb0(%w: i32):
+      tile_gpu.foreach %s lead {
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+        tile_gpu.yield
+      }
+      tile_gpu.yield
+    }
+    tile_gpu.role "compute" warpgroups(1) {
+    ^bb0(%wg: i32):
+      tile_gpu.foreach %s {
+      ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+        %row = arith.divui %tile, %heads : i32
+        %o = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x64xf32, acc>
+        tile_gpu.global.store %o, %out[%row, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+        tile_gpu.yield
+      }
+      tile_gpu.yield
+    }
+    #   tile_gpu.return
+    # }
+    ```
+
+    The division is in the schedule's body afterwards, and its result an
+    argument of both loops.
+
+    Numerics: none; integers and loaded values only.
+
+    Fails when: never; a schedule that is not dynamic, or whose lead has several
+    warps, is left as it is, and so are loads where a role waits for the launch
+    before. Arguments are taken not to alias.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileGpuStageEpiloguePass : Pass<"tile-gpu-stage-epilogue", "::mlir::ModuleOp"> {
+  let summary = "Store output fragments through shared memory";
+  let description = [{
+    Expects: `tile_gpu.kernel`s that store 16-bit accumulators of warpgroups,
+    on a target with tensor copies.
+
+    Produces: an epilogue through shared memory (TMA store). Each store gets a
+    tile of shared memory, a barrier for each warpgroup, a tensor map in kernel
+    and launch, and bulk copies of the tile's panels in its place. If its bound
+    is below the tensor's rows, which is tested at run time, the kernel takes
+    the store as it was. Without room in shared memory the store is left alone.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # tile_gpu.kernel private @kernel(%O: memref<?x64xbf16, strided<[?, 1]>>,
+    #     %o: !tile_gpu.frag<64x64xbf16, acc>, %row: i32, %end: i32) {
+    #   %c0 = arith.constant 0 : i32
+    #   tile_gpu.role "compute" warpgroups(1) {
+    #   ^bb0(%wg: i32):
+    tile_gpu.global.store %o, %O[%row, %c0] rows(%end)
+        : !tile_gpu.frag<64x64xbf16, acc>, memref<?x64xbf16, strided<[?, 1]>>
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: never.
+  }];
+  let dependentDialects = [
+    "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
+#endif // ATTN_DIALECT_TILEGPU_TRANSFORMS_KERNELPASSES_TD

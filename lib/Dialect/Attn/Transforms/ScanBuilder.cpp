@@ -1,0 +1,116 @@
+//===- ScanBuilder.cpp - What kernels of attn.scan share ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScanBuilder.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::attn;
+
+tile::WorkTileOp ScanBuilder::findWork(Value block, Value tiles, Value parts) {
+  int64_t headDim = scanOp.isPacked() ? 0 : 1;
+  stateHeads = max(dim(arg(scanOp.getKey()), headDim),
+                   dim(arg(scanOp.getValue()), headDim));
+  // The rows behind the last sequence are one more.
+  Value sequences =
+      dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);
+  auto work = tile::WorkTileOp::create(b, loc, block, sequences, stateHeads,
+                                       tiles, parts);
+  batch = work.getBatch();
+  head = work.getHead();
+  findRows();
+  return work;
+}
+
+void ScanBuilder::findRows() {
+  if (!scanOp.isPacked()) {
+    begin = index(0);
+    end = dim(arg(scanOp.getKey()), 2);
+    queryEnd = dim(arg(scanOp.getQuery()), 2);
+    if (Value lengths = scanOp.getLengths()) {
+      end = min(max(element(arg(lengths), batch), index(0)), end);
+      queryEnd = end;
+    }
+    return;
+  }
+  Value offsets = arg(scanOp.getCu());
+  Value total = dim(arg(scanOp.getKey()), 1);
+  auto at = [&](Value i) {
+    return min(max(element(offsets, i), index(0)), total);
+  };
+  Value count = sub(dim(offsets, 0), index(1));
+  begin = at(batch);
+  isSequence = cmp(arith::CmpIPredicate::slt, batch, count);
+  end = select(isSequence, at(min(add(batch, index(1)), count)), total);
+  queryEnd = end;
+}
+
+Value ScanBuilder::headOf(Value memref) {
+  Value heads = dim(memref, scanOp.isPacked() ? 0 : 1);
+  return divide(mul(head, heads), max(stateHeads, index(1))).first;
+}
+
+Value ScanBuilder::queryHeadOf(Value outputHead, Value outputHeads) {
+  Value heads = dim(arg(scanOp.getQuery()), scanOp.isPacked() ? 0 : 1);
+  return divide(mul(outputHead, heads), max(outputHeads, index(1))).first;
+}
+
+std::pair<Value, Value> ScanBuilder::countOutputHeads() {
+  Value queryHeads = dim(arg(scanOp.getQuery()), scanOp.isPacked() ? 0 : 1);
+  Value outputHeads = max(queryHeads, stateHeads);
+  return {outputHeads, divide(outputHeads, max(stateHeads, index(1))).first};
+}
+
+SmallVector<Value> ScanBuilder::indicesOf(Value headIndex, Value row,
+                                          Value channel) {
+  SmallVector<Value> at;
+  if (!scanOp.isPacked())
+    at.push_back(batch);
+  at.append({headIndex, row});
+  if (channel)
+    at.push_back(channel);
+  return at;
+}
+
+SmallVector<Value> ScanBuilder::initialStates() {
+  SmallVector<Value> from;
+  for (Value memory : scanOp.getInit())
+    from.push_back(arg(memory));
+  for (Value memory : scanOp.getPool())
+    from.push_back(arg(memory));
+  return from;
+}
+
+SmallVector<Value> ScanBuilder::finalStates(ValueRange outputs) {
+  if (scanOp.getPool().empty())
+    return SmallVector<Value>(outputs);
+  SmallVector<Value> to;
+  for (Value memory : scanOp.getPool())
+    to.push_back(arg(memory));
+  return to;
+}
+
+Value ScanBuilder::findState(Value first, Value &exists) {
+  if (!scanOp.getSlot())
+    return batch;
+  Value slot = element(arg(scanOp.getSlot()), batch);
+  exists = arith::AndIOp::create(
+      b, loc, cmp(arith::CmpIPredicate::sge, slot, index(0)),
+      cmp(arith::CmpIPredicate::slt, slot, dim(first, 0)));
+  return select(exists, slot, index(0));
+}
+
+Value ScanBuilder::relative(Value x, Value largest) {
+  Value none =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x,
+                            f32(-std::numeric_limits<float>::infinity()));
+  Value factor =
+      math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, x, largest));
+  return select(none, f32(0.0f), factor);
+}

@@ -1,0 +1,281 @@
+//===- TileScanProducts.cpp - Products of a chunk and its state -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a chunk of tokens of attn.scan makes of its rows, keys and values:
+// pairs, what an erase leaves, the next state, and what is read.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileScan.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+Value ScanKernel::areOfLevel(Value row, Value key, int64_t level) {
+  using Predicate = arith::CmpIPredicate;
+  int64_t half = int64_t(1) << level;
+  Value differ = arith::XOrIOp::create(b, loc, row, key);
+  return arith::AndIOp::create(b, loc, cmp(Predicate::uge, differ, i32(half)),
+                               cmp(Predicate::ult, differ, i32(2 * half)));
+}
+
+Value ScanKernel::pairs(const Chunk &chunk, Value rows, Value keys, bool before,
+                        bool diagonal) {
+  using Predicate = arith::CmpIPredicate;
+  if (chunkSize == 1) {
+    if (!diagonal)
+      return {};
+    Value own = sumRows(multiply(rows, keys, keyRows()));
+    return chunk.largestRows ? multiply(own, chunk.pairs, column()) : own;
+  }
+  Predicate live = diagonal ? Predicate::sle : Predicate::slt;
+  if (gates != Gates::key) {
+    Value products = dot(rows, keys, {}, {}, /*transposeRhs=*/true);
+    Value weights = before ? chunk.pairsBefore : chunk.pairs;
+    SmallVector<Value> inputs = {products};
+    if (weights)
+      inputs.push_back(weights);
+    return mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
+      Value product = x.size() > 1 ? mulf(x[0], x[1]) : x[0];
+      return select(cmp(live, c, r), product, f32(0.0f));
+    });
+  }
+  Value sum;
+  if (diagonal) {
+    Value own = sumRows(multiply(rows, keys, keyRows()));
+    sum = mapOne(own, square(), [&](Value r, Value c, ValueRange x) {
+      return select(cmp(Predicate::eq, c, r), x[0], f32(0.0f));
+    });
+  }
+  for (int64_t level = 0; level < levels; ++level) {
+    Value left = (before ? chunk.upToBefore : chunk.upTo)[level];
+    Value products = dot(multiply(rows, left, keyRows()),
+                         multiply(keys, chunk.behind[level], keyRows()), {}, {},
+                         /*transposeRhs=*/true);
+    SmallVector<Value> inputs = {products};
+    if (sum)
+      inputs.push_back(sum);
+    sum = mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
+      // The row in the upper half of a block, the key in its lower one.
+      Value isBelow = arith::AndIOp::create(b, loc, areOfLevel(r, c, level),
+                                            cmp(Predicate::slt, c, r));
+      return select(isBelow, x[0], x.size() > 1 ? x[1] : f32(0.0f));
+    });
+  }
+  return sum;
+}
+
+Value ScanKernel::times(const Chunk &chunk, Value rows, Value matrix,
+                        bool before) {
+  Value product = before ? chunk.productBefore : chunk.product;
+  if (chunk.fromStateRows)
+    product = chunk.fromStateRows;
+  if (gates == Gates::value && product)
+    return multiply(dot(rows, matrix), product, valueRows());
+  if (product)
+    rows = multiply(rows, product, keyRows());
+  return dot(rows, matrix);
+}
+
+Value ScanKernel::toEnd(const Chunk &chunk, Value keys) {
+  Value rest = chunk.endWeights ? chunk.endWeights : chunk.rest;
+  if (!rest || gates == Gates::value)
+    return keys;
+  return multiply(keys, rest, keyRows());
+}
+
+/// What an erase leaves of the values: of the delta rule those that are
+/// written, of others U, beside the values.
+void ScanKernel::addErased(Chunk &chunk, const State &state) {
+  if (scanOp.getDelta()) {
+    Value beta = loadNumbers(arg(scanOp.getDelta()), chunk.first, false);
+    Value products = pairs(chunk, chunk.key, chunk.key, /*before=*/false,
+                           /*diagonal=*/false);
+    Value known = times(chunk, chunk.key, state.matrix, /*before=*/false);
+    Value rest =
+        mapOne({chunk.value, known, beta}, valueRows(),
+               [&](Value, Value, ValueRange x) {
+                 return mulf(x[2], arith::SubFOp::create(b, loc, x[0], x[1]));
+               });
+    chunk.value =
+        solve(products ? multiply(products, beta, square()) : Value(), rest);
+  }
+  if (!scanOp.getEraseA())
+    return;
+  bool before = scanOp.getEraseBefore();
+  Value a = loadTokens(arg(scanOp.getEraseA()), head, chunk.first, keyCols);
+  chunk.erasing =
+      loadTokens(arg(scanOp.getEraseB()), head, chunk.first, keyCols);
+  Value system = pairs(chunk, a, chunk.erasing, before, /*diagonal=*/false);
+  if (system)
+    system = mapOne(system, square(), [&](Value, Value, ValueRange x) -> Value {
+      return arith::NegFOp::create(b, loc, x[0]);
+    });
+  Value known = times(chunk, a, state.matrix, before);
+  known = addWeighted(pairs(chunk, a, chunk.key, before, /*diagonal=*/false),
+                      chunk.value, known);
+  chunk.erased = solve(system, known);
+}
+
+/// Nothing of one token stands below the diagonal.
+Value ScanKernel::solve(Value system, Value rhs) {
+  if (!system)
+    return rhs;
+  return tile::SolveOp::create(b, loc, valueRows(), system, rhs);
+}
+
+Value ScanKernel::addWeighted(Value weights, Value values, Value sum) {
+  if (!weights)
+    return sum;
+  if (chunkSize > 1)
+    return dot(weights, values, sum);
+  return mapOne(
+      {sum, weights, values}, valueRows(),
+      [&](Value, Value, ValueRange x) { return addf(x[0], mulf(x[1], x[2])); });
+}
+
+ScanKernel::State ScanKernel::advance(const Chunk &chunk, const State &state) {
+  State next = state;
+  Value keys = toEnd(chunk, chunk.written);
+  if (gates == Gates::value) {
+    Value matrix =
+        multiply(state.matrix, chunk.totalRow, tileType(keyCols, valueCols));
+    Value values = chunk.value;
+    if (chunk.rest)
+      values = multiply(values, chunk.rest, valueRows());
+    next.matrix = dot(keys, values, matrix, {}, false, /*transposeLhs=*/true);
+    return next;
+  }
+  next.matrix = dot(keys, chunk.value, state.matrix, chunk.totalColumn, false,
+                    /*transposeLhs=*/true);
+  if (chunk.erased)
+    next.matrix = dot(toEnd(chunk, chunk.erasing), chunk.erased, next.matrix,
+                      {}, false, /*transposeLhs=*/true);
+  if (state.sum) {
+    Value old = state.sum;
+    if (chunk.totalRow)
+      old = multiply(old, chunk.totalRow, tileType(1, keyCols));
+    next.sum = addTiles(old, sumCols(keys), tileType(1, keyCols));
+  }
+  if (state.largest)
+    next.largest = chunk.largestNext;
+  return next;
+}
+
+/// Weights times values, whose gates are those of value channels.
+Value ScanKernel::combineValueGates(const Chunk &chunk, Value weights,
+                                    Value sum) {
+  using Predicate = arith::CmpIPredicate;
+  bool before = scanOp.getReadBefore();
+  for (int64_t level = 0; level < levels; ++level) {
+    Value own = mapOne(weights, square(), [&](Value r, Value c, ValueRange x) {
+      return select(areOfLevel(r, c, level), x[0], f32(0.0f));
+    });
+    Value values = multiply(chunk.value, chunk.behind[level], valueRows());
+    Value products = dot(own, values);
+    Value left = (before ? chunk.upToBefore : chunk.upTo)[level];
+    sum = mapOne({sum, products, left}, valueRows(),
+                 [&](Value, Value, ValueRange x) {
+                   return addf(x[0], mulf(x[1], x[2]));
+                 });
+  }
+  if (before)
+    return sum;
+  Value own =
+      sumRows(mapOne(weights, square(), [&](Value r, Value c, ValueRange x) {
+        return select(cmp(Predicate::eq, c, r), x[0], f32(0.0f));
+      }));
+  return mapOne(
+      {sum, chunk.value, own}, valueRows(),
+      [&](Value, Value, ValueRange x) { return addf(x[0], mulf(x[1], x[2])); });
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
+  auto [outputHeads, group] = countOutputHeads();
+  auto forOp = scf::ForOp::create(b, loc, index(0), group, index(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(forOp.getBody());
+  Value outputHead = add(mul(head, group), forOp.getInductionVar());
+  isReading = true;
+  Value query =
+      loadTokens(arg(scanOp.getQuery()), queryHeadOf(outputHead, outputHeads),
+                 chunk.first, keyCols);
+  query = mapRows(query, chunk.first, keyChannels);
+  isReading = false;
+  if (Value scale = scanOp.getScale()) {
+    Value factor = arg(scale);
+    query = mapOne(query, keyRows(), [&](Value, Value, ValueRange x) {
+      return mulf(x[0], factor);
+    });
+  }
+  bool before = scanOp.getReadBefore();
+  Value sum = times(chunk, query, state.matrix, before), weights;
+  if (!scanOp.getWhole()) {
+    weights = pairs(chunk, query, chunk.written, before, /*diagonal=*/!before);
+    sum = gates == Gates::value && chunkSize > 1
+              ? combineValueGates(chunk, weights, sum)
+              : addWeighted(weights, chunk.value, sum);
+    if (chunk.erased)
+      sum = addWeighted(pairs(chunk, query, chunk.erasing, before,
+                              /*diagonal=*/!before),
+                        chunk.erased, sum);
+  }
+  if (Value bonus = scanOp.getBonus()) {
+    Value factors = tile::LoadOp::create(
+        b, loc, tileType(1, keyCols), arg(bonus), ValueRange{head, index(0)},
+        Value(), Value(), /*live=*/Value(), /*vector=*/false,
+        /*transposed=*/false);
+    Value own = sumRows(mapOne({query, chunk.key, factors}, keyRows(),
+                               [&](Value, Value, ValueRange x) {
+                                 return mulf(mulf(x[0], x[2]), x[1]);
+                               }));
+    sum = mapOne({sum, chunk.givenValue, own}, valueRows(),
+                 [&](Value, Value, ValueRange x) {
+                   return addf(x[0], mulf(x[1], x[2]));
+                 });
+  }
+  if (state.sum) {
+    SmallVector<Value> inputs = {query, state.sum};
+    Value product = before ? chunk.productBefore : chunk.product;
+    if (chunk.fromStateRows)
+      product = chunk.fromStateRows;
+    if (product)
+      inputs.push_back(product);
+    Value total = sumRows(
+        mapOne(inputs, keyRows(), [&](Value, Value, ValueRange x) -> Value {
+          Value y = mulf(x[0], x[1]);
+          return x.size() > 2 ? mulf(y, x[2]) : y;
+        }));
+    if (weights)
+      total = addTiles(total, sumRows(weights), column());
+    sum = mapOne({sum, total}, valueRows(),
+                 [&](Value, Value, ValueRange x) -> Value {
+                   Value none = arith::CmpFOp::create(
+                       b, loc, arith::CmpFPredicate::OEQ, x[1], f32(0.0f));
+                   return select(none, f32(0.0f),
+                                 arith::DivFOp::create(b, loc, x[0], x[1]));
+                 });
+  } else if (chunk.largestRows) {
+    sum = mapOne({sum, chunk.largestRows}, valueRows(),
+                 [&](Value, Value, ValueRange x) {
+                   // Nothing times no weight at all.
+                   Value none = arith::CmpFOp::create(
+                       b, loc, arith::CmpFPredicate::OEQ, x[0], f32(0.0f));
+                   return select(none, f32(0.0f),
+                                 mulf(x[0], math::ExpOp::create(b, loc, x[1])));
+                 });
+  }
+  tile::StoreOp::create(b, loc, sum, output,
+                        indicesOf(outputHead, chunk.first, index(0)), begin,
+                        queryEnd, /*vector=*/false);
+}
