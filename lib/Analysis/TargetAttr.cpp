@@ -6,19 +6,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 
 using namespace mlir;
 
-std::optional<attn::TargetInfo> attn::getTarget(ModuleOp module) {
+namespace attn {
+std::optional<TargetInfo> getTarget(ModuleOp module) {
   std::string name = "host";
-  if (Attribute attr = module->getAttr("attn.target")) {
-    auto string = dyn_cast<StringAttr>(attr);
-    if (!string) {
-      module.emitError("expected attn.target to be a string, but got ") << attr;
-      return std::nullopt;
-    }
-    name = string.str();
-  }
+  if (auto given =
+          module->getAttrOfType<StringAttr>(mlir::attn::getTargetName()))
+    name = given.str();
   std::optional<TargetInfo> target = TargetInfo::get(name);
   if (!target)
     module.emitError("expected attn.target to be one of ")
@@ -30,14 +27,13 @@ std::optional<attn::TargetInfo> attn::getTarget(ModuleOp module) {
 /// "sm_80, sm_86": the targets that are CPUs, or GPUs.
 static std::string namesOf(bool cpu) {
   std::string names;
-  for (const std::string &name : attn::TargetInfo::names())
-    if (auto info = attn::TargetInfo::get(name); info && info->isCpu() == cpu)
+  for (const std::string &name : TargetInfo::names())
+    if (auto info = TargetInfo::get(name); info && info->isCpu() == cpu)
       names += (names.empty() ? "" : ", ") + name;
   return names;
 }
 
-std::optional<attn::TargetInfo> attn::getCpuTarget(ModuleOp module,
-                                                   StringRef name) {
+std::optional<TargetInfo> getCpuTarget(ModuleOp module, StringRef name) {
   std::optional<TargetInfo> target =
       name.empty() ? getTarget(module) : TargetInfo::get(name.str());
   if (name.empty() && !target)
@@ -50,16 +46,17 @@ std::optional<attn::TargetInfo> attn::getCpuTarget(ModuleOp module,
   return std::nullopt;
 }
 
-std::optional<attn::TargetInfo> attn::getGpuTarget(ModuleOp module) {
+std::optional<TargetInfo> getGpuTarget(ModuleOp module) {
   std::optional<TargetInfo> target = getTarget(module);
   if (!target || !target->isCpu())
     return target;
   InFlightDiagnostic diagnostic =
       module.emitError("expected attn.target to name a GPU (")
       << namesOf(/*cpu=*/false) << "), but got ";
-  if (Attribute given = module->getAttr("attn.target"))
+  if (Attribute given = module->getAttr(mlir::attn::getTargetName()))
     diagnostic << given;
   else
     diagnostic << "none";
   return std::nullopt;
 }
+} // namespace attn

@@ -17,6 +17,7 @@
 #include "attn/Compiler/Ptx.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
@@ -329,21 +330,19 @@ private:
 
   std::string chooseTarget() {
     std::string name = options.target;
-    Attribute given = module.get()->getAttr("attn.target");
-    if (given && !isa<StringAttr>(given))
-      return "expected attn.target to be a string";
+    auto given =
+        module.get()->getAttrOfType<StringAttr>(mlir::attn::getTargetName());
     if (name.empty() && given)
-      name = cast<StringAttr>(given).getValue().str();
+      name = given.str();
     if (name.empty())
       name = "host";
     StringRef rest = name;
     if (rest.consume_front("emulator") &&
         (rest.empty() || rest.front() == ':')) {
       emulates = true;
-      auto own = dyn_cast_or_null<StringAttr>(given);
-      name = !rest.empty()                     ? rest.drop_front().str()
-             : own && own.getValue() != "host" ? own.getValue().str()
-                                               : "sm_90a";
+      name = !rest.empty()                         ? rest.drop_front().str()
+             : given && given.getValue() != "host" ? given.str()
+                                                   : "sm_90a";
     }
     auto resolved = resolveTarget(name);
     if (!resolved)
@@ -361,7 +360,7 @@ private:
     if (emulates && target.isCpu())
       return "expected the emulator of a GPU, but got '" + name + "'";
     if (name != "host")
-      module.get()->setAttr("attn.target",
+      module.get()->setAttr(mlir::attn::getTargetName(),
                             StringAttr::get(context.get(), name));
     return "";
   }

@@ -8,6 +8,7 @@
 #include "Interface.h"
 #include "ShapeRules.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -23,9 +24,9 @@ using ::attn::EntryInfo;
 using ::attn::ShapeRules;
 using ::attn::support::DType;
 
-static constexpr StringRef kArg = "attn.arg";
-static constexpr StringRef kMultiples = "attn.multiples";
-static constexpr StringRef kInterface = "attn.interface";
+static constexpr StringRef kArg = mlir::attn::getArgName();
+static constexpr StringRef kMultiples = mlir::attn::getMultiplesName();
+static constexpr StringRef kInterface = mlir::attn::getInterfaceName();
 static constexpr StringRef kEntryPrefix = "attn_entry_";
 
 //===----------------------------------------------------------------------===//

@@ -133,7 +133,8 @@ def _view_torch(name, tensor):
     torch = torch_module()
     if tensor.requires_grad and torch.is_grad_enabled():
         raise ValueError(
-            "attn: expected %s without gradient, but it requires grad; pass %s.detach(), or call under "
+            "attn: expected %s without gradient, but it requires grad; pass "
+            "%s.detach(), or call under "
             "torch.no_grad()" % (name, name)
         )
     if tensor.device.type not in ("cpu", "cuda"):

@@ -71,11 +71,11 @@ def attention(
     are on, then in order on torch's current stream.
 
     score = scale * q.k, then softcap, then score_mod, then bias and ALiBi, then the
-    masks, then the monoid (softmax). A kernel is compiled on the first call of its kind, in
-    a fraction of a second; sizes and the values of all operands are free. Sizes
-    fall into classes with a kernel each (few rows, and few rows of many keys in
-    powers of two; on sm_90a many keys, and many rows with them), so that new
-    lengths seldom compile again.
+    masks, then the monoid (softmax). A kernel is compiled on the first call of its
+    kind, in a fraction of a second; sizes and the values of all operands are free.
+    Sizes fall into classes with a kernel each (few rows, and few rows of many keys in
+    powers of two; on sm_90a many keys, and many rows with them), so that new lengths
+    seldom compile again.
 
     Args:
         q, k, v: float32, float16 or bfloat16 (NumPy: ml_dtypes.bfloat16), the
@@ -164,21 +164,22 @@ def attention(
 
     kv_lengths, sinks, alibi_slopes, cu_seqlens and k_start may be lists.
 
-    Of torch tensors that require grad it has gradients, as torch.autograd takes
-    them: of q, k, v, bias, alibi_slopes, sinks, captures, scale, softcap and
-    monoid_params, through the output, the LSE and other outputs; not of caches (block_table, k_start, rolling, k_new), and no second
-    ones. It works under torch.compile, torch.utils.checkpoint and torch.autocast, which
-    casts q, k and v. attn.attention_vjp has gradients of other arrays.
+    Of torch tensors that require grad it has gradients, as torch.autograd takes them:
+    of q, k, v, bias, alibi_slopes, sinks, captures, scale, softcap and monoid_params,
+    through the output, the LSE and other outputs; not of caches (block_table,
+    k_start, rolling, k_new), and no second ones. It works under torch.compile,
+    torch.utils.checkpoint and torch.autocast, which casts q, k and v.
+    attn.attention_vjp has gradients of other arrays.
 
-    The 256 kernels for CPUs that were used last are kept, and others compiled
-    anew when they are needed again. Ctrl-C (SIGINT) ends a run on a CPU within a block of its work,
-    with KeyboardInterrupt.
+    The 256 kernels for CPUs that were used last are kept, and others compiled anew
+    when they are needed again. Ctrl-C (SIGINT) ends a run on a CPU within a block of
+    its work, with KeyboardInterrupt.
 
     Returns:
-        The output [b, hq, sq, dv] in the order of `layout`, of q's type and
-        kind (a NumPy array where q is neither of torch nor of a package that
-        follows the array API standard); or a tuple (output, lse), (output, aux) or (output, lse, aux). A
-        row without a live key is 0.
+        The output [b, hq, sq, dv] in the order of `layout`, of q's type and kind (a
+        NumPy array where q is neither of torch nor of a package that follows the
+        array API standard); or a tuple (output, lse), (output, aux) or (output, lse,
+        aux). A row without a live key is 0.
 
     Raises:
         ValueError: sizes, strides, devices or values that do not fit.
@@ -296,7 +297,9 @@ def _check_options(given, known):
     for name in given:
         if name not in known:
             _fail(
-                "an option of attn.compile (%s)" % ", ".join(known), repr(name), TypeError
+                "an option of attn.compile (%s)" % ", ".join(known),
+                repr(name),
+                TypeError,
             )
 
 
@@ -350,7 +353,9 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
         )
     if isinstance(source, (str, bytes, bytearray)):
         if operands:
-            _fail("nothing after the text", "%d more arguments" % len(operands), TypeError)
+            _fail(
+                "nothing after the text", "%d more arguments" % len(operands), TypeError
+            )
         _check_options(options, _TEXT_OPTIONS)
         return _kernel.compile_text(source, **options)
     if len(operands) != 2:
@@ -360,5 +365,7 @@ def compile(source: Any, *operands: Any, **options: Any) -> _kernel.Kernel:
             TypeError,
         )
     _check_options(options, _CALL_OPTIONS + _COMPILER_OPTIONS)
-    compiler = {name: options.pop(name) for name in _COMPILER_OPTIONS if name in options}
+    compiler = {
+        name: options.pop(name) for name in _COMPILER_OPTIONS if name in options
+    }
     return _call.Call(source, *operands, **options).compile(keep_ir=True, **compiler)

@@ -37,7 +37,9 @@ def _numbers(name, values):
         if any(not -(2**63) <= number < 2**63 for number in numbers):
             raise TypeError
     except TypeError:
-        _fail("%s to be a sequence of integers" % name, arrays.describe(values), TypeError)
+        _fail(
+            "%s to be a sequence of integers" % name, arrays.describe(values), TypeError
+        )
     return (ctypes.c_int64 * max(len(numbers), 1))(*numbers), len(numbers)
 
 
@@ -47,14 +49,20 @@ def _integer(name, value):
     except TypeError:
         number = None
     if number is None or not -(2**63) <= number < 2**63:
-        _fail("%s to be an integer of 64 bits" % name, arrays.describe(value), TypeError)
+        _fail(
+            "%s to be an integer of 64 bits" % name, arrays.describe(value), TypeError
+        )
     return number
 
 
 def _token_view(tokens, count):
     """Tokens [ids, tokens], an array or lists of integers; [tokens] of one id. None
     for lists of no id."""
-    if str(getattr(tokens, "dtype", "")).split(".")[-1] in ("uint16", "uint32", "uint64"):
+    if str(getattr(tokens, "dtype", "")).split(".")[-1] in (
+        "uint16",
+        "uint32",
+        "uint64",
+    ):
         tokens = tokens.tolist()
     if arrays.kind_of(tokens):
         found = arrays.view("tokens", tokens)
@@ -301,13 +309,19 @@ class KVCache:
         """A new sequence with the rows of another: its id. They share their pages
         until one of them is written."""
         made = ctypes.c_int64()
-        c.check(c.lib.attnKVCacheFork(self._handle, _integer("id", id), ctypes.byref(made)))
+        c.check(
+            c.lib.attnKVCacheFork(self._handle, _integer("id", id), ctypes.byref(made))
+        )
         return made.value
 
     def truncate(self, id: int, length: int) -> None:
         """Drops the rows of a sequence behind the first `length` of those that
         `lengths` counts."""
-        c.check(c.lib.attnKVCacheTruncate(self._handle, _integer("id", id), _integer("length", length)))
+        c.check(
+            c.lib.attnKVCacheTruncate(
+                self._handle, _integer("id", id), _integer("length", length)
+            )
+        )
 
     def free(self, id: int) -> None:
         """Drops a sequence. Its pages can be found by their tokens until they are
@@ -422,7 +436,8 @@ def _make_pools(dtype, device, *shapes):
         return [numpy.zeros(shape, found) for shape in shapes]
     except (MemoryError, ValueError):
         raise MemoryError(
-            "attn: expected memory for pools of shapes %s and %s, but there is not enough"
+            "attn: expected memory for pools of shapes %s and %s, but there is not "
+            "enough"
             % (list(shapes[0]), list(shapes[1]))
         ) from None
 
@@ -438,7 +453,8 @@ def _make_tensors(torch, dtype, device, kind, shapes):
     if name not in _NAMES:
         _fail_dtype(dtype)
     return [
-        torch.zeros(shape, dtype=getattr(torch, name), device=device) for shape in shapes
+        torch.zeros(shape, dtype=getattr(torch, name), device=device)
+        for shape in shapes
     ]
 
 

@@ -140,7 +140,11 @@ class Call:
     ):
         self.views = {}
         if not arrays.is_bool(deterministic):
-            _fail("deterministic to be True or False", arrays.describe(deterministic), TypeError)
+            _fail(
+                "deterministic to be True or False",
+                arrays.describe(deterministic),
+                TypeError,
+            )
         self.aux_names = self._aux_names(return_lse, return_aux)
         self.return_lse = return_lse
         self.return_aux = return_aux is not None
@@ -342,7 +346,9 @@ class Call:
             if name == "bias":
                 bias_type = found.dtype
                 if bias_type not in FLOATS:
-                    hint = "; pass a boolean mask as mask" if bias_type == c.BOOL else ""
+                    hint = (
+                        "; pass a boolean mask as mask" if bias_type == c.BOOL else ""
+                    )
                     _fail(
                         "bias of float32, float16 or bfloat16",
                         arrays.describe(array) + hint,
@@ -418,7 +424,9 @@ class Call:
             if self.layout == "bhsd" or "shape" not in str(error):
                 raise
             order = "h, t, d" if self.layout == "thd" else "b, h, s, d"
-            raise ValueError("%s (dimensions in the order %s)" % (error, order)) from None
+            raise ValueError(
+                "%s (dimensions in the order %s)" % (error, order)
+            ) from None
         made = [arrays.like(self.like, result) for result in results]
         if out is not None:
             made[0] = out
@@ -464,7 +472,10 @@ class Call:
             arrays.check_writable("out", out, view)
             arrays.check_device("out", view, self.device)
             if list(view.shape) != dense or view.dtype != arg.code:
-                _fail("out to be %s of shape %s" % (arg.dtype, dense), arrays.describe(out))
+                _fail(
+                    "out to be %s of shape %s" % (arg.dtype, dense),
+                    arrays.describe(out),
+                )
         return result, view.permuted(axes)
 
     def _picker(self):

@@ -53,15 +53,22 @@ def _taylor2(x):
     wide = x.astype("float32")
     pairs = wide[..., first] * wide[..., second] * factors.astype("float32")
     ones = numpy.ones_like(wide[..., :1])
-    return numpy.concatenate([ones, wide * numpy.float32(d**-0.25), pairs], -1).astype(x.dtype)
+    return numpy.concatenate(
+        [ones, wide * numpy.float32(d**-0.25), pairs], -1
+    ).astype(x.dtype)
 
 
 def _projected(x, matrix):
     if len(matrix.shape) != 2 or matrix.shape[0] != x.shape[-1]:
-        _fail("a matrix of %d rows for feature_map 'hedgehog'" % x.shape[-1], arrays.describe(matrix))
+        _fail(
+            "a matrix of %d rows for feature_map 'hedgehog'" % x.shape[-1],
+            arrays.describe(matrix),
+        )
     if arrays.is_torch(x):
         torch = arrays.torch_module()
-        return (x.to(torch.float32) @ torch.as_tensor(matrix).to(torch.float32)).to(x.dtype)
+        return (x.to(torch.float32) @ torch.as_tensor(matrix).to(torch.float32)).to(
+            x.dtype
+        )
     return (x.astype("float32") @ matrix.astype("float32")).astype(x.dtype)
 
 
@@ -70,11 +77,16 @@ def apply(feature_map, q, k):
     if feature_map is None:
         return q, k, None
     matrix = None
-    if isinstance(feature_map, (tuple, list)) and len(feature_map) == 2 and feature_map[0] == "hedgehog":
+    if (
+        isinstance(feature_map, (tuple, list))
+        and len(feature_map) == 2
+        and feature_map[0] == "hedgehog"
+    ):
         feature_map, matrix = feature_map
     if not isinstance(feature_map, str):
         _fail(
-            "feature_map to be one of %s, ('hedgehog', w), or MLIR text" % ", ".join(_NAMES),
+            "feature_map to be one of %s, ('hedgehog', w), or MLIR text"
+            % ", ".join(_NAMES),
             arrays.describe(feature_map),
             TypeError,
         )
@@ -85,17 +97,27 @@ def apply(feature_map, q, k):
     if feature_map == "taylor2" or matrix is not None:
         import numpy
 
-        q, k = (x if arrays.is_torch(x) or arrays.is_numpy(x) else numpy.from_dlpack(x) for x in (q, k))
+        q, k = (
+            x if arrays.is_torch(x) or arrays.is_numpy(x) else numpy.from_dlpack(x)
+            for x in (q, k)
+        )
         if matrix is None:
             return _taylor2(q), _taylor2(k), None
-        if not hasattr(matrix, "shape") or not hasattr(matrix, "astype" if arrays.is_numpy(q) else "dtype"):
-            _fail("a matrix of the kind of q for feature_map 'hedgehog'", arrays.describe(matrix), TypeError)
+        if not hasattr(matrix, "shape") or not hasattr(
+            matrix, "astype" if arrays.is_numpy(q) else "dtype"
+        ):
+            _fail(
+                "a matrix of the kind of q for feature_map 'hedgehog'",
+                arrays.describe(matrix),
+                TypeError,
+            )
         q, k = _projected(q, matrix), _projected(k, matrix)
     if feature_map in _REGIONS:
         return q, k, _REGIONS[feature_map]
     if "attn.yield" in feature_map:
         return q, k, feature_map
     _fail(
-        "feature_map to be one of %s, or MLIR text of a region with attn.yield" % ", ".join(_NAMES),
+        "feature_map to be one of %s, or MLIR text of a region with attn.yield"
+        % ", ".join(_NAMES),
         repr(feature_map),
     )

@@ -55,7 +55,9 @@ class Total:
 
             self.sum = numpy.zeros(size)
 
-    def add(self, array: Any, place: str, positions: Dict[str, Any], computed: Any = ()) -> None:
+    def add(
+        self, array: Any, place: str, positions: Dict[str, Any], computed: Any = ()
+    ) -> None:
         """Adds up an array of gradients.
 
         Args:
@@ -169,5 +171,10 @@ def positions_in_sequences(offsets: Any, shape: Any) -> Tuple[Any, Dict[str, Any
     places = [numpy.arange(n) for n in sizes]
     place = numpy.concatenate(places) if places else numpy.zeros(0, "i8")
     sequence = numpy.repeat(numpy.arange(len(sizes)), sizes)
-    positions = {"b": sequence, "h": numpy.arange(heads)[:, None], "i": place, "j": place}
+    positions = {
+        "b": sequence,
+        "h": numpy.arange(heads)[:, None],
+        "i": place,
+        "j": place,
+    }
     return starts + place, positions

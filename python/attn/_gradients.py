@@ -252,7 +252,8 @@ class Plan:
             there = [name for name in there if name != "monoid_params"]
         there = [n for n in there if n in views or n == "monoid_params"]
         floats = {
-            name: arrays.kind_of(value) and arrays.view(name, value).dtype in _call.FLOATS
+            name: arrays.kind_of(value)
+            and arrays.view(name, value).dtype in _call.FLOATS
             for name, value in self.call.captures.items()
         }
         there += list(floats)
@@ -399,7 +400,9 @@ class Plan:
         if self.value_in_key and "v" in gradients:
             value = gradients.pop("v")
             gradients["k"][..., : value.shape[-1]] += value
-        return {name: arrays.like(self.call.like, gradients[name]) for name in self.inputs}
+        return {
+            name: arrays.like(self.call.like, gradients[name]) for name in self.inputs
+        }
 
     def _given(self, name):
         if name in self.call.captures and name not in _NAMES:
@@ -496,13 +499,17 @@ class Plan:
             positions = sums.positions_of_pairs((b, hq, sq, count), first)
             results = iter(zip(self.program.of_pairs, parts))
             for (name, place), part in results:
-                computed = [next(results)[1][..., :count] for _ in range(place.count("*"))]
+                computed = [
+                    next(results)[1][..., :count] for _ in range(place.count("*"))
+                ]
                 if name == "bias":
                     place = "b,h,i,j"
                 totals[name].add(part[..., :count], place, positions, computed)
         for name, total in totals.items():
             array = total.get()
-            found[name] = array.reshape(self.given[name].shape) if name == "bias" else array
+            found[name] = (
+                array.reshape(self.given[name].shape) if name == "bias" else array
+            )
 
     def _shape_of(self, name):
         if name == "bias":
@@ -515,19 +522,24 @@ class Plan:
         view = self.call.views["bias"]
         total = _zeros(self.call.like, c.F32, view.shape)
         offsets = [
-            [int(x) for x in self.given[name]] for name in ("cu_seqlens_q", "cu_seqlens_k")
+            [int(x) for x in self.given[name]]
+            for name in ("cu_seqlens_q", "cu_seqlens_k")
         ]
         bias = given.reshape(view.shape)
         options = dict(self.options, layout="bshd")
         del options["cu_seqlens_q"], options["cu_seqlens_k"]
         slopes = options.get("alibi_slopes")
-        per_batch = slopes is not None and len(self.call.views["alibi_slopes"].shape) == 2
+        per_batch = (
+            slopes is not None and len(self.call.views["alibi_slopes"].shape) == 2
+        )
         pairs = zip(*(zip(x, x[1:]) for x in offsets))
         for n, ((i0, i1), (j0, j1)) in enumerate(pairs):
             if i0 >= i1 or j0 >= j1:
                 continue
             at = n if view.shape[0] != 1 else 0
-            sizes = [s if s == 1 else m for s, m in zip(view.shape[2:], (i1 - i0, j1 - j0))]
+            sizes = [
+                s if s == 1 else m for s, m in zip(view.shape[2:], (i1 - i0, j1 - j0))
+            ]
             place = (slice(at, at + 1), slice(None), slice(sizes[0]), slice(sizes[1]))
             options["bias"] = bias[place]
             if per_batch:
@@ -535,7 +547,9 @@ class Plan:
             operands = [
                 None if x is None else x[None, a:b]
                 for x, a, b in (
-                    (self.given["q"], i0, i1), (self.given["k"], j0, j1), (self.given["v"], j0, j1)
+                    (self.given["q"], i0, i1),
+                    (self.given["k"], j0, j1),
+                    (self.given["v"], j0, j1),
                 )
             ]
             plan = Plan(*operands, inputs=("bias",), target=self.target, **options)

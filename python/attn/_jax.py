@@ -156,7 +156,11 @@ class _Call:
         @jax.custom_vjp
         def pull(cotangents, *values):
             return jax.pure_callback(
-                self._pull, self.gradients, cotangents, *values, vmap_method="sequential"
+                self._pull,
+                self.gradients,
+                cotangents,
+                *values,
+                vmap_method="sequential",
             )
 
         def refuse(*_):

@@ -295,7 +295,9 @@ def _interrupt_function():
     """The address of a function that tells whether Ctrl-C was pressed, of the main
     thread; None where Python has none. It runs no Python code, where a handler's
     exception would be lost in the callback."""
-    pressed = getattr(getattr(ctypes, "pythonapi", None), "PyOS_InterruptOccurred", None)
+    pressed = getattr(
+        getattr(ctypes, "pythonapi", None), "PyOS_InterruptOccurred", None
+    )
     if pressed is None:
         return None, None
     pressed.restype = c_int32

@@ -28,7 +28,9 @@ def _text(name, value):
             % (name, arrays.describe(value))
         )
     fail(
-        "%s to be the text of a region in MLIR" % name, arrays.describe(value), TypeError
+        "%s to be the text of a region in MLIR" % name,
+        arrays.describe(value),
+        TypeError,
     )
 
 
@@ -96,7 +98,8 @@ def _set_blocks(call, mask):
             flags |= (2, 4)[i]  # ATTN_BROADCAST_BATCH, ATTN_BROADCAST_HEADS
         elif size != want:
             fail(
-                "block_mask for [b, hq, query blocks, key blocks] of %s, or 1 for b and "
+                "block_mask for [b, hq, query blocks, key blocks] of %s, or 1 for b "
+                "and "
                 "hq" % (list(wanted),),
                 list(view.shape),
             )
@@ -227,7 +230,9 @@ class BlockMask:
 def _pair(size):
     sizes = size if isinstance(size, (tuple, list)) else (size, size)
     isGood = len(sizes) == 2 and all(
-        hasattr(x, "__index__") and not isinstance(x, bool) and 0 < operator.index(x) < 2**31
+        hasattr(x, "__index__")
+        and not isinstance(x, bool)
+        and 0 < operator.index(x) < 2**31
         for x in sizes
     )
     if not isGood:
@@ -253,7 +258,11 @@ def _tabulate(lists, columns):
         )
         numbers = numbers.reshape((1,) * (3 - numbers.ndim) + numbers.shape)
         indices = indices.reshape((1,) * (4 - indices.ndim) + indices.shape)
-        if numbers.ndim != 3 or indices.ndim != 4 or numbers.shape[2] != indices.shape[2]:
+        if (
+            numbers.ndim != 3
+            or indices.ndim != 4
+            or numbers.shape[2] != indices.shape[2]
+        ):
             fail(
                 "%s_num_blocks of shape [b, hq, query blocks] and %s_indices with one "
                 "more dimension" % (prefix, prefix),

@@ -157,7 +157,9 @@ class _Plan:
                 self._operands.append((slot, place, address, odd))
             elif made >= 0:
                 address = arrays.address_function(results[made])
-                make = arrays.maker(operands[0], outputs[made].dtype, results[made].shape)
+                make = arrays.maker(
+                    operands[0], outputs[made].dtype, results[made].shape
+                )
                 self._results.append((slot, make, address))
         self._takes_out = operands[_OUT] is not None
 

@@ -17,7 +17,12 @@ _BLOCK = 256
 
 
 def prefix_states(
-    scores: Any, v: Any, *, monoid: str = "softmax", every: int = 1, monoid_params: Sequence[float] = ()
+    scores: Any,
+    v: Any,
+    *,
+    monoid: str = "softmax",
+    every: int = 1,
+    monoid_params: Sequence[float] = (),
 ) -> Any:
     """The outputs of a monoid for the first n tokens, for every n or every `every`-th.
 
@@ -38,11 +43,20 @@ def prefix_states(
     scores = as_own("scores", scores, v)
     arrays.view("v", v)
     if len(scores.shape) != 3 or len(v.shape) != 4:
-        _fail("scores [b, h, t] and v [b, h, t, dv]", "%d and %d dimensions" % (len(scores.shape), len(v.shape)))
+        _fail(
+            "scores [b, h, t] and v [b, h, t, dv]",
+            "%d and %d dimensions" % (len(scores.shape), len(v.shape)),
+        )
     if scores.shape[0] != v.shape[0] or scores.shape[2] != v.shape[2]:
-        _fail("scores and v of the same batches and tokens", "%s and %s" % (list(scores.shape), list(v.shape)))
+        _fail(
+            "scores and v of the same batches and tokens",
+            "%s and %s" % (list(scores.shape), list(v.shape)),
+        )
     if v.shape[1] and scores.shape[1] % v.shape[1]:
-        _fail("heads of scores to be a multiple of those of v", "%d and %d" % (scores.shape[1], v.shape[1]))
+        _fail(
+            "heads of scores to be a multiple of those of v",
+            "%d and %d" % (scores.shape[1], v.shape[1]),
+        )
     # A query of 1 for every token, whose dot with a key is the key's score.
     keys = scores[:, :, :, None]
     if v.shape[1] != scores.shape[1]:
@@ -51,16 +65,31 @@ def prefix_states(
     ones = _ones_like(keys)
     if monoid != "softmax":
         o = attention(
-            ones, keys, v, scale=1.0, causal="top_left", monoid=monoid, monoid_params=monoid_params
+            ones,
+            keys,
+            v,
+            scale=1.0,
+            causal="top_left",
+            monoid=monoid,
+            monoid_params=monoid_params,
         )
         return o[:, :, every - 1 :: every]
     parts, before = [], None
     for first in range(0, max(keys.shape[2], 1), _BLOCK):
         some = (slice(None), slice(None), slice(first, first + _BLOCK))
-        o, lse = attention(ones[some], keys[some], v[some], scale=1.0, causal="top_left", return_lse=True)
+        o, lse = attention(
+            ones[some],
+            keys[some],
+            v[some],
+            scale=1.0,
+            causal="top_left",
+            return_lse=True,
+        )
         if before is not None:
             count = o.shape[2]
-            o, lse = merge_states(_repeat(before[0], count), _repeat(before[1], count), o, lse)
+            o, lse = merge_states(
+                _repeat(before[0], count), _repeat(before[1], count), o, lse
+            )
         if o.shape[2]:
             before = o[:, :, -1:], lse[:, :, -1:]
         parts.append((o, lse))

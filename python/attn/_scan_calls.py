@@ -123,10 +123,18 @@ def scan(
     ):
         if given:
             _fail("states_every without %s" % name, "both")
-    if erase is not None and (not isinstance(erase, (tuple, list)) or len(erase) not in (2, 3)):
-        _fail("erase to be a tuple (a, b) or (a, b, 'before')", type(erase).__name__, TypeError)
+    if erase is not None and (
+        not isinstance(erase, (tuple, list)) or len(erase) not in (2, 3)
+    ):
+        _fail(
+            "erase to be a tuple (a, b) or (a, b, 'before')",
+            type(erase).__name__,
+            TypeError,
+        )
     operands = dict(decay=decay, beta=beta, log_weight=log_weight, weight=weight)
-    return _by_parts(q, k, v, operands, erase, initial_state, return_state, states_every, options)
+    return _by_parts(
+        q, k, v, operands, erase, initial_state, return_state, states_every, options
+    )
 
 
 def _by_parts(q, k, v, operands, erase, state, return_state, size, options):
@@ -134,7 +142,10 @@ def _by_parts(q, k, v, operands, erase, state, return_state, size, options):
     axes = _scans.LAYOUTS.get(options["layout"])
     arrays.view("q", q)
     if axes is None or len(axes) != 4 or len(q.shape) != 4:
-        _fail("q of 4 dimensions in layout 'bhsd', 'bshd' or 'sbhd' with states_every", arrays.describe(q))
+        _fail(
+            "q of 4 dimensions in layout 'bhsd', 'bshd' or 'sbhd' with states_every",
+            arrays.describe(q),
+        )
     axis = options["layout"].index("s")
     tokens, outputs, states = q.shape[axis], [], []
 
@@ -148,7 +159,9 @@ def _by_parts(q, k, v, operands, erase, state, return_state, size, options):
         end = min(first + size, tokens)
         parts = {n: cut(x, first, end) for n, x in operands.items()}
         if erase is not None:
-            parts["erase"] = tuple(cut(x, first, end) for x in erase[:2]) + tuple(erase[2:])
+            parts["erase"] = tuple(cut(x, first, end) for x in erase[:2]) + tuple(
+                erase[2:]
+            )
         o, state = _scans.run_scan(
             *(cut(x, first, end) for x in (q, k, v)),
             initial_state=state,

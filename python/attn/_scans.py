@@ -81,7 +81,11 @@ def broadcast(name, value, shape):
 def unit_stride(value):
     """With a last dimension whose elements lie one after the other."""
     if arrays.is_torch(value):
-        return value if value.shape[-1:] == (1,) or value.stride()[-1:] == (1,) else value.contiguous()
+        return (
+            value
+            if value.shape[-1:] == (1,) or value.stride()[-1:] == (1,)
+            else value.contiguous()
+        )
     import numpy
 
     strides = value.strides[-1:] == (value.itemsize,)
@@ -103,10 +107,17 @@ class Problem:
             _fail("q of float32, float16 or bfloat16", arrays.describe(q), TypeError)
         for name, x, view in zip("kv", (k, v), views[1:]):
             if view.dtype != views[0].dtype:
-                _fail("%s of the type of q, %s" % (name, arrays.describe(q)), arrays.describe(x), TypeError)
+                _fail(
+                    "%s of the type of q, %s" % (name, arrays.describe(q)),
+                    arrays.describe(x),
+                    TypeError,
+                )
         for name, x, view in zip("qkv", (q, k, v), views):
             if len(view.shape) != len(axes):
-                _fail("%s of %d dimensions, [%s]" % (name, len(axes), ", ".join(layout)), arrays.describe(x))
+                _fail(
+                    "%s of %d dimensions, [%s]" % (name, len(axes), ", ".join(layout)),
+                    arrays.describe(x),
+                )
             if view.shape[-1] < 1:
                 _fail("%s with channels" % name, arrays.describe(x))
         if layout == "thd" and cu_seqlens is None:
@@ -119,7 +130,10 @@ class Problem:
         self.drops_batch = self.is_packed and layout != "thd"
         shapes = [tuple(view.shape[a] for a in axes) for view in views]
         if self.drops_batch and any(shape[0] != 1 for shape in shapes):
-            _fail("one batch with cu_seqlens, which holds all sequences", [s[0] for s in shapes])
+            _fail(
+                "one batch with cu_seqlens, which holds all sequences",
+                [s[0] for s in shapes],
+            )
         if self.is_packed:
             self.cu = arrays.vector("cu_seqlens", cu_seqlens, c.I32, self.device)
             if len(self.cu.shape) != 1 or self.cu.shape[0] < 1:
@@ -127,21 +141,34 @@ class Problem:
         shapes = [shape[-3:] if self.is_packed else shape for shape in shapes]
         lead = [shape[:-3] + shape[-2:-1] for shape in shapes]
         if lead[0] != lead[1] or lead[0] != lead[2]:
-            _fail("q, k and v of the same batches and tokens", [list(s) for s in shapes])
+            _fail(
+                "q, k and v of the same batches and tokens", [list(s) for s in shapes]
+            )
         heads = [shape[-3] for shape in shapes]
         self.tokens = shapes[0][-2]
         self.dk, self.dv = shapes[0][-1], shapes[2][-1]
         if shapes[1][-1] != self.dk:
-            _fail("q and k of the same channels", "%d and %d" % (self.dk, shapes[1][-1]))
+            _fail(
+                "q and k of the same channels", "%d and %d" % (self.dk, shapes[1][-1])
+            )
         self.heads = max(heads[1:])
-        ok = all(n and self.heads % n == 0 for n in heads[1:]) if self.heads else heads[1] == heads[2]
+        ok = (
+            all(n and self.heads % n == 0 for n in heads[1:])
+            if self.heads
+            else heads[1] == heads[2]
+        )
         if self.heads:
-            ok = ok and heads[0] > 0 and (self.heads % heads[0] == 0 or heads[0] % self.heads == 0)
+            ok = (
+                ok
+                and heads[0] > 0
+                and (self.heads % heads[0] == 0 or heads[0] % self.heads == 0)
+            )
         else:
             ok = ok and heads[0] == 0
         if not ok:
             _fail(
-                "heads of k and v that divide the larger number of them, and those of q "
+                "heads of k and v that divide the larger number of them, and those of "
+                "q "
                 "to divide it or be a multiple of it",
                 "%d of q, %d of k and %d of v" % tuple(heads),
             )
@@ -172,7 +199,10 @@ class Problem:
         sizes = ["?"] * len(view.shape)
         if is_static and sizes:
             sizes[-1] = str(view.shape[-1])
-        text = "tensor<%s%s>" % ("".join(s + "x" for s in sizes), c.DTYPE_NAMES[view.dtype])
+        text = "tensor<%s%s>" % (
+            "".join(s + "x" for s in sizes),
+            c.DTYPE_NAMES[view.dtype],
+        )
         if shown:
             text = shown
         self.names.append("%%%s" % name)
@@ -192,9 +222,17 @@ class Problem:
         if self.drops_batch:
             full = (1,) + full
         if heads_only:  # one for each head, the same for all tokens
-            value = value.reshape((-1, 1)) if self.layout == "thd" else value.reshape((1, -1, 1))
+            value = (
+                value.reshape((-1, 1))
+                if self.layout == "thd"
+                else value.reshape((1, -1, 1))
+            )
         elif len(value.shape) != rank:
-            _fail("%s of %d dimensions%s" % (name, rank, ", or [heads]" if not width else ""), arrays.describe(value))
+            _fail(
+                "%s of %d dimensions%s"
+                % (name, rank, ", or [heads]" if not width else ""),
+                arrays.describe(value),
+            )
         else:
             value = permuted(value, self.axes if width else self.axes[:-1])
         value = unit_stride(broadcast(name, value, full))
@@ -215,10 +253,16 @@ class Problem:
             self.add("init_" + part, None, view, shown=self.state_type(part))
             names.append("%%init_%s" % part)
             texts.append(self.state_type(part))
-        self.clauses.append("%s(%s : %s)" % (clause, ", ".join(names), ", ".join(texts)))
+        self.clauses.append(
+            "%s(%s : %s)" % (clause, ", ".join(names), ", ".join(texts))
+        )
 
     def state_type(self, part, dtype=c.F32):
-        sizes = {"S": "?x?x%dx%d" % (self.dk, self.dv), "z": "?x?x%d" % self.dk, "m": "?x?"}
+        sizes = {
+            "S": "?x?x%dx%d" % (self.dk, self.dv),
+            "z": "?x?x%d" % self.dk,
+            "m": "?x?",
+        }
         return "tensor<%sx%s>" % (sizes[part], c.DTYPE_NAMES[dtype])
 
     def state_shape(self, part, count=None):
@@ -228,14 +272,17 @@ class Problem:
     def text(self, parts, feature):
         flags = self.flags + (["final"] if parts else [])
         rank = 3 if self.is_packed else 4
-        results = ["tensor<%s%dx%s>" % ("?x" * (rank - 1), self.dv, c.DTYPE_NAMES[self.dtype])]
+        results = [
+            "tensor<%s%dx%s>" % ("?x" * (rank - 1), self.dv, c.DTYPE_NAMES[self.dtype])
+        ]
         results += [self.state_type(part) for part in parts]
         clauses = list(self.clauses)
         clauses.insert(3, "scale(%scale)")
         args = ", ".join("%s: %s" % pair for pair in zip(self.names, self.types))
         region = " feature {\n%s\n}" % feature if feature else ""
         return (
-            "func.func @scan(%s, %%scale: f32) -> (%s) {\n  %%r:%d = attn.scan %s {%s}%s\n"
+            "func.func @scan(%s, %%scale: f32) -> (%s) {\n  %%r:%d = attn.scan %s "
+            "{%s}%s\n"
             "      -> %s\n  return %s : %s\n}\n"
             % (
                 args,
@@ -256,7 +303,9 @@ class Problem:
         key = text if target is None else (text, target)
         kernel = _kernel.kept.get(key)
         if kernel is None:
-            kernel = _kernel.compile_text(text, source_name="scan", keep_ir=False, target=target)
+            kernel = _kernel.compile_text(
+                text, source_name="scan", keep_ir=False, target=target
+            )
             if len(_kernel.kept) >= _kernel.MOST_KEPT:
                 _kernel.kept.clear()
             _kernel.kept[key] = kernel
@@ -276,7 +325,9 @@ def permuted_copy(value, view, problem):
 
 
 def _without_first(view):
-    return arrays.View(view.data, view.dtype, view.shape[1:], view.strides[1:], view.owner, view.device)
+    return arrays.View(
+        view.data, view.dtype, view.shape[1:], view.strides[1:], view.owner, view.device
+    )
 
 
 def _reversed(view, axis):
@@ -284,7 +335,9 @@ def _reversed(view, axis):
     strides = list(view.strides)
     strides[axis] = -stride
     offset = max(size - 1, 0) * stride * arrays.item_size(view.dtype)
-    return arrays.View(view.data + offset, view.dtype, view.shape, strides, view.owner, view.device)
+    return arrays.View(
+        view.data + offset, view.dtype, view.shape, strides, view.owner, view.device
+    )
 
 
 def _state_view(name, value, problem, part, count=None):
@@ -373,7 +426,10 @@ def run_scan(
     reverse = direction == "reverse"
     for name, value in (("beta", beta), ("erase", erase)):
         if normalize and value is not None:
-            _fail("normalize=False with %s, whose outputs have no denominator" % name, "True")
+            _fail(
+                "normalize=False with %s, whose outputs have no denominator" % name,
+                "True",
+            )
     if scale is None and len(getattr(q, "shape", ())):
         scale = max(q.shape[-1], 1) ** -0.5
     scale = 1.0 if scale is None else _number("scale", scale)
@@ -382,7 +438,12 @@ def run_scan(
     if reverse and problem.is_packed:
         _fail("direction 'reverse' without cu_seqlens", "both")
     if whole:
-        for name, value in (("decay", decay), ("beta", beta), ("log_weight", log_weight), ("erase", erase)):
+        for name, value in (
+            ("decay", decay),
+            ("beta", beta),
+            ("log_weight", log_weight),
+            ("erase", erase),
+        ):
             if value is not None:
                 _fail("causal=True with %s" % name, "an order-free sum over all tokens")
         problem.flags.append("whole")
@@ -399,13 +460,19 @@ def run_scan(
         problem.add_numbers("beta", beta, "delta")
     if erase is not None:
         if not isinstance(erase, (tuple, list)) or len(erase) not in (2, 3):
-            _fail("erase to be a tuple (a, b) or (a, b, 'before')", type(erase).__name__, TypeError)
+            _fail(
+                "erase to be a tuple (a, b) or (a, b, 'before')",
+                type(erase).__name__,
+                TypeError,
+            )
         when = erase[2] if len(erase) == 3 else "after"
         if when not in ("before", "after"):
             _fail("an erase 'before' or 'after' the decay", repr(when))
         problem.add_numbers("erase_a", erase[0], None, problem.dk)
         problem.add_numbers("erase_b", erase[1], None, problem.dk)
-        problem.clauses.append("erase(%%erase_a, %%erase_b : %s, %s)" % tuple(problem.types[-2:]))
+        problem.clauses.append(
+            "erase(%%erase_a, %%erase_b : %s, %s)" % tuple(problem.types[-2:])
+        )
         if when == "before":
             problem.flags.append("erase_before")
     if read not in ("after", "before"):
@@ -418,27 +485,50 @@ def run_scan(
         found = unit_stride(as_float("bonus", bonus))
         found = broadcast("bonus", found, (problem.heads, problem.dk))
         problem.add("bonus", "bonus", arrays.view("bonus", unit_stride(found)))
-    _check_together(gate if decay is not None else None, normalize, weight, log_weight, erase, beta, bonus, read)
+    _check_together(
+        gate if decay is not None else None,
+        normalize,
+        weight,
+        log_weight,
+        erase,
+        beta,
+        bonus,
+        read,
+    )
     if normalize:
         problem.flags.append("normalize")
     if qk_l2norm:
         problem.flags.append("l2norm")
     if segments is not None:
-        _check_segments(segments, problem.is_packed, whole, slots, log_weight, erase, beta)
+        _check_segments(
+            segments, problem.is_packed, whole, slots, log_weight, erase, beta
+        )
         problem.flags.append("segments = %d" % segments)
     if chunk is not None:
         problem.flags.append("chunk = %d" % chunk)
-    parts = [p for p, there in zip(_PARTS, (True, normalize, log_weight is not None)) if there]
+    parts = [
+        p
+        for p, there in zip(_PARTS, (True, normalize, log_weight is not None))
+        if there
+    ]
     if initial_state is not None and slots is None and not in_place:
         given = _parts_of("initial_state", initial_state, parts)
         problem.add_states(
-            [(p, _state_view("initial_state", x, problem, p)) for p, x in zip(parts, given)], "init"
+            [
+                (p, _state_view("initial_state", x, problem, p))
+                for p, x in zip(parts, given)
+            ],
+            "init",
         )
     if problem.is_packed:
         problem.add("cu", "cu_seqlens", problem.cu, is_static=False)
     if lengths is not None:
         if problem.device is not None:
-            _fail("no lengths of tensors on a GPU; pass cu_seqlens", "lengths", NotImplementedError)
+            _fail(
+                "no lengths of tensors on a GPU; pass cu_seqlens",
+                "lengths",
+                NotImplementedError,
+            )
         if problem.is_packed or reverse:
             other = "cu_seqlens" if problem.is_packed else "direction 'reverse'"
             _fail("lengths without %s" % other, "both")
@@ -504,15 +594,23 @@ def _add_pool(problem, state, slots, parts):
         fits = view.dtype in _FLOATS if part == "S" else view.dtype == c.F32
         if tuple(value.shape) != shape or not fits:
             types = "float32, bfloat16 or float16" if part == "S" else "float32"
-            _fail("a state %s of %s and shape %s" % (part, types, list(shape)), arrays.describe(value))
+            _fail(
+                "a state %s of %s and shape %s" % (part, types, list(shape)),
+                arrays.describe(value),
+            )
         arrays.check_writable("state", value, view)
-        problem.add("pool_" + part, None, view, shown=problem.state_type(part, view.dtype))
+        problem.add(
+            "pool_" + part, None, view, shown=problem.state_type(part, view.dtype)
+        )
         names.append("%%pool_%s" % part)
         texts.append(problem.types[-1])
     clause = "slots(%s : %s)" % (", ".join(names), ", ".join(texts))
     if slots is None:
         if count != problem.sequences:
-            _fail("a state of %d sequences, or slots" % problem.sequences, arrays.describe(given[0]))
+            _fail(
+                "a state of %d sequences, or slots" % problem.sequences,
+                arrays.describe(given[0]),
+            )
         return problem.clauses.append(clause)
     index = arrays.vector("slots", slots, c.I32, problem.device)
     if index.shape != (problem.sequences,):
@@ -527,17 +625,26 @@ def _add_pool(problem, state, slots, parts):
 def _check_slots(slots, count):
     if isinstance(slots, arrays.View):
         owner = slots.owner
-        slots = owner.tolist() if hasattr(owner, "tolist") else list(owner)[: slots.shape[0]]
+        slots = (
+            owner.tolist()
+            if hasattr(owner, "tolist")
+            else list(owner)[: slots.shape[0]]
+        )
     used = [i for i in slots if i != -1]
     if any(not 0 <= i < count for i in used):
-        _fail("slots between -1 and %d" % (count - 1), [i for i in used if not 0 <= i < count][0])
+        _fail(
+            "slots between -1 and %d" % (count - 1),
+            [i for i in used if not 0 <= i < count][0],
+        )
     if len(set(used)) != len(used):
         _fail("slots that differ from each other", sorted(used))
 
 
 def _finish(problem, out, scale, parts, feature):
     """Runs, and gives the output and the state in the caller's layout."""
-    sizes = dict(zip("bhsd", (problem.sequences, problem.out_heads, problem.tokens, problem.dv)))
+    sizes = dict(
+        zip("bhsd", (problem.sequences, problem.out_heads, problem.tokens, problem.dv))
+    )
     if problem.drops_batch:
         sizes["b"] = 1
     if problem.layout == "thd":
@@ -550,9 +657,16 @@ def _finish(problem, out, scale, parts, feature):
     view = arrays.view("out", result)
     arrays.check_writable("out", result, view)
     if list(view.shape) != shape or view.dtype != problem.dtype:
-        _fail("out like the result, %s of shape %s" % (c.DTYPE_NAMES[problem.dtype], shape), arrays.describe(out))
+        _fail(
+            "out like the result, %s of shape %s"
+            % (c.DTYPE_NAMES[problem.dtype], shape),
+            arrays.describe(out),
+        )
     outputs = [problem.ordered(view)]
-    states = {part: arrays.empty(problem.like, c.F32, problem.state_shape(part)) for part in parts}
+    states = {
+        part: arrays.empty(problem.like, c.F32, problem.state_shape(part))
+        for part in parts
+    }
     outputs += [arrays.view("state", states[part]) for part in parts]
     problem.run(scale, parts, feature, outputs)
     like = problem.like

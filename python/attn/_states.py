@@ -33,7 +33,10 @@ def _stack(name, parts):
                 arrays.describe(part),
             )
         if view.device != views[0].device:
-            _fail("%s on %s" % (name, arrays.where(views[0].device)), arrays.where(view.device))
+            _fail(
+                "%s on %s" % (name, arrays.where(views[0].device)),
+                arrays.where(view.device),
+            )
     if arrays.is_torch(first):
         return arrays.torch_module().stack(parts)
     if not arrays.is_numpy(first) and hasattr(first, "__array_namespace__"):
@@ -108,7 +111,9 @@ def merge_states(
             "%d and %d" % (len(o.shape) - 1, len(lse.shape) - 1),
         )
     if o.dtype not in (c.F32, c.F16, c.BF16):
-        _fail("o of float32, float16 or bfloat16", arrays.describe(stacked_o), TypeError)
+        _fail(
+            "o of float32, float16 or bfloat16", arrays.describe(stacked_o), TypeError
+        )
     if lse.dtype != c.F32:
         _fail("lse of float32", arrays.describe(stacked_lse), TypeError)
     results = arrays.empty(like, o.dtype, o.shape[1:]), arrays.empty(

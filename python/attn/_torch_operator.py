@@ -33,7 +33,8 @@ _HELD = TENSORS + tuple(name + "_tensor" for name in _NUMBERS) + ("block_mask",)
 _OPTIONAL = ", ".join("Tensor? " + name for name in _HELD[2:])
 _OPTIONS = (
     "Tensor[] captures, str capture_names, str score_mod, str mask_mod, "
-    "SymInt block_rows, SymInt block_keys, float? scale, str causal, SymInt left, SymInt right, float softcap, str monoid, "
+    "SymInt block_rows, SymInt block_keys, float? scale, str causal, SymInt left, "
+    "SymInt right, float softcap, str monoid, "
     "str layout, str outputs, float[] monoid_params, str precision, bool rolling, "
     "bool batch_invariant, SymInt v_dim, float dropout_p, SymInt seed, SymInt offset, "
     "str wanted"
@@ -158,7 +159,11 @@ def _probe(given):
     """The outputs of the kernel, of tensors of one row: which have channels."""
     def of(name, value):
         if isinstance(value, torch.Tensor):
-            return value.dtype, value.dim(), int(value.shape[-1]) if name in "qkv" else 0
+            return (
+                value.dtype,
+                value.dim(),
+                int(value.shape[-1]) if name in "qkv" else 0,
+            )
         if isinstance(value, (list, tuple)):
             return tuple(of("-", x) for x in value)
         return value
@@ -449,7 +454,11 @@ def _as_capture(name, value, like):
         return torch.tensor(value, dtype=torch.int64)
     if isinstance(value, (float, torch.SymFloat)):
         return torch.tensor(value, dtype=torch.float64)
-    _fail("captures of the kind of q, Tensor, or numbers", arrays.describe(value), TypeError)
+    _fail(
+        "captures of the kind of q, Tensor, or numbers",
+        arrays.describe(value),
+        TypeError,
+    )
 
 
 def _classes_of(mask, tensors, layout):

@@ -90,7 +90,11 @@ class StateTree:
         self._monoid = options.pop("monoid", None)
         if self._monoid not in (None, "softmax"):
             _fail("monoid to be None, for scans, or 'softmax'", repr(self._monoid))
-        known = ("scale",) if self._monoid else ("normalize", "scale", "feature_map", "qk_l2norm")
+        known = (
+            ("scale",)
+            if self._monoid
+            else ("normalize", "scale", "feature_map", "qk_l2norm")
+        )
         for name in options:
             if name not in known:
                 _fail("options of %s" % ", ".join(known), repr(name), TypeError)
@@ -123,9 +127,15 @@ class StateTree:
         for name, x in rows.items():
             shape = (k.shape[0], heads, count)
             if name in "kv":
-                fits = x.shape[0] == k.shape[0] and x.shape[2] == count and heads % max(x.shape[1], 1) == 0
+                fits = (
+                    x.shape[0] == k.shape[0]
+                    and x.shape[2] == count
+                    and heads % max(x.shape[1], 1) == 0
+                )
             else:
-                fits = tuple(x.shape[:3]) == shape and len(x.shape) in ((3, 4) if name == "decay" else (3,))
+                fits = tuple(x.shape[:3]) == shape and len(x.shape) in (
+                    (3, 4) if name == "decay" else (3,)
+                )
                 fits = fits and (len(x.shape) == 3 or x.shape[3] == k.shape[3])
             if not fits:
                 _fail("%s for each token, %s" % (name, list(shape)), arrays.describe(x))
@@ -133,14 +143,26 @@ class StateTree:
             _fail("beta without weight and normalize", "both")
         if self._rows:
             if set(rows) != set(self._rows):
-                _fail("%s, as the first tokens had" % ", ".join(sorted(self._rows)), ", ".join(sorted(rows)))
+                _fail(
+                    "%s, as the first tokens had" % ", ".join(sorted(self._rows)),
+                    ", ".join(sorted(rows)),
+                )
             for name, x in rows.items():
                 old = self._rows[name]
-                if tuple(old.shape[:2] + old.shape[3:]) != tuple(x.shape[:2] + x.shape[3:]) or old.dtype != x.dtype:
-                    _fail("%s like the first tokens, %s" % (name, arrays.describe(old)), arrays.describe(x))
+                if (
+                    tuple(old.shape[:2] + old.shape[3:])
+                    != tuple(x.shape[:2] + x.shape[3:])
+                    or old.dtype != x.dtype
+                ):
+                    _fail(
+                        "%s like the first tokens, %s" % (name, arrays.describe(old)),
+                        arrays.describe(x),
+                    )
         return rows, count
 
-    def append(self, k: Any, v: Any, decay: Any = None, beta: Any = None, *, weight: Any = None) -> None:
+    def append(
+        self, k: Any, v: Any, decay: Any = None, beta: Any = None, *, weight: Any = None
+    ) -> None:
         """Adds tokens [b, h, t, d] behind the last one; the others as in attn.scan."""
         rows, count = self._given(k, v, decay, beta, weight)
         self._reserve(rows, self.tokens + count)
@@ -150,13 +172,25 @@ class StateTree:
         if count:
             self._refresh(first, self.tokens)
 
-    def update(self, i: int, k: Any, v: Any, decay: Any = None, beta: Any = None, *, weight: Any = None) -> None:
+    def update(
+        self,
+        i: int,
+        k: Any,
+        v: Any,
+        decay: Any = None,
+        beta: Any = None,
+        *,
+        weight: Any = None,
+    ) -> None:
         """Replaces token i and those behind it, as many as there are in k."""
         if isinstance(i, bool) or not hasattr(i, "__index__"):
             _fail("i to be an integer", repr(i), TypeError)
         rows, count = self._given(k, v, decay, beta, weight)
         if not 0 <= i <= self.tokens - count:
-            _fail("tokens among the %d that there are" % self.tokens, "%d from %d on" % (count, i))
+            _fail(
+                "tokens among the %d that there are" % self.tokens,
+                "%d from %d on" % (count, i),
+            )
         for name, x in rows.items():
             self._rows[name][:, :, i : i + count] = x
         if count:
@@ -171,7 +205,11 @@ class StateTree:
             shape = list(x.shape)
             shape[2] = max(count, 2 * room, self.leaf)
             library = _library_of(x)
-            new = x.new_empty(shape) if arrays.is_torch(x) else library.empty(shape, x.dtype)
+            new = (
+                x.new_empty(shape)
+                if arrays.is_torch(x)
+                else library.empty(shape, x.dtype)
+            )
             if self._rows.get(name) is not None:
                 new[:, :, : self.tokens] = self._rows[name][:, :, : self.tokens]
             self._rows[name] = new
@@ -196,7 +234,13 @@ class StateTree:
         return self._map_of(rows), self._states_of(rows)
 
     def _attend(self, rows):
-        return attention(self._queries, rows["k"], rows["v"], return_lse=True, scale=self._options.get("scale"))
+        return attention(
+            self._queries,
+            rows["k"],
+            rows["v"],
+            return_lse=True,
+            scale=self._options.get("scale"),
+        )
 
     def _states_of(self, rows, state=None):
         """The state after some tokens."""
@@ -206,7 +250,9 @@ class StateTree:
             if name in self._options:
                 options[name] = self._options[name]
         queries = k[:, :1]
-        return _scans.run_scan(queries, k, rows["v"], initial_state=state, return_state=True, **options)[1]
+        return _scans.run_scan(
+            queries, k, rows["v"], initial_state=state, return_state=True, **options
+        )[1]
 
     def _map_of(self, rows):
         """A: None for 1, [b, H], [b, H, dk] or [b, H, dk, dk]."""
@@ -220,7 +266,11 @@ class StateTree:
             return self._states_of(dict(rows, v=nothing), {"S": eye})["S"]
         if decay is None:
             return None
-        wide = decay.to(library.float32) if arrays.is_torch(decay) else decay.astype("float32")
+        wide = (
+            decay.to(library.float32)
+            if arrays.is_torch(decay)
+            else decay.astype("float32")
+        )
         return library.exp(wide.sum(2))
 
     def _apply(self, summary, state):
@@ -244,7 +294,9 @@ class StateTree:
             return merge_states(*left, *right)
         matrix = left[0] if right[0] is None else right[0]
         if left[0] is not None and right[0] is not None:
-            matrix = right[0] @ left[0] if len(matrix.shape) == 4 else right[0] * left[0]
+            matrix = (
+                right[0] @ left[0] if len(matrix.shape) == 4 else right[0] * left[0]
+            )
         return matrix, self._apply(right, left[1])
 
     #
@@ -294,12 +346,17 @@ class StateTree:
         library, rows = _library_of(q), self._rows
         sizes = [(rows[n].shape[1], rows[n].shape[3]) for n in "kv"]
         # Every query reads the same state, to which nothing is added.
-        nothing = [library.zeros((q.shape[0], h, q.shape[2], d), dtype=q.dtype) for h, d in sizes]
+        nothing = [
+            library.zeros((q.shape[0], h, q.shape[2], d), dtype=q.dtype)
+            for h, d in sizes
+        ]
         options = {n: x for n, x in self._options.items() if n != "feature_map"}
         feature = self._options.get("feature_map")
         if feature is not None or "normalize" in options:
             return self._read_one_by_one(q, state, feature, options, nothing)
-        return _scans.run_scan(q, *nothing, initial_state=state, causal=False, **options)
+        return _scans.run_scan(
+            q, *nothing, initial_state=state, causal=False, **options
+        )
 
     def _read_one_by_one(self, q, state, feature, options, nothing):
         # A feature of 0 need not be 0: weights of 0 keep keys out.
@@ -307,7 +364,13 @@ class StateTree:
         heads = state["S"].shape[1]
         weight = library.zeros((q.shape[0], heads, q.shape[2]), dtype=library.float32)
         return _scans.run_scan(
-            q, *nothing, initial_state=state, causal=False, weight=weight, feature_map=feature, **options
+            q,
+            *nothing,
+            initial_state=state,
+            causal=False,
+            weight=weight,
+            feature_map=feature,
+            **options,
         )
 
     def _is_read(self, q):

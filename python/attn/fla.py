@@ -45,7 +45,19 @@ def _swap(state):
     return state.permute(axes) if arrays.is_torch(state) else state.transpose(axes)
 
 
-def _run(q, k, v, *, scale, initial_state, output_final_state, cu_seqlens=None, state_v_first=False, head_first=False, **options):
+def _run(
+    q,
+    k,
+    v,
+    *,
+    scale,
+    initial_state,
+    output_final_state,
+    cu_seqlens=None,
+    state_v_first=False,
+    head_first=False,
+    **options,
+):
     if head_first:
         _fail("head_first=False, [b, t, h, d]", "True")
     arrays.view("q", q)
@@ -71,87 +83,243 @@ def _run(q, k, v, *, scale, initial_state, output_final_state, cu_seqlens=None, 
 
 
 @_export("chunk_linear_attn", "fused_chunk_linear_attn")
-def chunk_linear_attn(q, k, v, scale=None, initial_state=None, output_final_state=False, normalize=True, head_first=False):
+def chunk_linear_attn(
+    q,
+    k,
+    v,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    normalize=True,
+    head_first=False,
+):
     """Without decay; with `normalize` divided by the sum of all weights."""
     if not normalize:
-        return _run(q, k, v, scale=scale, initial_state=initial_state, output_final_state=output_final_state, head_first=head_first)
+        return _run(
+            q,
+            k,
+            v,
+            scale=scale,
+            initial_state=initial_state,
+            output_final_state=output_final_state,
+            head_first=head_first,
+        )
     if initial_state is not None:
         _fail("normalize=False with initial_state, which has no sum of keys", "True")
     if head_first:
         _fail("head_first=False, [b, t, h, d]", "True")
-    o, state = _scan(q, k, v, scale=scale, normalize=True, return_state=True, layout="bshd")
+    o, state = _scan(
+        q, k, v, scale=scale, normalize=True, return_state=True, layout="bshd"
+    )
     return o, state["S"] if output_final_state else None
 
 
 @_export("fused_recurrent_linear_attn")
-def fused_recurrent_linear_attn(q, k, v, scale=None, initial_state=None, output_final_state=False, normalize=False, head_first=False):
+def fused_recurrent_linear_attn(
+    q,
+    k,
+    v,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    normalize=False,
+    head_first=False,
+):
     """As chunk_linear_attn, which normalizes by default."""
-    return chunk_linear_attn(q, k, v, scale, initial_state, output_final_state, normalize, head_first)
+    return chunk_linear_attn(
+        q, k, v, scale, initial_state, output_final_state, normalize, head_first
+    )
 
 
 @_export("chunk_simple_gla", "fused_recurrent_simple_gla", "fused_chunk_simple_gla")
-def chunk_simple_gla(q, k, v, g=None, g_gamma=None, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None, head_first=False):
+def chunk_simple_gla(
+    q,
+    k,
+    v,
+    g=None,
+    g_gamma=None,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    state_v_first=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """Log gates g [b, t, h] of each token, or g_gamma [h] of each head."""
     if g is not None and g_gamma is not None:
         _fail("g or g_gamma", "both")
     return _run(
-        q, k, v, decay=g if g is not None else g_gamma, gate=None if g is None and g_gamma is None else "head", scale=scale, initial_state=initial_state,
-        output_final_state=output_final_state, cu_seqlens=cu_seqlens, state_v_first=state_v_first, head_first=head_first,
+        q,
+        k,
+        v,
+        decay=g if g is not None else g_gamma,
+        gate=None if g is None and g_gamma is None else "head",
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+        state_v_first=state_v_first,
+        head_first=head_first,
     )
 
 
-@_export("chunk_retention", "fused_recurrent_retention", "fused_chunk_retention", "parallel_retention")
-def chunk_retention(q, k, v, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None, head_first=False):
+@_export(
+    "chunk_retention",
+    "fused_recurrent_retention",
+    "fused_chunk_retention",
+    "parallel_retention",
+)
+def chunk_retention(
+    q,
+    k,
+    v,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    state_v_first=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """Gates 1 - 2^(-5 - head)."""
     import numpy
 
     gates = numpy.log1p(-(2.0 ** (-5.0 - numpy.arange(_heads_of(q)))))
     return chunk_simple_gla(
-        q, k, v, g_gamma=gates, scale=scale, initial_state=initial_state, output_final_state=output_final_state,
-        state_v_first=state_v_first, cu_seqlens=cu_seqlens, head_first=head_first,
+        q,
+        k,
+        v,
+        g_gamma=gates,
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        state_v_first=state_v_first,
+        cu_seqlens=cu_seqlens,
+        head_first=head_first,
     )
 
 
 @_export("chunk_lightning_attn", "fused_recurrent_lightning_attn")
-def chunk_lightning_attn(q, k, v, layer_idx, num_layers, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None, head_first=False):
+def chunk_lightning_attn(
+    q,
+    k,
+    v,
+    layer_idx,
+    num_layers,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    state_v_first=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """Gates by the layer: exp(-8 / heads (1 - layer / layers) head)."""
     import numpy
 
     heads = _heads_of(q)
     gates = -(8 / max(heads, 1) * (1 - layer_idx / num_layers)) * numpy.arange(heads)
     return chunk_simple_gla(
-        q, k, v, g_gamma=gates, scale=scale, initial_state=initial_state, output_final_state=output_final_state,
-        state_v_first=state_v_first, cu_seqlens=cu_seqlens, head_first=head_first,
+        q,
+        k,
+        v,
+        g_gamma=gates,
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        state_v_first=state_v_first,
+        cu_seqlens=cu_seqlens,
+        head_first=head_first,
     )
 
 
 @_export("chunk_gla", "fused_chunk_gla")
-def chunk_gla(q, k, v, g, scale=None, initial_state=None, output_final_state=False, state_v_first=False, cu_seqlens=None, head_first=False):
+def chunk_gla(
+    q,
+    k,
+    v,
+    g,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    state_v_first=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """Log gates g [b, t, h, dk]."""
     return _run(
-        q, k, v, decay=g, gate="key", scale=scale, initial_state=initial_state, output_final_state=output_final_state,
-        cu_seqlens=cu_seqlens, state_v_first=state_v_first, head_first=head_first,
+        q,
+        k,
+        v,
+        decay=g,
+        gate="key",
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+        state_v_first=state_v_first,
+        head_first=head_first,
     )
 
 
 @_export("fused_recurrent_gla")
-def fused_recurrent_gla(q, k, v, gk=None, gv=None, scale=None, initial_state=None, output_final_state=False, reverse=False, cu_seqlens=None, head_first=False):
+def fused_recurrent_gla(
+    q,
+    k,
+    v,
+    gk=None,
+    gv=None,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    reverse=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """Log gates gk of key channels or gv of value channels."""
     if gk is not None and gv is not None:
         _fail("gk or gv", "both")
     return _run(
-        q, k, v, decay=gv if gk is None else gk, gate="key" if gk is not None else "value" if gv is not None else None, scale=scale,
-        initial_state=initial_state, output_final_state=output_final_state, cu_seqlens=cu_seqlens, head_first=head_first,
+        q,
+        k,
+        v,
+        decay=gv if gk is None else gk,
+        gate="key" if gk is not None else "value" if gv is not None else None,
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+        head_first=head_first,
         direction="reverse" if reverse else "forward",
     )
 
 
 @_export("chunk_delta_rule", "fused_recurrent_delta_rule", "fused_chunk_delta_rule")
-def chunk_delta_rule(q, k, v, beta=None, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, state_v_first=False, cu_seqlens=None, head_first=False):
+def chunk_delta_rule(
+    q,
+    k,
+    v,
+    beta=None,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    use_qk_l2norm_in_kernel=False,
+    state_v_first=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """The delta rule; beta [b, t, h], 1 where there is none."""
     return chunk_gated_delta_rule(
-        q, k, v, None, beta, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel,
-        state_v_first=state_v_first, cu_seqlens=cu_seqlens, head_first=head_first,
+        q,
+        k,
+        v,
+        None,
+        beta,
+        scale,
+        initial_state,
+        output_final_state,
+        use_qk_l2norm_in_kernel,
+        state_v_first=state_v_first,
+        cu_seqlens=cu_seqlens,
+        head_first=head_first,
     )
 
 
@@ -165,61 +333,187 @@ def _ones(q, v):
 
 @_export("chunk_gated_delta_rule", "fused_recurrent_gated_delta_rule")
 def chunk_gated_delta_rule(
-    q, k, v, g=None, beta=None, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, state_v_first=False, cu_seqlens=None, head_first=False
+    q,
+    k,
+    v,
+    g=None,
+    beta=None,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    use_qk_l2norm_in_kernel=False,
+    state_v_first=False,
+    cu_seqlens=None,
+    head_first=False,
 ):
     """The delta rule with log gates g [b, t, h]."""
     return _run(
-        q, k, v, decay=g, gate=None if g is None else "head", beta=_ones(q, v) if beta is None else beta, scale=scale, initial_state=initial_state,
-        output_final_state=output_final_state, qk_l2norm=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens, state_v_first=state_v_first,
+        q,
+        k,
+        v,
+        decay=g,
+        gate=None if g is None else "head",
+        beta=_ones(q, v) if beta is None else beta,
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        qk_l2norm=use_qk_l2norm_in_kernel,
+        cu_seqlens=cu_seqlens,
+        state_v_first=state_v_first,
         head_first=head_first,
     )
 
 
 @_export("chunk_kda", "fused_recurrent_kda")
 def chunk_kda(
-    q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, use_gate_in_kernel=False, state_v_first=False, cu_seqlens=None
+    q,
+    k,
+    v,
+    g,
+    beta,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    use_qk_l2norm_in_kernel=False,
+    use_gate_in_kernel=False,
+    state_v_first=False,
+    cu_seqlens=None,
 ):
     """The delta rule with log gates g [b, t, h, dk]."""
     if use_gate_in_kernel:
         _fail("use_gate_in_kernel=False, and g after its activation", "True")
     return _run(
-        q, k, v, decay=g, gate="key", beta=beta, scale=scale, initial_state=initial_state, output_final_state=output_final_state,
-        qk_l2norm=use_qk_l2norm_in_kernel, cu_seqlens=cu_seqlens, state_v_first=state_v_first,
+        q,
+        k,
+        v,
+        decay=g,
+        gate="key",
+        beta=beta,
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        qk_l2norm=use_qk_l2norm_in_kernel,
+        cu_seqlens=cu_seqlens,
+        state_v_first=state_v_first,
     )
 
 
 @_export("chunk_rwkv6", "fused_recurrent_rwkv6")
-def chunk_rwkv6(r, k, v, w, u, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, head_first=False):
+def chunk_rwkv6(
+    r,
+    k,
+    v,
+    w,
+    u,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """Log gates w [b, t, h, dk]; each token reads the state before it, and itself with
     the bonus u [h, dk]."""
     return _run(
-        r, k, v, decay=w, gate="key", read="before", bonus=u, scale=scale, initial_state=initial_state,
-        output_final_state=output_final_state, cu_seqlens=cu_seqlens, head_first=head_first,
+        r,
+        k,
+        v,
+        decay=w,
+        gate="key",
+        read="before",
+        bonus=u,
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+        head_first=head_first,
     )
 
 
 @_export("chunk_dplr_delta_rule", "fused_recurrent_dplr_delta_rule")
-def chunk_dplr_delta_rule(q, k, v, a, b, gk, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, head_first=False):
+def chunk_dplr_delta_rule(
+    q,
+    k,
+    v,
+    a,
+    b,
+    gk,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """S_t = diag(exp gk) S + b (a^T S) + k v^T, S being the state before."""
     return _run(
-        q, k, v, decay=gk, gate="key", erase=(a, b, "before"), scale=scale, initial_state=initial_state,
-        output_final_state=output_final_state, cu_seqlens=cu_seqlens, head_first=head_first,
+        q,
+        k,
+        v,
+        decay=gk,
+        gate="key",
+        erase=(a, b, "before"),
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+        head_first=head_first,
     )
 
 
 @_export("chunk_iplr_delta_rule", "fused_recurrent_iplr_delta_rule")
-def chunk_iplr_delta_rule(q, k, v, a, b, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, head_first=False):
+def chunk_iplr_delta_rule(
+    q,
+    k,
+    v,
+    a,
+    b,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    cu_seqlens=None,
+    head_first=False,
+):
     """As chunk_dplr_delta_rule, without gates."""
     return _run(
-        q, k, v, erase=(a, b), scale=scale, initial_state=initial_state, output_final_state=output_final_state,
-        cu_seqlens=cu_seqlens, head_first=head_first,
+        q,
+        k,
+        v,
+        erase=(a, b),
+        scale=scale,
+        initial_state=initial_state,
+        output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+        head_first=head_first,
     )
 
 
 @_export("chunk_rwkv7", "fused_recurrent_rwkv7")
-def chunk_rwkv7(r, w, k, v, a, b, scale=1.0, initial_state=None, output_final_state=True, cu_seqlens=None, head_first=False):
+def chunk_rwkv7(
+    r,
+    w,
+    k,
+    v,
+    a,
+    b,
+    scale=1.0,
+    initial_state=None,
+    output_final_state=True,
+    cu_seqlens=None,
+    head_first=False,
+):
     """RWKV-7, with log gates w."""
-    return chunk_dplr_delta_rule(r, k, v, a, b, w, scale, initial_state, output_final_state, cu_seqlens, head_first)
+    return chunk_dplr_delta_rule(
+        r,
+        k,
+        v,
+        a,
+        b,
+        w,
+        scale,
+        initial_state,
+        output_final_state,
+        cu_seqlens,
+        head_first,
+    )
 
 
 def _ones_like(x):
@@ -239,8 +533,15 @@ def chunk_hgrn(x, g, initial_state=None, output_final_state=False, cu_seqlens=No
     ones = _ones_like(x[:, :, None, :1])
     state = None if initial_state is None else initial_state[:, None, None, :]
     o, state = _run(
-        ones, ones, x[:, :, None], decay=g[:, :, None], gate="value", scale=1.0, initial_state=state,
-        output_final_state=output_final_state, cu_seqlens=cu_seqlens,
+        ones,
+        ones,
+        x[:, :, None],
+        decay=g[:, :, None],
+        gate="value",
+        scale=1.0,
+        initial_state=state,
+        output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
     )
     return o[:, :, 0], None if state is None else state[:, 0, 0]
 
@@ -274,17 +575,33 @@ def _softmax(x):
 
 @_export("chunk_gsa", "fused_recurrent_gsa")
 def chunk_gsa(
-    q, k, v, s, g=None, scale=None, initial_state=None, output_final_state=False, cu_seqlens=None, head_first=False
+    q,
+    k,
+    v,
+    s,
+    g=None,
+    scale=None,
+    initial_state=None,
+    output_final_state=False,
+    cu_seqlens=None,
+    head_first=False,
 ):
     """Gated slot attention: slots s and their log gates g, [b, t, h, m]. Queries read
     keys from the slots, and with the softmax of that values from them. States are
-    ([n, h, dk, m], [n, h, m, dv]); without g slots are s relative to what came before."""
+    ([n, h, dk, m], [n, h, m, dv]); without g slots are s relative to what came before.
+    """
     for name, x in (("q", q), ("k", k), ("v", v), ("s", s)):
         arrays.view(name, x)
         if len(x.shape) != 4:
             _fail("%s of 4 dimensions, [b, t, h, d]" % name, arrays.describe(x))
-    if initial_state is not None and (not isinstance(initial_state, (tuple, list)) or len(initial_state) != 2):
-        _fail("initial_state to be a tuple of two states", type(initial_state).__name__, TypeError)
+    if initial_state is not None and (
+        not isinstance(initial_state, (tuple, list)) or len(initial_state) != 2
+    ):
+        _fail(
+            "initial_state to be a tuple of two states",
+            type(initial_state).__name__,
+            TypeError,
+        )
     first, second = (None, None) if initial_state is None else initial_state
     slots = _wide("s", s)
     if g is None:
@@ -298,11 +615,30 @@ def chunk_gsa(
             z = library.logaddexp.accumulate(slots, 1)
             g = library.concatenate([z[:, :1], z[:, :-1]], 1) - z
         slots = library.exp(slots - z)
-    how = dict(output_final_state=output_final_state, cu_seqlens=cu_seqlens, head_first=head_first)
-    read, keys = _run(
-        _wide("q", q), _wide("k", k), slots, decay=g, gate="value", scale=scale, initial_state=first, **how
+    how = dict(
+        output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+        head_first=head_first,
     )
-    o, values = _run(_softmax(read), slots, _wide("v", v), decay=g, scale=1.0, initial_state=second, **how)
+    read, keys = _run(
+        _wide("q", q),
+        _wide("k", k),
+        slots,
+        decay=g,
+        gate="value",
+        scale=scale,
+        initial_state=first,
+        **how,
+    )
+    o, values = _run(
+        _softmax(read),
+        slots,
+        _wide("v", v),
+        decay=g,
+        scale=1.0,
+        initial_state=second,
+        **how,
+    )
     return _like(o, q), (keys, values) if output_final_state else None
 
 
@@ -322,7 +658,10 @@ def chunk_log_linear_attn(q, k, v, g, level_scales, scale=None, head_first=False
     b, t, heads = v.shape[:3]
     levels = max(t - 1, 0).bit_length() + 1
     if tuple(level_scales.shape[:3]) != (b, t, heads) or level_scales.shape[3] < levels:
-        _fail("level_scales of shape [%d, %d, %d, %d]" % (b, t, heads, levels), list(level_scales.shape))
+        _fail(
+            "level_scales of shape [%d, %d, %d, %d]" % (b, t, heads, levels),
+            list(level_scales.shape),
+        )
     if tuple(g.shape) != (b, t, heads):
         _fail("g of shape [%d, %d, %d]" % (b, t, heads), list(g.shape))
     flat = lambda name, x: _wide(name, x).reshape((1, b * t) + tuple(x.shape[2:]))
@@ -334,7 +673,9 @@ def chunk_log_linear_attn(q, k, v, g, level_scales, scale=None, head_first=False
         size = 1 << level
         cu = (numpy.arange(b)[:, None] * t + numpy.arange(0, t, size)).ravel()
         half = token % size < size // 2
-        writes, reads = (half, ~half) if level else (numpy.ones(b * t), numpy.ones(b * t))
+        writes, reads = (
+            (half, ~half) if level else (numpy.ones(b * t), numpy.ones(b * t))
+        )
         turn = lambda x: _as_own("weight", x.astype("float32")[None, :, None], q)
         weight = turn(numpy.asarray(writes))
         mask = turn(numpy.asarray(reads))[..., None]
@@ -342,8 +683,16 @@ def chunk_log_linear_attn(q, k, v, g, level_scales, scale=None, head_first=False
             as_tensor = arrays.torch_module().as_tensor
             weight, mask = (as_tensor(x, device=q.device) for x in (weight, mask))
         o, _ = _run(
-            q, k, v, decay=g, weight=weight, scale=scale, initial_state=None, output_final_state=False,
-            cu_seqlens=numpy.append(cu, b * t).tolist(), head_first=head_first,
+            q,
+            k,
+            v,
+            decay=g,
+            weight=weight,
+            scale=scale,
+            initial_state=None,
+            output_final_state=False,
+            cu_seqlens=numpy.append(cu, b * t).tolist(),
+            head_first=head_first,
         )
         part = o * mask * scales[..., level : level + 1]
         total = part if total is None else total + part
@@ -351,4 +700,7 @@ def chunk_log_linear_attn(q, k, v, g, level_scales, scale=None, head_first=False
 
 
 def __getattr__(name):
-    raise AttributeError("attn: expected one of the functions %s, but got %r" % (", ".join(sorted(set(__all__))), name))
+    raise AttributeError(
+        "attn: expected one of the functions %s, but got %r"
+        % (", ".join(sorted(set(__all__))), name)
+    )

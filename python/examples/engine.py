@@ -65,7 +65,8 @@ class Engine:
         most = self.caches[0].k.shape[0] * self.page
         if not prompt or len(prompt) + count > most:
             raise ValueError(
-                "expected a prompt and tokens that fit the %d rows of the cache, but got "
+                "expected a prompt and tokens that fit the %d rows of the cache, but "
+                "got "
                 "%d and %d" % (most, len(prompt), count)
             )
         request = Request(self.submitted, prompt, count)
@@ -219,7 +220,9 @@ def main():
     parser.add_argument("--quiet", action="store_true", help="no progress")
     args = parser.parse_args()
     rng = np.random.default_rng(0)
-    model = Llama(Config(width=256, layers=4, heads=8, key_heads=2, head_dim=32, hidden=640))
+    model = Llama(
+        Config(width=256, layers=4, heads=8, key_heads=2, head_dim=32, hidden=640)
+    )
     engine = Engine(model, args.pages, args.page, tokens=256, requests=32)
     system = rng.integers(0, 256, 100).tolist()  # what half of all prompts begin with
     for number in range(args.requests):

@@ -116,7 +116,9 @@ def train(options):
         if step % 10 == 9:
             mean = sum(losses[-10:]) / 10
             rate = (step + 1) / (time.perf_counter() - start)
-            print("step %d: loss %.4f, %.2f steps/s" % (step + 1, mean, rate), flush=True)
+            print(
+                "step %d: loss %.4f, %.2f steps/s" % (step + 1, mean, rate), flush=True
+            )
     return losses
 
 

@@ -137,7 +137,8 @@ def print_machine(args, peaks):
     versions += ["numpy " + np.__version__, "python %d.%d.%d" % sys.version_info[:3]]
     print("- versions: " + ", ".join(versions))
     for name, peak in peaks.items():
-        print("- %s: %s" % (name, "not measured" if peak is None else "%.0f GFLOP/s" % peak))
+        print("- %s: %s"
+              % (name, "not measured" if peak is None else "%.0f GFLOP/s" % peak))
     print()
 
 
@@ -320,7 +321,8 @@ def variants(args):
         }
         text = attn.compile(q, k, v).mlir("schedule")
         found = {
-            key: re.search(key + r"\s*=\s*(\d+)", text) for key in ("block_q", "block_k")
+            key: re.search(key + r"\s*=\s*(\d+)", text)
+            for key in ("block_q", "block_k")
         }
         if not all(found.values()):
             sys.exit("expected a schedule in the IR, but there is none")

@@ -104,7 +104,8 @@ def main():
         return
     if check:
         difference = difflib.unified_diff(
-            page.splitlines(), new.splitlines(), "docs/Ladder.md", "printed", lineterm=""
+            page.splitlines(), new.splitlines(), "docs/Ladder.md", "printed",
+            lineterm=""
         )
         print("\n".join(difference))
         raise SystemExit("docs/Ladder.md is stale; tools/dev docs writes it anew")

@@ -56,7 +56,8 @@ def add_column(page, sentences):
         if heading := re.match(r"#+ (?:`([\w.]+)`|(.*))", line):
             operation, table = heading[1] or operation, heading[2]
         if table == "Attributes:":
-            line = line.replace("<th>Description<", "<th>Constraint</th><th>Description<")
+            line = line.replace("<th>Description<",
+                                "<th>Constraint</th><th>Description<")
             if row := re.match(r"(<tr><td><code>(\w+)</code>.*</td>)(</tr>)$", line):
                 line = f"{row[1]}<td>{as_html(get(row[2]))}</td>{row[3]}"
         elif table in ("Operands:", "Results:"):

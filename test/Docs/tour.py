@@ -123,7 +123,8 @@ class Tour:
         kernel = rename(function(text.splitlines(), "attention_kernel0"))
         last = max(i for i, x in enumerate(kernel) if re.match(r"    \S+ = scf.for", x))
         end = kernel.index("    }", last) + 1
-        start = next(i for i, x in enumerate(kernel) if "arith.divui" in x and "%c128" in x)
+        start = next(i for i, x in enumerate(kernel) if "arith.divui" in x
+                     and "%c128" in x)
         lines = []
         for line in kernel[start - 1 : end]:
             if not line.startswith("     "):
@@ -162,25 +163,34 @@ class Tour:
 class GpuTour:
     """The same of the GPU's program, and its level after some of the passes."""
 
-    BEFORE_ROLES = "tile-expand-stream,tile-expand-sources,canonicalize,cse,tile-gpu-specialize-warps"
+    BEFORE_ROLES = (
+        "tile-expand-stream,tile-expand-sources,canonicalize,cse,"
+        "tile-gpu-specialize-warps"
+    )
     BEFORE_STAGES = (
-        "tile-gpu-pipeline-copies,canonicalize,cse,tile_gpu.kernel(convert-tile-to-tile-gpu),"
-        "canonicalize,cse,tile_gpu.kernel(tile-gpu-defer-reductions,tile-gpu-assign-stages)"
+        "tile-gpu-pipeline-copies,canonicalize,cse,"
+        "tile_gpu.kernel(convert-tile-to-tile-gpu),"
+        "canonicalize,cse,"
+        "tile_gpu.kernel(tile-gpu-defer-reductions,tile-gpu-assign-stages)"
     )
     EXPAND = "tile_gpu.kernel(tile-gpu-expand-pipeline)"
 
     def __init__(self, attn_opt, attn_run, source):
         self.attn_run = attn_run
         self.source = source
-        self.tour = Tour(attn_opt, source, phases=("input", "aggregate", "schedule", "tile"))
+        self.tour = Tour(attn_opt, source,
+                         phases=("input", "aggregate", "schedule", "tile"))
         tile = self.tour.ir["tile"]
         self.gpu = self.tour.run(tile, "tile", "gpu").splitlines()
         passes = "--pass-pipeline=builtin.module(%s)"
-        roles = self.tour.opt(tile, "tile-gpu-specialize-warps", passes % self.BEFORE_ROLES)
-        stages = self.tour.opt(roles, "tile-gpu-assign-stages", passes % self.BEFORE_STAGES)
+        roles = self.tour.opt(tile, "tile-gpu-specialize-warps",
+                              passes % self.BEFORE_ROLES)
+        stages = self.tour.opt(roles, "tile-gpu-assign-stages",
+                               passes % self.BEFORE_STAGES)
         self.roles = roles.splitlines()
         self.stages = stages.splitlines()
-        self.expanded = self.tour.opt(stages, "tile-gpu-expand-pipeline", passes % self.EXPAND).splitlines()
+        self.expanded = self.tour.opt(stages, "tile-gpu-expand-pipeline",
+                                      passes % self.EXPAND).splitlines()
 
     def print_gpu_schedule(self):
         lines = self.tour.ir["schedule"].splitlines()
@@ -198,7 +208,8 @@ class GpuTour:
         body = [x for x in kernel[loop:end] if not re.search(r"arith|memref", x)]
         body = [x[len(indent) - 6 :] for x in body]
         return untyped(
-            rings + ["    ...", kernel[start], "      ..."] + body + ["      ...", "    }", compute, "      ...", "    }"]
+            rings + ["    ...", kernel[start], "      ..."] + body
+            + ["      ...", "    }", compute, "      ...", "    }"]
         )
 
     def print_gpu_stages(self):
@@ -218,12 +229,15 @@ class GpuTour:
         return [
             x
             for i, x in enumerate(lines[loop:end])
-            if re.match(r" *", x).end() <= depth and not re.match(r" *[}^]", x) or i == end - loop - 1
+            if re.match(r" *", x).end() <= depth and not re.match(r" *[}^]", x)
+            or i == end - loop - 1
         ]
 
     def print_gpu_places(self):
         kernel = function(self.gpu, "attention_kernel0")
-        return undent(x for x in kernel if re.search(r"ring\.create|smem\.alloc|= tile_gpu\.scheduler", x))
+        return undent(x for x in kernel
+                      if re.search(r"ring\.create|smem\.alloc|= tile_gpu\.scheduler",
+                                   x))
 
     def print_gpu_ptx(self):
         """Of the steady loop: waits, products and the first exponentials."""
@@ -232,16 +246,19 @@ class GpuTour:
             with open(source, "w") as file:
                 file.write(self.source)
             command = [self.attn_run, source, "--no-cache", "--dump-phases-to", folder]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
             name = next(x for x in sorted(os.listdir(folder)) if x.endswith(".ptx"))
             with open(os.path.join(folder, name)) as file:
                 lines = [line.strip() for line in file]
         # The loop that issues both products before it waits for the first.
-        first = next(i for i, x in enumerate(lines) if "wgmma.wait_group.sync.aligned 1" in x)
+        first = next(i for i, x in enumerate(lines)
+                     if "wgmma.wait_group.sync.aligned 1" in x)
         start = max(i for i in range(first) if lines[i].startswith("$L__"))
         while not any("mbarrier.try_wait" in x for x in lines[start:first]):
             start = max(i for i in range(start) if lines[i].startswith("$L__"))
-        end = next(i for i, x in enumerate(lines) if i > first and "wgmma.wait_group.sync.aligned 0" in x)
+        end = next(i for i, x in enumerate(lines) if i > first
+                   and "wgmma.wait_group.sync.aligned 0" in x)
         wanted = r"mbarrier\.try_wait|wgmma|ex2\.approx|cvt\.rn\.bf16x2"
         kept = []
         for line in lines[start : end + 1]:
@@ -264,7 +281,9 @@ def untyped(lines):
     """Operations without their types and the names of bodies' arguments."""
     short = []
     for line in lines:
-        line = re.sub(r"(ins\(.*?) : .*?\)( identity.*?\))?( attributes (\{.*?>\}))? \{$", r"\1) \4", line)
+        line = re.sub(
+            r"(ins\(.*?) : .*?\)( identity.*?\))?( attributes (\{.*?>\}))? \{$",
+            r"\1) \4", line)
         line = re.sub(r"(after\(\S+) : [^)]*\)", r"\1)", line)
         line = re.sub(r" : (<|!|memref|i32|index).*", "", line)
         line = re.sub(r" -> \(.*\{$", " {", line)
@@ -276,7 +295,8 @@ def untyped(lines):
 def function(lines, name):
     """The lines of a function, without what precedes and follows it."""
     start = next(
-        i for i, line in enumerate(lines) if re.search(r"(func|kernel) .*@%s\(" % name, line)
+        i for i, line in enumerate(lines)
+        if re.search(r"(func|kernel) .*@%s\(" % name, line)
     )
     return lines[start : lines.index("  }", start) + 1]
 

@@ -15,16 +15,24 @@ import attn
 
 PLAN = """
 func.func @backward(
-    %q: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "q", dims = ["b", "hq", "sq", ""]}},
-    %do: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "do", dims = ["b", "hq", "sq", ""]}},
-    %k: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "k", dims = ["b", "hk", "sk", ""]}},
-    %v: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "v", dims = ["b", "hk", "sk", ""]}},
+    %q: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "q",
+        dims = ["b", "hq", "sq", ""]}},
+    %do: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "do",
+        dims = ["b", "hq", "sq", ""]}},
+    %k: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "k",
+        dims = ["b", "hk", "sk", ""]}},
+    %v: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "v",
+        dims = ["b", "hk", "sk", ""]}},
     %lse: memref<?x?x?xf32> {attn.arg = {name = "lse", dims = ["b", "hq", "padded"]}},
-    %delta: memref<?x?x?xf32> {attn.arg = {name = "delta", dims = ["b", "hq", "padded"]}},
+    %delta: memref<?x?x?xf32> {attn.arg = {name = "delta", dims = ["b", "hq",
+        "padded"]}},
     %blocks: memref<?xi32> {attn.arg = {name = "blocks", dims = ["blocks"]}},
-    %dk: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "dk", output, dims = ["b", "hk", "sk", ""]}},
-    %dv: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "dv", output, dims = ["b", "hk", "sk", ""]}},
-    %dq: memref<?x8192xf32> {attn.arg = {name = "dq", output, dims = ["blocks", ""]}}) attributes {tile.plan} {
+    %dk: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "dk", output,
+        dims = ["b", "hk", "sk", ""]}},
+    %dv: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {attn.arg = {name = "dv", output,
+        dims = ["b", "hk", "sk", ""]}},
+    %dq: memref<?x8192xf32> {attn.arg = {name = "dq", output, dims = ["blocks", ""]}})
+        attributes {tile.plan} {
   %d0 = arith.constant 0 : index
   %d1 = arith.constant 1 : index
   %d2 = arith.constant 2 : index
@@ -51,8 +59,10 @@ func.func @backward(
   %V = tile_gpu.tensor_map %v : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> -> !kvmap
   tile_gpu.reset %dq : memref<?x8192xf32>
   tile_gpu.launch @fused_kernel grid(%grid) args(
-      %Q, %dO, %K, %V, %lse, %delta, %dk, %dv, %dq, %sq32, %sk32, %hk32, %b32, %g32, %scale, %unit
-      : !qmap, !qmap, !kvmap, !kvmap, memref<?x?x?xf32>, memref<?x?x?xf32>, !grad, !grad, memref<?x8192xf32>,
+      %Q, %dO, %K, %V, %lse, %delta, %dk, %dv, %dq, %sq32, %sk32, %hk32, %b32, %g32,
+          %scale, %unit
+      : !qmap, !qmap, !kvmap, !kvmap, memref<?x?x?xf32>, memref<?x?x?xf32>,
+        !grad, !grad, memref<?x8192xf32>,
         i32, i32, i32, i32, i32, f32, f32)
   return
 }
@@ -104,13 +114,15 @@ assert kernel.target == "emulator:sm_90a"
 # Sums that more than one block adds to are of no fixed order.
 for schedule in ("eager", "lazy", "random:1", "random:2", "adversary:1", "adversary:2"):
     os.environ["ATTN_EMULATOR"] = schedule
-    dk, dv, raw = kernel(q, do, k, v, permuted(lse / np.log(2), np.inf), permuted(delta, 0),
+    dk, dv, raw = kernel(q, do, k, v, permuted(lse / np.log(2), np.inf),
+                         permuted(delta, 0),
                          np.zeros(B * HQ * TILES, "i4"))
     dq = np.zeros((B * HQ * TILES, 64, D))
     for group in range(2):
         dq[:, row, col + 64 * group] = np.asarray(raw)[:, 4096 * group:][:, place]
     dq = dq.reshape(B, HQ, TILES * 64, D)[:, :, :SQ]
-    for name, got, want in (("dq", dq, want_dq), ("dk", dk, want_dk), ("dv", dv, want_dv)):
+    for name, got, want in (("dq", dq, want_dq), ("dk", dk, want_dk),
+                            ("dv", dv, want_dv)):
         error = np.abs(np.asarray(got).astype("f8") - want).max() / np.abs(want).max()
         assert error < 1e-2, (schedule, name, error)
         print(schedule, name, error)

@@ -1,6 +1,7 @@
 """Runs kernels of test/GPU/configurations.txt on the emulator.
 
-    configurations.py FILE [--bin DIR] [--all] [--targets NAMES] [--jobs N] [--schedules N]
+    configurations.py FILE [--bin DIR] [--all] [--targets NAMES] [--jobs N]
+        [--schedules N]
 
 Every kernel that is assembled for a GPU also runs at small sizes, against the
 float64 reference, under several schedules which have to come to the same bits.
@@ -29,12 +30,14 @@ def expand(path, names):
             continue
         _, targets, *groups = [part.strip() for part in line.split("|")]
         for combination in itertools.product(*(group.split() for group in groups)):
-            options, _, schedule = ",".join(c for c in combination if c != "-").partition("schedule=")
+            options, _, schedule = ",".join(c for c in combination
+                                            if c != "-").partition("schedule=")
             schedule = schedule.replace("/", ", ").replace(":", " = ")
             for target in targets.split():
                 if target in names:
                     key = (target, options.strip(","), schedule)
-                    takes = {(target if target in ALONE else "another", number, c) for c in combination}
+                    takes = {(target if target in ALONE else "another", number, c)
+                             for c in combination}
                     result.setdefault(key, set()).update(takes, {(target, number)})
     return result
 
@@ -91,7 +94,12 @@ def run(tools, schedules, kernel):
                           env=dict(os.environ, ATTN_EMULATOR=f"sweep:{schedules}"))
     if done.returncode == 0:
         return ""
-    return f"ATTN_EMULATOR=sweep:{schedules} " + " ".join(f"'{c}'" for c in command) + "\n" + done.stderr
+    return (
+        f"ATTN_EMULATOR=sweep:{schedules} "
+        + " ".join(f"'{c}'" for c in command)
+        + "\n"
+        + done.stderr
+    )
 
 
 def main():

@@ -21,7 +21,11 @@ import sys
 import tempfile
 
 # In the order of lib/Pipelines/Pipelines.cpp.
-FIRST = "tile-expand-stream,canonicalize,cse,tile-expand-sources,tile-gpu-specialize-warps,tile-gpu-pipeline-copies,canonicalize,cse,tile_gpu.kernel(convert-tile-to-tile-gpu)"
+FIRST = (
+    "tile-expand-stream,canonicalize,cse,tile-expand-sources,"
+    "tile-gpu-specialize-warps,tile-gpu-pipeline-copies,canonicalize,cse,"
+    "tile_gpu.kernel(convert-tile-to-tile-gpu)"
+)
 PASSES = [
     "canonicalize,cse",
     "tile_gpu.kernel(tile-gpu-defer-reductions)",
@@ -40,17 +44,21 @@ PASSES = [
     "tile-gpu-verify-budget",
 ]
 # Of kernels that others merged fragments of (traps.test), and checks.
-IDLE = ["tile_gpu.kernel(tile-gpu-copy-fragments)", "tile_gpu.kernel(tile-gpu-verify-async)", "tile-gpu-verify-budget"]
+IDLE = ["tile_gpu.kernel(tile-gpu-copy-fragments)",
+        "tile_gpu.kernel(tile-gpu-verify-async)", "tile-gpu-verify-budget"]
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "", "sq=200,sk=330"),
     ("sm_90a", "d=64,dtype=f16,window=70:0,softcap=30", "", "sq=150,sk=330"),
     ("sm_90a", "d=128,dtype=bf16,mask=11qk", "", "sq=150,sk=330"),
     ("sm_90a", "d=64,dtype=bf16,monoid=sigmoid_sum", "", "sq=150,sk=330"),
-    ("sm_90a", "d=128,dtype=bf16", "block_q = 128, rows = 64, block_k = 128, turns = softmax", "sq=150,sk=330"),
-    ("sm_90a", "d=64,dtype=bf16", "block_q = 192, rows = 64, block_k = 128, cluster = 2", "sq=400,sk=330"),
+    ("sm_90a", "d=128,dtype=bf16",
+     "block_q = 128, rows = 64, block_k = 128, turns = softmax", "sq=150,sk=330"),
+    ("sm_90a", "d=64,dtype=bf16",
+     "block_q = 192, rows = 64, block_k = 128, cluster = 2", "sq=400,sk=330"),
     ("sm_80", "d=64,dtype=bf16,causal=bottom_right", "", "sq=150,sk=330"),
     ("sm_80", "d=64,dtype=bf16,monoid=stick_breaking", "", "sq=70,sk=130"),
-    ("sm_90a", "dk=24,dv=40,decay=value,init=1", "", "b=1,hq=2,hk=2,hv=2,t=3,d=24,dv=40"),
+    ("sm_90a", "dk=24,dv=40,decay=value,init=1", "",
+     "b=1,hq=2,hk=2,hv=2,t=3,d=24,dv=40"),
 ]
 SCHEDULES = "eager,lazy,random:1,adversary:1"
 
@@ -65,7 +73,8 @@ def read(path):
     if "f2" in header:
         return struct.unpack(f"<{len(data) // 2}e", data)
     words = struct.unpack(f"<{len(data) // 2}H", data)
-    return struct.unpack(f"<{len(words)}f", struct.pack(f"<{len(words)}I", *(w << 16 for w in words)))
+    return struct.unpack(f"<{len(words)}f",
+                         struct.pack(f"<{len(words)}I", *(w << 16 for w in words)))
 
 
 def run(command, **how):
@@ -77,12 +86,17 @@ def run(command, **how):
 
 def missing():
     """Passes of the level that are not run here."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/attn/Dialect/TileGPU/Transforms")
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                          "../../include/attn/Dialect/TileGPU/Transforms")
     registered = set()
     for path in glob.glob(os.path.join(folder, "*.td")):
         with open(path) as file:
             registered.update(re.findall(r':\s*Pass<"([^"]+)"', file.read()))
-    return registered - set(re.findall(r"[\w-]+", " ".join([FIRST] + PASSES))) if registered else {folder}
+    return (
+        registered - set(re.findall(r"[\w-]+", " ".join([FIRST] + PASSES)))
+        if registered
+        else {folder}
+    )
 
 
 def check(tools, number, kernel):
@@ -99,11 +113,14 @@ def check(tools, number, kernel):
         if not is_scan:
             channels = spec.split("d=")[1].split(",")[0]
             sizes = f"b=1,hq=2,hk=1,{sizes},d={channels},dv={channels}"
-        arguments = ["--seed", str(number), "--sizes", sizes, "--output", f"{output}={folder}/o.npy"]
+        arguments = ["--seed", str(number), "--sizes", sizes, "--output",
+                     f"{output}={folder}/o.npy"]
         if is_scan:
-            arguments += ["--input", "scale=0.2", "--input", "decay=random:1x2x3x40", "--input", "init_S=random:1x2x24x40"]
+            arguments += ["--input", "scale=0.2", "--input", "decay=random:1x2x3x40",
+                          "--input", "init_S=random:1x2x24x40"]
         # Options whose values are arguments.
-        for name, value in (("softcap", "softcap=30"), ("window", "window_left=70"), ("window", "window_right=0")):
+        for name, value in (("softcap", "softcap=30"), ("window", "window_left=70"),
+                            ("window", "window_right=0")):
             if name in spec:
                 arguments += ["--input", value]
         with open(f"{folder}/input.mlir", "w") as file:
@@ -115,23 +132,33 @@ def check(tools, number, kernel):
             file.write(run(attention + ["--target", target, "--until-after", "tile"]))
         before = None
         for stage, passes in enumerate([FIRST] + PASSES):
-            text = run([f"{tools}/attn-opt", f"{folder}/{stage}.mlir", f"--pass-pipeline=builtin.module({passes})"])
+            text = run([f"{tools}/attn-opt", f"{folder}/{stage}.mlir",
+                        f"--pass-pipeline=builtin.module({passes})"])
             with open(f"{folder}/{stage + 1}.mlir", "w") as file:
                 file.write(text)
             last = stage == len(PASSES)
-            if last and text != run(attention + ["--target", target, "--until-after", "gpu"]):
-                raise RuntimeError(f"{target} {spec} {schedule}: the phase gpu runs other passes than these")
+            if last and text != run(attention
+                                    + ["--target", target, "--until-after", "gpu"]):
+                raise RuntimeError(
+                    f"{target} {spec} {schedule}: the phase gpu runs other passes than "
+                    f"these"
+                )
             if text == before:
                 continue
             before = text
             try:
-                run([f"{tools}/attn-run", f"{folder}/{stage + 1}.mlir", "--start-from", "gpu", "--device", "emulator"]
+                run([f"{tools}/attn-run", f"{folder}/{stage + 1}.mlir", "--start-from",
+                     "gpu", "--device", "emulator"]
                     + arguments, env=dict(os.environ, ATTN_EMULATOR=SCHEDULES))
             except RuntimeError as error:
-                raise RuntimeError(f"{target} {spec} {schedule} after {passes}: {error}")
+                raise RuntimeError(
+                    f"{target} {spec} {schedule} after {passes}: {error}")
             worst = max(abs(x - y) for x, y in zip(read(f"{folder}/o.npy"), expected))
             if not worst <= 0.02 * largest:
-                raise RuntimeError(f"{target} {spec} {schedule} after {passes}: an error of {worst} of {largest}")
+                raise RuntimeError(
+                    f"{target} {spec} {schedule} after {passes}: an error of {worst} "
+                    f"of {largest}"
+                )
             changed.append(passes)
     return changed
 

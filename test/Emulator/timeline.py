@@ -25,8 +25,16 @@ def main():
         elif event["ph"] == "M" and event["name"] == "thread_name":
             threads[where] = event["args"]["name"]
         elif event["ph"] == "X":
-            if not event["name"] or event["ts"] < 0 or event["dur"] <= 0 or not event["args"]["op"]:
-                fail(f"expected a name, a time, a length and an operation, but got {event}")
+            if (
+                not event["name"]
+                or event["ts"] < 0
+                or event["dur"] <= 0
+                or not event["args"]["op"]
+            ):
+                fail(
+                    f"expected a name, a time, a length and an operation, but got "
+                    f"{event}"
+                )
             tracks[where].append(event)
         elif event["ph"] in "sf":
             arrows[event["id"]][event["ph"]] = event
@@ -52,9 +60,11 @@ def main():
                 fail(f"expected one slice under {event}, but got {under}")
             ends += under
         copy, wait = ends
-        same = all(copy["args"][key] == wait["args"][key] for key in ("barrier", "slot"))
+        same = all(copy["args"][key] == wait["args"][key]
+                   for key in ("barrier", "slot"))
         if (copy["cat"], wait["cat"]) != ("copy", "wait") or not same:
-            fail(f"expected an arrow from a copy to its wait, but got {copy} and {wait}")
+            fail(
+                f"expected an arrow from a copy to its wait, but got {copy} and {wait}")
         if copy["ts"] + copy["dur"] > wait["ts"] + wait["dur"] + 1e-6:
             fail(f"expected {copy} to end before {wait}")
 
@@ -63,7 +73,8 @@ def main():
         for where, thread in sorted(threads.items()):
             if where[0] == number:
                 names = collections.Counter(s["name"] for s in tracks[where])
-                print(f"  {thread}: " + ", ".join(f"{n} {count}" for n, count in sorted(names.items())))
+                print(f"  {thread}: "
+                      + ", ".join(f"{n} {count}" for n, count in sorted(names.items())))
     print(f"{sum(len(s) for s in tracks.values())} slices, {len(arrows)} arrows")
 
 

@@ -86,20 +86,26 @@ class Account:
 
     def __init__(self, text, isBound):
         def numbers(pattern):
-            return [tuple(map(int, found.groups())) for found in re.finditer(pattern, text, re.MULTILINE)]
+            return [tuple(map(int, found.groups()))
+                    for found in re.finditer(pattern, text, re.MULTILINE)]
 
         said = numbers(r"bytes \(queries, .*; at most (\d+) with")
         taken = numbers(r"(\d+) of \d+ bytes of shared memory,")
         self.beyond = 0
         if not (said and taken):
-            self.error = "expected --explain to give the account of a kernel, but got: " + text
+            self.error = (
+                "expected --explain to give the account of a kernel, but got: " + text
+            )
             return
         self.beyond = max(taken)[0] - max(said)[0]
         self.error = None
         if not isBound:
             self.beyond = min(self.beyond, 0)
         if self.beyond > SLACK:
-            self.error = "expected at most %d + %d bytes of shared memory, but got %d" % (max(said)[0], SLACK, max(taken)[0])
+            self.error = (
+                "expected at most %d + %d bytes of shared memory, but got %d"
+                % (max(said)[0], SLACK, max(taken)[0])
+            )
 
 
 class Assembler:
@@ -112,7 +118,8 @@ class Assembler:
     def assemble(self, text, target):
         if not self.cache:
             return ptxas.assemble(text, target)
-        key = hashlib.sha256("|".join((self.version, target, text)).encode()).hexdigest()
+        key = hashlib.sha256("|".join((self.version, target,
+                                       text)).encode()).hexdigest()
         path = os.path.join(self.cache, key)
         if os.path.exists(path):
             with open(path) as kept:
@@ -136,7 +143,8 @@ class Assembler:
         with tempfile.TemporaryDirectory() as folder:
             prefix = os.path.join(folder, "kernel")
             done = subprocess.run(
-                ["attn-compile", *compiled(options), "--target", target, "-o", prefix, "--explain"] + how,
+                ["attn-compile", *compiled(options), "--target", target, "-o", prefix,
+                 "--explain"] + how,
                 capture_output=True,
                 text=True,
                 env=dict(os.environ, ATTN_PTXAS="none"),
@@ -150,14 +158,19 @@ class Assembler:
                 result = self.assemble(ptx.read(), target)
         spills = result.spills()
         if result.error is None and limit is not None and spills > limit:
-            return "expected a fast kernel to spill at most %d bytes, but got %d" % (limit, spills), spills
+            return (
+                "expected a fast kernel to spill at most %d bytes, but got %d"
+                % (limit, spills),
+                spills,
+            )
         return result.error, spills
 
 
 def part(text):
     number, _, of = text.partition("/")
     if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
-        raise argparse.ArgumentTypeError("expected I/N with I from 1 to N, but got '%s'" % text)
+        raise argparse.ArgumentTypeError("expected I/N with I from 1 to N, but got '%s'"
+                                         % text)
     return int(number), int(of)
 
 
@@ -165,25 +178,33 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cache")
-    parser.add_argument("--only", default="", help="kernels whose target or options hold this")
-    parser.add_argument("--part", type=part, default=(1, 1), help="I/N: the I-th of N parts")
+    parser.add_argument("--only", default="",
+                        help="kernels whose target or options hold this")
+    parser.add_argument("--part", type=part, default=(1, 1),
+                        help="I/N: the I-th of N parts")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--account", action="store_true")
     parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
-    kernels = [k for k in dict.fromkeys(read_table(TABLE)) if options.only in "%s %s" % k[1:]]
+    kernels = [k for k in dict.fromkeys(read_table(TABLE))
+               if options.only in "%s %s" % k[1:]]
     number, of = options.part
     kernels = kernels[number - 1 :: of]
     if options.count:
         print(len(kernels))
         return 0
     if not options.account and not ptxas.find():
-        sys.exit("expected ptxas on PATH or in CUDA_HOME, but found none: %d kernels were NOT assembled" % len(kernels))
+        sys.exit(
+            "expected ptxas on PATH or in CUDA_HOME, but found none: %d kernels were "
+            "NOT assembled"
+            % len(kernels)
+        )
     assembler = Assembler(options.cache, options.account)
     failed = spilling = 0
     most = -sys.maxsize
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for (_, target, text), (error, spills) in zip(kernels, pool.map(assembler.check, kernels)):
+        for (_, target, text), (error, spills) in zip(kernels, pool.map(assembler.check,
+                                                                        kernels)):
             spilling += spills > 0
             most = max(most, spills)
             failed += error is not None
@@ -191,13 +212,16 @@ def main():
                 print(
                     "%s: attn-compile %s --target %s: %s"
                     % ("FAILED" if error else "ok", " ".join(compiled(text)), target,
-                       error or "%d bytes %s" % (spills, "beyond" if options.account else "spilled")),
+                       error or "%d bytes %s"
+                       % (spills, "beyond" if options.account else "spilled")),
                     flush=True,
                 )
     if options.account:
-        print("%d kernels accounted for, %d failed; at most %d bytes beyond" % (len(kernels) - failed, failed, most))
+        print("%d kernels accounted for, %d failed; at most %d bytes beyond"
+              % (len(kernels) - failed, failed, most))
         return 1 if failed else 0
-    print("%d kernels assembled, %d failed, %d of them spill" % (len(kernels) - failed, failed, spilling))
+    print("%d kernels assembled, %d failed, %d of them spill"
+          % (len(kernels) - failed, failed, spilling))
     return 1 if failed else 0
 
 

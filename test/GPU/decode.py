@@ -103,7 +103,8 @@ def main():
 
         def cudnn(s):
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-                torch.nn.functional.scaled_dot_product_attention(*s[:3], enable_gqa=True)
+                torch.nn.functional.scaled_dot_product_attention(*s[:3],
+                                                                 enable_gqa=True)
 
         theirs = time_graph(cudnn, sets)
         floor = time_graph(lambda s: read(s[1:3], sink), sets)

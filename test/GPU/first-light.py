@@ -204,8 +204,10 @@ def race(name, runs, work):
             if measure == "sustained":
                 ms = sustained(run, ms)
             rates[label] = work / ms * 1e-9
-        best = max((rate for label, rate in rates.items() if label != "ours"), default=math.nan)
-        cells.append(measure + " " + "  ".join("%s %.0f" % cell for cell in rates.items()))
+        best = max((rate for label, rate in rates.items() if label != "ours"),
+                   default=math.nan)
+        cells.append(measure + " "
+                     + "  ".join("%s %.0f" % cell for cell in rates.items()))
         cells[-1] += "  of the best %.3f" % (rates["ours"] / best)
     host = ["%s %.0f" % (label, host_time(run)) for label, run in runs.items() if run]
     cells.append("host us " + "  ".join(host))
@@ -220,7 +222,8 @@ def try_flex(q, k, v, causal):
         mask = None
         if causal:
             mask = create_block_mask(
-                lambda b, h, i, j: i >= j, None, None, q.shape[2], k.shape[2], device=q.device
+                lambda b, h, i, j: i >= j, None, None, q.shape[2], k.shape[2],
+                device=q.device
             )
         compiled = torch.compile(flex_attention, dynamic=False)
         gqa = q.shape[1] != k.shape[1]
@@ -268,10 +271,12 @@ def step_info(path):
             "print('compile %%.1f ms, load %%.1f ms' %% ((c - t) * 1e3, (l - c) * 1e3),"
             " k.timings, 'cubin', len(k.cubin() or b''))"
         ) % (sys.path[:2], path, label == "cold")
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True,
+                              text=True)
         print("%s: %s%s" % (label, done.stdout.strip(), done.stderr.strip()[-2000:]))
         if label == "cold":
-            subprocess.run([sys.executable, "-c", code.replace("no_cache=True", "no_cache=False")],
+            subprocess.run([sys.executable, "-c",
+                            code.replace("no_cache=True", "no_cache=False")],
                            capture_output=True)
     kernel = compile_hand(path)
     print(kernel.explain())
@@ -399,7 +404,8 @@ def step_packed(path):
         for dtype in (torch.bfloat16, torch.float16, torch.float32):
             for causal in (None, "bottom_right"):
                 name = "packed %s %s %s" % (monoid, str(dtype)[6:], causal or "full")
-                q, k, v = (torch.randn(total, h, 64, device="cuda").to(dtype) for h in (4, 2, 2))
+                q, k, v = (torch.randn(total, h, 64, device="cuda").to(dtype)
+                           for h in (4, 2, 2))
                 wrong = []
                 for ends in ([0, 130, 300], [0, 128, 256], [0, 40, 40], [0, 0], [0],
                              [0, 1, 500], [0, 130, 499]):
@@ -435,12 +441,14 @@ func.func @one(%x: tensor<2x?x64xbf16>, %cu: tensor<?xi32>)
     x = draw((1, 2, total, 64))[0]
     for ends in ([0, 130, 300], [0], [0, 500]):
         outs = poison((2, total, 64), torch.bfloat16), poison((2, total), torch.float32)
-        o, lse = kernel(x, torch.tensor(ends, dtype=torch.int32, device="cuda"), out=outs)
+        o, lse = kernel(x, torch.tensor(ends, dtype=torch.int32, device="cuda"),
+                        out=outs)
         torch.cuda.synchronize()
         n = ends[-1]
         report("offsets of rows and keys in one %s" % ends,
                bool((o[:, n:] == 0).all() and (lse[:, n:] == -math.inf).all()
-                    and torch.isfinite(o).all() and torch.isfinite(lse[:, :n]).all()), "")
+                    and torch.isfinite(o).all() and torch.isfinite(lse[:, :n]).all()),
+               "")
 
 
 def step_compare(path, flex=False):
@@ -546,7 +554,8 @@ def main():
     options = parser.parse_args()
     for step in options.steps:
         if step not in STEPS:
-            parser.error("expected a step out of %s, but got %r" % (", ".join(STEPS), step))
+            parser.error("expected a step out of %s, but got %r"
+                         % (", ".join(STEPS), step))
     path = find_kernel(options.kernel)
     if options.here:
         for step in options.steps:
@@ -556,7 +565,8 @@ def main():
     failed = False
     for step in options.steps:
         print("== %s" % step, flush=True)
-        command = [sys.executable, os.path.abspath(__file__), step, "--here", "--kernel", path]
+        command = [sys.executable, os.path.abspath(__file__), step, "--here",
+                   "--kernel", path]
         try:
             failed |= subprocess.run(command, timeout=options.seconds).returncode != 0
         except subprocess.TimeoutExpired:

@@ -26,7 +26,8 @@ import attn
 
 
 def draw(b, hq, hk, s, d):
-    make = lambda h: torch.randn(b, h, s, d, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    make = lambda h: torch.randn(b, h, s, d, device="cuda", dtype=torch.bfloat16,
+                                 requires_grad=True)
     return make(hq), make(hk), make(hk)
 
 
@@ -46,7 +47,8 @@ def check(d, causal):
     group = lambda x: x.repeat_interleave(2, 1)
     scores = wide[0] @ group(wide[1]).mT * d**-0.5
     if causal:
-        scores = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=bool).triu(1), -torch.inf)
+        scores = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=bool).triu(1),
+                                    -torch.inf)
     want = torch.autograd.grad(scores.softmax(-1) @ group(wide[2]), wide, do.double())
     got = torch.autograd.grad(ours(q, k, v, causal), (q, k, v), do)
     for name, x, y in zip("qkv", got, want):
@@ -72,7 +74,8 @@ def row(d, b, hq, hk, s, causal, seconds):
     calls = {}
     for name, forward in (("ours", ours), ("cuDNN", cudnn)):
         out = forward(q, k, v, causal)
-        calls[name] = lambda out=out: torch.autograd.grad(out, (q, k, v), do, retain_graph=True)
+        calls[name] = lambda out=out: torch.autograd.grad(out, (q, k, v), do,
+                                                          retain_graph=True)
         calls[name]()
     times = {name: [] for name in calls}
     until = time.time() + seconds
@@ -82,7 +85,8 @@ def row(d, b, hq, hk, s, causal, seconds):
             times[name].append(run(call, count))
     a, c = (statistics.median(times[name]) for name in ("ours", "cuDNN"))
     print(
-        f"| {d} | {b}x{s} | {hq}/{hk} | {'causal' if causal else 'full'} | {a * 1e3:.3f} "
+        f"| {d} | {b}x{s} | {hq}/{hk} | {'causal' if causal else 'full'} | "
+        f"{a * 1e3:.3f} "
         f"| {flops / a * 1e-12:.0f} | {flops / c * 1e-12:.0f} | {c / a:.2f} |",
         flush=True,
     )
@@ -97,8 +101,12 @@ def memory():
     torch.cuda.synchronize()
     peak = torch.cuda.max_memory_allocated()
     size = q.numel() * 2
-    print(f"1 x 131072, d = 128: peak {peak / 2**20:.1f} MiB; inputs, output, its cotangent "
-          f"and three gradients are {8 * size / 2**20:.1f} MiB ({base / 2**20:.1f} before)")
+    print(
+        f"1 x 131072, d = 128: peak {peak / 2**20:.1f} MiB; inputs, output, its "
+        f"cotangent "
+        f"and three gradients are {8 * size / 2**20:.1f} MiB ({base / 2**20:.1f} "
+        f"before)"
+    )
 
 
 def main():
@@ -109,7 +117,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--memory", action="store_true")
     options = parser.parse_args()
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, cuDNN "
+        f"{torch.backends.cudnn.version()}"
+    )
     print("| d | b x s | heads | | ms | TFLOP/s | cuDNN TFLOP/s | ours / cuDNN |")
     print("|---|---|---|---|---|---|---|---|")
     for d in map(int, options.depths.split(",")):

@@ -52,17 +52,20 @@ def child(target, use_cache):
     print("context %.2f" % (now() - start))
     for name, d, causal in (("first", 128, 0), ("second", 64, 2), ("third", 128, 2)):
         desc = attn.AttentionDesc(
-            structSize=ctypes.sizeof(attn.AttentionDesc), dtype=2, headDim=d, causal=causal,
+            structSize=ctypes.sizeof(attn.AttentionDesc), dtype=2, headDim=d,
+            causal=causal,
             expectedSizes=(0, 0, 1024, 1024),
         )
         options = attn.CompileOptions(
-            structSize=ctypes.sizeof(attn.CompileOptions), target=target.encode(), noCache=not use_cache
+            structSize=ctypes.sizeof(attn.CompileOptions), target=target.encode(),
+            noCache=not use_cache
         )
         kernel = ctypes.c_void_p()
         start = now()
         attn.check(
             attn.lib.attnCompileAttention(
-                attn.context, ctypes.byref(desc), ctypes.byref(options), ctypes.byref(kernel)
+                attn.context, ctypes.byref(desc), ctypes.byref(options),
+                ctypes.byref(kernel)
             )
         )
         compiled = now() - start
@@ -86,7 +89,8 @@ def measure(target, use_cache, **environment):
         text=True,
         check=True,
     )
-    return {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines()}
+    return {line.split()[0]: float(line.split()[1])
+            for line in done.stdout.splitlines()}
 
 
 def main():
@@ -100,10 +104,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         ways = [
             ("ptxas", False, {}),
-            ("driver, no cache", False, {"ATTN_PTXAS": "none", "CUDA_CACHE_DISABLE": "1"}),
+            ("driver, no cache", False,
+             {"ATTN_PTXAS": "none", "CUDA_CACHE_DISABLE": "1"}),
             ("disk cache", True, {"ATTN_CACHE_DIR": folder}),
-            ("disk cache, lazy", True, {"ATTN_CACHE_DIR": folder, "CUDA_MODULE_LOADING": "LAZY"}),
-            ("disk cache, eager", True, {"ATTN_CACHE_DIR": folder, "CUDA_MODULE_LOADING": "EAGER"}),
+            ("disk cache, lazy", True,
+             {"ATTN_CACHE_DIR": folder, "CUDA_MODULE_LOADING": "LAZY"}),
+            ("disk cache, eager", True,
+             {"ATTN_CACHE_DIR": folder, "CUDA_MODULE_LOADING": "EAGER"}),
         ]
         print("| | driver | context | kernel | ours | ptxas | load |")
         print("|---|---|---|---|---|---|---|")
@@ -116,7 +123,8 @@ def main():
                 print(
                     "| %s | %.1f | %.1f | %s | %.1f | %.0f | %.1f |"
                     % ((name, run["driver"], run["context"], kernel)
-                       + tuple(run["%s-%s" % (kernel, x)] for x in ("ours", "ptxas", "load")))
+                       + tuple(run["%s-%s" % (kernel, x)]
+                               for x in ("ours", "ptxas", "load")))
                 )
                 sys.stdout.flush()
 

@@ -25,7 +25,8 @@ import torch
 
 import attn
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../python/Inputs"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../python/Inputs"))
 from scan_reference import recurrence
 
 RULES = {
@@ -74,16 +75,19 @@ def check(rule, b, h, d, kind):
     if "erase" in rows:
         given["erase"] = tuple(map(wide, rows["erase"][:2])) + ("before",)
     start = {n: x.double().cpu().numpy() for n, x in state.items()}
-    want, last = recurrence(*map(wide, (q, k, v)), state=start, normalize="z" in state, **given)
+    want, last = recurrence(*map(wide, (q, k, v)), state=start, normalize="z" in state,
+                            **given)
     got = attn.scan_step(q, k, v, state, **rows)
     again = {n: x.double().cpu().numpy() for n, x in state.items()}
     for name, x, y, bound in [("o", got[:, :, None], want, 1e-2)] + [
-        (n, state[n], last[n], 1e-2 if n == "S" and kind != "f32" else 3e-5) for n in again
+        (n, state[n], last[n], 1e-2 if n == "S" and kind != "f32" else 3e-5)
+        for n in again
     ]:
         x = x.double().cpu().numpy()
         error = abs(x - y).max() / abs(y).max()
         if not error <= bound:
-            sys.exit("%s, %s, b = %d: %s is off by %.2g of the largest entry" % (rule, kind, b, name, error))
+            sys.exit("%s, %s, b = %d: %s is off by %.2g of the largest entry"
+                     % (rule, kind, b, name, error))
 
 
 def time_graph(calls):
@@ -118,16 +122,21 @@ def main():
     parser.add_argument("--bar", action="store_true")
     options = parser.parse_args()
     h, d, failed = options.heads, options.depth, False
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {h} heads, {d} x {d}")
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {h} heads, {d} x "
+        f"{d}"
+    )
     print("| rule | states | b | us | GB/s | copy us | copy GB/s | share |")
     print("|---|---|---|---|---|---|---|---|")
     for kind in options.states.split(","):
         for b in map(int, options.batches.split(",")):
             size = b * h * d * d * (4 if kind == "f32" else 2)
             count = max(12, -(-400_000_000 // size))
-            pool = torch.empty(2, count, b, h, d, d, dtype=TYPES[kind], device="cuda").zero_()
+            pool = torch.empty(2, count, b, h, d, d, dtype=TYPES[kind],
+                               device="cuda").zero_()
             # Half of the bytes read and half written, as those of a state.
-            copy = time_graph([lambda i=i: pool[1, i].copy_(pool[0, i]) for i in range(count)])
+            copy = time_graph([lambda i=i: pool[1, i].copy_(pool[0, i])
+                               for i in range(count)])
             for rule in options.rules.split(","):
                 check(rule, min(b, 8), h, d, kind)
                 q, k, v, rows, state = make(rule, b, h, d, kind)
@@ -140,12 +149,15 @@ def main():
                 seconds = time_graph([lambda i=i: step(i) for i in range(count)])
                 share = copy / seconds
                 print(
-                    f"| {rule} | {kind} | {b} | {seconds * 1e6:.2f} | {2 * size / seconds * 1e-9:.0f} "
-                    f"| {copy * 1e6:.2f} | {2 * size / copy * 1e-9:.0f} | {share:.2f} |",
+                    f"| {rule} | {kind} | {b} | {seconds * 1e6:.2f} | "
+                    f"{2 * size / seconds * 1e-9:.0f} "
+                    f"| {copy * 1e6:.2f} | {2 * size / copy * 1e-9:.0f} | {share:.2f} "
+                    f"|",
                     flush=True,
                 )
                 of_bar = rule in ("sums", "decay", "gated delta")
-                if of_bar and (share < BARS.get((kind, b), 0) or seconds * 1e6 > MOST.get(b, 1e9)):
+                if of_bar and (share < BARS.get((kind, b), 0)
+                               or seconds * 1e6 > MOST.get(b, 1e9)):
                     failed = True
                     print(f"below the bar: {rule}, {kind}, b = {b}", file=sys.stderr)
     return options.bar and failed

@@ -21,7 +21,8 @@ SHAPES = [
     (16, 16, 16, 512, 64), (16, 16, 16, 512, 128), (2, 32, 8, 4096, 128),
     (2, 16, 16, 3001, 96), (1, 4, 4, 4096, 128), (1, 4, 4, 4096, 64),
 ]
-VARIANTS = ["", "causal=bottom_right", "window=1024:0,causal=bottom_right", "softcap=30"]
+VARIANTS = ["", "causal=bottom_right", "window=1024:0,causal=bottom_right",
+            "softcap=30"]
 DECODE = [(1, 32, 8, 8192, 128), (1, 32, 8, 65536, 128), (8, 32, 8, 4096, 128),
           (32, 32, 8, 2048, 128), (4, 16, 16, 8192, 64), (1, 8, 8, 4096, 256)]
 OTHER = ["dtype=f16,b=2,hq=16,hk=16,sq=4096,sk=4096,d=128",
@@ -57,21 +58,26 @@ def main():
             break
         with tempfile.TemporaryDirectory() as cache:
             run = subprocess.run(
-                [options.attn_run, "--attention", spec, "--device", "cuda", "--autotune",
+                [options.attn_run, "--attention", spec, "--device", "cuda",
+                 "--autotune",
                  "--explain"],
-                capture_output=True, text=True, env={"ATTN_CACHE_DIR": cache}, check=False)
-        chosen = re.search(r"schedule [a-z ]*: (#attn.schedule<.*?>)", run.stdout + run.stderr)
+                capture_output=True, text=True, env={"ATTN_CACHE_DIR": cache},
+                check=False)
+        chosen = re.search(r"schedule [a-z ]*: (#attn.schedule<.*?>)",
+                           run.stdout + run.stderr)
         best = re.search(r"best of \d+: (.*?): ([0-9.e-]+) ms", run.stdout)
         ratio = re.search(r"without it takes ([0-9.e-]+) ms, ([0-9.]+) of", run.stdout)
         if not best or not ratio:
-            print(f"{spec}: failed: {(run.stderr or run.stdout).strip()[-300:]}", flush=True)
+            print(f"{spec}: failed: {(run.stderr or run.stdout).strip()[-300:]}",
+                  flush=True)
             total += 1
             continue
         total += 1
         close = float(ratio[2]) <= 1.03
         within += close
         print(f"{float(ratio[2]):.3f} {spec}: {best[2]} ms by {best[1]}"
-              + ("" if close else f"; chosen {chosen[1] if chosen else '?'}"), flush=True)
+              + ("" if close else f"; chosen {chosen[1] if chosen else '?'}"),
+              flush=True)
     print(f"{within} of {total} within 3 %")
     return 0
 

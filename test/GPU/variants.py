@@ -35,7 +35,8 @@ def attention(options="", arguments="", before="", monoid="@softmax"):
     """MLIR text of a function of q, k, v and `arguments`."""
     return """%s
 func.func @f(%%q: %s, %%k: %s, %%v: %s%s) -> %s {
-  %%o = attn.attention monoid(%s) queries(%%q : %s) keys(%%k : %s) values(%%v : %s) %s -> %s
+  %%o = attn.attention monoid(%s) queries(%%q : %s) keys(%%k : %s) values(%%v : %s) %s
+      -> %s
   return %%o : %s
 }
 """ % (before, Q, Q, Q, arguments, Q, monoid, Q, Q, Q, options, Q, Q)
@@ -104,7 +105,8 @@ DOCUMENTS = mask("""      %bb = arith.index_cast %b : i32 to index
       %e = arith.cmpi eq, %x, %y : i32
       attn.yield %e : i1""", "%ids", "tensor<?x?xi32>", ", %t: tensor<?x?xi32>")
 
-CAUSAL_DOCUMENTS = DOCUMENTS.replace("      attn.yield %e", """      %c = arith.cmpi sle, %j, %i : i32
+CAUSAL_DOCUMENTS = DOCUMENTS.replace("      attn.yield %e",
+                                     """      %c = arith.cmpi sle, %j, %i : i32
       %g = arith.andi %c, %e : i1
       attn.yield %g""")
 
@@ -129,7 +131,12 @@ def documents(b, s, count=8):
     """Ids of equal documents."""
     import torch
 
-    return (torch.arange(s, device="cuda") * count // s).to(torch.int32).expand(b, s).contiguous()
+    return (
+        (torch.arange(s, device="cuda") * count // s)
+        .to(torch.int32)
+        .expand(b, s)
+        .contiguous()
+    )
 
 
 def uneven(b, s):
@@ -137,7 +144,8 @@ def uneven(b, s):
     import torch
 
     i = torch.arange(s, device="cuda")
-    return torch.stack([torch.sqrt(i.double() * (7 + n)).to(torch.int32) // 9 for n in range(b)])
+    return torch.stack([torch.sqrt(i.double() * (7 + n)).to(torch.int32) // 9
+                        for n in range(b)])
 
 
 def half(b, h, s):
@@ -168,12 +176,14 @@ def bounds(b, s, count=8):
     """Offsets of equal documents, those of all batches in one row."""
     import torch
 
-    return torch.tensor([n * s + m * s // count for n in range(b) for m in range(count)] + [b * s],
+    return torch.tensor([n * s + m * s // count for n in range(b)
+                         for m in range(count)] + [b * s],
                         dtype=torch.int32, device="cuda")
 
 
 class Variant:
-    def __init__(self, text, arguments=lambda b, h, s: (), score=None, live=None, sum=None,
+    def __init__(self, text, arguments=lambda b, h, s: (), score=None, live=None,
+                 sum=None,
                  shape=(2, 16, 8192), bar=0.95, packed=False):
         self.text, self.arguments, self.score, self.live = text, arguments, score, live
         self.sum, self.shape, self.bar, self.packed = sum, shape, bar, packed
@@ -189,7 +199,8 @@ class Variant:
 def slopes(b, h, s):
     import torch
 
-    return (torch.tensor([2.0 ** (-8.0 * (n + 1) / h) for n in range(h)], device="cuda"),)
+    return (torch.tensor([2.0 ** (-8.0 * (n + 1) / h) for n in range(h)],
+                         device="cuda"),)
 
 
 def build():
@@ -198,12 +209,14 @@ def build():
     causal = lambda i, j, a: j <= i
     variants = {
         "plain": Variant(attention()),
-        "causal": Variant(attention("{causal = #attn.causal<bottom_right>}"), live=causal),
+        "causal": Variant(attention("{causal = #attn.causal<bottom_right>}"),
+                          live=causal),
         "alibi": Variant(
             attention("alibi(%a : tensor<?xf32>)", ", %a: tensor<?xf32>"), slopes,
             score=lambda s, i, j, h, a: s - a[0][h].double() * (i - j).abs()),
         "window": Variant(
-            attention("window_left(%w) {causal = #attn.causal<bottom_right>}", ", %w: i32"),
+            attention("window_left(%w) {causal = #attn.causal<bottom_right>}",
+                      ", %w: i32"),
             lambda b, h, s: (1024 if s > 2000 else 300,),
             live=lambda i, j, a: (j <= i) & (i - j <= a[0])),
         "prefix": Variant(
@@ -224,7 +237,8 @@ def build():
         "chapters": Variant(
             attention(CAUSAL_DOCUMENTS, ", %ids: tensor<?x?xi32>"),
             lambda b, h, s: (documents(b, s),),
-            live=lambda i, j, a: (a[0][0][i.long()] == a[0][0][j.long()]) & (j <= i), bar=0),
+            live=lambda i, j, a: (a[0][0][i.long()] == a[0][0][j.long()]) & (j <= i),
+            bar=0),
         "half": Variant(
             attention(BOOLEAN, ", %m: tensor<?x?xi1>"), half,
             live=lambda i, j, a: a[0][i.long(), j.long()], bar=0.75),
@@ -247,7 +261,8 @@ def build():
         "sigmoid": Variant(
             attention(SIGMOID, ", %n: f32", monoid="@sigmoid_sum"),
             lambda b, h, s: (-math.log(16384.0),),
-            score=lambda s, i, j, h, a: s + a[0], sum=torch.sigmoid, shape=(1, 16, 16384),
+            score=lambda s, i, j, h, a: s + a[0], sum=torch.sigmoid,
+            shape=(1, 16, 16384),
             bar=0.85),
     }
     return variants
@@ -329,7 +344,8 @@ def main():
     variants = build()
     for name in options.names:
         if name not in variants:
-            parser.error("expected names out of %s, but got %r" % (", ".join(variants), name))
+            parser.error("expected names out of %s, but got %r"
+                         % (", ".join(variants), name))
     names = options.names or list(variants)
     torch.manual_seed(0)
     wrong = slow = 0
@@ -353,7 +369,8 @@ def main():
                     torch.cuda.synchronize()
                 except (ValueError, NotImplementedError, RuntimeError) as error:
                     wrong += 1
-                    print("%-10s %s" % (name, str(error).split("\n")[0][:300]), flush=True)
+                    print("%-10s %s" % (name, str(error).split("\n")[0][:300]),
+                          flush=True)
                     continue
                 error = bound = -math.inf
                 good = True
@@ -367,8 +384,20 @@ def main():
                     if off - limit > error - bound or bound < 0:
                         error, bound, emulated, most = off, limit, rounding, largest
                 wrong += not good
-                print("%-10s %5d tokens: error %.2e, bound %.2e (16-bit steps %.2e, largest %.2e) %s"
-                      % (name, s, error, bound, emulated, most, "ok" if good else "WRONG"), flush=True)
+                print(
+                    "%-10s %5d tokens: error %.2e, bound %.2e (16-bit steps %.2e, "
+                    "largest %.2e) %s"
+                    % (
+                        name,
+                        s,
+                        error,
+                        bound,
+                        emulated,
+                        most,
+                        "ok" if good else "WRONG",
+                    ),
+                    flush=True,
+                )
 
     def time_of(name, shape, arguments=(), keys=None):
         q, k, values = map(variants[name].place, draw(*shape, keys))
@@ -395,10 +424,24 @@ def main():
             touched = flop * tiles * BLOCK * BLOCK
             rate, like = touched / ms * 1e-9, touched / plain * 1e-9
             slow += rate < v.bar * like
-            print("%-10s %.4f ms: %4.0f TFLOP/s of live pairs, %4.0f of %.0f touched tiles a head; "
-                  "plain with %.2f tiles a row %4.0f: %.3f of plain, bar %.2f%s"
-                  % (name, ms, flop * pairs / ms * 1e-9, rate, tiles, each, like,
-                     rate / like, v.bar, "" if rate >= v.bar * like else " BELOW"), flush=True)
+            print(
+                "%-10s %.4f ms: %4.0f TFLOP/s of live pairs, %4.0f of %.0f touched "
+                "tiles a head; "
+                "plain with %.2f tiles a row %4.0f: %.3f of plain, bar %.2f%s"
+                % (
+                    name,
+                    ms,
+                    flop * pairs / ms * 1e-9,
+                    rate,
+                    tiles,
+                    each,
+                    like,
+                    rate / like,
+                    v.bar,
+                    "" if rate >= v.bar * like else " BELOW",
+                ),
+                flush=True,
+            )
     print("%d wrong, %d below their bars" % (wrong, slow))
     return wrong != 0
 

@@ -62,14 +62,31 @@ CAUSAL = """ mask {
 def program(causal=True, gates=False, heads="?"):
     t = "tensor<?x%sx?x16xf32>" % heads
     g = "tensor<?x%sx?xf32>" % heads
-    text = (DECAYED if gates else LINEAR) + "func.func @f(%%q: %s, %%k: %s, %%v: %s, %%c: f32, %%g: %s) -> %s {\n" % (t, t, t, g, t)
-    text += "  %%o = attn.aggregate @m scores(%%q, %%k : %s, %s) values(%%v : %s)\n" % (t, t, t)
+    text = (
+        DECAYED if gates else LINEAR
+    ) + "func.func @f(%%q: %s, %%k: %s, %%v: %s, %%c: f32, %%g: %s) -> %s {\n" % (
+        t,
+        t,
+        t,
+        g,
+        t,
+    )
+    text += "  %%o = attn.aggregate @m scores(%%q, %%k : %s, %s) values(%%v : %s)\n" % (
+        t,
+        t,
+        t,
+    )
     text += "      captures(%%c, %%g : f32, %s) score {\n" % g
-    text += "      ^bb0(%%s: f32, %%b: i32, %%h: i32, %%i: i32, %%j: i32, %%f: f32, %%l: %s):\n" % g
+    text += (
+        "      ^bb0(%%s: f32, %%b: i32, %%h: i32, %%i: i32, %%j: i32, %%f: f32, %%l: "
+        "%s):\n"
+        % g
+    )
     text += "        %x = arith.mulf %s, %f : f32\n"
     if gates:
         for name in "bhj":
-            text += "        %%%s1 = arith.index_cast %%%s : i32 to index\n" % (name, name)
+            text += "        %%%s1 = arith.index_cast %%%s : i32 to index\n" % (name,
+                                                                                name)
         text += "        %%y = tensor.extract %%l[%%b1, %%h1, %%j1] : %s\n" % g
         text += "        attn.yield %x, %y : f32, f32\n      }"
     else:
@@ -93,18 +110,21 @@ def want(q, k, v, c, g, causal, gates):
 
 
 def test_numbers():
-    for causal, gates, heads in ((True, False, "?"), (False, False, "?"), (True, True, "4")):
+    for causal, gates, heads in ((True, False, "?"), (False, False, "?"),
+                                 (True, True, "4")):
         kernel = attn.compile(program(causal, gates, heads))
         assert "attn.scan" in kernel.mlir("aggregate"), kernel.mlir("aggregate")
         for hq, hk in ((4, 4),) if gates else ((4, 4), (4, 1)):
             for sq, sk in ((70, 70), (30, 100), (100, 30), (0, 5), (5, 0), (1, 65)):
                 q = rng.standard_normal((2, hq, sq, 16)).astype("f")
-                k, v = (rng.standard_normal((2, hk, sk, 16)).astype("f") for _ in range(2))
+                k, v = (rng.standard_normal((2, hk, sk, 16)).astype("f")
+                        for _ in range(2))
                 g = -rng.exponential(0.1, (2, hq, sk)).astype("f")
                 got = kernel(q, k, v, 0.25, g)
                 exact = want(q, k, v, 0.25, g, causal, gates)
                 top = np.abs(exact).max(initial=1e-30)
-                assert np.abs(got - exact).max(initial=0) < 2e-5 * top, (causal, gates, sq, sk)
+                assert np.abs(got - exact).max(initial=0) < 2e-5 * top, (causal, gates,
+                                                                         sq, sk)
 
 
 def test_time():

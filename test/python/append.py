@@ -26,7 +26,8 @@ def compute(target, q, k, v, **options):
     if target is None:
         return attn.attention(q, k, v, **options)
     kernel = attn.compile(q, k, v, target=target, **options)
-    named = dict(options, q=q, k=k, v=v if v is not None else k[..., : options.get("v_dim")])
+    named = dict(options, q=q, k=k,
+                 v=v if v is not None else k[..., : options.get("v_dim")])
     if options.get("layout") == "thd":
         # Kernels have their inputs in the order [b, h, s, d].
         for name in ("q", "k", "v", "k_new", "v_new"):
@@ -80,18 +81,21 @@ def problem(dtype, capacity, n, d, dv):
 
 def test_plain(target):
     for dtype in reference.DTYPES:
-        for n, rows, d, dv in ((1, 1, 64, 64), (20, 20, 72, 40), (70, 3, 64, 128), (0, 2, 32, 32)):
+        for n, rows, d, dv in ((1, 1, 64, 64), (20, 20, 72, 40), (70, 3, 64, 128),
+                               (0, 2, 32, 32)):
             lengths, k, v, k_new, v_new, k_then, v_then = problem(dtype, 150, n, d, dv)
             q = draw(3, 4, rows, d, dtype=dtype)
             for options in ({"causal": "bottom_right"}, {"window": (9, 0)}, {}):
                 name = "%s of %s, n %d, %s" % (target, dtype, n, options)
                 mine, mine_v = k.copy(), v.copy()
                 out = compute(
-                    target, q, mine, mine_v, kv_lengths=lengths, k_new=k_new, v_new=v_new, **options
+                    target, q, mine, mine_v, kv_lengths=lengths, k_new=k_new,
+                    v_new=v_new, **options
                 )
                 same(name + ", k", mine, k_then)
                 same(name + ", v", mine_v, v_then)
-                want = reference.attention(q, k_then, v_then, kv_lengths=lengths + n, **options)[0]
+                want = reference.attention(q, k_then, v_then, kv_lengths=lengths + n,
+                                           **options)[0]
                 check(name, out, want, dtype)
                 if target:
                     break
@@ -108,8 +112,10 @@ def test_pages(target):
             pool_k, table = paginate(k, page, room)
             rng.bit_generator.state = state
             pool_v, _ = paginate(v, page, room)
-            options = {"kv_lengths": lengths, "block_table": table, "causal": "bottom_right"}
-            out = compute(target, q, pool_k, pool_v, k_new=k_new, v_new=v_new, **options)
+            options = {"kv_lengths": lengths, "block_table": table,
+                       "causal": "bottom_right"}
+            out = compute(target, q, pool_k, pool_v, k_new=k_new, v_new=v_new,
+                          **options)
             name = "%s of %s, page %d" % (target, dtype, page)
             same(name + ", k", gather(pool_k, table, 140), k_then)
             same(name + ", v", gather(pool_v, table, 140), v_then)
@@ -137,10 +143,12 @@ def test_packed_queries(target):
     rng.bit_generator.state = state
     pool_v, _ = paginate(v, page, 6)
     swap = lambda x: np.ascontiguousarray(x.swapaxes(1, 2))
-    options = dict(layout="thd", cu_seqlens_q=cu, block_table=table, causal="bottom_right")
+    options = dict(layout="thd", cu_seqlens_q=cu, block_table=table,
+                   causal="bottom_right")
     for new in (False, True):
         rows = dict(k_new=swap(k_new), v_new=swap(v_new)) if new else {}
-        out = compute(target, q, swap(pool_k), swap(pool_v), kv_lengths=lengths, **rows, **options)
+        out = compute(target, q, swap(pool_k), swap(pool_v), kv_lengths=lengths, **rows,
+                      **options)
         for i, count in enumerate(counts):
             want = reference.attention(
                 q[None, cu[i] : cu[i + 1]].swapaxes(1, 2),
@@ -166,7 +174,8 @@ def test_rolling():
             v_then[b, :, (start[b] + lengths[b] + i) % rows] = v_new[b, :, i]
     q = draw(2, 2, n, 32, dtype=dtype)
     options = dict(k_start=start, rolling=True, causal="bottom_right")
-    out = attn.attention(q, k, v, kv_lengths=lengths, k_new=k_new, v_new=v_new, **options)
+    out = attn.attention(q, k, v, kv_lengths=lengths, k_new=k_new, v_new=v_new,
+                         **options)
     same("rolling, k", k, k_then)
     same("rolling, v", v, v_then)
     want = attn.attention(q, k_then, v_then, kv_lengths=lengths + n, **options)
@@ -204,10 +213,12 @@ def test_latent(target):
     pool, table = paginate(k, 64, 2)
     options = {"causal": "bottom_right", "scale": 192**-0.5}
     out = compute(
-        target, q, pool, None, v_dim=512, k_new=k_new, kv_lengths=lengths, block_table=table, **options
+        target, q, pool, None, v_dim=512, k_new=k_new, kv_lengths=lengths,
+        block_table=table, **options
     )
     same("latent, k", gather(pool, table, 100), k_then)
-    want = reference.attention(q, k_then, k_then[..., :512], kv_lengths=lengths + n, **options)[0]
+    want = reference.attention(q, k_then, k_then[..., :512], kv_lengths=lengths + n,
+                               **options)[0]
     check("%s, latent" % target, out, want, dtype)
 
 
@@ -238,7 +249,8 @@ def expect(words, error=ValueError, **change):
     arguments.update(change)
     before = {n: np.array(x) for n, x in arguments.items() if isinstance(x, np.ndarray)}
     try:
-        attn.attention(arguments.pop("q"), arguments.pop("k"), arguments.pop("v"), **arguments)
+        attn.attention(arguments.pop("q"), arguments.pop("k"), arguments.pop("v"),
+                       **arguments)
     except error as found:
         assert words in str(found), (words, str(found))
     else:
@@ -267,8 +279,10 @@ def test_errors():
     expect("k_new with kv_lengths", kv_lengths=None)
     expect("k_new and v_new together", v_new=None)
     expect("values between 0 and sk-s_new = 9, but got 10 at 1", kv_lengths=[3, 10])
-    expect("values between 0 and sk-s_new = -2, but got", k_new=np.zeros((2, 2, 12, 32), "f4"), v_new=np.zeros((2, 2, 12, 32), "f4"))
-    expect("expected k_new of the type of k", TypeError, k_new=np.zeros((2, 2, 1, 32), "f2"))
+    expect("values between 0 and sk-s_new = -2, but got",
+           k_new=np.zeros((2, 2, 12, 32), "f4"), v_new=np.zeros((2, 2, 12, 32), "f4"))
+    expect("expected k_new of the type of k", TypeError,
+           k_new=np.zeros((2, 2, 1, 32), "f2"))
     expect("expected k_new of 4 dimensions", k_new=np.zeros((2, 1, 32), "f4"))
     expect("'v_new' of shape [b, hk, s_new, 32]", k_new=np.zeros((2, 2, 2, 32), "f4"))
     expect("'k_new' of shape", k_new=np.zeros((2, 1, 1, 32), "f4"))
@@ -276,13 +290,16 @@ def test_errors():
     expect("v_new with v alone", v=None, v_dim=32)
     expect("expected v_dim of v, 32, or v=None", v_dim=16)
     cache = np.zeros((2, 2, 11, 32), "f4")
-    expect("'k', which is written, to have memory of its own", k=cache[:, :, :10], k_new=cache[:, :, 9:10])
-    expect("'v', which is written, to have memory of its own", k=cache[:, :, :10], v=cache[:, :, 1:])
+    expect("'k', which is written, to have memory of its own", k=cache[:, :, :10],
+           k_new=cache[:, :, 9:10])
+    expect("'v', which is written, to have memory of its own", k=cache[:, :, :10],
+           v=cache[:, :, 1:])
     expect("to have an element of its own at each position", k=repeated(cache))
     expect("to have memory of its own", k=cache[:, :, :10], out=cache[:, :, 9:10])
     pool, table = np.zeros((4, 2, 4, 32), "f4"), np.array([[0, -1], [1, 2]], np.int32)
     expect(
-        "'block_table' to hold numbers of the 4 pages as far as a sequence reaches, but got -1 at 0, 1",
+        "'block_table' to hold numbers of the 4 pages as far as a sequence reaches, "
+        "but got -1 at 0, 1",
         k=pool,
         v=pool.copy(),
         block_table=table,
@@ -301,7 +318,8 @@ def test_no_pages():
     """A table without pages, and no rows for them: nothing is looked at."""
     q, none = np.ones((2, 4, 1, 32), "f4"), np.zeros((2, 2, 0, 32), "f4")
     pool, table = np.zeros((4, 2, 4, 32), "f4"), np.zeros((2, 0), np.int32)
-    o = attn.attention(q, pool, pool.copy(), k_new=none, v_new=none, kv_lengths=np.zeros(2, np.int32), block_table=table)
+    o = attn.attention(q, pool, pool.copy(), k_new=none, v_new=none,
+                       kv_lengths=np.zeros(2, np.int32), block_table=table)
     assert (o == 0).all()
 
 

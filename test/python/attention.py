@@ -208,7 +208,8 @@ def test_monoids():
     check("alpha", attn.attention(q, k, v, monoid="alpha_compositing"),
           (sigmoid * front) @ vs)
     back = np.cumprod((1 - sigmoid)[..., ::-1], axis=-1)[..., ::-1] / (1 - sigmoid)
-    out, aux = attn.attention(q, k, v, monoid="stick_breaking", return_aux=["remainder"])
+    out, aux = attn.attention(q, k, v, monoid="stick_breaking",
+                              return_aux=["remainder"])
     check("stick", out, (sigmoid * back) @ vs)
     assert aux["remainder"].shape == s.shape[:3]
     plus = np.stack([(s + vs[..., None, :, c]).max(-1) for c in range(24)], -1)

@@ -25,7 +25,8 @@ import reference
 import attn
 
 arguments = sys.argv[1:]
-rounds = int(arguments.pop(arguments.index("--rounds") + 1)) if "--rounds" in arguments else 1
+rounds = int(
+    arguments.pop(arguments.index("--rounds") + 1)) if "--rounds" in arguments else 1
 arguments = [a for a in arguments if a != "--rounds"]
 target = arguments[0] if arguments else None
 emulated = target is not None and target.startswith("emulator")
@@ -81,7 +82,8 @@ def same(name, out, want):
         h, i = rows[0]
         raise AssertionError(
             "%s: %d of %d rows differ, the first is row %d of head %d: %r and %r"
-            % (name, len(rows), out.shape[0] * out.shape[1], i, h, out[h, i, :4], want[h, i, :4])
+            % (name, len(rows), out.shape[0] * out.shape[1], i, h, out[h, i, :4],
+               want[h, i, :4])
         )
 
 
@@ -116,7 +118,8 @@ def steps(q, k, v, options, picks, **of_rows):
     outs = []
     for i in picks:
         own = {name: f(i, i + 1, i + 1) for name, f in of_rows.items()}
-        out = compute(q[None, :, i : i + 1], k[None, :, : i + 1], v[None, :, : i + 1], **options, **own)
+        out = compute(q[None, :, i : i + 1], k[None, :, : i + 1], v[None, :, : i + 1],
+                      **options, **own)
         outs.append(out[0])
     return np.concatenate(outs, axis=1)
 
@@ -126,15 +129,18 @@ def check_rows(name, dtype, q, k, v, options, **of_rows):
     rows = q.shape[1]
     picks = sorted(set(rng.integers(0, rows, 4).tolist() + [0, rows - 1]))
     want = compute(
-        q[None], k[None], v[None], **options, **{n: f(0, rows, rows) for n, f in of_rows.items()}
+        q[None], k[None], v[None], **options,
+        **{n: f(0, rows, rows) for n, f in of_rows.items()}
     )[0]
     same(name + ", decode", steps(q, k, v, options, picks, **of_rows), want[:, picks])
-    for chunk in rng.choice([3, 7, 16, 33, 64, 100], 1 if emulated else 3, replace=False):
+    for chunk in rng.choice([3, 7, 16, 33, 64, 100], 1 if emulated else 3,
+                            replace=False):
         chunk = max(int(chunk), rows // 5)
         for i in range(0, rows, chunk):
             end = min(i + chunk, rows)
             own = {n: f(i, end, end) for n, f in of_rows.items()}
-            out = compute(q[None, :, i:end], k[None, :, :end], v[None, :, :end], **options, **own)
+            out = compute(q[None, :, i:end], k[None, :, :end], v[None, :, :end],
+                          **options, **own)
             same("%s, rows %d to %d" % (name, i, end), out[0], want[:, i:end])
     return want
 
@@ -174,7 +180,8 @@ def check_batches(name, dtype, q, k, v, want, options, hk):
     if not emulated:
         same("%s, pages" % name, paged, want[:, rows - chunk :])
     # Single tokens and prompts in one launch, in pages.
-    counts = np.array([int(rng.integers(0, 20)), 1, int(rng.integers(1, 90)), chunk], np.int32)[-b:]
+    counts = np.array([int(rng.integers(0, 20)), 1, int(rng.integers(1, 90)), chunk],
+                      np.int32)[-b:]
     counts = np.minimum(counts, lengths)
     counts[place] = chunk
     cu = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
@@ -196,7 +203,8 @@ def check_batches(name, dtype, q, k, v, want, options, hk):
     counts = np.array([int(rng.integers(0, 100)), rows, int(rng.integers(0, 100))])
     cu = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     flat = [
-        rng.standard_normal((cu[-1], x.shape[0], x.shape[2])).astype(dtype) for x in (q, k, v)
+        rng.standard_normal((cu[-1], x.shape[0], x.shape[2])).astype(dtype)
+        for x in (q, k, v)
     ]
     for x, own in zip(flat, (q, k, v)):
         x[cu[1] : cu[2]] = np.swapaxes(own, 0, 1)
@@ -223,13 +231,17 @@ for n in range(rounds):
         shapes = [(4, 1, 64, 64), (2, 2, 40, 24)] if not emulated else [(4, 1, 64, 64)]
         for hq, hk, d, dv in shapes:
             rows = int(rng.integers(150, 300))
-            q, k, v = draw(hq, rows, d, dtype), draw(hk, rows, d, dtype), draw(hk, rows, dv, dtype)
+            q, k, v = draw(hq, rows, d, dtype), draw(hk, rows, d,
+                                                     dtype), draw(hk, rows, dv, dtype)
             for title, options in options_of(rows, hq)[: 7 if d == 64 else 2]:
-                name = "%s of %s, %d rows, hq %d, hk %d" % (title, np.dtype(dtype).name, rows, hq, hk)
+                name = "%s of %s, %d rows, hq %d, hk %d" % (title, np.dtype(dtype).name,
+                                                            rows, hq, hk)
                 want = check_rows(name, dtype, q, k, v, options)
                 check_batches(name, dtype, q, k, v, want, options, hk)
             bias = bias_of(rows, dtype)
-            check_rows("bias of %s" % np.dtype(dtype).name, dtype, q, k, v, {}, bias=lambda i, j, n: bias[i:j, :n])
+            check_rows("bias of %s" % np.dtype(dtype).name, dtype, q, k, v, {},
+                       bias=lambda i, j, n: bias[i:j, :n])
             mask = rng.random((rows, rows)) < 0.6
-            check_rows("mask of %s" % np.dtype(dtype).name, dtype, q, k, v, {}, mask=lambda i, j, n: mask[i:j, :n].copy())
+            check_rows("mask of %s" % np.dtype(dtype).name, dtype, q, k, v, {},
+                       mask=lambda i, j, n: mask[i:j, :n].copy())
 print("ok")

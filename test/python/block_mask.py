@@ -29,7 +29,8 @@ ODD = """
 def lists(classes, kind, width):
     """Numbers and indices of the blocks of a kind; junk behind them."""
     numbers = (classes == kind).sum(-1).astype(np.int32)
-    indices = rng.integers(-(2**31), 2**31, classes.shape[:-1] + (width,), dtype=np.int32)
+    indices = rng.integers(-(2**31), 2**31, classes.shape[:-1] + (width,),
+                           dtype=np.int32)
     for at in np.ndindex(numbers.shape):
         found = np.nonzero(classes[at] == kind)[0]
         indices[at][: len(found)] = rng.permutation(found)
@@ -55,7 +56,8 @@ def case(sq, sk, size, lead, with_mask, with_full=True, layout="bhsd", **options
     )
     i, j = np.arange(sq)[:, None], np.arange(sk)[None, :]
     partial = (i + j) % 3 != 1 if with_mask else np.ones((sq, sk), bool)
-    alive = expand(classes.reshape((1,) * (2 - len(lead)) + classes.shape), size, sq, sk, partial)
+    alive = expand(classes.reshape((1,) * (2 - len(lead)) + classes.shape), size, sq,
+                   sk, partial)
     if with_mask:
         options["captures"] = {"three": 1}
     arrays = (q, k, v)
@@ -117,7 +119,8 @@ blocks = attn.BlockMask.from_kv_blocks(np.full(best.shape[:3], 3, "i4"), best)
 picked = np.zeros((1, 2, 4, 8), np.int8)
 np.put_along_axis(picked, best, 1, -1)
 alive = expand(picked, (128, 128), 512, 1024, True)
-check("best blocks", attn.attention(q, k, v, block_mask=blocks), attention(q, k, v, mask=alive)[0])
+check("best blocks", attn.attention(q, k, v, block_mask=blocks),
+      attention(q, k, v, mask=alive)[0])
 
 # On a GPU's emulator.
 q, k, v = qkv(rng, b=1, hq=2, hk=1, sq=200, sk=300, d=64, dv=64, dtype=np.float16)
@@ -126,7 +129,8 @@ i, j = np.arange(200)[:, None], np.arange(300)[None, :]
 alive = expand(classes, (128, 128), 200, 300, (i + j) % 3 != 1)
 mask = attn.BlockMask.from_classes(classes, mask_mod=ODD)
 for target in ("emulator:sm_80", "emulator:sm_90a"):
-    kernel = attn.compile(q, k, v, block_mask=mask, captures={"three": 1}, target=target)
+    kernel = attn.compile(q, k, v, block_mask=mask, captures={"three": 1},
+                          target=target)
     assert [arg.name for arg in kernel.inputs][3:] == ["block_mask", "three"]
     out = kernel(q, k, v, classes, np.array(1, np.int32))
     check(target, out, attention(q, k, v, mask=alive)[0], "float16")
@@ -147,10 +151,13 @@ bad(ValueError, "0 to 2, but got -1", of([1, 1], [[0], [-1]]))
 bad(ValueError, "between 0 and 1", of([2, 1], [[0], [1]]))
 bad(ValueError, "between 0 and 1", of([-1, 1], [[0], [1]]))
 bad(ValueError, "block 2 twice for query block 1", of([0, 2], [[0, 0], [2, 2]]))
-bad(ValueError, "block 0 twice for query block 0", of([1, 0], [[0], [0]], [1, 0], [[0], [0]]))
+bad(ValueError, "block 0 twice for query block 0",
+    of([1, 0], [[0], [0]], [1, 0], [[0], [0]]))
 bad(ValueError, "block_mask for [b, hq, query blocks", of([1], [[0]]))
-bad(ValueError, "block_mask for [b, hq, query blocks", attn.BlockMask.from_classes(classes[..., :2]))
-bad(ValueError, "block_mask for [b, hq, query blocks", of(np.zeros((3, 1, 2), int), np.zeros((3, 1, 2, 1), int)))
+bad(ValueError, "block_mask for [b, hq, query blocks",
+    attn.BlockMask.from_classes(classes[..., :2]))
+bad(ValueError, "block_mask for [b, hq, query blocks",
+    of(np.zeros((3, 1, 2), int), np.zeros((3, 1, 2, 1), int)))
 bad(TypeError, "to hold integers", of([0.5, 1], [[0], [1]]))
 bad(ValueError, "one more dimension", of([[[[1]]]], [[0]]))
 bad(ValueError, "in the BlockMask", mask, mask_mod=ODD)

@@ -154,10 +154,12 @@ def test_errors():
         kv_lengths=[33, 0],
     )
     expect("'k_start' to hold values between 0 and", q, k, v, k_start=[-1, 0])
-    expect("'k_start' to hold values between 0 and 1073741824", q, k, v, k_start=[2**31 - 3, 0])
+    expect("'k_start' to hold values between 0 and 1073741824", q, k, v,
+           k_start=[2**31 - 3, 0])
     expect("rolling=True with k_start", q, k, v, rolling=True)
     expect("block_table of shape [b, pages]", q, pool, pool, block_table=[0, 1])
-    expect("layout to be one of bhsd, bshd, thd", q, pool, pool, block_table=table, layout="sbhd")
+    expect("layout to be one of bhsd, bshd, thd", q, pool, pool, block_table=table,
+           layout="sbhd")
 
 
 for name, test in list(globals().items()):

@@ -110,7 +110,8 @@ text = subprocess.run(
     [sys.executable, "-m", "attn"], check=True, capture_output=True, text=True
 ).stdout
 assert text.startswith("attn " + attn.__version__) and attn.host_target() in text
-assert subprocess.run([sys.executable, "-m", "attn", "x"], capture_output=True).returncode
+assert subprocess.run([sys.executable, "-m", "attn", "x"],
+                      capture_output=True).returncode
 
 # A library that is not there is an ImportError that says so.
 result = subprocess.run(

@@ -97,11 +97,13 @@ def test_operands():
     # compile looked at them too
     assert len(freed) == 9, len(freed)
     # Strides, an offset, small operands.
-    swapped = [Producer(x.transpose(0, 2, 1, 3).copy().transpose(0, 2, 1, 3)) for x in (q, k, v)]
+    swapped = [Producer(x.transpose(0, 2, 1, 3).copy().transpose(0, 2, 1, 3))
+               for x in (q, k, v)]
     assert np.array_equal(attn.attention(*swapped), want)
     shifted = Producer(q[:, :, 1:], data=q.ctypes.data, byte_offset=q.strides[2])
     lengths = np.array([40, 13], np.int32)
-    got = attn.attention(shifted, Producer(k), Producer(v), kv_lengths=Producer(lengths))
+    got = attn.attention(shifted, Producer(k), Producer(v),
+                         kv_lengths=Producer(lengths))
     assert np.array_equal(got, attn.attention(q[:, :, 1:], k, v, kv_lengths=lengths))
 
 
@@ -154,7 +156,8 @@ def test_errors():
     def bad(error, text, wrong):
         fails(error, text, attn.attention, wrong, Producer(k), Producer(v))
 
-    bad(ValueError, "expected q on the CPU, but got Producer on CUDA", Producer(q, device=2))
+    bad(ValueError, "expected q on the CPU, but got Producer on CUDA",
+        Producer(q, device=2))
     bad(ValueError, "on device type 77", Producer(q, device=77))
     bad(ValueError, "by DLPack 0 or 1, but got version 2.0", Producer(q, 2))
     bad(TypeError, "but got complex64", Producer(q, code=5, bits=64))

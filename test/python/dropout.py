@@ -110,7 +110,8 @@ def test_mask():
                 assert abs((a * b).mean()) < 5 * 0.21 / np.sqrt(a.size), (axis, step)
     # A part of a larger mask; others of other seeds and offsets.
     assert (attn.dropout_mask(RNG, 0.3, 2, 3, 17, 90) == mask[:2, :3, :17, :90]).all()
-    for other in ((RNG[0] ^ 1 << 63, RNG[1]), (RNG[0], RNG[1] + 1), (RNG[0] + 1, RNG[1])):
+    for other in ((RNG[0] ^ 1 << 63, RNG[1]), (RNG[0], RNG[1] + 1),
+                  (RNG[0] + 1, RNG[1])):
         agree = (attn.dropout_mask(other, 0.3, 3, 4, 130, 200) == mask).mean()
         assert abs(agree - 0.58) < 0.02, agree
     # A larger share drops more.
@@ -137,7 +138,8 @@ def test_bits():
     text = """func.func @f(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>,
         %v: tensor<?x?x?x150xf32>, %p: f32, %a: i32, %b: i32, %c: i32, %d: i32)
         -> tensor<?x?x?x150xf32> {
-      %o = attn.attention queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>)
+      %o = attn.attention queries(%q : tensor<?x?x?x16xf32>) keys(%k
+          : tensor<?x?x?x16xf32>)
           values(%v : tensor<?x?x?x150xf32>) dropout(%p, %a, %b, %c, %d)
           {schedule = #attn.schedule<SCHEDULE>} -> tensor<?x?x?x150xf32>
       return %o : tensor<?x?x?x150xf32>
@@ -197,7 +199,8 @@ def test_numbers():
     plain, plain_lse = attn.attention(q, k, v, return_lse=True)
     assert (lse == plain_lse).all()
     for share in (0, 0.0, 1e-60, np.float32(0)):
-        assert (attn.attention(q, k, v, dropout_p=share, dropout_rng=RNG) == plain).all()
+        assert (attn.attention(q, k, v, dropout_p=share,
+                               dropout_rng=RNG) == plain).all()
     assert (attn.attention(q, k, v, dropout_p=0.0) == plain).all()
     assert (attn.attention(q, k, v, **drop) == attn.attention(q, k, v, **drop)).all()
 
@@ -219,7 +222,8 @@ def test_packed_and_paged():
     h, d, p = 2, 16, 0.3
     drop = dict(dropout_p=p, dropout_rng=RNG)
     lq, lk = [3, 0, 70], [5, 9, 100]
-    cu_q, cu_k = (np.concatenate([[0], np.cumsum(x)]).astype(np.int32) for x in (lq, lk))
+    cu_q, cu_k = (np.concatenate([[0], np.cumsum(x)]).astype(np.int32)
+                  for x in (lq, lk))
     q, k, v = draw(h, cu_q[-1], d), draw(h, cu_k[-1], d), draw(h, cu_k[-1], d)
     packed = [np.ascontiguousarray(x.swapaxes(0, 1)) for x in (q, k, v)]
     got = attn.attention(
@@ -343,20 +347,27 @@ def test_dead():
 def test_errors():
     q = draw(1, 1, 4, 16)
     f = attn.attention
-    raises(ValueError, "dropout_rng=(seed, offset) with dropout_p > 0", f, q, q, q, dropout_p=0.1)
+    raises(ValueError, "dropout_rng=(seed, offset) with dropout_p > 0", f, q, q, q,
+           dropout_p=0.1)
     for p in (-0.1, 1.5, float("nan"), float("inf")):
-        raises(ValueError, "dropout_p between 0 and 1", f, q, q, q, dropout_p=p, dropout_rng=(0, 0))
+        raises(ValueError, "dropout_p between 0 and 1", f, q, q, q, dropout_p=p,
+               dropout_rng=(0, 0))
     for p in ("0.1", None, [0.1], True):
-        raises(TypeError, "dropout_p to be a number", f, q, q, q, dropout_p=p, dropout_rng=(0, 0))
+        raises(TypeError, "dropout_p to be a number", f, q, q, q, dropout_p=p,
+               dropout_rng=(0, 0))
     for state in (3, (1.5, 0), ("a", "b"), (None, 1)):
-        raises(TypeError, "dropout_rng to be (seed, offset)", f, q, q, q, dropout_p=0.1, dropout_rng=state)
+        raises(TypeError, "dropout_rng to be (seed, offset)", f, q, q, q, dropout_p=0.1,
+               dropout_rng=state)
     for state in ((1,), (1, 2, 3), ()):
-        raises(ValueError, "dropout_rng to be (seed, offset)", f, q, q, q, dropout_p=0.1, dropout_rng=state)
+        raises(ValueError, "dropout_rng to be (seed, offset)", f, q, q, q,
+               dropout_p=0.1, dropout_rng=state)
     for state in ((2**64, 0), (0, -(2**63) - 1)):
-        raises(ValueError, "to have 64 bits", f, q, q, q, dropout_p=0.1, dropout_rng=state)
+        raises(ValueError, "to have 64 bits", f, q, q, q, dropout_p=0.1,
+               dropout_rng=state)
         raises(ValueError, "to have 64 bits", f, q, q, q, dropout_rng=state)
     raises(ValueError, "sq of at least 0", attn.dropout_mask, (0, 0), 0.1, 1, 1, -1, 1)
-    raises(TypeError, "sk to be an integer", attn.dropout_mask, (0, 0), 0.1, 1, 1, 1, 1.0)
+    raises(TypeError, "sk to be an integer", attn.dropout_mask, (0, 0), 0.1, 1, 1, 1,
+           1.0)
 
 
 for name, test in sorted(globals().items()):

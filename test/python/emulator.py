@@ -12,7 +12,8 @@ import numpy as np
 import attn
 
 rng = np.random.default_rng(3)
-q, k, v = (rng.standard_normal((1, heads, rows, 64)).astype("f2") for heads, rows in ((2, 70), (1, 90), (1, 90)))
+q, k, v = (rng.standard_normal((1, heads, rows, 64)).astype("f2")
+           for heads, rows in ((2, 70), (1, 90), (1, 90)))
 
 
 def expected(q, k, v):

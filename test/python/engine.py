@@ -76,7 +76,8 @@ def generate_by_transformers():
     llama.eval()
     return [
         llama.generate(
-            torch.tensor([prompt]), max_new_tokens=COUNT, min_new_tokens=COUNT, do_sample=False
+            torch.tensor([prompt]), max_new_tokens=COUNT, min_new_tokens=COUNT,
+            do_sample=False
         )[0, len(prompt) :].tolist()
         for prompt in prompts
     ]

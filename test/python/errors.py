@@ -25,7 +25,12 @@ def bad(error, text, *, q=q, k=k, v=v, **options):
 
 
 # Operands.
-bad(TypeError, "expected q to be a NumPy array, a torch tensor or an array with __dlpack__, but got list", q=[1])
+bad(
+    TypeError,
+    "expected q to be a NumPy array, a torch tensor or an array with __dlpack__, but "
+    "got list",
+    q=[1],
+)
 bad(TypeError, "float32, float16 or bfloat16", q=q.astype(np.float64))
 bad(TypeError, "float32, float16 or bfloat16", q=q.astype(np.int32))
 bad(TypeError, "float, integer or boolean", q=q.astype(np.complex64))
@@ -59,7 +64,8 @@ bad(TypeError, "scale to be a number, but got str '0.5'", scale="0.5")
 bad(TypeError, "scale to be a number, but got bool True", scale=True)
 bad(TypeError, "scale to be a number", scale=np.bool_(True))
 bad(TypeError, "softcap to be a number", softcap=True)
-bad(TypeError, "monoid_params to be a sequence of numbers, but got float 1.0", monoid_params=1.0)
+bad(TypeError, "monoid_params to be a sequence of numbers, but got float 1.0",
+    monoid_params=1.0)
 bad(TypeError, "monoid_params to be a sequence", monoid_params="12")
 bad(ValueError, "softcap to be positive", softcap=-1.0)
 bad(ValueError, "softcap to be positive", softcap=float("nan"))
@@ -68,7 +74,8 @@ bad(TypeError, "scale to be a number", scale=[1, 2])
 bad(ValueError, "layout to be one of bhsd, bshd, sbhd, thd", layout="bsdh")
 bad(ValueError, "layout to be one of", layout=4)
 bad(ValueError, "monoid to be one of softmax,", monoid="hardmax")
-bad(ValueError, "compile the text of an attn.aggregate @gated_decay", monoid="gated_decay")
+bad(ValueError, "compile the text of an attn.aggregate @gated_decay",
+    monoid="gated_decay")
 bad(TypeError, "monoid to be a name", monoid=3)
 MONOID = """attn.monoid @m cocycle stats(f32) components(unit) outputs("o") {
   identity { %c = arith.constant 0.0 : f32 attn.yield %c : f32 }
@@ -78,7 +85,8 @@ MONOID = """attn.monoid @m cocycle stats(f32) components(unit) outputs("o") {
   finalize { ^bb0(%c: f32, %v: f32): attn.yield %v : f32 }
 }"""
 bad(ValueError, "<monoid>:1:1: 'attn.monoid' op breaks the law", monoid=MONOID)
-bad(ValueError, "<monoid>:3:42: custom op 'arith.subg' is unknown", monoid=MONOID.replace("subf", "subg"))
+bad(ValueError, "<monoid>:3:42: custom op 'arith.subg' is unknown",
+    monoid=MONOID.replace("subf", "subg"))
 bad(ValueError, "outputs that one monoid has", return_aux="variance")
 bad(ValueError, "outputs that one monoid has", return_aux=("max", "entropy"))
 bad(ValueError, "outputs that one monoid has", return_lse=True, monoid="sigmoid_sum")
@@ -116,7 +124,8 @@ rows = [x.reshape(-1, x.shape[1], x.shape[-1]) for x in (q, k, v)]
 packed = dict(zip("qkv", rows), layout="thd")
 bad(ValueError, "cu_seqlens_q and cu_seqlens_k with layout 'thd'", **packed)
 bad(ValueError, "and only with it", cu_seqlens_q=[0, 1], cu_seqlens_k=[0, 1])
-bad(ValueError, "but got layout 'thd' with cu_seqlens_q alone", **packed, cu_seqlens_q=[0, 66])
+bad(ValueError, "but got layout 'thd' with cu_seqlens_q alone", **packed,
+    cu_seqlens_q=[0, 66])
 bad(ValueError, "q of 3 dimensions, [t, h, d]", **{**packed, "q": q},
     cu_seqlens_q=[0, 66], cu_seqlens_k=[0, 94])
 bad(ValueError, "'cu_seqlens_q' to start at 0", **packed,
@@ -136,7 +145,8 @@ bad(TypeError, "expected out to be a NumPy array", out=[0])
 frozen = out.copy()
 frozen.flags.writeable = False
 bad(ValueError, "out to be writable", out=frozen)
-bad(ValueError, "stride 1 in its last dimension", out=np.zeros((2, 4, 24, 33), "f4").swapaxes(2, 3))
+bad(ValueError, "stride 1 in its last dimension",
+    out=np.zeros((2, 4, 24, 33), "f4").swapaxes(2, 3))
 bad(ValueError, "memory of its own", q=out, k=k[..., :24], out=out)
 
 # Threads and compiling.
@@ -146,7 +156,8 @@ fails(ValueError, "", attn.compile, "this is no IR")
 fails(ValueError, "", attn.compile, "")
 fails(TypeError, "MLIR text, or q, k and v", attn.compile, q)
 fails(TypeError, "MLIR text, or q, k and v", attn.compile, 3)
-fails(TypeError, "an option of attn.compile (scale, causal,", attn.compile, q, k, v, causl=1)
+fails(TypeError, "an option of attn.compile (scale, causal,", attn.compile, q, k, v,
+      causl=1)
 fails(TypeError, "but got 'causl'", attn.compile, "module {}", causl=1)
 fails(ValueError, "but got a path, 'dir/f.mlir'", attn.compile, "dir/f.mlir")
 fails(ValueError, "but got a path, 'f.txt'", attn.compile, pathlib.Path("f.txt"))

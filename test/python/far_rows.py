@@ -24,7 +24,8 @@ def reference(q, k, v, live, scale, sinks=None):
         s = (q.astype("f8") @ k.swapaxes(-1, -2)).astype("f") * np.float32(scale)
         s = np.where(live, s, np.float32(-np.inf)).astype("f8")
         if sinks is not None:
-            s = np.concatenate([s, np.broadcast_to(sinks[:, None, None], s.shape[:2] + (1,))], -1)
+            s = np.concatenate([s, np.broadcast_to(sinks[:, None, None],
+                                                   s.shape[:2] + (1,))], -1)
         m = s.max(-1, keepdims=True)
         m = np.where(m == -np.inf, 0, m)
         p = np.exp(s - m)
@@ -45,11 +46,13 @@ def check(what, got, want, tolerance):
 def draw(shape, dtype, far=0.0):
     x = rng.integers(-3, 4, shape).astype("f")
     if far:  # rows that are far, for bf16 and f32
-        x *= np.where(rng.random(shape[:-1] + (1,)) < far, np.float32(2.0**30), np.float32(1))
+        x *= np.where(rng.random(shape[:-1] + (1,)) < far, np.float32(2.0**30),
+                      np.float32(1))
     return x.astype(dtype)
 
 
-TYPES = {"bf16": (ml_dtypes.bfloat16, 0.02), "f16": (np.float16, 4e-3), "f32": (np.float32, 2e-5)}
+TYPES = {"bf16": (ml_dtypes.bfloat16, 0.02), "f16": (np.float16, 4e-3),
+         "f32": (np.float32, 2e-5)}
 options = {
     "plain": {},
     "causal": {"causal": "bottom_right"},
@@ -60,9 +63,11 @@ options = {
 for target in ("emulator:sm_90a", "emulator:sm_80"):
     for name, option in options.items():
         for kind, (dtype, tolerance) in TYPES.items():
-            for hq, hk, sq, sk, d, dv in ((2, 1, 136, 200, 64, 80), (8, 2, 3, 400, 64, 64)):
+            for hq, hk, sq, sk, d, dv in ((2, 1, 136, 200, 64, 80),
+                                          (8, 2, 3, 400, 64, 64)):
                 scale = rng.choice([0.1, 1e9, -1e9, 1e20, 1e30])
-                q = draw((1, hq, sq, d), dtype, far=0.0 if kind == "f16" or scale > 1e25 else 0.3)
+                q = draw((1, hq, sq, d), dtype,
+                         far=0.0 if kind == "f16" or scale > 1e25 else 0.3)
                 k, v = draw((1, hk, sk, d), dtype), draw((1, hk, sk, dv), dtype)
                 i, j = np.arange(sq)[:, None] + sk - sq, np.arange(sk)
                 live = np.ones((sq, sk), bool)
@@ -82,9 +87,11 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
                 numbers = {x: y for x, y in extra.items() if isinstance(y, np.ndarray)}
                 if name == "window":
                     numbers = {"window_left": 40, "window_right": 3}
-                kernel = attn.compile(q, k, v, scale=scale, return_lse=True, target=target, **extra)
+                kernel = attn.compile(q, k, v, scale=scale, return_lse=True,
+                                      target=target, **extra)
                 o, lse = kernel(q, k, v, scale=scale, **numbers)
-                want = reference(*(np.asarray(x[0]).astype("f") for x in (q, k, v)), live, scale, sinks)
+                want = reference(*(np.asarray(x[0]).astype("f") for x in (q, k, v)),
+                                 live, scale, sinks)
                 what = (target, name, kind, scale, sq)
                 check(what, o[0], want[0], tolerance)
                 check(what, lse[0], want[1], 2e-6)
@@ -94,7 +101,9 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
     offsets = np.array([0, 70, 70, 300], np.int32)
     q, k, v = (draw((n, 2, 64), ml_dtypes.bfloat16) for n in (300, 300, 300))
     q[:70] *= ml_dtypes.bfloat16(2.0**40)
-    run = attn.compile(q, k, v, layout="thd", scale=0.125, causal="bottom_right", cu_seqlens_q=offsets, cu_seqlens_k=offsets, return_lse=True, target=target)
+    run = attn.compile(q, k, v, layout="thd", scale=0.125, causal="bottom_right",
+                       cu_seqlens_q=offsets, cu_seqlens_k=offsets, return_lse=True,
+                       target=target)
     q, k, v = (x.swapaxes(0, 1) for x in (q, k, v))
     o, lse = run(q, k, v, scale=0.125, cu_seqlens_q=offsets, cu_seqlens_k=offsets)
     for a, b in ((0, 70), (70, 300)):
@@ -117,13 +126,18 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
 for target in ("emulator:sm_90a", "emulator:sm_80"):
     q, k, v = (draw((1, 3, n, 64), ml_dtypes.bfloat16) for n in (150, 400, 400))
     slopes = np.array([0.5, 1e9, 1e30], "f")
-    run = attn.compile(q, k, v, scale=0.125, alibi_slopes=slopes, return_lse=True, target=target)
+    run = attn.compile(q, k, v, scale=0.125, alibi_slopes=slopes, return_lse=True,
+                       target=target)
     o, lse = run(q, k, v, scale=0.125, alibi_slopes=slopes)
     distance = np.abs(np.arange(150)[:, None] + 250 - np.arange(400)).astype("f")
     q, k, v = (np.asarray(x[0]).astype("f") for x in (q, k, v))
-    s = (q @ k.swapaxes(-1, -2) * np.float32(0.125) - slopes[:, None, None] * distance).astype("f8")
+    s = (q
+         @ k.swapaxes(-1, -2) * np.float32(0.125) - slopes[:, None,
+                                                           None] * distance).astype(
+                                                               "f8")
     m = s.max(-1, keepdims=True)
     p = np.exp(s - m)
     check((target, "slopes"), o[0], p @ v.astype("f8") / p.sum(-1, keepdims=True), 0.02)
-    check((target, "slopes"), lse[0], (m + np.log(p.sum(-1, keepdims=True)))[..., 0], 2e-6)
+    check((target, "slopes"), lse[0], (m + np.log(p.sum(-1, keepdims=True)))[..., 0],
+          2e-6)
 print("ok")

@@ -26,14 +26,16 @@ def reference(q, k, v, bias=0.0, scale=None, sink=None):
     with np.errstate(over="ignore", invalid="ignore"):
         s = ((q.astype("f8") @ k.swapaxes(-1, -2).astype("f8")) * scale).astype("f")
         s = s + np.asarray(bias, "f")
-        m = s.max(-1, keepdims=True) if s.shape[-1] else np.full(s.shape[:-1] + (1,), -np.inf, "f")
+        m = s.max(-1, keepdims=True) if s.shape[-1] else np.full(s.shape[:-1] + (1,),
+                                                                 -np.inf, "f")
         if sink is not None:
             m = np.maximum(m, np.asarray(sink, "f")[None, :, None, None])
         a = np.where(np.isinf(m), 0, m)
         p = np.exp((s - a).astype("f8"))
         total = p.sum(-1, keepdims=True)
         if sink is not None:
-            total = total + np.exp((np.asarray(sink, "f")[None, :, None, None] - a).astype("f8"))
+            total = total + np.exp((np.asarray(sink, "f")[None, :, None,
+                                                          None] - a).astype("f8"))
         o = (p @ np.nan_to_num(v.astype("f8"))) / np.where(total == 0, 1, total)
         return o, np.where(total == 0, -np.inf, a + np.log(total))[..., 0]
 
@@ -47,7 +49,8 @@ def check(what, got, want, tolerance=2e-5):
 # Left padding: whole key tiles, and whole rows, have the same large bias.
 for target in (None, "cpu-generic", "cpu-avx2"):
     q, k, v = rows(40, 400, 64)
-    kernel = attn.compile(q, k, v, bias=np.zeros((1, 1, 1, 400), "f"), return_lse=True, target=target)
+    kernel = attn.compile(q, k, v, bias=np.zeros((1, 1, 1, 400), "f"), return_lse=True,
+                          target=target)
     for size in (-1e4, -1e9, -2e9, -1e10, -1e12, -1e30, least, 1e10, 3e38):
         for padded in (0, 1, 64, 127, 128, 300, 400):
             bias = np.zeros((1, 1, 1, 400), "f")
@@ -64,9 +67,12 @@ for size in (-1e9, -1e10, -1e30, least):
         bias[..., :padded] = size
         o, lse = reference(q, k, v, bias)
         check("lse alone", attn.attention(q, k, v, bias=bias, monoid="logsumexp"), lse)
-        check("softmax_max", attn.attention(q, k, v, bias=bias, monoid="softmax_max"), o)
-        got = attn.attention(q, k, v, bias=bias, monoid="softmax_entropy", return_aux=["entropy"])
-        live = attn.attention(q, k[:, :, padded:], v[:, :, padded:], monoid="softmax_entropy", return_aux=["entropy"])
+        check("softmax_max", attn.attention(q, k, v, bias=bias, monoid="softmax_max"),
+              o)
+        got = attn.attention(q, k, v, bias=bias, monoid="softmax_entropy",
+                             return_aux=["entropy"])
+        live = attn.attention(q, k[:, :, padded:], v[:, :, padded:],
+                              monoid="softmax_entropy", return_aux=["entropy"])
         check("softmax_entropy", got[0], o)
         if padded < 300:
             check("entropy", got[1]["entropy"], live[1]["entropy"])
@@ -86,7 +92,8 @@ check("mean", attn.attention(zeros, zeros[:, :, :4], v, bias=bias), want)
 check("mean", attn.attention(zeros, zeros[:, :, :4], v, bias=-bias), want)
 for dtype in (np.float16, "f"):
     args = [a.astype(dtype) for a in (zeros, zeros[:, :, :4], v)]
-    check("mean", attn.attention(*args, bias=bias).astype("f"), args[2].astype("f").mean(2, keepdims=True), 2e-3)
+    check("mean", attn.attention(*args, bias=bias).astype("f"),
+          args[2].astype("f").mean(2, keepdims=True), 2e-3)
 
 # Neighbours of float32 on either side of where the product with log2(e) is no
 # longer rounded first, in either order: which is the maximum tells the factor
@@ -101,7 +108,8 @@ for edge in edges:
         around.insert(0, np.nextafter(around[0], np.float32(-np.inf)))
     for sign in (1, -1):
         for order in (around, around[::-1]):
-            bias = np.repeat(np.float32(sign) * np.array(order, "f"), 64)[None, None, None]
+            bias = np.repeat(np.float32(sign) * np.array(order, "f"), 64)[None, None,
+                                                                          None]
             v = rng.standard_normal((1, 1, bias.size, 16)).astype("f")
             keys = np.zeros_like(v)
             for dtype, tolerance in (("f", 2e-5), (np.float16, 4e-3)):
@@ -133,7 +141,8 @@ for scale in (0.0, 1e-38, 1e-35, 1e-30, 1e-20, 1e20, 1e30, 1e35, -1e-35, -1e30):
 for scale in (float("nan"), float("inf"), -float("inf")):
     q, k, v = rows(5, 70)
     dead = np.zeros((5, 70), bool)
-    o, lse = attn.attention(q, k, v, mask=dead[None, None], scale=scale, return_lse=True)
+    o, lse = attn.attention(q, k, v, mask=dead[None, None], scale=scale,
+                            return_lse=True)
     assert (o == 0).all() and (lse == -np.inf).all(), scale
     o, lse = attn.attention(q, k[:, :, :0], v[:, :, :0], scale=scale, return_lse=True)
     assert (o == 0).all() and (lse == -np.inf).all(), scale
@@ -144,12 +153,15 @@ for scale in (None, 0.3, 1e-3, -2.0):
         q, k, v = rows(30, 150)
         sinks = np.array([size, size / 3], "f")
         o, lse = attn.attention(q, k, v, sinks=sinks, scale=scale, return_lse=True)
-        want = reference(q, k, v, scale=None if scale is None else np.float32(scale), sink=sinks)
+        want = reference(q, k, v, scale=None if scale is None else np.float32(scale),
+                         sink=sinks)
         check(("sink", scale, size), o, want[0])
         check(("sink", scale, size), lse, want[1])
-        o, lse = attn.attention(q, k, v, sinks=sinks, scale=scale, return_lse=True, kv_lengths=np.zeros(1, np.int32))
+        o, lse = attn.attention(q, k, v, sinks=sinks, scale=scale, return_lse=True,
+                                kv_lengths=np.zeros(1, np.int32))
         assert (o == 0).all()
-        check(("dead", scale, size), lse, np.broadcast_to(sinks[None, :, None], lse.shape), 3e-7)
+        check(("dead", scale, size), lse,
+              np.broadcast_to(sinks[None, :, None], lse.shape), 3e-7)
 
 # A sink beside a score of its own size: half of the weight each.
 for scale in (1e4, 0.3, 12345.0, 1e10):
@@ -157,7 +169,8 @@ for scale in (1e4, 0.3, 12345.0, 1e10):
     k = np.full((1, 2, 1, 16), 1 / 16, "f")
     v = rng.standard_normal((1, 2, 1, 16)).astype("f")
     sinks = np.full(2, np.float32(scale))
-    check(("even", scale), attn.attention(q, k, v, sinks=sinks, scale=scale), np.broadcast_to(v / 2, q.shape), 1e-6)
+    check(("even", scale), attn.attention(q, k, v, sinks=sinks, scale=scale),
+          np.broadcast_to(v / 2, q.shape), 1e-6)
 
 # ALiBi with slopes that leave one key.
 q, k, v = rows(60, 60)
@@ -189,7 +202,9 @@ for sq, sk, d in ((1, 64, 16), (4, 64, 16), (40, 300, 40), (200, 600, 64)):
             got = attn.attention(q, k, v, bias=bias, return_lse=True)
             check(("-inf", shape, junk), got[0], want[0])
             check(("-inf", shape, junk), got[1], want[1])
-            got = attn.attention(q, k, v, bias=bias, causal="bottom_right", sinks=np.ones(2, "f"), kv_lengths=np.array([sk - 1], np.int32))
+            got = attn.attention(q, k, v, bias=bias, causal="bottom_right",
+                                 sinks=np.ones(2, "f"),
+                                 kv_lengths=np.array([sk - 1], np.int32))
             assert not np.isnan(got).any(), shape
             v[:, :, -1] = np.nan
             assert np.isnan(attn.attention(q, k, v, bias=bias)).all(), shape
@@ -200,10 +215,12 @@ for sq, sk, d in ((1, 64, 16), (4, 64, 16), (40, 300, 40), (200, 600, 64)):
 hardmax = """
 attn.monoid @hardmax cocycle stats(f32) components(value, unit) outputs("o", "count") {
   identity { %e = arith.constant 0xFF800000 : f32 attn.yield %e : f32 }
-  combine { ^bb0(%a: f32, %b: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c : f32 }
+  combine { ^bb0(%a: f32, %b: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c
+      : f32 }
   rescale { ^bb0(%from: f32, %to: f32): %same = arith.cmpf oeq, %from, %to : f32
             %r = arith.uitofp %same : i1 to f32 attn.yield %r : f32 }
-  lift { ^bb0(%s: f32): %one = arith.constant 1.0 : f32 attn.yield %s, %one, %one : f32, f32, f32 }
+  lift { ^bb0(%s: f32): %one = arith.constant 1.0 : f32 attn.yield %s, %one, %one : f32,
+      f32, f32 }
   finalize { ^bb0(%c: f32, %sum: f32, %n: f32): %one = arith.constant 1.0 : f32
              %d = arith.maximumf %n, %one : f32 %o = arith.divf %sum, %d : f32
              attn.yield %o, %n : f32, f32 }
@@ -224,19 +241,24 @@ by_element = """
 
 
 def program(monoid, rows_only, score):
-    rows, out = ("tensor<?x?x?x16xf32>", "tensor<?x?x?xf32>" if rows_only else "tensor<?x?x?x16xf32>")
+    rows, out = ("tensor<?x?x?x16xf32>",
+                 "tensor<?x?x?xf32>" if rows_only else "tensor<?x?x?x16xf32>")
     return f"""{hardmax if monoid == "hardmax" else ""}
-    func.func @f(%q: {rows}, %k: {rows}, {"" if rows_only else f"%v: {rows}, "}%bias: tensor<?xf32>, %n: i32) -> {out} {{
+    func.func @f(%q: {rows}, %k: {rows},
+        {"" if rows_only else f"%v: {rows}, "}%bias: tensor<?xf32>, %n: i32) -> {out} {{
       %r = attn.attention monoid(@{monoid}) queries(%q : {rows}) keys(%k : {rows})
-          {"" if rows_only else f"values(%v : {rows})"} captures(%bias, %n : tensor<?xf32>, i32)
-          score {{ ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %terms: tensor<?xf32>, %first: i32): {score}
+          {"" if rows_only else f"values(%v : {rows})"} captures(%bias, %n
+              : tensor<?xf32>, i32)
+          score {{ ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32,
+              %terms: tensor<?xf32>, %first: i32): {score}
           }} -> {out}
       return %r : {out}
     }}"""
 
 
 for score in (by_position, by_element):
-    for monoid in ("softmax", "logsumexp", "hardmax", "maxplus", "sigmoid_sum", "stick_breaking"):
+    for monoid in ("softmax", "logsumexp", "hardmax", "maxplus", "sigmoid_sum",
+                   "stick_breaking"):
         rows_only = monoid == "logsumexp"
         kernel = attn.compile(program(monoid, rows_only, score))
         q, k, v = rows(20, 90)

@@ -1,7 +1,7 @@
 # RUN: %python %s
 """Gradients of attention where one kernel computes those of queries, keys and values,
-a thread for each head, beside sizes where two kernels do: both against float64; the same
-bits for any number of threads; rows that no key or query sees; memory.
+a thread for each head, beside sizes where two kernels do: both against float64; the
+same bits for any number of threads; rows that no key or query sees; memory.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,5 @@
-# RUN: env ATTN_LIBCUDA=%fake_cuda ATTN_PTXAS=none ATTN_FAKE_CUDA_LOG=%t.log %python %s %fake_cuda %t.log
+# RUN: env ATTN_LIBCUDA=%fake_cuda ATTN_PTXAS=none ATTN_FAKE_CUDA_LOG=%t.log \
+# RUN:   %python %s %fake_cuda %t.log
 # UNSUPPORTED: sanitizer
 """CUDA tensors: which device, stream and target a call takes, on a driver that
 checks calls and runs nothing, with as much of torch as the package looks at.
@@ -49,7 +50,8 @@ class Tensor:
             size *= n
         if self.is_cuda:
             memory = ctypes.c_uint64()
-            assert driver.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(size)) == 0
+            assert driver.cuMemAlloc_v2(ctypes.byref(memory),
+                                        ctypes.c_size_t(size)) == 0
             self.address = memory.value
         else:
             self.memory = ctypes.create_string_buffer(size)
@@ -204,7 +206,8 @@ q, k, v = (Tensor((2, 4, 30, 64), torch.bfloat16, cuda) for _ in range(3))
 o, last = attn.scan(q, k, v, initial_state=state, return_state=True)
 assert o.is_cuda and last["S"].is_cuda and last["S"].shape == (2, 4, 64, 64)
 host = Tensor((2, 4, 64, 64), torch.float32, cpu)
-fails(ValueError, "expected initial_state on cuda:0", attn.scan, q, k, v, initial_state=host)
+fails(ValueError, "expected initial_state on cuda:0", attn.scan, q, k, v,
+      initial_state=host)
 fails(ValueError, "expected state on cuda:0", attn.scan_step, q, k, v, host)
 fails(ValueError, "a state of 2 sequences, or slots", attn.scan_step, q, k, v, pool)
 print("passed")

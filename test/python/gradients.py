@@ -41,7 +41,8 @@ attn.monoid @dkdv cocycle stats() components(value, value) outputs("dv", "dk") {
 # What a pair's weight and its derivative are, from the row statistics of the
 # query; %i and %j are the query and the key in either order of the arguments.
 REGIONS = """
-    captures(%lse, %delta, %scale, %window : tensor<?x?x?xf32>, tensor<?x?x?xf32>, f32, i32) SIDE
+    captures(%lse, %delta, %scale, %window : tensor<?x?x?xf32>, tensor<?x?x?xf32>, f32,
+        i32) SIDE
     score {
     ^bb0(%s: f32, %dp: f32, %b: i32, %h: i32, ROW: i32, REDUCED: i32,
          %L: tensor<?x?x?xf32>, %D: tensor<?x?x?xf32>, %c: f32, %w: i32):

@@ -1,8 +1,8 @@
 # RUN: %python %s 40
 # RUN: %python %s 12 1 --tamper
 """Random gradients against the tape of Inputs/tape.py in float64, which is held to
-finite differences itself. `gradients_random.py CASES SEED [TARGET]` draws others; with the target cuda they run
-on a GPU, from tensors of torch.
+finite differences itself. `gradients_random.py CASES SEED [TARGET]` draws others;
+with the target cuda they run on a GPU, from tensors of torch.
 
 A gradient may be off by 3 e, and by two units in the last place of its largest
 entry, where e is the largest error of emulations that round to the type of the
@@ -30,14 +30,17 @@ from attn import _gradients, _kernel
 
 MONOIDS = dict(tables.MONOIDS, ratio=("o", "ratio"))
 # Not shipped: a factor for each component, and a parameter.
-RATIO = """attn.monoid @ratio cocycle stats(f32) components(unit, value, unit) params(f32)
+RATIO = """attn.monoid @ratio cocycle stats(f32) components(unit, value, unit)
+    params(f32)
     outputs("o", "ratio") {
   identity { ^bb0(%t: f32): %e = arith.constant 0xFF800000 : f32 attn.yield %e : f32 }
-  combine { ^bb0(%a: f32, %b: f32, %t: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c : f32 }
+  combine { ^bb0(%a: f32, %b: f32, %t: f32): %c = arith.maximumf %a, %b : f32
+      attn.yield %c : f32 }
   rescale { ^bb0(%from: f32, %to: f32, %t: f32): %d = arith.subf %from, %to : f32
     %two = arith.addf %d, %d : f32 %r = math.exp %d : f32 %r2 = math.exp %two : f32
     attn.yield %r2, %r, %r : f32, f32, f32 }
-  lift { ^bb0(%s: f32, %t: f32): %one = arith.constant 1.0 : f32 %x = arith.divf %s, %t : f32
+  lift { ^bb0(%s: f32, %t: f32): %one = arith.constant 1.0 : f32 %x = arith.divf %s, %t
+      : f32
     attn.yield %x, %one, %one, %one : f32, f32, f32, f32 }
   finalize { ^bb0(%c: f32, %squares: f32, %acc: f32, %sum: f32, %t: f32):
     %zero = arith.constant 0.0 : f32 %empty = arith.cmpf oeq, %sum, %zero : f32
@@ -45,8 +48,10 @@ RATIO = """attn.monoid @ratio cocycle stats(f32) components(unit, value, unit) p
     %square = arith.mulf %sum, %sum : f32 %p = arith.divf %square, %squares : f32
     %ratio = arith.select %empty, %zero, %p : f32 attn.yield %o, %ratio : f32, f32 }
 }"""
-AXES = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3), "thd": (0, 2, 1, 3)}
-HEADS = ((40, 40), (64, 64), (64, 24), (96, 96), (128, 128), (192, 128), (256, 256), (16, 72))
+AXES = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3),
+        "thd": (0, 2, 1, 3)}
+HEADS = ((40, 40), (64, 64), (64, 24), (96, 96), (128, 128), (192, 128), (256, 256),
+         (16, 72))
 SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 129)
 
 
@@ -55,7 +60,8 @@ class Kernel:
 
     def __init__(self, rng, elements):
         self.element = str(rng.choice(elements))
-        self.d, self.dv = HEADS[rng.choice(len(HEADS), p=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1))]
+        self.d, self.dv = HEADS[rng.choice(len(HEADS),
+                                           p=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1))]
         self.monoid = str(rng.choice(["softmax"] * 6 + list(MONOIDS)))
         self.layout = str(rng.choice(["bhsd", "bhsd", "bshd", "sbhd", "thd"]))
         chance = lambda p: bool(rng.random() < p)
@@ -123,7 +129,8 @@ class Case:
         if kernel.monoid == "ratio":
             self.scalars["monoid_params"] = float(np.float32(rng.uniform(0.5, 2)))
         if kernel.has["bias"]:
-            shape = [1 if one else n for one, n in zip(kernel.ones["bias"], (b, hq, sq, sk))]
+            shape = [1 if one else n
+                     for one, n in zip(kernel.ones["bias"], (b, hq, sq, sk))]
             bias = normal(*shape).astype(TYPES[kernel.bias_type])
             if rng.random() < 0.3:
                 bias[rng.random(shape) < 0.2] = -np.inf
@@ -152,8 +159,10 @@ class Case:
             live = live & (j <= self.now)
         self.window = -1, -1
         if kernel.has["window"]:
-            self.window = left, right = int(rng.integers(0, 40)), int(rng.integers(-1, 40))
-            live = live & (self.now - j <= left) & ((right < 0) | (j - self.now <= right))
+            self.window = left, right = int(rng.integers(0, 40)), int(rng.integers(-1,
+                                                                                   40))
+            live = live & (self.now
+                           - j <= left) & ((right < 0) | (j - self.now <= right))
         self.mask = None
         if kernel.has["mask"]:
             ones = [1 if one else n for one, n in zip(kernel.ones["mask"], shape)]
@@ -178,7 +187,8 @@ class Case:
                 if size == 1:
                     seen = seen.any(axis, keepdims=True)
             dead = ~seen & (bias != -np.inf)
-            bias[dead] = rng.choice([np.nan, np.inf, -np.inf, 6e4], size=bias.shape)[dead]
+            bias[dead] = rng.choice([np.nan, np.inf, -np.inf, 6e4],
+                                    size=bias.shape)[dead]
 
     # The reference
 
@@ -288,7 +298,8 @@ class Const:
 
 def keep_of(case):
     """What dropout keeps; of packed sequences each counts from 0, too."""
-    return attn.dropout_mask(case.rng_numbers, case.p, case.b, case.hq, case.sq, case.sk)
+    return attn.dropout_mask(case.rng_numbers, case.p, case.b, case.hq, case.sq,
+                             case.sk)
 
 
 def strided(rng, x):
@@ -343,8 +354,10 @@ def call(case, target):
     options["monoid"] = RATIO if kernel.monoid == "ratio" else kernel.monoid
     options["layout"] = layout
     if packed:
-        options["cu_seqlens_q"] = np.concatenate([[0], np.cumsum(case.rows)]).astype("i4")
-        options["cu_seqlens_k"] = np.concatenate([[0], np.cumsum(case.keys)]).astype("i4")
+        options["cu_seqlens_q"] = np.concatenate([[0],
+                                                  np.cumsum(case.rows)]).astype("i4")
+        options["cu_seqlens_k"] = np.concatenate([[0],
+                                                  np.cumsum(case.keys)]).astype("i4")
     if kernel.has["lengths"]:
         options["kv_lengths"] = case.keys.astype("i4")
     if kernel.causal:
@@ -434,14 +447,16 @@ def differ(case):
 
 def check(rng, kernel, target, differences, small):
     case = Case(rng, kernel, small)
-    what = dict(vars(kernel), sizes=(case.b, case.hq, case.hk, case.sq, case.sk), p=case.p)
+    what = dict(vars(kernel), sizes=(case.b, case.hq, case.hk, case.sq, case.sk),
+                p=case.p)
     # What nobody reads is 0 in the reference.
     case.clean = {n: np.nan_to_num(x.astype("f8"), nan=0, posinf=0, neginf=0)
                   for n, x in case.arrays.items()}
     for name, seen in (("q", case.live.any(-1)),):
         case.clean[name] = np.where(seen[..., None], case.clean[name], 0)
     if "bias" in case.clean:
-        case.clean["bias"] = np.where(np.abs(case.clean["bias"]) > 1e20, 0, case.clean["bias"])
+        case.clean["bias"] = np.where(np.abs(case.clean["bias"]) > 1e20, 0,
+                                      case.clean["bias"])
     if "sinks" in case.arrays:
         case.clean["sinks"] = case.arrays["sinks"].astype("f8")
     if case.p:
@@ -466,7 +481,8 @@ def check(rng, kernel, target, differences, small):
         got = got[0] if name == "monoid_params" else got
         if name in "qkv":
             if kernel.layout == "thd":
-                counts, size = (case.rows, case.sq) if name == "q" else (case.keys, case.sk)
+                counts, size = (case.rows, case.sq) if name == "q" else (case.keys,
+                                                                         case.sk)
                 got = unpack(case, got, counts, size)
             else:
                 got = got.transpose(np.argsort(AXES[kernel.layout]))
@@ -501,7 +517,8 @@ def tamper(number):
     """Spoils the n-th program: a sum where a product was, a maximum for a minimum, the
     sign of a difference, a constant."""
     changes = (("arith.mulf", "arith.addf"), ("arith.subf", "arith.addf"),
-               ("arith.cmpf une", "arith.cmpf oeq"), ("arith.cmpi eq", "arith.cmpi sle"),
+               ("arith.cmpf une", "arith.cmpf oeq"),
+               ("arith.cmpi eq", "arith.cmpi sle"),
                ("arith.addf", "arith.subf"))
     compile_text = _kernel.compile_text
 
@@ -524,7 +541,8 @@ def main(cases=40, seed=1, target=None, elements="f32 f32 f16 bf16", first=0):
     small = bool(target and target.startswith("emulator"))
     found = 0
     for number in range(int(first), int(first) + int(cases)):
-        kernel = Kernel(np.random.default_rng([int(seed), number // per_kernel]), elements.split())
+        kernel = Kernel(np.random.default_rng([int(seed), number // per_kernel]),
+                        elements.split())
         rng = np.random.default_rng([int(seed), number, 7])
         try:
             if is_tampered:
@@ -544,7 +562,8 @@ def main(cases=40, seed=1, target=None, elements="f32 f32 f16 bf16", first=0):
         print("%d of %s spoiled programs were found" % (found, cases))
         assert found >= int(cases) // 2
         return
-    print("%s cases, the worst %.2f of its bound, %.1f s" % (cases, worst, time.time() - start))
+    print("%s cases, the worst %.2f of its bound, %.1f s"
+          % (cases, worst, time.time() - start))
 
 
 if __name__ == "__main__":

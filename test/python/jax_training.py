@@ -78,7 +78,8 @@ compare(
 )
 # A bias as Hugging Face's masks, of keys alone.
 compare(
-    lambda q, b: plain(q, k, v, b)[0], lambda q, b: attn.attention(q, k, v, bias=b), q, bias
+    lambda q, b: plain(q, k, v, b)[0], lambda q, b: attn.attention(q, k, v, bias=b), q,
+    bias
 )
 # Integers have no gradient.
 lengths = jnp.array([33, 5], jnp.int32)
@@ -90,7 +91,8 @@ compare(
     q,
 )
 # Lists, and blocks.
-slopes = jax.jit(lambda q: attn.attention(q, k, v, alibi_slopes=[0.5, 0.25, 0.1, 0.0]))(q)
+slopes = jax.jit(lambda q: attn.attention(q, k, v,
+                                          alibi_slopes=[0.5, 0.25, 0.1, 0.0]))(q)
 close(slopes, attn.attention(q, k, v, alibi_slopes=np.float32([0.5, 0.25, 0.1, 0.0])))
 blocks = attn.BlockMask.from_classes(np.int8([[[[2, 0], [1, 2]]]]), BLOCK_SIZE=32)
 close(
@@ -108,7 +110,8 @@ compare(
 )
 # 16-bit types, empty sizes, vmap.
 half = [x.astype(jnp.bfloat16) for x in (q, k, v)]
-found = jax.grad(lambda q: attn.attention(q, *half[1:]).astype(jnp.float32).sum())(half[0])
+found = jax.grad(lambda q: attn.attention(q,
+                                          *half[1:]).astype(jnp.float32).sum())(half[0])
 assert found.dtype == jnp.bfloat16
 none = jnp.zeros((2, 4, 0, 64))
 assert jax.jit(lambda q: attn.attention(q, k, v))(none).shape == (2, 4, 0, 32)
@@ -119,11 +122,18 @@ assert isinstance(attn.attention(q, k, v), jax.Array)
 
 # What does not go says so, where the program is traced.
 one = lambda q: attn.attention(q, k[:1], v[:1]).sum()
-fails(NotImplementedError, "no second ones", jax.grad(lambda q: jax.grad(one)(q).sum()), q[:1])
-fails(TypeError, "scale to be known", jax.jit(lambda q, s: attn.attention(q, k, v, scale=s)), q, 2.0)
-fails(ValueError, "bias to broadcast", jax.jit(lambda q: attn.attention(q, k, v, bias=bias[:, :3])), q)
-fails(ValueError, "v of the rows of k", jax.jit(lambda q: attn.attention(q, k[:, :, :9], v)), q)
-fails(ValueError, "heads that divides", jax.jit(lambda q: attn.attention(q[:, :3], k, v)), q)
-fails(ValueError, "no out", jax.jit(lambda q: attn.attention(q, k, v, out=np.zeros(1))), q)
-fails(TypeError, "of the type of q", jax.jit(lambda q: attn.attention(q, half[1], v)), q)
+fails(NotImplementedError, "no second ones", jax.grad(lambda q: jax.grad(one)(q).sum()),
+      q[:1])
+fails(TypeError, "scale to be known",
+      jax.jit(lambda q, s: attn.attention(q, k, v, scale=s)), q, 2.0)
+fails(ValueError, "bias to broadcast",
+      jax.jit(lambda q: attn.attention(q, k, v, bias=bias[:, :3])), q)
+fails(ValueError, "v of the rows of k",
+      jax.jit(lambda q: attn.attention(q, k[:, :, :9], v)), q)
+fails(ValueError, "heads that divides",
+      jax.jit(lambda q: attn.attention(q[:, :3], k, v)), q)
+fails(ValueError, "no out", jax.jit(lambda q: attn.attention(q, k, v, out=np.zeros(1))),
+      q)
+fails(TypeError, "of the type of q", jax.jit(lambda q: attn.attention(q, half[1], v)),
+      q)
 print("ok")

@@ -87,10 +87,12 @@ def test_random_operations():
                 ids = sorted({int(x) for x in rng.integers(0, 9, 2)})
                 count = int(rng.integers(0, 9))
                 new = rng.integers(0, 2, (len(ids), count)) * (rng.random() < 0.5)
-                after = {id: tokens.get(id, []) + list(new[n]) for n, id in enumerate(ids)}
+                after = {id: tokens.get(id, []) + list(new[n])
+                         for n, id in enumerate(ids)}
                 made = [rows_of(after[id]) for id in ids]
                 k, v = (
-                    np.stack([x[i][:, x[i].shape[1] - count :] for x in made]).astype(dtype)
+                    np.stack([x[i][:, x[i].shape[1] - count :]
+                              for x in made]).astype(dtype)
                     for i in range(2)
                 )
                 before = cache.free_pages, cache.ids()
@@ -148,7 +150,8 @@ def test_window():
         model = Model(np.dtype(np.float32))
         for count in (20, 3, 1, 1, 1, 1, 5, 1):
             for id in (1, 5):
-                k, v = (rng.standard_normal((1, HEADS, count, x)).astype("f") for x in (D, DV))
+                k, v = (rng.standard_normal((1, HEADS, count, x)).astype("f")
+                        for x in (D, DV))
                 cache.append([id], k, v)
                 model.add(id, k[0], v[0])
             if count == 3:
@@ -182,7 +185,8 @@ def test_first_keys():
         cache = attn.KVCache(64, page, HEADS, D, DV, window=6, keep=keep)
         keys, values = np.zeros((HEADS, 0, D), "f"), np.zeros((HEADS, 0, DV), "f")
         for count in (2, 20, 3, 1, 1, 1, 1, 5, 1, 3):
-            k, v = (rng.standard_normal((1, HEADS, count, x)).astype("f") for x in (D, DV))
+            k, v = (rng.standard_normal((1, HEADS, count, x)).astype("f")
+                    for x in (D, DV))
             cache.append([7], k, v)
             keys, values = np.append(keys, k[0], 1), np.append(values, v[0], 1)
             q = rng.standard_normal((1, 2 * HEADS, count, D)).astype("f")
@@ -235,7 +239,8 @@ def test_plain_names():
     assert beams.lengths([empty]).tolist() == [0]
     assert beams.block_table([]).shape[0] == 0
     out = attn.attention(
-        k[:1, :, :2], beams.k, beams.v, block_table=beams.block_table([empty]), kv_lengths=[0]
+        k[:1, :, :2], beams.k, beams.v, block_table=beams.block_table([empty]),
+        kv_lengths=[0]
     )
     assert not out.any()
     # Rows that the caller writes.
@@ -243,9 +248,11 @@ def test_plain_names():
     page = beams.block_table([empty])[0, 0]
     beams.k[page, :, :2], beams.v[page, :, :2] = k[0, :, :2], k[0, :, :2]
     out = attn.attention(
-        k[:1, :, :2], beams.k, beams.v, block_table=beams.block_table([empty]), kv_lengths=[2]
+        k[:1, :, :2], beams.k, beams.v, block_table=beams.block_table([empty]),
+        kv_lengths=[2]
     )
-    check("reserved", out, reference.attention(k[:1, :, :2], k[:1, :, :2], k[:1, :, :2])[0], k.dtype)
+    check("reserved", out,
+          reference.attention(k[:1, :, :2], k[:1, :, :2], k[:1, :, :2])[0], k.dtype)
 
 
 def test_tokens():
@@ -253,12 +260,14 @@ def test_tokens():
     k = rng.standard_normal((1, HEADS, 4, D)).astype("f")
     cache = attn.KVCache(8, 4, HEADS, D)
     known = [5, 6, 7, 2**40]
-    for id, tokens in enumerate((known, [known], np.array(known), np.array([known])[:, ::1])):
+    for id, tokens in enumerate((known, [known], np.array(known),
+                                 np.array([known])[:, ::1])):
         cache.append([id], k, k, tokens=tokens)
         assert cache.free_pages == 7
     other = np.array([[5, 6, 7, 1]], np.int16)
     cache.append([10], k, k, tokens=other)
-    cache.append([11], k, k, tokens=np.asfortranarray(np.repeat(other, 2, 0).astype("i4"))[1:])
+    cache.append([11], k, k,
+                 tokens=np.asfortranarray(np.repeat(other, 2, 0).astype("i4"))[1:])
     assert cache.free_pages == 6
     cache.append([12], k[:, :, :0], k[:, :, :0], tokens=[])
     assert cache.lengths([12]).tolist() == [0]
@@ -293,30 +302,38 @@ def test_torch():
     except ImportError:
         return
     for device in ["cpu"] + (["cuda"] if torch.cuda.is_available() else []):
-        cache = attn.KVCache(8, 4, HEADS, D, dtype=torch.bfloat16, device=torch.device(device))
-        k = torch.randn(2, 5, HEADS, D, dtype=torch.bfloat16, device=device).transpose(1, 2)
+        cache = attn.KVCache(8, 4, HEADS, D, dtype=torch.bfloat16,
+                             device=torch.device(device))
+        k = torch.randn(2, 5, HEADS, D, dtype=torch.bfloat16,
+                        device=device).transpose(1, 2)
         v = torch.randn(2, HEADS, 5, D, dtype=torch.bfloat16, device=device)
-        cache.append([0, 4], k, v, tokens=torch.tensor([[1, 2, 3, 4, 5], [1, 2, 3, 3, 3]]))
+        cache.append([0, 4], k, v,
+                     tokens=torch.tensor([[1, 2, 3, 4, 5], [1, 2, 3, 3, 3]]))
         twin = cache.fork(4)
         cache.append([4, twin], v[:, :, :1], k[:, :, :1])
         for n, id in enumerate((0, 4, twin)):
             table = cache.block_table([id])
             assert isinstance(table, torch.Tensor) and table.device == k.device
-            keys = [k[0], torch.cat([k[1], v[0, :, :1]], 1), torch.cat([k[1], v[1, :, :1]], 1)][n]
-            values = [v[0], torch.cat([v[1], k[0, :, :1]], 1), torch.cat([v[1], k[1, :, :1]], 1)][n]
+            keys = [k[0], torch.cat([k[1], v[0, :, :1]], 1),
+                    torch.cat([k[1], v[1, :, :1]], 1)][n]
+            values = [v[0], torch.cat([v[1], k[0, :, :1]], 1),
+                      torch.cat([v[1], k[1, :, :1]], 1)][n]
             length = int(cache.lengths([id])[0])
             for pool, want in ((cache.k, keys), (cache.v, values)):
-                got = pool[table[0].long()].swapaxes(0, 1).reshape(HEADS, -1, D)[:, :length]
+                got = pool[table[0].long()].swapaxes(0, 1).reshape(HEADS, -1,
+                                                                   D)[:, :length]
                 assert torch.equal(got, want)
         # Attention over pages that every target takes.
-        wide = attn.KVCache(8, 16, HEADS, 64, dtype=torch.bfloat16, device=torch.device(device))
+        wide = attn.KVCache(8, 16, HEADS, 64, dtype=torch.bfloat16,
+                            device=torch.device(device))
         x = torch.randn(1, HEADS, 40, 64, dtype=torch.bfloat16, device=device)
         wide.append([0], x, x)
         args = {"block_table": wide.block_table([0]), "kv_lengths": wide.lengths([0])}
         out = attn.attention(x, wide.k, wide.v, causal="bottom_right", **args)
         want = attn.attention(x, x, x, causal="bottom_right")
         assert torch.allclose(out.float(), want.float(), atol=2e-2)
-        expect(TypeError, "expected dtype to be float32", attn.KVCache, 4, 4, 1, 8, dtype=torch.float64)
+        expect(TypeError, "expected dtype to be float32", attn.KVCache, 4, 4, 1, 8,
+               dtype=torch.float64)
 
 
 def test_threads():
@@ -405,28 +422,48 @@ def test_errors():
     refuse("expected each id once, but got 1 twice", cache.append, [1, 1], two, two)
     refuse("expected each id once, but got 1 twice", cache.reorder, [1, 1], [1, 1])
     refuse("expected ids between 0 and 2^62 - 1, but got -1", cache.append, [-1], k, k)
-    refuse("expected a length between 0 and that of the sequence, 3, but got 4", cache.truncate, 1, 4)
+    refuse("expected a length between 0 and that of the sequence, 3, but got 4",
+           cache.truncate, 1, 4)
     refuse(
-        "expected k of shape [ids, heads, tokens, d] = [2, 2, 3, 8], but got [1, 2, 3, 8]",
+        "expected k of shape [ids, heads, tokens, d] = [2, 2, 3, 8], but got [1, 2, 3, "
+        "8]",
         cache.append,
         [1, 2],
         k,
         two,
     )
-    refuse("expected v of shape [ids, heads, tokens, d] = [1, 2, 3, 8], but got [1, 2, 3, 7]", cache.append, [1], k, k[..., 1:])
+    refuse(
+        "expected v of shape [ids, heads, tokens, d] = [1, 2, 3, 8], but got [1, 2, 3, "
+        "7]",
+        cache.append,
+        [1],
+        k,
+        k[..., 1:],
+    )
     refuse("expected k of 4 dimensions, but got 3", cache.append, [1], k[0], k[0])
-    refuse("expected k of type f32, as the cache has, but got float16 of shape", cache.append, [1], k.astype(np.float16), k, kind=TypeError)
+    refuse("expected k of type f32, as the cache has, but got float16 of shape",
+           cache.append, [1], k.astype(np.float16), k, kind=TypeError)
     refuse("expected v to be a NumPy array", cache.append, [1], k, None, kind=TypeError)
-    refuse("expected tokens of shape [ids, tokens] = [1, 3], but got [1, 2]", cache.append, [1], k, k, tokens=[[1, 2]])
-    refuse("expected as many tokens for each id, but got 2 and 1", cache.append, [1, 2], two, two, tokens=[[1, 2], [1]])
-    refuse("expected tokens of an integer type", cache.append, [1], k, k, tokens=np.zeros((1, 3)), kind=TypeError)
-    refuse("expected ids to be a sequence of integers, but got int 1", cache.append, 1, k, k, kind=TypeError)
-    refuse("expected ids to be a sequence of integers", cache.lengths, [0.5], kind=TypeError)
-    refuse("expected id to be an integer of 64 bits, but got str '1'", cache.free, "1", kind=TypeError)
-    refuse("expected length to be an integer of 64 bits, but got float", cache.truncate, 1, 1.5, kind=TypeError)
-    refuse("expected tokens of shape [ids, tokens], but got int 5", cache.append, [1], k, k, tokens=5, kind=TypeError)
-    refuse("expected an empty sequence, which alone can take a prefix, but got 1", cache.reuse_prefix, 1, [])
-    refuse("expected a table of at least 1 pages for each sequence, but got 0", cache.block_table, [1], width=0)
+    refuse("expected tokens of shape [ids, tokens] = [1, 3], but got [1, 2]",
+           cache.append, [1], k, k, tokens=[[1, 2]])
+    refuse("expected as many tokens for each id, but got 2 and 1", cache.append, [1, 2],
+           two, two, tokens=[[1, 2], [1]])
+    refuse("expected tokens of an integer type", cache.append, [1], k, k,
+           tokens=np.zeros((1, 3)), kind=TypeError)
+    refuse("expected ids to be a sequence of integers, but got int 1", cache.append, 1,
+           k, k, kind=TypeError)
+    refuse("expected ids to be a sequence of integers", cache.lengths, [0.5],
+           kind=TypeError)
+    refuse("expected id to be an integer of 64 bits, but got str '1'", cache.free, "1",
+           kind=TypeError)
+    refuse("expected length to be an integer of 64 bits, but got float", cache.truncate,
+           1, 1.5, kind=TypeError)
+    refuse("expected tokens of shape [ids, tokens], but got int 5", cache.append, [1],
+           k, k, tokens=5, kind=TypeError)
+    refuse("expected an empty sequence, which alone can take a prefix, but got 1",
+           cache.reuse_prefix, 1, [])
+    refuse("expected a table of at least 1 pages for each sequence, but got 0",
+           cache.block_table, [1], width=0)
     long = np.zeros((2, HEADS, 10, D), np.float32)
     refuse(
         "out of pages: expected 6 free pages, but got 3 of 4; free a sequence first",
@@ -437,22 +474,34 @@ def test_errors():
         kind=attn.OutOfPages,
     )
     other = cache.new()
-    refuse("expected ids for all 2 sequences of the cache, or onto, but got 1", cache.reorder, [1])
+    refuse("expected ids for all 2 sequences of the cache, or onto, but got 1",
+           cache.reorder, [1])
     cache.free(other)
-    refuse("expected the id of a sequence that is in the cache, but got %d" % other, cache.free, other)
+    refuse("expected the id of a sequence that is in the cache, but got %d" % other,
+           cache.free, other)
 
     make = attn.KVCache
-    expect(TypeError, "expected dtype to be float32, float16 or bfloat16, but got 'float64'", make, 4, 4, 1, 8, dtype="float64")
-    expect(ValueError, "expected page between 1 and 2^31 - 2^16 - 1, but got 0", make, 4, 0, 1, 8)
-    expect(MemoryError, "expected memory for pools of shapes [1073741824, 64, 1048576, 128] and", make, 2**30, 2**20, 64, 128)
+    expect(TypeError,
+           "expected dtype to be float32, float16 or bfloat16, but got 'float64'", make,
+           4, 4, 1, 8, dtype="float64")
+    expect(ValueError, "expected page between 1 and 2^31 - 2^16 - 1, but got 0", make,
+           4, 0, 1, 8)
+    expect(MemoryError,
+           "expected memory for pools of shapes [1073741824, 64, 1048576, 128] and",
+           make, 2**30, 2**20, 64, 128)
     expect(ValueError, "expected window between 1", make, 4, 4, 1, 8, window=0)
     expect(ValueError, "expected a window where", make, 4, 4, 1, 8, keep=2)
-    expect(TypeError, "expected heads to be an integer, but got float 1.0", make, 4, 4, 1.0, 8)
-    expect(ValueError, "expected device to be 'cpu' or 'cuda', but got 'tpu'", make, 4, 4, 1, 8, device="tpu")
+    expect(TypeError, "expected heads to be an integer, but got float 1.0", make, 4, 4,
+           1.0, 8)
+    expect(ValueError, "expected device to be 'cpu' or 'cuda', but got 'tpu'", make, 4,
+           4, 1, 8, device="tpu")
     if "torch" not in sys.modules:
-        message = "expected torch with a GPU for device 'cuda', but got none that is imported"
+        message = (
+            "expected torch with a GPU for device 'cuda', but got none that is imported"
+        )
         expect(ValueError, message, make, 4, 4, 1, 8, device="cuda")
-    expect(TypeError, "expected what can be copied or pickled, but got an attn.KVCache", copy.copy, cache)
+    expect(TypeError, "expected what can be copied or pickled, but got an attn.KVCache",
+           copy.copy, cache)
 
 
 def test_unsigned_tokens():
@@ -466,13 +515,15 @@ def test_unsigned_tokens():
         cache.append([], rows[:0], rows[:0], tokens=[])
         cache.append([], rows[:0], rows[:0], tokens=np.zeros((0, 4), dtype))
         assert cache.free_pages == 2
-    expect(TypeError, "expected tokens to be", cache.append, [5], rows, rows, tokens=np.full((1, 4), 2**63, np.uint64))
+    expect(TypeError, "expected tokens to be", cache.append, [5], rows, rows,
+           tokens=np.full((1, 4), 2**63, np.uint64))
 
 
 def test_memory():
     # A cache keeps its pools, and goes with the last that knows it.
     cache = attn.KVCache(4, 4, HEADS, D)
-    for spoil in (lambda: setattr(cache, "k", 0), lambda: cache.k.resize(1000, refcheck=True)):
+    for spoil in (lambda: setattr(cache, "k", 0),
+                  lambda: cache.k.resize(1000, refcheck=True)):
         try:
             spoil()
         except (AttributeError, ValueError):

@@ -116,7 +116,8 @@ for first, last in ((0, 20), (20, 33)):
     want = attention(*part, mask=n[:, None] + n != 7)[0]
     check("packed", packed[first:last].swapaxes(0, 1), want[0])
 pool_k, pool_v = (
-    x[:, :, :40].reshape(2, 2, 5, 8, -1).swapaxes(1, 2).reshape(10, 2, 8, -1) for x in (k, v)
+    x[:, :, :40].reshape(2, 2, 5, 8, -1).swapaxes(1, 2).reshape(10, 2, 8, -1)
+    for x in (k, v)
 )
 table = np.arange(10, dtype=np.int32).reshape(2, 5)
 paged = attn.attention(
@@ -135,7 +136,8 @@ for name in ("sliding-window", "documents", "tree", "chunked-causal"):
     for target in ("emulator:sm_80", "emulator:sm_90a"):
         kernel = attn.compile(q2, k2, v2, mask_mod=text, target=target)
         order = [arg.name for arg in kernel.inputs][3:]
-        scalars = {x: np.array(given[x], np.int32) for x in given if np.ndim(given[x]) == 0}
+        scalars = {x: np.array(given[x], np.int32) for x in given
+                   if np.ndim(given[x]) == 0}
         out = kernel(q2, k2, v2, *(scalars.get(x, given[x]) for x in order))
         check("%s on %s" % (name, target), out, want, "float16")
 
@@ -155,18 +157,26 @@ bad(TypeError, "captures to be a dict", mask_mod=MASK, captures=[1])
 bad(TypeError, "skip to be an integer", mask_mod=MASK, captures={"skip": 1.5})
 bad(ValueError, "got nothing", mask_mod="  ")
 bad(ValueError, "<mask_mod>:1:1: ", mask_mod="true")
-bad(ValueError, "<mask_mod>:3:8: ", mask_mod=MASK.replace("arith.addi", "arith.nothing"))
-bad(ValueError, "<mask_mod>:3:", mask_mod=MASK.replace("%i, %j : i32\n", "%i, %k : i32\n", 1))
+bad(ValueError, "<mask_mod>:3:8: ",
+    mask_mod=MASK.replace("arith.addi", "arith.nothing"))
+bad(ValueError, "<mask_mod>:3:",
+    mask_mod=MASK.replace("%i, %j : i32\n", "%i, %k : i32\n", 1))
 bad(ValueError, "mask_mod to take (%b: i32, %h: i32", mask_mod=SCORE)
-bad(ValueError, "mask_mod to yield an i1", mask_mod=MASK.replace("%live : i1", "%n : i32"))
-bad(ValueError, "without attn.yield", mask_mod=MASK.replace("attn.yield %live : i1", ""))
+bad(ValueError, "mask_mod to yield an i1",
+    mask_mod=MASK.replace("%live : i1", "%n : i32"))
+bad(ValueError, "without attn.yield",
+    mask_mod=MASK.replace("attn.yield %live : i1", ""))
 bad(ValueError, "names that no other input has", mask_mod=MASK.replace("%skip", "%q"))
 bad(ValueError, "names of letters", mask_mod=MASK.replace("%skip", "%0"))
-bad(ValueError, "got more", mask_mod=MASK + "}) : () -> () \"builtin.module\"() ({" + MASK)
-bad(ValueError, "several blocks", mask_mod=MASK + MASK.replace("bb0", "bb1").replace("%", "%x"))
-bad(ValueError, "to be a tensor or a scalar", mask_mod=MASK.replace("%skip: i32)", "%skip: i32, %m: memref<?xf32>)"))
+bad(ValueError, "got more",
+    mask_mod=MASK + "}) : () -> () \"builtin.module\"() ({" + MASK)
+bad(ValueError, "several blocks",
+    mask_mod=MASK + MASK.replace("bb0", "bb1").replace("%", "%x"))
+bad(ValueError, "to be a tensor or a scalar",
+    mask_mod=MASK.replace("%skip: i32)", "%skip: i32, %m: memref<?xf32>)"))
 bad(ValueError, "of one type in score_mod and mask_mod", mask_mod=MASK,
-    score_mod=SCORE.replace("%skip: i32", "%skip: i64"), captures={"skip": 1, "factor": 1.0})
+    score_mod=SCORE.replace("%skip: i32", "%skip: i64"),
+    captures={"skip": 1, "factor": 1.0})
 bad(ValueError, "arith and math", mask_mod=MASK.replace(
     "%live = ", "%t = tensor.empty() : tensor<4xf32>\n  %live = "))
 print("ok")

@@ -23,7 +23,8 @@ ORDERS = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3)}
 
 def merged(o, lse):
     """States [parts, ..., dv] and [parts, ...] merged in float64."""
-    o, lse = np.where(np.isneginf(lse)[..., None], 0, o.astype(float)), lse.astype(float)
+    o, lse = np.where(np.isneginf(lse)[..., None], 0,
+                      o.astype(float)), lse.astype(float)
     top = lse.max(axis=0)
     weights = np.exp(lse - np.where(np.isneginf(top), 0, top))
     total = weights.sum(axis=0)
@@ -43,7 +44,8 @@ def test_parts_of_attention():
                 some = [slice(None)] * 4
                 some[axis] = slice(first, end)
                 keys, values = k[tuple(some)], v[tuple(some)]
-                parts.append(attn.attention(q, keys, values, layout=layout, return_lse=True))
+                parts.append(attn.attention(q, keys, values, layout=layout,
+                                            return_lse=True))
             assert np.isneginf(parts[1][1]).all()
             o, lse = attn.merge_states(parts, layout=layout)
             want, want_lse = attn.attention(q, k, v, layout=layout, return_lse=True)
@@ -54,7 +56,8 @@ def test_parts_of_attention():
 
 def test_against_float64():
     # Also of more rows than one launch takes, of many parts, of large LSEs.
-    for parts, shape, size in ((2, (1, 2, 9000), 1), (64, (2, 1, 3), 30), (1, (1, 1, 5), 1), (3, (2, 2, 0), 1)):
+    for parts, shape, size in ((2, (1, 2, 9000), 1), (64, (2, 1, 3), 30),
+                               (1, (1, 1, 5), 1), (3, (2, 2, 0), 1)):
         o = rng.standard_normal((parts,) + shape + (24,)).astype("f")
         lse = (size * rng.standard_normal((parts,) + shape)).astype("f")
         got, got_lse = attn.merge_states(o, lse)
@@ -79,7 +82,8 @@ def test_packed_and_strides():
     o, lse = wide[::-1, 2:4, :, :, :16].swapaxes(1, 2), sums[::-1, 2:4].swapaxes(1, 2)
     got, got_lse = attn.merge_states(o, lse)
     want, want_lse = merged(o, lse)
-    assert np.allclose(got, want, atol=1e-6) and np.allclose(got_lse, want_lse, atol=1e-6)
+    assert np.allclose(got, want, atol=1e-6) and np.allclose(got_lse, want_lse,
+                                                             atol=1e-6)
 
 
 def test_empty_states():
@@ -145,7 +149,8 @@ def test_producers():
     lse = rng.standard_normal((2, 1, 2, 5)).astype("f")
     want, want_lse = attn.merge_states(o, lse)
     for kind in (Plain, Array):
-        got, got_lse = attn.merge_states(kind(o[0]), kind(lse[0]), kind(o[1]), kind(lse[1]))
+        got, got_lse = attn.merge_states(kind(o[0]), kind(lse[0]), kind(o[1]),
+                                         kind(lse[1]))
         if kind is Array:
             got, got_lse = got.array, got_lse.array
         assert np.array_equal(got, want) and np.array_equal(got_lse, want_lse)
@@ -178,20 +183,26 @@ def test_errors():
         else:
             raise AssertionError("expected: " + message)
 
-    refuse(ValueError, "expected lse of shape [2, 1, 1, 3], but got [2, 1, 1, 2]", o, lse[..., :2])
+    refuse(ValueError, "expected lse of shape [2, 1, 1, 3], but got [2, 1, 1, 2]", o,
+           lse[..., :2])
     refuse(ValueError, "expected one part or more, but got 0", o[:0], lse[:0])
-    refuse(ValueError, "expected both o2 and lse2, or neither, but got one of them", o, lse, o)
+    refuse(ValueError, "expected both o2 and lse2, or neither, but got one of them", o,
+           lse, o)
     refuse(ValueError, "expected one pair (o, lse) or more, but got none", [])
     refuse(TypeError, "expected a list of pairs (o, lse), but got int 1", [1, 2])
     refuse(TypeError, "expected a list of pairs (o, lse), but got tuple (", [(o[0],)])
     refuse(TypeError, "expected a list of pairs (o, lse), or lse1", o)
     refuse(TypeError, "expected lse of float32, but got float64", o, lse.astype(float))
     refuse(TypeError, "expected o of float32, float16 or bfloat16", o.astype(int), lse)
-    refuse(ValueError, "expected parts of o of 4 dimensions, [b, h, s, d], and of lse of 3", o[0], lse[0])
-    refuse(ValueError, "expected o like that of the first part", o[0], lse[0], o[1, :, :, :2], lse[1])
+    refuse(ValueError,
+           "expected parts of o of 4 dimensions, [b, h, s, d], and of lse of 3", o[0],
+           lse[0])
+    refuse(ValueError, "expected o like that of the first part", o[0], lse[0],
+           o[1, :, :, :2], lse[1])
     refuse(ValueError, "expected layout to be one of", o, lse, layout="dhs")
     refuse(TypeError, "expected lse to be a NumPy array", o, 3.0)
-    refuse(ValueError, "expected 'o' to have stride 1 in its last dimension", o[..., ::2], lse)
+    refuse(ValueError, "expected 'o' to have stride 1 in its last dimension",
+           o[..., ::2], lse)
 
 
 for name, test in list(globals().items()):

@@ -113,7 +113,8 @@ for target in (None, "emulator:sm_90a", "emulator:sm_80"):
             out = np.full_like(packed, np.nan), np.full((2, 20), np.nan, "f")
             o, lse = kernel(packed, np.array(cu, np.int32), out=out)
             n = cu[-1]
-            assert (o[:, n:] == 0).all() and np.isfinite(o).all(), (target, attribute, cu)
+            assert (o[:, n:] == 0).all() and np.isfinite(o).all(), (target, attribute,
+                                                                    cu)
             assert (lse[:, n:] == -np.inf).all() and np.isfinite(lse[:, :n]).all()
     fails(ValueError, "between 0 and", kernel, packed, np.array([0, 8, 21], np.int32))
 
@@ -121,17 +122,21 @@ for target in (None, "emulator:sm_90a", "emulator:sm_80"):
 mask = np.ones((2, 2, 9, 9), bool)
 slopes = np.ones((2, 2), np.float32)
 for n in (2, 1):
-    o = attn.attention(rows, rows, rows, layout="thd", mask=mask[:n], alibi_slopes=slopes[:n],
-                       cu_seqlens_q=[0, 8, 17][: n + 1], cu_seqlens_k=[0, 8, 17][: n + 1])
+    o = attn.attention(rows, rows, rows, layout="thd", mask=mask[:n],
+                       alibi_slopes=slopes[:n],
+                       cu_seqlens_q=[0, 8, 17][: n + 1],
+                       cu_seqlens_k=[0, 8, 17][: n + 1])
     assert (o[[0, 8, 17][n] :] == 0).all() and (o[: [0, 8, 17][n]] != 0).all()
 
 # Empty tensors of every operand: NumPy gives them strides of 0.
-for b, hq, sq, sk in ((0, 2, 3, 4), (1, 0, 3, 4), (1, 2, 0, 4), (1, 2, 3, 0), (0, 0, 0, 0)):
+for b, hq, sq, sk in ((0, 2, 3, 4), (1, 0, 3, 4), (1, 2, 0, 4), (1, 2, 3, 0),
+                      (0, 0, 0, 0)):
     q, kv = draw(b, hq, sq, 16), draw(b, hq, sk, 16)
     for dtype in (np.float32, np.float64):
         for slopes in ((b, hq), (hq,)):
             o = attn.attention(
-                q, kv, kv, bias=draw(b, hq, sq, sk), mask=np.ones((b, hq, sq, sk), bool),
+                q, kv, kv, bias=draw(b, hq, sq, sk),
+                mask=np.ones((b, hq, sq, sk), bool),
                 alibi_slopes=np.ones(slopes, dtype), sinks=np.ones(hq, dtype),
                 kv_lengths=np.zeros(b, np.int32 if dtype is np.float32 else np.int64))
             assert o.shape == q.shape and (o == 0).all()

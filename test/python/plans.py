@@ -80,11 +80,13 @@ with Slow() as slow:
     for n in (5, 1, 13):
         lengths[1] = n
         dead = np.arange(21) >= lengths.reshape(2, 1, 1, 1)
-        close(attn.attention(q, k, v, kv_lengths=lengths), reference(q, k, v, dead=dead))
+        close(attn.attention(q, k, v, kv_lengths=lengths),
+              reference(q, k, v, dead=dead))
     assert slow.count == 6
     # What the library checks is checked each time.
     lengths[1] = 22
-    fails(ValueError, "between 0 and sk = 21", attn.attention, q, k, v, kv_lengths=lengths)
+    fails(ValueError, "between 0 and sk = 21", attn.attention, q, k, v,
+          kv_lengths=lengths)
     out = np.empty_like(q)
     attn.attention(q, k, v, out=out)
     count = slow.count
@@ -103,7 +105,8 @@ with Slow() as slow:
     assert slow.count == count + 4
 
 # Results: made or given, one or more, in each layout.
-for layout, axes in (("bhsd", (0, 1, 2, 3)), ("bshd", (0, 2, 1, 3)), ("sbhd", (2, 0, 1, 3))):
+for layout, axes in (("bhsd", (0, 1, 2, 3)), ("bshd", (0, 2, 1, 3)),
+                     ("sbhd", (2, 0, 1, 3))):
     a, b, c = (np.ascontiguousarray(x.transpose(axes)) for x in (q, k, v))
     back = np.argsort(axes)
     want = reference(q, k, v)
@@ -152,13 +155,15 @@ for _ in range(2):
 # Options that no plan knows: lists, and numbers of other packages.
 for window in ((2, 0), [2, 0], (np.int32(2), np.int64(0)), (2, 0)):
     d = np.arange(21)[None, :] - np.arange(21)[:, None]
-    close(attn.attention(q, k, v, window=window), reference(q, k, v, dead=(d > 0) | (d < -2)))
+    close(attn.attention(q, k, v, window=window),
+          reference(q, k, v, dead=(d > 0) | (d < -2)))
 fails(ValueError, "causal", attn.attention, q, k, v, causal=True)
 fails(NotImplementedError, "score_mod", attn.attention, q, k, v, score_mod=max)
 
 # Equal, and yet not the same: zeros of either sign, numbers of no plain kind.
 MONOID = """
-attn.monoid @sign cocycle stats(f32) components(value, unit) params(f32) outputs("o", "sign") {
+attn.monoid @sign cocycle stats(f32) components(value, unit) params(f32) outputs("o",
+    "sign") {
   identity {
   ^bb0(%p: f32):
     %inf = arith.constant 0xFF800000 : f32
@@ -205,7 +210,8 @@ for _ in range(2):
     fails(TypeError, "monoid_params to be a number, but got bool False",
           attn.attention, q, k, v, monoid_params=(False,), **with_params)
 attn.attention(q, k, v, scale=1)
-fails(TypeError, "scale to be a number, but got bool True", attn.attention, q, k, v, scale=True)
+fails(TypeError, "scale to be a number, but got bool True", attn.attention, q, k, v,
+      scale=True)
 attn.attention(q, k, v, scale=2.0)
 fails(TypeError, "scale to be a number", attn.attention, q, k, v, scale=2 + 0j)
 

@@ -52,7 +52,8 @@ def test_trees_of_scans():
             tree.append(**cut(rows, first, end))
         assert tree.tokens == 128
         for t in (0, 1, 15, 16, 17, 64, 100, 112, 127, 128):
-            check("%s, state(%d)" % (rule, t), tree.state(t)["S"], last_state(cut(rows, 0, t))["S"], 1e-4)
+            check("%s, state(%d)" % (rule, t), tree.state(t)["S"],
+                  last_state(cut(rows, 0, t))["S"], 1e-4)
         # One token: its leaf and log2 of the 8 leaves.
         new = tokens(2, 2, 1, 16, 8, rule)
         before = tree.combines
@@ -60,7 +61,8 @@ def test_trees_of_scans():
         assert tree.combines - before == 3, tree.combines - before
         for name in rows:
             rows[name][:, :, 37:38] = new[name]
-        check(rule + ", update", tree.state()["S"], last_state(cut(rows, 0, 128))["S"], 1e-4)
+        check(rule + ", update", tree.state()["S"], last_state(cut(rows, 0, 128))["S"],
+              1e-4)
         # A run over two leaves, and more tokens.
         new = tokens(2, 2, 20, 16, 8, rule)
         tree.update(60, **new)
@@ -146,7 +148,8 @@ def test_fla():
         "fused_recurrent_gla": ((gk,), {}, {"decay": turn(gk)}),
         "chunk_gla": ((gk,), {}, {"decay": turn(gk)}),
         "chunk_delta_rule": ((beta,), {}, {"beta": turn(beta)}),
-        "chunk_gated_delta_rule": ((g, beta), {}, {"decay": turn(g), "beta": turn(beta)}),
+        "chunk_gated_delta_rule": ((g, beta), {},
+                                   {"decay": turn(g), "beta": turn(beta)}),
         "chunk_kda": ((gk, beta), {}, {"decay": turn(gk), "beta": turn(beta)}),
         "chunk_rwkv6": ((gk, u), {}, {"decay": turn(gk), "bonus": u, "read": "before"}),
         "chunk_dplr_delta_rule": (
@@ -156,7 +159,8 @@ def test_fla():
     for name, (args, options, rule) in cases.items():
         want, last = recurrence(turn(q), turn(k), turn(v), state={"S": s0}, **rule)
         function = getattr(fla, name)
-        o, state = function(q, k, v, *args, initial_state=s0, output_final_state=True, **options)
+        o, state = function(q, k, v, *args, initial_state=s0, output_final_state=True,
+                            **options)
         check(name, o, turn(want), 2e-5)
         check(name, state, last["S"], 2e-5)
         assert function(q, k, v, *args, **options)[1] is None
@@ -166,11 +170,16 @@ def test_fla():
             continue
         raise AssertionError(name)
     o, state = fla.chunk_gated_delta_rule(
-        q, k, v, g, beta, initial_state=s0.swapaxes(2, 3), output_final_state=True, state_v_first=True
+        q, k, v, g, beta, initial_state=s0.swapaxes(2, 3), output_final_state=True,
+        state_v_first=True
     )
-    want, last = recurrence(turn(q), turn(k), turn(v), state={"S": s0}, decay=turn(g), beta=turn(beta))
+    want, last = recurrence(turn(q), turn(k), turn(v), state={"S": s0}, decay=turn(g),
+                            beta=turn(beta))
     check("state_v_first", state, last["S"].swapaxes(2, 3), 2e-5)
-    x, gx = rng.standard_normal((b, t, 40)).astype("f"), -rng.exponential(1, (b, t, 40)).astype("f")
+    x, gx = rng.standard_normal((b, t, 40)).astype("f"), -rng.exponential(1,
+                                                                          (b, t,
+                                                                           40)).astype(
+                                                                               "f")
     o, state = fla.chunk_hgrn(x, gx, output_final_state=True)
     h_t = np.zeros((b, 40))
     for i in range(t):
@@ -184,7 +193,8 @@ def test_fla_slots():
     q = rng.standard_normal((b, t, 2 * h, dk)).astype("f")
     k, v, s = (rng.standard_normal((b, t, h, d)).astype("f") for d in (dk, dv, m))
     given = -rng.exponential(0.3, (b, t, h, m)).astype("f")
-    state = tuple(rng.standard_normal(x).astype("f") for x in ((b, h, dk, m), (b, h, m, dv)))
+    state = tuple(rng.standard_normal(x).astype("f")
+                  for x in ((b, h, dk, m), (b, h, m, dv)))
 
     def slow(s, g, keys, values):
         wide = lambda x: np.asarray(x, float).repeat(2, 2)
@@ -192,14 +202,18 @@ def test_fla_slots():
         keys, values = (x.repeat(2, 1).astype(float) for x in (keys, values))
         o = np.zeros((b, t, 2 * h, dv))
         for i in range(t):
-            keys = keys * np.exp(gg[:, i, :, None]) + kk[:, i, :, :, None] * ss[:, i, :, None]
-            values = values * np.exp(gg[:, i, :, :, None]) + ss[:, i, :, :, None] * vv[:, i, :, None]
+            keys = keys * np.exp(gg[:, i, :, None]) + kk[:, i, :, :, None] * ss[:, i, :,
+                                                                                None]
+            values = values * np.exp(gg[:, i, :, :, None]) + ss[:, i, :, :,
+                                                                None] * vv[:, i, :,
+                                                                           None]
             e = np.einsum("bhd,bhdm->bhm", q[:, i] / 4.0, keys)
             e = np.exp(e - e.max(-1, keepdims=True))
             o[:, i] = np.einsum("bhm,bhmv->bhv", e / e.sum(-1, keepdims=True), values)
         return o, keys[:, ::2], values[:, ::2]
 
-    o, last = fla.chunk_gsa(q, k, v, s, given, initial_state=state, output_final_state=True)
+    o, last = fla.chunk_gsa(q, k, v, s, given, initial_state=state,
+                            output_final_state=True)
     want, keys, values = slow(s, given, *state)
     check("gsa", o, want, 2e-5)
     check("gsa, keys", last[0], keys, 2e-5)
@@ -207,7 +221,8 @@ def test_fla_slots():
     z = np.logaddexp.accumulate(s.astype(float), 1)
     gates = np.concatenate([z[:, :1], z[:, :-1]], 1) - z
     o, last = fla.fused_recurrent_gsa(q, k, v, s)
-    check("gsa of slots alone", o, slow(np.exp(s - z), gates, 0 * state[0], 0 * state[1])[0], 2e-5)
+    check("gsa of slots alone", o,
+          slow(np.exp(s - z), gates, 0 * state[0], 0 * state[1])[0], 2e-5)
     assert last is None
 
 

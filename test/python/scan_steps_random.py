@@ -1,6 +1,6 @@
 # RUN: %python %s 30
-"""Random steps of scans on the emulator or a GPU against the recurrence in float64: rules,
-heads, channels, types, views, pools of states and those of the sequences.
+"""Random steps of scans on the emulator or a GPU against the recurrence in float64:
+rules, heads, channels, types, views, pools of states and those of the sequences.
 `scan_steps_random.py CASES SEED [cuda]` runs others.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
@@ -35,7 +35,8 @@ class Step(scans_random.Case):
         while self.rule.get("whole"):
             self.name = list(scans_random.RULES)[rng.integers(len(scans_random.RULES))]
             self.rule = scans_random.RULES[self.name]
-        self.dk, self.dv = CHANNELS[rng.choice(len(CHANNELS), p=(0.3, 0.3, 0.2, 0.15, 0.05))]
+        self.dk, self.dv = CHANNELS[rng.choice(len(CHANNELS),
+                                               p=(0.3, 0.3, 0.2, 0.15, 0.05))]
         self.t = 1 if rng.random() < 0.8 else int(rng.integers(0, 5))
         self.target = "emulator:" + str(rng.choice(["sm_80", "sm_90a"]))
         self.starts = True
@@ -46,7 +47,8 @@ class Step(scans_random.Case):
     def pools(self, state):
         """States in a pool where all others are NaN, as larger memory is."""
         count = self.b + 2 if self.pooled else self.b
-        slots = self.rng.permutation(count)[: self.b].astype("i") if self.pooled else np.arange(self.b)
+        slots = self.rng.permutation(count)[: self.b].astype(
+            "i") if self.pooled else np.arange(self.b)
         pools = {}
         for part, x in state.items():
             kind = self.state_type if part == "S" else np.dtype("f")
@@ -72,8 +74,10 @@ class Step(scans_random.Case):
                 state[part][dead] = -np.inf if part == "m" else 0
         before = {part: pool.copy() for part, pool in pools.items()}
         want, last = recurrence(q, k, v, state=state, **given)
-        options = {n: x for n, x in given.items() if not isinstance(x, (np.ndarray, tuple))}
-        arrays = {n: x for n, x in given.items() if isinstance(x, np.ndarray) and n != "bonus"}
+        options = {n: x for n, x in given.items()
+                   if not isinstance(x, (np.ndarray, tuple))}
+        arrays = {n: x for n, x in given.items() if isinstance(x, np.ndarray)
+                  and n != "bonus"}
         options.update({n: given[n] for n in ("bonus",) if n in given})
         options.pop("normalize", None)
         options["slots"] = slots if self.pooled else None
@@ -102,7 +106,9 @@ class Step(scans_random.Case):
             live = [i for i in range(self.b) if slots[i] >= 0]
             check(part, pool[slots[live]], last[part][live], bound)
             others = [i for i in range(len(pool)) if i not in slots]
-            assert pool[others].tobytes() == before[part][others].tobytes(), part + " of others"
+            assert pool[others].tobytes() == before[part][others].tobytes(), (
+                part + " of others"
+            )
 
 
 if __name__ == "__main__":

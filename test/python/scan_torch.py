@@ -31,10 +31,12 @@ def tensors(b, h, t, d, dtype=torch.float32):
 
 
 def test_tensors():
-    for dtype, bound in ((torch.float32, 2e-5), (torch.float16, 2e-3), (torch.bfloat16, 2e-2)):
+    for dtype, bound in ((torch.float32, 2e-5), (torch.float16, 2e-3),
+                         (torch.bfloat16, 2e-2)):
         q, k, v = tensors(2, 2, 70, 16, dtype)
         decay, beta = -torch.rand(2, 2, 70), torch.rand(2, 2, 70)
-        want, last = recurrence(*(x.double() for x in (q, k, v)), decay=decay, beta=beta)
+        want, last = recurrence(*(x.double() for x in (q, k, v)), decay=decay,
+                                beta=beta)
         o, state = attn.linear_attention(
             q, k, v, decay=decay, beta=beta, normalize=False, return_state=True
         )
@@ -47,14 +49,17 @@ def test_tensors():
         gates = [x.transpose(1, 2).double() for x in (decay, beta)]
         again = attn.scan(*turned, decay=gates[0], beta=gates[1], layout="bshd")
         check("bshd", again.transpose(1, 2).double().numpy(), want, bound)
-        again, last_state = fla.chunk_gated_delta_rule(*turned, *gates, output_final_state=True)
+        again, last_state = fla.chunk_gated_delta_rule(*turned, *gates,
+                                                       output_final_state=True)
         check("fla", again.transpose(1, 2).double().numpy(), want, bound)
         check("fla", last_state.numpy(), last["S"], 2e-5)
         step = attn.scan_step(
-            q[:, :, 0], k[:, :, 0], v[:, :, 0], state, decay=decay[:, :, 0], beta=beta[:, :, 0]
+            q[:, :, 0], k[:, :, 0], v[:, :, 0], state, decay=decay[:, :, 0],
+            beta=beta[:, :, 0]
         )
         first = [torch.cat([x, x[:, :, :1]], 2) for x in (q, k, v, decay, beta)]
-        want, last = recurrence(*(x.double() for x in first[:3]), decay=first[3], beta=first[4])
+        want, last = recurrence(*(x.double() for x in first[:3]), decay=first[3],
+                                beta=first[4])
         check("step", step.double().numpy(), want[:, :, -1], bound)
         check("step", state["S"].numpy(), last["S"], 2e-5)
 
@@ -62,7 +67,8 @@ def test_tensors():
 def test_maps_reverse_and_trees():
     q, k, v = tensors(1, 2, 40, 16)
     for feature_map in ("elu1", "taylor2", ("hedgehog", torch.randn(16, 8))):
-        other = feature_map if isinstance(feature_map, str) else ("hedgehog", feature_map[1].numpy())
+        other = feature_map if isinstance(feature_map,
+                                          str) else ("hedgehog", feature_map[1].numpy())
         got = attn.linear_attention(q, k, v, feature_map=feature_map)
         want = attn.linear_attention(*(x.numpy() for x in (q, k, v)), feature_map=other)
         assert isinstance(got, torch.Tensor)

@@ -77,7 +77,8 @@ def options(rule, q, k, v):
         if name in rule:
             given[name] = rng.uniform(low, high, (b, heads, t)).astype("f")
     if "erase" in rule:
-        pair = tuple(0.3 * rng.standard_normal((b, heads, t, dk)).astype("f") for _ in range(2))
+        pair = tuple(0.3 * rng.standard_normal((b, heads, t, dk)).astype("f")
+                     for _ in range(2))
         given["erase"] = pair + (("before",) if rule["erase"] == "before" else ())
     if "bonus" in rule:
         given["bonus"] = rng.standard_normal((heads, dk)).astype("f")
@@ -121,12 +122,15 @@ def test_every_rule():
 
 def test_lengths_of_sequences():
     """3: every length around the ends of chunks."""
-    for name in ("head", "kda", "gated delta", "rwkv7", "rwkv6", "value", "mlstm", "whole"):
+    for name in ("head", "kda", "gated delta", "rwkv7", "rwkv6", "value", "mlstm",
+                 "whole"):
         rule = RULES[name]
         for t in (0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129):
-            q, k, v = inputs(1, 1, 1, 1, t, 16, 16, positive=bool(rule.get("normalize")))
+            q, k, v = inputs(1, 1, 1, 1, t, 16, 16,
+                             positive=bool(rule.get("normalize")))
             given = options(rule, q, k, v)
-            compare("%s of %d tokens" % (name, t), q, k, v, given, start(given, 1, 1, 16, 16))
+            compare("%s of %d tokens" % (name, t), q, k, v, given,
+                    start(given, 1, 1, 16, 16))
     q, k, v = inputs(1, 1, 1, 1, 4097, 16, 16)
     for name in ("gated delta", "kda"):
         compare(name + " of 4097 tokens", q, k, v, options(RULES[name], q, k, v))
@@ -142,23 +146,27 @@ def test_close_and_equal_keys():
             if beta > 1 and keys is near:
                 continue  # diverges as the recurrence does
             given = {"beta": np.full((1, 1, 4096), beta, "f")}
-            for gates in (None, np.zeros((1, 1, 4096), "f"), np.zeros((1, 1, 4096, 32), "f")):
+            for gates in (None, np.zeros((1, 1, 4096), "f"),
+                          np.zeros((1, 1, 4096, 32), "f")):
                 some = given if gates is None else dict(given, decay=gates)
                 compare("beta %g" % beta, q, keys.copy(), v, some, bound=2e-4)
 
 
 def test_gates_of_zero_and_one():
     """2: at the first, last and a middle token of a chunk, in one channel and all."""
-    for rule in ("head", "key", "gated delta", "kda", "rwkv7", "rwkv6", "value", "mlstm"):
+    for rule in ("head", "key", "gated delta", "kda", "rwkv7", "rwkv6", "value",
+                 "mlstm"):
         for value in (-np.inf, -1e4, -1e6, 0.0):
             for token in (0, 15, 16, 40, 63, 64):
                 positive = bool(RULES[rule].get("normalize"))
                 q, k, v = inputs(1, 1, 1, 1, 80, 16, 16, positive=positive)
                 given = options(RULES[rule], q, k, v)
                 given["decay"] = np.full_like(given["decay"], -0.01)
-                where = (0, 0, token) + ((3,) if token % 2 and given["decay"].ndim == 4 else ())
+                where = (0, 0, token) + ((3,) if token % 2 and given["decay"].ndim == 4
+                                         else ())
                 given["decay"][where] = value
-                compare("%s, a gate of exp(%g) at %d" % (rule, value, token), q, k, v, given)
+                compare("%s, a gate of exp(%g) at %d" % (rule, value, token), q, k, v,
+                        given)
 
 
 def test_packed_sequences():
@@ -167,10 +175,12 @@ def test_packed_sequences():
     cu = np.cumsum([0] + lengths).astype("i")
     for name in ("head", "key", "kda", "gated delta", "rwkv7", "mlstm", "normalized"):
         rule = RULES[name]
-        q, k, v = inputs(1, 2, 2, 2, cu[-1], 16, 20, positive=bool(rule.get("normalize")))
+        q, k, v = inputs(1, 2, 2, 2, cu[-1], 16, 20,
+                         positive=bool(rule.get("normalize")))
         given = options(rule, q, k, v)
         state = start(given, len(lengths), 2, 16, 20)
-        got, got_state = ours(q, k, v, given, cu_seqlens=cu, initial_state=state, return_state=True)
+        got, got_state = ours(q, k, v, given, cu_seqlens=cu, initial_state=state,
+                              return_state=True)
         for i, (first, end) in enumerate(zip(cu, cu[1:])):
             part = {
                 n: tuple(y[:, :, first:end] if hasattr(y, "shape") else y for y in x)
@@ -180,7 +190,8 @@ def test_packed_sequences():
             }
             own = {n: x[i : i + 1] for n, x in state.items()}
             alone, alone_state = ours(
-                *(x[:, :, first:end] for x in (q, k, v)), part, initial_state=own, return_state=True
+                *(x[:, :, first:end] for x in (q, k, v)), part, initial_state=own,
+                return_state=True
             )
             assert np.array_equal(alone, got[:, :, first:end]), (name, i)
             for p in own:
@@ -191,18 +202,21 @@ def test_packed_sequences():
         if name == "gated delta":
             turned = [np.ascontiguousarray(x[0].transpose(1, 0, 2)) for x in (q, k, v)]
             tokens = {n: np.ascontiguousarray(given[n][0].T) for n in ("decay", "beta")}
-            other = attn.scan(*turned, cu_seqlens=cu, layout="thd", initial_state=state, **tokens)
+            other = attn.scan(*turned, cu_seqlens=cu, layout="thd", initial_state=state,
+                              **tokens)
             assert np.array_equal(other.transpose(1, 0, 2), got[0])
     # Rows behind the last sequence are 0, also where there is none.
     q, k, v = inputs(1, 2, 1, 1, 90, 16, 16)
     for cu in ([0, 30], [0]):
         out = np.full((1, 2, 90, 16), np.nan, "f")
         attn.scan(q, k, v, cu_seqlens=cu, out=out)
-        assert np.isfinite(out[:, :, : cu[-1]]).all() and (out[:, :, cu[-1] :] == 0).all()
+        assert np.isfinite(out[:, :, : cu[-1]]).all() and (out[:, :,
+                                                               cu[-1] :] == 0).all()
     empty = np.zeros(4, "i")
     q, k, v = inputs(1, 1, 1, 1, 0, 16, 16)
     state = rng.standard_normal((3, 1, 16, 16)).astype("f")
-    o, last = attn.scan(q, k, v, cu_seqlens=empty, initial_state=state, return_state=True)
+    o, last = attn.scan(q, k, v, cu_seqlens=empty, initial_state=state,
+                        return_state=True)
     assert o.shape == (1, 1, 0, 16) and np.array_equal(last["S"], state)
 
 
@@ -218,7 +232,8 @@ def test_prefill_then_decode():
             part = dict(given)
             for n, x in given.items():
                 if n == "erase":
-                    part[n] = tuple(y[:, :, first:end] if hasattr(y, "shape") else y for y in x)
+                    part[n] = tuple(y[:, :, first:end] if hasattr(y, "shape") else y
+                                    for y in x)
                 elif getattr(x, "ndim", 0) > 2:
                     part[n] = x[:, :, first:end]
             return [x[:, :, first:end] for x in (q, k, v)], part
@@ -319,8 +334,10 @@ def test_denominators():
     want, _ = recurrence(q, k, v, feature=lambda x: np.maximum(x, 0), normalize=True)
     assert (o[:, :, 7] == 0).all() and (o[:, :, :3] == 0).all()
     check("relu", o, want, 1e-4)
-    first, state = attn.linear_attention(q[:, :, :37], k[:, :, :37], v[:, :, :37], feature_map="elu1", return_state=True)
-    rest = attn.linear_attention(q[:, :, 37:], k[:, :, 37:], v[:, :, 37:], feature_map="elu1", initial_state=state)
+    first, state = attn.linear_attention(q[:, :, :37], k[:, :, :37], v[:, :, :37],
+                                         feature_map="elu1", return_state=True)
+    rest = attn.linear_attention(q[:, :, 37:], k[:, :, 37:], v[:, :, 37:],
+                                 feature_map="elu1", initial_state=state)
     want, _ = recurrence(q, k, v, feature=elu1, normalize=True)
     check("resumed", np.concatenate([first, rest], 2), want, BOUND)
     q, k, v = inputs(1, 1, 1, 1, 100000, 16, 16, positive=True)
@@ -332,10 +349,12 @@ def test_denominators():
 
 def test_heads_and_channels():
     """10: groups both ways, odd channels, layouts, views that start anywhere."""
-    for hq, hk, hv in ((4, 4, 16), (16, 4, 4), (3, 3, 12), (6, 6, 6), (2, 4, 8), (8, 2, 4), (2, 2, 1)):
+    for hq, hk, hv in ((4, 4, 16), (16, 4, 4), (3, 3, 12), (6, 6, 6), (2, 4, 8),
+                       (8, 2, 4), (2, 2, 1)):
         q, k, v = inputs(1, hq, hk, hv, 30, 16, 16)
         for name in ("gated delta", "key"):
-            compare("%d/%d/%d heads" % (hq, hk, hv), q, k, v, options(RULES[name], q, k, v))
+            compare("%d/%d/%d heads" % (hq, hk, hv), q, k, v,
+                    options(RULES[name], q, k, v))
     for dk, dv in ((128, 128), (64, 128), (256, 256), (60, 100), (1, 1), (17, 33)):
         q, k, v = inputs(1, 1, 1, 1, 70, dk, dv)
         for name in ("gated delta", "kda"):
@@ -344,12 +363,14 @@ def test_heads_and_channels():
     given = options(RULES["kda"], q, k, v)
     want, _ = recurrence(q, k, v, **given)
     for layout, order in (("bshd", (0, 2, 1, 3)), ("sbhd", (2, 0, 1, 3))):
-        turned = [np.ascontiguousarray(x.transpose(order)) for x in (q, k, v, given["decay"])]
+        turned = [np.ascontiguousarray(x.transpose(order))
+                  for x in (q, k, v, given["decay"])]
         beta = np.ascontiguousarray(given["beta"].transpose(order[:3]))
         got = attn.scan(*turned[:3], decay=turned[3], beta=beta, layout=layout)
         check(layout, got, want.transpose(order), BOUND)
         out = np.empty_like(got)
-        assert attn.scan(*turned[:3], decay=turned[3], beta=beta, layout=layout, out=out) is out
+        assert attn.scan(*turned[:3], decay=turned[3], beta=beta, layout=layout,
+                         out=out) is out
         assert np.array_equal(out, got)
 
 
@@ -381,20 +402,24 @@ def test_feature_maps():
     check("elu1", got, quadratic(elu1(q64) @ elu1(k64).swapaxes(-1, -2)), BOUND)
     w = rng.standard_normal((16, 8)).astype("f")
     got = attn.linear_attention(q, k, v, feature_map=("hedgehog", w))
-    check("hedgehog", got, quadratic(np.exp(q64 @ w) @ np.exp(k64 @ w).swapaxes(-1, -2)), 1e-4)
+    check("hedgehog", got,
+          quadratic(np.exp(q64 @ w) @ np.exp(k64 @ w).swapaxes(-1, -2)), 1e-4)
     text = "^bb0(%x: f32):\n  %y = arith.mulf %x, %x : f32\n  attn.yield %y : f32"
     got = attn.linear_attention(q, k, v, feature_map=text)
     check("text", got, quadratic((q64**2) @ (k64**2).swapaxes(-1, -2)), 1e-3)
     want, _ = recurrence(q, k, v, beta=np.ones((1, 2, 40)), l2norm=True)
-    got = attn.linear_attention(q, 3 * k, v, beta=np.ones((1, 2, 40)), normalize=False, qk_l2norm=True)
-    check("qk_l2norm", got, recurrence(q, 3 * k, v, beta=np.ones((1, 2, 40)), l2norm=True)[0], BOUND)
+    got = attn.linear_attention(q, 3 * k, v, beta=np.ones((1, 2, 40)), normalize=False,
+                                qk_l2norm=True)
+    check("qk_l2norm", got,
+          recurrence(q, 3 * k, v, beta=np.ones((1, 2, 40)), l2norm=True)[0], BOUND)
 
 
 def test_directions_and_states():
     q, k, v = inputs(2, 2, 2, 2, 75, 16, 16)
     given = options(RULES["kda"], q, k, v)
     flip = lambda x: np.ascontiguousarray(x[:, :, ::-1])
-    want, want_state = recurrence(*map(flip, (q, k, v)), decay=flip(given["decay"]), beta=flip(given["beta"]))
+    want, want_state = recurrence(*map(flip, (q, k, v)), decay=flip(given["decay"]),
+                                  beta=flip(given["beta"]))
     got, state = attn.scan(q, k, v, direction="reverse", return_state=True, **given)
     check("reverse", flip(got), want, BOUND)
     check("reverse", state["S"], want_state["S"], BOUND)
@@ -452,7 +477,8 @@ def test_errors():
         {"beta": np.zeros((2, 2, 83), "i"), "normalize": False},
     ):
         refuse(attn.linear_attention, q, k, v, **named)
-    for args in ((q[0], k, v), (q, k[..., :3], v), (q, k[:, :, :5], v), (q.astype("d"), k, v), (q, k, v.astype("e")), (q, [1], v)):
+    for args in ((q[0], k, v), (q, k[..., :3], v), (q, k[:, :, :5], v),
+                 (q.astype("d"), k, v), (q, k, v.astype("e")), (q, [1], v)):
         refuse(attn.linear_attention, *args)
     refuse(attn.linear_attention, *inputs(1, 3, 2, 2))
     refuse(attn.scan, q, k, v, monoid="softmax")
@@ -461,7 +487,8 @@ def test_errors():
     refuse(attn.scan, q, k, v, states_every=0)
     refuse(attn.scan, q, k, v, states_every=3, erase=t4)
     refuse(attn.linear_attention, q, k, v, feature_map=("hedgehog", [[1]]))
-    refuse(attn.scan, q, k, v, slots=[0, 1], initial_state=np.zeros((2, 2, 24, 20), "f"), return_state=True)
+    refuse(attn.scan, q, k, v, slots=[0, 1],
+           initial_state=np.zeros((2, 2, 24, 20), "f"), return_state=True)
     refuse(attn.scan_step, q[0, :, 0], k[:, :, 0], v[:, :, 0], {})
     state = np.zeros((2, 2, 24, 20), "f")
     state.setflags(write=False)

@@ -37,12 +37,17 @@ class Case:
         rng = self.rng
         self.name = list(RULES)[rng.integers(len(RULES))]
         self.rule = RULES[self.name]
-        self.dtype = TYPES[rng.choice(len(TYPES), p=[0.6] + [0.4 / (len(TYPES) - 1)] * (len(TYPES) - 1))]
+        self.dtype = TYPES[
+            rng.choice(
+                len(TYPES), p=[0.6] + [0.4 / (len(TYPES) - 1)] * (len(TYPES) - 1)
+            )
+        ]
         self.dk, self.dv = CHANNELS[rng.integers(len(CHANNELS))]
         heads = int(rng.choice([1, 2, 4]))
         other = int(rng.choice([n for n in (1, 2, 4) if heads % n == 0]))
         self.hk, self.hv = (heads, other) if rng.random() < 0.5 else (other, heads)
-        self.hq = int(rng.choice([n for n in (1, 2, 4, 8) if heads % n == 0 or n % heads == 0]))
+        self.hq = int(rng.choice([n for n in (1, 2, 4, 8) if heads % n == 0
+                                  or n % heads == 0]))
         self.heads, self.b = heads, int(rng.integers(1, 4))
         self.t = int(rng.choice([0, 1, 2, 15, 16, 17, 33, 64, 65, 100, 130]))
         self.layout = str(rng.choice(list(ORDERS)))
@@ -70,11 +75,13 @@ class Case:
             g = -rng.exponential(rng.choice([0.001, 0.3, 10]), lead + width)
             g[rng.random(g.shape) < 0.05] = rng.choice([0, -np.inf, -1e4])
             given["decay"] = g.astype("f")
-        for name, low, high in (("beta", 0, 1), ("weight", 0, 2), ("log_weight", -9, 9)):
+        for name, low, high in (("beta", 0, 1), ("weight", 0, 2),
+                                ("log_weight", -9, 9)):
             if name in given:
                 given[name] = self.numbers(lead, low, high).astype("f")
         if "erase" in given:
-            pair = tuple((0.2 * self.numbers(lead + (self.dk,))).astype("f") for _ in range(2))
+            pair = tuple((0.2 * self.numbers(lead + (self.dk,))).astype("f")
+                         for _ in range(2))
             given["erase"] = pair + (("before",) if given["erase"] == "before" else ())
         if "bonus" in given:
             given["bonus"] = self.numbers((self.heads, self.dk)).astype("f")
@@ -112,7 +119,8 @@ class Case:
             if name in ours:
                 ours[name] = self.view(ours[name])
         if "erase" in ours:
-            ours["erase"] = tuple(self.view(x) for x in ours["erase"][:2]) + ours["erase"][2:]
+            ours["erase"] = tuple(self.view(x)
+                                  for x in ours["erase"][:2]) + ours["erase"][2:]
         got, got_last = attn.scan(
             *(self.view(x) for x in (q, k, v)),
             initial_state=state,
@@ -136,7 +144,8 @@ class Case:
             ours["erase"] = tuple(map(pack, ours["erase"][:2])) + ours["erase"][2:]
         cu = np.arange(self.b + 1, dtype="i") * self.t
         got, got_last = attn.scan(
-            *map(pack, (q, k, v)), cu_seqlens=cu, initial_state=state, return_state=True, **ours
+            *map(pack, (q, k, v)), cu_seqlens=cu, initial_state=state,
+            return_state=True, **ours
         )
         self.compare(got, pack(want), got_last, last)
 

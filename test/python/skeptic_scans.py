@@ -29,7 +29,8 @@ def cut(given, first, end):
     part = {}
     for name, x in given.items():
         if name == "erase":
-            part[name] = tuple(y[:, :, first:end] if hasattr(y, "shape") else y for y in x)
+            part[name] = tuple(y[:, :, first:end] if hasattr(y, "shape") else y
+                               for y in x)
         else:
             part[name] = x[:, :, first:end] if getattr(x, "ndim", 0) > 2 else x
     return part
@@ -48,7 +49,8 @@ def test_03_every_length_in_every_chunk():
                 state = start(given, 1, 1, 16, 16)
                 want, want_last = recurrence(*tokens, state=state, **given)
                 got, last = _scans.run_scan(
-                    *tokens, initial_state=state, return_state=True, chunk=chunk, **given
+                    *tokens, initial_state=state, return_state=True, chunk=chunk,
+                    **given
                 )
                 check("%s, %d in chunks of %d" % (name, t, chunk), got, want, BOUND)
                 for part in last:
@@ -66,7 +68,8 @@ def test_04_packed_and_all_empty():
     for name in ("head", "kda", "mlstm"):
         tokens, given = drawn(name, 0)
         state = start(given, 3, 1, 16, 16)
-        o, last = ours(*tokens, given, cu_seqlens=cu, initial_state=state, return_state=True)
+        o, last = ours(*tokens, given, cu_seqlens=cu, initial_state=state,
+                       return_state=True)
         assert o.shape == (1, 1, 0, 16)
         for part in state:
             assert np.array_equal(last[part], state[part])
@@ -78,11 +81,13 @@ def test_05_every_split():
         tokens, given = drawn(name, 131, h=2)
         want, want_last = recurrence(*tokens, **given)
         for t in range(131):
-            o, state = ours(*(x[:, :, :t] for x in tokens), cut(given, 0, t), return_state=True)
+            o, state = ours(*(x[:, :, :t] for x in tokens), cut(given, 0, t),
+                            return_state=True)
             check("%s, first %d" % (name, t), o, want[:, :, :t], BOUND)
             # One token as decoding has it, then all others.
             step = {
-                n: tuple(y[:, :, 0] if hasattr(y, "shape") else y for y in x) if n == "erase" else x[:, :, 0]
+                n: tuple(y[:, :, 0] if hasattr(y, "shape") else y for y in x)
+                if n == "erase" else x[:, :, 0]
                 for n, x in cut(given, t, t + 1).items()
             }
             o = attn.scan_step(*(x[:, :, t] for x in tokens), state, **step)
@@ -101,7 +106,8 @@ def test_06_padding():
     """Behind a length tokens do nothing, whatever they hold; in the middle one whose
     key, beta and log gate are 0 does not."""
     lengths = np.array([0, 1, 17, 64, 80], "i")
-    for name in ("head", "kda", "gated delta", "rwkv7", "rwkv6", "mlstm", "normalized", "whole"):
+    for name in ("head", "kda", "gated delta", "rwkv7", "rwkv6", "mlstm", "normalized",
+                 "whole"):
         tokens, given = drawn(name, 80, b=5, h=2)
         state = start(given, 5, 2, 16, 16)
         spoilt = [x.copy() for x in tokens]
@@ -114,7 +120,8 @@ def test_06_padding():
         some = {n: rows.get(n, x) for n, x in given.items()}
         if "erase" in given:
             some["erase"] = (rows["a"], rows["b"]) + tuple(given["erase"][2:])
-        got, last = ours(*spoilt, some, lengths=lengths, initial_state=state, return_state=True)
+        got, last = ours(*spoilt, some, lengths=lengths, initial_state=state,
+                         return_state=True)
         for i, length in enumerate(lengths):
             own = {n: x[i : i + 1] for n, x in state.items()}
             part = {
@@ -123,7 +130,8 @@ def test_06_padding():
                 else x[i : i + 1] if getattr(x, "ndim", 0) > 2 else x
                 for n, x in cut(given, 0, length).items()
             }
-            want, want_last = recurrence(*(x[i : i + 1, :, :length] for x in tokens), state=own, **part)
+            want, want_last = recurrence(*(x[i : i + 1, :, :length] for x in tokens),
+                                         state=own, **part)
             label = "%s, length %d" % (name, length)
             check(label, got[i : i + 1, :, :length], want, BOUND)
             assert (got[i, :, length:] == 0).all(), label
@@ -174,7 +182,8 @@ def test_08_segments():
     other, last = attn.scan(q, k, v, decay=decay, return_state=True, segments=32)
     check("the state", last["S"], state["S"].astype(float), 1e-4)
     check("the outputs", other, o.astype(float), 1e-4)
-    rules = ("sums", "head", "key", "value", "weight", "rwkv6", "value read before", "normalized key", "normalized before")
+    rules = ("sums", "head", "key", "value", "weight", "rwkv6", "value read before",
+             "normalized key", "normalized before")
     for name in rules:
         for t in (0, 1, 63, 64, 65, 300):
             tokens, given = drawn(name, t, b=2, h=2)
@@ -182,7 +191,8 @@ def test_08_segments():
             want, want_last = recurrence(*tokens, state=given_state, **given)
             for segments in (1, 2, 5):
                 got, last = ours(
-                    *tokens, given, initial_state=given_state, return_state=True, segments=segments
+                    *tokens, given, initial_state=given_state, return_state=True,
+                    segments=segments
                 )
                 label = "%s, %d tokens in %d segments" % (name, t, segments)
                 check(label, got, want, BOUND)
@@ -242,7 +252,8 @@ def test_refusals():
         try:
             attn.scan(q, k, v, **dict(given, **named))
         except (ValueError, TypeError) as error:
-            assert str(error).startswith("attn: expected") and "\n" not in str(error), error
+            assert str(error).startswith("attn: expected") and "\n" not in str(
+                error), error
             continue
         raise AssertionError(named)
 

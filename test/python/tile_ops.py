@@ -43,12 +43,14 @@ tile.kernel private @state(%k: !t, %v: !t, %s: !s, %block: index) {
   %zero = arith.constant 0.0 : f32
   %n = memref.dim %k, %c1 : !t
   %none = tile.fill %zero : f32 -> !tile.tile<64x64xf32>
-  %sum = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %none) -> !tile.tile<64x64xf32> {
+  %sum = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %none)
+      -> !tile.tile<64x64xf32> {
     %kt = tile.load %k[%block, %j, %c0] rows(%c0 to %n) : !t -> !tile.tile<64x64xT>
     %vt = tile.load %v[%block, %j, %c0] rows(%c0 to %n) : !t -> !tile.tile<64x64xT>
     %next = tile.rows 64 outs(%acc : !tile.tile<64x64xf32>) {
     ^bb0(%first: index, %a: !tile.tile<64x64xf32>):
-      %d = tile.dot %kt, %vt acc %a transpose_lhs : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
+      %d = tile.dot %kt, %vt acc %a transpose_lhs : !tile.tile<64x64xT>,
+          !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
       tile.yield %d : !tile.tile<64x64xf32>
     } -> !tile.tile<64x64xf32>
     scf.yield %next : !tile.tile<64x64xf32>
@@ -72,7 +74,8 @@ WEIGHTED = """
 !t = memref<?x?x64xT, strided<[?, ?, 1]>>
 !o = memref<?x?x64xf32, strided<[?, ?, 1]>>
 !w = memref<?x?xf32, strided<[?, ?]>>
-tile.kernel private @weighted(%q: !t, %k: !t, %v: !t, %w: !w, %o: !o, %z: !w, %tiles: index, %block: index) {
+tile.kernel private @weighted(%q: !t, %k: !t, %v: !t, %w: !w, %o: !o, %z: !w,
+    %tiles: index, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -89,13 +92,18 @@ tile.kernel private @weighted(%q: !t, %k: !t, %v: !t, %w: !w, %o: !o, %z: !w, %t
   tile.store %none, %o[%h, %i0, %c0] rows(%c0 to %m) : !tile.tile<64x64xf32>, !o
   %start = tile.fill %one : f32 -> !tile.tile<64x1xf32>
   tile.store vector %start, %z[%h, %i0] rows(%c0 to %m) : !tile.tile<64x1xf32>, !w
-  %sum:2 = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %none, %all = %empty) -> (!tile.tile<64x64xf32>, !tile.tile<64x1xf32>) {
-    %wt = tile.load vector transposed %w[%h, %j] rows(%c0 to %n) : !w -> !tile.tile<1x64xf32>
+  %sum:2 = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %none, %all = %empty)
+      -> (!tile.tile<64x64xf32>, !tile.tile<64x1xf32>) {
+    %wt = tile.load vector transposed %w[%h, %j] rows(%c0 to %n) : !w
+        -> !tile.tile<1x64xf32>
     %kt = tile.load %k[%h, %j, %c0] rows(%c0 to %n) : !t -> !tile.tile<64x64xT>
     %vt = tile.load %v[%h, %j, %c0] rows(%c0 to %n) : !t -> !tile.tile<64x64xT>
-    %next:2 = tile.rows 64 ins(%qt : !tile.tile<64x64xT>) outs(%acc, %all : !tile.tile<64x64xf32>, !tile.tile<64x1xf32>) {
-    ^bb0(%first: index, %qr: !tile.tile<64x64xT>, %a: !tile.tile<64x64xf32>, %b: !tile.tile<64x1xf32>):
-      %s = tile.dot %qr, %kt transpose_rhs : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
+    %next:2 = tile.rows 64 ins(%qt : !tile.tile<64x64xT>) outs(%acc, %all
+        : !tile.tile<64x64xf32>, !tile.tile<64x1xf32>) {
+    ^bb0(%first: index, %qr: !tile.tile<64x64xT>, %a: !tile.tile<64x64xf32>,
+        %b: !tile.tile<64x1xf32>):
+      %s = tile.dot %qr, %kt transpose_rhs : !tile.tile<64x64xT>, !tile.tile<64x64xT>
+          -> !tile.tile<64x64xf32>
       %p, %wide = tile.map ins(%s, %wt : !tile.tile<64x64xf32>, !tile.tile<1x64xf32>) {
       ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
         %e = arith.mulf %x, %y : f32
@@ -112,16 +120,20 @@ tile.kernel private @weighted(%q: !t, %k: !t, %v: !t, %w: !w, %o: !o, %z: !w, %t
         %e = arith.addf %x, %y : f32
         tile.yield %e : f32
       } -> !tile.tile<64x1xf32>
-      %d = tile.dot %p, %vt acc %a : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
+      %d = tile.dot %p, %vt acc %a : !tile.tile<64x64xT>, !tile.tile<64x64xT>
+          -> !tile.tile<64x64xf32>
       tile.yield %d, %total : !tile.tile<64x64xf32>, !tile.tile<64x1xf32>
     } -> !tile.tile<64x64xf32>, !tile.tile<64x1xf32>
     scf.yield %next#0, %next#1 : !tile.tile<64x64xf32>, !tile.tile<64x1xf32>
   }
-  tile.accumulate ORDER %sum#0, %o[%h, %i0, %c0] rows(%c0 to %m) : !tile.tile<64x64xf32>, !o
-  tile.accumulate ORDER vector %sum#1, %z[%h, %i0] rows(%c0 to %m) : !tile.tile<64x1xf32>, !w
+  tile.accumulate ORDER %sum#0, %o[%h, %i0, %c0] rows(%c0 to %m)
+      : !tile.tile<64x64xf32>, !o
+  tile.accumulate ORDER vector %sum#1, %z[%h, %i0] rows(%c0 to %m)
+      : !tile.tile<64x1xf32>, !w
   tile.return
 }
-func.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %w: !w {W}, %o: !o {O}, %z: !w {Z}) attributes {tile.plan} {
+func.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %w: !w {W}, %o: !o {O}, %z: !w {Z})
+    attributes {tile.plan} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -129,7 +141,8 @@ func.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %w: !w {W}, %o: !o {O}, %z: 
   %m = memref.dim %q, %c1 : !t
   %tiles = arith.ceildivui %m, %c64 : index
   %grid = arith.muli %h, %tiles : index
-  tile.launch @weighted grid(%grid) args(%q, %k, %v, %w, %o, %z, %tiles : !t, !t, !t, !w, !o, !w, index)
+  tile.launch @weighted grid(%grid) args(%q, %k, %v, %w, %o, %z, %tiles : !t, !t, !t,
+      !w, !o, !w, index)
   return
 }
 """
@@ -141,7 +154,8 @@ tile.kernel private @transposed(%x: !t, %y: !t, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %m = memref.dim %x, %c1 : !t
-  %xt = tile.load transposed %x[%block, %c0, %c0] rows(%c1 to %m) : !t -> !tile.tile<64x64xf32>
+  %xt = tile.load transposed %x[%block, %c0, %c0] rows(%c1 to %m) : !t
+      -> !tile.tile<64x64xf32>
   tile.store %xt, %y[%block, %c0, %c0] : !tile.tile<64x64xf32>, !t
   tile.return
 }
@@ -163,8 +177,10 @@ tile.kernel private @loaded(%q: !t, %k: !t, %o: !o, %block: index) {
   %m = memref.dim %q, %c1 : !t
   %n = memref.dim %k, %c1 : !t
   %qt = tile.load %q[%block, %c0, %c0] rows(%c0 to %m) : !t -> !tile.tile<64x64xT>
-  %kt = tile.load transposed %k[%block, %c0, %c0] rows(%c0 to %n) : !t -> !tile.tile<64x64xT>
-  %s = tile.dot %qt, %kt : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
+  %kt = tile.load transposed %k[%block, %c0, %c0] rows(%c0 to %n) : !t
+      -> !tile.tile<64x64xT>
+  %s = tile.dot %qt, %kt : !tile.tile<64x64xT>, !tile.tile<64x64xT>
+      -> !tile.tile<64x64xf32>
   tile.store %s, %o[%block, %c0, %c0] rows(%c0 to %m) : !tile.tile<64x64xf32>, !o
   tile.return
 }
@@ -199,8 +215,10 @@ tile.kernel private @zero(%dq: !g, %block: index) {
   }
   tile.return
 }
-KERNELfunc.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %do: !t {DO}, %lse: !r {LSE}, %delta: !r {DELTA},
-    %scale: f32 {SCALE}, %dq: !g {DQ}, %dk: !t {DK}, %dv: !t {DV}) attributes {tile.plan} {
+KERNELfunc.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %do: !t {DO}, %lse: !r {LSE},
+    %delta: !r {DELTA},
+    %scale: f32 {SCALE}, %dq: !g {DQ}, %dk: !t {DK}, %dv: !t {DV})
+        attributes {tile.plan} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   PARTS
@@ -209,7 +227,8 @@ KERNELfunc.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %do: !t {DO}, %lse: !r
   %heads = arith.muli %b, %h : index
   %grid = arith.muli %heads, %parts : index
   tile.launch @zero grid(%heads) args(%dq : !g)
-  tile.launch @backward grid(%grid) args(%q, %k, %v, %do, %lse, %delta, %scale, %dq, %dk, %dv, %parts
+  tile.launch @backward grid(%grid) args(%q, %k, %v, %do, %lse, %delta, %scale, %dq,
+      %dk, %dv, %parts
       : !t, !t, !t, !t, !r, !r, f32, !g, !t, !t, index)
   return
 }
@@ -217,7 +236,8 @@ KERNELfunc.func @main(%q: !t {Q}, %k: !t {K}, %v: !t {V}, %do: !t {DO}, %lse: !r
 
 # What both kernels begin with, and what they compute of a pair.
 BEGIN = """
-tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta: !r, %scale: f32,
+tile.kernel private @backward(%q: !t, %k: !t, %v: !t, %do: !t, %lse: !r, %delta: !r,
+    %scale: f32,
     %dq: !g, %dk: !t, %dv: !t, %parts: index, %block: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -263,25 +283,37 @@ BEGIN
     %sums:2 = scf.for %i0 = %c0 to %sq step %c64 iter_args(%dva = %none, %dka = %none)
         -> (!tile.tile<64x64xf32>, !tile.tile<64x64xf32>) {
       %qt = tile.load %q[%b, %h, %i0, %c0] rows(%c0 to %sq) : !t -> !tile.tile<64x64xT>
-      %dot = tile.load %do[%b, %h, %i0, %c0] rows(%c0 to %sq) : !t -> !tile.tile<64x64xT>
-      %l = tile.load vector transposed %lse[%b, %h, %i0] rows(%c0 to %sq) : !r -> !tile.tile<1x64xf32>
-      %d = tile.load vector transposed %delta[%b, %h, %i0] rows(%c0 to %sq) : !r -> !tile.tile<1x64xf32>
-      %s = tile.dot %kt, %qt transpose_rhs : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
-      %dp = tile.dot %vt, %dot transpose_rhs : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
+      %dot = tile.load %do[%b, %h, %i0, %c0] rows(%c0 to %sq) : !t
+          -> !tile.tile<64x64xT>
+      %l = tile.load vector transposed %lse[%b, %h, %i0] rows(%c0 to %sq) : !r
+          -> !tile.tile<1x64xf32>
+      %d = tile.load vector transposed %delta[%b, %h, %i0] rows(%c0 to %sq) : !r
+          -> !tile.tile<1x64xf32>
+      %s = tile.dot %kt, %qt transpose_rhs : !tile.tile<64x64xT>, !tile.tile<64x64xT>
+          -> !tile.tile<64x64xf32>
+      %dp = tile.dot %vt, %dot transpose_rhs : !tile.tile<64x64xT>, !tile.tile<64x64xT>
+          -> !tile.tile<64x64xf32>
       %i = arith.index_cast %i0 : index to i32
       %j = arith.index_cast %j0 : index to i32
       %rows = arith.index_cast %sq : index to i32
-      %p, %ds = tile.map ins(%s, %dp, %l, %d : !tile.tile<64x64xf32>, !tile.tile<64x64xf32>, !tile.tile<1x64xf32>, !tile.tile<1x64xf32>) {
+      %p, %ds = tile.map ins(%s, %dp, %l, %d : !tile.tile<64x64xf32>,
+          !tile.tile<64x64xf32>, !tile.tile<1x64xf32>, !tile.tile<1x64xf32>) {
       PAIRS
       } -> !tile.tile<64x64xT>, !tile.tile<64x64xT>
-      %dvn = tile.dot %p, %dot acc %dva : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
-      %dkn = tile.dot %ds, %qt acc %dka : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
-      %dqt = tile.dot %ds, %kt transpose_lhs : !tile.tile<64x64xT>, !tile.tile<64x64xT> -> !tile.tile<64x64xf32>
-      tile.accumulate ORDER %dqt, %dq[%b, %h, %i0, %c0] rows(%c0 to %sq) : !tile.tile<64x64xf32>, !g
+      %dvn = tile.dot %p, %dot acc %dva : !tile.tile<64x64xT>, !tile.tile<64x64xT>
+          -> !tile.tile<64x64xf32>
+      %dkn = tile.dot %ds, %qt acc %dka : !tile.tile<64x64xT>, !tile.tile<64x64xT>
+          -> !tile.tile<64x64xf32>
+      %dqt = tile.dot %ds, %kt transpose_lhs : !tile.tile<64x64xT>, !tile.tile<64x64xT>
+          -> !tile.tile<64x64xf32>
+      tile.accumulate ORDER %dqt, %dq[%b, %h, %i0, %c0] rows(%c0 to %sq)
+          : !tile.tile<64x64xf32>, !g
       scf.yield %dvn, %dkn : !tile.tile<64x64xf32>, !tile.tile<64x64xf32>
     }
-    tile.store %sums#0, %dv[%b, %h, %j0, %c0] rows(%c0 to %sk) : !tile.tile<64x64xf32>, !t
-    tile.store %sums#1, %dk[%b, %h, %j0, %c0] rows(%c0 to %sk) : !tile.tile<64x64xf32>, !t
+    tile.store %sums#0, %dv[%b, %h, %j0, %c0] rows(%c0 to %sk) : !tile.tile<64x64xf32>,
+        !t
+    tile.store %sums#1, %dk[%b, %h, %j0, %c0] rows(%c0 to %sk) : !tile.tile<64x64xf32>,
+        !t
   }
   tile.return
 }
@@ -300,25 +332,34 @@ BEGIN
       -> (!tile.tile<64x64xf32>, !tile.tile<64x64xf32>) {
     %qt = tile.load %q[%b, %h, %i0, %c0] rows(%c0 to %sq) : !t -> !tile.tile<32x64xT>
     %dot = tile.load %do[%b, %h, %i0, %c0] rows(%c0 to %sq) : !t -> !tile.tile<32x64xT>
-    %l = tile.load vector transposed %lse[%b, %h, %i0] rows(%c0 to %sq) : !r -> !tile.tile<1x32xf32>
-    %d = tile.load vector transposed %delta[%b, %h, %i0] rows(%c0 to %sq) : !r -> !tile.tile<1x32xf32>
+    %l = tile.load vector transposed %lse[%b, %h, %i0] rows(%c0 to %sq) : !r
+        -> !tile.tile<1x32xf32>
+    %d = tile.load vector transposed %delta[%b, %h, %i0] rows(%c0 to %sq) : !r
+        -> !tile.tile<1x32xf32>
     %next:2 = tile.rows 16 ins(%kt, %vt : !tile.tile<64x64xT>, !tile.tile<64x64xT>)
         outs(%dva, %dka : !tile.tile<64x64xf32>, !tile.tile<64x64xf32>) {
     ^bb0(%first: index, %kr: !tile.tile<16x64xT>, %vr: !tile.tile<16x64xT>,
          %dvr: !tile.tile<16x64xf32>, %dkr: !tile.tile<16x64xf32>):
-      %s = tile.dot %kr, %qt transpose_rhs : !tile.tile<16x64xT>, !tile.tile<32x64xT> -> !tile.tile<16x32xf32>
-      %dp = tile.dot %vr, %dot transpose_rhs : !tile.tile<16x64xT>, !tile.tile<32x64xT> -> !tile.tile<16x32xf32>
+      %s = tile.dot %kr, %qt transpose_rhs : !tile.tile<16x64xT>, !tile.tile<32x64xT>
+          -> !tile.tile<16x32xf32>
+      %dp = tile.dot %vr, %dot transpose_rhs : !tile.tile<16x64xT>, !tile.tile<32x64xT>
+          -> !tile.tile<16x32xf32>
       %row0 = arith.addi %j0, %first : index
       %i = arith.index_cast %i0 : index to i32
       %j = arith.index_cast %row0 : index to i32
       %rows = arith.index_cast %sq : index to i32
-      %p, %ds = tile.map ins(%s, %dp, %l, %d : !tile.tile<16x32xf32>, !tile.tile<16x32xf32>, !tile.tile<1x32xf32>, !tile.tile<1x32xf32>) {
+      %p, %ds = tile.map ins(%s, %dp, %l, %d : !tile.tile<16x32xf32>,
+          !tile.tile<16x32xf32>, !tile.tile<1x32xf32>, !tile.tile<1x32xf32>) {
       PAIRS
       } -> !tile.tile<16x32xT>, !tile.tile<16x32xT>
-      %dvn = tile.dot %p, %dot acc %dvr : !tile.tile<16x32xT>, !tile.tile<32x64xT> -> !tile.tile<16x64xf32>
-      %dkn = tile.dot %ds, %qt acc %dkr : !tile.tile<16x32xT>, !tile.tile<32x64xT> -> !tile.tile<16x64xf32>
-      %dqt = tile.dot %ds, %kr transpose_lhs : !tile.tile<16x32xT>, !tile.tile<16x64xT> -> !tile.tile<32x64xf32>
-      tile.accumulate any_order %dqt, %dq[%b, %h, %i0, %c0] rows(%c0 to %sq) : !tile.tile<32x64xf32>, !g
+      %dvn = tile.dot %p, %dot acc %dvr : !tile.tile<16x32xT>, !tile.tile<32x64xT>
+          -> !tile.tile<16x64xf32>
+      %dkn = tile.dot %ds, %qt acc %dkr : !tile.tile<16x32xT>, !tile.tile<32x64xT>
+          -> !tile.tile<16x64xf32>
+      %dqt = tile.dot %ds, %kr transpose_lhs : !tile.tile<16x32xT>, !tile.tile<16x64xT>
+          -> !tile.tile<32x64xf32>
+      tile.accumulate any_order %dqt, %dq[%b, %h, %i0, %c0] rows(%c0 to %sq)
+          : !tile.tile<32x64xf32>, !g
       tile.yield %dvn, %dkn : !tile.tile<16x64xf32>, !tile.tile<16x64xf32>
     } -> !tile.tile<64x64xf32>, !tile.tile<64x64xf32>
     scf.yield %next#0, %next#1 : !tile.tile<64x64xf32>, !tile.tile<64x64xf32>
@@ -332,7 +373,8 @@ BEGIN
 
 def fill(text, element, order="", **names):
     wide = element == "f32"
-    text = text.replace("ROUND", "" if wide else "%rounded = arith.truncf %e : f32 to T")
+    text = text.replace("ROUND",
+                        "" if wide else "%rounded = arith.truncf %e : f32 to T")
     if wide:
         text = text.replace("%rounded,", "%e,")
     text = text.replace(
@@ -368,16 +410,19 @@ def test_state(target, rng, element, order):
     kernel = attn.compile(text, target=target)
     for n in (1, 64, 150):
         (k, v), (k8, v8) = inputs(rng, element, (3, n, 64), (3, n, 64))
-        near(kernel(k, v), 2 * k8.swapaxes(1, 2) @ v8, "f32" if element == "f32" else "bf16")
+        near(kernel(k, v), 2 * k8.swapaxes(1, 2) @ v8,
+             "f32" if element == "f32" else "bf16")
 
 
 def test_weighted(target, rng, element, order):
     text = fill(WEIGHTED, element, order, q=arg("q", "h m d"), k=arg("k", "h n d"),
-                v=arg("v", "h n d"), w=arg("w", "h n"), o=arg("o", "h m d", output=True),
+                v=arg("v", "h n d"), w=arg("w", "h n"),
+                o=arg("o", "h m d", output=True),
                 z=arg("z", "h m", output=True))
     kernel = attn.compile(text, target=target)
     for m, n in ((1, 1), (100, 77), (64, 128)):
-        (q, k, v), (q8, k8, v8) = inputs(rng, element, (2, m, 64), (2, n, 64), (2, n, 64))
+        (q, k, v), (q8, k8, v8) = inputs(rng, element, (2, m, 64), (2, n, 64),
+                                         (2, n, 64))
         w = rng.standard_normal((2, n)).astype("f4")
         weights = q8 @ k8.swapaxes(1, 2) * w[:, None]
         o, z = kernel(q, k, v, w)
@@ -386,7 +431,8 @@ def test_weighted(target, rng, element, order):
 
 
 def test_transposed(target, rng):
-    text = fill(TRANSPOSED, "f32", x=arg("x", "h m d"), y=arg("y", "h d d", output=True))
+    text = fill(TRANSPOSED, "f32", x=arg("x", "h m d"),
+                y=arg("y", "h d d", output=True))
     kernel = attn.compile(text, target=target)
     for m in (1, 40, 64):
         (x,), (x8,) = inputs(rng, "f32", (2, m, 64))
@@ -417,7 +463,8 @@ def test_backward(target, rng, element, order, parts=None):
     text = BACKWARD.replace("KERNEL", CPU_KERNEL if parts else GPU_KERNEL)
     text = text.replace("BEGIN\n", BEGIN[1:]).replace("      PAIRS\n", PAIRS[1:])
     text = fill(text.replace("PARTS", count), element, order,
-                q=arg("q", rows), k=arg("k", keys), v=arg("v", keys), do=arg("do", rows),
+                q=arg("q", rows), k=arg("k", keys), v=arg("v", keys),
+                do=arg("do", rows),
                 lse=arg("lse", row), delta=arg("delta", row), scale=arg("scale", ""),
                 dq=arg("dq", rows, output=True), dk=arg("dk", keys, output=True),
                 dv=arg("dv", keys, output=True))

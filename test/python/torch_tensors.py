@@ -33,7 +33,8 @@ def qkv(dtype=torch.float32, b=2, h=4, sq=33, sk=47, d=40, dv=24):
 
 
 # The same numbers as torch's own; both compilers' LLVMs live in this process.
-for dtype, bound in [(torch.float32, 2e-5), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)]:
+for dtype, bound in [(torch.float32, 2e-5), (torch.float16, 4e-3),
+                     (torch.bfloat16, 3e-2)]:
     q, k, v = qkv(dtype)
     mask = torch.rand(33, 47) < 0.8
     mask[:, 0] = True
@@ -86,7 +87,8 @@ q.requires_grad_()
 assert attn.attention(q, k, v).requires_grad
 with torch.no_grad():
     assert torch.equal(attn.attention(q, k, v), want)
-fails(ValueError, "pass k.detach()", attn.attention, q.detach().numpy(), k.requires_grad_(), v)
+fails(ValueError, "pass k.detach()", attn.attention, q.detach().numpy(),
+      k.requires_grad_(), v)
 k = k.detach()
 assert torch.equal(attn.attention(q.detach(), k, v), want)
 fails(ValueError, "pass out.detach()", attn.attention, q.detach(), k, v,
@@ -136,7 +138,8 @@ fails(TypeError, "k of the kind of q", attn.attention, q, k.numpy(), v)
 fails(ValueError, "on the CPU", attn.attention, q.to("meta"), k, v)
 fails(ValueError, "strided tensor", attn.attention, q.to_sparse(), k, v)
 fails(TypeError, "float32, float16 or bfloat16", attn.attention, q.double(), k, v)
-fails(ValueError, "stride 1", attn.attention, q.transpose(2, 3).contiguous().transpose(2, 3), k, v)
+fails(ValueError, "stride 1", attn.attention,
+      q.transpose(2, 3).contiguous().transpose(2, 3), k, v)
 
 # Empty tensors have no memory.
 q, k, v = qkv(b=0)

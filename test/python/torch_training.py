@@ -48,7 +48,8 @@ def gap(a, b):
 
 def compare(name, ours, theirs, mine, exact_ones, bound, do=None):
     """Outputs, and gradients by the tensors that want one."""
-    assert ours.shape == theirs.shape and gap(ours, theirs) < bound, (name, gap(ours, theirs))
+    assert ours.shape == theirs.shape and gap(ours, theirs) < bound, (name,
+                                                                      gap(ours, theirs))
     do = torch.randn_like(ours) if do is None else do
     wants = [i for i, x in enumerate(mine) if x.requires_grad]
     got = torch.autograd.grad(ours, [mine[i] for i in wants], do)
@@ -66,7 +67,8 @@ def dropped(q, k, v, p):
 
 
 def test_gradients():
-    for dtype, bound in ((torch.float32, 2e-5), (torch.float16, 8e-3), (torch.bfloat16, 4e-2)):
+    for dtype, bound in ((torch.float32, 2e-5), (torch.float16, 8e-3),
+                         (torch.bfloat16, 4e-2)):
         mine = qkv(dtype)
         twin = exact(mine)
         o = attn.attention(*mine, causal="top_left", scale=0.3)
@@ -75,7 +77,8 @@ def test_gradients():
         compare("dropout", o, dropped(*twin, 0.3), mine, twin, bound)
     mine = qkv(hk=2)
     twin = exact(mine)
-    compare("groups", attn.attention(*mine), sdpa(*twin, enable_gqa=True), mine, twin, 2e-5)
+    compare("groups", attn.attention(*mine), sdpa(*twin, enable_gqa=True), mine, twin,
+            2e-5)
 
 
 def test_operands():
@@ -127,7 +130,8 @@ def test_operands():
         assert (g == 0).all()
     for sizes in ({"sq": 0}, {"sk": 0}, {"b": 0}):
         empty = qkv(**sizes)
-        for x, g in zip(empty, torch.autograd.grad(attn.attention(*empty).sum(), empty)):
+        for x, g in zip(empty,
+                        torch.autograd.grad(attn.attention(*empty).sum(), empty)):
             assert g.shape == x.shape and (g == 0).all()
     # Packed sequences.
     cu = torch.tensor([0, 5, 30], dtype=torch.int32)
@@ -193,7 +197,8 @@ def test_captures():
       %live = arith.cmpi sle, %j, %i : i32
       attn.yield %live : i1"""
     mine = qkv(sq=64, sk=64)
-    blocks = attn.BlockMask.from_kv_blocks([[[1, 2]]], [[[[0, 0], [1, 0]]]], BLOCK_SIZE=32,
+    blocks = attn.BlockMask.from_kv_blocks([[[1, 2]]], [[[[0, 0], [1, 0]]]],
+                                           BLOCK_SIZE=32,
                                            mask_mod=mask)
     for options in ({"mask_mod": mask}, {"mask": mask}, {"block_mask": blocks}):
         twin = exact(mine)
@@ -233,7 +238,8 @@ def test_compile():
         plain = torch.compile(attn.attention, fullgraph=True, backend="aot_eager")
         assert torch.equal(plain(*mine), attn.attention(*mine))
         got = plain(*mine, return_lse=True, return_aux=("entropy",), kv_lengths=[5, 47])
-        want = attn.attention(*mine, return_lse=True, return_aux=("entropy",), kv_lengths=[5, 47])
+        want = attn.attention(*mine, return_lse=True, return_aux=("entropy",),
+                              kv_lengths=[5, 47])
         assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
         assert torch.equal(got[2]["entropy"], want[2]["entropy"])
 
@@ -279,7 +285,8 @@ def test_operator():
     q, k, v = qkv(b=1, h=2, sq=5, sk=7, d=8, dv=4)
     with Record():
         attn.attention(q, k, v, dropout_p=0.5, dropout_rng=RNG).sum().backward()
-    assert [f.name() for f, _ in seen] == ["attn::attention", "attn::attention_backward"]
+    assert [f.name() for f, _ in seen] == ["attn::attention",
+                                           "attn::attention_backward"]
     for function, args in seen:
         detach = lambda x: x.detach() if isinstance(x, torch.Tensor) else x
         args = list(torch.utils._pytree.tree_map(detach, args))
@@ -293,21 +300,28 @@ def test_errors():
     o = attn.attention(*mine)
     (g,) = torch.autograd.grad(o.square().sum(), q, create_graph=True)
     fails(RuntimeError, "there are no second ones", torch.autograd.grad, g.sum(), q)
-    fails(ValueError, "neither out nor k_new", attn.attention, q, k, v, out=torch.empty(2, 4, 33, 24))
+    fails(ValueError, "neither out nor k_new", attn.attention, q, k, v,
+          out=torch.empty(2, 4, 33, 24))
     fails(ValueError, "expected dropout_p without gradient", attn.attention, q, k, v,
           dropout_p=torch.tensor(0.5, requires_grad=True), dropout_rng=RNG)
-    fails(TypeError, "captures of the kind of q", attn.attention, q, k, v, score_mod=TABLE,
+    fails(TypeError, "captures of the kind of q", attn.attention, q, k, v,
+          score_mod=TABLE,
           captures={"table": [1.0], "off": 3})
-    fails(ValueError, "captures to hold 'off'", attn.attention, q, k, v, score_mod=TABLE,
+    fails(ValueError, "captures to hold 'off'", attn.attention, q, k, v,
+          score_mod=TABLE,
           captures={"table": draw(4, 9)})
     table = torch.zeros(2, 1, dtype=torch.int32)
-    fails(NotImplementedError, "block_table", attn.attention, q, k, v, block_table=table)
-    fails(ValueError, "dropout_rng=(seed, offset)", attn.attention, q, k, v, dropout_p=0.5)
-    fails(ValueError, "dropout_p between 0 and 1", attn.attention, q, k, v, dropout_p=2.0)
+    fails(NotImplementedError, "block_table", attn.attention, q, k, v,
+          block_table=table)
+    fails(ValueError, "dropout_rng=(seed, offset)", attn.attention, q, k, v,
+          dropout_p=0.5)
+    fails(ValueError, "dropout_p between 0 and 1", attn.attention, q, k, v,
+          dropout_p=2.0)
     fails(TypeError, "k of the", attn.attention, q, k.detach().numpy(), v)
     fails(ValueError, "layout to be one of", attn.attention, q, k, v, layout="xyz")
     fails(ValueError, "", attn.attention, q, k, v, monoid="welford")
-    fails(TypeError, "expected scale to be a number", attn.attention, q, k, v, scale="0.5")
+    fails(TypeError, "expected scale to be a number", attn.attention, q, k, v,
+          scale="0.5")
     fails(TypeError, "expected window to be a pair", attn.attention, q, k, v, window=3)
     fails(TypeError, "dropout_rng to be (seed, offset)", attn.attention, q, k, v,
           dropout_p=0.5, dropout_rng=7)

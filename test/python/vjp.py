@@ -32,7 +32,8 @@ class Reference:
         self.group = hq // hk
         self.scale = d**-0.5 if scale is None else scale
         self.live = np.broadcast_to(True if live is None else live, (b, hq, sq, sk))
-        rows, keys = self.live.any(-1)[..., None], self.live.any((1, 2))[:, None, :, None]
+        rows, keys = self.live.any(-1)[..., None], self.live.any((1, 2))[:, None, :,
+                                                                         None]
         self.q = np.where(rows, q, 0).astype("f8")
         self.k, self.v = (
             np.where(keys, x, 0).astype("f8").repeat(self.group, 1) for x in (k, v)
@@ -90,7 +91,8 @@ class Reference:
         do = np.where(self.live.any(-1)[..., None], do, 0)
         dp = do @ self.v.swapaxes(-1, -2)
         rows = self.live.any(-1)
-        get = lambda name: np.where(rows, cotangents.get(name, zero), 0)[..., None].astype("f8")
+        get = lambda name: np.where(rows, cotangents.get(name, zero),
+                                    0)[..., None].astype("f8")
         if hasattr(self, "slope"):
             ds = self.slope * dp
         else:
@@ -125,7 +127,8 @@ class Reference:
 def draw(rng, element):
     """The operands and options of a call, and its reference."""
     dtype = TYPES[element]
-    b, hk, group = (int(x) for x in (rng.integers(1, 3), rng.integers(1, 3), rng.choice([1, 1, 2, 3])))
+    b, hk, group = (int(x) for x in (rng.integers(1, 3), rng.integers(1, 3),
+                                     rng.choice([1, 1, 2, 3])))
     hq, sq, sk = hk * group, int(rng.integers(1, 150)), int(rng.integers(1, 150))
     d = int(rng.choice([16, 40, 64]))
     dv = d if rng.random() < 0.7 else int(rng.choice([24, 64]))
@@ -151,9 +154,11 @@ def draw(rng, element):
     if rng.random() < 0.3:
         left, right = int(rng.integers(-1, 40)), int(rng.integers(-1, 40))
         options["window"] = left, right
-        live = live & ((left < 0) | (now - j <= left)) & ((right < 0) | (j - now <= right))
+        live = live & ((left < 0) | (now
+                                     - j <= left)) & ((right < 0) | (j - now <= right))
     if rng.random() < 0.25:
-        mask = rng.random((b, 1, sq, sk) if rng.random() < 0.5 else (1, hq, sq, sk)) < 0.7
+        mask = rng.random((b, 1, sq, sk) if rng.random() < 0.5
+                          else (1, hq, sq, sk)) < 0.7
         options["mask"] = mask
         live = live & mask
     bias = None
@@ -187,7 +192,8 @@ def draw(rng, element):
         v = None
         if "inputs" in options:
             options["inputs"].remove("v")
-    reference = Reference(q, k, np.zeros_like(k) if v is None else v, live=live, **given)
+    reference = Reference(q, k, np.zeros_like(k) if v is None else v, live=live,
+                          **given)
     return q, k, v, options, reference, (b, hq, sq, sk)
 
 
@@ -211,7 +217,8 @@ def check(rng, element, case, target):
     if aux:
         options["return_aux"] = aux
     operands = [laid_out(x, layout) for x in (q, k, v)]
-    what = (case, element, sizes, q.shape[-1], {n: getattr(x, "shape", x) for n, x in options.items()})
+    what = (case, element, sizes, q.shape[-1],
+            {n: getattr(x, "shape", x) for n, x in options.items()})
     from attn import _gradients
 
     plan = _gradients.Plan(*operands, **options)
@@ -232,7 +239,8 @@ def check(rng, element, case, target):
             cotangents[name] = rng.standard_normal(want.shape).astype(dtype)
             if rng.random() < 0.5:
                 cotangents[name][dead_rows] = np.nan
-    passed = {n: laid_out(x, layout) if x.ndim == 4 else x for n, x in cotangents.items()}
+    passed = {n: laid_out(x, layout) if x.ndim == 4 else x
+              for n, x in cotangents.items()}
     found = plan.backward(results, state, passed)
     again = plan.backward(results, state, passed)
     wants = reference.gradients(cotangents)
@@ -253,7 +261,8 @@ def check(rng, element, case, target):
 def main(cases=30, seed=1, target=None, elements="f32 f32 bf16 f16"):
     rng = np.random.default_rng(int(seed))
     for case in range(int(cases)):
-        check(np.random.default_rng([int(seed), case]), str(rng.choice(elements.split())), case, target)
+        check(np.random.default_rng([int(seed), case]),
+              str(rng.choice(elements.split())), case, target)
     print("%s cases" % cases)
 
 

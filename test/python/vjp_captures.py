@@ -53,15 +53,19 @@ POSITION = """  %HI = arith.index_cast %h : i32 to index
   %BI = arith.index_cast %b : i32 to index
 """
 
-EVERY = """
-^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %rel: tensor<?x?xf32>, %rows: tensor<?x?xf32>,
+EVERY = (
+    """
+^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %rel: tensor<?x?xf32>,
+    %rows: tensor<?x?xf32>,
      %keys: tensor<?xf32>, %full: tensor<?x?x?xf32>, %c: f32, %ends: tensor<2xf32>,
      %diagonal: tensor<?x?xf32>):
   %far0 = arith.subi %i, %j : i32
   %off = arith.constant 20 : i32
   %far = arith.addi %far0, %off : i32
   %at = arith.index_cast %far : i32 to index
-""" + POSITION + """
+"""
+    + POSITION
+    + """
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %e = tensor.extract %rel[%HI, %at] : tensor<?x?xf32>
@@ -85,12 +89,14 @@ EVERY = """
   %u = arith.addf %u2, %dk : f32
   attn.yield %u : f32
 """
+)
 
 
 def every_place():
     captures = {
         "rel": normal(HQ, 50), "rows": normal(HQ, SQ), "keys": normal(SK),
-        "full": normal(HQ, SQ, SK), "c": 0.7, "ends": normal(2), "diagonal": normal(40, 40),
+        "full": normal(HQ, SQ, SK), "c": 0.7, "ends": normal(2),
+        "diagonal": normal(40, 40),
     }
     q, k, v = normal(B, HQ, SQ, D), normal(B, HK, SK, D), normal(B, HK, SK, D)
     # What is one number need not be named.
@@ -104,7 +110,8 @@ def every_place():
 
     def loss(q, k, v, rel, rows, keys, full, c, ends, diagonal):
         s = q @ grouped(k).swapaxes(-1, -2) / 4
-        s = (s + rel[:, np.clip(i - j + 20, 0, 49)] + rows[:, :, None] * keys) * c + full
+        s = (s
+             + rel[:, np.clip(i - j + 20, 0, 49)] + rows[:, :, None] * keys) * c + full
         s = s + ends[0] * keys + ends[1] * np.tanh(s) + diagonal[i, i] * keys
         s = np.where(j <= i + SK - SQ, s, -np.inf)
         return ((softmax(s) @ grouped(v)) * do).sum()
@@ -113,11 +120,14 @@ def every_place():
     differ("every place", loss, operands, found)
     for n in range(3):
         again = vjp(do)
-        assert all(np.asarray(again[x]).tobytes() == np.asarray(found[x]).tobytes() for x in found)
+        assert all(np.asarray(again[x]).tobytes() == np.asarray(found[x]).tobytes()
+                   for x in found)
     _, vjp = attn.attention_vjp(q, k, v, score_mod=EVERY, captures=captures)
-    assert list(vjp.plan.inputs) == ["q", "k", "v", "rel", "rows", "keys", "full", "ends", "diagonal"]
+    assert list(vjp.plan.inputs) == ["q", "k", "v", "rel", "rows", "keys", "full",
+                                     "ends", "diagonal"]
     # Of what no score depends on the gradient is 0.
-    text = """^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>, %c: f32):
+    text = """^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>,
+        %c: f32):
       %none = arith.mulf %c, %c : f32
       attn.yield %s : f32"""
     _, vjp = attn.attention_vjp(q, k, v, score_mod=text, inputs=["t", "c"],
@@ -125,9 +135,13 @@ def every_place():
     assert all(not np.any(x) for x in vjp(do).values())
 
 
-BUCKETS = """
-^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %table: tensor<?x?xf32>, %bucket: tensor<?xi32>):
-""" + POSITION + """
+BUCKETS = (
+    """
+^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %table: tensor<?x?xf32>,
+    %bucket: tensor<?xi32>):
+"""
+    + POSITION
+    + """
   %far = arith.subi %j, %i : i32
   %off = arith.constant 40 : i32
   %place = arith.addi %far, %off : i32
@@ -138,6 +152,7 @@ BUCKETS = """
   %x = arith.addf %s, %e : f32
   attn.yield %x : f32
 """
+)
 
 
 def buckets():
@@ -148,8 +163,10 @@ def buckets():
     bucket = np.minimum(np.abs(np.arange(-40, 80)), 31).astype("i4")
     table = normal(32, HQ)
     i, j = np.arange(sq)[:, None], np.arange(sk)
-    for target, element in ((None, "f4"), (None, "f2"), ("emulator:sm_80", "f2"), ("emulator:sm_90a", "f2")):
-        q, k, v = (normal(1, h, s, D).astype(element) for h, s in ((HQ, sq), (HK, sk), (HK, sk)))
+    for target, element in ((None, "f4"), (None, "f2"), ("emulator:sm_80", "f2"),
+                            ("emulator:sm_90a", "f2")):
+        q, k, v = (normal(1, h, s, D).astype(element)
+                   for h, s in ((HQ, sq), (HK, sk), (HK, sk)))
         plan = _gradients.Plan(
             q, k, v, score_mod=BUCKETS, captures={"table": table, "bucket": bucket},
             inputs=["table"], target=target, precision="tf32",
@@ -162,12 +179,15 @@ def buckets():
             s = s + table[np.minimum(np.abs(j - i), 31)].transpose(2, 0, 1)
             return ((softmax(s) @ grouped(v.astype("f8"))) * do).sum()
 
-        differ((target, element), loss, {"table": table}, found, 2e-5 if element == "f4" else 5e-3)
+        differ((target, element), loss, {"table": table}, found,
+               2e-5 if element == "f4" else 5e-3)
 
 
-TEMPERED = """attn.monoid @tempered cocycle stats(f32) components(value, unit) params(f32, f32)
+TEMPERED = """attn.monoid @tempered cocycle stats(f32) components(value, unit)
+    params(f32, f32)
     outputs("o", "total") {
-  identity { ^bb0(%t: f32, %u: f32): %e = arith.constant 0xFF800000 : f32 attn.yield %e : f32 }
+  identity { ^bb0(%t: f32, %u: f32): %e = arith.constant 0xFF800000 : f32 attn.yield %e
+      : f32 }
   combine { ^bb0(%a: f32, %b: f32, %t: f32, %u: f32):
     %c = arith.maximumf %a, %b : f32 attn.yield %c : f32 }
   rescale { ^bb0(%from: f32, %to: f32, %t: f32, %u: f32):
@@ -178,7 +198,8 @@ TEMPERED = """attn.monoid @tempered cocycle stats(f32) components(value, unit) p
     %zero = arith.constant 0.0 : f32 %empty = arith.cmpf oeq, %sum, %zero : f32
     %quot = arith.divf %acc, %sum : f32 %q = arith.select %empty, %zero, %quot : f32
     %o = arith.mulf %q, %u : f32
-    %log = math.log %sum : f32 %z = arith.addf %c, %log : f32 %n = arith.mulf %z, %u : f32
+    %log = math.log %sum : f32 %z = arith.addf %c, %log : f32 %n = arith.mulf %z, %u
+        : f32
     attn.yield %o, %n : f32, f32 }
 }"""
 
@@ -189,7 +210,8 @@ def params():
     mask = rng.random((SQ, SK)) < 0.5
     mask[3] = False
     (o, aux), vjp = attn.attention_vjp(
-        q, k, v, monoid=TEMPERED, monoid_params=(1.5, 0.7), return_aux="total", mask=mask,
+        q, k, v, monoid=TEMPERED, monoid_params=(1.5, 0.7), return_aux="total",
+        mask=mask,
         inputs=["q", "monoid_params"],
     )
     do, dtotal = normal(*o.shape), normal(B, HQ, SQ)
@@ -222,7 +244,8 @@ def packed_bias():
         whole = bias.reshape((1,) * (4 - bias.ndim) + bias.shape)
         options = {"causal": "bottom_right", "softcap": 5.0, "inputs": ["bias"]}
         o, vjp = attn.attention_vjp(
-            q, k, v, layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck, bias=bias, **options
+            q, k, v, layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck, bias=bias,
+            **options
         )
         found = vjp(do)
         want = np.zeros(whole.shape)
@@ -233,7 +256,8 @@ def packed_bias():
             place += [slice(None) if one == 1 else slice(0, m)
                       for one, m in zip(whole.shape[2:], (rows[n], keys[n]))]
             one, single = attn.attention_vjp(
-                q[None, i], k[None, j], v[None, j], layout="bshd", bias=whole[tuple(place)], **options
+                q[None, i], k[None, j], v[None, j], layout="bshd",
+                bias=whole[tuple(place)], **options
             )
             want[tuple(place)] += single(do[None, i])["bias"]
         got = found["bias"]
@@ -241,7 +265,8 @@ def packed_bias():
         error = np.abs(got.reshape(want.shape) - want).max()
         assert error <= 1e-5 * max(np.abs(want).max(), 1), (shape, error)
     fails(NotImplementedError, "no dropout where a bias", attn.attention_vjp, q, k, v,
-          layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck, bias=normal(70, 140), dropout_p=0.5,
+          layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck, bias=normal(70, 140),
+          dropout_p=0.5,
           dropout_rng=(1, 2))
     rows_of = normal(HQ, 70)
     text = """^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>):
@@ -250,11 +275,13 @@ def packed_bias():
       %x = arith.mulf %s, %e : f32
       attn.yield %x : f32"""
     options = {"score_mod": text, "captures": {"t": rows_of}}
-    found = attn.attention_vjp(q, k, v, layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck, **options)[1](do)
+    found = attn.attention_vjp(q, k, v, layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck,
+                               **options)[1](do)
     want = 0
     for n in (0, 2):
         i, j = slice(cq[n], cq[n + 1]), slice(ck[n], ck[n + 1])
-        single = attn.attention_vjp(q[None, i], k[None, j], v[None, j], layout="bshd", **options)[1]
+        single = attn.attention_vjp(q[None, i], k[None, j], v[None, j], layout="bshd",
+                                    **options)[1]
         want = want + single(do[None, i])["t"]
     assert np.abs(found["t"] - want).max() <= 1e-5 * np.abs(want).max()
 
@@ -268,7 +295,8 @@ def masks():
       attn.yield %near : i1"""
     do = normal(1, 2, 64, D)
     far = np.arange(64)[:, None] - np.arange(64)
-    blocks = attn.BlockMask.from_kv_blocks([[[1, 2]]], [[[[0, 0], [1, 0]]]], BLOCK_SIZE=32)
+    blocks = attn.BlockMask.from_kv_blocks([[[1, 2]]], [[[[0, 0], [1, 0]]]],
+                                           BLOCK_SIZE=32)
     whole = np.kron([[1, 0], [1, 1]], np.ones((32, 32))).astype(bool)
     for options, live in (({"mask_mod": mask, "captures": {"width": 9}}, far <= 9),
                           ({"block_mask": blocks}, whole)):
@@ -301,10 +329,13 @@ def errors():
       %x = arith.mulf %s, %e : f32
       attn.yield %x : f32"""
     rows, offsets = normal(5, 2, D), [0, 5]
-    fails(ValueError, "sequences that are not packed", vjp, rows, rows, rows, layout="thd",
-          cu_seqlens_q=offsets, cu_seqlens_k=offsets, score_mod=text, captures={"t": normal(5, 5)})
+    fails(ValueError, "sequences that are not packed", vjp, rows, rows, rows,
+          layout="thd",
+          cu_seqlens_q=offsets, cu_seqlens_k=offsets, score_mod=text,
+          captures={"t": normal(5, 5)})
     for inputs in (None, ["monoid_params"]):
-        fails(ValueError, "as many monoid_params as the monoid takes, but got 1", vjp, q, k, v,
+        fails(ValueError, "as many monoid_params as the monoid takes, but got 1", vjp,
+              q, k, v,
               monoid_params=(1.0,), inputs=inputs)
     fails(ValueError, "inputs to name arguments that are given", vjp, q, k, v,
           inputs=["monoid_params"])

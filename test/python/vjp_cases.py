@@ -90,11 +90,15 @@ def rules():
         assert np.abs(got - want).max() <= 2e-5 * np.abs(want).max(initial=1), rule
 
 
-TWO = """attn.monoid @two cocycle stats(f32) components(value, value, unit) outputs("a", "b") {
+TWO = """attn.monoid @two cocycle stats(f32) components(value, value, unit) outputs("a",
+    "b") {
   identity { %e = arith.constant 0xFF800000 : f32 attn.yield %e : f32 }
-  combine { ^bb0(%a: f32, %b: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c : f32 }
-  rescale { ^bb0(%from: f32, %to: f32): %d = arith.subf %from, %to : f32 %r = math.exp %d : f32 attn.yield %r : f32 }
-  lift { ^bb0(%s: f32): %one = arith.constant 1.0 : f32 %t = math.tanh %s : f32 attn.yield %s, %one, %t, %one : f32, f32, f32, f32 }
+  combine { ^bb0(%a: f32, %b: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c
+      : f32 }
+  rescale { ^bb0(%from: f32, %to: f32): %d = arith.subf %from, %to : f32
+      %r = math.exp %d : f32 attn.yield %r : f32 }
+  lift { ^bb0(%s: f32): %one = arith.constant 1.0 : f32 %t = math.tanh %s : f32
+      attn.yield %s, %one, %t, %one : f32, f32, f32, f32 }
   finalize { ^bb0(%c: f32, %x: f32, %y: f32, %n: f32):
     %z = arith.constant 0.0 : f32 %e = arith.cmpf oeq, %n, %z : f32
     %a1 = arith.divf %x, %n : f32 %b1 = arith.divf %y, %n : f32
@@ -131,10 +135,12 @@ def own_monoid():
 
 HARD = """attn.monoid @hard cocycle stats(f32) components(value, unit) outputs("o") {
   identity { %e = arith.constant 0xFF800000 : f32 attn.yield %e : f32 }
-  combine { ^bb0(%a: f32, %b: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c : f32 }
+  combine { ^bb0(%a: f32, %b: f32): %c = arith.maximumf %a, %b : f32 attn.yield %c
+      : f32 }
   rescale { ^bb0(%from: f32, %to: f32): %same = arith.cmpf oeq, %from, %to : f32
             %r = arith.uitofp %same : i1 to f32 attn.yield %r : f32 }
-  lift { ^bb0(%s: f32): %one = arith.constant 1.0 : f32 attn.yield %s, %one, %one : f32, f32, f32 }
+  lift { ^bb0(%s: f32): %one = arith.constant 1.0 : f32 attn.yield %s, %one, %one : f32,
+      f32, f32 }
   finalize { ^bb0(%c: f32, %sum: f32, %n: f32): %one = arith.constant 1.0 : f32
              %d = arith.maximumf %n, %one : f32 %o = arith.divf %sum, %d : f32
              attn.yield %o : f32 }
@@ -162,14 +168,17 @@ def packed():
     slopes, sinks = rng.random(4).astype("f4"), rng.standard_normal(4).astype("f4")
     for options in (
         {"causal": "bottom_right"},
-        {"alibi_slopes": slopes, "sinks": sinks, "inputs": ["q", "k", "v", "alibi_slopes", "sinks", "scale"], "scale": 0.3},
+        {"alibi_slopes": slopes, "sinks": sinks,
+         "inputs": ["q", "k", "v", "alibi_slopes", "sinks", "scale"], "scale": 0.3},
         {"softcap": 3.0, "window": (20, 3), "return_lse": True},
         {"monoid": "sigmoid_sum"},
     ):
         # Behind the last sequence there are rows of none.
         q = rng.standard_normal((cq[-1] + 3, 4, 32)).astype("f4")
         k, v = (rng.standard_normal((ck[-1] + 2, 2, 32)).astype("f4") for _ in "kv")
-        do, dlse = rng.standard_normal(q.shape).astype("f4"), rng.standard_normal((4, len(q))).astype("f4")
+        do, dlse = rng.standard_normal(q.shape).astype("f4"), rng.standard_normal(
+            (4, len(q))
+        ).astype("f4")
         more = {"dlse": dlse} if "return_lse" in options else {}
         _, vjp = attn.attention_vjp(
             q, k, v, layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck, **options
@@ -190,14 +199,16 @@ def packed():
                     want[name] += x
         for name in found:
             error = np.abs(found[name] - want[name]).max(initial=0)
-            assert error <= 1e-5 * np.abs(want[name]).max(initial=1), (options, name, error)
+            assert error <= 1e-5 * np.abs(want[name]).max(initial=1), (options, name,
+                                                                       error)
 
 
 def edges():
     for sizes in ((0, 2, 2, 3, 3), (1, 2, 2, 0, 3), (1, 2, 2, 3, 0)):
         q, k, v = draw(*sizes)
         bias, sinks = np.zeros((1, 1, sizes[3], sizes[4]), "f4"), np.zeros(2, "f4")
-        (o, lse), vjp = attn.attention_vjp(q, k, v, bias=bias, sinks=sinks, return_lse=True)
+        (o, lse), vjp = attn.attention_vjp(q, k, v, bias=bias, sinks=sinks,
+                                           return_lse=True)
         found = vjp(np.ones_like(o), np.ones_like(lse))
         for name, x in {"q": q, "k": k, "v": v, "bias": bias}.items():
             assert found[name].shape == x.shape and not found[name].any(), (sizes, name)
@@ -209,7 +220,8 @@ def edges():
     ones = np.ones_like(o)
     want = vjp(ones)
     wide = np.ones(o.shape[:-1] + (32,), "f4")[..., ::2]
-    for do in (np.broadcast_to(np.float32(1), o.shape), ones.astype("f8"), wide, np.asfortranarray(ones)):
+    for do in (np.broadcast_to(np.float32(1), o.shape), ones.astype("f8"), wide,
+               np.asfortranarray(ones)):
         found = vjp(do)
         assert all(found[name].tobytes() == want[name].tobytes() for name in want)
     assert not any(x.any() for x in vjp().values())
@@ -258,7 +270,8 @@ def extremes():
     (_, aux), vjp = attn.attention_vjp(q, k, v, monoid="softmax_max", return_aux="max")
     found = vjp(dmax=np.ones((1, 1, 9), "f4"))["k"]
     assert (found[0, 0, 0] == 9 / 4).all() and not found[0, 0, 1:].any()
-    _, vjp = attn.attention_vjp(q, k, v, monoid="softmax_max", return_aux="max", sinks=[4.0])
+    _, vjp = attn.attention_vjp(q, k, v, monoid="softmax_max", return_aux="max",
+                                sinks=[4.0])
     found = vjp(dmax=np.ones((1, 1, 9), "f4"))
     assert found["sinks"] == 9 and not found["k"].any()
 
@@ -297,7 +310,8 @@ def errors():
     q, k, v = draw()
     vjp = attn.attention_vjp
     o, back = vjp(q, k, v)
-    refuses("cotangent of o of shape [1, 2, 9, 16]", ValueError, back, np.ones((1, 2, 3), "f4"))
+    refuses("cotangent of o of shape [1, 2, 9, 16]", ValueError, back,
+            np.ones((1, 2, 3), "f4"))
     refuses("to be an array", ValueError, back, 3.0)
     refuses("what was returned, do", TypeError, back, o, dlse=o[..., 0])
     refuses("what was returned, do", TypeError, back, o, dfoo=o)

@@ -61,13 +61,16 @@ def evaluate(tree, values):
 
 PROGRAM = """
 !rows = tensor<?x?x?x16xf32>
-func.func @f(%q: !rows, %k: !rows, %v: !rows, %rows: tensor<?x?xf32>, %keys: tensor<?xf32>,
+func.func @f(%q: !rows, %k: !rows, %v: !rows, %rows: tensor<?x?xf32>,
+    %keys: tensor<?xf32>,
              %scalar: f32) -> !rows {
-  %o = attn.attention monoid(@MONOID) queries(%q : !rows) keys(%k : !rows) values(%v : !rows)
+  %o = attn.attention monoid(@MONOID) queries(%q : !rows) keys(%k : !rows) values(%v
+      : !rows)
       captures(%rows, %keys, %scalar : tensor<?x?xf32>, tensor<?xf32>, f32)
       {causal = #attn.causal<bottom_right>}
     score {
-    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %R: tensor<?x?xf32>, %K: tensor<?xf32>, %c: f32):
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %R: tensor<?x?xf32>,
+        %K: tensor<?xf32>, %c: f32):
       %hi = arith.index_cast %h : i32 to index
       %ii = arith.index_cast %i : i32 to index
       %ji = arith.index_cast %j : i32 to index
@@ -88,7 +91,8 @@ def loss(tree, monoid, do, q, k, v, rows, keys, c):
     sq, sk = s.shape[-2:]
     live = np.arange(sk) <= np.arange(sq)[:, None] + sk - sq
     if monoid == "softmax":
-        e = np.where(live, np.exp(s - np.where(live, s, -np.inf).max(-1, keepdims=True)), 0)
+        e = np.where(live,
+                     np.exp(s - np.where(live, s, -np.inf).max(-1, keepdims=True)), 0)
         weights = e / e.sum(-1, keepdims=True)
     else:
         weights = np.where(live, 1 / (1 + np.exp(-s)), 0)
@@ -103,11 +107,13 @@ def check(rng, monoid):
     text = PROGRAM.replace("MONOID", monoid).replace("BODY", "\n      ".join(lines))
     names = ("q", "k", "v", "rows", "keys", "scalar")
     inputs = ["q", "k", "v"]
-    inputs += [name for name, leaf in zip(names[3:], LEAVES[1:]) if leaf in leaves(tree)]
+    inputs += [name for name, leaf in zip(names[3:], LEAVES[1:])
+               if leaf in leaves(tree)]
     program = attn.differentiate(text)
     b, h, sq, sk = 2, 2, int(rng.integers(2, 40)), int(rng.integers(40, 60))
     operands = [rng.standard_normal((b, h, s, 16)) for s in (sq, sk, sk)]
-    operands += [rng.standard_normal((h, sq)), rng.standard_normal(sk), rng.standard_normal()]
+    operands += [rng.standard_normal((h, sq)), rng.standard_normal(sk),
+                 rng.standard_normal()]
     given = [np.asarray(x, "f4") for x in operands]
     given[5] = float(given[5])
     operands = [np.asarray(x, "f8") for x in given]
@@ -135,7 +141,8 @@ def check(rng, monoid):
         ahead[at], behind[at] = operands[at] + step, operands[at] - step
         want = (loss(tree, monoid, do, *ahead) - loss(tree, monoid, do, *behind)) / 2e-6
         size = np.abs(got * step).sum() * 1e6
-        assert abs((got * step).sum() * 1e6 - want) <= 1e-4 * max(size, 1), (name, want, text)
+        assert abs((got * step).sum() * 1e6 - want) <= 1e-4 * max(size, 1), (name, want,
+                                                                             text)
 
 
 def main(cases=10, seed=1):

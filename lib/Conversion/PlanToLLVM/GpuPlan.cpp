@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanLowering.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Runtime/Abi.h"
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
@@ -93,14 +94,11 @@ std::string getTensorName(Value tensor) {
   if (!function)
     return "workspace";
   if (auto info = function.getArgAttrOfType<DictionaryAttr>(
-          argument.getArgNumber(), "attn.arg"))
+          argument.getArgNumber(), mlir::attn::getArgName()))
     if (auto name = info.getAs<StringAttr>("name"))
       return name.str();
   return "arg" + std::to_string(argument.getArgNumber());
 }
-
-/// Before the plan's body moves: its arguments say what tensors are called.
-constexpr StringLiteral nameAttr = "attn.tensor_name";
 
 struct TensorMapLowering : GpuPattern<tile_gpu::TensorMapOp> {
   using GpuPattern::GpuPattern;
@@ -136,7 +134,7 @@ struct TensorMapLowering : GpuPattern<tile_gpu::TensorMapOp> {
         b, rewriter, *frame,
         LLVM::LLVMArrayType::get(rewriter.getI8Type(), ATTN_TENSOR_MAP_BYTES),
         ATTN_TENSOR_MAP_ALIGN);
-    auto name = op->getAttrOfType<StringAttr>(nameAttr);
+    auto name = op->getAttrOfType<StringAttr>(mlir::attn::getTensorNameName());
     LLVM::CallOp call = b.callGpu(
         frame->runtime, EncodeTensorMap,
         {map, makeText(b, rewriter, op, name ? name.getValue() : "workspace"),
@@ -296,9 +294,11 @@ LogicalResult mlir::prepareGpuKernels(ModuleOp module) {
         code->setAttr(tile_gpu::TileGPUDialect::launchName,
                       kernel.getLaunchAttr());
   }
+  // Before the plan's body moves: its arguments say what tensors are called.
   module.walk([](tile_gpu::TensorMapOp op) {
-    op->setAttr(nameAttr, StringAttr::get(op.getContext(),
-                                          getTensorName(op.getSource())));
+    op->setAttr(
+        mlir::attn::getTensorNameName(),
+        StringAttr::get(op.getContext(), getTensorName(op.getSource())));
   });
   return success();
 }

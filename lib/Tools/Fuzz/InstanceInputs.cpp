@@ -114,186 +114,194 @@ Tensor InstanceMaker::makeBroadcast(const BroadcastForm &form,
   return tensor;
 }
 
-void InstanceMaker::makeInputs() {
-  Random &r = random;
-  // Scores x100; an unnormalised sum of such weights would leave f16.
-  bool hot = r.chance(0.1) && !k.monoid->unbounded && !k.monoid->exactScores &&
-             k.monoid->numValues < 2;
-  to.hot = hot;
-  if (k.has(Edge::Scores))
-    factor = drawFactor(r, k.dtype);
-  int64_t sequences = to.b;
-  captured.resize(k.captures.size());
-  double whole = 1.0;
-  for (const Argument &a : k.arguments) {
-    switch (a.role) {
-    case Argument::Q:
-      q = makeOperand(to.hq, to.sq, k.dqk);
-      fillNormal(q, hot ? 100.0 : 1.0);
-      to.inputs.push_back(q);
-      break;
-    case Argument::K:
-      key = makeOperand(to.hk, to.sk, k.dqk);
-      fillNormal(key, 1.0);
-      to.inputs.push_back(key);
-      break;
-    case Argument::V:
-      value = makeOperand(to.hk, to.sk, k.dv);
-      std::swap(factor, whole);
-      fillNormal(value, 1.0);
-      std::swap(factor, whole);
-      to.inputs.push_back(value);
-      break;
-    case Argument::Scale: {
-      float scale = static_cast<float>(
-          k.monoid->exactScores ? 0.5 : drawUsualScale(r, k.dqk));
-      if (r.chance(0.05))
-        scale = -scale;
-      if (k.has(Edge::Scale))
-        scale = static_cast<float>(drawEdgeScale());
-      problem.scale = scale;
-      to.inputs.push_back(makeScalar(DType::f32, scale));
-      break;
-    }
-    case Argument::Softcap:
-      problem.softcap = static_cast<float>(r.uniform(1.0, 50.0));
-      to.inputs.push_back(makeScalar(DType::f32, problem.softcap));
-      break;
-    case Argument::DropShare: {
-      double most = r.pick({0.0, 1e-3, 0.3, 0.9, 0.9, 1.0});
-      problem.dropout.p =
-          static_cast<float>(r.chance(0.5) ? most : r.uniform(0.0, most));
-      for (uint64_t *word : {&problem.dropout.seed, &problem.dropout.offset})
-        *word = uint64_t(r.range(0, INT32_MAX)) << r.range(0, 40);
-      to.inputs.push_back(makeScalar(DType::f32, problem.dropout.p));
-      break;
-    }
-    case Argument::DropWord: {
-      uint64_t word =
-          a.index < 2 ? problem.dropout.seed : problem.dropout.offset;
-      to.inputs.push_back(makeScalar(
-          DType::i32, int32_t(uint32_t(word >> (a.index % 2 * 32)))));
-      break;
-    }
-    case Argument::Bias: {
-      Tensor bias = makeBroadcast(k.bias, problem.bias);
-      double dead = r.chance(0.4) ? 0.15 : 0.0;
-      bias.forEach([&](int64_t at, int64_t) {
-        bias.set(at, r.chance(dead) ? -std::numeric_limits<double>::infinity()
-                                    : r.normal());
-      });
-      if (k.has(Edge::Bias) && bias.numElements())
-        fillPattern(r, bias, drawMaskValue(r, k.bias.dtype), 0.0);
-      to.inputs.push_back(bias);
-      break;
-    }
-    case Argument::Mask: {
-      Tensor mask = makeBroadcast(k.mask, problem.mask);
-      double alive = r.pick({0.1, 0.5, 0.9, 1.0});
-      int64_t last = r.chance(0.5) ? r.range(0, longestK) : longestK;
-      int64_t keys = mask.sizes.back();
-      mask.forEach([&](int64_t at, int64_t n) {
-        bool on = r.chance(alive) && (keys == 1 || n % keys < last);
-        mask.set(at, !on ? 0.0
-                     : k.mask.dtype == DType::boolean
-                         ? 1.0
-                         : r.pick({1.0, -1.0, 127.0, -128.0}));
-      });
-      if (k.has(Edge::Padding) && mask.numElements())
-        fillPattern(r, mask, 0.0, 1.0);
-      to.inputs.push_back(mask);
-      break;
-    }
-    case Argument::Alibi: {
-      std::vector<int64_t> sizes = {to.hq};
-      if (k.alibiRank == 2)
-        sizes.insert(sizes.begin(), sequences);
-      Tensor slopes = makeTensor(r, DType::f32, sizes, Filling::Poison, false);
-      slopes.forEach([&](int64_t at, int64_t) {
-        double most = r.pick({0.0, 1e-4, 0.3, 0.3, 0.3, 5.0});
-        double slope = static_cast<float>(r.uniform(-most / 6, most));
-        slopes.set(at, slope);
-        problem.alibiSlopes.push_back(slope);
-      });
-      to.inputs.push_back(slopes);
-      break;
-    }
-    case Argument::Sinks: {
-      Tensor sinks = makeTensor(r, DType::f32, {to.hq}, Filling::Poison, false);
-      sinks.forEach([&](int64_t at, int64_t) {
-        double sink = r.chance(0.05) ? -std::numeric_limits<double>::infinity()
-                                     : static_cast<float>(r.normal() * 3);
-        if (k.has(Edge::Sinks))
-          sink = drawSink(r);
-        sinks.set(at, sink);
-        problem.sinks.push_back(sink);
-      });
-      to.inputs.push_back(sinks);
-      break;
-    }
-    case Argument::Table:
-    case Argument::KeyNew:
-    case Argument::ValueNew:
-      to.inputs.emplace_back(); // comes with the pages
-      break;
-    case Argument::Lengths:
-    case Argument::Start:
-    case Argument::CuQ:
-    case Argument::CuK: {
-      const std::vector<int32_t> &from = a.role == Argument::CuQ   ? cuQ
-                                         : a.role == Argument::CuK ? cuK
-                                         : a.role == Argument::Start
-                                             ? problem.kStart
-                                             : problem.kvLengths;
-      Tensor tensor =
-          makeTensor(r, DType::i32, {static_cast<int64_t>(from.size())},
-                     Filling::Poison, false);
-      tensor.forEach([&](int64_t at, int64_t n) { tensor.set(at, from[n]); });
-      to.inputs.push_back(tensor);
-      break;
-    }
-    case Argument::WindowLeft:
-    case Argument::WindowRight: {
-      int64_t size = r.chance(0.5)    ? r.range(-1, 20)
-                     : r.chance(0.05) ? std::numeric_limits<int32_t>::max()
-                                      : r.range(0, 300);
-      (a.role == Argument::WindowLeft ? problem.windowLeft
-                                      : problem.windowRight) = size;
-      to.inputs.push_back(makeScalar(DType::i32, static_cast<double>(size)));
-      break;
-    }
-    case Argument::Param:
-      params.push_back(static_cast<float>(r.uniform(0.5, 3.0)));
-      to.inputs.push_back(makeScalar(DType::f32, params.back()));
-      break;
-    case Argument::CapturedValue: {
-      const Capture &c = k.captures[a.index];
-      int64_t count = c.indexedBy == 'b'   ? sequences
-                      : c.indexedBy == 'h' ? to.hq
-                      : c.indexedBy == 'i' ? longestQ
-                      : c.indexedBy == 'j' ? longestK + cache.mostStart()
-                                           : 1;
-      DType dtype = c.kind == Kind::Float ? DType::f32 : DType::i32;
-      std::vector<int64_t> sizes;
-      if (c.indexedBy)
-        sizes.push_back(count);
-      Tensor tensor = makeTensor(r, dtype, sizes, Filling::Poison, false);
-      tensor.forEach([&](int64_t at, int64_t) {
-        double x =
-            c.kind == Kind::Float
-                ? static_cast<float>(r.uniform(c.low, c.high))
-                : static_cast<double>(r.range(static_cast<int64_t>(c.low),
-                                              static_cast<int64_t>(c.high)));
-        tensor.set(at, x);
-        captured[a.index].push_back(x);
-      });
-      to.inputs.push_back(tensor);
-      break;
-    }
-    case Argument::Output:
-      break;
-    }
+Tensor InstanceMaker::makeScale() {
+  float scale = static_cast<float>(
+      k.monoid->exactScores ? 0.5 : drawUsualScale(random, k.dqk));
+  if (random.chance(0.05))
+    scale = -scale;
+  if (k.has(Edge::Scale))
+    scale = static_cast<float>(drawEdgeScale());
+  problem.scale = scale;
+  return makeScalar(DType::f32, scale);
+}
+
+Tensor InstanceMaker::makeDropShare() {
+  double most = random.pick({0.0, 1e-3, 0.3, 0.9, 0.9, 1.0});
+  problem.dropout.p =
+      static_cast<float>(random.chance(0.5) ? most : random.uniform(0.0, most));
+  for (uint64_t *word : {&problem.dropout.seed, &problem.dropout.offset})
+    *word = uint64_t(random.range(0, INT32_MAX)) << random.range(0, 40);
+  return makeScalar(DType::f32, problem.dropout.p);
+}
+
+Tensor InstanceMaker::makeBias() {
+  Tensor bias = makeBroadcast(k.bias, problem.bias);
+  double dead = random.chance(0.4) ? 0.15 : 0.0;
+  bias.forEach([&](int64_t at, int64_t) {
+    bias.set(at, random.chance(dead) ? -std::numeric_limits<double>::infinity()
+                                     : random.normal());
+  });
+  if (k.has(Edge::Bias) && bias.numElements())
+    fillPattern(random, bias, drawMaskValue(random, k.bias.dtype), 0.0);
+  return bias;
+}
+
+Tensor InstanceMaker::makeMask() {
+  Tensor mask = makeBroadcast(k.mask, problem.mask);
+  double alive = random.pick({0.1, 0.5, 0.9, 1.0});
+  int64_t last = random.chance(0.5) ? random.range(0, longestK) : longestK;
+  int64_t keys = mask.sizes.back();
+  mask.forEach([&](int64_t at, int64_t n) {
+    bool on = random.chance(alive) && (keys == 1 || n % keys < last);
+    mask.set(at, !on ? 0.0
+                 : k.mask.dtype == DType::boolean
+                     ? 1.0
+                     : random.pick({1.0, -1.0, 127.0, -128.0}));
+  });
+  if (k.has(Edge::Padding) && mask.numElements())
+    fillPattern(random, mask, 0.0, 1.0);
+  return mask;
+}
+
+Tensor InstanceMaker::makeSlopes() {
+  std::vector<int64_t> sizes = {to.hq};
+  if (k.alibiRank == 2)
+    sizes.insert(sizes.begin(), to.b);
+  Tensor slopes = makeTensor(random, DType::f32, sizes, Filling::Poison, false);
+  slopes.forEach([&](int64_t at, int64_t) {
+    double most = random.pick({0.0, 1e-4, 0.3, 0.3, 0.3, 5.0});
+    double slope = static_cast<float>(random.uniform(-most / 6, most));
+    slopes.set(at, slope);
+    problem.alibiSlopes.push_back(slope);
+  });
+  return slopes;
+}
+
+Tensor InstanceMaker::makeSinks() {
+  Tensor sinks =
+      makeTensor(random, DType::f32, {to.hq}, Filling::Poison, false);
+  sinks.forEach([&](int64_t at, int64_t) {
+    double sink = random.chance(0.05) ? -std::numeric_limits<double>::infinity()
+                                      : static_cast<float>(random.normal() * 3);
+    if (k.has(Edge::Sinks))
+      sink = drawSink(random);
+    sinks.set(at, sink);
+    problem.sinks.push_back(sink);
+  });
+  return sinks;
+}
+
+Tensor InstanceMaker::makeCapture(int index) {
+  const Capture &c = k.captures[index];
+  int64_t count = c.indexedBy == 'b'   ? to.b
+                  : c.indexedBy == 'h' ? to.hq
+                  : c.indexedBy == 'i' ? longestQ
+                  : c.indexedBy == 'j' ? longestK + cache.mostStart()
+                                       : 1;
+  DType dtype = c.kind == Kind::Float ? DType::f32 : DType::i32;
+  std::vector<int64_t> sizes;
+  if (c.indexedBy)
+    sizes.push_back(count);
+  Tensor tensor = makeTensor(random, dtype, sizes, Filling::Poison, false);
+  tensor.forEach([&](int64_t at, int64_t) {
+    double x =
+        c.kind == Kind::Float
+            ? static_cast<float>(random.uniform(c.low, c.high))
+            : static_cast<double>(random.range(static_cast<int64_t>(c.low),
+                                               static_cast<int64_t>(c.high)));
+    tensor.set(at, x);
+    captured[index].push_back(x);
+  });
+  return tensor;
+}
+
+Tensor InstanceMaker::makeInput(const Argument &a) {
+  auto makeNumbers = [&](const std::vector<int32_t> &from) {
+    Tensor tensor =
+        makeTensor(random, DType::i32, {static_cast<int64_t>(from.size())},
+                   Filling::Poison, false);
+    tensor.forEach([&](int64_t at, int64_t n) { tensor.set(at, from[n]); });
+    return tensor;
+  };
+  switch (a.role) {
+  case Argument::Q:
+    q = makeOperand(to.hq, to.sq, k.dqk);
+    fillNormal(q, to.hot ? 100.0 : 1.0);
+    return q;
+  case Argument::K:
+    key = makeOperand(to.hk, to.sk, k.dqk);
+    fillNormal(key, 1.0);
+    return key;
+  case Argument::V: {
+    value = makeOperand(to.hk, to.sk, k.dv);
+    double whole = 1.0;
+    std::swap(factor, whole);
+    fillNormal(value, 1.0);
+    std::swap(factor, whole);
+    return value;
   }
+  case Argument::Scale:
+    return makeScale();
+  case Argument::Softcap:
+    problem.softcap = static_cast<float>(random.uniform(1.0, 50.0));
+    return makeScalar(DType::f32, problem.softcap);
+  case Argument::DropShare:
+    return makeDropShare();
+  case Argument::DropWord: {
+    uint64_t word = a.index < 2 ? problem.dropout.seed : problem.dropout.offset;
+    return makeScalar(DType::i32,
+                      int32_t(uint32_t(word >> (a.index % 2 * 32))));
+  }
+  case Argument::Bias:
+    return makeBias();
+  case Argument::Mask:
+    return makeMask();
+  case Argument::Alibi:
+    return makeSlopes();
+  case Argument::Sinks:
+    return makeSinks();
+  case Argument::Table:
+  case Argument::KeyNew:
+  case Argument::ValueNew:
+    return {}; // comes with the pages
+  case Argument::Lengths:
+    return makeNumbers(problem.kvLengths);
+  case Argument::Start:
+    return makeNumbers(problem.kStart);
+  case Argument::CuQ:
+    return makeNumbers(cuQ);
+  case Argument::CuK:
+    return makeNumbers(cuK);
+  case Argument::WindowLeft:
+  case Argument::WindowRight: {
+    int64_t size = random.chance(0.5)    ? random.range(-1, 20)
+                   : random.chance(0.05) ? std::numeric_limits<int32_t>::max()
+                                         : random.range(0, 300);
+    (a.role == Argument::WindowLeft ? problem.windowLeft
+                                    : problem.windowRight) = size;
+    return makeScalar(DType::i32, static_cast<double>(size));
+  }
+  case Argument::Param:
+    params.push_back(static_cast<float>(random.uniform(0.5, 3.0)));
+    return makeScalar(DType::f32, params.back());
+  case Argument::CapturedValue:
+    return makeCapture(a.index);
+  case Argument::Output:
+    break;
+  }
+  return {};
+}
+
+void InstanceMaker::makeInputs() {
+  // Scores x100; an unnormalised sum of such weights would leave f16.
+  to.hot = random.chance(0.1) && !k.monoid->unbounded &&
+           !k.monoid->exactScores && k.monoid->numValues < 2;
+  if (k.has(Edge::Scores))
+    factor = drawFactor(random, k.dtype);
+  captured.resize(k.captures.size());
+  for (const Argument &argument : k.arguments)
+    if (argument.role != Argument::Output)
+      to.inputs.push_back(makeInput(argument));
   if (k.has(Edge::Views))
     shareMemory();
   if (k.constantWindow) {

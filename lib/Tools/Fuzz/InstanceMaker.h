@@ -32,6 +32,14 @@ private:
   void chooseSizes();
   void choosePackedSizes();
   void makeInputs();
+  Tensor makeInput(const Argument &argument);
+  Tensor makeScale();
+  Tensor makeDropShare();
+  Tensor makeBias();
+  Tensor makeMask();
+  Tensor makeSlopes();
+  Tensor makeSinks();
+  Tensor makeCapture(int index);
   void makeOutputs();
   Tensor makeOperand(int64_t heads, int64_t rows, int64_t channels);
   Tensor makeBroadcast(const BroadcastForm &form, support::TensorView &view);

@@ -147,13 +147,10 @@ Status Kernel::readArgs(const std::string &name) {
   return success();
 }
 
-Result<Kernel> Kernel::compile(const std::string &text,
-                               const AttnCompileOptions &options,
-                               const std::string &entry) {
-  AttnKernel *raw = nullptr;
-  if (Status ok = take(
-          attnCompile(getContext(), text.data(), text.size(), &options, &raw));
-      !ok)
+Result<Kernel> Kernel::own(AttnKernel *raw, AttnError *error,
+                           const AttnCompileOptions &options,
+                           const std::string &entry) {
+  if (Status ok = take(error); !ok)
     return ok.takeFailure();
   Kernel kernel;
   kernel.handle.reset(raw, attnKernelDestroy);
@@ -163,33 +160,27 @@ Result<Kernel> Kernel::compile(const std::string &text,
   return kernel;
 }
 
+Result<Kernel> Kernel::compile(const std::string &text,
+                               const AttnCompileOptions &options,
+                               const std::string &entry) {
+  AttnKernel *raw = nullptr;
+  AttnError *error =
+      attnCompile(getContext(), text.data(), text.size(), &options, &raw);
+  return own(raw, error, options, entry);
+}
+
 Result<Kernel> Kernel::compile(const AttnAttentionDesc &desc,
                                const AttnCompileOptions &options) {
   AttnKernel *raw = nullptr;
-  if (Status ok =
-          take(attnCompileAttention(getContext(), &desc, &options, &raw));
-      !ok)
-    return ok.takeFailure();
-  Kernel kernel;
-  kernel.handle.reset(raw, attnKernelDestroy);
-  if (!options.untilAfter)
-    if (Status ok = kernel.readArgs(""); !ok)
-      return ok.takeFailure();
-  return kernel;
+  AttnError *error = attnCompileAttention(getContext(), &desc, &options, &raw);
+  return own(raw, error, options, "");
 }
 
 Result<Kernel> Kernel::compile(const AttnScanDesc &desc,
                                const AttnCompileOptions &options) {
   AttnKernel *raw = nullptr;
-  if (Status ok = take(attnCompileScan(getContext(), &desc, &options, &raw));
-      !ok)
-    return ok.takeFailure();
-  Kernel kernel;
-  kernel.handle.reset(raw, attnKernelDestroy);
-  if (!options.untilAfter)
-    if (Status ok = kernel.readArgs(""); !ok)
-      return ok.takeFailure();
-  return kernel;
+  AttnError *error = attnCompileScan(getContext(), &desc, &options, &raw);
+  return own(raw, error, options, "");
 }
 
 static std::vector<AttnTensor> views(const std::vector<HostTensor> &tensors) {

@@ -112,6 +112,10 @@ public:
   bool isOnDevice() const { return attnKernelPtx(get()) != nullptr; }
 
 private:
+  /// What a compilation gave: `raw` is this kernel's, unless there is an error.
+  static support::Result<Kernel> own(AttnKernel *raw, AttnError *error,
+                                     const AttnCompileOptions &options,
+                                     const std::string &entry);
   support::Status readArgs(const std::string &entry);
 
   std::shared_ptr<AttnKernel> handle;

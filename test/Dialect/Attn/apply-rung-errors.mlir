@@ -70,7 +70,7 @@ func.func @scheduled(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // -----
 
 func.func @elsewhere(%q: tensor<?x64xf32>) -> index {
-  // expected-error @below {{expected "attn.rung" to be #attn.rung on attn.attention or attn.aggregate, but got #attn.rung<safe>}}
+  // expected-error @below {{expected attn.rung to be #attn.rung on attn.attention or attn.aggregate, but got #attn.rung<safe>}}
   %n = arith.constant {attn.rung = #attn.rung<safe>} 0 : index
   return %n : index
 }

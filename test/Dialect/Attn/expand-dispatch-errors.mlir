@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --attn-expand-dispatch
 
-// expected-error @below {{expected "attn.dispatch" to be a unit attribute of a module or #attn.dispatch on attn.aggregate or attn.attention, but got 1}}
+// expected-error @below {{expected attn.dispatch to be a unit attribute of a module or #attn.dispatch on attn.aggregate or attn.attention, but got 1}}
 module attributes {attn.dispatch = 1} {
 }
 

@@ -11,7 +11,8 @@ with open(sys.argv[1], encoding="utf-8") as file:
     text = file.read()
 b, hq, hk, sq, sk = 2, 4, 2, 150, 130
 q, k, v = (
-    rng.standard_normal((b, h, n, 64)).astype("f4") for h, n in ((hq, sq), (hk, sk), (hk, sk))
+    rng.standard_normal((b, h, n, 64)).astype("f4")
+    for h, n in ((hq, sq), (hk, sk), (hk, sk))
 )
 _, lse = attn.attention(q, k, v, causal="top_left", return_lse=True)
 s = q.astype("f8") @ np.repeat(k, hq // hk, 1).astype("f8").swapaxes(-1, -2) / 8

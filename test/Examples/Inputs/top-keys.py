@@ -22,7 +22,8 @@ first, more = attn.attention(
 )
 best = np.take_along_axis(s, order[..., :2], -1)
 assert np.abs(first - best[..., 0]).max() < 1e-5
-assert np.array_equal(more["where"], order[..., 0]) and np.array_equal(more["where2"], order[..., 1])
+assert np.array_equal(more["where"], order[..., 0]) and np.array_equal(more["where2"],
+                                                                       order[..., 1])
 assert np.abs(more["margin"] - (best[..., 0] - best[..., 1])).max() < 1e-5
 near = np.abs(s - 0.5).min(-1) < 1e-5
 assert np.array_equal(more["count"][~near], (s >= 0.5).sum(-1)[~near])

@@ -32,5 +32,6 @@ assert {"8192", "4096"} <= numbers, numbers
 clients = ["python/attn/%s.py" % name for name in ("_attention", "_call", "_plans")]
 for path in ["include/attn-c/attn.h"] + clients:
     text = read(path)
-    found = [n for n in numbers - {"1024"} if re.search(r"\b%s keys|= %s\b" % (n, n), text)]
+    found = [n for n in numbers - {"1024"}
+             if re.search(r"\b%s keys|= %s\b" % (n, n), text)]
     assert not found, (path, found)

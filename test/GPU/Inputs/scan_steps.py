@@ -16,9 +16,11 @@ import attn
 
 ROWS, NUMBERS = "tensor<?x?x?x128xf32>", "tensor<?x?x?xf32>"
 RULES = {
-    "gated delta": (("%g", NUMBERS), ("%b", NUMBERS), "decay(%g : {0}) delta(%b : {1})", "l2norm"),
+    "gated delta": (("%g", NUMBERS), ("%b", NUMBERS), "decay(%g : {0}) delta(%b : {1})",
+                    "l2norm"),
     "kda": (("%g", ROWS), ("%b", NUMBERS), "decay(%g : {0}) delta(%b : {1})", "l2norm"),
-    "rwkv7": (("%g", ROWS), ("%x", ROWS), ("%y", ROWS), "decay(%g : {0}) erase(%x, %y : {1}, {2})", "erase_before"),
+    "rwkv7": (("%g", ROWS), ("%x", ROWS), ("%y", ROWS),
+              "decay(%g : {0}) erase(%x, %y : {1}, {2})", "erase_before"),
 }
 
 
@@ -26,9 +28,11 @@ def text(rule, states):
     *operands, clauses, flags = RULES[rule]
     rows, pool = "tensor<?x?x?x128xbf16>", "tensor<?x?x128x128x%s>" % states
     more = "".join(", %s: %s" % operand for operand in operands)
-    return f"""func.func @step(%q: {rows}, %k: {rows}, %v: {rows}{more}, %S: {pool}, %i: tensor<?xi32>) -> {rows} {{
+    return f"""func.func @step(%q: {rows}, %k: {rows}, %v: {rows}{more}, %S: {pool},
+        %i: tensor<?xi32>) -> {rows} {{
   %o = attn.scan queries(%q : {rows}) keys(%k : {rows}) values(%v : {rows})
-      {clauses.format(*(kind for _, kind in operands))} slots(%S : {pool}) index(%i : tensor<?xi32>)
+      {clauses.format(*(kind for _, kind in operands))} slots(%S : {pool}) index(%i
+          : tensor<?xi32>)
       {{{flags}}} -> {rows}
   return %o : {rows}
 }}"""
@@ -44,7 +48,9 @@ for target, rule, states, words in (
     ptx = attn.compile(text(rule, states), target=target).ptx()
     result = ptxas.assemble(ptx, target)
     wide = len(re.findall(r"ld\.global\.v%d\.b32" % words, ptx))
-    if result.error or result.spills() or wide < 32 or not re.search(r"\.reqntid 32\b", ptx):
+    if result.error or result.spills() or wide < 32 or not re.search(r"\.reqntid 32\b",
+                                                                     ptx):
         failed += 1
-        print(f"{rule} on {target}: {wide} wide loads, {result.kernels}, {result.error}")
+        print(
+            f"{rule} on {target}: {wide} wide loads, {result.kernels}, {result.error}")
 print("%d failed" % failed)

@@ -29,14 +29,16 @@ def to_gpu(x):
         strides = [int(np.prod(x.shape[i + 1:])) for i in range(x.ndim)]
     extent = 1 + sum(s * max(n - 1, 0) for s, n in zip(strides, x.shape))
     # A NaN in every type of the tests.
-    base = torch.full((extent,), -1, dtype=getattr(torch, words.dtype.name), device="cuda")
+    base = torch.full((extent,), -1, dtype=getattr(torch, words.dtype.name),
+                      device="cuda")
     result = base.as_strided(x.shape, strides)
     if 0 not in strides and x.size:
         result.copy_(torch.from_numpy(np.array(words, order="C")))
     elif x.size:
         one = tuple(slice(0, 1) if s == 0 else slice(None) for s in strides)
         result[one].copy_(torch.from_numpy(np.array(words[one], order="C")))
-    kind = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
+    kind = {"float32": torch.float32, "float16": torch.float16,
+            "bfloat16": torch.bfloat16,
             "float64": torch.float64}.get(x.dtype.name)
     return result.view(kind) if kind else result
 

@@ -9,8 +9,10 @@ import re
 
 import numpy as np
 
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 3, "docs", "Masks.md")
-BLOCK = re.compile(r"<!-- (mask|score): ([\w-]+) -->\n\n```text\n(.*?)^```$", re.S | re.M)
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 3, "docs",
+                    "Masks.md")
+BLOCK = re.compile(r"<!-- (mask|score): ([\w-]+) -->\n\n```text\n(.*?)^```$",
+                   re.S | re.M)
 
 
 def read():
@@ -27,7 +29,10 @@ def captures(rng, n, b=1, h=2):
     """What the recipes take, for n tokens."""
     order = np.arange(n)
     side = int(n**0.5)
-    x, y = order % 4 + order // 16 % (side // 4) * 4, order // 4 % 4 + order // (4 * side) * 4
+    x, y = (
+        order % 4 + order // 16 % (side // 4) * 4,
+        order // 4 % 4 + order // (4 * side) * 4,
+    )
     parent = np.maximum(order - rng.integers(1, 6, n), -1)
     ancestor = np.eye(n, dtype=bool)
     for i in order:
@@ -136,5 +141,6 @@ def score(name, s, c):
     if name == "alibi":
         return s + c["slopes"].astype(np.float64)[:, None, None] * (j - i)
     if name == "threshold":
-        return np.where(s - c["lse"].astype(np.float64)[..., None] < c["least"], -np.inf, s)
+        return np.where(s - c["lse"].astype(np.float64)[..., None] < c["least"],
+                        -np.inf, s)
     raise KeyError(name)

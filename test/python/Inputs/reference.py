@@ -73,7 +73,8 @@ def attention(q, k, v, sinks=None, causal=None, window=(-1, -1), mask=None,
     total = p.sum(axis=-1)
     if sinks is not None:
         total = total + np.exp(sink - anchor)
-    values = np.repeat(np.asarray(v).astype(np.float64), s.shape[1] // max(v.shape[1], 1), 1)
+    values = np.repeat(np.asarray(v).astype(np.float64),
+                       s.shape[1] // max(v.shape[1], 1), 1)
     used = alive.any(axis=2)[..., None]  # what is dead for every row is not read
     acc = np.einsum("bhij,bhjd->bhid", p, np.where(used, values, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -85,7 +86,8 @@ def attention(q, k, v, sinks=None, causal=None, window=(-1, -1), mask=None,
 def check(name, got, want, dtype="float32"):
     """Fails where an output is further from the reference than its type allows."""
     got = np.asarray(got).astype(np.float64)
-    assert got.shape == want.shape, "%s: shape %s, not %s" % (name, got.shape, want.shape)
+    assert got.shape == want.shape, "%s: shape %s, not %s" % (name, got.shape,
+                                                              want.shape)
     dead = np.isneginf(want)
     assert np.array_equal(dead, np.isneginf(got)), "%s: -inf in other places" % name
     got, want = np.where(dead, 0, got), np.where(dead, 0, want)

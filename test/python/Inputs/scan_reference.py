@@ -137,5 +137,7 @@ def check(label, got, want, bound):
         error = np.where(same, 0, np.abs(got - want))
     top = np.abs(want[np.isfinite(want)]).max(initial=1e-30)
     worst = float(np.max(error)) / top
-    assert worst <= bound, "%s: off by %.2e of the largest entry, not %.0e" % (label, worst, bound)
+    assert worst <= bound, "%s: off by %.2e of the largest entry, not %.0e" % (label,
+                                                                               worst,
+                                                                               bound)
     return worst

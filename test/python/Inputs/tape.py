@@ -27,7 +27,8 @@ class Tape:
             return x.astype(self.dtype).astype("f8")
         size = {2: 2.0**-8 if self.dtype != np.float16 else 2.0**-11, 4: 2.0**-23}
         size = size[np.dtype(self.dtype).itemsize]
-        return x.astype("f4").astype("f8") * (1 + self.noise.uniform(-size, size, x.shape))
+        return x.astype("f4").astype("f8") * (1 + self.noise.uniform(-size, size,
+                                                                     x.shape))
 
     def leaf(self, value):
         return self._node(value, ())
@@ -47,7 +48,8 @@ class Tape:
         if self.order > 1:  # by float32 partial sums of few
             count = x.shape[axis]
             parts = [
-                np.take(x, range(i, min(i + self.step, count)), axis).sum(axis, keepdims=True)
+                np.take(x, range(i, min(i + self.step, count)), axis).sum(axis,
+                                                                          keepdims=True)
                 for i in range(0, count, self.step)
             ]
             total = np.zeros_like(x.sum(axis, keepdims=True))

@@ -72,6 +72,18 @@ static ParseResult parseWord(AsmParser &parser, StringRef key, Enum &value,
   return success();
 }
 
+/// Parses `key =`, which none of `seen` is.
+static ParseResult parseKey(AsmParser &parser, SmallVector<StringRef> &seen,
+                            StringRef &key) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&key) || parser.parseEqual())
+    return failure();
+  if (llvm::is_contained(seen, key))
+    return parser.emitError(loc, "expected ") << key << " at most once";
+  seen.push_back(key);
+  return success();
+}
+
 static std::optional<bool> symbolizeTruth(StringRef word) {
   return llvm::StringSwitch<std::optional<bool>>(word)
       .Case("true", true)
@@ -92,11 +104,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   auto parseField = [&]() -> ParseResult {
     StringRef key;
     SMLoc keyLoc = parser.getCurrentLocation();
-    if (parser.parseKeyword(&key) || parser.parseEqual())
+    if (parseKey(parser, seen, key))
       return failure();
-    if (llvm::is_contained(seen, key))
-      return parser.emitError(keyLoc, "expected ") << key << " at most once";
-    seen.push_back(key);
     int64_t *number = llvm::StringSwitch<int64_t *>(key)
                           .Case("block_q", &blockQ)
                           .Case("rows", &rows)
@@ -340,11 +349,8 @@ Attribute SizesAttr::parse(AsmParser &parser, Type) {
   auto parseField = [&]() -> ParseResult {
     StringRef key;
     SMLoc keyLoc = parser.getCurrentLocation();
-    if (parser.parseKeyword(&key) || parser.parseEqual())
+    if (parseKey(parser, seen, key))
       return failure();
-    if (llvm::is_contained(seen, key))
-      return parser.emitError(keyLoc, "expected ") << key << " at most once";
-    seen.push_back(key);
     if (key == "pairs_of")
       return parser.parseInteger(condition.pairsOf);
     const auto *name = llvm::find(sizeNames, key);
@@ -417,27 +423,4 @@ LogicalResult DispatchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                            << variants[j].getName() << " takes all those of "
                            << variants[i].getName();
   return success();
-}
-
-LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
-                                                    NamedAttribute attribute) {
-  if (attribute.getName() == getRungAttrName()) {
-    if (isa<AggregateOp, PartialOp, ScoresOp, AttentionOp>(op) &&
-        isa<RungAttr>(attribute.getValue()))
-      return success();
-    return op->emitError("expected ")
-           << attribute.getName() << " to be #attn.rung on attn.attention or "
-           << "attn.aggregate, but got " << attribute.getValue();
-  }
-  if (attribute.getName() != getDispatchAttrName())
-    return success();
-  if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))
-    return success();
-  if (isa<AggregateOp, AttentionOp>(op) &&
-      isa<DispatchAttr>(attribute.getValue()))
-    return success();
-  return op->emitError("expected ")
-         << attribute.getName() << " to be a unit attribute of a module or "
-         << "#attn.dispatch on attn.aggregate or attn.attention, but got "
-         << attribute.getValue();
 }

@@ -495,6 +495,18 @@ static LogicalResult inferRows(Operation *op, ValueRange states,
   return success();
 }
 
+/// The parameters and states that an op takes, and over which rows these are.
+template <typename OpT>
+static LogicalResult verifyGiven(OpT op, MonoidOp monoid,
+                                 SmallVector<int64_t> &rows, int64_t &channels,
+                                 bool narrowValues) {
+  if (failed(verifyCounts(op, monoid, op.getParams(), monoid.getNumValues())) ||
+      failed(inferRows(op, op.getStates(), monoid, rows, channels)))
+    return failure();
+  return verifyStates(op, "state", op.getStates().getTypes(), monoid, rows,
+                      channels, narrowValues);
+}
+
 LogicalResult CombineOp::verify() {
   // (C1)
   if (getStates().empty())
@@ -512,11 +524,8 @@ LogicalResult CombineOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // (C2), (C3)
   SmallVector<int64_t> rows;
   int64_t channels;
-  if (failed(
-          verifyCounts(*this, *monoid, getParams(), monoid->getNumValues())) ||
-      failed(inferRows(*this, getStates(), *monoid, rows, channels)) ||
-      failed(verifyStates(*this, "state", getStates().getTypes(), *monoid, rows,
-                          channels, /*narrowValues=*/true)))
+  if (failed(verifyGiven(*this, *monoid, rows, channels,
+                         /*narrowValues=*/true)))
     return failure();
   return verifyStates(*this, "result", getResultTypes(), *monoid,
                       ArrayRef(rows).drop_front(), channels);
@@ -541,11 +550,8 @@ LogicalResult FinalizeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // (C2)
   SmallVector<int64_t> rows;
   int64_t channels;
-  if (failed(
-          verifyCounts(*this, *monoid, getParams(), monoid->getNumValues())) ||
-      failed(inferRows(*this, getStates(), *monoid, rows, channels)) ||
-      failed(verifyStates(*this, "state", getStates().getTypes(), *monoid, rows,
-                          channels)))
+  if (failed(verifyGiven(*this, *monoid, rows, channels,
+                         /*narrowValues=*/false)))
     return failure();
   // (C3), (C4)
   return verifyFinalized(*this, *monoid, rows, channels);

@@ -18,6 +18,7 @@
 #include "attn/Analysis/ScheduleTable.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -165,21 +166,12 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   return problem;
 }
 
-/// The sizes [b, hq, sq, sk, hk] that the module's runs are expected to have, 0
-/// where nothing is: a hint, right or wrong. The last one may be missing.
-static FailureOr<std::array<int64_t, 5>> expectedSizes(ModuleOp module) {
+/// The sizes [b, hq, sq, sk, hk] that the module's runs are expected to have.
+static std::array<int64_t, 5> expectedSizes(ModuleOp module) {
   std::array<int64_t, 5> sizes = {};
-  Attribute attr = module->getAttr("attn.expected_sizes");
-  if (!attr)
-    return sizes;
-  auto array = dyn_cast<DenseI64ArrayAttr>(attr);
-  if (!array || array.size() < 4 || array.size() > 5 ||
-      llvm::any_of(array.asArrayRef(), [](int64_t size) { return size < 0; }))
-    return module.emitError("expected attn.expected_sizes to be array<i64: b, "
-                            "hq, sq, sk> of sizes, 0 where unknown, and hk as "
-                            "the fifth or not, but got ")
-           << attr;
-  llvm::copy(array.asArrayRef(), sizes.begin());
+  if (auto given =
+          module->getAttrOfType<DenseI64ArrayAttr>(getExpectedSizesName()))
+    llvm::copy(given.asArrayRef(), sizes.begin());
   return sizes;
 }
 
@@ -323,20 +315,18 @@ struct ChooseSchedulePass
     std::optional<::attn::TargetInfo> target = ::attn::getTarget(module);
     if (!target)
       return signalPassFailure();
-    auto expected = expectedSizes(module);
-    if (mlir::failed(expected))
-      return signalPassFailure();
+    std::array<int64_t, 5> expected = expectedSizes(module);
     if (numQueries > 0)
-      (*expected)[2] = numQueries;
+      expected[2] = numQueries;
     if (numKeys > 0)
-      (*expected)[3] = numKeys;
+      expected[3] = numKeys;
     tuned = tableText;
     if (!table.empty())
       if (auto file = llvm::MemoryBuffer::getFile(table))
         tuned = (*file)->getBuffer().str();
     bool failed = false;
     module.walk([&](ReductionOpInterface op) {
-      failed |= mlir::failed(schedule(op, *expected, *target));
+      failed |= mlir::failed(schedule(op, expected, *target));
     });
     if (failed)
       signalPassFailure();

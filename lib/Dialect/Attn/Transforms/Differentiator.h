@@ -28,6 +28,7 @@
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATOR_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -36,10 +37,6 @@
 namespace mlir::attn {
 
 class Adjoints;
-
-/// The attribute of functions that give gradients: of which argument each
-/// result is, and where it reads the element that has it, "table[h,j]".
-constexpr llvm::StringLiteral getGradientsName() { return "attn.gradients"; }
 
 class Differentiator {
 public:

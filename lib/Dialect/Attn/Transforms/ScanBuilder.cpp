@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-tile::WorkTileOp ScanBuilder::findWork(Value block, Value tiles, Value parts) {
+tile::WorkTileOp ScanBuilder::findWork(Value block, int64_t tiles,
+                                       Value parts) {
   int64_t headDim = scanOp.isPacked() ? 0 : 1;
   stateHeads = max(dim(arg(scanOp.getKey()), headDim),
                    dim(arg(scanOp.getValue()), headDim));
@@ -21,10 +22,9 @@ tile::WorkTileOp ScanBuilder::findWork(Value block, Value tiles, Value parts) {
   Value sequences =
       dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);
   auto work = tile::WorkTileOp::create(b, loc, block, sequences, stateHeads,
-                                       tiles, parts);
+                                       index(tiles), parts ? parts : index(1));
   batch = work.getBatch();
   head = work.getHead();
-  findRows();
   return work;
 }
 

@@ -28,8 +28,9 @@ protected:
   /// Added to sums of squares by l2norm.
   static constexpr float normEpsilon = 1e-6f;
 
-  /// Which sequence and head the block has, and their rows.
-  tile::WorkTileOp findWork(Value block, Value tiles, Value parts);
+  /// Which sequence and head the block has; then their rows.
+  tile::WorkTileOp findWork(Value block, int64_t tiles, Value parts = {});
+  void findRows();
   /// The head of a tensor of keys, values or queries that belongs to a head of
   /// states or, of queries, of outputs.
   Value headOf(Value memref);
@@ -58,9 +59,6 @@ protected:
   Value begin, end, queryEnd, stateHeads;
   /// Of packed rows: whether the block has a sequence, and not what is behind.
   Value isSequence;
-
-private:
-  void findRows();
 };
 
 } // namespace mlir::attn

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 
 namespace attn {
@@ -29,10 +30,11 @@ struct AttnSetTargetPass
           << target << "'";
       return signalPassFailure();
     }
-    if (!module->hasAttr("attn.target")) {
+    if (!module->hasAttr(mlir::attn::getTargetName())) {
       // The host goes without saying, and is another one elsewhere.
       if (target != "host")
-        module->setAttr("attn.target", StringAttr::get(&getContext(), target));
+        module->setAttr(mlir::attn::getTargetName(),
+                        StringAttr::get(&getContext(), target));
       return;
     }
     std::optional<::attn::TargetInfo> given = ::attn::getTarget(module);

@@ -281,7 +281,8 @@ void ScanKernel::startBlock(Value block, Value segments) {
       gates == Gates::key || gates == Gates::value ? 16 : 64);
   levels = llvm::Log2_64(chunkSize);
 
-  auto work = findWork(block, /*tiles=*/index(1), /*parts=*/segments);
+  auto work = findWork(block, /*tiles=*/1, segments);
+  findRows();
   if (!isCut())
     return;
   segment = work.getPart();

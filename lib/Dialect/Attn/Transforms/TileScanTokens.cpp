@@ -474,9 +474,9 @@ void ScanTokensKernel::build(ValueRange outputs, Value block) {
   numParts = llvm::divideCeil(keyChannels, partWidth);
   width = llvm::alignTo(llvm::divideCeil(keyChannels, numParts), 16);
 
-  auto work = findWork(block, /*tiles=*/index(ofSums ? 1 : countTiles(scanOp)),
-                       /*parts=*/index(1));
+  auto work = findWork(block, ofSums ? 1 : countTiles(scanOp));
   firstValue = mul(work.getTile(), index(rows));
+  findRows();
   if (isSequence) {
     bool clears = !ofSums && outputs.front();
     auto branch =

@@ -8,7 +8,8 @@ Prints two lines for each kernel: spills, registers.
 import os
 import sys
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 3, "GPU"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 3,
+                             "GPU"))
 import ptxas
 
 allowed = sum(int(a[7:]) for a in sys.argv[2:] if a.startswith("spills="))

@@ -16,7 +16,9 @@ sys.path.insert(0, os.path.join(source, "test", "python", "Inputs"))
 import recipes
 
 TILE = 128
-SCHEDULE = "#attn.schedule<block_q = 128, rows = 32, block_k = 128, splits = 1, loop = peeled>"
+SCHEDULE = (
+    "#attn.schedule<block_q = 128, rows = 32, block_k = 128, splits = 1, loop = peeled>"
+)
 COUNTS = re.compile(
     r"mask of batch 0, head 0 and 1 like it: (\d+) x (\d+) tiles of 128 x 128, "
     r"([\d.]+) % live: ([\d.]+) % full, ([\d.]+) % partial; ([\d.]+) % dead, "
@@ -34,7 +36,8 @@ for name, (kind, text) in recipes.read().items():
     given = recipes.taken(name, text, recipes.captures(rng, n))
     with open(os.path.join(work, name + ".mlir"), "w", encoding="utf-8") as file:
         file.write(text)
-    command = [attn_run, "--attention", "b=1,hq=2,sq=%d,d=16" % n, "--schedule", SCHEDULE]
+    command = [attn_run, "--attention", "b=1,hq=2,sq=%d,d=16" % n, "--schedule",
+               SCHEDULE]
     command += ["--mask-mod", os.path.join(work, name + ".mlir")]
     command += ["--mask-picture", os.path.join(work, name + ".svg")]
     for capture, value in given.items():
@@ -43,7 +46,8 @@ for name, (kind, text) in recipes.read().items():
             np.save(path, value)
             value = path
         command += ["--input", "%s=%s" % (capture, value)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
     assert done.returncode == 0, done.stdout
     found = COUNTS.search(done.stdout)
     assert found, done.stdout
@@ -51,11 +55,14 @@ for name, (kind, text) in recipes.read().items():
     tiles = alive.reshape(n // TILE, TILE, n // TILE, TILE)
     some, every = tiles.any((1, 3)), tiles.all((1, 3))
     live, full, partial, dead, read = (float(x) for x in found.groups()[2:])
-    for got, want in ((live, some), (full, every), (partial, some & ~every), (dead, ~some)):
+    for got, want in ((live, some), (full, every), (partial, some & ~every),
+                      (dead, ~some)):
         assert abs(got - 100 * want.mean()) < 0.06, (name, found.group(0))
-    characters = [line[2:] for line in done.stdout.splitlines() if re.fullmatch(r"  [.+#]+", line)]
+    characters = [line[2:] for line in done.stdout.splitlines()
+                  if re.fullmatch(r"  [.+#]+", line)]
     assert characters == [
-        "".join("#" if e else "+" if s else "." for s, e in zip(*rows)) for rows in zip(some, every)
+        "".join("#" if e else "+" if s else "." for s, e in zip(*rows))
+        for rows in zip(some, every)
     ], done.stdout
     with open(os.path.join(work, name + ".svg"), encoding="utf-8") as file:
         svg = file.read()

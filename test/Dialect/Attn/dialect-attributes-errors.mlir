@@ -1,0 +1,75 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// What passes leave for later ones is of the kind that these read, and nothing
+// else is an attribute of the dialect.
+
+// expected-error @+1 {{expected attn.target to be a string, but got 90 : i64}}
+module attributes {attn.target = 90} {
+}
+
+// -----
+
+// expected-error @+1 {{expected attn.target on a module, but got it on func.func}}
+func.func private @f() attributes {attn.target = "sm_90a"}
+
+// -----
+
+// expected-error @+1 {{expected attn.expected_sizes to be array<i64: b, hq, sq, sk> of sizes, 0 where unknown, and hk as the fifth or not, but got array<i64: 1, 2, -3, 4>}}
+module attributes {attn.expected_sizes = array<i64: 1, 2, -3, 4>} {
+}
+
+// -----
+
+// expected-error @+1 {{expected attn.gradients to be a list of names, but got "q"}}
+func.func private @f() attributes {attn.gradients = "q"}
+
+// -----
+
+// expected-error @+1 {{expected attn.gradients on a function, but got it on builtin.module}}
+module attributes {attn.gradients = ["q"]} {
+}
+
+// -----
+
+// expected-error @+1 {{expected attn.multiples to be a list of pairs of names, but got ["hq"]}}
+func.func private @f() attributes {attn.multiples = ["hq"]}
+
+// -----
+
+// expected-error @+1 {{expected attn.interface to be a list of arguments, but got unit}}
+func.func private @f() attributes {attn.interface}
+
+// -----
+
+// expected-error @+1 {{expected attn.saved_bytes to be a number of bytes (i64), but got -4 : i64}}
+func.func private @f() attributes {attn.saved_bytes = -4}
+
+// -----
+
+// expected-error @+1 {{expected attn.tensor_name to be a string, but got 1 : i64}}
+func.func private @f() attributes {attn.tensor_name = 1}
+
+// -----
+
+func.func @f(%x: i32) -> i32 {
+  // expected-error @+1 {{expected attn.rung to be #attn.rung on attn.attention or attn.aggregate, but got "fa2"}}
+  %y = arith.addi %x, %x {attn.rung = "fa2"} : i32
+  return %y : i32
+}
+
+// -----
+
+// expected-error @+1 {{expected attn.dispatch to be a unit attribute of a module or #attn.dispatch on attn.aggregate or attn.attention, but got true}}
+module attributes {attn.dispatch = true} {
+}
+
+// -----
+
+// expected-error @+1 {{expected attn.arg on an argument or a result of a function, but got it on func.func}}
+func.func private @f() attributes {attn.arg = {name = "q"}}
+
+// -----
+
+// expected-error @+1 {{expected no attribute attn.targets, which the attn dialect does not define}}
+module attributes {attn.targets = "sm_90a"} {
+}
