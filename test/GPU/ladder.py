@@ -64,8 +64,8 @@ def main():
                 table = subprocess.run(
                     [options.attn_run, "--device", "cuda", "--ladder", spec],
                     capture_output=True, text=True)
-                rows = re.findall(r"^(\w+) +([\d.e+-]+) +\S+ +\S+ +\S+ +\S+ +([\d.e+-]+) ",
-                                  table.stdout, re.M)
+                row = r"^(\w+) +([\d.e+-]+) +\S+ +\S+ +\S+ +\S+ +([\d.e+-]+) "
+                rows = re.findall(row, table.stdout, re.M)
                 if not rows:
                     sys.exit("ladder.py: error: " + table.stdout + table.stderr)
                 for rung, predicted, ms in rows:

@@ -117,7 +117,8 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
     q[..., :2] = 2.0**14
     v = np.ones_like(q)
     for causal in (None, "bottom_right"):
-        run = attn.compile(q, -q, v, sinks=np.zeros(1, "f"), causal=causal, target=target)
+        sinks = np.zeros(1, "f")
+        run = attn.compile(q, -q, v, sinks=sinks, causal=causal, target=target)
         for sink in (-1e30, -3.4e38):
             o = np.asarray(run(q, -q, v, np.full(1, sink, "f")))
             assert (o == 1).all(), (target, causal, sink, o[..., 0])
