@@ -22,7 +22,9 @@ public:
   explicit ScanText(const AttnScanDesc &desc)
       : desc(desc), dk(std::to_string(desc.keyDim) + "x"),
         dv(std::to_string(desc.valueDim) + "x"),
-        lead(desc.packed ? "?x?x" : "?x?x?x"),
+        lead(desc.packed   ? "?x?x"
+             : desc.tokens ? "?x?x" + std::to_string(desc.tokens) + "x"
+                           : "?x?x?x"),
         type(support::nameOf(static_cast<DType>(desc.dtype))) {}
 
   std::string build() {
@@ -182,6 +184,10 @@ AttnError *attnCompileScan(AttnContext *context, const AttnScanDesc *given,
     return makeError("expected poolDtype to be ATTN_F32, ATTN_F16 or "
                      "ATTN_BF16, but got " +
                      std::to_string(desc.poolDtype));
+  if (desc.tokens < 0 || (desc.tokens && desc.packed))
+    return makeError("expected tokens of 0 or more, and 0 with packed, but "
+                     "got " +
+                     std::to_string(desc.tokens));
   std::string text = ScanText(desc).build();
   AttnCompileOptions own = {};
   own.structSize = sizeof(own);

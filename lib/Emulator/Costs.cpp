@@ -320,36 +320,38 @@ OpCost emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
 // Global memory
 //===----------------------------------------------------------------------===//
 
-/// Accesses of one warp; elements of 16 bits go in pairs.
-static int64_t accessesOf(Type type, Type memory, bool lanesHaveNeighbours) {
+/// Accesses of one warp; elements of 16 bits go in pairs. What is permuted is
+/// 16 bytes each, where a lane has so many neighbours.
+static int64_t accessesOf(Type type, Type memory, int64_t permuted) {
   int64_t elements = heldOf(type).elements;
-  bool isFrag = isa<tg::FragType>(type);
-  if (isFrag && lanesHaveNeighbours)
-    return elements / (cast<tg::FragType>(type).getRows() / 8);
-  return isFrag && memory.getIntOrFloatBitWidth() == 16 ? elements / 2
-                                                        : elements;
+  int64_t bits = memory.getIntOrFloatBitWidth();
+  if (permuted) {
+    auto vec = dyn_cast<tg::VecType>(type);
+    bool isRow = vec && vec.getAxis() == tg::Axis::Row;
+    int64_t run = isRow ? elements : permuted;
+    return ceilDiv(elements, std::min<int64_t>(128 / bits, run));
+  }
+  return isa<tg::FragType>(type) && bits == 16 ? elements / 2 : elements;
+}
+
+template <typename OpT>
+static OpCost costOfGlobal(OpT op, Type value, Type memory) {
+  OpCost cost;
+  cost.issue = 2 * accessesOf(value, cast<MemRefType>(memory).getElementType(),
+                              op.getPermuted());
+  return cost;
 }
 
 OpCost emulator::costOf(tg::GlobalLoadOp op, const TargetInfo &) {
-  OpCost cost;
-  cost.issue = 2 * accessesOf(op.getResult().getType(),
-                              op.getSource().getType().getElementType(),
-                              op.getPermuted() && op.getTransposed());
-  return cost;
+  return costOfGlobal(op, op.getResult().getType(), op.getSource().getType());
 }
 OpCost emulator::costOf(tg::GlobalStoreOp op, const TargetInfo &) {
-  OpCost cost;
-  cost.issue = 2 * accessesOf(op.getValue().getType(),
-                              op.getDestination().getType().getElementType(),
-                              op.getPermuted() && op.getTransposed());
-  return cost;
+  return costOfGlobal(op, op.getValue().getType(),
+                      op.getDestination().getType());
 }
 OpCost emulator::costOf(tg::GlobalReduceOp op, const TargetInfo &) {
-  OpCost cost;
-  cost.issue = 2 * accessesOf(op.getValue().getType(),
-                              op.getDestination().getType().getElementType(),
-                              op.getPermuted() && op.getTransposed());
-  return cost;
+  return costOfGlobal(op, op.getValue().getType(),
+                      op.getDestination().getType());
 }
 OpCost emulator::costOf(tg::BulkStoreOp, const TargetInfo &) {
   OpCost cost;

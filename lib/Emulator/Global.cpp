@@ -93,12 +93,18 @@ struct Place {
   MemoryType type;
   Shape shape;
   bool isVector = false, isRowVector = false, transposed = false;
-  /// Rows stand for others (tile_gpu.global.load, permuted).
-  bool permuted = false;
+  /// Rows and columns stand for others (tile_gpu.global.load, permuted).
+  int64_t permuted = 0;
 
   int64_t rowOf(int64_t row) const {
     int64_t each = (isVector ? shape.cols : shape.rows) / 8;
     return permuted ? row % 8 * each + row / 8 : row;
+  }
+  int64_t colOf(int64_t col) const {
+    if (!permuted)
+      return col;
+    int64_t key = col / 8 * 2 + col % 2, lane = col % 8 / 2;
+    return key / permuted * 4 * permuted + lane * permuted + key % permuted;
   }
 };
 } // namespace
@@ -136,14 +142,17 @@ static bool forElements(Agent &a, const Place &place, bool eachWarp, F body) {
   for (SlotId slot : place.indices)
     first.push_back(a.i32(slot));
   auto visit = [&](int64_t warp, int64_t row, int64_t col) {
+    size_t number = size_t(row * place.shape.cols + col);
     at = first;
     int64_t bounded;
     if (place.isVector) {
-      bounded = at[rank - 1] += place.rowOf(col);
+      bounded = at[rank - 1] +=
+          place.isRowVector ? place.rowOf(col) : place.colOf(col);
     } else {
-      int64_t of = place.rowOf(row);
-      int64_t down = place.transposed ? col : of;
-      at[rank - 1] += place.transposed ? of : col;
+      row = place.rowOf(row);
+      col = place.colOf(col);
+      int64_t down = place.transposed ? col : row;
+      at[rank - 1] += place.transposed ? row : col;
       bounded = at[rank - 2] += down;
       // Columns beyond the tensor are padding of the fragment.
       if (at[rank - 1] >= tensor.sizes[rank - 1])
@@ -152,7 +161,7 @@ static bool forElements(Agent &a, const Place &place, bool eachWarp, F body) {
     if (place.bound != noSlot && bounded >= a.i32(place.bound))
       return true;
     char *address = a.element(tensor, at.data(), place.type.bytes);
-    return address && body(warp, size_t(row * place.shape.cols + col), address);
+    return address && body(warp, number, address);
   };
   bool isFine = true;
   for (int64_t warp = 0; warp < a.warps; ++warp) {

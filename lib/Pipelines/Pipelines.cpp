@@ -125,7 +125,7 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   kernels.addPass(createTileGpuExpandPipelinePass());
   kernels.addPass(createTileGpuHoistReciprocalsPass());
   // Of fragments and vectors that are all there by now.
-  kernels.addPass(createTileGpuPermuteRowsPass());
+  kernels.addPass(createTileGpuPermuteLanesPass());
   // Around products where they are issued in the end.
   kernels.addPass(createTileGpuOrderWarpgroupsPass());
   // Last: it takes the shared memory that the rest has left.

@@ -199,6 +199,11 @@ class Problem:
         sizes = ["?"] * len(view.shape)
         if is_static and sizes:
             sizes[-1] = str(view.shape[-1])
+        # A step on a GPU is a kernel of its own, without a loop over tokens.
+        on_gpu = self.device is not None or _host_target is not None
+        is_step = on_gpu and self.tokens == 1 and not self.is_packed
+        if name in ("q", "k", "v") and is_step:
+            sizes[2] = "1"
         text = "tensor<%s%s>" % (
             "".join(s + "x" for s in sizes),
             c.DTYPE_NAMES[view.dtype],
@@ -523,16 +528,10 @@ def run_scan(
     if problem.is_packed:
         problem.add("cu", "cu_seqlens", problem.cu, is_static=False)
     if lengths is not None:
-        if problem.device is not None:
-            _fail(
-                "no lengths of tensors on a GPU; pass cu_seqlens",
-                "lengths",
-                NotImplementedError,
-            )
         if problem.is_packed or reverse:
             other = "cu_seqlens" if problem.is_packed else "direction 'reverse'"
             _fail("lengths without %s" % other, "both")
-        view = arrays.vector("lengths", lengths, c.I32)
+        view = arrays.vector("lengths", lengths, c.I32, problem.device)
         if view.shape != (problem.sequences,):
             _fail("lengths of shape [%d]" % problem.sequences, list(view.shape))
         problem.add("lengths", "lengths", view, is_static=False)

@@ -14,7 +14,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from . import _arrays as arrays
 from ._operands import fail as _fail
 from ._scan_calls import scan as _scan
-from ._scans import as_own as _as_own
+from ._scans import as_own as _as_own, unit_stride as _unit_stride
 
 __all__ = []
 
@@ -60,6 +60,11 @@ def _run(
 ):
     if head_first:
         _fail("head_first=False, [b, t, h, d]", "True")
+    # Views of any strides, as there.
+    q, k, v = (
+        _unit_stride(x) if arrays.is_torch(x) or arrays.is_numpy(x) else x
+        for x in (q, k, v)
+    )
     arrays.view("q", q)
     if initial_state is not None:
         initial_state = _as_own("initial_state", initial_state, q)

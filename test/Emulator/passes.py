@@ -32,7 +32,7 @@ PASSES = [
     "tile_gpu.kernel(tile-gpu-assign-stages)",
     "tile_gpu.kernel(tile-gpu-expand-pipeline)",
     "tile_gpu.kernel(tile-gpu-hoist-reciprocals)",
-    "tile_gpu.kernel(tile-gpu-permute-rows)",
+    "tile_gpu.kernel(tile-gpu-permute-lanes)",
     "tile_gpu.kernel(tile-gpu-order-warpgroups)",
     "tile-gpu-stage-epilogue",
     "tile_gpu.kernel(tile-gpu-multicast-loads)",

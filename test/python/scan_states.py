@@ -176,10 +176,17 @@ def test_fla():
     want, last = recurrence(turn(q), turn(k), turn(v), state={"S": s0}, decay=turn(g),
                             beta=turn(beta))
     check("state_v_first", state, last["S"].swapaxes(2, 3), 2e-5)
-    x, gx = rng.standard_normal((b, t, 40)).astype("f"), -rng.exponential(1,
-                                                                          (b, t,
-                                                                           40)).astype(
-                                                                               "f")
+    # Of views whose channels are not neighbours.
+    turned = (
+        np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 1)), 1, -1)
+        for x in (q, k, v)
+    )
+    again, _ = fla.chunk_gated_delta_rule(*turned, g, beta, initial_state=s0)
+    want, _ = recurrence(turn(q), turn(k), turn(v), state={"S": s0}, decay=turn(g),
+                         beta=turn(beta))
+    check("strides", turn(again), want, 2e-5)
+    x = rng.standard_normal((b, t, 40)).astype("f")
+    gx = -rng.exponential(1, (b, t, 40)).astype("f")
     o, state = fla.chunk_hgrn(x, gx, output_final_state=True)
     h_t = np.zeros((b, 40))
     for i in range(t):

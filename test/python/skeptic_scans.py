@@ -102,41 +102,53 @@ def test_05_every_split():
             check("%s, the state" % name, last["S"], want_last["S"], BOUND)
 
 
+def check_padding(name, lengths):
+    t, b = int(lengths.max()), len(lengths)
+    tokens, given = drawn(name, t, b=b, h=2)
+    state = start(given, b, 2, 16, 16)
+    spoilt = [x.copy() for x in tokens]
+    rows = {n: x for n, x in given.items() if getattr(x, "ndim", 0) > 2}
+    rows.update(zip(("a", "b"), given.get("erase", ())))
+    rows = {n: x.copy() for n, x in rows.items()}
+    for i, length in enumerate(lengths):
+        for x in spoilt + list(rows.values()):
+            x[i, :, length:] = rng.choice([np.nan, np.inf, -np.inf])
+    some = {n: rows.get(n, x) for n, x in given.items()}
+    if "erase" in given:
+        some["erase"] = (rows["a"], rows["b"]) + tuple(given["erase"][2:])
+    got, last = ours(*spoilt, some, lengths=lengths, initial_state=state,
+                     return_state=True)
+    for i, length in enumerate(lengths):
+        own = {n: x[i : i + 1] for n, x in state.items()}
+        part = {
+            n: tuple(y[i : i + 1] if hasattr(y, "shape") else y for y in x)
+            if n == "erase"
+            else x[i : i + 1] if getattr(x, "ndim", 0) > 2 else x
+            for n, x in cut(given, 0, length).items()
+        }
+        want, want_last = recurrence(*(x[i : i + 1, :, :length] for x in tokens),
+                                     state=own, **part)
+        label = "%s, length %d" % (name, length)
+        check(label, got[i : i + 1, :, :length], want, BOUND)
+        assert (got[i, :, length:] == 0).all(), label
+        for p in last:
+            check(label, last[p][i : i + 1], want_last[p], BOUND)
+
+
 def test_06_padding():
     """Behind a length tokens do nothing, whatever they hold; in the middle one whose
     key, beta and log gate are 0 does not."""
-    lengths = np.array([0, 1, 17, 64, 80], "i")
     for name in ("head", "kda", "gated delta", "rwkv7", "rwkv6", "mlstm", "normalized",
                  "whole"):
-        tokens, given = drawn(name, 80, b=5, h=2)
-        state = start(given, 5, 2, 16, 16)
-        spoilt = [x.copy() for x in tokens]
-        rows = {n: x for n, x in given.items() if getattr(x, "ndim", 0) > 2}
-        rows.update(zip(("a", "b"), given.get("erase", ())))
-        rows = {n: x.copy() for n, x in rows.items()}
-        for i, length in enumerate(lengths):
-            for x in spoilt + list(rows.values()):
-                x[i, :, length:] = rng.choice([np.nan, np.inf, -np.inf])
-        some = {n: rows.get(n, x) for n, x in given.items()}
-        if "erase" in given:
-            some["erase"] = (rows["a"], rows["b"]) + tuple(given["erase"][2:])
-        got, last = ours(*spoilt, some, lengths=lengths, initial_state=state,
-                         return_state=True)
-        for i, length in enumerate(lengths):
-            own = {n: x[i : i + 1] for n, x in state.items()}
-            part = {
-                n: tuple(y[i : i + 1] if hasattr(y, "shape") else y for y in x)
-                if n == "erase"
-                else x[i : i + 1] if getattr(x, "ndim", 0) > 2 else x
-                for n, x in cut(given, 0, length).items()
-            }
-            want, want_last = recurrence(*(x[i : i + 1, :, :length] for x in tokens),
-                                         state=own, **part)
-            label = "%s, length %d" % (name, length)
-            check(label, got[i : i + 1, :, :length], want, BOUND)
-            assert (got[i, :, length:] == 0).all(), label
-            for p in last:
-                check(label, last[p][i : i + 1], want_last[p], BOUND)
+        check_padding(name, np.array([0, 1, 17, 64, 80], "i"))
+    # The same on a GPU, token by token.
+    _scans._host_target = "emulator:sm_90a"
+    try:
+        for name in ("gated delta", "rwkv7", "mlstm", "whole"):
+            check_padding(name, np.array([0, 1, 4, 6], "i"))
+        check_padding("kda", np.array([0, 1], "i"))
+    finally:
+        _scans._host_target = None
     # Beyond the tokens, and below 0.
     tokens, given = drawn("kda", 20, b=2)
     want, _ = recurrence(*tokens, **given)

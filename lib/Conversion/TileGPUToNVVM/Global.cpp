@@ -79,8 +79,8 @@ void GlobalAccess::simplifyBound(int axis, int64_t extent) {
 LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
                                                Value destination,
                                                ValueRange indices, Value rows,
-                                               bool transposed, bool permuted,
-                                               bool reduce) {
+                                               bool transposed,
+                                               int64_t permuted, bool reduce) {
   auto memref = cast<MemRefType>(destination.getType());
   Type memory = memref.getElementType();
   Values parts = of(destination), registers = of(value);
@@ -142,6 +142,8 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   };
   int64_t memoryBits = access.elementBytes * 8;
 
+  if (permuted)
+    return storePermuted(op, value, memref, permuted, access);
   if (vec) {
     bool byRow = vec.getAxis() == Axis::Row;
     // One thread of those that hold an element.
@@ -149,17 +151,13 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
     if (!byRow && vec.getScope() == Scope::Warpgroup)
       owner = e.and_(owner, e.eq(role.warpInMember, 0));
     for (auto [key, word] : llvm::enumerate(registers)) {
-      Value index = permuted ? permutedRow(vec.getSize(), key)
-                    : byRow  ? rowIndex(vec.getScope(), key)
-                             : colIndex(key);
+      Value index = byRow ? rowIndex(vec.getScope(), key) : colIndex(key);
       write(access.at(index, e.c32(0)), 0, {toMemory(word)}, memoryBits,
             access.both(owner, access.inBounds(0, index)));
     }
     return success();
   }
 
-  if (permuted)
-    return movePermuted(op, access, frag, memref, &registers, nullptr);
   FragShape shape(frag);
   for (int axis : {0, 1})
     if (access.bounds[axis] && !(axis == (transposed ? 1 : 0)))
@@ -299,6 +297,8 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
   auto frag = dyn_cast<FragType>(type);
   bool transposed = op.getTransposed();
   GlobalAccess access(e, parts, memref, at, bound, transposed, bool(vec));
+  if (op.getPermuted())
+    return loadPermuted(op, access);
   bool isShort = memory.isBF16() || memory.isF16();
   Type element = vec ? vec.getElementType() : frag.getElementType();
   /// One element, or zero where it is out of bounds.
@@ -335,21 +335,12 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
     bool byRow = vec.getAxis() == Axis::Row;
     Values registers;
     for (int64_t key = 0, n = registerCount(vec); key < n; ++key) {
-      Value index = op.getPermuted() ? permutedRow(vec.getSize(), key)
-                    : byRow          ? rowIndex(vec.getScope(), key)
-                                     : colIndex(key);
+      Value index = byRow ? rowIndex(vec.getScope(), key) : colIndex(key);
       Value value =
           read(access.at(index, e.c32(0)), 0, access.inBounds(0, index));
       registers.push_back(isShort ? e.widen(value) : value);
     }
     set(op.getResult(), std::move(registers));
-    return success();
-  }
-  if (op.getPermuted()) {
-    Values elements;
-    if (failed(movePermuted(op, access, frag, memref, nullptr, &elements)))
-      return failure();
-    set(op.getResult(), std::move(elements));
     return success();
   }
   int inner = transposed ? 0 : 1;

@@ -48,7 +48,18 @@ LogicalResult KernelLowering::unsupported(Operation *op,
 // Values
 //===----------------------------------------------------------------------===//
 
-Values &KernelLowering::of(Value value) { return values[value]; }
+Values &KernelLowering::of(Value value) {
+  auto loaded = packedLoads.find(value);
+  if (loaded == packedLoads.end())
+    return values[value];
+  // Made anew for each user, so that nothing waits for the load before; what
+  // is the same LLVM finds.
+  auto &[words, places, memory] = loaded->second;
+  Values elements;
+  for (unsigned place : places)
+    elements.push_back(e.widen(e.unpack(words[place / 2], place % 2, memory)));
+  return values[value] = std::move(elements);
+}
 
 Type KernelLowering::scalarType(Type type) {
   return type.isIndex() ? e.i64 : type;

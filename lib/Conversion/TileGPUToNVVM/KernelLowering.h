@@ -278,11 +278,13 @@ private:
   LogicalResult lowerGlobalLoad(tg::GlobalLoadOp op);
   LogicalResult lowerGlobalWrite(Operation *op, Value value, Value destination,
                                  ValueRange indices, Value rows,
-                                 bool transposed, bool permuted, bool reduce);
-  /// Stores or loads the elements of a fragment whose rows are permuted.
-  LogicalResult movePermuted(Operation *op, GlobalAccess &access,
-                             tg::FragType frag, mlir::MemRefType memref,
-                             const Values *stored, Values *loaded);
+                                 bool transposed, int64_t permuted,
+                                 bool reduce);
+  /// The same of rows and columns in another order (PermutedLanes.cpp).
+  LogicalResult loadPermuted(tg::GlobalLoadOp op, GlobalAccess &access);
+  LogicalResult storePermuted(Operation *op, Value value,
+                              mlir::MemRefType memref, int64_t neighbours,
+                              GlobalAccess &access);
   LogicalResult lowerStoreBits(tg::GlobalStoreBitsOp op);
   Value inverseOf(Value y);
   std::pair<Value, Value> divideUnsigned(Value x, Value y);
@@ -322,10 +324,6 @@ private:
   LogicalResult evaluate(mlir::Block &body, llvm::ArrayRef<Value> arguments,
                          llvm::SmallVectorImpl<Value> &results);
   Value rowIndex(tg::Scope scope, int64_t rowKey);
-  /// Which of `rows` rows of a tensor row key `rowKey` stands for.
-  Value permutedRow(int64_t rows, int64_t rowKey) {
-    return e.add(e.mul(role.row, rows / 8), rowKey);
-  }
   Value colIndex(int64_t colKey);
   Type registerType(Type type);
   int64_t registerCount(Type type);
@@ -355,6 +353,14 @@ private:
   RoleLayout placement;
   mlir::LLVM::LLVMFuncOp function;
   llvm::DenseMap<Value, Values> values;
+  /// Elements of 16 bits that have been loaded in pairs, and for each element
+  /// which half of which word it is.
+  struct PackedLoad {
+    Values words;
+    llvm::SmallVector<unsigned> places;
+    Type memory;
+  };
+  llvm::DenseMap<Value, PackedLoad> packedLoads;
   /// The full barrier of the slot that an acquired tile belongs to.
   llvm::DenseMap<Value, Value> slotBarriers;
   llvm::DenseMap<Operation *, CopySource> copySources;

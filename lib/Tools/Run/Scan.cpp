@@ -107,6 +107,7 @@ Result<Kernel> attn::run::compileScan(const ScanSpec &spec,
   desc.normalize = spec.normalize != 0;
   desc.init = spec.init != 0;
   desc.chunk = spec.chunk;
+  desc.tokens = spec.t == 1;
   return Kernel::compile(desc, options);
 }
 

@@ -13,17 +13,6 @@ func.func @segments(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tens
 // -----
 
 module attributes {attn.target = "sm_80"} {
-func.func @lengths(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %n: tensor<?xi32>) -> tensor<?x?x?x32xf32> {
-  // expected-error @+1 {{expected no lengths on a GPU; pack the sequences, whose ends cu_seqlens says}}
-  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) lengths(%n : tensor<?xi32>)
-      -> tensor<?x?x?x32xf32>
-  return %o : tensor<?x?x?x32xf32>
-}
-}
-
-// -----
-
-module attributes {attn.target = "sm_80"} {
 func.func @norms(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>) -> tensor<?x?x?x32xf32> {
   // expected-error @+1 {{expected l2norm without normalize on a GPU; divide queries and keys by their norms first}}
   %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) {l2norm, normalize}

@@ -678,16 +678,24 @@ func.func @bits_apart(%f: !tile_gpu.frag<16x64xi1, acc, warp>, %m: memref<64x2xi
 // -----
 
 func.func @permuted_scope(%m: memref<64x64xf32>, %c: i32) {
-  // expected-error @below {{expected permuted rows of a warp's f32 fragment acc, or row vector, of 16 or 32, but got '!tile_gpu.frag<64x64xf32, acc>'}}
-  %f = tile_gpu.global.load %m[%c, %c] permuted : memref<64x64xf32> -> !tile_gpu.frag<64x64xf32, acc>
+  // expected-error @below {{expected permuted columns, in runs of 2, 4 or 8 for each of four lanes, of a warp's f32 fragment acc or vector, but got 4 of '!tile_gpu.frag<64x64xf32, acc>'}}
+  %f = tile_gpu.global.load %m[%c, %c] permuted(4) : memref<64x64xf32> -> !tile_gpu.frag<64x64xf32, acc>
   return
 }
 
 // -----
 
-func.func @permuted_columns(%v: !tile_gpu.vec<32xf32, col, warp>, %m: memref<64xf32>, %c: i32) {
-  // expected-error @below {{expected permuted rows of a warp's f32 fragment acc, or row vector, of 16 or 32, but got '!tile_gpu.vec<32xf32, col, warp>'}}
-  tile_gpu.global.store %v, %m[%c] permuted : !tile_gpu.vec<32xf32, col, warp>, memref<64xf32>
+func.func @permuted_columns(%v: !tile_gpu.vec<16xf32, col, warp>, %m: memref<64xf32>, %c: i32) {
+  // expected-error @below {{expected permuted columns, in runs of 2, 4 or 8 for each of four lanes, of a warp's f32 fragment acc or vector, but got 8 of '!tile_gpu.vec<16xf32, col, warp>'}}
+  tile_gpu.global.store %v, %m[%c] permuted(8) : !tile_gpu.vec<16xf32, col, warp>, memref<64xf32>
+  return
+}
+
+// -----
+
+func.func @permuted_count(%v: !tile_gpu.vec<48xf32, col, warp>, %m: memref<64xf32>, %c: i32) {
+  // expected-error @below {{but got 3 of '!tile_gpu.vec<48xf32, col, warp>'}}
+  tile_gpu.global.store %v, %m[%c] permuted(3) : !tile_gpu.vec<48xf32, col, warp>, memref<64xf32>
   return
 }
 
@@ -695,6 +703,6 @@ func.func @permuted_columns(%v: !tile_gpu.vec<32xf32, col, warp>, %m: memref<64x
 
 func.func @permuted_sum(%v: !tile_gpu.vec<32xf32, row, warp>, %m: memref<64xf32>, %c: i32) {
   // expected-error @below {{expected rows in their order; loads and stores alone permute them}}
-  tile_gpu.global.reduce %v, %m[%c] permuted : !tile_gpu.vec<32xf32, row, warp>, memref<64xf32>
+  tile_gpu.global.reduce %v, %m[%c] permuted(4) : !tile_gpu.vec<32xf32, row, warp>, memref<64xf32>
   return
 }

@@ -31,7 +31,7 @@ tile::WorkTileOp ScanBuilder::findWork(Value block, int64_t tiles,
 void ScanBuilder::findRows() {
   if (!scanOp.isPacked()) {
     begin = index(0);
-    end = dim(arg(scanOp.getKey()), 2);
+    end = total = dim(arg(scanOp.getKey()), 2);
     queryEnd = dim(arg(scanOp.getQuery()), 2);
     if (Value lengths = scanOp.getLengths()) {
       end = min(max(element(arg(lengths), batch), index(0)), end);
@@ -40,7 +40,7 @@ void ScanBuilder::findRows() {
     return;
   }
   Value offsets = arg(scanOp.getCu());
-  Value total = dim(arg(scanOp.getKey()), 1);
+  total = dim(arg(scanOp.getKey()), 1);
   auto at = [&](Value i) {
     return min(max(element(offsets, i), index(0)), total);
   };

@@ -57,6 +57,8 @@ protected:
   /// Rows of the sequence in the tensors, and the heads of states. Queries may
   /// be fewer or more than keys: of an aggregate they are.
   Value begin, end, queryEnd, stateHeads;
+  /// The rows of the tensor of keys.
+  Value total;
   /// Of packed rows: whether the block has a sequence, and not what is behind.
   Value isSequence;
 };

@@ -32,9 +32,6 @@ LogicalResult ScanTokensKernel::check(ScanOp op) {
     return op.emitOpError("expected at most ")
            << mostChannels << " key channels on a GPU, but got "
            << op.getKeyChannels() << "; a CPU takes more";
-  if (op.getLengths())
-    return op.emitOpError("expected no lengths on a GPU; pack the sequences, "
-                          "whose ends cu_seqlens says");
   if (op.getSegments().value_or(1) > 1)
     return op.emitOpError("expected one segment on a GPU, but got ")
            << *op.getSegments() << "; a CPU cuts tokens";
@@ -45,13 +42,10 @@ LogicalResult ScanTokensKernel::check(ScanOp op) {
 }
 
 int64_t ScanTokensKernel::blockRows(ScanOp op) {
-  // Lanes of 32 rows hold four numbers that lie one after the other, 16 bytes,
-  // and of 16 rows two. With further factors of all key channels, or more
-  // channels, registers hold 16.
+  // 32 rows are 16 bytes for each of 8 lanes, or with 16 bits of 4. With more
+  // channels registers hold 16.
   bool isWide = op.getKeyChannels() > 2 * partWidth;
-  bool hasFactors = op.getEraseA() || op.getNormalize() ||
-                    (op.hasChannelGates() && !op.getValueGates());
-  return isWide || hasFactors || op.getValueChannels() <= 16 ? 16 : 32;
+  return isWide || op.getValueChannels() <= 16 ? 16 : 32;
 }
 
 int64_t ScanTokensKernel::countTiles(ScanOp op) {
@@ -144,9 +138,12 @@ ScanTokensKernel::Parts ScanTokensKernel::mapFeature(Parts keys) {
     return keys;
   for (auto [part, tile] : llvm::enumerate(keys)) {
     // What is not there stays 0.
-    Value channels = i32(keyChannels - int64_t(part) * width);
+    int64_t own = keyChannels - int64_t(part) * width;
     tile = map(tile, {tile.getType()}, [&](Value, Value c, ValueRange x) {
              Value y = inlineRegion(b, feature, x).front();
+             if (own >= width)
+               return SmallVector<Value>{y};
+             Value channels = i32(own);
              Value exists = cmp(arith::CmpIPredicate::slt, c, channels);
              return SmallVector<Value>{select(exists, y, f32(0.0f))};
            }).front();
@@ -163,51 +160,61 @@ Value ScanTokensKernel::inverseNorm(const Parts &x) {
   });
 }
 
-/// Factors of the state and of what is written, relative to the largest weight
-/// so far.
-void ScanTokensKernel::weigh(Token &token, const State &state) {
-  Value decay = scanOp.getDecay();
-  bool ofHead = decay && !scanOp.hasChannelGates();
-  Value log = ofHead ? loadNumber(arg(decay), token.at) : Value();
-  if (Value weight = scanOp.getWeight())
-    token.written = loadNumber(arg(weight), token.at);
-  if (!scanOp.getLogWeight()) {
-    if (log)
-      token.gate = expOf(log);
-    return;
-  }
-  Value own = loadNumber(arg(scanOp.getLogWeight()), token.at);
-  Value old = log ? addf(state.largest, log) : state.largest;
-  token.largest = arith::MaximumFOp::create(b, loc, own, old);
-  token.gate = relative(old, token.largest);
-  token.written = relative(own, token.largest);
-}
-
-ScanTokensKernel::Token ScanTokensKernel::makeToken(Value at,
-                                                    const State &state) {
+ScanTokensKernel::Token ScanTokensKernel::loadToken(Value at, bool reads) {
   Token token;
   token.at = at;
-  weigh(token, state);
   Value keys = arg(scanOp.getKey());
-  token.key = mapFeature(loadKeys(keys, headOf(keys), at));
-  if (scanOp.getDecay() && scanOp.hasChannelGates()) {
-    Value decay = arg(scanOp.getDecay());
-    auto expTile = [&](Value tile) {
-      return mapOne(tile, cast<tile::TileType>(tile.getType()),
-                    [&](ValueRange x) { return expOf(x[0]); });
-    };
-    if (!scanOp.getValueGates())
-      for (Value log : loadKeys(decay, head, at))
-        token.keyGates.push_back(expTile(log));
+  token.key = loadKeys(keys, headOf(keys), at);
+  auto number = [&](Value operand) {
+    return operand ? loadNumber(arg(operand), at) : Value();
+  };
+  if (Value decay = scanOp.getDecay()) {
+    if (!scanOp.hasChannelGates())
+      token.gate = number(decay);
+    else if (!scanOp.getValueGates())
+      token.keyGates = loadKeys(arg(decay), head, at);
     else if (!ofSums)
-      token.valueGates = expTile(loadValues(decay, head, at));
+      token.valueGates = loadValues(arg(decay), head, at);
   }
+  token.written = number(scanOp.getWeight());
+  token.largest = number(scanOp.getLogWeight());
   if (ofSums)
     return token;
-  token.keyNorm = inverseNorm(token.key);
+  token.beta = number(scanOp.getDelta());
   Value values = arg(scanOp.getValue());
   token.value = loadValues(values, headOf(values), at);
+  if (scanOp.getEraseA()) {
+    token.erase = loadKeys(arg(scanOp.getEraseA()), head, at);
+    token.erasing = loadKeys(arg(scanOp.getEraseB()), head, at);
+  }
+  if (reads)
+    token.query = loadQuery(at, index(0)).second;
   return token;
+}
+
+void ScanTokensKernel::prepare(Token &token, const State &state) {
+  auto expTile = [&](Value tile) {
+    return mapOne(tile, cast<tile::TileType>(tile.getType()),
+                  [&](ValueRange x) { return expOf(x[0]); });
+  };
+  // Relative to the largest weight so far.
+  if (Value own = token.largest) {
+    Value old = state.largest;
+    if (token.gate)
+      old = addf(old, token.gate);
+    token.largest = arith::MaximumFOp::create(b, loc, own, old);
+    token.gate = relative(old, token.largest);
+    token.written = relative(own, token.largest);
+  } else if (token.gate) {
+    token.gate = expOf(token.gate);
+  }
+  token.key = mapFeature(token.key);
+  for (Value &gates : token.keyGates)
+    gates = expTile(gates);
+  if (token.valueGates)
+    token.valueGates = expTile(token.valueGates);
+  if (!ofSums)
+    token.keyNorm = inverseNorm(token.key);
 }
 
 ScanTokensKernel::State ScanTokensKernel::advance(const Token &token,
@@ -241,8 +248,7 @@ ScanTokensKernel::State ScanTokensKernel::advance(const Token &token,
     return timesColumn(timesScalar(sums, token.gate), token.valueGates);
   };
   Value written = timesScalar(token.value, token.written);
-  if (Value beta = scanOp.getDelta()) {
-    Value factor = loadNumber(arg(beta), token.at);
+  if (Value factor = token.beta) {
     Value old = timesColumn(known(token.key, /*decayed=*/true), token.keyNorm);
     written = mapOne({token.value, old}, column(), [&](ValueRange x) {
       return mulf(factor, arith::SubFOp::create(b, loc, x[0], x[1]));
@@ -250,16 +256,12 @@ ScanTokensKernel::State ScanTokensKernel::advance(const Token &token,
   }
   written = timesColumn(written, token.keyNorm);
   Value erased;
-  Parts erasing;
-  if (scanOp.getEraseA()) {
-    Parts erase = loadKeys(arg(scanOp.getEraseA()), head, token.at);
-    erased = known(erase, /*decayed=*/!scanOp.getEraseBefore());
-    erasing = loadKeys(arg(scanOp.getEraseB()), head, token.at);
-  }
+  if (!token.erase.empty())
+    erased = known(token.erase, /*decayed=*/!scanOp.getEraseBefore());
   for (auto [part, matrix] : llvm::enumerate(next.matrix)) {
     SmallVector<Value> inputs = {matrix, token.key[part], written};
     if (erased)
-      inputs.append({erasing[part], erased});
+      inputs.append({token.erasing[part], erased});
     if (!token.keyGates.empty())
       inputs.push_back(token.keyGates[part]);
     if (token.valueGates)
@@ -278,15 +280,29 @@ ScanTokensKernel::State ScanTokensKernel::advance(const Token &token,
   return next;
 }
 
+std::pair<Value, ScanTokensKernel::Parts>
+ScanTokensKernel::loadQuery(Value at, Value reader) {
+  auto [outputHeads, group] = countOutputHeads();
+  Value outputHead = add(mul(head, group), reader);
+  return {outputHead, loadKeys(arg(scanOp.getQuery()),
+                               queryHeadOf(outputHead, outputHeads), at)};
+}
+
 void ScanTokensKernel::read(const Token &token, const State &state,
                             Value output) {
-  auto [outputHeads, group] = countOutputHeads();
-  auto forOp = scf::ForOp::create(b, loc, index(0), group, index(1));
+  // Most often there is one query, which has been loaded with the rest.
+  Value group = countOutputHeads().second;
+  readOne(token, state, output, mul(head, group), token.query);
+  auto forOp = scf::ForOp::create(b, loc, index(1), group, index(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
-  Value outputHead = add(mul(head, group), forOp.getInductionVar());
-  Parts query = mapFeature(loadKeys(
-      arg(scanOp.getQuery()), queryHeadOf(outputHead, outputHeads), token.at));
+  auto [outputHead, query] = loadQuery(token.at, forOp.getInductionVar());
+  readOne(token, state, output, outputHead, query);
+}
+
+void ScanTokensKernel::readOne(const Token &token, const State &state,
+                               Value output, Value outputHead, Parts query) {
+  query = mapFeature(query);
   Value norm = inverseNorm(query);
   Value scale = scanOp.getScale() ? arg(scanOp.getScale()) : Value();
   auto scaled = [&](Value sums) {
@@ -353,11 +369,26 @@ ScanTokensKernel::State ScanTokensKernel::replaced(const State &state,
   return next;
 }
 
+void ScanTokensKernel::loadSlot() {
+  if (scanOp.getSlot())
+    slot = memref::LoadOp::create(b, loc, arg(scanOp.getSlot()), batch);
+}
+
+void ScanTokensKernel::findSlot() {
+  where = batch;
+  if (!slot)
+    return;
+  where = toIndex(slot);
+  Value count = dim(arg(scanOp.getPool().front()), 0);
+  exists = arith::AndIOp::create(
+      b, loc, cmp(arith::CmpIPredicate::sge, where, index(0)),
+      cmp(arith::CmpIPredicate::slt, where, count));
+  where = select(exists, where, index(0));
+}
+
 ScanTokensKernel::State ScanTokensKernel::loadState() {
   State state;
   SmallVector<Value> from = initialStates();
-  Value exists;
-  Value where = from.empty() ? batch : findState(from.front(), exists);
   // No row of a state that is not there is read.
   Value channels = index(keyChannels);
   if (exists)
@@ -414,8 +445,6 @@ void ScanTokensKernel::storeState(const State &state, ValueRange outputs) {
   SmallVector<Value> to = finalStates(outputs);
   if (to.empty())
     return;
-  Value exists;
-  Value where = findState(to.front(), exists);
   auto bound = [&](Value size, Value none) {
     return exists ? select(exists, size, none) : size;
   };
@@ -450,8 +479,8 @@ void ScanTokensKernel::storeState(const State &state, ValueRange outputs) {
 // The kernel
 //===----------------------------------------------------------------------===//
 
-/// Zeros in the rows that no sequence has.
-void ScanTokensKernel::clear(Value output) {
+/// Zeros in rows that are of no sequence.
+void ScanTokensKernel::clear(Value output, Value begin, Value end) {
   Value zeros = fill(f32(0.0f), column());
   auto [outputHeads, group] = countOutputHeads();
   auto heads = scf::ForOp::create(b, loc, index(0), group, index(1));
@@ -484,7 +513,7 @@ void ScanTokensKernel::build(ValueRange outputs, Value block) {
     tile::ReturnOp::create(b, loc);
     if (clears) {
       b.setInsertionPointToStart(branch.elseBlock());
-      clear(outputs.front());
+      clear(outputs.front(), begin, end);
     }
     b.setInsertionPointToStart(branch.thenBlock());
     return walkTokens(outputs);
@@ -495,6 +524,28 @@ void ScanTokensKernel::build(ValueRange outputs, Value block) {
 
 void ScanTokensKernel::walkTokens(ValueRange outputs) {
   Value output = ofSums ? Value() : outputs.front();
+  auto tokens = cast<RankedTensorType>(scanOp.getKey().getType());
+  if (!scanOp.isPacked() && !scanOp.getLengths() && !scanOp.getWhole() &&
+      tokens.getDimSize(2) == 1) {
+    // Of one token all is on its way before anything is waited for: the state
+    // first, lest it come behind a gate's exponential, or behind its slot.
+    loadSlot();
+    Token token;
+    State state;
+    if (slot)
+      token = loadToken(begin, /*reads=*/output != nullptr);
+    findSlot();
+    state = loadState();
+    if (!slot)
+      token = loadToken(begin, /*reads=*/output != nullptr);
+    prepare(token, state);
+    State next = advance(token, state);
+    if (output)
+      read(token, scanOp.getReadBefore() ? state : next, output);
+    return storeState(next, outputs.drop_front());
+  }
+  loadSlot();
+  findSlot();
   State state = loadState();
   auto walk = [&](bool advances, bool reads) {
     SmallVector<Value> carried;
@@ -504,9 +555,11 @@ void ScanTokensKernel::walkTokens(ValueRange outputs) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(forOp.getBody());
     State here = advances ? replaced(state, forOp.getRegionIterArgs()) : state;
-    Token token = makeToken(forOp.getInductionVar(), here);
+    reads &= output != nullptr;
+    Token token = loadToken(forOp.getInductionVar(), reads);
+    prepare(token, here);
     State next = advances ? advance(token, here) : here;
-    if (reads && output)
+    if (reads)
       read(token, scanOp.getReadBefore() ? here : next, output);
     if (!advances)
       return;
@@ -517,5 +570,7 @@ void ScanTokensKernel::walkTokens(ValueRange outputs) {
   walk(/*advances=*/true, /*reads=*/!readsEnd);
   if (readsEnd)
     walk(/*advances=*/false, /*reads=*/true);
+  if (scanOp.getLengths() && output)
+    clear(output, end, total);
   storeState(state, outputs.drop_front());
 }

@@ -54,26 +54,33 @@ private:
     Value largest; // a scalar
     SmallVector<Value> values() const;
   };
-  /// What a token does to the state. Factors of the whole state and of the
-  /// write are scalars, norms columns.
+  /// What a token does to the state, first as it is loaded: of gates and
+  /// weights logarithms. Factors of the whole state and of the write are
+  /// scalars, norms columns. The query is that of the first reader.
   struct Token {
     Value at;
-    Parts key;
-    Value keyNorm, value;
-    Value gate, valueGates, written, largest;
-    Parts keyGates;
+    Parts key, query, keyGates, erase, erasing;
+    Value keyNorm, value, valueGates;
+    Value gate, written, largest, beta;
   };
 
-  void clear(Value output);
+  void clear(Value output, Value begin, Value end);
   void walkTokens(ValueRange outputs);
   State loadState();
   void storeState(const State &state, ValueRange outputs);
+  /// Where the state is, which of a pool may be nowhere.
+  void loadSlot();
+  void findSlot();
   State replaced(const State &state, ValueRange by) const;
 
-  Token makeToken(Value at, const State &state);
-  void weigh(Token &token, const State &state);
+  Token loadToken(Value at, bool reads);
+  void prepare(Token &token, const State &state);
   State advance(const Token &token, const State &state);
   void read(const Token &token, const State &state, Value output);
+  void readOne(const Token &token, const State &state, Value output,
+               Value outputHead, Parts query);
+  /// An output head, and the query that it has.
+  std::pair<Value, Parts> loadQuery(Value at, Value reader);
 
   Parts loadKeys(Value memref, Value headIndex, Value row);
   Value loadValues(Value memref, Value headIndex, Value row);
@@ -95,6 +102,7 @@ private:
   bool ofSums;
   int64_t rows = 0, keyChannels = 0, valueChannels = 0, numParts = 0, width = 0;
   Value firstValue;
+  Value slot, where, exists;
 };
 
 } // namespace mlir::attn

@@ -609,26 +609,35 @@ LogicalResult MergeStatesOp::verify() {
 // Global memory
 //===----------------------------------------------------------------------===//
 
-/// Rows in another order are those of a warp's fragment or row vector.
-static LogicalResult verifyPermuted(Operation *op, Type value) {
-  int64_t rows = 0;
+/// What has rows and columns in another order is a warp's, and lanes have all
+/// of their neighbours.
+static LogicalResult verifyPermuted(Operation *op, Type value,
+                                    int64_t neighbours) {
+  int64_t rows = 16, cols = 4 * neighbours;
   if (auto frag = dyn_cast<FragType>(value);
       frag && frag.getScope() == Scope::Warp &&
-      frag.getLayout() == Layout::Acc && frag.getElementType().isF32())
+      frag.getLayout() == Layout::Acc && frag.getElementType().isF32()) {
     rows = frag.getRows();
-  if (auto vec = dyn_cast<VecType>(value);
-      vec && vec.getScope() == Scope::Warp && vec.getAxis() == Axis::Row)
-    rows = vec.getSize();
-  if (rows == 16 || rows == 32)
+    cols = frag.getCols();
+  } else if (auto vec = dyn_cast<VecType>(value);
+             vec && vec.getScope() == Scope::Warp &&
+             vec.getElementType().isF32()) {
+    (vec.getAxis() == Axis::Row ? rows : cols) = vec.getSize();
+  } else {
+    rows = 0;
+  }
+  bool isCount = neighbours == 2 || neighbours == 4 || neighbours == 8;
+  if (isCount && rows && rows % 16 == 0 && cols % (4 * neighbours) == 0)
     return success();
-  return op->emitOpError("expected permuted rows of a warp's f32 fragment acc, "
-                         "or row vector, of 16 or 32, but got ")
-         << value;
+  return op->emitOpError("expected permuted columns, in runs of 2, 4 or 8 for "
+                         "each of four lanes, of a warp's f32 fragment acc or "
+                         "vector, but got ")
+         << neighbours << " of " << value;
 }
 
 static LogicalResult verifyGlobal(Operation *op, Type value, Type memory,
-                                  OperandRange indices, bool permuted) {
-  if (permuted && failed(verifyPermuted(op, value)))
+                                  OperandRange indices, int64_t permuted) {
+  if (permuted && failed(verifyPermuted(op, value, permuted)))
     return failure();
   auto memref = cast<MemRefType>(memory);
   if (int64_t(indices.size()) != memref.getRank())

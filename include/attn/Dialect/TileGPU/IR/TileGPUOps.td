@@ -26,11 +26,12 @@ def TileGPU_GlobalLoadOp
     alone. Source rows at or beyond `rows`, and columns beyond the source, read
     as zero.
 
-    With `permuted` a warp's fragment, or row vector, of 16 or 32 rows has them in
-    another order: row 8 j + i stands for row n i + j of those that the tensor has
-    there, n being 2 or 4. A lane then holds n neighbours,
-    which it reads at once where a `transposed` tensor has them in a row: 16 bytes
-    of f32 for each lane, 128 for each column. See `tile-gpu-permute-rows`.
+    With `permuted(m)` the rows and columns of a warp's fragment or vector are in
+    another order, so that a lane has neighbours, and accesses them at once: 16
+    bytes, where memory allows it. Row 8 j + i stands for row n i + j of those that
+    the tensor has there, n being an eighth of their number, and column
+    8 (m j + i) / 2 + 2 l + k of lane l (0 to 3), i even, for column
+    4 m j + m l + i + k. See `tile-gpu-permute-lanes`.
 
     Example:
 
@@ -51,14 +52,15 @@ def TileGPU_GlobalLoadOp
     Arg<Optional<I32>, "End of the rows of memory that are read, counted as "
         "the indices are; there is no bound if absent.">:$rows,
     Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed,
-    Arg<UnitAttr, "Rows of the fragment or vector are those of memory in another "
-        "order, as said above.">:$permuted);
+    Arg<DefaultValuedOptionalAttr<I64Attr, "0">, "Rows and columns are those of "
+        "memory in another order, as said above: how many columns of a lane are "
+        "neighbours, or 0.">:$permuted);
   let results = (outs
     Res<TileGPU_RegisterType, "The fragment or vector; its type says how much "
         "is read.">:$result);
   let assemblyFormat = [{
     $source `[` $indices `]` (`rows` `(` $rows^ `)`)?
-    (`transposed` $transposed^)? (`permuted` $permuted^)? attr-dict `:` type($source) `->` type($result)
+    (`transposed` $transposed^)? (`permuted` `(` $permuted^ `)`)? attr-dict `:` type($source) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -74,11 +76,11 @@ class TileGPU_GlobalWriteOp<string mnemonic, list<MemoryEffect> effects>
     Arg<Optional<I32>, "End of the rows of memory that are written, counted as "
         "the indices are; there is no bound if absent.">:$rows,
     Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed,
-    Arg<UnitAttr, "Rows of the fragment or vector are those of memory in another "
-        "order, as of `tile_gpu.global.load`.">:$permuted);
+    Arg<DefaultValuedOptionalAttr<I64Attr, "0">, "Rows and columns are those of "
+        "memory in another order, as of `tile_gpu.global.load`, or 0.">:$permuted);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` (`rows` `(` $rows^ `)`)?
-    (`transposed` $transposed^)? (`permuted` $permuted^)? attr-dict
+    (`transposed` $transposed^)? (`permuted` `(` $permuted^ `)`)? attr-dict
     `:` type($value) `,` type($destination)
   }];
   let hasVerifier = 1;

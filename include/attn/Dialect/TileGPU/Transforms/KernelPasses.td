@@ -15,16 +15,18 @@
 
 include "mlir/Pass/PassBase.td"
 
-def TileGpuPermuteRowsPass
-    : Pass<"tile-gpu-permute-rows", "::mlir::tile_gpu::KernelOp"> {
+def TileGpuPermuteLanesPass
+    : Pass<"tile-gpu-permute-lanes", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Give lanes neighbours of transposed tensors, to access at once";
   let description = [{
     Expects: a `tile_gpu.kernel` on fragments.
 
-    Produces: `permuted` accesses in each role of warps that reads or writes
-    transposed fragments, such as the states of a scan, if the order of its rows
-    is all the same: no map asks for a row's number, nothing goes through shared
-    memory or a product, and all have one number of rows, 16 or 32.
+    Produces: roles of one warp that read or write transposed fragments, such as
+    the states of a scan, with rows and columns exchanged, and `permuted`
+    accesses, if it is all the same which lane has which: no map asks for a
+    number of a row or column, nothing goes through shared memory or a product,
+    all accesses of fragments are transposed, and all have one number of rows,
+    16 or 32.
 
     Example:
 
@@ -53,10 +55,12 @@ def TileGpuPermuteRowsPass
     becomes
 
     ```mlir-fragment
-    %x = tile_gpu.global.load %s[%c0, %c0] transposed permuted : ...
-    %y = tile_gpu.global.load %v[%c0] permuted : ...
+    %x = tile_gpu.global.load %s[%c0, %c0] permuted(4) : memref<128x128xf32>
+      -> !tile_gpu.frag<64x32xf32, acc, warp>
+    %y = tile_gpu.global.load %v[%c0] permuted(4) : memref<128xf32>
+      -> !tile_gpu.vec<32xf32, col, warp>
     ...
-    tile_gpu.global.store %z, %s[%c0, %c0] transposed permuted : ...
+    tile_gpu.global.store %z, %s[%c0, %c0] permuted(4) : ...
     ```
   }];
 }

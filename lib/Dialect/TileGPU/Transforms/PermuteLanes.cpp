@@ -1,0 +1,171 @@
+//===- PermuteLanes.cpp - Neighbours of transposed tensors for lanes ------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A lane of a warp's fragment has rows that are 8 apart, and pairs of columns.
+// Rows of a transposed fragment are what lies one after the other in memory; so
+// a lane would read four numbers by four instructions, of which each takes 32
+// bytes from a line. Where nothing depends on which lane has what, rows and
+// columns change places, and a lane's columns stand for as many neighbours as
+// 16 bytes are. That of the 32 lanes 4 have columns and 8 have rows serves
+// states: vectors along the rows, of which there are many, are a few registers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#define DEBUG_TYPE "tile-gpu-permute-lanes"
+
+namespace attn {
+#define GEN_PASS_DEF_TILEGPUPERMUTELANESPASS
+#include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+static bool isInRegisters(Type type) { return isa<FragType, VecType>(type); }
+
+/// Rows of a fragment or row vector; 0 of others.
+static int64_t rowsOf(Type type) {
+  if (auto frag = dyn_cast<FragType>(type))
+    return frag.getRows();
+  auto vec = dyn_cast<VecType>(type);
+  return vec && vec.getAxis() == Axis::Row ? vec.getSize() : 0;
+}
+
+static Type transposed(Type type) {
+  MLIRContext *context = type.getContext();
+  if (auto frag = dyn_cast<FragType>(type))
+    return FragType::get(context, frag.getCols(), frag.getRows(),
+                         frag.getElementType(), frag.getLayout(),
+                         frag.getScope());
+  auto vec = dyn_cast<VecType>(type);
+  if (!vec)
+    return type;
+  Axis axis = vec.getAxis() == Axis::Row ? Axis::Col : Axis::Row;
+  return VecType::get(context, vec.getSize(), vec.getElementType(), axis,
+                      vec.getScope(), vec.getPartial());
+}
+
+namespace {
+struct Accesses {
+  SmallVector<GlobalLoadOp> loads;
+  SmallVector<GlobalStoreOp> stores;
+  int64_t rows = 0;
+  /// Bytes of an element of the narrowest transposed tensor.
+  int64_t bytes = 0;
+
+  /// Whether it is all the same which lane has which row and column.
+  bool collect(RoleOp role);
+  /// How many neighbours a lane's columns are to be.
+  int64_t neighbours() const { return std::min(16 / bytes, rows / 4); }
+
+private:
+  bool visit(Operation *op);
+  bool visitAccess(Type value, Type memory, bool isTransposed);
+};
+} // namespace
+
+bool Accesses::visitAccess(Type value, Type memory, bool isTransposed) {
+  Type element = cast<MemRefType>(memory).getElementType();
+  if (!element.isF32() && !element.isBF16() && !element.isF16())
+    return false;
+  if (!isa<FragType>(value))
+    return true;
+  if (!isTransposed)
+    return false;
+  int64_t own = element.getIntOrFloatBitWidth() / 8;
+  bytes = bytes ? std::min(bytes, own) : own;
+  return true;
+}
+
+bool Accesses::visit(Operation *op) {
+  SmallVector<Type> types(op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      llvm::append_range(types, block.getArgumentTypes());
+  if (llvm::none_of(types, isInRegisters))
+    return true;
+  for (Type type : types) {
+    auto vec = dyn_cast<VecType>(type);
+    auto frag = dyn_cast<FragType>(type);
+    if (vec && (vec.getPartial() || !vec.getElementType().isF32() ||
+                vec.getSize() % 16))
+      return false;
+    if (frag && (frag.getLayout() != Layout::Acc ||
+                 !frag.getElementType().isF32() || frag.getCols() % 16))
+      return false;
+    if (int64_t own = rowsOf(type)) {
+      if (rows && own != rows)
+        return false;
+      rows = own;
+    }
+  }
+  if (auto load = dyn_cast<GlobalLoadOp>(op)) {
+    loads.push_back(load);
+    return visitAccess(load.getResult().getType(), load.getSource().getType(),
+                       load.getTransposed());
+  }
+  if (auto store = dyn_cast<GlobalStoreOp>(op)) {
+    stores.push_back(store);
+    return visitAccess(store.getValue().getType(),
+                       store.getDestination().getType(), store.getTransposed());
+  }
+  if (auto map = dyn_cast<MapOp>(op))
+    return map.getBody().getArgument(0).use_empty() &&
+           map.getBody().getArgument(1).use_empty();
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return !reduce.getOrdered();
+  return isa<FragFillOp, FragCopyOp, ForeachOp, scf::ForOp, scf::IfOp,
+             scf::YieldOp, YieldOp>(op);
+}
+
+bool Accesses::collect(RoleOp role) {
+  if (role.getScope() != Scope::Warp || role.getCount() != 1)
+    return false;
+  WalkResult result = role.walk([&](Operation *op) {
+    return visit(op) ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted() && bytes && (rows == 16 || rows == 32);
+}
+
+/// Makes rows of all fragments and vectors columns, and columns rows.
+static void transpose(RoleOp role) {
+  role.walk([](Operation *op) {
+    for (Value result : op->getResults())
+      result.setType(transposed(result.getType()));
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Value argument : block.getArguments())
+          argument.setType(transposed(argument.getType()));
+  });
+}
+
+namespace {
+struct PermuteLanesPass
+    : ::attn::impl::TileGpuPermuteLanesPassBase<PermuteLanesPass> {
+  void runOnOperation() final {
+    for (auto role : getOperation().getOps<RoleOp>()) {
+      Accesses accesses;
+      if (!accesses.collect(role))
+        continue;
+      transpose(role);
+      for (GlobalLoadOp load : accesses.loads) {
+        load.setPermuted(accesses.neighbours());
+        load.setTransposed(false);
+      }
+      for (GlobalStoreOp store : accesses.stores) {
+        store.setPermuted(accesses.neighbours());
+        store.setTransposed(false);
+      }
+    }
+  }
+};
+} // namespace
