@@ -63,8 +63,8 @@ typedef struct AttnScanDesc {
   int32_t lengths;     ///< tokens that each batch has; not with `packed`
   int32_t poolDtype;   ///< of pool_S: ATTN_F32, ATTN_F16 or ATTN_BF16
   int64_t segments;    ///< the tokens are cut into so many; 0: one
-  int64_t tokens;      ///< how many there always are, not with `packed`; 0: any.
-                       ///< 1 is what makes a step on a GPU quick
+  int64_t tokens; ///< how many there always are, not with `packed`; 0: any.
+                  ///< 1 is what makes a step on a GPU quick
 } AttnScanDesc;
 
 /// Compiles the scan that `desc` describes. The function is named `scan`. Its
