@@ -1,6 +1,7 @@
 """Scans on the CPU beside loops of torch: how long each takes.
 
 usage: scans.py [--tokens 4096] [--heads 16] [--depth 128] [--repeat 3]
+                [--rules "gated delta,simple GLA,GLA,KDA"] [--types f32,bf16]
 
 The loops are what transformers runs for a gated delta rule where flash-linear-attention
 is not installed (torch_chunk_gated_delta_rule; without transformers it is left out),
@@ -78,15 +79,17 @@ def main():
     parser.add_argument("--heads", type=int, default=16)
     parser.add_argument("--depth", type=int, default=128)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--rules", default="gated delta,simple GLA,GLA,KDA")
+    parser.add_argument("--types", default="f32,bf16")
     options = parser.parse_args()
     h, t, d = options.heads, options.tokens, options.depth
     torch.manual_seed(0)
     head = -0.1 * torch.rand(1, h, t)
     key = -0.1 * torch.rand(1, h, t, d)
     beta = torch.rand(1, h, t)
+    chunks = transformers_rule() if "gated delta" in options.rules else None
     rules = [
-        ("gated delta", "transformers, chunks", transformers_rule(), (head, beta),
-         dict(beta=beta)),
+        ("gated delta", "transformers, chunks", chunks, (head, beta), dict(beta=beta)),
         ("simple GLA", "chunks", chunked_simple_gla, (head,), {}),
         ("GLA", "tokens", recurrent_gla, (key,), {}),
         ("KDA", "tokens", recurrent_gla, (key, beta), dict(beta=beta)),
@@ -98,9 +101,10 @@ def main():
     print("| rule | type | loop | loop ms | ours ms | ratio |")
     print("|---|---|---|---|---|---|")
     for rule, loop, theirs, operands, more in rules:
-        if theirs is None:
+        if theirs is None or rule not in options.rules.split(","):
             continue
-        for dtype in (torch.float32, torch.bfloat16):
+        for kind in options.types.split(","):
+            dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[kind]
             q, k, v = (torch.randn(1, h, t, d).to(dtype) for _ in range(3))
             k = torch.nn.functional.normalize(k.float(), dim=-1).to(dtype)
             ours = lambda: attn.scan(q, k, v, decay=operands[0], scale=d**-0.5, **more)
@@ -117,7 +121,6 @@ def main():
                         call()
                         best[name] = min(best[name], time.perf_counter() - start)
             ratio = best["loop"] / best["ours"]
-            kind = "f32" if dtype == torch.float32 else "bf16"
             print(
                 f"| {rule} | {kind} | {loop} | {best['loop'] * 1e3:.0f} "
                 f"| {best['ours'] * 1e3:.0f} | {ratio:.1f} |",

@@ -134,6 +134,22 @@ int main(void) {
            __LINE__);
     attnKernelDestroy(kernel);
   }
+  /* As many tokens as was said. */
+  desc.tokens = T;
+  expect(attnCompileScan(context, &desc, NULL, &kernel), "", __LINE__);
+  memcpy(pool, s0, sizeof(s0));
+  inputs[6] = (AttnTensor){pool, ATTN_F32, 4, one, NULL};
+  expect(attnKernelRunOn(kernel, 0, inputs, 7, outputs, 1, NULL), "", __LINE__);
+  attnKernelDestroy(kernel);
+  desc.tokens = 1;
+  expect(attnCompileScan(context, &desc, NULL, &kernel), "", __LINE__);
+  expect(attnKernelRunOn(kernel, 0, inputs, 7, outputs, 1, NULL), "expected",
+         __LINE__);
+  attnKernelDestroy(kernel);
+  desc.tokens = -1;
+  expect(attnCompileScan(context, &desc, NULL, &kernel),
+         "expected tokens of 0 or more", __LINE__);
+  desc.tokens = 0;
   desc.slots = 3;
   expect(attnCompileScan(context, &desc, NULL, &kernel),
          "expected slots of ATTN_SLOTS_...", __LINE__);
