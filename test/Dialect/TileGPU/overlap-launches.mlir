@@ -151,3 +151,48 @@ func.func @plan(%n: index, %heads: i32) attributes {tile.plan} {
   return
 }
 }
+
+// -----
+
+// A block of a grid finds out which item is its own before it waits.
+module attributes {attn.target = "sm_90a"} {
+tile_gpu.kernel private @first(%m: memref<?xi32>) {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// CHECK-LABEL: kernel private @items
+// CHECK: tile_gpu.role "compute"
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.foreach
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.index_cast
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: memref.store
+tile_gpu.kernel private @items(%m: memref<?xi32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %part: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %part: i32):
+      %at = arith.index_cast %tile : i32 to index
+      memref.store %tile, %m[%at] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+func.func @plan(%n: index, %c: i32) attributes {tile.plan} {
+  %m = tile.workspace(%n) : memref<?xi32>
+  tile_gpu.launch @first grid(%n) args(%m : memref<?xi32>)
+  tile_gpu.launch @items grid(%n) args(%m, %c : memref<?xi32>, i32)
+  return
+}
+}
