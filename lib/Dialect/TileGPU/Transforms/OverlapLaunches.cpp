@@ -46,47 +46,14 @@ static bool startsInRoles(KernelOp kernel) {
   return true;
 }
 
-/// Lets the kernel behind start, in each role, once.
-static void insertStarts(KernelOp kernel) {
+/// Puts an operation at the start of each role, once.
+template <typename Op> static void insertInRoles(KernelOp kernel) {
   for (auto role : kernel.getOps<RoleOp>()) {
     Block &body = role.getBody().front();
-    if (isa<LaunchDependentsOp>(body.front()))
+    if (isa<Op>(body.front()))
       continue;
     auto b = OpBuilder::atBlockBegin(&body);
-    LaunchDependentsOp::create(b, role.getLoc());
-  }
-}
-
-/// What in a role first reads or writes memory. A block of a grid has one item,
-/// and finds out which it is before that.
-static Operation *firstAccess(Block &body) {
-  for (Operation &op : body) {
-    if (isMemoryEffectFree(&op) || isa<memref::DimOp, LaunchDependentsOp>(op))
-      continue;
-    auto loop = dyn_cast<ForeachOp>(op);
-    auto scheduler =
-        loop ? loop.getSchedule().getDefiningOp<SchedulerOp>() : SchedulerOp();
-    if (!scheduler || scheduler.getKind() != ScheduleKind::Grid ||
-        !llvm::all_of(scheduler.getBody().front(), [](Operation &inner) {
-          return isMemoryEffectFree(&inner);
-        }))
-      return &op;
-    return firstAccess(loop.getBody().front());
-  }
-  return body.getTerminator();
-}
-
-/// Waits in each role for the kernels before.
-static void insertWaits(KernelOp kernel) {
-  for (auto role : kernel.getOps<RoleOp>()) {
-    bool waits =
-        role.walk([](WaitDependenciesOp) { return WalkResult::interrupt(); })
-            .wasInterrupted();
-    if (waits)
-      continue;
-    Operation *first = firstAccess(role.getBody().front());
-    OpBuilder b(first);
-    WaitDependenciesOp::create(b, role.getLoc());
+    Op::create(b, role.getLoc());
   }
 }
 
@@ -123,8 +90,8 @@ struct OverlapLaunchesPass
           if (first && second && first != second && startsInRoles(second)) {
             for (Operation *op : between)
               op->moveBefore(before);
-            insertStarts(first);
-            insertWaits(second);
+            insertInRoles<LaunchDependentsOp>(first);
+            insertInRoles<WaitDependenciesOp>(second);
             launch.setProgrammatic(true);
           }
         }
