@@ -234,10 +234,6 @@ void KernelLowering::initializeBarriers() {
   Block *first = e.newBlock(), *rest = e.newBlock();
   e.branch(e.eq(thread, 0), first, rest);
   e.startBlock(first);
-  // The first copy of each tensor finds its description in the cache.
-  for (BlockArgument argument : kernel.getArguments())
-    if (isa<TensorMapType>(argument.getType()))
-      e.assembly("prefetch.tensormap [$0];", "l,~{memory}", of(argument));
   for (auto [offset, count] : arrivals)
     e.assembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}",
                {address(offset), e.c32(count)});

@@ -67,7 +67,6 @@ tile_gpu.kernel private @copy(%Q: !map, %O: memref<?x128xf32, strided<[?, 1]>>,
 // CHECK-DAG: %[[LANES:.*]] = llvm.mlir.constant(128 : i32)
 // CHECK-DAG: %[[WARPS:.*]] = llvm.mlir.constant(4 : i32)
 // CHECK-DAG: %[[ONE:.*]] = llvm.mlir.constant(1 : i32)
-// CHECK: "prefetch.tensormap [$0];", "l,~{memory}" %arg0
 // CHECK-COUNT-2: mbarrier.init.shared::cta.b64 {{.*}}, %[[ONE]] :
 // CHECK-COUNT-2: mbarrier.init.shared::cta.b64 {{.*}}, %[[WARPS]] :
 // CHECK-COUNT-2: mbarrier.init.shared::cta.b64 {{.*}}, %[[ONE]] :
