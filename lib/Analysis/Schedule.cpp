@@ -92,7 +92,8 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
       return budget;
     }
     // Results may be staged, or leave more room for slots.
-    for (int64_t results : {int64_t(0), sizes.blockQ * channels * problem.sharers * 2}) {
+    for (int64_t results :
+         {int64_t(0), sizes.blockQ * channels * problem.sharers * 2}) {
       demand.results = results;
       budget.sharedTaken =
           std::max(budget.sharedTaken,

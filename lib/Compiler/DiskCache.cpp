@@ -147,8 +147,7 @@ public:
            getAll(value.atLeast) && get(value.elementsUpTo) &&
            get(value.offsetsUpTo) && get(value.pagesOf) &&
            get(value.lengthsFrom) && get(value.moreRows) &&
-           get(value.isWritten) && get(value.isApart) &&
-           get(value.columnsOf);
+           get(value.isWritten) && get(value.isApart) && get(value.columnsOf);
   }
   bool get(EntryInfo &value) {
     return get(value.name) && getAll(value.args) && getAll(value.multiples);
