@@ -48,7 +48,8 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     MmaShape unit = sizes.rows == MmaShape::warpgroup().m
                         ? MmaShape::warpgroup()
                         : MmaShape::warp();
-    int64_t members = std::max<int64_t>(sizes.blockQ / sizes.rows, 1);
+    int64_t members =
+        std::max<int64_t>(sizes.blockQ / sizes.rows, 1) * problem.sharers;
     auto registers = [&](int64_t cols, int64_t bytes) {
       return onchip::fragmentRegisters(sizes.rows, cols, bytes * 8,
                                        unit.threads);
@@ -70,7 +71,9 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
 
     onchip::SharedDemand demand;
     demand.queries = sizes.blockQ * depth * dotBytes;
-    demand.step = blockK * (depth * dotBytes + channels * valueBytes);
+    demand.step = blockK * depth * dotBytes;
+    if (!problem.valuesInKeys)
+      demand.step += blockK * channels * problem.sharers * valueBytes;
     if (problem.folded)
       // The scores of each pair, and which of them are live.
       demand.exchange =
@@ -89,7 +92,8 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
       return budget;
     }
     // Results may be staged, or leave more room for slots.
-    for (int64_t results : {int64_t(0), sizes.blockQ * channels * 2}) {
+    for (int64_t results :
+         {int64_t(0), sizes.blockQ * channels * problem.sharers * 2}) {
       demand.results = results;
       budget.sharedTaken =
           std::max(budget.sharedTaken,
@@ -214,6 +218,9 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
   if (blocks == 0 || blocks * 2 > atOnce)
     return {1, have + ", of " + std::to_string(atOnce) + " at once"};
   int64_t least = blocks * 4 > atOnce ? gpuManyKeys : gpuSplitKeys;
+  // A second kernel takes a time, in which as many more wide keys are read.
+  if (problem.valuesInKeys)
+    least = least * gpuKeyColumns / paddedDepth(problem.depths.front(), target);
   if (problem.numKeys < least)
     return {1, have + ", of " + std::to_string(atOnce) +
                    " at once, but fewer keys than " + std::to_string(least)};
@@ -222,33 +229,39 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
                  " keys"};
 }
 
+bool attn::takesWarpgroups(const ScheduleProblem &problem,
+                           const TargetInfo &target) {
+  // Tensor copies take rows at multiples of 16 bytes, which dense rows of
+  // another number of elements are not.
+  auto isCopied = [](int64_t width) { return width % 8 == 0; };
+  return !target.isCpu() && target.hasRoles() && problem.narrowDots &&
+         problem.narrowValues && problem.wholeTiles && !problem.gathered &&
+         std::all_of(problem.depths.begin(), problem.depths.end(), isCopied) &&
+         std::all_of(problem.channels.begin(), problem.channels.end(),
+                     isCopied);
+}
+
 /// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
 /// and the values (measured: docs/performance), else tiles of warps.
 static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
                                     const TargetInfo &target) {
   int64_t widest = 0, widestValue = 0;
-  // Tensor copies take rows at multiples of 16 bytes, which dense rows of
-  // another number of elements are not.
-  bool copies = true;
-  for (int64_t d : problem.depths) {
+  for (int64_t d : problem.depths)
     widest = std::max(widest, paddedDepth(d, target));
-    copies &= d % 8 == 0;
-  }
-  for (int64_t d : problem.channels) {
+  for (int64_t d : problem.channels)
     widestValue = std::max(widestValue, paddedChannels(d, target));
-    copies &= d % 8 == 0;
-  }
   widest = std::max(widest, widestValue);
   const MmaShape &unit = target.productShape();
-  bool warpgroups = target.hasRoles() && problem.narrowDots &&
-                    problem.narrowValues && problem.wholeTiles && copies &&
-                    !problem.gathered && widestValue <= unit.nMax;
+  bool warpgroups =
+      takesWarpgroups(problem, target) && widestValue <= unit.nMax;
   ScheduleSizes sizes;
-  if (warpgroups)
+  if (!warpgroups)
+    sizes = chooseWarpSizes(problem, widest, target);
+  else if (problem.sharers > 1)
+    sizes = {64, 64, 64};
+  else
     sizes =
         widest > 64 ? ScheduleSizes{128, 64, 128} : ScheduleSizes{192, 64, 128};
-  else
-    sizes = chooseWarpSizes(problem, widest, target);
   // Longer tiles leave no room for a second slot of queries and for results:
   // they pay where an item has many of them, or where blocks share their copies
   // (measured: docs/performance).

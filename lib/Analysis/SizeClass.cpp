@@ -105,6 +105,11 @@ bool cpu(const SizeProblem &, const TargetInfo &target) {
 bool gpu(const SizeProblem &, const TargetInfo &target) {
   return !target.isCpu();
 }
+/// Values of more channels than one product of warpgroups has.
+bool wideValues(const SizeProblem &problem, const TargetInfo &target) {
+  return !target.isCpu() && target.hasRoles() && problem.isNarrow &&
+         problem.channels > MmaShape::warpgroup().nMax;
+}
 /// Products of warpgroups without anything between the dots and the weights.
 bool isBare(const SizeProblem &problem, const TargetInfo &target) {
   return !target.isCpu() && target.hasRoles() && problem.isPlain &&

@@ -126,8 +126,9 @@ public:
                 v = ofKeys(valueDim);
     add("q", q);
     add("k", k);
+    // The keys are argument 1.
     if (monoid.numValues)
-      add("v", v);
+      add("v", v + (d.valueInKey ? " {attn.columns_of = 1 : i64}" : ""));
     operand("queries", "q", q);
     operand("keys", "k", k);
     if (monoid.numValues) {

@@ -164,13 +164,16 @@ Result<std::string> differentiate(const std::string &text,
 
 Result<std::string> differentiate(const AttentionDescriptor &descriptor,
                                   const std::string &inputs) {
-  auto module = makeAttentionModule(descriptor, "<monoid>");
+  // Gradients of values that are columns of the keys are gradients of both.
+  AttentionDescriptor own = descriptor;
+  own.valueInKey = false;
+  auto module = makeAttentionModule(own, "<monoid>");
   if (!module)
     return module.takeFailure();
   // Of a description, the monoid is all that has lines of its author.
-  OwnLines own{module->linesBeforeMonoid, module->monoidLines};
-  if (!own.count)
-    own = {std::numeric_limits<int>::max(), 1};
-  return run(module->text, inputs, "<monoid>", own);
+  OwnLines lines{module->linesBeforeMonoid, module->monoidLines};
+  if (!lines.count)
+    lines = {std::numeric_limits<int>::max(), 1};
+  return run(module->text, inputs, "<monoid>", lines);
 }
 } // namespace attn

@@ -84,6 +84,7 @@ public:
     add(value.moreRows);
     add(int64_t(value.isWritten));
     add(int64_t(value.isApart));
+    add(value.columnsOf);
   }
   void add(const EntryInfo &value) {
     add(value.name);
@@ -146,7 +147,7 @@ public:
            getAll(value.atLeast) && get(value.elementsUpTo) &&
            get(value.offsetsUpTo) && get(value.pagesOf) &&
            get(value.lengthsFrom) && get(value.moreRows) &&
-           get(value.isWritten) && get(value.isApart);
+           get(value.isWritten) && get(value.isApart) && get(value.columnsOf);
   }
   bool get(EntryInfo &value) {
     return get(value.name) && getAll(value.args) && getAll(value.multiples);

@@ -27,6 +27,7 @@ using ::attn::support::DType;
 static constexpr StringRef kArg = mlir::attn::getArgName();
 static constexpr StringRef kMultiples = mlir::attn::getMultiplesName();
 static constexpr StringRef kInterface = mlir::attn::getInterfaceName();
+static constexpr StringRef kColumnsOf = mlir::attn::getColumnsOfName();
 static constexpr StringRef kEntryPrefix = "attn_entry_";
 
 //===----------------------------------------------------------------------===//
@@ -121,6 +122,8 @@ static DictionaryAttr encode(MLIRContext *context, const ArgInfo &info) {
     attrs.append("written", b.getUnitAttr());
   if (info.isApart)
     attrs.append("apart", b.getUnitAttr());
+  if (info.columnsOf >= 0)
+    attrs.append("columns_of", b.getI64IntegerAttr(info.columnsOf));
   return attrs.getDictionary(context);
 }
 
@@ -142,6 +145,8 @@ static void decode(DictionaryAttr attrs, ArgInfo &info) {
   info.isWritten |= attrs.contains("written");
   info.isApart |= attrs.contains("apart");
   info.isOutput |= attrs.contains("output");
+  if (auto number = attrs.getAs<IntegerAttr>("columns_of"))
+    info.columnsOf = number.getInt();
   if (auto names = attrs.getAs<ArrayAttr>("at_least"))
     for (Attribute name : names)
       if (auto text = dyn_cast<StringAttr>(name))
@@ -201,6 +206,9 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
       }
     info.isWritten = llvm::is_contained(rules.written, arg);
     info.isApart = llvm::is_contained(rules.apart, arg);
+    if (auto number = function.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),
+                                                             kColumnsOf))
+      info.columnsOf = number.getInt();
     // Positions are i32: room for the start, and for the keys behind it.
     if (llvm::is_contained(rules.starts, arg))
       info.elementsUpTo = std::to_string(1 << 30);

@@ -519,6 +519,28 @@ static Status checkWritten(const EntryInfo &entry, TensorArgs inputs) {
   return success();
 }
 
+/// Checks that inputs which are columns of others are in their memory.
+static Status checkColumns(const EntryInfo &entry, TensorArgs inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ArgInfo &info = entry.args[i];
+    if (info.columnsOf < 0 || size_t(info.columnsOf) >= inputs.size())
+      continue;
+    const TensorArg &part = inputs[i], &whole = inputs[info.columnsOf];
+    bool isSame = part.shape.size() == whole.shape.size() &&
+                  (part.data == whole.data || isEmptyTensor(part));
+    for (size_t d = 0; isSame && d < part.shape.size(); ++d)
+      isSame = d + 1 == part.shape.size()
+                   ? part.shape[d] <= whole.shape[d]
+                   : part.shape[d] <= 1 || part.strides[d] == whole.strides[d];
+    if (!isSame)
+      return fail(quote(info) + " to be the first columns of " +
+                      quote(entry.args[info.columnsOf]) +
+                      ", in its memory and with its strides",
+                  "other memory");
+  }
+  return success();
+}
+
 /// Checks all that compiled code trusts.
 static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
                         TensorArgs inputs, TensorArgs outputs, bool readable) {
@@ -533,6 +555,8 @@ static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
   if (Status ok = checkAllInputs(entry, inputs, seen, readable); !ok)
     return ok;
   if (Status ok = checkWritten(entry, inputs); !ok)
+    return ok;
+  if (Status ok = checkColumns(entry, inputs); !ok)
     return ok;
   if (Status ok = addLargest(entry, seen); !ok)
     return ok;

@@ -105,6 +105,8 @@ void ::attn::populateVectorPipeline(OpPassManager &pm, const TargetInfo &target,
 void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
                                  bool explain) {
   expandTiles(pm);
+  // Loads of the same rows show that they are.
+  pm.addPass(createCSEPass());
   // Structure: roles, rings, one program for each role. What it leaves alone,
   // warps and copies of sm_80 run.
   pm.addPass(createTileGpuSpecializeWarpsPass());

@@ -104,6 +104,10 @@ int main(void) {
   ok(attnAttention(context, &desc, latent, 5, &output, 1, NULL));
   CHECK(fabsf(o[0] - (0.0f - 2.0f) / 3.0f) < 1e-5f);
   CHECK(fabsf(o[1] - (1.0f - 2.0f) / 3.0f) < 1e-5f);
+  latent[2].data = v;
+  error = attnAttention(context, &desc, latent, 5, &output, 1, NULL);
+  CHECK(error && strstr(attnErrorMessage(error), "the first columns of 'k'"));
+  attnErrorDestroy(error);
   desc.valueDim = 5;
   error = attnCompileAttention(context, &desc, NULL, &kernel);
   CHECK(error && strstr(attnErrorMessage(error), "at most as many columns"));

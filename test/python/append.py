@@ -222,6 +222,41 @@ def test_latent(target):
     check("%s, latent" % target, out, want, dtype)
 
 
+def test_latent_slots():
+    """The same where two warpgroups share the channels, and the slots of the keys have
+    the values: two tiles of heads, keys in parts, slots that no key is in, and more
+    values or fewer than two products have."""
+    target, dtype = "emulator:sm_90a", np.dtype("f2")
+    for heads, page, dv, words in (
+        (70, 64, 512, "which two warpgroups share; they are columns of the keys"),
+        (16, 16, 512, "which two warpgroups share; they are columns of the keys"),
+        (5, 64, 128, "pack_heads"),
+    ):
+        lengths = np.array([390, 0, 65], np.int32)
+        k = draw(3, 1, 448, 576, dtype=dtype)
+        pool, table = paginate(k, page, 448 // page + 1)
+        for b, length in enumerate(lengths):
+            for i in range(length, 448):
+                pool[table[b, i // page], :, i % page] = np.nan
+        q = draw(3, heads, 1, 576, dtype=dtype)
+        options = {"scale": 192**-0.5, "v_dim": dv}
+        options.update(kv_lengths=lengths, block_table=table)
+        kernel = attn.compile(q, pool, None, target=target, **options)
+        assert words in kernel.explain(), kernel.explain()
+        out = compute(target, q, pool, None, **options)
+        want = reference.attention(q, k, k[..., :dv], kv_lengths=lengths,
+                                   scale=192**-0.5)[0]
+        check("latent, %d heads, page %d" % (heads, page), out, want, dtype)
+        named = dict(options, q=q, k=pool, v=pool[..., :dv].copy())
+        try:
+            kernel(*[named[arg.name] for arg in kernel.inputs])
+        except ValueError as error:
+            words = "expected 'v' to be the first columns of 'k', in its memory"
+            assert words in str(error), error
+        else:
+            raise AssertionError("expected an error")
+
+
 def test_plans():
     """Calls of one kind share a plan, which must not hold on to lengths or caches."""
     dtype = np.dtype("f4")
@@ -330,6 +365,7 @@ for target in TARGETS:
     test_packed_queries(target)
     test_values_in_keys(target)
     test_latent(target)
+test_latent_slots()
 test_rolling()
 test_plans()
 test_errors()

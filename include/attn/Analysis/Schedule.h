@@ -47,6 +47,11 @@ struct ScheduleProblem {
   int64_t blockV = 0;
   /// Work tiles that share the channels of a tile of rows.
   int64_t slices = 1;
+  /// Warpgroups of a block that share the channels of a work tile, of which
+  /// `channels` are those of one.
+  int64_t sharers = 1;
+  /// The values are columns of the keys, in the slots of these.
+  bool valuesInKeys = false;
   /// Scalars per row in the state: statistics and unit components.
   int64_t rowScalars = 0;
   /// f32 values per score that live beside the scores themselves: statistics
@@ -145,6 +150,10 @@ int64_t paddedKeys(int64_t blockK, const TargetInfo &target);
 ScheduleBudget computeBudget(const ScheduleProblem &problem,
                              const ScheduleSizes &sizes,
                              const TargetInfo &target, int64_t stages = 0);
+
+/// Whether the matrix unit of warpgroups can take the dots and the values, but
+/// for the number of channels.
+bool takesWarpgroups(const ScheduleProblem &problem, const TargetInfo &target);
 
 /// The sizes that fit, or the smallest there are.
 ScheduleSizes chooseSizes(const ScheduleProblem &problem,

@@ -90,6 +90,9 @@ struct ArgInfo {
   bool isWritten = false;
   /// An input that is read while those are written, and lies apart from them.
   bool isApart = false;
+  /// The number of the input whose memory this is, and of which it has the
+  /// first columns; -1: none.
+  int64_t columnsOf = -1;
   /// The dimension of the rows that are appended: as many more are looked up in
   /// the table of pages than the lengths say.
   std::string moreRows;

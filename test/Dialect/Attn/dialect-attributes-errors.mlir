@@ -70,6 +70,11 @@ func.func private @f() attributes {attn.arg = {name = "q"}}
 
 // -----
 
+// expected-error @+1 {{expected attn.columns_of on an argument or a result of a function, but got it on func.func}}
+func.func private @f() attributes {attn.columns_of = 1 : i64}
+
+// -----
+
 // expected-error @+1 {{expected no attribute attn.targets, which the attn dialect does not define}}
 module attributes {attn.targets = "sm_90a"} {
 }

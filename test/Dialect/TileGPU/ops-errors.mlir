@@ -289,6 +289,16 @@ func.func @slice_shape(%t: !tile_gpu.smem<128x64xbf16 swizzle 128>, %c: i32) {
 
 // -----
 
+// Whole panels may be any number of them.
+func.func @slice_panels(%t: !tile_gpu.smem<64x576xbf16 swizzle 128>, %c: i32) {
+  %s = tile_gpu.smem.slice %t[%c, %c] : !tile_gpu.smem<64x576xbf16 swizzle 128> -> !tile_gpu.smem<64x256xbf16 swizzle 128>
+  // expected-error @below {{expected a slice that divides the tile of 64x576, but got 64x640}}
+  %o = tile_gpu.smem.slice %t[%c, %c] : !tile_gpu.smem<64x576xbf16 swizzle 128> -> !tile_gpu.smem<64x640xbf16 swizzle 128>
+  return
+}
+
+// -----
+
 func.func @slice_columns(%t: !tile_gpu.smem<128x64xbf16>, %c: i32) {
   // expected-error @below {{expected whole rows of a tile without swizzle}}
   %s = tile_gpu.smem.slice %t[%c, %c] : !tile_gpu.smem<128x64xbf16> -> !tile_gpu.smem<128x32xbf16>

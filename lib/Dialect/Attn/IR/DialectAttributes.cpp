@@ -78,7 +78,7 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("expected ")
            << name << " to be a string, but got " << value;
   }
-  if (name == getArgName())
+  if (name == getArgName() || name == getColumnsOfName())
     return op->emitError("expected ")
            << name << " on an argument or a result of a function, but got it "
            << "on " << op->getName();

@@ -67,6 +67,33 @@ static bool hasRuntimeScale(Region &score) {
          !isConstant(product.getRhs());
 }
 
+/// Channels do not depend on each other: what a warpgroup has no registers for
+/// is more work tiles, or other warpgroups of the block, which pay where keys
+/// and values share slots.
+static void chooseChannels(ReductionOpInterface op, MonoidOp monoid,
+                           const ::attn::TargetInfo &target,
+                           ::attn::ScheduleProblem &problem) {
+  int64_t most = target.isCpu() ? 0 : ::attn::MmaShape::warpgroup().nMax;
+  if (!most || !whyNotSliced(op, monoid, most, target).empty() ||
+      problem.channels.front() <= most)
+    return;
+  int64_t widest = *llvm::max_element(problem.channels);
+  ScheduleAttr given = op.getScheduleAttribute();
+  bool isWithin = llvm::all_of(op.getValueOperands(), [&](Value value) {
+    return keysWithColumns(op, value) != value;
+  });
+  constexpr int64_t pair = 2;
+  bool shares = given ? given.getBlockV() == pair * most : isWithin;
+  if (shares && widest == pair * most &&
+      ::attn::takesWarpgroups(problem, target)) {
+    problem.sharers = pair;
+    problem.valuesInKeys = isWithin;
+  }
+  problem.blockV = most * problem.sharers;
+  problem.slices = llvm::divideCeil(widest, problem.blockV);
+  problem.channels.assign(problem.channels.size(), most);
+}
+
 static ::attn::ScheduleProblem describe(ReductionOpInterface op,
                                         MonoidOp monoid,
                                         const std::array<int64_t, 5> &expected,
@@ -118,19 +145,10 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
            monoid.hasFactors() ? getYielded(monoid.getRescale())[i] : Value()});
   problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
-  // Channels do not depend on each other: what a warpgroup has no registers for
-  // is more work tiles.
-  if (int64_t most = target.isCpu() ? 0 : ::attn::MmaShape::warpgroup().nMax;
-      most && whyNotSliced(op, monoid, most, target).empty() &&
-      problem.channels.front() > most) {
-    problem.blockV = most;
-    problem.slices =
-        llvm::divideCeil(*llvm::max_element(problem.channels), most);
-    problem.channels.assign(problem.channels.size(), most);
-  }
   problem.invariant = op.isBatchInvariant();
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);
+  chooseChannels(op, monoid, target, problem);
   problem.fixedWeights = monoid.getNumStats() == 0;
   // Tensors of many sequences do not tell the length of any; who expects a
   // number of rows means that of each.
@@ -428,6 +446,10 @@ struct ChooseSchedulePass
     // Work tiles of the same rows could share copies: no gain was measured.
     if (problem.blockV)
       cluster = 1;
+    // A slot is taken until its values are multiplied: with two of them, scores
+    // of the next one ahead of that would leave none to copy to.
+    if (problem.valuesInKeys && !measured.stages)
+      measured.overlap = false;
     choice.schedule = ScheduleAttr::get(
         op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
         measured.stages, measured.overlap, turns, pack.packs, cluster,
@@ -572,8 +594,13 @@ struct ChooseSchedulePass
                 .gain);
       if (attr.getBlockV())
         parts += llvm::formatv(
-            "values: each tile of rows is {0} work tiles, of {1} channels\n",
-            countSlices(op), attr.getBlockV());
+            "values: each tile of rows is {0} work tile{1}, of {2} channels"
+            "{3}{4}\n",
+            countSlices(op), countSlices(op) == 1 ? "" : "s", attr.getBlockV(),
+            problem.sharers > 1 ? ", which two warpgroups share" : "",
+            problem.valuesInKeys ? "; they are columns of the keys, and copied "
+                                   "with these"
+                                 : "");
       if (target.hasRoles() && attr.getCluster() > 1)
         parts += llvm::formatv("clusters: {0} blocks share copies of keys and "
                                "values, where they read the same\n",

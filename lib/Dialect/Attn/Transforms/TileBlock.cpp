@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -61,6 +62,26 @@ int64_t mlir::attn::countSlices(ReductionOpInterface op) {
   for (Value value : op.getValueOperands())
     most = std::max(most, cast<ShapedType>(value.getType()).getShape().back());
   return llvm::divideCeil(most, schedule.getBlockV());
+}
+
+Value mlir::attn::keysWithColumns(ReductionOpInterface op, Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (!argument || !function || argument.getOwner() != &function.front())
+    return value;
+  auto number = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                       getColumnsOfName());
+  if (!number || number.getInt() < 0 ||
+      number.getInt() >= function.getNumArguments())
+    return value;
+  Value keys = function.getArgument(number.getInt());
+  auto type = cast<RankedTensorType>(value.getType());
+  auto whole = dyn_cast<RankedTensorType>(keys.getType());
+  bool isWithin = whole && llvm::is_contained(op.getKeyOperands(), keys) &&
+                  whole.getElementType() == type.getElementType() &&
+                  whole.getShape().drop_back() == type.getShape().drop_back() &&
+                  type.getShape().back() <= whole.getShape().back();
+  return isWithin ? keys : value;
 }
 
 void ReductionKernel::locateBlock(Value numTiles, Value block) {

@@ -32,7 +32,7 @@ bool ReductionKernel::mayRedoFarRows() {
   if (!isGpu() || !form.exponential || !form.fused ||
       !(form.dotIsStat || linear.applies) || fixedAnchor || lists.tiles ||
       marksIn || marksOut || hasGroup() || packsHeads ||
-      reduction.isBatchInvariant() || sliceChannels ||
+      reduction.isBatchInvariant() || schedule.getBlockV() ||
       keySource.is(SourceKind::paged) || keySource.is(SourceKind::ring) ||
       reduction.getQueryOperands().size() != 1 ||
       !reduction.getFactorBody().empty())

@@ -224,11 +224,14 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
                         isValue ? tile.live : Value(),
                         fromFirst(keyHead, tile.first)));
   }
-  for (Value tensor : reduction.getValueOperands())
+  for (Value tensor : reduction.getValueOperands()) {
+    // Columns of the keys are in the tile that has these already.
+    Value memory = isGpu() ? keysWithColumns(reduction, tensor) : tensor;
     // A value that no row may see must not reach one, not even times 0.
-    values.push_back(load(tensor, paddedChannels(tensor), narrowValues,
+    values.push_back(load(memory, paddedChannels(tensor), narrowValues,
                           tile.live,
                           at(keyHead, tile.first, /*channel=*/true)));
+  }
 
   auto rows = tile::RowsOp::create(b, loc, state.getTypes(), queryTiles, state,
                                    liveRows, schedule.getRows());

@@ -668,6 +668,10 @@ std::string whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
 /// The work tiles of a tile of rows.
 int64_t countSlices(ReductionOpInterface op);
 
+/// The keys that `value`, an operand, is the first columns of, as an argument
+/// of a function may say of another one (`attn.columns_of`); else `value`.
+Value keysWithColumns(ReductionOpInterface op, Value value);
+
 /// Queries and outputs of a plan with all heads of a key head as rows of one;
 /// an output may be null.
 struct PackedHeads {

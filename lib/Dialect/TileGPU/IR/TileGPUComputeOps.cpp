@@ -51,7 +51,14 @@ LogicalResult SmemSliceOp::verify() {
     return emitOpError("expected a slice of the same elements, swizzle and "
                        "direction as ")
            << tile << ", but got " << part;
-  if (tile.getRows() % part.getRows() || tile.getCols() % part.getCols())
+  // Of panels, any number that follow each other.
+  int64_t panelCols =
+      std::max<int64_t>(tile.getSwizzle() / tile.getElementBytes(), 1);
+  bool hasPanels = tile.getSwizzle() && !tile.getTransposed() &&
+                   part.getCols() % panelCols == 0 &&
+                   part.getCols() <= tile.getCols();
+  if (tile.getRows() % part.getRows() ||
+      (tile.getCols() % part.getCols() && !hasPanels))
     return emitOpError("expected a slice that divides the tile of ")
            << tile.getRows() << "x" << tile.getCols() << ", but got "
            << part.getRows() << "x" << part.getCols();

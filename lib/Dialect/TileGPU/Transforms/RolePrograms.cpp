@@ -177,8 +177,9 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
 /// what one has read makes room for its next rows, and none waits for all.
 void Producer::copyQueries(RolesRing &ring) {
   Location loc = ring.load.getLoc();
-  Value first = arith::MulIOp::create(b, loc, items, i32(plan.members(), loc));
-  for (int64_t member = 0; member < plan.members(); ++member) {
+  Value first =
+      arith::MulIOp::create(b, loc, items, i32(plan.rowMembers(), loc));
+  for (int64_t member = 0; member < plan.rowMembers(); ++member) {
     Value use = arith::AddIOp::create(b, loc, first, i32(member, loc));
     copy(ring, ring.load, use, member * plan.rows);
   }
@@ -202,7 +203,8 @@ void Producer::cloneLoad(tile::LoadOp load) {
   if (it == plan.place.end())
     return;
   RolesRing &ring = plan.steps[it->second];
-  if (share != Share::All && ring.isValue != (share == Share::Values))
+  if (ring.within >= 0 ||
+      (share != Share::All && ring.isValue != (share == Share::Values)))
     return;
   copy(ring, load, steps);
   if (load == plan.firstKeys)
@@ -295,21 +297,34 @@ Type Consumer::convert(Type type) {
   auto tile = dyn_cast<tile::TileType>(type);
   if (!tile || tile.getRows() != plan.blockQ)
     return type;
-  return tile::TileType::get(type.getContext(), plan.rows, tile.getCols(),
+  return tile::TileType::get(type.getContext(), plan.rows,
+                             plan.isShared(type) ? plan.channels
+                                                 : tile.getCols(),
                              tile.getElementType());
 }
 
 /// The use of a ring of queries that holds the member's rows of this item.
 Value Consumer::queryUse(Location loc) {
-  if (plan.members() == 1)
+  if (plan.rowMembers() == 1)
     return items;
-  Value first = arith::MulIOp::create(b, loc, items, i32(plan.members(), loc));
+  Value first =
+      arith::MulIOp::create(b, loc, items, i32(plan.rowMembers(), loc));
   return arith::AddIOp::create(b, loc, first, member);
 }
 
 Value Consumer::memberRow(Location loc, Type type) {
+  if (plan.sharers > 1)
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, 0));
   Value row = arith::MulIOp::create(b, loc, member, i32(plan.rows, loc));
   return type.isIndex() ? arith::IndexCastOp::create(b, loc, type, row) : row;
+}
+
+/// The first of the channels that a member has of those of the sums.
+Value Consumer::memberChannel(Location loc, Type type) {
+  Value channel =
+      arith::MulIOp::create(b, loc, member, i32(plan.channels, loc));
+  return type.isIndex() ? arith::IndexCastOp::create(b, loc, type, channel)
+                        : channel;
 }
 
 /// Rows of a member's tile start at its own row of the block's tile.
@@ -404,19 +419,65 @@ void Consumer::cloneLoad(tile::LoadOp load) {
       continue;
     ring.part = RingWaitOp::create(b, loc, ring.tile, ring.ring, queryUse(loc))
                     .getResult(0);
-    mapping.map(load.getResult(),
-                asTile(loc, ring.part, convert(load.getType())));
+    auto type = cast<tile::TileType>(load.getType());
+    mapping.map(
+        load.getResult(),
+        asTile(loc, ring.part,
+               tile::TileType::get(b.getContext(), plan.rows, type.getCols(),
+                                   type.getElementType())));
     return;
   }
   auto it = plan.place.find(load);
   if (it == plan.place.end())
     return cloneTileOp(load);
   RolesRing &ring = plan.steps[it->second];
+  if (ring.within >= 0) {
+    Value slot = waited[ring.within];
+    // What the products of a member take of channels that several share, they
+    // cut out themselves.
+    return mapping.map(
+        load.getResult(),
+        plan.isShared(load.getType())
+            ? asTile(loc, slot, plan.steps[ring.within].load.getType())
+            : columnsOf(loc, slot, ring.tile.getCols(), i32(0, loc)));
+  }
   Value tile =
       RingWaitOp::create(b, loc, ring.tile, ring.ring, steps).getResult(0);
   clearDeadRows(ring, load, tile);
+  waited[it->second] = tile;
   mapping.map(load.getResult(), half ? halfOf(*half, load, tile)
                                      : asTile(loc, tile, load.getType()));
+}
+
+/// Columns of a slot from `first` on, a multiple of their number.
+Value Consumer::columnsOf(Location loc, Value slot, int64_t cols, Value first) {
+  auto whole = cast<SmemType>(slot.getType());
+  auto part = SmemType::get(b.getContext(), whole.getRows(), cols,
+                            whole.getElementType(), whole.getSwizzle(),
+                            /*boxes=*/1, whole.getPitch(),
+                            /*transposed=*/false);
+  if (part != whole)
+    slot = SmemSliceOp::create(b, loc, part, slot, i32(0, loc), first);
+  return asTile(loc, slot,
+                tile::TileType::get(b.getContext(), whole.getRows(), cols,
+                                    whole.getElementType()));
+}
+
+/// Results that have the channels of all that share them become those of the
+/// member's own, and so do the values that are multiplied for them.
+void Consumer::cloneShared(Operation *op) {
+  if (auto dot = dyn_cast<tile::DotOp>(op);
+      dot && plan.isShared(dot.getType())) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(op);
+    auto slot = dot.getRhs().getDefiningOp<UnrealizedConversionCastOp>();
+    dot.getRhsMutable().set(
+        columnsOf(op->getLoc(), slot.getOperand(0), plan.channels,
+                  memberChannel(op->getLoc(), b.getI32Type())));
+  }
+  for (OpResult result : op->getResults())
+    if (plan.isShared(result.getType()))
+      result.setType(convert(result.getType()));
 }
 
 void Consumer::cloneRows(tile::RowsOp rows) {
@@ -433,6 +494,8 @@ void Consumer::cloneRows(tile::RowsOp rows) {
     Operation *clone = b.clone(op, mapping);
     if (half)
       half->convert(&op, clone);
+    if (plan.sharers > 1)
+      clone->walk([&](Operation *inner) { cloneShared(inner); });
   }
   for (auto [result, value] :
        llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
@@ -441,8 +504,9 @@ void Consumer::cloneRows(tile::RowsOp rows) {
 
 void Consumer::finishStep() {
   for (RolesRing &ring : plan.steps)
-    RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, steps,
-                          ValueRange());
+    if (ring.within < 0)
+      RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, steps,
+                            ValueRange());
 }
 
 /// `value` as it is for the member's rows; null where it is the same for all.
@@ -506,7 +570,7 @@ Value Consumer::upperBound(scf::ForOp op) {
   if (op == plan.lastUse)
     if (Value own = forOwnRows(op.getUpperBound()))
       end = arith::MinSIOp::create(b, loc, own, whole);
-  if (rows.getExtent() && plan.members() > 1) {
+  if (rows.getExtent() && plan.rowMembers() > 1) {
     Value isLive = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
                                          memberRow(loc, b.getIndexType()),
                                          mapping.lookup(rows.getExtent()));
@@ -536,10 +600,13 @@ void Consumer::finishLoop(scf::ForOp op, scf::ForOp loop) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(rest.getBody());
     for (RolesRing &ring : plan.steps)
-      RingWaitOp::create(b, loc, ring.tile, ring.ring, rest.getInductionVar());
+      if (ring.within < 0)
+        RingWaitOp::create(b, loc, ring.tile, ring.ring,
+                           rest.getInductionVar());
     for (RolesRing &ring : plan.steps)
-      RingReleaseOp::create(b, loc, ring.ring, rest.getInductionVar(),
-                            ValueRange());
+      if (ring.within < 0)
+        RingReleaseOp::create(b, loc, ring.ring, rest.getInductionVar(),
+                              ValueRange());
   }
   steps = allSteps;
 }
@@ -560,9 +627,18 @@ void Consumer::finish(Operation *op) {
 /// A map of the queries, on the member's own rows in shared memory.
 void Consumer::cloneInPlace(RolesRing &ring) {
   Location loc = ring.inPlace.getLoc();
-  auto map = SmemMapOp::create(b, loc, ring.part);
   Block &from = ring.inPlace.getBody().front();
   OpBuilder::InsertionGuard guard(b);
+  if (plan.sharers > 1) {
+    // One does it for all that have these rows.
+    Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          member, i32(0, loc));
+    auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+    BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
+                          /*threads_only=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  auto map = SmemMapOp::create(b, loc, ring.part);
   Block *body =
       b.createBlock(&map.getBody(), {}, {from.getArgument(2).getType()}, {loc});
   mapping.map(from.getArgument(2), body->getArgument(0));
@@ -579,6 +655,8 @@ void Consumer::cloneTileOp(Operation *op) {
     if (ring.inPlace == op)
       return cloneInPlace(ring);
   Operation *clone = b.clone(*op, mapping);
+  if (plan.sharers > 1)
+    return shareTileOp(op, clone);
   bool narrowed = false;
   for (OpResult result : clone->getResults()) {
     Type type = convert(result.getType());
@@ -616,4 +694,39 @@ void Consumer::cloneTileOp(Operation *op) {
       row.replaceAllUsesExcept(shifted, shifted);
     }
   }
+}
+
+/// Of an operation outside of the steps: its channels are the member's own, and
+/// what is stored of rows, one member stores.
+void Consumer::shareTileOp(Operation *op, Operation *clone) {
+  Location loc = op->getLoc();
+  cloneShared(clone);
+  OpBuilder::InsertionGuard guard(b);
+  if (auto store = dyn_cast<tile::StoreOp>(clone)) {
+    b.setInsertionPoint(clone);
+    if (plan.isShared(cast<tile::StoreOp>(op).getValue().getType())) {
+      OpOperand &channel = *std::prev(store.getIndicesMutable().end());
+      channel.set(arith::AddIOp::create(b, loc, channel.get(),
+                                        memberChannel(loc, b.getIndexType())));
+      return;
+    }
+    Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          member, i32(0, loc));
+    auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+    clone->moveBefore(branch.thenBlock()->getTerminator());
+    return;
+  }
+  auto map = dyn_cast<tile::MapOp>(clone);
+  if (!map || map->getNumResults() == 0 ||
+      !plan.isShared(op->getResult(0).getType()))
+    return;
+  // Positions stay those within the block's tile.
+  Value channel = map.getBody().front().getArgument(1);
+  if (channel.use_empty())
+    return;
+  b.setInsertionPoint(clone);
+  Value first = memberChannel(loc, b.getI32Type());
+  b.setInsertionPointToStart(&map.getBody().front());
+  auto shifted = arith::AddIOp::create(b, loc, channel, first);
+  channel.replaceAllUsesExcept(shifted, shifted);
 }

@@ -45,6 +45,8 @@ struct Specializer {
 
 private:
   bool analyseLoad(tile::LoadOp load);
+  bool analyseShares();
+  bool canShare(Operation *op);
   void rewriteLaunch(tile::LaunchOp launch);
   ::attn::onchip::SharedDemand sharedDemand();
   void chooseStages();
@@ -100,6 +102,21 @@ static tile::MapOp mapInPlace(tile::LoadOp load) {
   return toRows && !positions ? map : tile::MapOp();
 }
 
+/// Whether `values` are columns of the rows that `keys` loads, from the first
+/// on.
+static bool isWithin(tile::LoadOp values, tile::LoadOp keys) {
+  auto type = cast<tile::TileType>(values.getType());
+  auto whole = cast<tile::TileType>(keys.getType());
+  return values.getSource() == keys.getSource() &&
+         values.getIndices() == keys.getIndices() &&
+         values.getLower() == keys.getLower() &&
+         values.getUpper() == keys.getUpper() &&
+         values.getLive() == keys.getLive() &&
+         type.getRows() == whole.getRows() &&
+         type.getCols() <= whole.getCols() &&
+         type.getElementType() == whole.getElementType();
+}
+
 bool Specializer::analyseLoad(tile::LoadOp load) {
   RolesRing ring;
   ring.load = load;
@@ -127,11 +144,12 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
       keyOrValue = true;
       value |= !dot.getTransposeRhs();
     } else {
-      return !ring.source; // the compute role's own
+      // The compute role's own.
+      return !ring.source && !plan.isShared(load.getType());
     }
   }
   if (!query && !keyOrValue)
-    return !ring.source;
+    return !ring.source && !plan.isShared(load.getType());
   auto type = cast<tile::TileType>(load.getType());
   auto source = cast<MemRefType>(ring.memory.getType());
   // Where words say which rows of values are dead, each warpgroup clears them.
@@ -163,14 +181,73 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
       place = 0;
     place += plan.place.contains(&other);
   }
+  // Values that are columns of the keys are in the slots of these.
+  if (value)
+    for (Operation &other : *load->getBlock()) {
+      if (&other == load)
+        break;
+      auto keys = dyn_cast<tile::LoadOp>(other);
+      auto it = plan.place.find(&other);
+      if (!keys || it == plan.place.end() || !isWithin(load, keys) ||
+          plan.steps[it->second].within >= 0)
+        continue;
+      ring.within = it->second;
+      plan.steps[ring.within].isValue = true;
+    }
   plan.place[load] = place;
   if (place == plan.steps.size()) {
     plan.steps.push_back(ring);
     return true;
   }
   RolesRing &known = plan.steps[place];
-  return known.tile == ring.tile && known.isValue == ring.isValue &&
-         known.memory == ring.memory && known.source == ring.source;
+  return known.tile == ring.tile && known.isValue >= ring.isValue &&
+         known.memory == ring.memory && known.source == ring.source &&
+         known.within == ring.within;
+}
+
+/// Whether warpgroups that share the channels of the sums can each do their
+/// part of `op`.
+bool Specializer::canShare(Operation *op) {
+  auto isShared = [&](Type type) { return plan.isShared(type); };
+  bool hasShared = llvm::any_of(op->getOperandTypes(), isShared) ||
+                   llvm::any_of(op->getResultTypes(), isShared);
+  // What is added in memory would be added twice.
+  if (isa<tile::AccumulateOp, tile::StoreBitsOp>(op))
+    return false;
+  if (auto dot = dyn_cast<tile::DotOp>(op))
+    return !isShared(dot.getType()) ||
+           dot.getRhs().getDefiningOp<tile::LoadOp>();
+  // In a step, each takes its channels for the first ones.
+  if (auto map = dyn_cast<tile::MapOp>(op))
+    return !hasShared || !isa<tile::RowsOp>(op->getParentOp()) ||
+           map.getBody().front().getArgument(1).use_empty();
+  // Loads are looked at apart.
+  return !hasShared ||
+         isa<tile::FillOp, tile::StoreOp, tile::LoadOp, tile::RowsOp,
+             tile::YieldOp, scf::ForOp, scf::IfOp, scf::YieldOp>(op);
+}
+
+/// Sums of more channels than a product has are shared by warpgroups, of which
+/// each has some: whether all that is done with them can be done so.
+bool Specializer::analyseShares() {
+  const ::attn::MmaShape &unit = target.productShape();
+  int64_t widest = 0;
+  kernel.walk([&](tile::DotOp dot) {
+    widest = std::max(widest, cast<tile::TileType>(dot.getType()).getCols());
+  });
+  if (widest <= unit.nMax)
+    return true;
+  plan.channels = unit.nMax;
+  plan.sharers = widest / unit.nMax;
+  constexpr int64_t mostSharers = 2;
+  if (widest % unit.nMax || plan.sharers > mostSharers)
+    return false;
+  return !kernel
+              .walk([&](Operation *op) {
+                return canShare(op) ? WalkResult::advance()
+                                    : WalkResult::interrupt();
+              })
+              .wasInterrupted();
 }
 
 bool Specializer::analyse() {
@@ -201,7 +278,8 @@ bool Specializer::analyse() {
       auto result = cast<tile::TileType>(dot.getType());
       able &= isa<tile::RowsOp>(dot->getParentOp()) &&
               rows.getElementType().getIntOrFloatBitWidth() == 16 &&
-              !dot.getTransposeLhs() && result.getCols() <= unit.nMax;
+              !dot.getTransposeLhs() &&
+              (result.getCols() <= unit.nMax || !dot.getTransposeRhs());
     }
   });
   if (!able || steps.empty())
@@ -218,6 +296,10 @@ bool Specializer::analyse() {
              cast<tile::TileType>(steps[0].getOuts()[0].getType()).getRows()))
       return false;
   }
+  // Those that share channels have the same rows, and as many steps.
+  if (!analyseShares() || (plan.sharers > 1 && plan.rowMembers() > 1))
+    return false;
+  plan.halves &= plan.sharers == 1;
   bool loads = true;
   kernel.walk([&](tile::LoadOp load) { loads &= analyseLoad(load); });
   if (!loads || plan.queries.empty() || plan.steps.empty())
@@ -271,7 +353,9 @@ bool Specializer::analyse() {
   // A warp starts a copy in 77 cycles, two warps in 52 (H200,
   // docs/performance/gpu.md): of many, for keys and values, one is too slow.
   constexpr int64_t manyCopies = 8;
-  plan.valuesApart = llvm::any_of(plan.steps, [&](RolesRing &ring) {
+  plan.valuesApart = !llvm::all_of(plan.steps, [](RolesRing &ring) {
+    return ring.isValue;
+  }) && llvm::any_of(plan.steps, [&](RolesRing &ring) {
     SmemType box = ring.getBox();
     int64_t panels = box.getRowBytes() / box.getSwizzle();
     return ring.isValue && ring.numBoxes() * panels >= manyCopies;
@@ -288,9 +372,9 @@ bool Specializer::analyse() {
 ::attn::onchip::SharedDemand Specializer::sharedDemand() {
   ::attn::onchip::SharedDemand demand;
   for (RolesRing &ring : plan.queries)
-    demand.queries += plan.members() * ring.tile.getBytes();
+    demand.queries += plan.rowMembers() * ring.tile.getBytes();
   for (RolesRing &ring : plan.steps)
-    demand.step += ring.tile.getBytes();
+    demand.step += ring.within < 0 ? ring.tile.getBytes() : 0;
   kernel.walk([&](Operation *op) {
     if (auto store = dyn_cast<tile::StoreOp>(op)) {
       // tile-gpu-stage-epilogue wants this much for results of 16 bits.
@@ -349,7 +433,8 @@ LogicalResult Specializer::run() {
   for (RolesRing &ring : plan.queries)
     rings.push_back(&ring);
   for (RolesRing &ring : plan.steps)
-    rings.push_back(&ring);
+    if (ring.within < 0)
+      rings.push_back(&ring);
   for (RolesRing *ring : rings)
     types.push_back(TensorMapType::get(context, ring->getBox()));
   auto ticketType = MemRefType::get({1}, b.getI32Type());
@@ -381,12 +466,20 @@ LogicalResult Specializer::run() {
         /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
   };
   for (RolesRing &ring : plan.queries)
-    createRing(ring, queryStages * plan.members(), memberWarps,
-               plan.members() > 1 ? b.getI64IntegerAttr(plan.members())
-                                  : IntegerAttr());
+    createRing(ring, queryStages * plan.rowMembers(),
+               plan.sharers * memberWarps,
+               plan.rowMembers() > 1 ? b.getI64IntegerAttr(plan.rowMembers())
+                                     : IntegerAttr());
   for (RolesRing &ring : plan.steps)
-    createRing(ring, stages, plan.members() * memberWarps,
-               /*members=*/IntegerAttr());
+    if (ring.within < 0)
+      createRing(ring, stages, plan.members() * memberWarps,
+                 /*members=*/IntegerAttr());
+  if (plan.sharers > 1)
+    for (RolesRing &ring : plan.queries)
+      if (ring.inPlace && !plan.shareBarrier)
+        plan.shareBarrier =
+            BarrierCreateOp::create(b, loc, plan.members() * memberWarps,
+                                    /*each=*/1, /*first=*/IntegerAttr());
   Value tickets = entry->getArgument(next++);
   Value count = work.takesCount() ? entry->getArgument(next++) : Value();
   FailureOr<SchedulerOp> scheduler =
@@ -468,7 +561,8 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
   for (RolesRing &ring : plan.queries)
     addMap(ring);
   for (RolesRing &ring : plan.steps)
-    addMap(ring);
+    if (ring.within < 0)
+      addMap(ring);
   Value tickets =
       TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type()));
   arguments.push_back(tickets);

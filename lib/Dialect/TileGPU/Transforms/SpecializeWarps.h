@@ -41,6 +41,9 @@ struct RolesRing {
   tile::MapOp inPlace;
   Value part;
   Value ring, map;
+  /// Values that are columns of the keys of their step: the place of these,
+  /// whose slots have both. -1: slots of its own.
+  int64_t within = -1;
 
   int64_t numBoxes() {
     return source ? tile.getRows() / int64_t(*source.getBoxes()) : 1;
@@ -82,7 +85,21 @@ struct RolesPlan {
   /// Whether a warp copies the values, and another the rest.
   bool valuesApart = false;
 
-  int64_t members() const { return blockQ / rows; }
+  /// Warpgroups that share the channels of the sums, each of which computes the
+  /// weights of the same rows; and the channels of each. A warpgroup's
+  /// registers hold no more.
+  int64_t sharers = 1, channels = 0;
+  /// Of all warps that share channels, which have their queries in one place.
+  Value shareBarrier;
+
+  int64_t members() const { return blockQ / rows * sharers; }
+  /// Those with rows of their own.
+  int64_t rowMembers() const { return blockQ / rows; }
+  /// Whether a tile has the channels of the sums, of all that share them.
+  bool isShared(Type type) const {
+    auto tile = dyn_cast<tile::TileType>(type);
+    return sharers > 1 && tile && tile.getCols() == channels * sharers;
+  }
 };
 
 /// Builds one role's program from the kernel's body.
@@ -223,7 +240,11 @@ protected:
 
 private:
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
+  void cloneShared(Operation *op);
+  void shareTileOp(Operation *op, Operation *clone);
   Value memberRow(Location loc, Type type);
+  Value memberChannel(Location loc, Type type);
+  Value columnsOf(Location loc, Value slot, int64_t cols, Value first);
   Value queryUse(Location loc);
   void cloneInPlace(RolesRing &ring);
   bool endsWithTensor(Value upper);
@@ -243,6 +264,8 @@ private:
   }
 
   Value member;
+  /// The slots of the step at hand, by place.
+  DenseMap<int64_t, Value> waited;
   /// Values of the kernel's body, computed for the member's rows alone.
   DenseMap<Value, Value> ownRows;
   /// The number of the step behind the block's, where that may differ from

@@ -236,8 +236,9 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     - `block_v`: channels of the values in a work tile of a GPU; 0: all. Channels do
       not depend on each other, so that a tile of rows may become several work
       tiles, each of which computes the weights, and some channels of the sums:
-      more than the registers of a warpgroup hold are computed so. It divides the
-      channels of every value.
+      more than the registers of a warpgroup hold are computed so. Of 512, two
+      warpgroups of a block have half each, with queries in common: `block_q` is
+      `rows` then. It divides the channels of every value.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
     splits = 1, loop = peeled, stages = 3, overlap = false, turns = products>`

@@ -35,6 +35,10 @@ constexpr llvm::StringLiteral getGradientsName() { return "attn.gradients"; }
 /// equal. Users may write it too, with what they know.
 constexpr llvm::StringLiteral getArgName() { return "attn.arg"; }
 
+/// Of an argument: the number of the argument whose memory it is, and of which
+/// it has the first columns. Users may write it too.
+constexpr llvm::StringLiteral getColumnsOfName() { return "attn.columns_of"; }
+
 /// Of a function: pairs of sizes, the first of which is a multiple of the
 /// second.
 constexpr llvm::StringLiteral getMultiplesName() { return "attn.multiples"; }
