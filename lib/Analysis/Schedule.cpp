@@ -31,6 +31,13 @@ int64_t attn::paddedKeys(int64_t blockK, const TargetInfo &target) {
   return roundUp(blockK, target.isCpu() ? 32 : target.mmaShapes.front().k);
 }
 
+bool attn::weighsInPlace(const ScheduleProblem &problem) {
+  return problem.depths.size() > 1 && problem.fixedWeights &&
+         !problem.channels.empty() &&
+         *std::max_element(problem.channels.begin(), problem.channels.end()) >
+             panelElements;
+}
+
 ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                                    const ScheduleSizes &sizes,
                                    const TargetInfo &target, int64_t stages) {
@@ -55,11 +62,15 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     };
     onchip::StepRegisters held;
     held.sums = registers(channels, 4);
+    int64_t dots = problem.depths.size();
+    bool inPlace = unit.asynchronous && weighsInPlace(problem);
     held.scores = registers(blockK, 4) *
-                  (int64_t(problem.depths.size()) + problem.extraScores);
-    // Weights are rounded to tf32 where they are.
+                  (inPlace ? std::max(dots, 1 + problem.extraScores)
+                           : dots + problem.extraScores);
+    // Weights are rounded to tf32 where they are; in place, one after another.
     if (!problem.tf32)
-      held.weights = registers(blockK, valueBytes);
+      held.weights =
+          registers(blockK, valueBytes) * (inPlace ? problem.extraScores : 1);
     if (problem.listedBits && unit.asynchronous)
       held.bits = onchip::bitRegisters(blockK);
     budget.gpu = true;
@@ -70,7 +81,8 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
 
     onchip::SharedDemand demand;
     demand.queries = sizes.blockQ * depth * dotBytes;
-    demand.step = blockK * (depth * dotBytes + channels * valueBytes);
+    demand.step = blockK * (depth * dotBytes +
+                            (channels - problem.sharedChannels) * valueBytes);
     if (problem.folded)
       // The scores of each pair, and which of them are live.
       demand.exchange =
@@ -226,7 +238,7 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
 /// and the values (measured: docs/performance), else tiles of warps.
 static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
                                     const TargetInfo &target) {
-  int64_t widest = 0, widestValue = 0;
+  int64_t widest = 0, widestValue = 0, sums = 0;
   // Tensor copies take rows at multiples of 16 bytes, which dense rows of
   // another number of elements are not.
   bool copies = true;
@@ -236,13 +248,17 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   }
   for (int64_t d : problem.channels) {
     widestValue = std::max(widestValue, paddedChannels(d, target));
+    sums += paddedChannels(d, target);
     copies &= d % 8 == 0;
   }
   widest = std::max(widest, widestValue);
   const MmaShape &unit = target.productShape();
+  bool holdsSums = onchip::fragmentRegisters(unit.m, sums, 32, unit.threads) +
+                       target.registerReserve <=
+                   onchip::stepLimit(/*warpgroups=*/1, target);
   bool warpgroups = target.hasRoles() && problem.narrowDots &&
                     problem.narrowValues && problem.wholeTiles && copies &&
-                    !problem.gathered && widestValue <= unit.nMax;
+                    !problem.gathered && widestValue <= unit.nMax && holdsSums;
   ScheduleSizes sizes;
   if (warpgroups)
     sizes =

@@ -66,6 +66,43 @@ static bool hasRuntimeScale(Region &score) {
          !isConstant(product.getRhs());
 }
 
+/// Channels of a work tile where the sums of all of them are more than the
+/// registers of a warpgroup hold, or 0: as many as divide those of every value.
+static int64_t findSlice(ReductionOpInterface op, MonoidOp monoid,
+                         ArrayRef<int64_t> channels,
+                         const ::attn::TargetInfo &target) {
+  if (target.isCpu() || channels.empty())
+    return 0;
+  auto padded = [&](int64_t width) {
+    return ::attn::paddedChannels(width, target);
+  };
+  auto sumOf = [&](auto width) {
+    return std::accumulate(channels.begin(), channels.end(), int64_t(0),
+                           [&](int64_t sum, int64_t c) {
+                             return sum + padded(width ? width : c);
+                           });
+  };
+  const int64_t most = ::attn::MmaShape::warpgroup().nMax;
+  if (channels.front() > most)
+    return whyNotSliced(op, monoid, most, target).empty() ? most : 0;
+  if (channels.size() == 1 || sumOf(0) <= most)
+    return 0;
+  // Rows of a slice start at multiples of 16 bytes. Each slice computes all
+  // weights, which pays up to a few.
+  constexpr int64_t unit = 8, mostSlices = 5;
+  int64_t widest = *llvm::max_element(channels);
+  int64_t common = 0;
+  for (int64_t size : channels)
+    common = std::gcd(common, size);
+  for (int64_t slices = 2; slices <= mostSlices; ++slices)
+    if (widest % slices == 0)
+      if (int64_t width = widest / slices;
+          width % unit == 0 && common % width == 0 && sumOf(width) <= most &&
+          whyNotSliced(op, monoid, width, target).empty())
+        return width;
+  return 0;
+}
+
 static ::attn::ScheduleProblem describe(ReductionOpInterface op,
                                         MonoidOp monoid,
                                         const std::array<int64_t, 5> &expected,
@@ -119,14 +156,19 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
   // Channels do not depend on each other: what a warpgroup has no registers for
   // is more work tiles.
-  if (int64_t most = target.isCpu() ? 0 : ::attn::MmaShape::warpgroup().nMax;
-      most && whyNotSliced(op, monoid, most, target).empty() &&
-      problem.channels.front() > most) {
-    problem.blockV = most;
+  if (int64_t width = findSlice(op, monoid, problem.channels, target)) {
+    problem.blockV = width;
     problem.slices =
-        llvm::divideCeil(*llvm::max_element(problem.channels), most);
-    problem.channels.assign(problem.channels.size(), most);
+        llvm::divideCeil(*llvm::max_element(problem.channels), width);
+    problem.channels.assign(problem.channels.size(), width);
   }
+  // A tile of keys whose rows are values as well is loaded once. (What was
+  // measured of a dot alone counts it twice.)
+  if (!target.isCpu() && !problem.blockV && problem.depths.size() > 1)
+    for (auto [value, width] :
+         llvm::zip_equal(op.getValueOperands(), problem.channels))
+      if (llvm::is_contained(op.getKeyOperands(), value))
+        problem.sharedChannels += ::attn::paddedChannels(width, target);
   problem.invariant = op.isBatchInvariant();
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);
