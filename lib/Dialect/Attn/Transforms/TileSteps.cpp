@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeadIsZero.h"
 #include "StateUses.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
@@ -55,7 +56,8 @@ void ReductionKernel::analyseForm() {
   });
   bool short16 = narrowValues && !reduction.getValueOperands().empty();
   form.shortWeights = short16 && !wide;
-  form.deadIsNatural = laws && laws->deadIsNatural && !monoid.isGeneral();
+  form.deadIsNatural = (laws && laws->deadIsNatural && !monoid.isGeneral()) ||
+                       op->hasAttr(deadIsZeroName);
 
   std::optional<float> base = exponentialBase(monoid);
   if (!base)
