@@ -22,6 +22,7 @@
 #include "OrderStep.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -245,6 +246,23 @@ MapOp Orderer::build(ArrayRef<Value> yields, ArrayRef<unsigned> inputs,
   return part;
 }
 
+/// Of select(mask, select(weight != 0, x, 0), 0) the inner one, or null.
+static Value withoutMask(Value value, Value weight) {
+  auto outer = value.getDefiningOp<arith::SelectOp>();
+  auto inner = outer ? outer.getTrueValue().getDefiningOp<arith::SelectOp>()
+                     : arith::SelectOp();
+  auto some = inner ? inner.getCondition().getDefiningOp<arith::CmpFOp>()
+                    : arith::CmpFOp();
+  bool isZero =
+      some && some.getLhs() == weight &&
+      some.getPredicate() == arith::CmpFPredicate::UNE &&
+      llvm::all_of(
+          ArrayRef<Value>{outer.getFalseValue(), inner.getFalseValue(),
+                          some.getRhs()},
+          [](Value zero) { return matchPattern(zero, m_AnyZeroFloat()); });
+  return isZero ? inner.getResult() : Value();
+}
+
 bool Orderer::run() {
   if (!findProducts() || !findCut())
     return false;
@@ -302,6 +320,13 @@ bool Orderer::run() {
                  !ofFirst.contains(own.getFalseValue());
         }))
       masked = value;
+  // A mask that has made the weight 0 need not be there twice.
+  if (masked != crossing &&
+      matchPattern(masked.getDefiningOp<arith::SelectOp>().getFalseValue(),
+                   m_AnyZeroFloat()))
+    for (Value &value : rest)
+      if (Value own = withoutMask(value, crossing))
+        value = own;
   SmallVector<Value> yields = early;
   unsigned crossed = llvm::find(yields, masked) - yields.begin();
   if (crossed == yields.size())
