@@ -272,6 +272,27 @@ static void fitCells(ReductionOpInterface op, const ::attn::TargetInfo &target,
     sizes = {fits, block, sizes.blockK};
 }
 
+/// Leaves registers for where masked tiles read what columns have: positions of
+/// their own, which both maps of a gradient over queries hold (ptxas spilled
+/// them).
+static void leavePositions(ReductionOpInterface op,
+                           const ::attn::ScheduleProblem &problem,
+                           const ::attn::TargetInfo &target,
+                           ::attn::ScheduleSizes &sizes) {
+  if (target.isCpu() || op.getMaskBody().empty() ||
+      op.getReducedSide() != Side::queries || !::attn::weighsInPlace(problem) ||
+      sizes.rows != ::attn::MmaShape::warpgroup().m)
+    return;
+  const int64_t unit = target.mmaShapes.front().k;
+  // A thread has four of sixteen columns.
+  for (; sizes.blockK > 2 * unit; sizes.blockK -= unit) {
+    ::attn::ScheduleBudget budget =
+        ::attn::computeBudget(problem, sizes, target);
+    if (budget.registers + sizes.blockK / 4 <= budget.registerLimit)
+      return;
+  }
+}
+
 static std::string describeMask(ReductionOpInterface op, bool isListed,
                                 bool hasBits) {
   if (op.getMaskBody().empty())
@@ -454,6 +475,7 @@ struct ChooseSchedulePass
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     ::attn::ScheduleSizes &sizes = measured.sizes;
+    leavePositions(op, problem, target, sizes);
     fitCells(op, target, sizes);
     // Over queries a tile of rows ends in sums of all its rows: half as long
     // tiles leave fewer rows without keys in them, and gain more than the
