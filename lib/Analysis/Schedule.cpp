@@ -31,6 +31,13 @@ int64_t attn::paddedKeys(int64_t blockK, const TargetInfo &target) {
   return roundUp(blockK, target.isCpu() ? 32 : target.mmaShapes.front().k);
 }
 
+bool attn::weighsInPlace(const ScheduleProblem &problem) {
+  return problem.depths.size() > 1 && problem.fixedWeights &&
+         !problem.channels.empty() &&
+         *std::max_element(problem.channels.begin(), problem.channels.end()) >
+             panelElements;
+}
+
 ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                                    const ScheduleSizes &sizes,
                                    const TargetInfo &target, int64_t stages) {
@@ -56,11 +63,15 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     };
     onchip::StepRegisters held;
     held.sums = registers(channels, 4);
+    int64_t dots = problem.depths.size();
+    bool inPlace = unit.asynchronous && weighsInPlace(problem);
     held.scores = registers(blockK, 4) *
-                  (int64_t(problem.depths.size()) + problem.extraScores);
-    // Weights are rounded to tf32 where they are.
+                  (inPlace ? std::max(dots, 1 + problem.extraScores)
+                           : dots + problem.extraScores);
+    // Weights are rounded to tf32 where they are; in place, one after another.
     if (!problem.tf32)
-      held.weights = registers(blockK, valueBytes);
+      held.weights =
+          registers(blockK, valueBytes) * (inPlace ? problem.extraScores : 1);
     if (problem.listedBits && unit.asynchronous)
       held.bits = onchip::bitRegisters(blockK);
     budget.gpu = true;
@@ -73,7 +84,9 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     demand.queries = sizes.blockQ * depth * dotBytes;
     demand.step = blockK * depth * dotBytes;
     if (!problem.valuesInKeys)
-      demand.step += blockK * channels * problem.sharers * valueBytes;
+      demand.step += blockK *
+                     (channels * problem.sharers - problem.sharedChannels) *
+                     valueBytes;
     if (problem.folded)
       // The scores of each pair, and which of them are live.
       demand.exchange =
@@ -245,15 +258,20 @@ bool attn::takesWarpgroups(const ScheduleProblem &problem,
 /// and the values (measured: docs/performance), else tiles of warps.
 static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
                                     const TargetInfo &target) {
-  int64_t widest = 0, widestValue = 0;
+  int64_t widest = 0, widestValue = 0, sums = 0;
   for (int64_t d : problem.depths)
     widest = std::max(widest, paddedDepth(d, target));
-  for (int64_t d : problem.channels)
+  for (int64_t d : problem.channels) {
     widestValue = std::max(widestValue, paddedChannels(d, target));
+    sums += paddedChannels(d, target);
+  }
   widest = std::max(widest, widestValue);
   const MmaShape &unit = target.productShape();
+  bool holdsSums = onchip::fragmentRegisters(unit.m, sums, 32, unit.threads) +
+                       target.registerReserve <=
+                   onchip::stepLimit(/*warpgroups=*/1, target);
   bool warpgroups =
-      takesWarpgroups(problem, target) && widestValue <= unit.nMax;
+      takesWarpgroups(problem, target) && widestValue <= unit.nMax && holdsSums;
   ScheduleSizes sizes;
   if (!warpgroups)
     sizes = chooseWarpSizes(problem, widest, target);

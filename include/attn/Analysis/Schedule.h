@@ -43,6 +43,8 @@ namespace attn {
 struct ScheduleProblem {
   /// Head dimension of each dot pair, channels of each value component.
   std::vector<int64_t> depths, channels;
+  /// Channels of values that are rows of keys as well, and loaded once.
+  int64_t sharedChannels = 0;
   /// Channels of a work tile, of which `channels` are then, or 0 for all.
   int64_t blockV = 0;
   /// Work tiles that share the channels of a tile of rows.
@@ -154,6 +156,11 @@ ScheduleBudget computeBudget(const ScheduleProblem &problem,
 /// Whether the matrix unit of warpgroups can take the dots and the values, but
 /// for the number of channels.
 bool takesWarpgroups(const ScheduleProblem &problem, const TargetInfo &target);
+
+/// Whether the weights of a step are all that becomes of its scores, and stay
+/// in their registers: it has several products from zero, nothing but sums, and
+/// more channels than would leave room for a second step.
+bool weighsInPlace(const ScheduleProblem &problem);
 
 /// The sizes that fit, or the smallest there are.
 ScheduleSizes chooseSizes(const ScheduleProblem &problem,

@@ -70,6 +70,11 @@ func.func private @f() attributes {attn.arg = {name = "q"}}
 
 // -----
 
+// expected-error @+1 {{expected attn.dead_is_zero to be a unit attribute of attn.aggregate, but got unit on func.func}}
+func.func private @f() attributes {attn.dead_is_zero}
+
+// -----
+
 // expected-error @+1 {{expected attn.columns_of on an argument or a result of a function, but got it on func.func}}
 func.func private @f() attributes {attn.columns_of = 1 : i64}
 

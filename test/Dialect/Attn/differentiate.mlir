@@ -67,7 +67,7 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o", "lse")
 // CHECK: arith.cmpi sle, %{{.*}}, %[[I:.*]] : i32
 // CHECK: %[[DKV:.*]]:2 = attn.aggregate @softmax_keys scores(%[[K]], %[[Q]], %[[V]], %[[DO]]
 // CHECK-SAME: values(%[[Q]], %[[DO]] :
-// CHECK-SAME: {side = #attn.side<queries>}
+// CHECK-SAME: {attn.dead_is_zero, side = #attn.side<queries>}
 // CHECK: return %[[DQ]]#0, %[[DKV]]#0, %[[DKV]]#1, %[[DQ]]#1
 
 // ONLY-LABEL: func.func @softmax_backward(

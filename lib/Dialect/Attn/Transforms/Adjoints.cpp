@@ -30,6 +30,13 @@ Value Adjoints::multiply(Value x, Value y) {
   return arith::MulFOp::create(b, loc, x, y);
 }
 
+Value Adjoints::divideOrZero(Value x, Value y) {
+  Value none =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, y, zero());
+  Value quotient = arith::DivFOp::create(b, loc, x, y);
+  return arith::SelectOp::create(b, loc, none, zero(), quotient);
+}
+
 Value Adjoints::widen(Value value) {
   unsigned width = value.getType().getIntOrFloatBitWidth();
   if (width < 32)

@@ -46,6 +46,8 @@ public:
 
   Value constant(double value);
   Value multiply(Value x, Value y);
+  /// x / y, 0 where y is.
+  Value divideOrZero(Value x, Value y);
   Value zero() { return constant(0.0); }
 
 private:

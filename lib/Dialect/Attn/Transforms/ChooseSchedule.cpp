@@ -67,15 +67,51 @@ static bool hasRuntimeScale(Region &score) {
          !isConstant(product.getRhs());
 }
 
+/// Channels of a work tile where the sums of all of them are more than the
+/// registers of a warpgroup hold, or 0: as many as divide those of every value.
+static int64_t findSlice(ReductionOpInterface op, MonoidOp monoid,
+                         ArrayRef<int64_t> channels,
+                         const ::attn::TargetInfo &target) {
+  if (target.isCpu() || channels.empty())
+    return 0;
+  auto padded = [&](int64_t width) {
+    return ::attn::paddedChannels(width, target);
+  };
+  auto sumOf = [&](auto width) {
+    return std::accumulate(channels.begin(), channels.end(), int64_t(0),
+                           [&](int64_t sum, int64_t c) {
+                             return sum + padded(width ? width : c);
+                           });
+  };
+  const int64_t most = ::attn::MmaShape::warpgroup().nMax;
+  if (channels.front() > most)
+    return whyNotSliced(op, monoid, most, target).empty() ? most : 0;
+  if (channels.size() == 1 || sumOf(0) <= most)
+    return 0;
+  // Rows of a slice start at multiples of 16 bytes. Each slice computes all
+  // weights, which pays up to a few.
+  constexpr int64_t unit = 8, mostSlices = 5;
+  int64_t widest = *llvm::max_element(channels);
+  int64_t common = 0;
+  for (int64_t size : channels)
+    common = std::gcd(common, size);
+  for (int64_t slices = 2; slices <= mostSlices; ++slices)
+    if (widest % slices == 0)
+      if (int64_t width = widest / slices;
+          width % unit == 0 && common % width == 0 && sumOf(width) <= most &&
+          whyNotSliced(op, monoid, width, target).empty())
+        return width;
+  return 0;
+}
+
 /// Channels do not depend on each other: what a warpgroup has no registers for
 /// is more work tiles, or other warpgroups of the block, which pay where keys
 /// and values share slots.
 static void chooseChannels(ReductionOpInterface op, MonoidOp monoid,
                            const ::attn::TargetInfo &target,
                            ::attn::ScheduleProblem &problem) {
-  int64_t most = target.isCpu() ? 0 : ::attn::MmaShape::warpgroup().nMax;
-  if (!most || !whyNotSliced(op, monoid, most, target).empty() ||
-      problem.channels.front() <= most)
+  int64_t width = findSlice(op, monoid, problem.channels, target);
+  if (!width)
     return;
   int64_t widest = *llvm::max_element(problem.channels);
   ScheduleAttr given = op.getScheduleAttribute();
@@ -83,15 +119,15 @@ static void chooseChannels(ReductionOpInterface op, MonoidOp monoid,
     return keysWithColumns(op, value) != value;
   });
   constexpr int64_t pair = 2;
-  bool shares = given ? given.getBlockV() == pair * most : isWithin;
-  if (shares && widest == pair * most &&
-      ::attn::takesWarpgroups(problem, target)) {
+  bool shares = given ? given.getBlockV() == pair * width : isWithin;
+  if (shares && width == ::attn::MmaShape::warpgroup().nMax &&
+      widest == pair * width && ::attn::takesWarpgroups(problem, target)) {
     problem.sharers = pair;
     problem.valuesInKeys = isWithin;
   }
-  problem.blockV = most * problem.sharers;
+  problem.blockV = width * problem.sharers;
   problem.slices = llvm::divideCeil(widest, problem.blockV);
-  problem.channels.assign(problem.channels.size(), most);
+  problem.channels.assign(problem.channels.size(), width);
 }
 
 static ::attn::ScheduleProblem describe(ReductionOpInterface op,
@@ -149,6 +185,13 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);
   chooseChannels(op, monoid, target, problem);
+  // A tile of keys whose rows are values as well is loaded once. (What was
+  // measured of a dot alone counts it twice.)
+  if (!target.isCpu() && !problem.blockV && problem.depths.size() > 1)
+    for (auto [value, width] :
+         llvm::zip_equal(op.getValueOperands(), problem.channels))
+      if (llvm::is_contained(op.getKeyOperands(), value))
+        problem.sharedChannels += ::attn::paddedChannels(width, target);
   problem.fixedWeights = monoid.getNumStats() == 0;
   // Tensors of many sequences do not tell the length of any; who expects a
   // number of rows means that of each.
@@ -238,6 +281,27 @@ static void fitCells(ReductionOpInterface op, const ::attn::TargetInfo &target,
   int64_t fits = fit(rows, sizes.blockQ, block);
   if (rows % fits == 0 && fits >= least)
     sizes = {fits, block, sizes.blockK};
+}
+
+/// Leaves registers for where masked tiles read what columns have: positions of
+/// their own, which both maps of a gradient over queries hold (ptxas spilled
+/// them).
+static void leavePositions(ReductionOpInterface op,
+                           const ::attn::ScheduleProblem &problem,
+                           const ::attn::TargetInfo &target,
+                           ::attn::ScheduleSizes &sizes) {
+  if (target.isCpu() || op.getMaskBody().empty() ||
+      op.getReducedSide() != Side::queries || !::attn::weighsInPlace(problem) ||
+      sizes.rows != ::attn::MmaShape::warpgroup().m)
+    return;
+  const int64_t unit = target.mmaShapes.front().k;
+  // A thread has four of sixteen columns.
+  for (; sizes.blockK > 2 * unit; sizes.blockK -= unit) {
+    ::attn::ScheduleBudget budget =
+        ::attn::computeBudget(problem, sizes, target);
+    if (budget.registers + sizes.blockK / 4 <= budget.registerLimit)
+      return;
+  }
 }
 
 static std::string describeMask(ReductionOpInterface op, bool isListed,
@@ -420,6 +484,7 @@ struct ChooseSchedulePass
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     ::attn::ScheduleSizes &sizes = measured.sizes;
+    leavePositions(op, problem, target, sizes);
     fitCells(op, target, sizes);
     // Over queries a tile of rows ends in sums of all its rows: half as long
     // tiles leave fewer rows without keys in them, and gain more than the

@@ -221,6 +221,7 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     ofValues = inlineRegion(b, work.getFactor(),
                             ArrayRef(arguments).drop_front(numDots))
                    .front();
+  Value divisor;
   unsigned next = 0;
   for (auto [i, output] : llvm::enumerate(outputs)) {
     if (!output.hasChannels()) {
@@ -229,16 +230,30 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     }
     SmallVector<Value> factors;
     if (rows.factors[i])
-      factors.push_back(ofRow(rows.factors[i], position));
+      divisor = factors.emplace_back(ofRow(rows.factors[i], position));
     if (ofValues)
       factors.push_back(ofValues);
+    bool isDivided = &output == dividedOutput() && rows.factors[i];
     Value weight = weights[output.component];
-    for (Value factor : factors)
+    for (Value factor : factors) {
       weight = adjoints.multiply(weight, factor);
+      if (isDivided && !pairs.factor)
+        pairs.factor = weight = arith::SelectOp::create(
+            b, loc, pairs.isLive, weight, adjoints.zero());
+    }
     pairs.weights.push_back(weight);
     if (!wantsScores)
       continue;
     Value cotangent = valueDots[next++];
+    if (isDivided) {
+      if (ofValues)
+        cotangent = adjoints.multiply(cotangent, ofValues);
+      for (unsigned k = 0; k < numComponents(); ++k)
+        if (rows.units[k] && hasItsWeights(k))
+          cotangent = arith::SubFOp::create(b, loc, cotangent,
+                                            ofRow(rows.units[k], position));
+      factors.truncate(1);
+    }
     for (Value factor : factors)
       cotangent = adjoints.multiply(cotangent, factor);
     adjoints.add(weights[output.component], cotangent);
@@ -246,7 +261,7 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   if (!wantsScores)
     return success();
   for (unsigned k = 0; k < numComponents(); ++k)
-    if (rows.units[k])
+    if (rows.units[k] && !hasItsWeights(k))
       adjoints.add(weights[k], ofRow(rows.units[k], position));
   if (rows.maximum) {
     Value key = arith::SIToFPOp::create(b, loc, b.getF32Type(), position[3]);
@@ -259,6 +274,9 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   }
   if (failed(adjoints.sweep()))
     return failure();
+  for (auto [i, output] : llvm::enumerate(outputs))
+    if (&output == dividedOutput() && pairs.factor)
+      reuseWeight(block, weights[output.component], divisor, pairs);
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
   for (Value dot : dots)
     pairs.dots.push_back(orZero(adjoints.get(dot)));
@@ -427,6 +445,7 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
         makeSum(overKeys ? "_queries" : "_keys", components, names);
     auto reduction =
         makeReduction(monoidRef, reduced, types, left, right, values);
+    reduction->setAttr(getDeadIsZeroName(), b.getUnitAttr());
     buildMask(reduced, reduction.getMask());
 
     Type f32 = b.getF32Type(), i32 = b.getI32Type();
@@ -444,8 +463,16 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
         Value weight = sum.isUnit      ? pairs.captures[term.first]
                        : sum.ofOutputs ? pairs.weights[term.first]
                                        : pairs.dots[term.first];
+        // Where its weight is 0, a pair adds nothing to the cotangent of a dot.
+        Value isLive = pairs.isLive;
+        if (pairs.factor && !sum.isUnit && !sum.ofOutputs)
+          isLive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
+                                         pairs.factor, zero);
         yields.push_back(
-            arith::SelectOp::create(b, loc, pairs.isLive, weight, zero));
+            weight == pairs.factor
+                ? weight
+                : arith::SelectOp::create(b, loc, isLive, weight, zero)
+                      .getResult());
       }
     YieldOp::create(b, loc, yields);
 

@@ -149,11 +149,7 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
     if (!output.readsUnits)
       continue;
     // dout . component, from dout . out
-    Value none = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                       values[i], adjoints.zero());
-    Value quotient = arith::DivFOp::create(b, loc, dots[dot++], values[i]);
-    adjoints.add(values[i], arith::SelectOp::create(b, loc, none,
-                                                    adjoints.zero(), quotient));
+    adjoints.add(values[i], adjoints.divideOrZero(dots[dot++], values[i]));
   }
   if (failed(adjoints.sweep()))
     return failure();
@@ -167,6 +163,11 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
     Value cotangent = adjoints.get(units[k]);
     cotangentsOfUnits[k] = cotangent;
     yields.push_back(cotangent ? cotangent : adjoints.zero());
+    if (cotangent && hasItsWeights(k)) // delta
+      for (auto [i, output] : llvm::enumerate(outputs))
+        if (&output == dividedOutput())
+          yields.back() = arith::NegFOp::create(
+              b, loc, adjoints.divideOrZero(cotangent, values[i]));
   }
   if (hasMaximum) {
     // The reference point is one for the results that change with it alone.

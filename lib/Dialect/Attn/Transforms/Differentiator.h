@@ -112,7 +112,20 @@ private:
     SmallVector<SmallVector<Value>> reads;
     SmallVector<SmallVector<std::string>> places;
     Value isLive;
+    /// The weight that the cotangents of dots are made of, 0 where the pair is
+    /// not live; or null.
+    Value factor;
   };
+
+  //===--- Weights (DifferentiateWeights.cpp)
+  //--------------------------------===//
+  /// The one output whose channels are divided by what its weights add up to,
+  /// or null: then W f, and not W, is what pairs compute with.
+  const Output *dividedOutput();
+  /// Whether a unit component has the weights of that output's values.
+  bool hasItsWeights(unsigned component);
+  /// Of (x f) W makes x (W f), where W f is there already.
+  void reuseWeight(Block *block, Value weight, Value factor, Pairs &pairs);
 
   //===--- What is there (Differentiate.cpp)
   //--------------------------------===//

@@ -35,8 +35,6 @@ std::string mlir::attn::whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
     return "a CPU";
   if (monoid.isGeneral())
     return "a general monoid";
-  if (op.getReducedSide() != Side::keys)
-    return "a reduction over queries";
   if (!op.getQuerySource().hasBatch())
     return "packed sequences";
   if (!op.getInitBody().empty())

@@ -122,8 +122,14 @@ Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
   return block.tile.isRagged ? select(block.tile.isRagged, both, live) : both;
 }
 
+/// Whether a score is -inf for nothing, as an exponential is.
+static bool isNeverMinusInfinity(Value score) {
+  Operation *op = score.getDefiningOp();
+  return isa_and_nonnull<math::ExpOp, math::Exp2Op, math::AbsFOp>(op);
+}
+
 Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {
-  if (form.deadIsNatural)
+  if (form.deadIsNatural || llvm::any_of(scores, isNeverMinusInfinity))
     return liveByMask;
   // -inf in every score is dead as well.
   Value any;

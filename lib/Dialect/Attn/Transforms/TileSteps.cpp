@@ -16,6 +16,7 @@
 #include "StateUses.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -55,7 +56,8 @@ void ReductionKernel::analyseForm() {
   });
   bool short16 = narrowValues && !reduction.getValueOperands().empty();
   form.shortWeights = short16 && !wide;
-  form.deadIsNatural = laws && laws->deadIsNatural && !monoid.isGeneral();
+  form.deadIsNatural = (laws && laws->deadIsNatural && !monoid.isGeneral()) ||
+                       op->hasAttr(getDeadIsZeroName());
 
   std::optional<float> base = exponentialBase(monoid);
   if (!base)

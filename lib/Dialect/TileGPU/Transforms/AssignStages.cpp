@@ -24,6 +24,7 @@
 // old ones until then.
 //===----------------------------------------------------------------------===//
 
+#include "OrderStep.h"
 #include "PipelineSteps.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/IR/PatternMatch.h"
@@ -438,6 +439,9 @@ struct AssignStagesPass
       if (explain)
         describe(loop, *chain);
     }
+    if (unsigned steps = orderSteps(kernel); steps && explain)
+      kernel.emitRemark("products ordered: those of ")
+          << steps << " steps run beside work of their own";
   }
 
   void describe(scf::ForOp loop, Chain &chain) {

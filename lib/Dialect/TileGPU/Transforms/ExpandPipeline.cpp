@@ -21,7 +21,7 @@
 // of its own.
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "OrderStep.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -181,26 +181,6 @@ static void arrange(ArrayRef<Operation *> ops, Block *block, Operation *end) {
   llvm::for_each(ops, place);
   while (!follow.empty())
     place(follow.pop_back_val());
-}
-
-/// Every wait leaves the products in flight that were issued after its own.
-static void countPending(Block *block) {
-  SmallVector<Value> inFlight;
-  for (Operation &op : *block) {
-    if (auto issue = dyn_cast<MmaIssueOp>(op))
-      inFlight.push_back(issue.getToken());
-    auto wait = dyn_cast<MmaWaitOp>(op);
-    if (!wait)
-      continue;
-    size_t pending = inFlight.size();
-    for (auto [number, token] : llvm::enumerate(inFlight))
-      if (llvm::is_contained(wait.getTokens(), token))
-        pending = inFlight.size() - 1 - number;
-    wait.setPending(pending);
-    llvm::erase_if(inFlight, [&](Value token) {
-      return llvm::is_contained(wait.getTokens(), token);
-    });
-  }
 }
 
 static void unmark(ArrayRef<Operation *> ops) {

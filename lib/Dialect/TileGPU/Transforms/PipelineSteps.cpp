@@ -179,6 +179,16 @@ bool Finder::pays(Step &step) {
       llvm::any_of(step.late, [](LateProduct &late) { return late.scale; }))
     return miss("several sums are rescaled, which takes longer than putting "
                 "their products off gains");
+  // What computeBudget counts on: weighsInPlace.
+  constexpr int64_t fewColumns = 64;
+  if (step.early.size() > 1 && !step.forms &&
+      llvm::any_of(step.late, [](LateProduct &late) {
+        return !late.scale &&
+               cast<FragType>(late.wait.getResult(0).getType()).getCols() >
+                   fewColumns;
+      }))
+    return miss("registers that would hold the weights of another step hold "
+                "more scores");
   constexpr int64_t leastStages = 3;
   for (LateProduct &late : step.late)
     if (late.slot.getRing().getType().getStages() < leastStages &&

@@ -31,6 +31,13 @@ constexpr llvm::StringLiteral getExpectedSizesName() {
 /// where it reads the element that has it, "table[h,j]".
 constexpr llvm::StringLiteral getGradientsName() { return "attn.gradients"; }
 
+/// Of an attn.aggregate: that its scores are 0 for pairs that are dead by their
+/// scores, as attn-differentiate writes them, and never -inf all together:
+/// nothing has to test them again.
+constexpr llvm::StringLiteral getDeadIsZeroName() {
+  return "attn.dead_is_zero";
+}
+
 /// Of an argument or a result: what it is called, and which sizes have to be
 /// equal. Users may write it too, with what they know.
 constexpr llvm::StringLiteral getArgName() { return "attn.arg"; }

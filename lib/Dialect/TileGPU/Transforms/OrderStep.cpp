@@ -1,0 +1,380 @@
+//===- OrderStep.cpp - Products beside the work of their own step ---------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A step of a backward pass has two products from zero (S, dP), and one map of
+// both. Where nothing is put off to the next step, its own work has to hide
+// them. What the map computes of the first product alone becomes a map of its
+// own, so that it, and the product that takes its weights, run beside the
+// second one; no product is waited for before all are issued:
+//
+//   issue S;  issue dP;  wait for S;  P;  issue dV += P dO;
+//   wait for dP;  dS;  issue dK += dS Q;  wait for dV, dK
+//
+// One fragment goes from the first map to the second, in the registers of S.
+// ptxas keeps memory operations in order with waits, but not arithmetic: what
+// holds the exponentials where they are is the product that takes them.
+//===----------------------------------------------------------------------===//
+
+#include "OrderStep.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+void tile_gpu::countPending(Block *block) {
+  SmallVector<Value> inFlight;
+  for (Operation &op : *block) {
+    if (auto issue = dyn_cast<MmaIssueOp>(op))
+      inFlight.push_back(issue.getToken());
+    auto wait = dyn_cast<MmaWaitOp>(op);
+    if (!wait)
+      continue;
+    size_t pending = inFlight.size();
+    for (auto [number, token] : llvm::enumerate(inFlight))
+      if (llvm::is_contained(wait.getTokens(), token))
+        pending = inFlight.size() - 1 - number;
+    wait.setPending(pending);
+    llvm::erase_if(inFlight, [&](Value token) {
+      return llvm::is_contained(wait.getTokens(), token);
+    });
+  }
+}
+
+namespace {
+/// Orders the step around one map.
+class Orderer {
+public:
+  explicit Orderer(MapOp map)
+      : map(map), block(map->getBlock()), rewriter(map.getContext()) {}
+  bool run();
+
+private:
+  bool findProducts();
+  bool findCut();
+  bool collect(Operation *op, Operation *before,
+               SmallVectorImpl<Operation *> &moved);
+  MapOp build(ArrayRef<Value> yields, ArrayRef<unsigned> inputs,
+              Operation *before, Value crossing);
+  MmaWaitOp waitOf(MmaIssueOp issue) {
+    return issue.getToken().hasOneUse()
+               ? dyn_cast<MmaWaitOp>(*issue.getToken().user_begin())
+               : MmaWaitOp();
+  }
+
+  MapOp map;
+  Block *block;
+  IRRewriter rewriter;
+  /// The products from zero that the map reads, and by which input.
+  MmaWaitOp first, second;
+  unsigned firstInput = 0, secondInput = 0;
+  /// The product that takes a result of the map, and what packs that.
+  struct Late {
+    FragConvertOp pack;
+    MmaIssueOp issue;
+    MmaWaitOp wait;
+    bool isEarly;
+  };
+  SmallVector<Late> late;
+  /// What depends on the second product, and the one value of the first that it
+  /// reads.
+  DenseSet<Value> ofFirst, ofSecond;
+  Value crossing;
+};
+} // namespace
+
+/// Arguments of a map's body ahead of those for its inputs.
+static constexpr unsigned positions = 2;
+
+bool Orderer::findProducts() {
+  for (auto [number, input] : llvm::enumerate(map.getInputs())) {
+    if (!isa<FragType>(input.getType()))
+      continue;
+    auto wait = input.getDefiningOp<MmaWaitOp>();
+    if (!wait || wait->getBlock() != block || wait.getTokens().size() != 1 ||
+        !input.hasOneUse() || second)
+      return false;
+    auto issue = wait.getTokens().front().getDefiningOp<MmaIssueOp>();
+    if (!issue || issue.getAcc() || issue->getBlock() != block)
+      return false;
+    (first ? second : first) = wait;
+    (second ? secondInput : firstInput) = number;
+  }
+  if (!second)
+    return false;
+  auto issueOf = [](MmaWaitOp wait) {
+    return wait.getTokens().front().getDefiningOp();
+  };
+  if (issueOf(second)->isBeforeInBlock(issueOf(first))) {
+    std::swap(first, second);
+    std::swap(firstInput, secondInput);
+  }
+  for (OpResult result : map->getResults()) {
+    auto pack = result.hasOneUse()
+                    ? dyn_cast<FragConvertOp>(*result.user_begin())
+                    : FragConvertOp();
+    if (!pack || pack->getBlock() != block || !pack->hasOneUse())
+      return false;
+    auto issue = dyn_cast<MmaIssueOp>(*pack->user_begin());
+    if (!issue || issue->getBlock() != block || issue.getA() != pack)
+      return false;
+    MmaWaitOp wait = waitOf(issue);
+    if (!wait || wait->getBlock() != block || wait.getTokens().size() != 1)
+      return false;
+    late.push_back({pack, issue, wait, false});
+  }
+  llvm::sort(late, [](const Late &a, const Late &b) {
+    return a.issue->isBeforeInBlock(b.issue);
+  });
+  // Nothing but releases, and what is behind all, comes behind a wait.
+  for (const Late &one : late)
+    for (Operation *user : one.wait->getUsers())
+      if (Operation *here = block->findAncestorOpInBlock(*user);
+          here && here->isBeforeInBlock(late.back().wait))
+        return false;
+  return true;
+}
+
+/// Finds what the part of the second product reads of the first one's.
+bool Orderer::findCut() {
+  Block &body = map.getBody().front();
+  ofFirst.insert(body.getArgument(positions + firstInput));
+  ofSecond.insert(body.getArgument(positions + secondInput));
+  llvm::SmallSetVector<Value, 4> cut;
+  for (Operation &op : body) {
+    if (op.getNumRegions())
+      return false;
+    auto readsAny = [&](const DenseSet<Value> &values) {
+      return llvm::any_of(op.getOperands(),
+                          [&](Value v) { return values.contains(v); });
+    };
+    bool isLate = readsAny(ofSecond);
+    if (isLate && !op.hasTrait<OpTrait::IsTerminator>())
+      for (Value operand : op.getOperands())
+        if (ofFirst.contains(operand) && !ofSecond.contains(operand))
+          cut.insert(operand);
+    for (Value result : op.getResults()) {
+      if (isLate)
+        ofSecond.insert(result);
+      else if (readsAny(ofFirst))
+        ofFirst.insert(result);
+    }
+  }
+  // A condition is made again of the value that is there for it.
+  if (cut.size() == 2)
+    for (Value value : cut)
+      if (auto compare = value.getDefiningOp<arith::CmpFOp>()) {
+        Value left = compare.getLhs();
+        if (left != value && llvm::is_contained(cut, left) &&
+            !ofFirst.contains(compare.getRhs())) {
+          cut.remove(value);
+          ofFirst.erase(value);
+          break;
+        }
+      }
+  if (cut.size() != 1 || !cut.front().getType().isF32() ||
+      isa<BlockArgument>(cut.front()))
+    return false;
+  crossing = cut.front();
+  return true;
+}
+
+/// The operations of the block from `before` on that `op` needs there, `op`
+/// included, in their order; false where one of them must stay.
+bool Orderer::collect(Operation *op, Operation *before,
+                      SmallVectorImpl<Operation *> &moved) {
+  if (op->getBlock() != block || op->isBeforeInBlock(before) ||
+      llvm::is_contained(moved, op))
+    return true;
+  if (op == before || isa<MmaWaitOp>(op))
+    return false;
+  SetVector<Value> values(op->getOperands().begin(), op->getOperands().end());
+  getUsedValuesDefinedAbove(op->getRegions(), values);
+  for (Value value : values)
+    if (Operation *def = value.getDefiningOp();
+        def && !collect(def, before, moved))
+      return false;
+  moved.push_back(op);
+  return true;
+}
+
+/// A map of some yields of this one, on some of its inputs and what `crossing`
+/// is in memory of registers.
+MapOp Orderer::build(ArrayRef<Value> yields, ArrayRef<unsigned> inputs,
+                     Operation *before, Value crossing) {
+  Block &body = map.getBody().front();
+  SmallVector<Value> values;
+  SmallVector<Type> types(yields.size(), first.getResult(0).getType());
+  for (unsigned input : inputs)
+    values.push_back(map.getInputs()[input]);
+  if (crossing)
+    values.push_back(crossing);
+  rewriter.setInsertionPoint(before);
+  auto part = MapOp::create(rewriter, map.getLoc(), types, values);
+  Block *own = rewriter.createBlock(&part.getBody());
+  IRMapping mapping;
+  auto add = [&](Value like) {
+    mapping.map(like, own->addArgument(like.getType(), map.getLoc()));
+  };
+  for (unsigned i = 0; i < positions; ++i)
+    add(body.getArgument(i));
+  for (unsigned input : inputs)
+    add(body.getArgument(positions + input));
+  if (crossing)
+    add(this->crossing);
+  std::function<Value(Value)> get = [&](Value value) -> Value {
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    Operation *def = value.getDefiningOp();
+    if (!def || def->getBlock() != &body)
+      return value;
+    for (Value operand : def->getOperands())
+      get(operand);
+    rewriter.clone(*def, mapping);
+    return mapping.lookup(value);
+  };
+  rewriter.setInsertionPointToEnd(own);
+  SmallVector<Value> results = llvm::map_to_vector(yields, get);
+  YieldOp::create(rewriter, map.getLoc(), results);
+  return part;
+}
+
+/// Of select(mask, select(weight != 0, x, 0), 0) the inner one, or null.
+static Value withoutMask(Value value, Value weight) {
+  auto outer = value.getDefiningOp<arith::SelectOp>();
+  auto inner = outer ? outer.getTrueValue().getDefiningOp<arith::SelectOp>()
+                     : arith::SelectOp();
+  auto some = inner ? inner.getCondition().getDefiningOp<arith::CmpFOp>()
+                    : arith::CmpFOp();
+  bool isZero =
+      some && some.getLhs() == weight &&
+      some.getPredicate() == arith::CmpFPredicate::UNE &&
+      llvm::all_of(
+          ArrayRef<Value>{outer.getFalseValue(), inner.getFalseValue(),
+                          some.getRhs()},
+          [](Value zero) { return matchPattern(zero, m_AnyZeroFloat()); });
+  return isZero ? inner.getResult() : Value();
+}
+
+bool Orderer::run() {
+  if (!findProducts() || !findCut())
+    return false;
+  Operation *issue = second.getTokens().front().getDefiningOp();
+  SmallVector<Operation *> ahead;
+  if (!collect(issue, first, ahead))
+    return false;
+  // What the maps read from above.
+  SetVector<Value> above;
+  getUsedValuesDefinedAbove(map.getBody(), above);
+  for (Value value : above)
+    if (Operation *def = value.getDefiningOp();
+        def && !collect(def, first, ahead))
+      return false;
+  Operation *yield = map.getBody().front().getTerminator();
+  SmallVector<Value> early, rest;
+  SmallVector<unsigned> earlyInputs, restInputs, resultNumbers;
+  for (unsigned i = 0, e = map.getInputs().size(); i < e; ++i) {
+    if (i != secondInput)
+      earlyInputs.push_back(i);
+    if (i != firstInput)
+      restInputs.push_back(i);
+  }
+  for (Late &one : late) {
+    auto result = cast<OpResult>(one.pack.getValue());
+    Value yielded = yield->getOperand(result.getResultNumber());
+    one.isEarly = !ofSecond.contains(yielded);
+    if (!one.isEarly)
+      continue;
+    // Its product comes before the second map.
+    for (Value operand : {Value(one.issue.getB()), Value(one.issue.getAcc())})
+      if (Operation *def = operand ? operand.getDefiningOp() : nullptr;
+          def && !collect(def, first, ahead))
+        return false;
+  }
+  for (Operation *op : ahead)
+    op->moveBefore(first);
+
+  SmallVector<Late *> earlyLate, lastLate;
+  for (Late &one : late) {
+    auto result = cast<OpResult>(one.pack.getValue());
+    Value yielded = yield->getOperand(result.getResultNumber());
+    (one.isEarly ? early : rest).push_back(yielded);
+    (one.isEarly ? earlyLate : lastLate).push_back(&one);
+  }
+  // Where the second map's results are masked, what it reads may be masked
+  // alike.
+  Value masked = crossing;
+  for (Value value : early)
+    if (auto select = value.getDefiningOp<arith::SelectOp>();
+        select && select.getTrueValue() == crossing &&
+        llvm::all_of(rest, [&](Value other) {
+          auto own = other.getDefiningOp<arith::SelectOp>();
+          return own && own.getCondition() == select.getCondition() &&
+                 !ofFirst.contains(own.getFalseValue());
+        }))
+      masked = value;
+  // A mask that has made the weight 0 need not be there twice.
+  if (masked != crossing &&
+      matchPattern(masked.getDefiningOp<arith::SelectOp>().getFalseValue(),
+                   m_AnyZeroFloat()))
+    for (Value &value : rest)
+      if (Value own = withoutMask(value, crossing))
+        value = own;
+  SmallVector<Value> yields = early;
+  unsigned crossed = llvm::find(yields, masked) - yields.begin();
+  if (crossed == yields.size())
+    yields.push_back(crossing);
+  MapOp a = build(yields, earlyInputs, map, Value());
+  for (auto [number, one] : llvm::enumerate(earlyLate)) {
+    one->pack.getValueMutable().assign(a.getResult(number));
+    one->pack->moveBefore(map);
+    one->issue->moveBefore(map);
+  }
+  second->moveBefore(map);
+  if (!rest.empty()) {
+    MapOp c = build(rest, restInputs, map, a.getResult(crossed));
+    for (auto [number, one] : llvm::enumerate(lastLate))
+      one->pack.getValueMutable().assign(c.getResult(number));
+  }
+  rewriter.eraseOp(map);
+  // All are issued before one is waited for; slots go back behind that.
+  Operation *end = late.front().issue;
+  for (const Late &one : late)
+    if (end->isBeforeInBlock(one.issue))
+      end = one.issue;
+  SmallVector<Operation *> waits, releases;
+  for (Late *one : llvm::concat<Late *>(earlyLate, lastLate))
+    waits.push_back(one->wait);
+  Operation *lastWait = waits.front();
+  for (Operation *wait : waits)
+    if (lastWait->isBeforeInBlock(wait))
+      lastWait = wait;
+  for (Operation &op : *block)
+    if (isa<RingReleaseOp>(op) && second->isBeforeInBlock(&op) &&
+        op.isBeforeInBlock(lastWait))
+      releases.push_back(&op);
+  Operation *point = end->isBeforeInBlock(lastWait) ? lastWait : end;
+  for (Operation *op : llvm::concat<Operation *>(waits, releases)) {
+    if (op != point)
+      op->moveAfter(point);
+    point = op;
+  }
+  countPending(block);
+  return true;
+}
+
+unsigned tile_gpu::orderSteps(KernelOp kernel) {
+  SmallVector<MapOp> maps;
+  kernel.walk([&](MapOp map) {
+    if (!stageOf(map))
+      maps.push_back(map);
+  });
+  return llvm::count_if(maps, [](MapOp map) { return Orderer(map).run(); });
+}

@@ -1,0 +1,25 @@
+//===- OrderStep.h - Products beside the work of their own step -*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_ORDERSTEP_H
+#define ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_ORDERSTEP_H
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+
+namespace mlir::tile_gpu {
+
+/// Every wait of the block leaves the products in flight that were issued after
+/// its own.
+void countPending(Block *block);
+
+/// Issues the products of steps that have no stages beside the work of their
+/// own step. Returns the number of these steps.
+unsigned orderSteps(KernelOp kernel);
+
+} // namespace mlir::tile_gpu
+
+#endif // ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_ORDERSTEP_H

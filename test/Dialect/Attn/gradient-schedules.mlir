@@ -1,0 +1,53 @@
+// The sums of dk and dv are 2 x d channels of a row of keys. What a warpgroup has
+// no registers for is shared among work tiles, by channels; each of them computes
+// the weights. Every width compiles for every GPU, up to the check of registers.
+//
+// RUN: sed 's/DIM/64/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=WHOLE
+// RUN: sed 's/DIM/136/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=WHOLE
+// RUN: sed 's/DIM/160/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=80
+// RUN: sed 's/DIM/192/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=96
+// RUN: sed 's/DIM/200/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=40
+// RUN: sed 's/DIM/256/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=128
+// RUN: sed 's/DIM/256/g' %s | attn-opt --attn-pipeline="target=sm_80 until-after=gpu" -o /dev/null
+// Masked tiles hold where they read what columns have: fewer queries a step.
+// RUN: sed 's/DIM/128/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=schedule" | FileCheck %s --check-prefix=UNMASKED
+// RUN: sed 's/DIM/128/g; s/score {/mask { ^bb0(%%b: i32, %%h: i32, %%i: i32, %%j: i32): %%l = arith.cmpi sle, %%i, %%j : i32 attn.yield %%l : i1 } score {/' %s \
+// RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=schedule" | FileCheck %s --check-prefix=MASKED
+// UNMASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 64,
+// MASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 48,
+//
+// No slices of 248 channels start at whole 16 bytes: warps keep what they have no
+// registers for in memory.
+// RUN: sed 's/DIM/248/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=WARPS
+
+!rows = tensor<?x?x?xDIMxbf16>
+
+attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
+  lift {
+  ^bb0(%ds: f32, %p: f32):
+    attn.yield %ds, %p : f32, f32
+  }
+  finalize {
+  ^bb0(%dk: f32, %dv: f32):
+    attn.yield %dk, %dv : f32, f32
+  }
+}
+
+// WHOLE: tile_gpu.kernel
+// WHOLE-SAME: rows = 64
+// WHOLE-NOT: block_v
+// SLICED: tile_gpu.kernel
+// SLICED-SAME: rows = 64
+// SLICED-SAME: block_v = [[CHANNELS]]
+// WARPS: tile_gpu.kernel
+// WARPS-SAME: rows = 16
+func.func @gradients(%q: !rows, %k: !rows, %v: !rows, %do: !rows) -> (!rows, !rows) {
+  %0:2 = attn.aggregate @keys scores(%k, %q, %v, %do : !rows, !rows, !rows, !rows) values(%q, %do : !rows, !rows) {side = #attn.side<queries>}
+    score {
+    ^bb0(%s: f32, %dp: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      %p = math.exp %s : f32
+      %ds = arith.mulf %p, %dp : f32
+      attn.yield %ds, %p : f32, f32
+    } -> !rows, !rows
+  return %0#0, %0#1 : !rows, !rows
+}
