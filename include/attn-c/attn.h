@@ -250,7 +250,8 @@ enum {
 ///   cu_seqlens_q and cu_seqlens_k i32 [sequences + 1], block_table i32 [b, n],
 ///   k_start i32 [b], k_new [b, hk, n, d], v_new [b, hk, n, dv], dropout_p f32,
 ///   dropout_seed_low, dropout_seed_high, dropout_offset_low and
-///   dropout_offset_high i32, one f32 for each parameter of the monoid,
+///   dropout_offset_high i32, rotary_cos and rotary_sin f32 [positions,
+///   rotaryDim / 2], one f32 for each parameter of the monoid,
 ///   block_mask, the captures of scoreMod and maskMod
 ///
 /// and its outputs are the first `numOutputs` of the monoid: of q's dtype and
@@ -363,6 +364,20 @@ typedef struct AttnAttentionDesc {
   /// query and key alone (docs/Semantics.md). Of monoids that sum weighted
   /// values.
   int32_t dropout;
+  /// Nonzero: the first rotaryDim channels of queries and keys, an even number,
+  /// turn before the product by angles that depend on their position (rotary
+  /// embedding), so that caches hold keys as they were before. The inputs
+  /// rotary_cos and rotary_sin, f32 [positions, rotaryDim / 2], are there: of
+  /// pair c, channels c and c + rotaryDim / 2, or with rotaryInterleaved 2 c
+  /// and 2 c + 1, x becomes x cos - y sin and y becomes y cos + x sin, with row
+  /// `position`, column c of the tables. Key j is at position k_start + j, with
+  /// rotaryBySlot at j, its place in the cache. Query i is where key
+  /// i + (keys - queries) of the sequence is, with ATTN_CAUSAL_TOP_LEFT at
+  /// position i. A row at a position that the tables do not have is NaN; they
+  /// have one at least.
+  /// Neither with valueInKey nor for attnDifferentiate.
+  int64_t rotaryDim;
+  int32_t rotaryInterleaved, rotaryBySlot;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

@@ -150,7 +150,8 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
   problem.channels = d.valueDim ? d.valueDim : d.headDim;
   problem.isPlain = d.causal == ATTN_CAUSAL_NONE && !d.scale && !d.softcap &&
                     !d.window && !d.lengths && !d.bias && !d.mask && !d.alibi &&
-                    !d.scoreMod && !d.maskMod && !d.blockMask && !d.dropout;
+                    !d.scoreMod && !d.maskMod && !d.blockMask && !d.dropout &&
+                    !d.rotaryDim;
   problem.isNarrow = d.dtype == ATTN_BF16 || d.dtype == ATTN_F16;
   if (d.packed)
     return classOfPacked(d, inputs, problem, target);
@@ -208,8 +209,10 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
                target.number,
                d.blockMask,
                d.blockMask ? d.blockRows : 0,
-               d.blockMask ? d.blockKeys : 0};
-  constexpr size_t numNamed = 11;
+               d.blockMask ? d.blockKeys : 0,
+               d.rotaryDim,
+               pair(d.rotaryInterleaved != 0, d.rotaryBySlot != 0)};
+  constexpr size_t numNamed = 13;
   static_assert(CallKey::numWords >=
                 numNamed + std::tuple_size_v<ExpectedSizes>);
   std::copy(sizes.begin(), sizes.end(), key.words.begin() + numNamed);

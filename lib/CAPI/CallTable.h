@@ -40,7 +40,7 @@ public:
 /// What calls of one kernel agree in: numbers, and texts that most calls have
 /// not.
 struct CallKey {
-  static constexpr size_t numWords = 18;
+  static constexpr size_t numWords = 20;
   std::array<int64_t, numWords> words = {};
   std::string_view monoid, schedule, score, mask;
 

@@ -250,6 +250,9 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.append = d.append;
   full.valueInKey = d.valueInKey;
   full.dropout = d.dropout;
+  full.rotaryDim = d.rotaryDim;
+  full.rotaryInterleaved = d.rotaryInterleaved;
+  full.rotaryBySlot = d.rotaryBySlot;
   full.bias = d.bias;
   full.mask = d.mask;
   full.biasDType = *biasDType;
@@ -301,7 +304,10 @@ static std::string printDescription(const AttentionDescriptor &d) {
                         d.blockKeys,
                         int64_t(d.scoreMod.size()),
                         int64_t(d.maskMod.size()),
-                        int64_t(d.dropout)})
+                        int64_t(d.dropout),
+                        d.rotaryDim,
+                        int64_t(d.rotaryInterleaved),
+                        int64_t(d.rotaryBySlot)})
     key += std::to_string(field) + ",";
   for (int64_t size : d.expectedSizes)
     key += std::to_string(size) + ",";

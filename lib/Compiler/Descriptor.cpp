@@ -176,6 +176,8 @@ public:
       }
       operands += ")";
     }
+    if (d.rotaryDim)
+      addRotary();
     return finish();
   }
 
@@ -201,6 +203,47 @@ private:
     if (d.rolling)
       append += " k_start(%k_start : tensor<?xi32>) {rolling}";
     append += " -> tensor<?xi32>\n";
+  }
+  /// A row at a position that the tables do not have becomes NaN: reads are
+  /// clamped, and a wrong angle would not show.
+  void addRotary() {
+    std::string type = formatv("tensor<?x{0}xf32>", d.rotaryDim / 2).str();
+    add("rotary_cos", type);
+    add("rotary_sin", type);
+    // Those that both tables have.
+    prologue += formatv("  %rotary_first = arith.constant 0 : index\n"
+                        "  %rotary_c = tensor.dim %rotary_cos, %rotary_first "
+                        ": {0}\n"
+                        "  %rotary_s = tensor.dim %rotary_sin, %rotary_first "
+                        ": {0}\n"
+                        "  %rotary_rows = arith.minsi %rotary_c, %rotary_s : "
+                        "index\n"
+                        "  %rotary_positions = arith.index_cast %rotary_rows : "
+                        "index to i32\n",
+                        type)
+                    .str();
+    tables = " tables(%rotary_cos, %rotary_sin, %rotary_positions : " + type +
+             ", " + type + ", i32)";
+    rotate = formatv(R"( rotate {{
+  ^bb0(%x: f32, %y: f32, %b: i32, %h: i32, %n: i32, %c: i32, %cosines: {0}, %sines: {0}, %positions: i32):
+    %row = arith.index_cast %n : i32 to index
+    %column = arith.index_cast %c : i32 to index
+    %cos_read = tensor.extract %cosines[%row, %column] : {0}
+    %sin_read = tensor.extract %sines[%row, %column] : {0}
+    %nan = arith.constant 0x7FC00000 : f32
+    %known = arith.cmpi ult, %n, %positions : i32
+    %cos = arith.select %known, %cos_read, %nan : f32
+    %sin = arith.select %known, %sin_read, %nan : f32
+    %x_cos = arith.mulf %x, %cos : f32
+    %y_sin = arith.mulf %y, %sin : f32
+    %y_cos = arith.mulf %y, %cos : f32
+    %x_sin = arith.mulf %x, %sin : f32
+    %first = arith.subf %x_cos, %y_sin : f32
+    %second = arith.addf %y_cos, %x_sin : f32
+    attn.yield %first, %second : f32, f32
+  })",
+                     type)
+                 .str();
   }
   std::string tensor(int64_t channels) {
     return formatv("tensor<{0}x{1}x{2}>", lead, channels, element).str();
@@ -258,11 +301,13 @@ private:
     }
     if (!names.empty())
       operands += " captures(" + names + " : " + types + ")";
+    operands += tables;
     std::string functions;
     if (!regions.score.empty())
       functions += " score {\n" + regions.score + "  }";
     if (!regions.mask.empty())
       functions += " mask {\n" + regions.mask + "  }";
+    functions += rotate;
     for (int i = 0; i < d.numOutputs; ++i) {
       results += i ? ", " : "";
       results += monoid.outputHasChannels[i]
@@ -278,6 +323,11 @@ private:
       attribute("rolling");
     if (d.batchInvariant)
       attribute("batch_invariant");
+    if (d.rotaryDim)
+      attribute(formatv("rotary = #attn.rotary<{0}, {1}>", d.rotaryDim,
+                        d.rotaryInterleaved ? "interleaved" : "halves"));
+    if (d.rotaryDim && d.rotaryBySlot)
+      attribute("rotate_by_slot");
     if (d.causal != "none")
       attribute("causal = #attn.causal<" + d.causal + ">");
     if (d.precision != "ieee")
@@ -292,7 +342,8 @@ private:
                 "  %o:{3} = attn.attention{4}{5} {{{6}}{10} -> {2}\n"
                 "  return {7} : {2}\n}\n",
                 monoid.definition, arguments, results, d.numOutputs, which,
-                operands, attributes, values, d.name, append, functions)
+                operands, attributes, values, d.name, prologue + append,
+                functions)
             .str();
     if (llvm::all_of(d.expectedSizes, [](int64_t size) { return size == 0; }))
       return d.dispatch && d.schedule.empty()
@@ -317,7 +368,7 @@ private:
   const ::attn::RegionTexts &regions;
   std::string element, lead;
   int64_t valueDim;
-  std::string arguments, operands, append;
+  std::string arguments, operands, append, prologue, tables, rotate;
 };
 } // namespace
 
@@ -386,6 +437,16 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
     return fail("at most as many columns of values as the keys have, " +
                     std::to_string(descriptor.headDim),
                 std::to_string(descriptor.valueDim));
+  if (descriptor.rotaryDim &&
+      (descriptor.rotaryDim < 2 || descriptor.rotaryDim % 2 ||
+       descriptor.rotaryDim > descriptor.headDim))
+    return fail("an even number of channels to rotate, from 2 to the head "
+                "dimension " +
+                    std::to_string(descriptor.headDim) + ", or 0 for none",
+                std::to_string(descriptor.rotaryDim));
+  if (descriptor.rotaryDim && descriptor.valueInKey)
+    return fail("values of their own with rotary embedding",
+                "values that are columns of the keys");
   if (descriptor.blockTable < -1)
     return fail("the rows of a page, or -1 for any, or 0 without pages",
                 std::to_string(descriptor.blockTable));

@@ -158,6 +158,9 @@ void ShapeRules::addAttention(mlir::attn::AttentionOp op) {
   static constexpr StringRef positions[] = {"b", "hq", "sq", "sk"};
   addCaptures(op.getScore(), op.getCaptures(), positions, sources, scope);
   addCaptures(op.getMask(), op.getCaptures(), positions, sources, scope);
+  // Positions and channels are clamped: tables of any size will do.
+  static constexpr StringRef ofPair[] = {"b", "hq", "", ""};
+  addCaptures(op.getRotate(), op.getTables(), ofPair, sources, scope);
 }
 
 void ShapeRules::addReduction(Operation *op,
@@ -194,6 +197,10 @@ void ShapeRules::addReduction(Operation *op,
   addCaptures(reduction.getMaskBody(), captures, pair, sources, scope);
   addCaptures(reduction.getFactorBody(), captures, pair, sources, scope);
   addCaptures(reduction.getInitBody(), captures, row, sources, scope);
+  StringRef ofPair[] = {"b", "hq", "", ""};
+  for (Region *turn :
+       {&reduction.getRotateQueriesBody(), &reduction.getRotateKeysBody()})
+    addCaptures(*turn, captures, ofPair, sources, scope);
   if (auto aggregate = dyn_cast<mlir::attn::AggregateOp>(op))
     addCaptures(aggregate.getFinalize(), captures, row, sources, scope);
 }

@@ -197,6 +197,15 @@ LogicalResult Evaluator::getReduction(OpT op, Reduction &reduction) {
       return results[0].f;
     };
   }
+  auto from = [](const ReferenceValue *base) {
+    return [base](int64_t batch, int64_t n) { return n + baseOf(base, batch); };
+  };
+  if (op.getRotary() &&
+      failed(::attn::detail::turnOperands(
+          {op.getRotaryAttr(), from(rowBase), from(keyBase), precision,
+           options},
+          op.getRotateQueries(), op.getRotateKeys(), captures, reduction)))
+    return failure();
   if (!op.getInit().empty()) {
     FailureOr<BoundRegion> region =
         BoundRegion::compile(op.getInit(), captures);

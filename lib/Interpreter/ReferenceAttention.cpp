@@ -97,6 +97,22 @@ LogicalResult Evaluator::evaluateAttention(AttentionOp op) {
                : row.position + position(row, reduction.numKeys(row.batch)) -
                      reduction.numRows(row.batch);
   };
+  if (op.getRotary()) {
+    bool isTopLeft = causal == Causal::top_left;
+    auto first = [&](int64_t batch) {
+      return op.getRotateBySlot() ? 0 : baseOf(start, batch);
+    };
+    auto ofQuery = [&](int64_t batch, int64_t i) {
+      return isTopLeft ? i
+                       : i + first(batch) + reduction.numKeys(batch) -
+                             reduction.numRows(batch);
+    };
+    auto ofKey = [&](int64_t batch, int64_t j) { return j + first(batch); };
+    if (failed(::attn::detail::turnOperands(
+            {op.getRotaryAttr(), ofQuery, ofKey, precision, options},
+            op.getRotate(), op.getRotate(), getAll(op.getTables()), reduction)))
+      return failure();
+  }
   reduction.score = [&](ArrayRef<double> dots, const Row &row, int64_t key,
                         SmallVectorImpl<double> &scores) {
     double s = roundedScore(dots[0] * scale);

@@ -359,10 +359,14 @@ void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
     return;
   llvm::SmallVector<double, 2> dots, scores;
   for (auto [query, keys] : llvm::zip(reduction.queries, reduction.keys)) {
-    const double *q = operandRow(*query, reduction.querySource, row.batch,
-                                 row.head, row.position);
+    const double *q = reduction.turnedQuery
+                          ? reduction.turnedQuery(row)
+                          : operandRow(*query, reduction.querySource, row.batch,
+                                       row.head, row.position);
     const double *k =
-        operandRow(*keys, reduction.keySource, row.batch, keyHead, key);
+        reduction.turnedKey
+            ? reduction.turnedKey(row, keyHead, key)
+            : operandRow(*keys, reduction.keySource, row.batch, keyHead, key);
     dots.push_back(roundScore(dot(q, k, query->shape.back()), options));
   }
   reduction.score(dots, pair, key, scores);

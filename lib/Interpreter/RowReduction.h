@@ -89,6 +89,11 @@ struct Reduction {
   std::function<void(llvm::ArrayRef<double> dots, const Row &, int64_t key,
                      llvm::SmallVectorImpl<double> &scores)>
       score;
+  /// Rows of the one dot pair as they are when they have turned; empty: as they
+  /// are in memory.
+  std::function<const double *(const Row &)> turnedQuery;
+  std::function<const double *(const Row &, int64_t keyHead, int64_t key)>
+      turnedKey;
   /// What a key's weight in value components is multiplied by; empty: 1.
   std::function<double(const Row &, int64_t key)> factor;
   /// The left factor `c..., v...`; empty: the identity.
@@ -123,6 +128,20 @@ struct Reduction {
   /// The shape of the row domain.
   std::vector<int64_t> rowShape() const;
 };
+
+/// What turning rows takes beside its regions (Rotary.cpp).
+struct RotarySettings {
+  mlir::attn::RotaryAttr rotary;
+  /// What regions see for row n of a sequence.
+  std::function<int64_t(int64_t batch, int64_t n)> queryPosition, keyPosition;
+  Precision precision;
+  const ReferenceOptions &options;
+};
+llvm::LogicalResult
+turnOperands(const RotarySettings &settings, mlir::Region &ofQueries,
+             mlir::Region &ofKeys,
+             llvm::ArrayRef<const ReferenceValue *> captures,
+             Reduction &reduction);
 
 class RowReducer {
 public:

@@ -20,6 +20,7 @@ from ._gradients import attention_vjp, differentiate
 from ._kernel import Kernel
 from ._library import OutOfPages
 from ._masks import BlockMask
+from ._rotary import Rotary
 from ._prefixes import prefix_states
 from ._scan_calls import scan, scan_step
 from ._scans import linear_attention
@@ -31,6 +32,7 @@ __all__ = [
     "KVCache",
     "Kernel",
     "OutOfPages",
+    "Rotary",
     "StateTree",
     "attention",
     "attention_vjp",

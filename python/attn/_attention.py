@@ -13,6 +13,7 @@ from . import _kernel
 from . import _library as c
 from . import _masks
 from . import _plans
+from . import _rotary
 from ._operands import fail as _fail
 
 
@@ -64,7 +65,8 @@ def attention(
     block_mask: Optional[_masks.BlockMask] = None,
     dropout_p: float = 0.0,
     dropout_rng: Optional[Tuple[int, int]] = None,
-    deterministic: bool = True
+    deterministic: bool = True,
+    rotary: Optional[_rotary.Rotary] = None
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -157,6 +159,9 @@ def attention(
             call to call.
         deterministic: False allows gradients to be added up in any order. They have
             one order so far, also then, as the forward always has: the same bits.
+        rotary: an attn.Rotary, whose angles q and k turn by before the product, so
+            that caches hold keys as they were before. On CPUs, and neither with
+            gradients nor with v_dim.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
@@ -188,6 +193,7 @@ def attention(
     """
     if arrays.is_traced_jax(q, k, v, bias, mask, alibi_slopes, sinks, kv_lengths):
         given = dict(locals())
+        _rotary.check_traced(given.pop("rotary"))
         from . import _jax
 
         return _jax.attention(given)
@@ -212,6 +218,7 @@ def attention(
         if (wants or (_torch.is_traced() and block_mask is None)) and not writes:
             from . import _torch_operator
 
+            _rotary.check_traced(rotary)
             return _torch_operator.attention(
                 (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
                 + (cu_seqlens_q, cu_seqlens_k, block_table, k_start),
@@ -236,10 +243,12 @@ def attention(
                 block_mask,
             )
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
-    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new, out)
+    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new)
+    tables, turns = _rotary.operands_of(rotary)
+    operands += tables + (out,)
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
-    options += (batch_invariant, v_dim, captures, block_mask, deterministic)
+    options += (batch_invariant, v_dim, captures, block_mask, deterministic, turns)
     # The numbers of dropout are others in each call, which then has no plan.
     drops = not (type(dropout_p) is float and dropout_p == 0.0)
     key = None if drops else _plans.key_of(operands, options)
@@ -281,6 +290,7 @@ def attention(
         dropout_p,
         dropout_rng,
         deterministic,
+        rotary,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

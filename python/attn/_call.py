@@ -16,6 +16,7 @@ from . import _kernel
 from . import _library as c
 from . import _masks
 from . import _operands
+from . import _rotary
 from ._operands import LAYOUTS, POOLS
 from ._operands import fail as _fail
 
@@ -137,6 +138,7 @@ class Call:
         dropout_p=0.0,
         dropout_rng=None,
         deterministic=True,
+        rotary=None,
     ):
         self.views = {}
         if not arrays.is_bool(deterministic):
@@ -184,6 +186,7 @@ class Call:
             views["dropout_p"] = number("dropout_p", dropout_p, c.F32)
             for half, word in zip(_dropout.WORDS, dropout):
                 views[half] = number("dropout_rng", word, c.I32)
+        turns = _rotary.set_views(self, rotary)
         if isinstance(monoid_params, (str, bytes)) or not hasattr(
             monoid_params, "__iter__"
         ):
@@ -228,7 +231,7 @@ class Call:
             int(bool(batch_invariant)),
             int(k_new is not None),
             int(v_dim is not None and v is None),
-        ) + functions + (int(dropout is not None),)
+        ) + functions + (int(dropout is not None),) + turns
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
     @staticmethod

@@ -19,6 +19,7 @@ from . import _gradient_sums as sums
 from . import _kernel
 from . import _library as c
 from . import _masks
+from . import _rotary
 from ._operands import fail as _fail
 
 # Arguments that have gradients, by the names of the kernel's inputs.
@@ -191,6 +192,7 @@ class Plan:
                 )
         if options.get("rolling"):
             _fail("attention without a rolling cache", "rolling", NotImplementedError)
+        _rotary.check_traced(options.get("rotary"))
         if inputs is not None and not isinstance(inputs, str):
             if not hasattr(inputs, "__iter__"):
                 _fail("inputs to hold names of arguments", repr(inputs), TypeError)

@@ -76,6 +76,9 @@ class AttentionDesc(ctypes.Structure):
         ("blockRows", c_int64),
         ("blockKeys", c_int64),
         ("dropout", c_int32),
+        ("rotaryDim", c_int64),
+        ("rotaryInterleaved", c_int32),
+        ("rotaryBySlot", c_int32),
     ]
 
 

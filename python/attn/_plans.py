@@ -17,6 +17,7 @@ from . import _library as c
 # The arrays of a call, in this order, then `out`.
 OPERANDS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
 OPERANDS += ("cu_seqlens_q", "cu_seqlens_k", "block_table", "k_start", "k_new", "v_new")
+OPERANDS += ("rotary_cos", "rotary_sin")
 _OUT = len(OPERANDS)
 _NAMES = OPERANDS + ("out",)
 

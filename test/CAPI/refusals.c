@@ -150,6 +150,18 @@ static void describing(AttnContext *context) {
   fails(attnCompileAttention(context, &desc, NULL, &kernel),
         "expected alibi to be 0, 1 or 2, but got 3");
   desc.alibi = 0;
+  int64_t channels[] = {-2, 7, 18};
+  for (int i = 0; i < 3; ++i) {
+    desc.rotaryDim = channels[i];
+    fails(attnCompileAttention(context, &desc, NULL, &kernel),
+          "an even number of channels to rotate, from 2 to the head dimension "
+          "16, or 0 for none, but got ");
+  }
+  desc.rotaryDim = 16;
+  desc.valueInKey = 1;
+  fails(attnCompileAttention(context, &desc, NULL, &kernel),
+        "expected values of their own with rotary embedding");
+  desc.rotaryDim = desc.valueInKey = 0;
   fails(attnCompile(context, text, (size_t)-1, NULL, &kernel),
         "expected text of at most 2147483647 bytes");
 

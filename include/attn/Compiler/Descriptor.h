@@ -53,6 +53,11 @@ struct AttentionDescriptor {
   int64_t blockRows = 0, blockKeys = 0;
   /// Values are dropped: the inputs dropout_p and dropout_rng are there.
   bool dropout = false;
+  /// The channels of queries and keys that turn before the product, 0 for none,
+  /// by the inputs rotary_cos and rotary_sin; which are pairs; and whether
+  /// positions count from 0 whatever k_start is.
+  int64_t rotaryDim = 0;
+  bool rotaryInterleaved = false, rotaryBySlot = false;
   /// What products may round f32 operands to: ieee (nothing) or tf32.
   std::string precision = "ieee";
   /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.

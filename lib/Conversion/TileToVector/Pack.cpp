@@ -109,6 +109,9 @@ void KernelLowering::columnBlocks(LoadOp op, int64_t width,
   Location loc = op.getLoc();
   int64_t cols = op.getMemoryCols();
   int64_t size = cast<MemRefType>(memoryOf(op).getType()).getShape().back();
+  // Behind the column where the tile begins; parts of rows begin within them.
+  if (APInt first; matchPattern(op.getIndices().back(), m_ConstantInt(&first)))
+    size = std::max<int64_t>(size - first.getSExtValue(), 0);
   int64_t whole = std::min(size, cols) / width * width;
   if (whole)
     loop(whole, width, loc, [&](Value col) { body(col, width); });

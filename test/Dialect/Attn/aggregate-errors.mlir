@@ -513,7 +513,7 @@ func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>) {
 
 func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more pairs of queries and keys, but got 0 and 0}}
-  %o = "attn.aggregate"(%q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 0, 0, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+  %o = "attn.aggregate"(%q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 0, 0, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
   return
 }
 
@@ -557,7 +557,7 @@ func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) {
 
 func.func @aggregate_c1(%q: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) {
   // expected-error@+1 {{expected 2 index operands of the keys, as their source says, but got 1}}
-  %o = "attn.aggregate"(%q, %q, %q, %n) <{monoid = @softmax, key_form = #attn.source<ring, lengths = true>, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 1, 0, 0>}> ({}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?xi32>) -> tensor<?x?x?x64xf32>
+  %o = "attn.aggregate"(%q, %q, %q, %n) <{monoid = @softmax, key_form = #attn.source<ring, lengths = true>, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 1, 0, 0>}> ({}, {}, {}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?xi32>) -> tensor<?x?x?x64xf32>
   return
 }
 
@@ -585,7 +585,7 @@ func.func @aggregate_c6(%q: tensor<?x?x?x64xf32>) {
 
 func.func @aggregate_c12(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more results}}
-  "attn.aggregate"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
+  "attn.aggregate"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 1, 1, 1, 0, 0, 0, 0, 0>}> ({}, {}, {}, {}, {}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
   return
 }
 

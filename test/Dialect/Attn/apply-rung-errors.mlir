@@ -85,3 +85,19 @@ func.func @scores(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>)
       -> tensor<?x?x?x64xf32>
   return %s : tensor<?x?x?x64xf32>
 }
+
+// -----
+
+func.func @rotary(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no 'rotary' for the rung lazy}}
+  %o = attn.aggregate @softmax
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      {attn.rung = #attn.rung<lazy>, rotary = #attn.rotary<8, halves>}
+    rotate_keys {
+    ^bb0(%x: f32, %y: f32, %b: i32, %h: i32, %n: i32, %c: i32):
+      attn.yield %y, %x : f32, f32
+    } -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}

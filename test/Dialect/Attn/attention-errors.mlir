@@ -457,7 +457,7 @@ func.func @attention_c11(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v:
 
 func.func @attention_c10(%q: tensor<?x?x?x64xf32>) {
   // expected-error@+1 {{expected one or more results}}
-  "attn.attention"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}> ({}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
+  "attn.attention"(%q, %q, %q) <{monoid = @softmax, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}> ({}, {}, {}) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> ()
   return
 }
 

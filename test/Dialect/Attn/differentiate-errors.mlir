@@ -179,3 +179,17 @@ func.func @two(%q: !rows, %k: !rows, %v: !rows) -> (!rows, !rows) {
   %p = attn.aggregate @relu_sum scores(%q, %k : !rows, !rows) values(%v : !rows) -> !rows
   return %o, %p : !rows, !rows
 }
+
+// -----
+
+!rows = tensor<?x?x?x16xf32>
+func.func @rotary(%q: !rows, %k: !rows, %v: !rows) -> !rows {
+  // expected-error@+1 {{expected no 'rotary' to differentiate; gradients go through queries and keys that are rotated before}}
+  %o = attn.aggregate @softmax scores(%q, %k : !rows, !rows) values(%v : !rows)
+      {rotary = #attn.rotary<8, halves>}
+    rotate_keys {
+    ^bb0(%x: f32, %y: f32, %b: i32, %h: i32, %n: i32, %c: i32):
+      attn.yield %y, %x : f32, f32
+    } -> !rows
+  return %o : !rows
+}

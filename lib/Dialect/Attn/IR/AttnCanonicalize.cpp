@@ -142,7 +142,8 @@ struct DropUnusedResults : OpRewritePattern<AggregateOp> {
         op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(), op.getKeyBase(),
         op.getQueryFormAttr(), op.getKeyFormAttr(), op.getSideAttr(),
         op.getScheduleAttr(), op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
-        op.getFixableAnchorAttr(), op.getBatchInvariantAttr());
+        op.getFixableAnchorAttr(), op.getBatchInvariantAttr(),
+        op.getRotaryAttr());
     lean->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     for (auto [from, to] : llvm::zip(op->getRegions(), lean->getRegions()))
       rewriter.inlineRegionBefore(from, to, to.end());

@@ -416,8 +416,9 @@ static void printReduction(OpAsmPrinter &p, OpT op,
   p << " -> " << op->getResultTypes();
 }
 
-static constexpr StringRef aggregateRegionNames[] = {"score", "mask", "factor",
-                                                     "init", "finalize"};
+static constexpr StringRef aggregateRegionNames[] = {
+    "score",    "mask",           "factor",     "init",
+    "finalize", "rotate_queries", "rotate_keys"};
 
 ParseResult AggregateOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseReduction(parser, result, aggregateRegionNames,
@@ -427,8 +428,8 @@ void AggregateOp::print(OpAsmPrinter &p) {
   printReduction(p, *this, aggregateRegionNames);
 }
 
-static constexpr StringRef partialRegionNames[] = {"score", "mask", "factor",
-                                                   "init"};
+static constexpr StringRef partialRegionNames[] = {
+    "score", "mask", "factor", "init", "rotate_queries", "rotate_keys"};
 
 ParseResult PartialOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseReduction(parser, result, partialRegionNames,

@@ -146,6 +146,15 @@ LogicalResult AttentionOp::verify() {
                          withCaptures({i32, i32, i32, i32}, getCaptures()))) ||
        failed(verifyYield(*this, getMask(), "mask", builder.getI1Type()))))
     return failure();
+  // (C15)
+  if (failed(verifyRotary(*this, getRotaryAttr(), {{"rotate", &getRotate()}},
+                          getQuery(), getTables())))
+    return failure();
+  if (getRotateBySlot() && !getRotary())
+    return emitOpError("expected a region 'rotate' with rotate_by_slot");
+  if (!getTables().empty() && !getRotary())
+    return emitOpError(
+        "expected a region 'rotate' with tables, which it reads");
   if (getNumResults() == 0)
     return emitOpError("expected one or more results");
   return success();
@@ -288,6 +297,15 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
                          withCaptures({i32, i32, i32}, captures))) ||
        failed(verifyYieldsFloats(op, op.getInit(), "init", -1))))
     return failure();
+  // (C18)
+  if (failed(verifyRotary(op, op.getRotaryAttr(),
+                          {{"rotate_queries", &op.getRotateQueries()},
+                           {"rotate_keys", &op.getRotateKeys()}},
+                          op.getQueries(), captures)))
+    return failure();
+  if (op.getRotary() && !overKeys)
+    return op.emitOpError("expected side = keys with 'rotary', but got ")
+           << stringifySide(op.getSide());
   if (op->getNumResults() == 0)
     return op.emitOpError("expected one or more results");
   return success();

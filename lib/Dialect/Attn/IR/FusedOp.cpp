@@ -106,6 +106,8 @@ static std::string compareRows(AggregateOp overKeys, AggregateOp overQueries) {
              "positions than 0";
     if (!op.getInit().empty() || !op.getFactor().empty())
       return "one has a left factor, or factors of its values";
+    if (op.getRotary())
+      return "one turns channels before its dots";
   }
   if (!overKeys.getFinalize().empty())
     return "sums over keys are not what the one over keys yields";

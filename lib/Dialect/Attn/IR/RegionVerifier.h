@@ -26,6 +26,11 @@ LogicalResult verifyYield(Operation *op, Region &region, StringRef name,
 LogicalResult verifyYieldsFloats(Operation *op, Region &region, StringRef name,
                                  int64_t count);
 
+/// Checks `rotary` and the regions that turn what it says, one dot pair's.
+LogicalResult verifyRotary(Operation *op, RotaryAttr rotary,
+                           ArrayRef<std::pair<StringRef, Region *>> regions,
+                           ValueRange queries, ValueRange captures);
+
 /// Resolves the monoid of an op. Fails with an error where the symbol is
 /// something else or neither defined nor shipped; null where it is a shipped
 /// monoid that is not imported yet.

@@ -86,6 +86,8 @@ private:
       return "its rows or keys are not those of plain tensors";
     if (!op.getInit().empty())
       return "its rows start from states";
+    if (op.getRotary())
+      return "it turns channels before its dots";
     auto q = typeOf(op.getQueries()[0]), k = typeOf(op.getKeys()[0]),
          v = typeOf(op.getValues()[0]);
     if (q.getElementType() != k.getElementType() ||

@@ -65,6 +65,10 @@ LogicalResult Differentiator::check() {
   if (op.getRowBase() || op.getKeyBase())
     return op.emitOpError("expected positions that count from 0; "
                           "attn-fold-bases writes them so");
+  if (op.getRotary())
+    return op.emitOpError("expected no 'rotary' to differentiate; gradients "
+                          "go through queries and keys that are rotated "
+                          "before");
   rowSource = op.getQuerySource();
   keySource = op.getKeySource();
   for (const Source *source : {&rowSource, &keySource})
@@ -400,7 +404,7 @@ void Differentiator::buildForward() {
       mapped(op.getKeyIndex()), Value(), Value(), op.getQueryFormAttr(),
       op.getKeyFormAttr(), SideAttr::get(b.getContext(), Side::keys),
       op.getScheduleAttr(), op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
-      op.getBatchInvariantAttr());
+      op.getBatchInvariantAttr(), RotaryAttr());
   // Its own regions: the mask without what scores say.
   unsigned more = work.getCaptures().size() - op.getCaptures().size();
   auto copy = [&](Region &from, Region &to) {

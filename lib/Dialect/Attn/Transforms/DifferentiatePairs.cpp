@@ -70,7 +70,7 @@ AggregateOp Differentiator::makeReduction(FlatSymbolRefAttr sum, Side reduced,
       captures.getArrayRef(), index(!overKeys), index(overKeys), Value(),
       Value(), form(!overKeys), form(overKeys),
       SideAttr::get(b.getContext(), reduced), ScheduleAttr(),
-      op.getPrecisionAttr(), UnitAttr(), UnitAttr(), UnitAttr());
+      op.getPrecisionAttr(), UnitAttr(), UnitAttr(), UnitAttr(), RotaryAttr());
 }
 
 Block *Differentiator::openRegion(Region &region, TypeRange types) {

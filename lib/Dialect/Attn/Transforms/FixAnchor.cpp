@@ -83,7 +83,7 @@ StringRef mlir::attn::whyNotFixed(ReductionOpInterface op, MonoidOp monoid,
   if (op.isBatchInvariant())
     return "all kernels of a row have to measure its weights from one point";
   if (!isa<AggregateOp>(op.getOperation()) || !op.getInitBody().empty() ||
-      op.getQueryOperands().size() != 1)
+      op.getQueryOperands().size() != 1 || op.getRotaryAttribute())
     return "its rows start from states, or give them to others";
   if (!exponentialBase(monoid) || !isMaximum(monoid.getCombine()) ||
       !scoreIsStatistic(monoid) ||

@@ -62,6 +62,14 @@ static void foldBase(OpT op, MutableOperandRange base, bool ofKeys) {
     if (!ofKeys || numPositions == 4)
       addBase(*region, batch, batch + (ofKeys ? 3 : 2));
   }
+  for (auto [region, isKeys] : {std::pair(&op.getRotateQueries(), false),
+                                {&op.getRotateKeys(), true}}) {
+    if (region->empty())
+      continue;
+    region->addArgument(value.getType(), op.getLoc());
+    if (isKeys == ofKeys)
+      addBase(*region, /*batch=*/2, /*position=*/4);
+  }
   if constexpr (std::is_same_v<OpT, AggregateOp>) {
     Region &finalize = op.getFinalize();
     if (finalize.empty())

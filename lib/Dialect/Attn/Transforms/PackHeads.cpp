@@ -29,6 +29,10 @@ std::string mlir::attn::whyNotPacked(ReductionOpInterface op) {
     return "scores in memory";
   if (!op.getMaskBody().empty() && !op.getMaskBody().getArgument(1).use_empty())
     return "a mask that reads the head";
+  // A tile of keys serves all heads.
+  if (Region &turn = op.getRotateKeysBody();
+      !turn.empty() && !turn.getArgument(3).use_empty())
+    return "a region 'rotate_keys' that reads the head";
   return "";
 }
 

@@ -32,6 +32,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     return op->emitOpError("expected '")
            << op.getMonoidRef().getValue()
            << "' to be an attn.monoid of this module";
+  if (op.getRotaryAttribute() && !target.isCpu())
+    return op->emitOpError("expected no 'rotary' on a GPU, whose kernels "
+                           "multiply keys as they are in memory; rotate "
+                           "queries and keys before, or run on a CPU");
   // Every pipeline comes through here: tiles stand on the laws.
   if (failed(::attn::verifyLaws(monoid)))
     return failure();

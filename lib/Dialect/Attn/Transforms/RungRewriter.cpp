@@ -30,6 +30,8 @@ LogicalResult RungRewriter::check() {
   if (op.getSide() != Side::keys)
     return refuse() << "a reduction over keys" << ofRung()
                     << ", but got one over queries";
+  if (op.getRotary())
+    return refuse() << "no 'rotary'" << ofRung();
   switch (rung) {
   case Rung::naive:
   case Rung::safe:
@@ -418,7 +420,7 @@ void RungRewriter::keepScores() {
       op.getKeys(), ValueRange(), op.getCaptures(), ValueRange(), ValueRange(),
       Value(), Value(), SourceAttr(), SourceAttr(), op.getSideAttr(),
       ScheduleAttr(), op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
-      op.getBatchInvariantAttr());
+      op.getBatchInvariantAttr(), RotaryAttr());
   markDone(scores);
   scores.getScore().takeBody(op.getScore());
   copyRegion(op.getMask(), scores.getMask(), op.getCaptures());
@@ -451,7 +453,7 @@ SmallVector<Value> RungRewriter::findStatistics() {
       op.getCaptures(), op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(),
       op.getKeyBase(), op.getQueryFormAttr(), op.getKeyFormAttr(),
       op.getSideAttr(), ScheduleAttr(), op.getPrecisionAttr(), UnitAttr(),
-      UnitAttr(), op.getBatchInvariantAttr());
+      UnitAttr(), op.getBatchInvariantAttr(), RotaryAttr());
   markDone(first);
   copyRegion(op.getScore(), first.getScore(), op.getCaptures());
   copyRegion(op.getMask(), first.getMask(), op.getCaptures());
@@ -486,7 +488,7 @@ void RungRewriter::sumFrom(Point point) {
       op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(), op.getKeyBase(),
       op.getQueryFormAttr(), op.getKeyFormAttr(), op.getSideAttr(),
       ScheduleAttr(), op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
-      op.getBatchInvariantAttr());
+      op.getBatchInvariantAttr(), RotaryAttr());
   markDone(second);
   copyRegion(op.getMask(), second.getMask(), captures);
   copyRegion(op.getFactor(), second.getFactor(), captures);

@@ -106,12 +106,15 @@ PartialOp mlir::attn::splitKeys(AggregateOp op, MonoidOp monoid, int64_t splits,
       op.getRowBase(), op.getKeyBase(), op.getQueryFormAttr(),
       op.getKeyFormAttr(), op.getSideAttr(), op.getScheduleAttr(),
       op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
-      /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr(), parts,
+      /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr(),
+      op.getRotaryAttr(), parts,
       parts ? IntegerAttr() : b.getI64IntegerAttr(splits), granule);
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());
   partial.getFactor().takeBody(op.getFactor());
   partial.getInit().takeBody(op.getInit());
+  partial.getRotateQueries().takeBody(op.getRotateQueries());
+  partial.getRotateKeys().takeBody(op.getRotateKeys());
   auto combine = CombineOp::create(b, loc, stateTypes(op, monoid, /*splits=*/0),
                                    op.getMonoidAttr(), partial.getStates(),
                                    op.getParams());

@@ -215,6 +215,10 @@ Value ReductionKernel::scaledQuery(Value element) {
 }
 
 void ReductionKernel::loadQueries() {
+  if (reduction.getRotaryAttribute()) {
+    queryTiles = turnQueries();
+    return;
+  }
   for (auto [i, tensor] : llvm::enumerate(reduction.getQueryOperands())) {
     Type type = narrowDots ? narrowDots : b.getF32Type();
     auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);

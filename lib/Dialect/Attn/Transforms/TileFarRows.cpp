@@ -35,7 +35,7 @@ bool ReductionKernel::mayRedoFarRows() {
       reduction.isBatchInvariant() || schedule.getBlockV() ||
       keySource.is(SourceKind::paged) || keySource.is(SourceKind::ring) ||
       reduction.getQueryOperands().size() != 1 ||
-      !reduction.getFactorBody().empty())
+      !reduction.getFactorBody().empty() || reduction.getRotaryAttribute())
     return false;
   Region &region = reduction.getMaskBody();
   return region.empty() ||

@@ -53,7 +53,9 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
                                                                  : Type();
   };
   Type keys = narrowType(op.getKeyOperands());
-  if (keys && keys == narrowType(op.getQueryOperands()))
+  // What turns is computed in f32, and not rounded for the product.
+  if (keys && keys == narrowType(op.getQueryOperands()) &&
+      !op.getRotaryAttribute())
     narrowDots = keys;
   // The element path works in f32.
   if (!monoid.isGeneral())
@@ -217,13 +219,18 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
                                 /*vector=*/false);
   };
   SmallVector<Value> keys, values;
-  for (Value tensor : reduction.getKeyOperands()) {
-    // What is a value too, as in gradients, is loaded once.
-    bool isValue = llvm::is_contained(reduction.getValueOperands(), tensor);
-    keys.push_back(load(tensor, paddedDepth(tensor), narrowDots,
-                        isValue ? tile.live : Value(),
-                        fromFirst(keyHead, tile.first)));
-  }
+  if (reduction.getRotaryAttribute())
+    keys = turnKeys(tile, [&](Value tensor, int64_t width, ValueRange at) {
+      return load(tensor, width, /*narrow=*/Type(), /*live=*/Value(), at);
+    });
+  else
+    for (Value tensor : reduction.getKeyOperands()) {
+      // What is a value too, as in gradients, is loaded once.
+      bool isValue = llvm::is_contained(reduction.getValueOperands(), tensor);
+      keys.push_back(load(tensor, paddedDepth(tensor), narrowDots,
+                          isValue ? tile.live : Value(),
+                          fromFirst(keyHead, tile.first)));
+    }
   for (Value tensor : reduction.getValueOperands()) {
     // Columns of the keys are in the tile that has these already.
     Value memory = isGpu() ? keysWithColumns(reduction, tensor) : tensor;
@@ -561,7 +568,8 @@ void ReductionKernel::dropDeadDots() {
   });
   SmallVector<tile::DotOp> dots;
   kernel.walk([&](tile::DotOp dot) { dots.push_back(dot); });
-  for (tile::DotOp dot : dots)
+  // The last ones first, which others are added to.
+  for (tile::DotOp dot : llvm::reverse(dots))
     if (dot.use_empty())
       dot.erase();
   kernel.walk([](tile::RowsOp rows) {

@@ -373,6 +373,17 @@ protected:
   void loadQueries();
   /// An element of the queries, f32, as products take it.
   Value scaledQuery(Value element);
+
+  //===--- Channels that turn (TileRotary.cpp) ----------------------------===//
+  using LoadPart = function_ref<Value(Value tensor, int64_t width, ValueRange)>;
+  /// The parts of rows whose products are added up: both channels of each
+  /// pair, turned, and the channels behind the pairs.
+  SmallVector<Value> turnQueries();
+  SmallVector<Value> turnKeys(const KeyTile &tile, LoadPart load);
+  SmallVector<Value> turnParts(Region &region, int64_t depth,
+                               function_ref<Value(int64_t, int64_t)> load,
+                               function_ref<Point(Value)> pointOf,
+                               bool isQuery);
   /// What rows start with: tiles of the state, or a column of what all channels
   /// of a row have in common.
   SmallVector<Value> initialState(bool ofRows = false);
@@ -523,6 +534,8 @@ protected:
   Value gate(ValueRange stats);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
+  /// The dots of the one pair, of the parts that turn.
+  Value dotParts(RowBlock &block);
 
   /// Keys of a tile on chip: block_k, in whole steps of 32.
   int64_t keyCols() const;

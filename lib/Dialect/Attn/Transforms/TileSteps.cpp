@@ -172,11 +172,13 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   loadSamples(block);
   loadBits(block);
   SmallVector<Value> dots;
-  for (auto [query, key] : llvm::zip(block.queries, block.keys))
-    dots.push_back(tile::DotOp::create(b, loc, scoreTile(), query, key,
-                                       /*acc=*/Value(), /*scale=*/Value(),
-                                       block.tile.ramp, /*transpose_rhs=*/true,
-                                       tf32));
+  if (reduction.getRotaryAttribute())
+    dots.push_back(dotParts(block));
+  else
+    for (auto [query, key] : llvm::zip(block.queries, block.keys))
+      dots.push_back(tile::DotOp::create(
+          b, loc, scoreTile(), query, key, /*acc=*/Value(), /*scale=*/Value(),
+          block.tile.ramp, /*transpose_rhs=*/true, tf32));
   if (isa<ScoresOp>(op)) {
     storeScores(block, dots);
     return {};

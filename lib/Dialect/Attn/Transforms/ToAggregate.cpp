@@ -94,6 +94,7 @@ private:
   void buildFactor(Region &region);
   void buildInit(Region &region);
   void buildFinalize(Region &region, ArrayRef<unsigned> used);
+  void buildRotate(Region &region, bool ofKeys);
   bool hasMask() {
     return op.getCausal() != Causal::none || op.getWindowLeft() ||
            op.getWindowRight() || op.getMaskTensor() || !op.getMask().empty();
@@ -116,8 +117,8 @@ private:
 LogicalResult Rewriter::collectCaptures() {
   querySource = op.getQuerySource();
   keySource = op.getKeySource();
-  for (Value value : op.getCaptures())
-    captures.insert(value);
+  for (ValueRange values : {op.getCaptures(), op.getTables()})
+    captures.insert_range(values);
   capture(op.getScale());
   capture(op.getSoftcap());
   for (Value value : std::initializer_list<Value>{
@@ -131,10 +132,12 @@ LogicalResult Rewriter::collectCaptures() {
 
   // Positions of keys that are not seen from the last one.
   if (op.getCausal() == Causal::top_left || !op.getScore().empty() ||
-      !op.getMask().empty())
+      !op.getMask().empty() || (op.getRotary() && !op.getRotateBySlot()))
     capture(op.getKStart());
 
-  bool needsSizes = op.getAlibi() || op.getCausal() == Causal::bottom_right ||
+  bool needsSizes = op.getAlibi() ||
+                    (op.getRotary() && op.getCausal() != Causal::top_left) ||
+                    op.getCausal() == Causal::bottom_right ||
                     (op.getCausal() == Causal::none &&
                      (op.getWindowLeft() || op.getWindowRight()));
   if (!needsSizes)
@@ -430,6 +433,22 @@ void Rewriter::buildFinalize(Region &region, ArrayRef<unsigned> used) {
   yield(results);
 }
 
+/// Queries stand where the last keys do, but where a diagonal begins with both.
+void Rewriter::buildRotate(Region &region, bool ofKeys) {
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  Block *block = openRegion(region, {f32, f32, i32, i32, i32, i32});
+  SmallVector<Value> inputs(block->getArguments().take_front(6));
+  Position at{inputs[2], inputs[3], inputs[4], inputs[4]};
+  Value &number = inputs[4];
+  bool isTopLeft = op.getCausal() == Causal::top_left;
+  if (!ofKeys && !isTopLeft)
+    at.key = number = diagonal(at, Causal::bottom_right);
+  if (!op.getRotateBySlot() && (ofKeys || !isTopLeft))
+    number = position(at);
+  llvm::append_range(inputs, in(op.getTables()));
+  yield(inlineRegion(b, op.getRotate(), inputs));
+}
+
 LogicalResult Rewriter::run() {
   SmallVector<unsigned> used;
   SmallVector<Type> types;
@@ -454,7 +473,8 @@ LogicalResult Rewriter::run() {
       querySource.getForm(b.getContext()), keySource.getForm(b.getContext()),
       SideAttr::get(b.getContext(), Side::keys), op.getScheduleAttr(),
       op.getPrecisionAttr(), /*relaxed_maximum=*/UnitAttr(),
-      /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr());
+      /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr(),
+      op.getRotaryAttr());
   for (StringRef name : {getDispatchAttrName(), getRungAttrName()})
     if (Attribute attribute = op->getAttr(name))
       aggregate->setAttr(name, attribute);
@@ -466,6 +486,10 @@ LogicalResult Rewriter::run() {
   if (op.getSinks())
     buildInit(aggregate.getInit());
   buildFinalize(aggregate.getFinalize(), used);
+  if (op.getRotary()) {
+    buildRotate(aggregate.getRotateQueries(), /*ofKeys=*/false);
+    buildRotate(aggregate.getRotateKeys(), /*ofKeys=*/true);
+  }
   for (auto [index, result] : llvm::zip(used, aggregate.getResults()))
     op->getResult(index).replaceAllUsesWith(result);
   op.erase();

@@ -115,6 +115,34 @@ def Attn_PrecisionAttr : EnumAttr<Attn_Dialect, Attn_Precision, "precision"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attn_RotaryPairs : I32EnumAttr<"RotaryPairs",
+    "Which channels turn together", [
+  I32EnumAttrCase<"halves", 0, "halves">,          // c and c + channels / 2
+  I32EnumAttrCase<"interleaved", 1, "interleaved"> // 2 c and 2 c + 1
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_RotaryAttr : AttrDef<Attn_Dialect, "Rotary"> {
+  let mnemonic = "rotary";
+  let summary = "Which channels of rows turn, and in which pairs";
+  let description = [{
+    The first `channels` channels of a row, an even number, are `channels / 2`
+    pairs, and those behind them stay as they are. Pair c has the channels
+
+    | pairs         | channels                | as in                |
+    |---------------|-------------------------|----------------------|
+    | `halves`      | `c`, `c + channels / 2` | Llama, GPT-NeoX      |
+    | `interleaved` | `2 c`, `2 c + 1`        | GPT-J, the first paper |
+
+    Example: `#attn.rotary<64, halves>`
+  }];
+  let parameters = (ins "int64_t":$channels,
+                        "::mlir::attn::RotaryPairs":$pairs);
+  let assemblyFormat = "`<` $channels `,` $pairs `>`";
+}
+
 def Attn_LoopShape : I32EnumAttr<"LoopShape",
     "How the loop over key tiles treats the mask", [
   I32EnumAttrCase<"peeled", 0,

@@ -80,7 +80,16 @@ def Attn_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
       "mayFixAnchor", (ins), [{}], [{ return $_op.getFixableAnchor(); }]>,
     InterfaceMethod<"Whether the bits of a row depend on nothing beside it.",
       "bool", "isBatchInvariant", (ins), [{}],
-      [{ return $_op.getBatchInvariant(); }]>
+      [{ return $_op.getBatchInvariant(); }]>,
+    InterfaceMethod<"Which channels turn before the dot, or null: none.",
+      "::mlir::attn::RotaryAttr", "getRotaryAttribute", (ins), [{}],
+      [{ return $_op.getRotaryAttr(); }]>,
+    InterfaceMethod<"Turns pairs of channels of queries (may be empty: they "
+      "stay as they are).", "::mlir::Region &", "getRotateQueriesBody", (ins),
+      [{}], [{ return $_op.getRotateQueries(); }]>,
+    InterfaceMethod<"Turns pairs of channels of keys, likewise.",
+      "::mlir::Region &", "getRotateKeysBody", (ins), [{}],
+      [{ return $_op.getRotateKeys(); }]>
   ];
 }
 

@@ -181,6 +181,12 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       their positions alone, and not on what else is computed beside it.
     - `score` region (s, b, h, i, j, captures...), `mask` region (b, h, i, j,
       captures...): user functions; indices are i32, unshifted.
+    - `rotate` region (x, y, b, h, n, c, tables...), with `rotary`, which says
+      what a pair is: turns pair c of the query or key at position n before the
+      product, so that caches hold keys as they were before. A key is at its
+      position. Query i is at that of key `i + len - sq`, on the bottom-right
+      diagonal, or with a top-left one at position i. With `rotate_by_slot`
+      `k_start` is not counted.
 
     Example:
 
@@ -236,6 +242,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params,
     Arg<Variadic<Attn_Capture>, "Tensors and scalars that the regions `score` "
         "and `mask` take as their last block arguments.">:$captures,
+    Arg<Variadic<Attn_Capture>, "Tensors and scalars that the region `rotate` "
+        "takes as its last block arguments.">:$tables,
     Arg<UnitAttr, "Keys and values are caches written round and round: the key "
         "at position p is in row p modulo their rows.">:$rolling,
     Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
@@ -249,12 +257,17 @@ def Attn_AttentionOp : Attn_Op<"attention", [
         "them.">:$schedule,
     Arg<DefaultValuedAttr<Attn_PrecisionAttr, "ProductPrecision::ieee">, "What "
         "products may round f32 operands to; `ieee`, which is nothing, if "
-        "absent.">:$precision);
+        "absent.">:$precision,
+    Arg<OptionalAttr<Attn_RotaryAttr>, "Which channels `rotate` turns; goes "
+        "with that region.">:$rotary,
+    Arg<UnitAttr, "Positions that `rotate` sees count from 0 whatever "
+        "`k_start` is: they are places in the cache.">:$rotate_by_slot);
   let results = (outs
     Res<Variadic<Attn_FloatTensor>, "The first outputs of the monoid's "
         "`finalize`: [b, hq, sq, dv] per channel, [b, hq, sq] in f32 per row; "
         "packed like the queries.">:$outputs);
-  let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
+  let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
+    MaxSizedRegion<1>:$rotate);
   let extraClassDeclaration = [{
     ::mlir::attn::Source getQuerySource();
     ::mlir::attn::Source getKeySource();
@@ -278,7 +291,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     (`k_start` `(` $k_start^ `:` type($k_start) `)`)?
     (`dropout` `(` $dropout^ `,` $dropout_rng `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
-    attr-dict (`score` $score^)? (`mask` $mask^)?
+    (`tables` `(` $tables^ `:` type($tables) `)`)?
+    attr-dict (`score` $score^)? (`mask` $mask^)? (`rotate` $rotate^)?
     `->` type($outputs)
   }];
   let hasVerifier = 1;
@@ -334,7 +348,9 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
     Arg<UnitAttr, "Weights may be measured from 0 instead of from the largest "
         "score of the row.">:$fixable_anchor,
     Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
-        "it.">:$batch_invariant);
+        "it.">:$batch_invariant,
+    Arg<OptionalAttr<Attn_RotaryAttr>, "Which channels `rotate_queries` and "
+        "`rotate_keys` turn; goes with one or both of them.">:$rotary);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -384,6 +400,8 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     | `score`    | `s..., b, h, i, j, captures...`    | scores for `lift` | the dots |
     | `mask`     | `b, h, i, j, captures...`          | i1, true = live   | all live |
     | `factor`   | `b, h, i, j, captures...`          | f32               | 1 |
+    | `rotate_queries` | `x, y, b, h, i, c, captures...` | `x, y` | as they are |
+    | `rotate_keys` | `x, y, b, h, j, c, captures...` | `x, y`    | as they are |
     | `init`     | `b, h, i, captures...`             | `c..., v...`      | identity |
     | `finalize` | `c..., v..., b, h, i, captures...` | outputs           | the monoid's |
 
@@ -391,6 +409,11 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     else: statistics and `unit` components, and so a softmax's sum and its
     logarithm, are those of all live keys. Dropout is such a factor, 0 or
     1 / (1 - p). General monoids, whose values are no sums, take none.
+
+    `rotate_queries` and `rotate_keys` turn rows before the dot, pair of channels
+    by pair; `rotary` says which channels are pair c. Their results are
+    multiplied in f32. h is the query head, for keys too. They are of one dot
+    pair, over keys, and on CPUs.
 
     `precision = #attn.precision<tf32>` is a permission: dots and sums over
     values may round f32 operands to tf32. `relaxed_maximum`, which
@@ -451,7 +474,8 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
     MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init,
-    MaxSizedRegion<1>:$finalize);
+    MaxSizedRegion<1>:$finalize, MaxSizedRegion<1>:$rotate_queries,
+    MaxSizedRegion<1>:$rotate_keys);
 }
 
 def Attn_PartialOp : Attn_ReductionOp<"partial"> {
@@ -482,7 +506,8 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
         "[splits, b, hq, sq, dv] or for `unit` [splits, b, hq, sq].">:$states);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
-    MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init);
+    MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init,
+    MaxSizedRegion<1>:$rotate_queries, MaxSizedRegion<1>:$rotate_keys);
 }
 
 def Attn_ScoresOp : Attn_ReductionOp<"scores"> {
@@ -520,7 +545,8 @@ def Attn_ScoresOp : Attn_ReductionOp<"scores"> {
         "anything.">:$outputs);
   let regions = (region
     MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
-    MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init);
+    MaxSizedRegion<1>:$factor, MaxSizedRegion<1>:$init,
+    MaxSizedRegion<1>:$rotate_queries, MaxSizedRegion<1>:$rotate_keys);
 }
 
 //===----------------------------------------------------------------------===//
