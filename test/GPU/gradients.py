@@ -101,8 +101,8 @@ def memory():
     torch.cuda.synchronize()
     beside = torch.cuda.max_memory_allocated() - base
     size = 5 * q.numel() * 2
-    print(f"1 x 131072, d = 128: {beside / 2**20:.1f} MiB beside the inputs; the output, its "
-          f"cotangent and three gradients are {size / 2**20:.1f}")
+    print(f"1 x 131072, d = 128: {beside / 2**20:.1f} MiB beside the inputs; the "
+          f"output, its cotangent and three gradients are {size / 2**20:.1f}")
 
 
 def main():
