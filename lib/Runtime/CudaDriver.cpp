@@ -8,7 +8,6 @@
 #include "CudaDriver.h"
 #include "attn/Runtime/Cuda.h"
 
-#include <array>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
@@ -171,22 +170,10 @@ Result<int> attn::cuda::currentDevice() {
   return device;
 }
 
-/// The thread's last pointers to memory of the one device that there is: asking
-/// the driver takes longer than all other checks of a call. Where the memory is
-/// given back and the host gets that address, its use is the driver's error.
-static const void *&lastPointerLike(const void *pointer) {
-  static thread_local std::array<const void *, 64> pointers = {};
-  auto bits = uint64_t(reinterpret_cast<uintptr_t>(pointer));
-  return pointers[(bits >> 4) * 0x9e3779b97f4a7c15u >> 58];
-}
-
 Result<int> attn::cuda::deviceOf(const void *pointer) {
   auto driver = getDriver();
   if (!driver)
     return driver.takeFailure();
-  const void *&last = lastPointerLike(pointer);
-  if (pointer && last == pointer && (*driver)->numDevices == 1)
-    return 0;
   unsigned type = 0;
   int device = 0;
   auto address = reinterpret_cast<CUdeviceptr>(pointer);
@@ -215,10 +202,7 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
     return -1;
   if (result)
     return (*driver)->failure("ask what memory a pointer is to", result);
-  if (type != CU_MEMORYTYPE_DEVICE)
-    return -1;
-  last = pointer;
-  return device;
+  return type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 
 //===----------------------------------------------------------------------===//
