@@ -27,9 +27,11 @@ assert done == 0  # sequence 7 was appended without tokens
 run("windowed")
 assert windowed.lengths([0])[0] < 64 and windowed.free_pages > 250
 assert np.allclose(o, np.repeat(prompt[:, :, :1], 4, axis=1), atol=1e-5)
-run("streaming")
+run("streaming = ")
 assert streaming.lengths([0])[0] < 80 and streaming.block_table([0]).shape == (1, 4)
 assert np.allclose(o, np.repeat(prompt[:, :, :1], 4, axis=1), atol=1e-5)
+run("rotary=")
+assert o.shape == q.shape and np.isfinite(o).all()
 run("merge_states")
 assert np.allclose(o, plain, atol=1e-5) and lse.shape == (1, 8, 1)
 run("attn.compile")
