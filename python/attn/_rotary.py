@@ -80,6 +80,8 @@ class Rotary:
             _fail("an even number of channels, at least 2", channels)
         if positions < 0:
             _fail("at least 0 positions", positions)
+        if not 0 < float(base) < float("inf"):
+            _fail("a base above 0, and finite", base)
         rates = float(base) ** -(numpy.arange(0, channels, 2) / channels)
         angles = numpy.arange(positions)[:, None] * rates
         cos, sin = (f(angles).astype(numpy.float32) for f in (numpy.cos, numpy.sin))

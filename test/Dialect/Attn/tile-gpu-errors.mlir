@@ -28,6 +28,19 @@ func.func @channels(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
 
 // -----
 
+#shared = #attn.schedule<block_q = 64, rows = 16, block_k = 32, block_v = 512>
+module attributes {attn.target = "sm_90a"} {
+func.func @shared_channels(%q: tensor<?x?x?x576xf16>, %k: tensor<?x?x?x576xf16>,
+    %v: tensor<?x?x?x512xf16>) -> tensor<?x?x?x512xf16> {
+  // expected-error @below {{expected block_q = rows = 64, where warpgroups share block_v = 512 channels, but got block_q = 64 and rows = 16}}
+  %o = attn.attention queries(%q : tensor<?x?x?x576xf16>) keys(%k : tensor<?x?x?x576xf16>)
+      values(%v : tensor<?x?x?x512xf16>) {schedule = #shared} -> tensor<?x?x?x512xf16>
+  return %o : tensor<?x?x?x512xf16>
+}
+}
+
+// -----
+
 #slices = #attn.schedule<block_q = 64, rows = 64, block_k = 32, block_v = 256>
 module attributes {attn.target = "cpu-avx2"} {
 func.func @cpu(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,

@@ -118,7 +118,7 @@ private:
   };
 
   //===--- Weights (DifferentiateWeights.cpp)
-  //--------------------------------===//
+  //------------------------------===//
   /// The one output whose channels are divided by what its weights add up to,
   /// or null: then W f, and not W, is what pairs compute with.
   const Output *dividedOutput();

@@ -127,6 +127,15 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
       return op->emitOpError("expected values that work tiles can share, as "
                              "block_v = ")
              << channels << " of the schedule says, but got " << why;
+  const ::attn::MmaShape unit = ::attn::MmaShape::warpgroup();
+  bool isOneTile =
+      schedule.getBlockQ() == unit.m && schedule.getRows() == unit.m;
+  if (!target.isCpu() && schedule.getBlockV() > unit.nMax && !isOneTile)
+    return op->emitOpError("expected block_q = rows = ")
+           << unit.m
+           << ", where warpgroups share block_v = " << schedule.getBlockV()
+           << " channels, but got block_q = " << schedule.getBlockQ()
+           << " and rows = " << schedule.getRows();
   Value numTiles = tilesOf(schedule);
   // Without rows there are no blocks, and nothing they could read.
   if (packed)
