@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from reference import raises
 
 import attn
 from attn import _dropout
@@ -24,16 +25,6 @@ RNG = (0x9E3779B97F4A7C15, 0x1234567890ABCDEF)
 
 def draw(*shape, dtype=np.float32):
     return rng.standard_normal(shape).astype(dtype)
-
-
-def raises(kind, words, function, *args, **options):
-    try:
-        function(*args, **options)
-    except kind as error:
-        assert words in str(error), error
-        assert "\n" not in str(error)
-        return
-    raise AssertionError("expected %s" % kind.__name__)
 
 
 def run(target, q, k, v, **options):

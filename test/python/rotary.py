@@ -1,8 +1,18 @@
 # RUN: %python %s
 """rotary=attn.Rotary(...): queries and keys that turn before the product are those
-that transformers' formulas turn before the call, on every way to the keys."""
+that transformers' formulas turn before the call, on every way to the keys.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import os
+import sys
 
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from reference import raises
 
 import attn
 
@@ -16,16 +26,6 @@ rng = np.random.default_rng(29)
 
 def draw(*shape, dtype=np.float32):
     return rng.standard_normal(shape).astype(dtype)
-
-
-def raises(kind, words, function, *args, **options):
-    try:
-        function(*args, **options)
-    except kind as error:
-        assert words in str(error), error
-        assert "\n" not in str(error)
-        return
-    raise AssertionError("expected %s" % kind.__name__)
 
 
 def rotate_half(x):

@@ -120,3 +120,14 @@ def fails(error, text, function, *args, **kwargs):
         assert text in message, "expected '%s' in: %s" % (text, message)
         return
     raise AssertionError("no error, but expected one with '%s'" % text)
+
+
+def raises(kind, words, function, *args, **options):
+    """Fails unless the call raises an error of that kind, one line with `words`."""
+    try:
+        function(*args, **options)
+    except kind as error:
+        assert words in str(error), error
+        assert "\n" not in str(error)
+        return
+    raise AssertionError("expected %s" % kind.__name__)
