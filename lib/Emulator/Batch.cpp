@@ -73,9 +73,10 @@ LogicalResult BatchProgram::append(Block &block, Values &known,
       }
       return success();
     };
-    if (auto scalar = scalarOpOf(&op)) {
+    SmallVector<Value, 3> operands;
+    if (auto scalar = scalarOpOf(&op, operands)) {
       node.op = *scalar;
-      if (failed(addOperands(op.getOperands())))
+      if (failed(addOperands(operands)))
         return failure();
     } else if (auto load = dyn_cast<memref::LoadOp>(op)) {
       auto memory = memoryTypeOf(load.getType());

@@ -331,8 +331,9 @@ LogicalResult ProgramBuilder::append(Operation *op) {
   uncounted = op;
   if (auto emulated = dyn_cast<EmulatedOpInterface>(op))
     return emulated.emulate(*this);
-  if (auto scalar = scalarOpOf(op)) {
-    llvm::SmallVector<SlotId, 3> in = slots(op->getOperands());
+  SmallVector<Value, 3> operands;
+  if (auto scalar = scalarOpOf(op, operands)) {
+    llvm::SmallVector<SlotId, 3> in = slots(operands);
     SlotId out = slot(op->getResult(0));
     ScalarOp what = *scalar;
     if (in.size() > 3)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Scalars.h"
+#include "attn/Dialect/TileGPU/IR/FusedSum.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringMap.h"
@@ -168,7 +169,8 @@ static const Entry *entryOf(StringRef name) {
   return &it->second;
 }
 
-std::optional<ScalarOp> emulator::scalarOpOf(Operation *op) {
+std::optional<ScalarOp> emulator::scalarOpOf(Operation *op,
+                                             SmallVectorImpl<Value> &operands) {
   const Entry *entry = entryOf(op->getName().getStringRef());
   if (!entry || op->getNumResults() != 1 || op->getNumOperands() == 0)
     return std::nullopt;
@@ -179,12 +181,23 @@ std::optional<ScalarOp> emulator::scalarOpOf(Operation *op) {
   if (!in || !out)
     return std::nullopt;
   ScalarOp result{entry->opcode, *in, *out, 0, entry->cost};
-  if (auto math = dyn_cast<arith::ArithFastMathInterface>(op);
-      math && entry->fast)
-    if (auto flags = math.getFastMathFlagsAttr();
-        flags &&
-        bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::afn))
-      result.cost = *entry->fast;
+  operands.assign(op->operand_begin(), op->operand_end());
+  if (std::optional<gpu::FusedSum> sum = gpu::fusedSumOf(op)) {
+    result.opcode = Opcode::Fma;
+    result.subtractsProduct = sum->subtractsProduct;
+    result.subtractsAddend = sum->subtractsAddend;
+    operands.assign(
+        {sum->product.getLhs(), sum->product.getRhs(), sum->addend});
+  }
+  using Fast = arith::FastMathFlags;
+  auto flags = Fast::none;
+  if (auto math = dyn_cast<arith::ArithFastMathInterface>(op))
+    if (auto attribute = math.getFastMathFlagsAttr())
+      flags = attribute.getValue();
+  if (entry->fast && bitEnumContainsAny(flags, Fast::afn))
+    result.cost = *entry->fast;
+  result.isApproximate = isa<arith::DivFOp>(op) && in->bits == 32 &&
+                         bitEnumContainsAny(flags, Fast::afn | Fast::arcp);
   if (auto cmp = dyn_cast<arith::CmpIOp>(op))
     result.predicate = int64_t(cmp.getPredicate());
   if (auto cmp = dyn_cast<arith::CmpFOp>(op))
@@ -421,6 +434,13 @@ template <typename I, typename T> static I toInteger(T x) {
   return I(x);
 }
 
+/// With 0 for what is below the normal numbers of f32.
+template <typename T> static T flushed(T x) {
+  return std::fabs(x) < T(std::numeric_limits<float>::min())
+             ? std::copysign(T(0), x)
+             : x;
+}
+
 template <typename T>
 static void evaluateFloat(const ScalarOp &op, int64_t n, const void *const *in,
                           void *out) {
@@ -434,6 +454,8 @@ static void evaluateFloat(const ScalarOp &op, int64_t n, const void *const *in,
   case Opcode::MulF:
     return two([](T x, T y) { return x * y; });
   case Opcode::DivF:
+    if (op.isApproximate)
+      return two([](T x, T y) { return x * flushed(T(1) / flushed(y)); });
     return two([](T x, T y) { return x / y; });
   case Opcode::RemF:
     return two([](T x, T y) { return T(std::fmod(x, y)); });
@@ -464,12 +486,18 @@ static void evaluateFloat(const ScalarOp &op, int64_t n, const void *const *in,
          *z = static_cast<const T *>(in[2]);
     auto *to = static_cast<T *>(out);
     for (int64_t i = 0; i < n; ++i)
-      to[i] = std::fma(x[i], y[i], z[i]);
+      to[i] = std::fma(op.subtractsProduct ? -x[i] : x[i], y[i],
+                       op.subtractsAddend ? -z[i] : z[i]);
     return;
   }
   case Opcode::Exp:
+    // By ex2.approx.ftz, as the one below.
+    if (sizeof(T) == 4)
+      return one([](T x) { return flushed(std::exp(x)); });
     return one([](T x) { return std::exp(x); });
   case Opcode::Exp2:
+    if (sizeof(T) == 4)
+      return one([](T x) { return flushed(std::exp2(x)); });
     return one([](T x) { return std::exp2(x); });
   case Opcode::ExpM1:
     return one([](T x) { return std::expm1(x); });

@@ -110,10 +110,21 @@ struct ScalarOp {
   ScalarType in, out;
   int64_t predicate = 0;
   ScalarCost cost = {};
+  /// Of a division: by the reciprocal that GPUs estimate, to which a divisor
+  /// below the normal numbers is 0.
+  bool isApproximate = false;
+  /// Of an fma, what is subtracted.
+  bool subtractsProduct = false, subtractsAddend = false;
 };
 
-/// The operation on scalars that `op` is, if it is one.
-std::optional<ScalarOp> scalarOpOf(mlir::Operation *op);
+/// The operation on scalars that `op` is on a GPU, if it is one. A sum that is
+/// fused with a product is an fma; `operands` are what it then takes.
+std::optional<ScalarOp>
+scalarOpOf(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &operands);
+inline std::optional<ScalarOp> scalarOpOf(mlir::Operation *op) {
+  llvm::SmallVector<mlir::Value, 3> operands;
+  return scalarOpOf(op, operands);
+}
 void evaluate(const ScalarOp &op, int64_t n, const void *const *in, void *out);
 
 } // namespace attn::emulator

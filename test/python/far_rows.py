@@ -111,6 +111,21 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
         want = reference(*rows, np.tri(b - a, dtype=bool), 0.125)
         check((target, "packed"), np.asarray(o)[:, a:b], want[0], 0.02)
         check((target, "packed"), np.asarray(lse)[:, a:b], want[1], 2e-6)
+# Rows just within the limit, of many key tiles: what a fused product would lose by
+# rounding in each of them, up to 2^32, would be the sums' factor.
+for target in ("emulator:sm_90a", "emulator:sm_80"):
+    for d, kind, far, scale in ((16, "bf16", 2.0**13, None), (32, "f16", 64.0, 7.0),
+                                (220, "bf16", 1.0, 1e4)):
+        dtype, tolerance = TYPES[kind]
+        q, k, v = (draw((1, h, n, d), dtype) for h, n in ((4, 1), (2, 2900), (2, 2900)))
+        q, k = q * dtype(far), k * dtype(far)
+        scale = scale or d**-0.5
+        run = attn.compile(q, k, v, scale=scale, return_lse=True, target=target)
+        o, lse = run(q, k, v, scale=scale)
+        want = reference(*(x[0].astype("f") for x in (q, k, v)),
+                         np.ones((1, 2900), bool), scale)
+        check((target, kind, d, "many tiles"), o[0], want[0], tolerance)
+        check((target, kind, d, "many tiles"), lse[0], want[1], 5e-7)
 # A score that is the limit itself, -2^29 of f16, above a sink that is far below.
 for target in ("emulator:sm_90a", "emulator:sm_80"):
     q = np.zeros((1, 1, 4, 32), np.float16)

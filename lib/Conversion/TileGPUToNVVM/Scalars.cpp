@@ -6,46 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "attn/Dialect/TileGPU/IR/FusedSum.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ::attn;
 using namespace ::attn::gpu;
-
-/// The one operation that reads a product, or its negative; null where there
-/// are more.
-static Operation *readerOf(arith::MulFOp product) {
-  if (!product->hasOneUse())
-    return nullptr;
-  Operation *reader = *product->user_begin();
-  if (!isa<arith::NegFOp>(reader))
-    return reader;
-  return reader->hasOneUse() ? *reader->user_begin() : nullptr;
-}
-
-/// Whether a product may be fused with the sum that reads it. Not where others
-/// read it, nor where the sum compares it with another product that has a
-/// factor in common or is rounded: x c - y c is zero where x is y, but what
-/// x c loses by rounding if one of them is fused. A factor exp2(x c - y c) that
-/// ought to stay 1 would multiply that loss from key tile to key tile.
-static bool isFusible(arith::MulFOp product) {
-  Operation *sum = readerOf(product);
-  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp>(sum))
-    return sum != nullptr;
-  for (Value term : sum->getOperands()) {
-    if (auto negated = term.getDefiningOp<arith::NegFOp>())
-      term = negated.getOperand();
-    auto other = term.getDefiningOp<arith::MulFOp>();
-    if (!other || other == product)
-      continue;
-    if (!readerOf(other) ||
-        llvm::any_of(product->getOperands(), [&](Value factor) {
-          return llvm::is_contained(other->getOperands(), factor);
-        }))
-      return false;
-  }
-  return true;
-}
 
 /// The flags that LLVM is to see.
 static LLVM::FastmathFlags flagsOf(Operation *op) {

@@ -50,6 +50,36 @@ tile_gpu.kernel private @rescale(%m: memref<?xf32>, %w: memref<?xf32>, %k: f32,
   tile_gpu.return
 }
 
+// The new product is the larger of two, chosen by a select: neither is fused.
+// PTX-LABEL: .entry chosen
+// PTX-NOT: fma
+// PTX: ex2.approx
+tile_gpu.kernel private @chosen(%m: memref<?xf32>, %k: f32, %least: f32, %old: f32,
+    %new: f32) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %0 = tile_gpu.frag.fill %old : f32 -> !row
+    %1 = tile_gpu.frag.fill %new : f32 -> !row
+    %f = tile_gpu.map ins(%0, %1 : !row, !row) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+      %near = arith.cmpf ogt, %y, %least : f32
+      %scaled = arith.mulf %y, %k : f32
+      %a = arith.negf %scaled : f32
+      %bound = arith.mulf %least, %k : f32
+      %b = arith.negf %bound : f32
+      %offset = arith.select %near, %a, %b : f32
+      %before = arith.mulf %x, %k : f32
+      %d = arith.addf %before, %offset : f32
+      %e = math.exp2 %d : f32
+      tile_gpu.yield %e : f32
+    } -> !row
+    tile_gpu.global.store %f, %m[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // The same as a user may write it.
 // PTX-LABEL: .entry difference
 // PTX-NOT: fma
