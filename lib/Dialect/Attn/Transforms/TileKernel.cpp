@@ -10,7 +10,10 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -144,6 +147,20 @@ void ReductionKernel::storeOutputs(ValueRange state, ValueRange outputs) {
       [&](Value stat, Value row) { return inScoreUnits(stat, row); });
 }
 
+/// Whether a row that has keys has sums of magnitudes around 1: its weights are
+/// measured from the row's statistic, and nothing else makes one small.
+static bool sumsAreNear(MonoidOp monoid) {
+  unsigned numStats = monoid.getNumStats();
+  if (numStats == 0)
+    return false;
+  return llvm::all_of(
+      getYielded(monoid.getLift()).drop_front(numStats), [](Value factor) {
+        APFloat number(0.0f);
+        return matchPattern(factor, m_ConstantFloat(&number)) &&
+               std::abs(std::log2(number.convertToFloat())) < 30.0f;
+      });
+}
+
 void KernelBuilder::storeFinalized(Region &own, ValueRange state,
                                    ValueRange captures, ValueRange outputs,
                                    function_ref<Value(Value, Value)> toStat) {
@@ -191,6 +208,12 @@ void KernelBuilder::storeFinalized(Region &own, ValueRange state,
             cloner.map(argument, value);
           return SmallVector<Value>{cloner.get(root)};
         }).front();
+    auto type = cast<MemRefType>(output.getType());
+    if (!target.isCpu() && sumsAreNear(monoid) &&
+        type.getElementTypeBitWidth() == 16)
+      result.getDefiningOp()->walk([](arith::DivFOp div) {
+        div.setFastmath(arith::FastMathFlags::arcp);
+      });
     storeRows(result, output);
   }
 }

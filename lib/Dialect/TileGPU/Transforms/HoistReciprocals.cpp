@@ -8,14 +8,16 @@
 // A finalize that divides every element of a row by one number takes, on a GPU
 // without a division unit, longer than the key tile before it. Where all that
 // is made of the quotients is rounded to 16 bits, they are products with the
-// row's reciprocal.
+// row's reciprocal: of a divisor that may have any size (no `arcp`) with a
+// power of two first, since the reciprocal of one below 2^-126 is an infinity,
+// and that of one above 2^126 is 0.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/IRMapping.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 #define DEBUG_TYPE "tile-gpu-hoist-reciprocals"
 
@@ -46,6 +48,55 @@ static bool isRoundedTo16Bits(MapOp map) {
                       [](Operation *user) { return isa<FragConvertOp>(user); });
 }
 
+/// Appends a map on `row` whose body `emit` writes for a number, and gives the
+/// arguments of `map` that its results become.
+static SmallVector<Value>
+addRowMap(MapOp map, Value row, unsigned numResults,
+          function_ref<SmallVector<Value>(OpBuilder &, Value)> emit) {
+  OpBuilder b(map);
+  Location loc = map.getLoc();
+  auto rows = MapOp::create(
+      b, loc, SmallVector<Type>(numResults, row.getType()), ValueRange{row});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Type i32 = b.getI32Type(), f32 = b.getF32Type();
+    Block *body =
+        b.createBlock(&rows.getBody(), {}, {i32, i32, f32}, {loc, loc, loc});
+    YieldOp::create(b, loc, emit(b, body->getArgument(2)));
+  }
+  map.getInputsMutable().append(rows.getResults());
+  SmallVector<Value> arguments;
+  for (unsigned i = 0; i < numResults; ++i)
+    arguments.push_back(map.getBody().front().addArgument(b.getF32Type(), loc));
+  return arguments;
+}
+
+static Value constant(OpBuilder &b, Location loc, float number) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(number));
+}
+
+static Value reciprocal(OpBuilder &b, Location loc, Value x) {
+  auto inverse = arith::DivFOp::create(b, loc, constant(b, loc, 1.0f), x);
+  inverse.setFastmath(arith::FastMathFlags::arcp);
+  return inverse;
+}
+
+/// What brings a divisor of any size to where it has a reciprocal: 2^100 for
+/// one below 2^-64, 2^-100 for one above 2^64, and 1.
+static Value rangeFactor(OpBuilder &b, Location loc, Value x) {
+  auto isBeyond = [&](arith::CmpFPredicate predicate, float bound) -> Value {
+    Value size = math::AbsFOp::create(b, loc, x);
+    return arith::CmpFOp::create(b, loc, predicate, size,
+                                 constant(b, loc, bound));
+  };
+  Value factor = arith::SelectOp::create(
+      b, loc, isBeyond(arith::CmpFPredicate::OGT, 0x1p64f),
+      constant(b, loc, 0x1p-100f), constant(b, loc, 1.0f));
+  return arith::SelectOp::create(b, loc,
+                                 isBeyond(arith::CmpFPredicate::OLT, 0x1p-64f),
+                                 constant(b, loc, 0x1p100f), factor);
+}
+
 static void hoist(MapOp map) {
   if (map.getNumResults() == 0 || !isa<FragType>(map.getResultTypes()[0]) ||
       !isRoundedTo16Bits(map))
@@ -55,25 +106,22 @@ static void hoist(MapOp map) {
     Value row = rowVectorOf(map, div.getRhs());
     if (!row)
       continue;
-    OpBuilder b(map);
     Location loc = div.getLoc();
-    auto inverse =
-        MapOp::create(b, loc, TypeRange{row.getType()}, ValueRange{row});
-    {
-      OpBuilder::InsertionGuard guard(b);
-      Type i32 = b.getI32Type(), f32 = b.getF32Type();
-      Block *body = b.createBlock(&inverse.getBody(), {}, {i32, i32, f32},
-                                  {loc, loc, loc});
-      Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
-      auto x = arith::DivFOp::create(b, loc, one, body->getArgument(2));
-      x.setFastmath(arith::FastMathFlags::arcp);
-      YieldOp::create(b, loc, x.getResult());
-    }
-    map.getInputsMutable().append(inverse.getResult(0));
-    Value factor = map.getBody().front().addArgument(b.getF32Type(), loc);
-    b.setInsertionPoint(div);
-    Value product = arith::MulFOp::create(b, loc, div.getLhs(), factor);
-    div.replaceAllUsesWith(product);
+    bool isNear =
+        bitEnumContainsAll(div.getFastmath(), arith::FastMathFlags::arcp);
+    SmallVector<Value> factors =
+        addRowMap(map, row, isNear ? 1 : 2, [&](OpBuilder &b, Value x) {
+          if (isNear)
+            return SmallVector<Value>{reciprocal(b, loc, x)};
+          Value scale = rangeFactor(b, loc, x);
+          Value scaled = arith::MulFOp::create(b, loc, x, scale);
+          return SmallVector<Value>{scale, reciprocal(b, loc, scaled)};
+        });
+    OpBuilder b(div);
+    Value quotient = div.getLhs();
+    for (Value factor : factors)
+      quotient = arith::MulFOp::create(b, loc, quotient, factor);
+    div.replaceAllUsesWith(quotient);
     div.erase();
   }
 }

@@ -73,7 +73,10 @@ def TileGpuHoistReciprocalsPass
     fragment by a row vector.
 
     Produces: a map on that vector that takes its reciprocal, and products with
-    it, where every use of the map rounds to 16 bits.
+    it, where every use of the map rounds to 16 bits. A division marked `arcp`
+    says that its divisors are of magnitudes 2^-126 to 2^126, as the sums of
+    weights are whose largest is 1; others are multiplied with a power of two
+    first, 1 for divisors of 2^-64 to 2^64.
 
     Example:
 
@@ -85,7 +88,7 @@ def TileGpuHoistReciprocalsPass
     #   ^bb0(%wg: i32):
     %x = tile_gpu.map ins(%o, %l : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.vec<64xf32, row>) {
     ^bb0(%r: i32, %c: i32, %a: f32, %b: f32):
-      %y = arith.divf %a, %b : f32
+      %y = arith.divf %a, %b fastmath<arcp> : f32
       tile_gpu.yield %y : f32
     } -> !tile_gpu.frag<64x64xf32, acc>
     %y = tile_gpu.frag.convert %x : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x64xbf16, acc>
@@ -97,13 +100,12 @@ def TileGpuHoistReciprocalsPass
     ```
 
     Numerics: the reciprocal is the unit's own (1 ulp), so that quotients are
-    within 2.5 ulp of f32 before they are rounded to 16 bits, for divisors of
-    magnitudes 2^-126 to 2^126. Below, the reciprocal is an infinity and 0 / x a
-    NaN; above it is 0, and an infinity / x a NaN.
+    within 2.5 ulp of f32 before they are rounded to 16 bits.
 
     Fails when: never.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
 }
 
 def TileGpuMulticastLoadsPass
