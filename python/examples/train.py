@@ -2,24 +2,27 @@
 
     python train.py FILES [--attention softmax] [--steps 200] [--layers 2]
         [--heads 4] [--width 128] [--context 128] [--batch 8] [--rate 1e-3]
-        [--dropout 0.0] [--seed 0] [--device cpu] [--compile]
+        [--dropout 0.0] [--seed 0] [--device cpu] [--compile] [--autocast bfloat16]
 
-FILES are texts, as the Markdown of this project's docs. --attention is "torch", or
-the name of a monoid: "softmax", or "sigmoid_sum", which has no normaliser. The loss
-in nats per byte is printed every 10 steps; equal seeds have equal batches and first
-weights, so that curves can be laid over each other.
+FILES are texts, as the Markdown of this project's docs. --attention is "torch",
+"cudnn" (torch's attention by cuDNN), the name of a monoid: "softmax", or
+"sigmoid_sum", which has no normaliser; or a file of MLIR that defines a monoid. The
+loss in nats per byte is printed every 10 steps; equal seeds have equal batches and
+first weights, so that curves can be laid over each other.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import argparse
+import contextlib
 import math
 import time
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import attn
 
@@ -28,6 +31,9 @@ class Attention(nn.Module):
     def __init__(self, options, layer):
         super().__init__()
         self.kind, self.heads, self.layer = options.attention, options.heads, layer
+        if self.kind.endswith(".mlir"):
+            with open(self.kind) as monoid:
+                self.kind = monoid.read()
         self.dropout, self.seed = options.dropout, options.seed
         self.project = nn.Linear(options.width, 3 * options.width)
         self.output = nn.Linear(options.width, options.width)
@@ -39,9 +45,12 @@ class Attention(nn.Module):
         b, s, width = x.shape
         q, k, v = self.project(x).view(b, s, 3, self.heads, -1).unbind(2)
         p = self.dropout if self.training else 0.0
-        if self.kind == "torch":
+        if self.kind in ("torch", "cudnn"):
             q, k, v = (part.transpose(1, 2) for part in (q, k, v))
-            o = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)
+            backend = SDPBackend.CUDNN_ATTENTION
+            chosen = sdpa_kernel(backend) if self.kind == "cudnn" else None
+            with chosen or contextlib.nullcontext():
+                o = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)
             o = o.transpose(1, 2)
         else:
             o = attn.attention(
@@ -100,6 +109,7 @@ def train(options):
     torch.manual_seed(options.seed)
     model = GPT(options).to(options.device)
     run = torch.compile(model, fullgraph=True) if options.compile else model
+    narrow = getattr(torch, options.autocast) if options.autocast else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate)
     batches = torch.Generator().manual_seed(options.seed)
     losses, start = [], time.perf_counter()
@@ -107,7 +117,8 @@ def train(options):
         shape = (options.batch, 1)
         first = torch.randint(len(text) - options.context - 1, shape, generator=batches)
         window = text[first + torch.arange(options.context + 1)].to(options.device)
-        loss = run(window[:, :-1], window[:, 1:], step)
+        with torch.autocast(options.device, narrow, enabled=narrow is not None):
+            loss = run(window[:, :-1], window[:, 1:], step)
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -128,6 +139,7 @@ def main(arguments=None):
     parser.add_argument("--attention", default="softmax")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--autocast", metavar="TYPE")
     for name, default in (
         ("steps", 200),
         ("layers", 2),
