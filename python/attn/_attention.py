@@ -216,9 +216,40 @@ def attention(
                 "one; call under torch.no_grad()",
             )
         if (wants or (_torch.is_traced() and block_mask is None)) and not writes:
+            _rotary.check_traced(rotary)
+            cached = block_table is not None or k_start is not None
+            if not (_torch.is_traced() or cached):
+                from . import _torch_eager
+
+                tensors = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
+                tensors += (cu_seqlens_q, cu_seqlens_k)
+                options = dict(
+                    scale=scale,
+                    causal=causal,
+                    window=window,
+                    softcap=softcap,
+                    score_mod=score_mod,
+                    mask_mod=mask_mod,
+                    monoid=monoid,
+                    layout=layout,
+                    return_lse=return_lse,
+                    return_aux=(
+                        tuple(return_aux) if type(return_aux) is list else return_aux
+                    ),
+                    monoid_params=monoid_params,
+                    precision=precision,
+                    rolling=rolling,
+                    batch_invariant=batch_invariant,
+                    v_dim=v_dim,
+                    captures=captures,
+                    block_mask=block_mask,
+                    dropout_p=dropout_p,
+                    dropout_rng=dropout_rng,
+                )
+                if _torch_eager.serves(tensors, options):
+                    return _torch_eager.attention(tensors, options)
             from . import _torch_operator
 
-            _rotary.check_traced(rotary)
             return _torch_operator.attention(
                 (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
                 + (cu_seqlens_q, cu_seqlens_k, block_table, k_start),

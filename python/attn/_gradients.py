@@ -9,6 +9,7 @@ each result. A plan made again of the same operands and options is the same plan
 that a framework may keep the arrays alone.
 """
 
+import copy
 import ctypes
 import math
 from typing import Any, Callable, Dict, Tuple
@@ -241,11 +242,56 @@ class Plan:
         if not taken.issuperset(params):
             _fail("as many monoid_params as the monoid takes", len(params))
         _masks.bind_captures(self.call, kernel.inputs)
-        self.operands = []
         for arg in kernel.inputs:
             if arg.name not in self.call.views:
                 _fail(_masks.describe_missing(arg.name), "none")
-            self.operands.append(self.call.views[arg.name])
+
+    @property
+    def operands(self):
+        """Views of the inputs of the forward pass, in order."""
+        return [self.call.views[arg.name] for arg in self.program.forward.inputs]
+
+    def template(self, arrays_given):
+        """This plan without its arrays, which `bound` gives others; None where it
+        holds arrays that were made of the caller's (a list, a bias that repeats)."""
+        for name, view in self.call.views.items():
+            if view.shape and view.owner is not self._owner(name, arrays_given):
+                return None
+        return self._with(dict.fromkeys(arrays_given), lambda view, owner: 0)
+
+    def bound(self, arrays_given):
+        """The plan that `template` was made of, on arrays of the same types, sizes,
+        strides and devices, by name."""
+
+        def address(view, owner):
+            where = owner.data_ptr()
+            if where % arrays.item_size(view.dtype):
+                raise arrays.misaligned("operands")
+            return where
+
+        return self._with(arrays_given, address)
+
+    def _owner(self, name, arrays_given):
+        """The array that a view is of."""
+        return arrays_given["k" if name == "v" and self.value_in_key else name]
+
+    def _with(self, arrays_given, address):
+        plan, call = copy.copy(self), copy.copy(self.call)
+        plan.call, call.like = call, arrays_given["q"]
+        call.views = dict(call.views)
+        for name, view in call.views.items():
+            if not view.shape:  # a number
+                continue
+            owner = self._owner(name, arrays_given)
+            call.views[name] = arrays.View(
+                address(view, owner), view.dtype, view.shape, view.strides, owner,
+                view.device,
+            )
+        plan.given = dict(self.given, **arrays_given)
+        plan.options = {
+            name: arrays_given.get(name, value) for name, value in self.options.items()
+        }
+        return plan
 
     def _choose(self, inputs):
         views = self.call.views

@@ -31,14 +31,14 @@ _TENSOR_WORDS = ctypes.sizeof(c.Tensor) // _WORD
 _PLAIN = frozenset((type(None), bool, int, float, str))
 
 
-def _exact(options):
+def plain_of(options):
     """Plain options, equal only where they mean the same; None where one is not
     plain."""
     exact = []
     for value in options:
         kind = type(value)
         if kind is tuple:
-            value = _exact(value)
+            value = plain_of(value)
             if value is None:
                 return None
         elif kind not in _PLAIN:
@@ -56,7 +56,7 @@ def key_of(operands, options):
         operands: the arrays, or None for those that are not given.
         options: a tuple of all other arguments.
     """
-    exact = _exact(options)
+    exact = plain_of(options)
     tensor, ndarray = arrays.tensor_type(), arrays.ndarray_type()
     if tensor is not None:
         torch = arrays.torch_module()

@@ -1,0 +1,167 @@
+"""attn.attention with gradients on tensors of torch, call by call.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+The operator of torch (_torch_operator) can be held by a graph, and costs some hundred
+microseconds of Python for each of its many arguments' sake. Where nothing looks on, a
+call is an autograd function, and what it checks and describes is kept for calls that
+are like it in all but addresses.
+"""
+
+from typing import Any
+
+import torch
+
+from . import _gradients
+from . import _plans
+
+# Tensors of attn.attention that may have gradients or are read; the other arguments
+# are options.
+TENSORS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
+TENSORS += ("cu_seqlens_q", "cu_seqlens_k")
+_REAL = ("q", "k", "v", "bias", "alibi_slopes", "sinks")
+_KINDS = (torch.Tensor, torch.nn.Parameter)
+
+# Templates of plans by what makes calls alike: sizes that never come back must not
+# fill the memory.
+_MOST = 256
+_templates = {}
+
+
+def serves(tensors: tuple, options: dict) -> bool:
+    """Whether a call of these tensors, in the order of TENSORS, and options can be
+    served here: nothing but autograd sees it, and the tensors are all that wants a
+    gradient."""
+    if options["captures"] or options["block_mask"] is not None:
+        return False
+    if any(x is not None and type(x) not in _KINDS for x in tensors):
+        return False
+    plain = _plans.plain_of(tuple(options.values()))
+    return plain is not None and not _is_watched()
+
+
+def _is_watched() -> bool:
+    """Whether modes or transforms of torch would miss an operator."""
+    try:
+        return bool(
+            torch._C._len_torch_dispatch_stack()
+            or torch._C._len_torch_function_stack()
+            or torch._C._functorch.maybe_current_level() is not None
+            or torch.jit.is_tracing()
+            or torch._C._is_torch_function_mode_enabled()
+        )
+    except AttributeError:  # an older torch, or a newer one
+        return True
+
+
+def clear() -> None:
+    """Lets go of all templates."""
+    _templates.clear()
+
+
+def attention(tensors: tuple, options: dict) -> Any:
+    """As attn.attention of `tensors`, in the order of TENSORS, and the options.
+
+    Raises what attn.attention raises.
+    """
+    wanted = tuple(
+        name
+        for name, x in zip(TENSORS, tensors)
+        if name in _REAL and x is not None and x.requires_grad
+    )
+    box = _Box(wanted, options)
+    results = _Attention.apply(box, *tensors)
+    return box.pick(list(results))
+
+
+class _Box:
+    """What a call has beside its tensors: the names that want gradients, and the
+    options."""
+
+    def __init__(self, wanted, options):
+        self.wanted, self.options = wanted, options
+        self.key = self.plan = self.pick = None
+
+    def plan_of(self, tensors):
+        """The plan of a call of these tensors, in the order of TENSORS."""
+        if self.key is None:
+            options = _plans.plain_of(tuple(self.options.values()))
+            self.key = (self.wanted, options) + _layouts_of(tensors)
+        given = dict(zip(TENSORS, tensors))
+        template = _templates.get(self.key)
+        if template is not None:
+            return template.bound(given)
+        options = dict(self.options, **given)
+        q, k, v = (options.pop(name) for name in ("q", "k", "v"))
+        plan = _gradients.Plan(q, k, v, inputs=self.wanted, **options)
+        template = plan.template(given)
+        if template is not None:
+            if len(_templates) >= _MOST:
+                _templates.clear()
+            _templates[self.key] = template
+        return plan
+
+
+def _layouts_of(tensors):
+    parts = []
+    for x in tensors:
+        if x is None:
+            parts.append(None)
+        else:
+            parts += x.dtype, x.shape, x.stride(), x.device, x.is_neg(), x.layout
+    return tuple(parts)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, box, *tensors):
+        plan = box.plan_of(tensors)
+        results, state = plan.forward()
+        box.pick = plan.call._picker()
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *results, *state)
+        ctx.box, ctx.count = box, len(results)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        saved = ctx.saved_tensors
+
+        def run():
+            tensors, rest = saved[: len(TENSORS)], saved[len(TENSORS) :]
+            with torch.no_grad():
+                plan = ctx.box.plan_of(tensors)
+                found = plan.backward(
+                    rest[: ctx.count], rest[ctx.count :], cotangents
+                )
+            return tuple(
+                _as(found[name], x) if name in found else None
+                for name, x in zip(TENSORS, tensors)
+            )
+
+        if torch.is_grad_enabled():
+            return (None, *_Gradients.apply(run, *saved, *cotangents))
+        return (None, *run())
+
+
+class _Gradients(torch.autograd.Function):
+    """The gradients, where a graph of them is made: they have none."""
+
+    @staticmethod
+    def forward(ctx, run, *tensors):
+        return run()
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        raise RuntimeError(
+            "attn: expected first derivatives of attn.attention, but got a derivative "
+            "of its gradients; there are no second ones"
+        )
+
+
+def _as(gradient, tensor):
+    """Of the tensor's shape and type."""
+    if gradient.dtype != tensor.dtype or gradient.device != tensor.device:
+        gradient = gradient.to(dtype=tensor.dtype, device=tensor.device)
+    return gradient.reshape(tensor.shape)
