@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import os
+import sys
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _arrays as arrays
@@ -26,6 +27,9 @@ def clear_cache() -> None:
     _call.signatures.clear()
     _kernel.kept.clear()
     _gradients.clear()
+    eager = sys.modules.get(__package__ + "._torch_eager")
+    if eager is not None:
+        eager.clear()
     c.lib.attnContextClearCache(c.context)
 
 
