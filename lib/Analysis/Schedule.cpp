@@ -7,7 +7,7 @@
 
 #include "attn/Analysis/Schedule.h"
 #include "ScheduleRules.h"
-#include "attn/Analysis/OnChip.h"
+#include "attn/Analysis/CostModel.h"
 
 #include <algorithm>
 
@@ -32,10 +32,40 @@ int64_t attn::paddedKeys(int64_t blockK, const TargetInfo &target) {
 }
 
 bool attn::weighsInPlace(const ScheduleProblem &problem) {
-  return problem.depths.size() > 1 && problem.fixedWeights &&
-         !problem.channels.empty() &&
-         *std::max_element(problem.channels.begin(), problem.channels.end()) >
-             panelElements;
+  return std::any_of(
+      problem.channels.begin(), problem.channels.end(), [&](int64_t channels) {
+        return onchip::weighsInPlace(problem.depths.size(),
+                                     !problem.fixedWeights, channels);
+      });
+}
+
+onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
+                                         const ScheduleSizes &sizes,
+                                         const TargetInfo &target) {
+  int64_t dotBytes = problem.narrowDots ? 2 : 4;
+  int64_t valueBytes = problem.narrowValues ? 2 : 4;
+  int64_t blockK = paddedKeys(sizes.blockK, target), depth = 0, channels = 0;
+  for (int64_t d : problem.depths)
+    depth += paddedDepth(d, target);
+  for (int64_t d : problem.channels)
+    channels += paddedChannels(d, target);
+  onchip::SharedDemand demand;
+  demand.queries = sizes.blockQ * depth * dotBytes;
+  demand.step = blockK * depth * dotBytes;
+  if (!problem.valuesInKeys)
+    demand.step += blockK *
+                   (channels * problem.sharers - problem.sharedChannels) *
+                   valueBytes;
+  if (problem.folded)
+    // The scores of each pair, and which of them are live.
+    demand.exchange =
+        sizes.blockQ * blockK * 4 * int64_t(problem.depths.size() + 1);
+  // Which keys have a live element, exchanged between the warps.
+  if (sizes.rows != MmaShape::warpgroup().m && !problem.wholeTiles)
+    demand.exchange += roundUp(std::max<int64_t>(sizes.blockQ / sizes.rows, 1) *
+                                   problem.sharers * blockK * 4,
+                               1024);
+  return demand;
 }
 
 ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
@@ -75,25 +105,14 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     if (problem.listedBits && unit.asynchronous)
       held.bits = onchip::bitRegisters(blockK);
     budget.gpu = true;
+    if (problem.readsPairs && unit.asynchronous)
+      held.samples = onchip::pairRegisters(blockK);
     budget.registers = held.total(target);
     budget.registerLimit = unit.asynchronous
                                ? onchip::stepLimit(members, target)
                                : target.maxThreadRegisters;
 
-    onchip::SharedDemand demand;
-    demand.queries = sizes.blockQ * depth * dotBytes;
-    demand.step = blockK * depth * dotBytes;
-    if (!problem.valuesInKeys)
-      demand.step += blockK *
-                     (channels * problem.sharers - problem.sharedChannels) *
-                     valueBytes;
-    if (problem.folded)
-      // The scores of each pair, and which of them are live.
-      demand.exchange =
-          sizes.blockQ * blockK * 4 * int64_t(problem.depths.size() + 1);
-    // Which keys have a live element, exchanged between the warps.
-    if (!unit.asynchronous && !problem.wholeTiles)
-      demand.exchange += roundUp(members * blockK * 4, 1024);
+    onchip::SharedDemand demand = computeDemand(problem, sizes, target);
     budget.stages =
         unit.asynchronous ? onchip::leastStages : onchip::copyStages(members);
     budget.shared = demand.bytes(budget.stages);
@@ -166,10 +185,14 @@ static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
   ScheduleSizes sizes = {128, 32, 128};
   bool many = problem.numQueries < 0 || problem.numQueries > sizes.blockQ / 2;
   if (problem.tf32) {
-    // Warps of 32 rows have registers for few keys beside wide sums, and eight
-    // of them share a tile of wide keys (measured: docs/performance).
-    sizes.blockK = 32;
     auto fits = [&] { return computeBudget(problem, sizes, target).fits(); };
+    // Eight warps of 32 rows share a tile of keys, which is as long as they
+    // have registers for (measured: docs/performance, "The cost model").
+    sizes = {256, 32, 64};
+    if (many && !problem.heldQueries && fits() &&
+        (widest <= panelElements || !problem.masked))
+      return sizes;
+    sizes = {128, 32, 32};
     if (problem.heldQueries && widest > panelElements)
       return {128, 16, 32};
     if (many && widest > panelElements) {
@@ -277,17 +300,17 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes = chooseWarpSizes(problem, widest, target);
   else if (problem.sharers > 1)
     sizes = {64, 64, 64};
+  else if (hasCost(problem, target))
+    sizes = chooseCheapest(problem, target);
   else
     sizes =
         widest > 64 ? ScheduleSizes{128, 64, 128} : ScheduleSizes{192, 64, 128};
   // Longer tiles leave no room for a second slot of queries and for results:
-  // they pay where an item has many of them, or where blocks share their copies
-  // (measured: docs/performance).
+  // they pay where blocks share their copies (measured: docs/performance).
   if (ScheduleSizes longer = {128, 64, 192};
       warpgroups && widest > panelElements && widest <= 2 * panelElements &&
-      !problem.masked && !problem.heldQueries &&
-      (problem.numKeys >= manyKeys ||
-       chooseCluster(problem, longer, target) > 1) &&
+      sizes.blockQ == longer.blockQ &&
+      chooseCluster(problem, longer, target) > 1 &&
       computeBudget(problem, longer, target).fits())
     sizes = longer;
   if (warpgroups && widest > panelElements && widest <= 2 * panelElements &&
@@ -380,9 +403,9 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
                             const TargetInfo &target) {
   constexpr int64_t pair = 2;
   if (target.maxCluster < pair || !target.hasRoles() ||
-      sizes.rows != MmaShape::warpgroup().m || !problem.narrowDots ||
-      !problem.narrowValues || !problem.wholeTiles || problem.masked ||
-      problem.listed || problem.packed || problem.heldQueries)
+      sizes.rows != MmaShape::warpgroup().m || sizes.blockQ < 2 * sizes.rows ||
+      !problem.narrowDots || !problem.narrowValues || !problem.wholeTiles ||
+      problem.masked || problem.listed || problem.packed || problem.heldQueries)
     return 1;
   // Each block copies as many panels. What is saved is power, with which clocks
   // rise; what is lost is time, for blocks wait for each other, the less the

@@ -1,4 +1,4 @@
-//===- ScheduleRules.h - The limits of ScheduleRules.def --------*- C++ -*-===//
+//===- ScheduleRules.h - The numbers of ScheduleRules.def -------*- C++ -*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,6 +13,8 @@
 namespace attn::rules {
 #define SCHEDULE_LIMIT(NAME, VALUE, DECIDES, GAIN, WHERE)                      \
   inline constexpr int64_t NAME = VALUE;
+#define SCHEDULE_TERM(NAME, VALUE, WHAT, WHERE)                                \
+  inline constexpr double NAME = VALUE;
 #include "ScheduleRules.def"
 } // namespace attn::rules
 

@@ -19,16 +19,16 @@ enum Stage { calls = 1, ahead = 2, always = calls | ahead };
 
 /// Builds a condition, for the table. `rounds`: as many heads as take so many
 /// rounds of blocks; `fills`: so few blocks that so many times as many run at
-/// once.
+/// once; `tilesOf`: blocks are tiles of so many rows of all heads (calls only).
 struct When {
   SizeCondition condition;
-  int64_t leastRounds = 0, leastFill = 0;
+  int64_t leastRounds = 0, leastFill = 0, tileRows = 0;
 
   constexpr When &rows(int64_t least, int64_t most = INT64_MAX) {
     return condition.rows = {least, most}, *this;
   }
-  constexpr When &keys(int64_t least) {
-    return condition.keys = {least, INT64_MAX}, *this;
+  constexpr When &keys(int64_t least, int64_t most = INT64_MAX) {
+    return condition.keys = {least, most}, *this;
   }
   constexpr When &group(int64_t least, int64_t most = INT64_MAX) {
     return condition.group = {least, most}, *this;
@@ -38,6 +38,7 @@ struct When {
   }
   constexpr When &rounds(int64_t least) { return leastRounds = least, *this; }
   constexpr When &fills(int64_t times) { return leastFill = times, *this; }
+  constexpr When &tilesOf(int64_t rows) { return tileRows = rows, *this; }
   constexpr When &pairsOf(int64_t rows) {
     return condition.pairsOf = rows, *this;
   }
@@ -45,7 +46,7 @@ struct When {
 
 /// A size that a schedule is chosen for, made of a run's.
 struct Rounding {
-  enum Kind { unknown, constant, upwards, downwards } kind = unknown;
+  enum Kind { unknown, constant, multiple, upwards, downwards } kind = unknown;
   int64_t value = 0;
 
   int64_t operator()(int64_t size) const {
@@ -55,6 +56,8 @@ struct Rounding {
       return 0;
     case constant:
       return value;
+    case multiple:
+      return (size + value - 1) / value * value;
     case upwards:
       while (power < size)
         power *= 2;
@@ -68,6 +71,8 @@ struct Rounding {
   }
 };
 constexpr Rounding only(int64_t value) { return {Rounding::constant, value}; }
+/// To a multiple.
+constexpr Rounding steps(int64_t value) { return {Rounding::multiple, value}; }
 /// To a power of two.
 constexpr Rounding up() { return {Rounding::upwards, 0}; }
 constexpr Rounding down(int64_t most = INT64_MAX) {
@@ -109,6 +114,14 @@ bool gpu(const SizeProblem &, const TargetInfo &target) {
 bool wideValues(const SizeProblem &problem, const TargetInfo &target) {
   return !target.isCpu() && target.hasRoles() && problem.isNarrow &&
          problem.channels > MmaShape::warpgroup().nMax;
+}
+/// Products of warpgroups, and of heads of up to 64 columns.
+bool groups(const SizeProblem &problem, const TargetInfo &target) {
+  return !target.isCpu() && target.hasRoles() && problem.isNarrow;
+}
+bool narrowGroups(const SizeProblem &problem, const TargetInfo &target) {
+  return groups(problem, target) &&
+         std::max(problem.depth, problem.channels) <= 64;
 }
 /// Products of warpgroups without anything between the dots and the weights.
 bool isBare(const SizeProblem &problem, const TargetInfo &target) {
@@ -156,10 +169,19 @@ static SizeCondition getCondition(const Rule &rule, const TargetInfo &target) {
         (rule.when.leastRounds - 1) *
             std::max<int64_t>(target.numMultiprocessors, 1) +
         1;
-  if (rule.when.leastFill)
+  if (rule.when.leastFill && !rule.when.tileRows)
     condition.blocks = {1, std::max<int64_t>(target.numMultiprocessors, 1) /
                                rule.when.leastFill};
   return condition;
+}
+
+/// Whether tiles of all heads leave as many multiprocessors idle as a rule
+/// says.
+static bool leaveIdle(const Rule &rule, int64_t heads, int64_t rows,
+                      const TargetInfo &target) {
+  int64_t tiles =
+      heads * ((rows + rule.when.tileRows - 1) / rule.when.tileRows);
+  return tiles * rule.when.leastFill <= target.numMultiprocessors;
 }
 
 static bool comeInPairs(int64_t rows, int64_t tileRows) {
@@ -187,6 +209,8 @@ ExpectedSizes attn::chooseSizeClass(const SizeProblem &problem,
       continue;
     if (int64_t rows = rule.when.condition.pairsOf;
         rows && !comeInPairs(sizes.rows, rows))
+      continue;
+    if (rule.when.tileRows && !leaveIdle(rule, heads, sizes.rows, target))
       continue;
     return rule.expected(sizes.rows, sizes.keys, blocks, group);
   }

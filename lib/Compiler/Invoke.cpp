@@ -284,12 +284,17 @@ static Status checkElements(const ArgInfo &info, const TensorArg &tensor,
   return success();
 }
 
-/// Captures that regions index by position hold an element for each.
+/// Captures that regions index by position hold an element for each; those that
+/// they index in another way, one where there is a pair to index for.
 static Status checkCaptures(const ArgInfo &info, const TensorArg &tensor,
-                            const SeenSizes &seen) {
+                            const SeenSizes &seen, bool hasPairs) {
   for (size_t i = 0; i < info.atLeast.size() && i < tensor.shape.size(); ++i) {
     std::istringstream names(info.atLeast[i]);
     for (std::string name; names >> name;) {
+      if (name == "1" && hasPairs && tensor.shape[i] == 0)
+        return fail(quote(info) + " to have an element or more in dimension " +
+                        std::to_string(i) + ", which regions index",
+                    "shape " + printSizes(tensor.shape));
       // What has no size of its own is clamped to the capture.
       const Seen *bound = seen.find(name);
       if (bound && tensor.shape[i] < bound->size)
@@ -378,8 +383,15 @@ static Status checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
       if (Status ok = checkPages(entry, entry.args[i], inputs[i], inputs, seen);
           !ok)
         return ok;
+  // Where an operand is empty, so is what regions are evaluated for.
+  bool hasPairs = true;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (Status ok = checkCaptures(entry.args[i], inputs[i], seen); !ok)
+    hasPairs &= !entry.args[i].atLeast.empty() ||
+                std::find(inputs[i].shape.begin(), inputs[i].shape.end(), 0) ==
+                    inputs[i].shape.end();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (Status ok = checkCaptures(entry.args[i], inputs[i], seen, hasPairs);
+        !ok)
       return ok;
   return success();
 }

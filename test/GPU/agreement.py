@@ -38,10 +38,12 @@ sys.path.append(HERE)
 import assemble
 
 # Programs lie elsewhere in the package.
-PROGRAMS = next(p
-                for p in (os.path.join(HERE, "../programs"),
-                          os.path.join(HERE, "../Package/programs"))
-                if os.path.isdir(p))
+PROGRAMS = next(
+    path
+    for path in (os.path.join(HERE, "../programs"),
+                 os.path.join(HERE, "../Package/programs"))
+    if os.path.isdir(path)
+)
 # What the table of kernels that are assembled leaves out: targets, and groups
 # of alternatives.
 MORE = [
@@ -49,25 +51,20 @@ MORE = [
         "sm_90a sm_80",
         "d=64,dtype=bf16 d=128,dtype=f16 d=64,dtype=f32,precision=tf32",
         "causal=top_left window=40:30 window=-1:20 window=90:-1 "
-        "causal=bottom_right,window=60:0"
-        " mask=bhqk mask=11qk,causal=bottom_right mask=b11k,window=80:0 "
-        "lengths=random,causal=bottom_right"
-        " bias=bhqk bias=1h1k bias=b1qk,bias_dtype=f32 bias=1hqk,mask=b11k alibi=bh "
-        "sinks=1,window=50:0"
-        " sinks=1,lengths=random,b=3 softcap=5,causal=bottom_right scale=0.5 outputs=2 "
-        "sequences=3,hq=4,hk=2"
-        " layout=bshd,causal=bottom_right layout=sbhd b=3,hq=6,hk=2 "
-        "hq=5,hk=1,causal=top_left",
+        "causal=bottom_right,window=60:0 mask=bhqk mask=11qk,causal=bottom_right "
+        "mask=b11k,window=80:0 lengths=random,causal=bottom_right bias=bhqk bias=1h1k "
+        "bias=b1qk,bias_dtype=f32 bias=1hqk,mask=b11k alibi=bh sinks=1,window=50:0 "
+        "sinks=1,lengths=random,b=3 softcap=5,causal=bottom_right scale=0.5 outputs=2 "
+        "sequences=3,hq=4,hk=2 layout=bshd,causal=bottom_right layout=sbhd "
+        "b=3,hq=6,hk=2 hq=5,hk=1,causal=top_left",
     ),
     (
         "sm_90a sm_80",
         "d=64,dtype=f16 d=96,dtype=bf16 d=40,dtype=bf16 d=64,dtype=f32,precision=tf32",
         "monoid=softmax_max,outputs=2 monoid=softmax_entropy,outputs=2 "
-        "monoid=logsumexp monoid=sigmoid_sum"
-        " monoid=relu_sum monoid=relu2_sum monoid=stick_breaking "
-        "monoid=alpha_compositing"
-        " monoid=sigmoid_sum,mask=b11k monoid=stick_breaking,window=70:0 "
-        "monoid=logsumexp,causal=bottom_right",
+        "monoid=logsumexp monoid=sigmoid_sum monoid=relu_sum monoid=relu2_sum "
+        "monoid=stick_breaking monoid=alpha_compositing monoid=sigmoid_sum,mask=b11k "
+        "monoid=stick_breaking,window=70:0 monoid=logsumexp,causal=bottom_right",
     ),
     (
         "sm_90a sm_80",
@@ -118,8 +115,8 @@ def configurations():
         for target in targets.split():
             for first in groups[0].split():
                 for second in groups[1].split():
-                    found[target,
-                          first + ("" if second == "-" else "," + second)] = None
+                    options = first + ("" if second == "-" else "," + second)
+                    found[target, options] = None
     result = []
     with open(PROGRAMS + ".txt") as table:
         programs = [line.split() for line in table if line.strip()
@@ -153,9 +150,8 @@ class Array:
         size = struct.unpack("<H", data[8:10])[0]
         header, data = data[10 : 10 + size].decode(), data[10 + size :]
         kind = re.search(r"'descr': '([^']*)'", header).group(1)
-        self.shape = [int(n)
-                      for n in re.search(r"'shape': \(([^)]*)\)",
-                                         header).group(1).split(",") if n.strip()]
+        shape = re.search(r"'shape': \(([^)]*)\)", header).group(1)
+        self.shape = [int(n) for n in shape.split(",") if n.strip()]
         self.kind = {"<f4": "f32", "<f2": "f16"}.get(kind, "bf16")
         if self.kind == "f32":
             self.numbers = struct.unpack("<%df" % (len(data) // 4), data)
@@ -164,9 +160,8 @@ class Array:
         if self.kind == "f16":
             self.numbers = struct.unpack("<%de" % len(self.words), data)
         else:
-            self.numbers = struct.unpack("<%df" % len(self.words),
-                                         struct.pack("<%dI" % len(self.words),
-                                                     *(w << 16 for w in self.words)))
+            wide = struct.pack("<%dI" % len(self.words), *(w << 16 for w in self.words))
+            self.numbers = struct.unpack("<%df" % len(self.words), wide)
 
     def unit(self, number):
         """The unit in the last place of a number."""

@@ -40,6 +40,15 @@ KERNELS = {
                   (1024, 2048), 1),
 }
 
+# Whatever the compiler chooses for these sizes now.
+SCHEDULES = {
+    "full-64": "block_q = 192, rows = 64, block_k = 128",
+    "full-128": "block_q = 128, rows = 64, block_k = 128",
+    "groups-128": "block_q = 128, rows = 64, block_k = 128",
+    "full-256": "block_q = 128, rows = 64, block_k = 80, cluster = 2",
+    "warps-128": "block_q = 256, rows = 32, block_k = 32",
+}
+
 # Cycles of one more tile of keys that this script has measured on an H200
 # (driver 580.159.04), for comparisons without a GPU.
 RECORDED = {"full-64": 2607, "full-128": 2631, "groups-128": 3143,
@@ -112,7 +121,8 @@ def run(command):
 def emulate(options):
     for name, keys, attention in runs(options):
         text = run([options.attn_run, "--device", "emulator:sm_90a", "--explain",
-                    "--attention", attention])
+                    "--attention", attention, "--schedule",
+                    "#attn.schedule<%s>" % SCHEDULES[name]])
         with open(path(options, name, keys, "emulated"), "w") as file:
             file.write(text)
         print("emulated %s with %d keys" % (name, keys), flush=True)
@@ -140,7 +150,8 @@ def measure(options):
         text = run([options.ncu, "--csv", "--page", "raw", "--print-units",
                     "base", "--clock-control", "none", "--metrics",
                     ",".join(metrics), options.attn_run, "--device", "cuda",
-                    "--attention", attention])
+                    "--attention", attention, "--schedule",
+                    "#attn.schedule<%s>" % SCHEDULES[name]])
         with open(path(options, name, keys, "csv"), "w") as file:
             file.write(text)
         print("measured %s with %d keys" % (name, keys), flush=True)

@@ -44,19 +44,17 @@ TEST(SizeClass, FindsManyRowsAndKeysOfWarpgroups) {
            {17, 8191, 128, 128, 0, 0},
            {17, 8192, 128, 128, 0, 8192},
            {17, 20000, 128, 128, 0, 8192},
-           {4096, 8192, 128, 128, 4096, 4096},
-           {4096, 4095, 128, 128, 0, 0},
-           {4095, 8192, 128, 128, 4096, 4096},
+           {8192, 8192, 128, 128, 8192, 8192},
+           {8192, 8191, 128, 128, 0, 0},
+           {8191, 8192, 128, 128, 0, 8192},
            {4200, 8192, 128, 128, 0, 8192},
-           {8200, 8192, 128, 128, 4096, 4096},
-           {1024, 1024, 256, 256, 1024, 1024},
-           {4096, 1023, 256, 256, 0, 0},
-           {4096, 8192, 192, 128, 0, 0},
-           {4096, 8192, 96, 96, 0, 8192},
-           {4096, 8192, 64, 64, 0, 0}}) {
-    if (rows == 4095) // too few rows, though they fill as many tiles
-      expectedRows = 0, expectedKeys = 8192;
-    RunSizes sizes = {1, 1, 1, rows, keys};
+           {8200, 8192, 128, 128, 8192, 8192},
+           {16384, 16384, 256, 256, 16384, 16384},
+           {16384, 16383, 256, 256, 0, 0},
+           {8192, 8192, 192, 128, 0, 0},
+           {8192, 8192, 96, 96, 0, 8192},
+           {8192, 8192, 64, 64, 0, 0}}) {
+    RunSizes sizes = {1, 64, 64, rows, keys};
     SizeProblem problem = {depth, channels, true, true};
     ExpectedSizes expected = {0, 0, expectedRows, expectedKeys, 0};
     EXPECT_EQ(choose("sm_90a", sizes, problem), expected)
@@ -67,6 +65,20 @@ TEST(SizeClass, FindsManyRowsAndKeysOfWarpgroups) {
     problem = {depth, channels, true, false};
     EXPECT_EQ(choose("sm_90a", sizes, problem), none);
   }
+}
+
+TEST(SizeClass, KnowsFewTilesAndFewKeysOfGpus) {
+  SizeProblem problem = {128, 128, true, true};
+  auto of = [&](RunSizes sizes) { return choose("sm_90a", sizes, problem); };
+  // 64 tiles of 128 rows on 132 multiprocessors, and 68.
+  EXPECT_EQ(of({1, 4, 4, 2048, 2048}), (ExpectedSizes{1, 1, 128, 1024, 0}));
+  EXPECT_EQ(of({1, 4, 4, 2176, 2048}), none);
+  EXPECT_EQ(of({8, 16, 16, 4096, 77}), (ExpectedSizes{0, 0, 0, 80, 0}));
+  EXPECT_EQ(of({8, 16, 16, 4096, 113}), none);
+  problem.depth = problem.channels = 64;
+  EXPECT_EQ(of({64, 32, 32, 256, 256}), (ExpectedSizes{1, 1024, 256, 256, 0}));
+  EXPECT_EQ(of({64, 32, 32, 192, 256}), none);
+  EXPECT_EQ(of({64, 32, 32, 100, 200}), (ExpectedSizes{1, 1024, 128, 256, 0}));
 }
 
 TEST(SizeClass, KnowsFewRowsOfGpus) {

@@ -118,6 +118,21 @@ struct StepRegisters {
 /// Words of bits of a thread's two rows, and as many registers to get there.
 constexpr int64_t bitRegisters(int64_t keys) { return 4 * ((keys + 31) / 32); }
 
+/// Whether the weights of a step are all that becomes of its scores, and stay
+/// in their registers: several products from zero, nothing but sums, and more
+/// channels than would leave room for the scores of a second step. The schedule
+/// counts registers by this, and the pipeline puts off no product then.
+constexpr bool weighsInPlace(int64_t products, bool rescales,
+                             int64_t channels) {
+  constexpr int64_t fewChannels = 64;
+  return products > 1 && !rescales && channels > fewChannels;
+}
+
+/// Elements that are read for each pair of a step and are on their way at once.
+/// Measured (docs/performance/gpu.md, "The cost model"): where no registers are
+/// left for so many, a step takes 1.1 to 1.4 times as long.
+constexpr int64_t pairRegisters(int64_t keys) { return 3 * keys / 8; }
+
 /// Addresses of values that are read from shared memory element by element.
 constexpr int64_t elementAddresses = 24;
 

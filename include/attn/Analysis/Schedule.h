@@ -31,7 +31,7 @@
 #ifndef ATTN_ANALYSIS_SCHEDULE_H
 #define ATTN_ANALYSIS_SCHEDULE_H
 
-#include "attn/Target/TargetInfo.h"
+#include "attn/Analysis/OnChip.h"
 
 #include <cstdint>
 #include <string>
@@ -83,6 +83,13 @@ struct ScheduleProblem {
   /// Scores read an element of a tensor for each pair, and the rows of a tile
   /// end at keys of their own.
   bool biasedDiagonal = false;
+  /// Of a score between the dot and the weight: instructions and special
+  /// functions, for each pair. Whether they read an element of a tensor for
+  /// each.
+  int64_t scoreOps = 0, scoreSpecials = 0;
+  bool readsPairs = false;
+  /// Rows see keys up to a position of their own.
+  bool diagonal = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
   bool folded = false;
   /// The bits of a row depend on no other: key tiles are those of any sizes,
@@ -148,6 +155,11 @@ int64_t paddedDepth(int64_t depth, const TargetInfo &target);
 int64_t paddedChannels(int64_t channels, const TargetInfo &target);
 int64_t paddedKeys(int64_t blockK, const TargetInfo &target);
 
+/// Shared memory that a GPU's kernel wants, but for results.
+onchip::SharedDemand computeDemand(const ScheduleProblem &problem,
+                                   const ScheduleSizes &sizes,
+                                   const TargetInfo &target);
+
 /// `stages`: as a schedule says, or 0.
 ScheduleBudget computeBudget(const ScheduleProblem &problem,
                              const ScheduleSizes &sizes,
@@ -157,9 +169,7 @@ ScheduleBudget computeBudget(const ScheduleProblem &problem,
 /// for the number of channels.
 bool takesWarpgroups(const ScheduleProblem &problem, const TargetInfo &target);
 
-/// Whether the weights of a step are all that becomes of its scores, and stay
-/// in their registers: it has several products from zero, nothing but sums, and
-/// more channels than would leave room for a second step.
+/// onchip::weighsInPlace of the steps of a problem.
 bool weighsInPlace(const ScheduleProblem &problem);
 
 /// The sizes that fit, or the smallest there are.

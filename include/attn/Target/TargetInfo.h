@@ -101,6 +101,8 @@ struct GpuRates {
   /// From asking to having, beside what the bytes take; what a tensor copy
   /// adds.
   int64_t l2Latency = 260, memoryLatency = 560, tensorCopyLatency = 170;
+  /// From the end of a kernel to the first copy of the next one in its stream.
+  int64_t launchLatency = 8000;
   /// Granules of the L2 cache.
   static constexpr int64_t sectorBytes = 32, lineBytes = 128;
   /// Of a multiprocessor.

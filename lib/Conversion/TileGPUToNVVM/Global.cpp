@@ -12,7 +12,10 @@
 
 #include "GlobalAccess.h"
 #include "KernelLowering.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -60,6 +63,41 @@ GlobalAccess::GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
   rowsAreContiguous = unit && transposed;
 }
 
+namespace attn::gpu {
+int64_t knownDivisor(Value index) {
+  Operation *op = index.getDefiningOp();
+  if (!op) {
+    // What a schedule finds out about an item, behind its four coordinates.
+    auto loop = dyn_cast<ForeachOp>(index.getParentBlock()->getParentOp());
+    unsigned number = cast<BlockArgument>(index).getArgNumber();
+    auto scheduler =
+        loop ? loop.getSchedule().getDefiningOp<SchedulerOp>() : SchedulerOp();
+    if (!scheduler || number >= loop.getItemArgs().size() || number < 4)
+      return 1;
+    Operation *yield = scheduler.getBody().front().getTerminator();
+    return number - 4 < yield->getNumOperands()
+               ? knownDivisor(yield->getOperand(number - 4))
+               : 1;
+  }
+  IntegerAttr constant;
+  if (matchPattern(index, m_Constant(&constant)))
+    return std::abs(constant.getInt());
+  auto of = [&](unsigned operand) {
+    return knownDivisor(op->getOperand(operand));
+  };
+  if (isa<arith::IndexCastOp>(op))
+    return of(0);
+  if (isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+    return std::gcd(of(0), of(1));
+  if (isa<arith::SelectOp>(op))
+    return std::gcd(of(1), of(2));
+  int64_t product = 1;
+  if (isa<arith::MulIOp>(op) && !llvm::MulOverflow(of(0), of(1), product))
+    return product;
+  return 1;
+}
+} // namespace attn::gpu
+
 void GlobalAccess::simplifyBound(int axis, int64_t extent) {
   auto size = e.constantOf(bounds[axis]);
   if (!size)
@@ -70,7 +108,7 @@ void GlobalAccess::simplifyBound(int axis, int64_t extent) {
     return;
   }
   // Parts of one size tile the axis, and there may be more parts than that.
-  if (*size % extent != 0)
+  if (axis != (isTransposed ? 0 : 1) || *size % extent || divisor % extent)
     return;
   whole[axis] = e.lt(origins[axis], e.c32(*size));
   bounds[axis] = Value();
@@ -91,6 +129,7 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   if (frag && frag.getLayout() == Layout::B)
     return unsupported(op, "an acc or a fragment, but got b");
   GlobalAccess access(e, parts, memref, at, bound, transposed, bool(vec));
+  access.divisor = knownDivisor(indices.back());
   bool isShort = memory.isBF16() || memory.isF16();
   if (!isShort && !memory.isF32() && !memory.isSignlessInteger(32) &&
       !memory.isSignlessInteger(1))
@@ -215,11 +254,13 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
       write(address, offset, {word}, 32, predicate);
     }
   };
-  // Pairs are one access where every row starts at a multiple of their size.
+  // Pairs are one access where every row starts at a multiple of their size,
+  // and none has its second element beyond the end alone.
   bool canPair =
       access.colsAreContiguous && !reduce && (isShort || memory.isF32());
   auto innerSize = e.constantOf(parts[memref.getRank()]);
-  if (access.bounds[1] && !(innerSize && *innerSize % 2 == 0))
+  if (access.bounds[1] &&
+      !(innerSize && *innerSize % 2 == 0 && access.divisor % 2 == 0))
     canPair = false;
   if (!canPair) {
     emit(false);
@@ -227,10 +268,9 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   }
   // Of 16-bit elements, 32 columns are one access of 16 bytes for each lane of
   // a quad: whole sectors of 32 bytes, where pairs leave halves.
-  auto firstCol = e.constantOf(access.origins[1]);
   bool canQuad = isShort && shape.colKeys() % 8 == 0 &&
                  (!access.bounds[1] || (innerSize && *innerSize % 8 == 0 &&
-                                        firstCol && *firstCol % 8 == 0));
+                                        access.divisor % 8 == 0));
   auto emitQuads = [&] {
     Value mine = e.and_(lane, 3), col = e.shl(mine, 3);
     Value isOdd = e.icmp(LLVM::ICmpPredicate::ne, e.and_(mine, 1), e.c32(0));
@@ -297,6 +337,7 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
   auto frag = dyn_cast<FragType>(type);
   bool transposed = op.getTransposed();
   GlobalAccess access(e, parts, memref, at, bound, transposed, bool(vec));
+  access.divisor = knownDivisor(op.getIndices().back());
   if (op.getPermuted())
     return loadPermuted(op, access);
   bool isShort = memory.isBF16() || memory.isF16();

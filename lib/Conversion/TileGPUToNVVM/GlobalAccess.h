@@ -32,6 +32,8 @@ public:
   Value origins[2], bounds[2];
   /// Whether all positions along an axis are in bounds, where all are or none.
   Value whole[2];
+  /// What is known to divide the position in the tensor's last dimension.
+  int64_t divisor = 1;
 
   Emitter &e;
   /// Address of an element whose row and column in the value are known as a
@@ -51,6 +53,10 @@ public:
   /// it, and one comparison where all or none of them do.
   void simplifyBound(int axis, int64_t extent);
 };
+
+/// A number that divides an index, by the arithmetic that it comes from; 0 if
+/// that is 0.
+int64_t knownDivisor(Value index);
 
 } // namespace attn::gpu
 

@@ -29,6 +29,22 @@ tile_gpu.kernel private @parts(%m: !rows, %o: !rows, %row: i32, %part: i32) {
   tile_gpu.return
 }
 
+// Nothing says that a part starts at a multiple of its size: each column is
+// compared, and no two are stored at once, of which the second may be beyond.
+// CHECK-LABEL: llvm.func @anywhere
+// CHECK-COUNT-32: @$2 ld.global.b32
+// CHECK-NOT: st.global.v2
+// CHECK: llvm.return
+tile_gpu.kernel private @anywhere(%m: !rows, %o: !rows, %row: i32, %col: i32) {
+  tile_gpu.role "copy" warps(1) {
+  ^bb0(%w: i32):
+    %f = tile_gpu.global.load %m[%row, %col] : !rows -> !frag
+    tile_gpu.global.store %f, %o[%row, %col] : !frag, !rows
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // Known to be inside.
 // CHECK-LABEL: llvm.func @whole
 // CHECK-NOT: @${{[0-9]}} {{ld|st}}.global

@@ -141,7 +141,7 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 0, 0
 // f32 that may be rounded is multiplied by warps, on Hopper too.
 module attributes {attn.target = "sm_90a"} {
   // CHECK-LABEL: func.func @rounded(
-  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 32, block_k = 32, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
+  // CHECK:         schedule = #attn.schedule<block_q = 256, rows = 32, block_k = 64, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   func.func @rounded(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
     // expected-remark @below {{precision: f32 rounded to tf32, multiplied by warps (mma.sync.m16n8k8)}}
@@ -206,7 +206,7 @@ module attributes {attn.target = "cpu-avx512"} {
 // rounds of blocks.
 module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 16, 32, 4, 8192, 8>} {
   // CHECK-LABEL: func.func @grouped(
-  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 192, loop = peeled, pack_heads = true{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, loop = peeled, pack_heads = true{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   func.func @grouped(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                      %v: tensor<?x?x?x128xbf16>, %mask: tensor<?x1x1x?xi1>)
@@ -220,6 +220,41 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 16, 
         keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
         mask_tensor(%mask : tensor<?x1x1x?xi1>) -> tensor<?x?x?x128xbf16>
     return %o, %p : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>
+  }
+}
+
+// -----
+
+// Tiles by their cost: half as many work tiles as multiprocessors become twice as
+// many of 64 rows; 256 rows are two tiles of 128, not one of 192 and one of 64; a
+// tile of 192 rows pays less where its last round is short; one of few keys has no
+// more than these, and the warp that copies them fetches the next.
+module attributes {attn.target = "sm_90a"} {
+  // CHECK-LABEL: func.func @costs(
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64
+  // CHECK:         schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 80, {{.*}}fetch = producer
+  func.func @costs(%few: tensor<1x4x2048x128xbf16>, %short: tensor<64x32x256x64xbf16>, %long: tensor<2x16x4096x64xbf16>, %keys: tensor<2x16x77x64xbf16>)
+      -> (tensor<1x4x2048x128xbf16>, tensor<64x32x256x64xbf16>, tensor<2x16x4096x64xbf16>, tensor<2x16x4096x64xbf16>) {
+    // expected-remark @below {{cost: a step takes}}
+    %o = attn.attention queries(%few : tensor<1x4x2048x128xbf16>)
+        keys(%few : tensor<1x4x2048x128xbf16>) values(%few : tensor<1x4x2048x128xbf16>)
+        -> tensor<1x4x2048x128xbf16>
+    // expected-remark @below {{a work tile at most}}
+    %p = attn.attention queries(%short : tensor<64x32x256x64xbf16>)
+        keys(%short : tensor<64x32x256x64xbf16>) values(%short : tensor<64x32x256x64xbf16>)
+        -> tensor<64x32x256x64xbf16>
+    %cap = arith.constant 30.0 : f32
+    // expected-remark @below {{schedule chosen}}
+    %x = attn.attention queries(%long : tensor<2x16x4096x64xbf16>)
+        keys(%long : tensor<2x16x4096x64xbf16>) values(%long : tensor<2x16x4096x64xbf16>)
+        softcap(%cap) -> tensor<2x16x4096x64xbf16>
+    // expected-remark @below {{schedule chosen}}
+    %y = attn.attention queries(%long : tensor<2x16x4096x64xbf16>)
+        keys(%keys : tensor<2x16x77x64xbf16>) values(%keys : tensor<2x16x77x64xbf16>)
+        -> tensor<2x16x4096x64xbf16>
+    return %o, %p, %x, %y : tensor<1x4x2048x128xbf16>, tensor<64x32x256x64xbf16>, tensor<2x16x4096x64xbf16>, tensor<2x16x4096x64xbf16>
   }
 }
 
@@ -249,28 +284,28 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 0, 0
 
 // -----
 
-// In pairs, tiles of 192 keys pay earlier than alone, and those of wider heads
-// from 1024 rows on.
+// Tiles of 192 keys pay in pairs from 8192 rows on, and those of wider heads
+// from 16384 rows on.
 module attributes {attn.target = "sm_90a"} {
   // CHECK-LABEL: func.func @fewer(
   // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
-  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 192, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 80, loop = peeled, cluster = 2{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
-  func.func @fewer(%q: tensor<1x2x4096x128xbf16>, %r: tensor<1x2x4224x128xbf16>, %k: tensor<1x2x4096x128xbf16>, %w: tensor<1x2x1024x256xbf16>)
-      -> (tensor<1x2x4096x128xbf16>, tensor<1x2x4224x128xbf16>, tensor<1x2x1024x256xbf16>) {
+  func.func @fewer(%q: tensor<1x16x8192x128xbf16>, %r: tensor<1x16x4224x128xbf16>, %k: tensor<1x16x8192x128xbf16>, %w: tensor<1x16x16384x256xbf16>)
+      -> (tensor<1x16x8192x128xbf16>, tensor<1x16x4224x128xbf16>, tensor<1x16x16384x256xbf16>) {
     // expected-remark @below {{clusters: 2 blocks share copies of keys and values, where they read the same}}
-    %o = attn.attention queries(%q : tensor<1x2x4096x128xbf16>)
-        keys(%k : tensor<1x2x4096x128xbf16>) values(%k : tensor<1x2x4096x128xbf16>)
-        -> tensor<1x2x4096x128xbf16>
+    %o = attn.attention queries(%q : tensor<1x16x8192x128xbf16>)
+        keys(%k : tensor<1x16x8192x128xbf16>) values(%k : tensor<1x16x8192x128xbf16>)
+        -> tensor<1x16x8192x128xbf16>
     // expected-remark @below {{schedule chosen}}
-    %p = attn.attention queries(%r : tensor<1x2x4224x128xbf16>)
-        keys(%k : tensor<1x2x4096x128xbf16>) values(%k : tensor<1x2x4096x128xbf16>)
-        -> tensor<1x2x4224x128xbf16>
+    %p = attn.attention queries(%r : tensor<1x16x4224x128xbf16>)
+        keys(%k : tensor<1x16x8192x128xbf16>) values(%k : tensor<1x16x8192x128xbf16>)
+        -> tensor<1x16x4224x128xbf16>
     // expected-remark @below {{schedule chosen}}
-    %x = attn.attention queries(%w : tensor<1x2x1024x256xbf16>)
-        keys(%w : tensor<1x2x1024x256xbf16>) values(%w : tensor<1x2x1024x256xbf16>)
-        -> tensor<1x2x1024x256xbf16>
-    return %o, %p, %x : tensor<1x2x4096x128xbf16>, tensor<1x2x4224x128xbf16>, tensor<1x2x1024x256xbf16>
+    %x = attn.attention queries(%w : tensor<1x16x16384x256xbf16>)
+        keys(%w : tensor<1x16x16384x256xbf16>) values(%w : tensor<1x16x16384x256xbf16>)
+        -> tensor<1x16x16384x256xbf16>
+    return %o, %p, %x : tensor<1x16x8192x128xbf16>, tensor<1x16x4224x128xbf16>, tensor<1x16x16384x256xbf16>
   }
 }
 
@@ -281,17 +316,17 @@ module attributes {attn.target = "sm_90a"} {
   // CHECK-LABEL: func.func @odd(
   // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 80, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 80, loop = peeled, cluster = 2{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
-  func.func @odd(%q: tensor<1x2x4224x256xbf16>, %r: tensor<1x2x8320x256xbf16>, %k: tensor<1x2x8192x256xbf16>)
-      -> (tensor<1x2x4224x256xbf16>, tensor<1x2x8320x256xbf16>) {
+  func.func @odd(%q: tensor<1x16x4224x256xbf16>, %r: tensor<1x16x16512x256xbf16>, %k: tensor<1x16x16384x256xbf16>)
+      -> (tensor<1x16x4224x256xbf16>, tensor<1x16x16512x256xbf16>) {
     // expected-remark @below {{schedule chosen}}
-    %o = attn.attention queries(%q : tensor<1x2x4224x256xbf16>)
-        keys(%k : tensor<1x2x8192x256xbf16>) values(%k : tensor<1x2x8192x256xbf16>)
-        -> tensor<1x2x4224x256xbf16>
+    %o = attn.attention queries(%q : tensor<1x16x4224x256xbf16>)
+        keys(%k : tensor<1x16x16384x256xbf16>) values(%k : tensor<1x16x16384x256xbf16>)
+        -> tensor<1x16x4224x256xbf16>
     // expected-remark @below {{schedule chosen}}
-    %p = attn.attention queries(%r : tensor<1x2x8320x256xbf16>)
-        keys(%k : tensor<1x2x8192x256xbf16>) values(%k : tensor<1x2x8192x256xbf16>)
-        -> tensor<1x2x8320x256xbf16>
-    return %o, %p : tensor<1x2x4224x256xbf16>, tensor<1x2x8320x256xbf16>
+    %p = attn.attention queries(%r : tensor<1x16x16512x256xbf16>)
+        keys(%k : tensor<1x16x16384x256xbf16>) values(%k : tensor<1x16x16384x256xbf16>)
+        -> tensor<1x16x16512x256xbf16>
+    return %o, %p : tensor<1x16x4224x256xbf16>, tensor<1x16x16512x256xbf16>
   }
 }
 
@@ -355,7 +390,7 @@ module attributes {attn.target = "sm_90a", attn.dispatch} {
   // CHECK-SAME:    <"few rows of heads that share keys, keys in parts", when = <rows = 1 to 8, keys = 512 to any, group = 2 to 8, blocks = 1 to 33>, schedule = <block_q = 64, rows = 64, block_k = 64, splits = automatic, loop = peeled, pack_heads = true{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>>,
   // CHECK-SAME:    <"few rows, keys in parts", when = <rows = 1 to 16, keys = 512 to any, blocks = 1 to 33>, schedule = <block_q = 64, rows = 64, block_k = 64, splits = automatic, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>>,
   // CHECK-SAME:    <"few rows", when = <rows = 1 to 16>, schedule = <block_q = 64, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>>,
-  // CHECK-SAME:    <"many rows and keys, in pairs of tiles", when = <rows = 4096 to any, keys = 4096 to any, pairs_of = 128>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>>,
+  // CHECK-SAME:    <"many rows and keys, in pairs of tiles", when = <rows = 8192 to any, keys = 8192 to any, pairs_of = 128>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>>,
   // CHECK-SAME:    <"many keys", when = <keys = 8192 to any>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>>]>
   // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   func.func @dispatch(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,

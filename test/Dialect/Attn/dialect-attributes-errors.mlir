@@ -83,3 +83,58 @@ func.func private @f() attributes {attn.columns_of = 1 : i64}
 // expected-error @+1 {{expected no attribute attn.targets, which the attn dialect does not define}}
 module attributes {attn.targets = "sm_90a"} {
 }
+
+// -----
+
+// expected-error @+1 {{expected attn.arg to be a dictionary, but got "q"}}
+func.func private @f(tensor<?xf32> {attn.arg = "q"})
+
+// -----
+
+// expected-error @+1 {{expected name of attn.arg to be a string, but got 3 : i64}}
+func.func private @f(tensor<?xf32> {attn.arg = {name = 3}})
+
+// -----
+
+// expected-error @+1 {{expected dims of attn.arg to be a list of names, but got [1]}}
+func.func private @f(tensor<?xf32> {attn.arg = {dims = [1]}})
+
+// -----
+
+// expected-error @+1 {{expected dims of attn.arg to be 1 names for 'tensor<?xf32>', but got 2}}
+func.func private @f(tensor<?xf32> {attn.arg = {dims = ["b", "s"]}})
+
+// -----
+
+// expected-error @+1 {{expected written of attn.arg to be a unit attribute, but got true}}
+func.func private @f(tensor<?xf32> {attn.arg = {written = true}})
+
+// -----
+
+// expected-error @+1 {{expected label of attn.arg to be absent, as attn.arg does not define it, but got "q"}}
+func.func private @f(tensor<?xf32> {attn.arg = {label = "q"}})
+
+// -----
+
+// expected-error @+1 {{expected dims of attn.arg to be 2 names for 'tensor<?x4xf32>', but got 1}}
+func.func private @f() -> (tensor<?x4xf32> {attn.arg = {name = "o", dims = ["b"]}})
+
+// -----
+
+// expected-error @+1 {{expected attn.columns_of to be the number of an argument (i64), of which there are 2, but got 2 : i64}}
+func.func private @f(tensor<?x8xf32>, tensor<?x4xf32> {attn.columns_of = 2 : i64})
+
+// -----
+
+// expected-error @+1 {{expected attn.columns_of to name another argument that has the rows of 'tensor<?x8xf32>' and at least its columns, but got argument 0, 'tensor<?x4xf32>'}}
+func.func private @f(tensor<?x4xf32>, tensor<?x8xf32> {attn.columns_of = 0 : i64})
+
+// -----
+
+// expected-error @+1 {{expected no attribute attn.argument on an argument, which the attn dialect does not define}}
+func.func private @f(tensor<?xf32> {attn.argument = "q"})
+
+// -----
+
+// expected-error @+1 {{expected no attribute attn.columns_of on a result, which the attn dialect does not define}}
+func.func private @f(tensor<?xf32>) -> (tensor<?xf32> {attn.columns_of = 0 : i64})

@@ -28,6 +28,19 @@ func.func @channels(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
 
 // -----
 
+#shared = #attn.schedule<block_q = 64, rows = 64, block_k = 32, block_v = 512>
+module attributes {attn.target = "sm_80"} {
+func.func @shared_by_warps(%q: tensor<?x?x?x576xf16>, %k: tensor<?x?x?x576xf16>,
+    %v: tensor<?x?x?x512xf16>) -> tensor<?x?x?x512xf16> {
+  // expected-error @below {{expected block_v to be at most 256 on sm_80, which has no warpgroups to share channels, but got 512}}
+  %o = attn.attention queries(%q : tensor<?x?x?x576xf16>) keys(%k : tensor<?x?x?x576xf16>)
+      values(%v : tensor<?x?x?x512xf16>) {schedule = #shared} -> tensor<?x?x?x512xf16>
+  return %o : tensor<?x?x?x512xf16>
+}
+}
+
+// -----
+
 #shared = #attn.schedule<block_q = 64, rows = 16, block_k = 32, block_v = 512>
 module attributes {attn.target = "sm_90a"} {
 func.func @shared_channels(%q: tensor<?x?x?x576xf16>, %k: tensor<?x?x?x576xf16>,

@@ -205,7 +205,8 @@ module attributes {attn.target = "sm_90a"} {
 func.func @short(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %m: tensor<?x?xi8>) -> tensor<?x?x?x64xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
-      values(%v : tensor<?x?x?x64xbf16>) captures(%m : tensor<?x?xi8>) mask {
+      values(%v : tensor<?x?x?x64xbf16>) captures(%m : tensor<?x?xi8>)
+      {schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 96>} mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xi8>):
         %zero = arith.constant 0 : i8
         %ii = arith.index_cast %i : i32 to index

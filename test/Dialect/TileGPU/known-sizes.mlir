@@ -20,10 +20,10 @@
 // PORTABLE-LABEL: kernel private @two_tiles_kernel0
 // PORTABLE:    tile_gpu.ring.acquire
 // PORTABLE:    tile_gpu.ring.wait
-func.func @two_tiles(%q: tensor<1x4x200x64xbf16>, %k: tensor<1x4x130x64xbf16>,
-                     %v: tensor<1x4x130x64xbf16>) -> tensor<1x4x200x64xbf16> {
+func.func @two_tiles(%q: tensor<1x4x200x64xbf16>, %k: tensor<1x4x256x64xbf16>,
+                     %v: tensor<1x4x256x64xbf16>) -> tensor<1x4x200x64xbf16> {
   %o = attn.attention queries(%q : tensor<1x4x200x64xbf16>)
-      keys(%k : tensor<1x4x130x64xbf16>) values(%v : tensor<1x4x130x64xbf16>)
+      keys(%k : tensor<1x4x256x64xbf16>) values(%v : tensor<1x4x256x64xbf16>)
       -> tensor<1x4x200x64xbf16>
   return %o : tensor<1x4x200x64xbf16>
 }

@@ -18,11 +18,10 @@ module attributes {attn.target = "sm_80"} {
 
 // Queries, keys and values are rounded when they arrive; weights by the product.
 // CHECK-LABEL: kernel private @full_kernel0
-// CHECK: tile_gpu.ring.create cp_group producers(4){{.*}} : <1, 128x64xtf32 swizzle 128>
-// CHECK: tile_gpu.ring.create cp_group producers(4){{.*}} : <1, [[KEYS:[0-9]+]]x64xtf32 swizzle 128>
-// CHECK: tile_gpu.ring.create cp_group producers(4){{.*}} : <1, [[KEYS]]x64xtf32 swizzle 128>
-// CHECK: %[[Q:.*]] = tile_gpu.frag.load %{{.*}} : <32x64xtf32 swizzle 128 pitch 128> -> <32x64xtf32, a, warp>
-// CHECK: tile_gpu.mma.sync %[[Q]], %{{.*}} : !tile_gpu.frag<32x64xtf32, a, warp>, !tile_gpu.smem<64x[[KEYS]]xtf32 swizzle 128 transposed>
+// CHECK: tile_gpu.ring.create cp_group producers(8){{.*}} : <1, 256x64xtf32 swizzle 128>
+// CHECK: tile_gpu.ring.create cp_group producers(8){{.*}} : <1, [[KEYS:[0-9]+]]x64xtf32 swizzle 128>
+// CHECK: tile_gpu.ring.create cp_group producers(8){{.*}} : <1, [[KEYS]]x64xtf32 swizzle 128>
+// CHECK: tile_gpu.mma.sync %{{.*}} : !tile_gpu.smem<32x64xtf32 swizzle 128 pitch 256>, !tile_gpu.smem<64x[[KEYS]]xtf32 swizzle 128 transposed>
 // CHECK: tile_gpu.mma.sync %{{.*}} : !tile_gpu.frag<32x[[KEYS]]xf32, acc, warp>, !tile_gpu.smem<[[KEYS]]x64xtf32 swizzle 128>
 
 // NVVM-LABEL: llvm.func @full_kernel0

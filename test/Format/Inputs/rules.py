@@ -19,7 +19,8 @@ def read(path):
 
 rules = read("lib/Analysis/ScheduleRules.def")
 rules = rules[rules.index("// Limits") :]
-rows = len(re.findall(r"^(?:SCHEDULE_LIMIT|SCHEDULE_TURNS|SIZE_CLASS)\(", rules, re.M))
+kinds = "SCHEDULE_LIMIT|SCHEDULE_TERM|SCHEDULE_TURNS|SIZE_CLASS"
+rows = len(re.findall(r"^(?:%s)\(" % kinds, rules, re.M))
 anchors = re.findall(r'"(docs/[^"#]*)#([^"]*)"\)', rules)
 assert rows > 20 and len(anchors) == rows, (rows, len(anchors))
 for page, heading in anchors:

@@ -8,8 +8,10 @@
 // RUN: sed 's/rolling,/rotate_by_slot, schedule = #attn.schedule<block_q = 16, rows = 8, block_k = 32, splits = 3>,/' %s > %t.split.mlir
 // RUN: attn-run %t.split.mlir --sizes b=2,hq=4,hk=2,sq=6,sk=70 --input cos=random:7x8 --input sin=random:7x8 --check --target cpu-avx2 | FileCheck %s
 // RUN: not attn-run %s --device emulator:sm_90a --sizes b=2,hq=4,hk=2,sq=6,sk=70 2>&1 | FileCheck %s --check-prefix=GPU
+// RUN: not attn-run %s --sizes b=2,hq=4,hk=2,sq=6,sk=70 --input cos=random:0x8 --input sin=random:7x8 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // CHECK: check o: ok
+// EMPTY: expected 'cos' to have an element or more in dimension 0, which regions index, but got shape [0, 8]
 // GPU: expected no 'rotary' on a GPU
 func.func @f(%q: tensor<?x?x?x40xf32>, %k: tensor<?x?x?x40xf32>,
                   %v: tensor<?x?x?x24xf32>, %start: tensor<?xi32>, %lengths: tensor<?xi32>,

@@ -108,3 +108,102 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
          << name << " to be a unit attribute of a module or #attn.dispatch on "
          << "attn.aggregate or attn.attention, but got " << value;
 }
+
+//===----------------------------------------------------------------------===//
+// Of arguments and results of functions
+//===----------------------------------------------------------------------===//
+
+static bool isNumber(Attribute attr) {
+  auto number = dyn_cast<IntegerAttr>(attr);
+  return number && number.getType().isSignlessInteger(64) &&
+         number.getInt() >= 0;
+}
+
+/// What `attn.arg` may say, and how each is written.
+static StringRef whyNotOfArg(NamedAttribute entry) {
+  StringRef key = entry.getName();
+  Attribute value = entry.getValue();
+  if (llvm::is_contained({"name", "elements_up_to", "offsets_up_to", "pages_of",
+                          "lengths_from", "more_rows"},
+                         key))
+    return isa<StringAttr>(value) ? "" : "a string";
+  if (llvm::is_contained({"dims", "at_least"}, key))
+    return areStrings(value) ? "" : "a list of names";
+  if (llvm::is_contained({"output", "written", "apart"}, key))
+    return isa<UnitAttr>(value) ? "" : "a unit attribute";
+  if (key == "columns_of")
+    return isNumber(value) ? "" : "the number of an argument (i64)";
+  return "absent, as attn.arg does not define it";
+}
+
+static LogicalResult verifyArg(Operation *op, Type type, Attribute value) {
+  auto entries = dyn_cast<DictionaryAttr>(value);
+  if (!entries)
+    return op->emitError("expected ")
+           << getArgName() << " to be a dictionary, but got " << value;
+  for (NamedAttribute entry : entries)
+    if (StringRef what = whyNotOfArg(entry); !what.empty())
+      return op->emitError("expected ")
+             << entry.getName().getValue() << " of " << getArgName()
+             << " to be " << what << ", but got " << entry.getValue();
+  auto dims = entries.getAs<ArrayAttr>("dims");
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (dims && shaped && shaped.hasRank() &&
+      int64_t(dims.size()) != shaped.getRank())
+    return op->emitError("expected dims of ")
+           << getArgName() << " to be " << shaped.getRank() << " names for "
+           << type << ", but got " << dims.size();
+  return success();
+}
+
+/// Rows and columns of one argument in another.
+static LogicalResult verifyColumnsOf(Operation *op, unsigned number,
+                                     Attribute value) {
+  auto function = cast<FunctionOpInterface>(op);
+  if (!isNumber(value) ||
+      cast<IntegerAttr>(value).getInt() >= int64_t(function.getNumArguments()))
+    return op->emitError("expected ")
+           << getColumnsOfName() << " to be the number of an argument (i64), "
+           << "of which there are " << function.getNumArguments()
+           << ", but got " << value;
+  unsigned whole = cast<IntegerAttr>(value).getInt();
+  ArrayRef<Type> types = function.getArgumentTypes();
+  auto part = dyn_cast<ShapedType>(types[number]);
+  auto all = dyn_cast<ShapedType>(types[whole]);
+  if (number == whole || !part || !all || !part.hasRank() || !all.hasRank() ||
+      !part.getRank() || part.getElementType() != all.getElementType() ||
+      part.getShape().drop_back() != all.getShape().drop_back() ||
+      part.getShape().back() > all.getShape().back())
+    return op->emitError("expected ")
+           << getColumnsOfName() << " to name another argument that has the "
+           << "rows of " << types[number] << " and at least its columns, but "
+           << "got argument " << whole << ", " << types[whole];
+  return success();
+}
+
+LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op,
+                                                    unsigned /*regionIndex*/,
+                                                    unsigned argIndex,
+                                                    NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function || (name != getArgName() && name != getColumnsOfName()))
+    return op->emitError("expected no attribute ")
+           << name << " on an argument, which the attn dialect does not define";
+  if (name == getColumnsOfName())
+    return verifyColumnsOf(op, argIndex, attribute.getValue());
+  return verifyArg(op, function.getArgumentTypes()[argIndex],
+                   attribute.getValue());
+}
+
+LogicalResult AttnDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned /*regionIndex*/, unsigned resultIndex,
+    NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function || attribute.getName() != getArgName())
+    return op->emitError("expected no attribute ")
+           << attribute.getName().getValue()
+           << " on a result, which the attn dialect does not define";
+  return verifyArg(op, function.getResultTypes()[resultIndex],
+                   attribute.getValue());
+}

@@ -13,6 +13,7 @@
 
 #include "Rungs.h"
 #include "TileKernel.h"
+#include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/ScheduleTable.h"
@@ -22,6 +23,7 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -65,6 +67,26 @@ static bool hasRuntimeScale(Region &score) {
   };
   return product && !isConstant(product.getLhs()) &&
          !isConstant(product.getRhs());
+}
+
+/// Counts what is done with a dot for each pair, beside a factor, which is one
+/// with the exponential's.
+static void countScore(Region &score, ::attn::ScheduleProblem &problem) {
+  if (score.empty())
+    return;
+  llvm::SmallPtrSet<Value, 8> ofDot = {score.getArgument(0)};
+  int64_t count = 0;
+  for (Operation &op : score.front().without_terminator()) {
+    if (llvm::none_of(op.getOperands(),
+                      [&](Value value) { return ofDot.contains(value); }))
+      continue;
+    ofDot.insert(op.result_begin(), op.result_end());
+    bool isFunction = isa<math::MathDialect>(op.getDialect());
+    count += isFunction ? 2 : 1;
+    // A hyperbolic tangent takes an exponential and a reciprocal.
+    problem.scoreSpecials += isFunction + isa<math::TanhOp>(op);
+  }
+  problem.scoreOps += std::max<int64_t>(count - 1, 0);
 }
 
 /// Channels of a work tile where the sums of all of them are more than the
@@ -164,9 +186,15 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   if (hasMask) {
     ::attn::MaskAnalysis analysis(op.getMaskBody());
     problem.wholeTiles &= analysis.facts().hullIsExact || problem.listed;
-    problem.biasedDiagonal =
-        analysis.facts().endDiffersByRow && scoresReadPairs(op);
+    problem.diagonal = analysis.facts().endDiffersByRow;
+    problem.biasedDiagonal = problem.diagonal && scoresReadPairs(op);
   }
+  // A load, its address, and whether it is there; a bit of a word.
+  constexpr int64_t opsOfLoad = 5, opsOfBit = 4;
+  countScore(op.getScoreBody(), problem);
+  problem.readsPairs = op.getReducedSide() == Side::keys && scoresReadPairs(op);
+  problem.scoreOps += (problem.readsPairs ? opsOfLoad : 0) +
+                      (problem.listedBits ? opsOfBit : 0);
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.
@@ -515,10 +543,15 @@ struct ChooseSchedulePass
     // of the next one ahead of that would leave none to copy to.
     if (problem.valuesInKeys && !measured.stages)
       measured.overlap = false;
+    // A work tile of one step is over before a warp of its own has fetched the
+    // next one for all others (docs/performance/gpu.md, "The cost model").
+    bool isOneStep = ::attn::hasCost(problem, target) && problem.numKeys > 0 &&
+                     problem.numKeys <= sizes.blockK;
     choice.schedule = ScheduleAttr::get(
         op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
         measured.stages, measured.overlap, turns, pack.packs, cluster,
-        Fetch::automatic, /*occupancy=*/1, /*order=*/std::nullopt,
+        isOneStep ? Fetch::producer : Fetch::automatic, /*occupancy=*/1,
+        /*order=*/std::nullopt,
         /*section=*/0, /*section_keys=*/0, problem.blockV);
     if (auto rung = op->getAttrOfType<RungAttr>(getRungAttrName()))
       choice.schedule =
@@ -642,6 +675,11 @@ struct ChooseSchedulePass
                 std::to_string(target.gpuL2Bytes) +
                 " bytes\nproblem: " + ::attn::printProblem(problem) + " | " +
                 ::attn::printSizes(problem) + "\n";
+      ::attn::ScheduleSizes sizes = {attr.getBlockQ(), attr.getRows(),
+                                     attr.getBlockK()};
+      if (::attn::hasCost(problem, target) &&
+          attr.getRows() == ::attn::MmaShape::warpgroup().m)
+        parts += ::attn::predictCost(problem, sizes, target).explain() + "\n";
       parts += describeCache(op, target);
       parts += describeOrder(op, attr, isOrderGiven);
       if (op.isBatchInvariant())
@@ -657,6 +695,11 @@ struct ChooseSchedulePass
                 problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
                 target)
                 .gain);
+      constexpr int64_t most = ::attn::MmaShape::warpgroup().nMax;
+      if (!target.isCpu() && !attr.getBlockV() && !problem.channels.empty() &&
+          problem.channels.front() > most)
+        parts += "values: no work tiles share their channels (" +
+                 whyNotSliced(op, monoid, most, target) + ")\n";
       if (attr.getBlockV())
         parts += llvm::formatv(
             "values: each tile of rows is {0} work tile{1}, of {2} channels"

@@ -130,6 +130,11 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   const ::attn::MmaShape unit = ::attn::MmaShape::warpgroup();
   bool isOneTile =
       schedule.getBlockQ() == unit.m && schedule.getRows() == unit.m;
+  if (!target.isCpu() && schedule.getBlockV() > unit.nMax && !target.hasRoles())
+    return op->emitOpError("expected block_v to be at most ")
+           << unit.nMax << " on " << target.name
+           << ", which has no warpgroups to share channels, but got "
+           << schedule.getBlockV();
   if (!target.isCpu() && schedule.getBlockV() > unit.nMax && !isOneTile)
     return op->emitOpError("expected block_q = rows = ")
            << unit.m

@@ -24,6 +24,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -186,6 +187,27 @@ bool Orderer::findCut() {
   return true;
 }
 
+/// Whether `op` may come ahead of what lies between `before` and it. Products
+/// and slots name what they wait for, and tile-gpu-verify-async checks that;
+/// what reads memory stays behind what writes some.
+static bool mayPass(Operation *op, Operation *before) {
+  auto onlyReads = [](Operation *op) {
+    auto effects = getEffectsRecursively(op);
+    return effects && llvm::all_of(*effects, [](const auto &effect) {
+             return isa<MemoryEffects::Read>(effect.getEffect());
+           });
+  };
+  if (isMemoryEffectFree(op) || isa<MmaIssueOp, RingWaitOp>(op))
+    return true;
+  if (!onlyReads(op))
+    return false;
+  for (Operation *passed = before; passed != op; passed = passed->getNextNode())
+    if (!isa<MmaIssueOp, MmaWaitOp, RingWaitOp, RingReleaseOp>(passed) &&
+        !onlyReads(passed))
+      return false;
+  return true;
+}
+
 /// The operations of the block from `before` on that `op` needs there, `op`
 /// included, in their order; false where one of them must stay.
 bool Orderer::collect(Operation *op, Operation *before,
@@ -193,7 +215,7 @@ bool Orderer::collect(Operation *op, Operation *before,
   if (op->getBlock() != block || op->isBeforeInBlock(before) ||
       llvm::is_contained(moved, op))
     return true;
-  if (op == before || isa<MmaWaitOp>(op))
+  if (op == before || isa<MmaWaitOp>(op) || !mayPass(op, before))
     return false;
   SetVector<Value> values(op->getOperands().begin(), op->getOperands().end());
   getUsedValuesDefinedAbove(op->getRegions(), values);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineSteps.h"
+#include "attn/Analysis/OnChip.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -179,13 +180,10 @@ bool Finder::pays(Step &step) {
       llvm::any_of(step.late, [](LateProduct &late) { return late.scale; }))
     return miss("several sums are rescaled, which takes longer than putting "
                 "their products off gains");
-  // What computeBudget counts on: weighsInPlace.
-  constexpr int64_t fewColumns = 64;
-  if (step.early.size() > 1 && !step.forms &&
-      llvm::any_of(step.late, [](LateProduct &late) {
-        return !late.scale &&
-               cast<FragType>(late.wait.getResult(0).getType()).getCols() >
-                   fewColumns;
+  if (!step.forms && llvm::any_of(step.late, [&](LateProduct &late) {
+        return ::attn::onchip::weighsInPlace(
+            step.early.size(), bool(late.scale),
+            cast<FragType>(late.wait.getResult(0).getType()).getCols());
       }))
     return miss("registers that would hold the weights of another step hold "
                 "more scores");

@@ -41,6 +41,9 @@ struct Specializer {
 
   /// Whether warpgroups and tensor copies can run this kernel.
   bool analyse();
+  /// Where they cannot: fails if the schedule says that they share channels,
+  /// which warps could not hold.
+  LogicalResult verifyShares();
   LogicalResult run();
 
 private:
@@ -57,6 +60,8 @@ private:
   OpBuilder b;
   WorkTiles work;
   RolesPlan plan;
+  /// What warpgroups that share channels cannot do.
+  Operation *notShared = nullptr;
 };
 
 } // namespace
@@ -227,27 +232,55 @@ bool Specializer::canShare(Operation *op) {
              tile::YieldOp, scf::ForOp, scf::IfOp, scf::YieldOp>(op);
 }
 
+/// Warpgroups that share the channels of a work tile, as the schedule says: a
+/// product has no more than nMax of them.
+static int64_t countSharers(tile::KernelOp kernel,
+                            const ::attn::TargetInfo &target) {
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  int64_t channels = target.hasRoles() && schedule ? schedule.getBlockV() : 0;
+  return std::max<int64_t>(channels / target.productShape().nMax, 1);
+}
+
 /// Sums of more channels than a product has are shared by warpgroups, of which
-/// each has some: whether all that is done with them can be done so.
+/// each has some, where the schedule says so: whether all that is done with
+/// them can be done so.
 bool Specializer::analyseShares() {
   const ::attn::MmaShape &unit = target.productShape();
   int64_t widest = 0;
   kernel.walk([&](tile::DotOp dot) {
     widest = std::max(widest, cast<tile::TileType>(dot.getType()).getCols());
   });
-  if (widest <= unit.nMax)
-    return true;
+  plan.sharers = countSharers(kernel, target);
+  if (plan.sharers == 1)
+    return widest <= unit.nMax;
   plan.channels = unit.nMax;
-  plan.sharers = widest / unit.nMax;
-  constexpr int64_t mostSharers = 2;
-  if (widest % unit.nMax || plan.sharers > mostSharers)
+  // They have the same rows, and as many steps.
+  if (widest != plan.sharers * plan.channels || plan.rowMembers() > 1)
     return false;
   return !kernel
               .walk([&](Operation *op) {
-                return canShare(op) ? WalkResult::advance()
-                                    : WalkResult::interrupt();
+                if (canShare(op))
+                  return WalkResult::advance();
+                notShared = op;
+                return WalkResult::interrupt();
               })
               .wasInterrupted();
+}
+
+LogicalResult Specializer::verifyShares() {
+  int64_t sharers = countSharers(kernel, target);
+  if (sharers == 1)
+    return success();
+  auto error =
+      kernel.emitOpError("expected a kernel for warpgroups, ")
+      << sharers
+      << " of which share block_v = " << kernel.getScheduleAttr().getBlockV()
+      << " channels as the schedule says, but got one for warps; "
+      << "block_v = " << target.productShape().nMax << " asks for no sharing";
+  if (notShared)
+    error.attachNote(notShared->getLoc())
+        << "none of them can do its part of this";
+  return error;
 }
 
 bool Specializer::analyse() {
@@ -296,8 +329,7 @@ bool Specializer::analyse() {
              cast<tile::TileType>(steps[0].getOuts()[0].getType()).getRows()))
       return false;
   }
-  // Those that share channels have the same rows, and as many steps.
-  if (!analyseShares() || (plan.sharers > 1 && plan.rowMembers() > 1))
+  if (!analyseShares())
     return false;
   plan.halves &= plan.sharers == 1;
   bool loads = true;
@@ -595,7 +627,8 @@ struct SpecializeWarpsPass
       if (!wanted && kernel.getSchedule())
         wanted = kernel.getSchedule()->getStages();
       Specializer specializer(kernel, *target, wanted);
-      if (specializer.analyse() && failed(specializer.run()))
+      if (failed(specializer.analyse() ? specializer.run()
+                                       : specializer.verifyShares()))
         return signalPassFailure();
     }
   }

@@ -7,8 +7,8 @@
 //
 // What passes leave for later ones on operations of other dialects. Together
 // with `attn.dispatch`, `attn.rung` and `attn.saved_bytes` (Attn.h) these are
-// all that there are. The dialect verifies those on operations, and knows no
-// others there; those on arguments of functions are read where they are used.
+// all that there are. The dialect verifies them, and knows no others, on
+// operations and on arguments and results of functions.
 //
 //===----------------------------------------------------------------------===//
 

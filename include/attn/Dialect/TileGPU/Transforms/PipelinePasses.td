@@ -100,7 +100,8 @@ def TileGpuSpecializeWarpsPass
     Numerics: no effect.
 
     Fails when: the module's target is a CPU, or the schedule asks for one stage or
-    for more than fit beside the queries; kernels that it cannot take are left
+    for more than fit beside the queries, or has warpgroups share channels
+    (`block_v`) of a kernel that it cannot take; others that it cannot take are left
     alone.
   }];
   let options = [
