@@ -533,6 +533,7 @@ protected:
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
   Value gate(ValueRange stats);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
+  SmallVector<Value> stepScalars(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
   /// The dots of the one pair, of the parts that turn.
   Value dotParts(RowBlock &block);
@@ -663,6 +664,10 @@ protected:
   /// Whether key tiles are pipelined: the first one is peeled.
   bool pipelined() const;
 };
+
+/// Whether keys of a general monoid are folded one by one: where it has values,
+/// and where its `combine` is too long to be there once for each key of a tile.
+bool foldsKeys(ReductionOpInterface op, MonoidOp monoid);
 
 /// Whether the key tiles of a reduction are best listed by a kernel of its own:
 /// a GPU's warpgroups visit whole tiles alone, and of this mask the bounds of
