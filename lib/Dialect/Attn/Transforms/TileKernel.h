@@ -314,6 +314,8 @@ public:
   struct KeyLists {
     Value tiles, words, classes, bits;
     static constexpr int64_t header = 2;
+    /// Blocks that say what the tiles of a query tile are, without bits.
+    static constexpr int64_t parts = 8;
     enum Class { dead, masked, whole };
   };
   /// Takes the key tiles from lists.
@@ -444,8 +446,8 @@ protected:
   /// Where the number of the n-th tile of either kind is.
   Value listPlace(Value tiles, Value number, bool whole);
   Value loadListed(Value number, Value isWhole);
-  SmallVector<Value> stepListed(Value first, Value number, Value place,
-                                Value isRagged, ValueRange state);
+  SmallVector<Value> stepListed(Value first, Value number, Value isRagged,
+                                ValueRange state);
   KeyLists lists;
   /// Where keys and values are, with arguments of the kernel; and whether
   /// there is one batch more than sequences, without keys.
