@@ -470,8 +470,13 @@ def flex(family, q, k, v):
     try:
         blocks = None
         if family.blocks is not None:
+            number, best = family.blocks
+            # Its lists have room for every block.
+            room = torch.zeros((*best.shape[:3], n // BLOCK - best.shape[3]),
+                               dtype=best.dtype, device=best.device)
             blocks = fa.BlockMask.from_kv_blocks(
-                *family.blocks, BLOCK_SIZE=BLOCK, seq_lengths=(n, n))
+                number, torch.cat([best, room], -1), BLOCK_SIZE=BLOCK,
+                seq_lengths=(n, n))
         elif family.live:
             blocks = fa.create_block_mask(family.live, b, None, n, n, device=q.device)
         compiled = torch.compile(fa.flex_attention, dynamic=False)
