@@ -47,6 +47,7 @@ private:
   llvm::LogicalResult evaluateFinalize(mlir::attn::FinalizeOp op);
   llvm::LogicalResult evaluateAggregate(mlir::attn::AggregateOp op);
   llvm::LogicalResult evaluatePartial(mlir::attn::PartialOp op);
+  llvm::LogicalResult evaluateScores(mlir::attn::ScoresOp op);
   llvm::LogicalResult evaluateFused(mlir::attn::FusedOp op);
 
   const ReferenceValue *get(mlir::Value value) {

@@ -327,6 +327,34 @@ LogicalResult Evaluator::evaluateAggregate(AggregateOp op) {
   return success();
 }
 
+/// Of dead pairs, of which nothing is said, the scores are 0.
+LogicalResult Evaluator::evaluateScores(ScoresOp op) {
+  Reduction reduction;
+  FailureOr<MonoidOp> monoid = getMonoid(op);
+  if (failed(monoid) || failed(getReduction(op, reduction)))
+    return failure();
+  FailureOr<Algebra> algebra = getAlgebra(*monoid, op.getParams());
+  if (failed(algebra))
+    return failure();
+  RowReducer reducer(std::move(*algebra), reduction, options);
+  std::vector<int64_t> shape = reduction.rowShape();
+  int64_t numKeys = get(op.getKeys().front())->shape[2];
+  shape.push_back(numKeys);
+  std::vector<ReferenceValue *> outputs;
+  for (Value result : op->getResults())
+    outputs.push_back(&define(result, shape));
+  forEachRow(reduction, [&](const Row &row, int64_t index) {
+    for (int64_t key = 0; key < numKeys; ++key) {
+      if (reduction.isLive && !reduction.isLive(row, key))
+        continue;
+      SmallVector<double, 2> scores = reducer.scores(row, key);
+      for (auto [output, score] : llvm::zip_equal(outputs, scores))
+        output->data[index * numKeys + key] = rounded(score);
+    }
+  });
+  return success();
+}
+
 LogicalResult Evaluator::evaluatePartial(PartialOp op) {
   Reduction reduction;
   FailureOr<MonoidOp> monoid = getMonoid(op);
@@ -436,6 +464,7 @@ LogicalResult Evaluator::evaluate(Operation &op) {
       .Case([&](AggregateOp op) { return evaluateAggregate(op); })
       .Case([&](FusedOp op) { return evaluateFused(op); })
       .Case([&](PartialOp op) { return evaluatePartial(op); })
+      .Case([&](ScoresOp op) { return evaluateScores(op); })
       .Case([&](CombineOp op) { return evaluateCombine(op); })
       .Case([&](FinalizeOp op) { return evaluateFinalize(op); })
       .Case([&](ScanOp op) {

@@ -342,6 +342,34 @@ double RowReducer::dot(const double *q, const double *k, int64_t depth) const {
   return sums[0];
 }
 
+llvm::SmallVector<double, 2> RowReducer::dots(const Row &row, int64_t keyHead,
+                                              int64_t key) const {
+  llvm::SmallVector<double, 2> results;
+  for (auto [query, keys] : llvm::zip(reduction.queries, reduction.keys)) {
+    const double *q = reduction.turnedQuery
+                          ? reduction.turnedQuery(row)
+                          : operandRow(*query, reduction.querySource, row.batch,
+                                       row.head, row.position);
+    const double *k =
+        reduction.turnedKey
+            ? reduction.turnedKey(row, keyHead, key)
+            : operandRow(*keys, reduction.keySource, row.batch, keyHead, key);
+    results.push_back(roundScore(dot(q, k, query->shape.back()), options));
+  }
+  return results;
+}
+
+llvm::SmallVector<double, 2> RowReducer::scores(const Row &row,
+                                                int64_t key) const {
+  int64_t keyHeads = reduction.keySource.heads(*reduction.keys[0]);
+  int64_t group = keyHeads ? reduction.numHeads() / keyHeads : 1;
+  llvm::SmallVector<double, 2> results;
+  reduction.score(dots(row, row.head / group, key), row, key, results);
+  for (double &score : results)
+    score = roundScore(score, options);
+  return results;
+}
+
 void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
   int64_t rowHeads = reduction.numHeads();
   int64_t keyHeads = reduction.keySource.heads(*reduction.keys[0]);
@@ -357,18 +385,7 @@ void RowReducer::appendKey(RowState &state, const Row &row, int64_t key) {
   }
   if (reduction.isLive && !reduction.isLive(pair, key))
     return;
-  llvm::SmallVector<double, 2> dots, scores;
-  for (auto [query, keys] : llvm::zip(reduction.queries, reduction.keys)) {
-    const double *q = reduction.turnedQuery
-                          ? reduction.turnedQuery(row)
-                          : operandRow(*query, reduction.querySource, row.batch,
-                                       row.head, row.position);
-    const double *k =
-        reduction.turnedKey
-            ? reduction.turnedKey(row, keyHead, key)
-            : operandRow(*keys, reduction.keySource, row.batch, keyHead, key);
-    dots.push_back(roundScore(dot(q, k, query->shape.back()), options));
-  }
+  llvm::SmallVector<double, 2> dots = this->dots(row, keyHead, key), scores;
   reduction.score(dots, pair, key, scores);
   for (double &score : scores)
     score = roundScore(score, options);

@@ -155,6 +155,8 @@ public:
   /// The state `c..., v...` of one channel.
   Scalars channel(const RowState &state, int64_t channel) const;
   RowState emptyState() const;
+  /// The scores of a row and a key, one for each that the monoid lifts.
+  llvm::SmallVector<double, 2> scores(const Row &row, int64_t key) const;
 
   Algebra algebra;
 
@@ -162,6 +164,9 @@ private:
   double rounded(double value) const;
   /// q . k in the order of the options.
   double dot(const double *q, const double *k, int64_t depth) const;
+  /// The dot of each pair of operands, for a key of head `keyHead`.
+  llvm::SmallVector<double, 2> dots(const Row &row, int64_t keyHead,
+                                    int64_t key) const;
   /// The product of keys [begin, end), appended to `state` one by one, or from
   /// the last to the first in front of it.
   void fold(RowState &state, const Row &row, int64_t begin, int64_t end);

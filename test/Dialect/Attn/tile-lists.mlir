@@ -8,9 +8,12 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[T:.*]] = arith.ceildivui
 // CHECK: %[[TILES:.*]] = tile.workspace(%[[B:.*]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?xi32>
 // CHECK: %[[WORDS:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?x4xi32>
+// CHECK: %[[CLASSES:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?xi32>
 // CHECK: %[[N:.*]] = arith.muli %[[T]], %[[B]]
-// CHECK: tile.launch @ids_kernel1 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]] :
-// CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]] :
+// CHECK: %[[EIGHT:.*]] = arith.muli %[[N]], %c8
+// CHECK: tile.launch @ids_kernel1 grid(%[[EIGHT]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
+// CHECK: tile.launch @ids_kernel2 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
+// CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
 
 // The reduction: masked tiles, of which the first stands alone, then whole
 // ones; without masked ones the first whole tile stands alone.
@@ -35,10 +38,15 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NOT: arith.cmpi eq
 // CHECK: scf.for %{{.*}} = %c1 to %[[W]]
 
-// The lists: 128 key tiles at a time by the ids of rows and of keys, least and
-// greatest; then those that these do not settle by all of their elements.
+// The classes, in each of eight blocks of every eighth key tile: 128 of them at a
+// time by the ids of rows and of keys, least and greatest; then those that these do
+// not settle by all of their elements, 32 rows at a time. A ragged tile needs them.
 // CHECK-LABEL: kernel private @ids_kernel1
-// CHECK: scf.for %[[FIRST:.*]] = %c0 to %{{.*}} step %c128
+// CHECK-SAME: occupancy = 4
+// CHECK: arith.remui %{{.*}}, %c8
+// CHECK: scf.if
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32
+// CHECK: scf.for %[[FIRST:.*]] = %{{.*}} to %{{.*}} step %c1024
 // CHECK: tile.map {
 // CHECK: memref.load {{.*}} : memref<?x?xi32, strided<[?, 1]>>
 // CHECK: } -> !tile.tile<128x128xi32>
@@ -47,6 +55,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: arith.maxsi
 // CHECK: } -> !tile.tile<128x1xi32>
 // CHECK: tile.map {
+// CHECK: arith.muli %{{.*}}, %c8_i32
 // CHECK: memref.load
 // CHECK: } -> !tile.tile<128x128xi32>
 // CHECK: %[[CLASS:.*]]:2 = tile.map ins(
@@ -54,17 +63,29 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: scf.for %{{.*}} = %c0 to %c4
 // CHECK: math.ctpop
 // CHECK: scf.for
-// CHECK: memref.store
+// CHECK: memref.store %c2_i32,
 // CHECK: scf.for
+// CHECK: memref.store %c0_i32,
+// CHECK: scf.for
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32
 // CHECK: %[[E:.*]]:2 = tile.map {
 // CHECK: arith.cmpi eq
-// CHECK: } -> !tile.tile<128x128xi1>, !tile.tile<128x128xi1>
+// CHECK: } -> !tile.tile<128x32xi1>, !tile.tile<128x32xi1>
 // CHECK: tile.bits
 // CHECK: scf.if
 // CHECK: scf.if
-// CHECK-COUNT-5: memref.store
-// CHECK: } else {
-// CHECK-COUNT-1: memref.store
+// CHECK-COUNT-4: memref.store
+// CHECK: memref.store
+
+// The lists, from the classes.
+// CHECK-LABEL: kernel private @ids_kernel2
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c128
+// CHECK: tile.map {
+// CHECK: memref.load {{.*}} : memref<?x?x?x?xi32>
+// CHECK: } -> !tile.tile<128x1xi1>, !tile.tile<128x1xi1>
+// CHECK: tile.bits
+// CHECK-NOT: !tile.tile<128x128xi1>
+// CHECK: tile.return
 func.func @ids(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %ids: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
@@ -225,9 +246,10 @@ func.func @short(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func @blocks(
-// CHECK-COUNT-2: tile.workspace
+// CHECK-COUNT-3: tile.workspace
 // CHECK-NOT: tile.workspace
 // CHECK: tile.launch @blocks_kernel1
+// CHECK: tile.launch @blocks_kernel2
 // CHECK: tile.launch @blocks_kernel0
 // CHECK-NOT: tile.launch
 func.func @blocks(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,

@@ -178,7 +178,7 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.narrowDots &= narrowKeys;
   problem.heldQueries = hasRuntimeScale(op.getScoreBody());
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
-  problem.folded = monoid.isGeneral();
+  problem.folded = foldsKeys(op, monoid);
   problem.listed = listsKeyTiles(op, monoid, target);
   problem.listedBits = problem.listed && readsPairs(op);
   bool hasMask = !op.getMaskBody().empty();

@@ -5,15 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A mask that reads memory has live tiles anywhere. One kernel finds them, one
-// block for each query tile: keys by the tile and what the mask reads of them,
-// least and greatest, decide many tiles at a time (`MaskAnalysis::Sample`), and
-// what is left is evaluated element by element.
+// A mask that reads memory has live tiles anywhere. One kernel says what each
+// tile is, with some blocks for each query tile: keys by the tile and what the
+// mask reads of them, least and greatest, decide many tiles at a time
+// (`MaskAnalysis::Sample`), and what is left is evaluated element by element.
+// Tiles that are left lie side by side, so a block has every eighth. The next
+// kernel, with one block for each query tile, makes the lists.
 //
 // Where the mask reads a tensor of pairs nothing is settled but by its
-// elements. One more kernel, a block for each tile, reads them all, says what
-// each tile is and writes the elements of masked tiles as bits, which is what
-// the reduction then reads.
+// elements. The first kernel has a block for each tile then, and also writes
+// the elements as bits, which is what the reduction reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,17 +26,16 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// The least and the greatest of a sample: over the keys of tile `firstTile` +
-/// r in row r, or over the rows of the query tile in every row.
+/// The least and the greatest of a sample: over the keys of a tile for each
+/// row, or over the rows of the query tile in every row.
 std::pair<Value, Value>
-KeyListKernel::sampleRange(::attn::MaskAnalysis::Sample sample, Value firstTile,
-                           Value lastTile) {
+KeyListKernel::sampleRange(::attn::MaskAnalysis::Sample sample, Value first,
+                           Value last) {
   int64_t rows = keyCols();
   int64_t cols = sample.onKey ? rows : schedule.getBlockQ();
   Type type = sample.value.getType();
   Value zero = i32(0);
-  Value firstRow = rowBase(row0), last = toI32(lastTile);
-  Value first = toI32(firstTile), lastLive = toI32(sub(liveRows, index(1)));
+  Value firstRow = rowBase(row0), lastLive = toI32(sub(liveRows, index(1)));
   Value read =
       map({}, tileType(rows, cols, b.getI32Type()),
           [&](Value r, Value c, ValueRange) {
@@ -43,7 +43,7 @@ KeyListKernel::sampleRange(::attn::MaskAnalysis::Sample sample, Value firstTile,
             Point point = rowPoint(firstRow, row, lastRow());
             point.key = point.safeKey = zero;
             if (sample.onKey) {
-              Value tile = min(add(first, r), last);
+              Value tile = min(nthTile(first, r), last);
               Value within = min(c, i32(schedule.getBlockK() - 1));
               Value key = add(mul(tile, i32(schedule.getBlockK())), within);
               point.key = point.safeKey = key;
@@ -176,30 +176,6 @@ SmallVector<Value> KeyListKernel::listMasked(const KeyLists &into, Value tile,
   return {add(counts[0], i32(1)), counts[1]};
 }
 
-/// Lists a tile as its elements are.
-SmallVector<Value> KeyListKernel::listByElements(const KeyLists &into,
-                                                 Value tile, bool ragged,
-                                                 ValueRange counts) {
-  RowBlock block = listedBlock(tile, ragged);
-  auto [live, dead] =
-      evaluateRows(block, /*first=*/Value(), schedule.getBlockQ());
-  ListedElements found = countKeys(someOfRows(live), someOfRows(dead));
-  return stepIf(
-      found.someLive, counts,
-      [&] {
-        return stepIf(
-            found.someDead, counts,
-            [&] {
-              storeWords(into, toIndex(counts[0]), found.words);
-              return listMasked(into, tile, counts);
-            },
-            [&]() -> SmallVector<Value> {
-              return {counts[0], listWhole(into, tile, counts[1])};
-            });
-      },
-      nullptr);
-}
-
 Value KeyListKernel::loadClass(const KeyLists &from, Value tile) {
   return memref::LoadOp::create(b, loc, from.classes,
                                 {batch, head, queryTile, toIndex(tile)});
@@ -261,103 +237,156 @@ KeyListKernel::ListedRange KeyListKernel::locateListed(const KeyLists &into,
   return range;
 }
 
-void KeyListKernel::buildClasses(const KeyLists &into, Value numTiles,
-                                 Value block) {
-  b.setInsertionPointToStart(&kernel.getBody().front());
-  ListedRange range = locateListed(into, numTiles, block, dim(into.classes, 3));
-  Value none = i32(KeyLists::dead), number = split;
-  Value exists = arith::AndIOp::create(
-      b, loc, cmp(arith::CmpIPredicate::sge, number, range.first),
-      cmp(arith::CmpIPredicate::slt, number, range.end));
-  auto storeMasked = [&](const ListedElements &found) -> SmallVector<Value> {
-    storeWords(into, number, found.words);
-    return {i32(KeyLists::masked)};
-  };
-  // Some rows at a time, so that blocks have the registers to run side by side.
-  // Bits are written whatever the tile is: who reads them knows.
-  auto evaluate = [&] {
-    constexpr int64_t rows = 32;
-    RowBlock block = listedBlock(toI32(number), /*ragged=*/true);
-    auto type = tileType(keyCols(), 1, b.getI1Type());
-    Value none =
-        fill(arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0), type);
-    auto loop =
-        scf::ForOp::create(b, loc, index(0), index(schedule.getBlockQ()),
-                           index(rows), ValueRange{none, none});
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value first = loop.getInductionVar();
-    auto [live, dead] = evaluateRows(block, toI32(first), rows);
+/// What the elements of a tile say, some rows at a time, so that blocks have
+/// the registers to run side by side. Bits are written whatever the tile is:
+/// who reads them knows.
+KeyListKernel::ListedElements KeyListKernel::evaluate(const KeyLists &into,
+                                                      Value number) {
+  constexpr int64_t rows = 32;
+  RowBlock block = listedBlock(toI32(number), /*ragged=*/true);
+  auto type = tileType(keyCols(), 1, b.getI1Type());
+  Value none =
+      fill(arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0), type);
+  auto loop = scf::ForOp::create(b, loc, index(0), index(schedule.getBlockQ()),
+                                 index(rows), ValueRange{none, none});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value first = loop.getInductionVar();
+  auto [live, dead] = evaluateRows(block, toI32(first), rows);
+  if (into.bits)
     tile::StoreBitsOp::create(b, loc, live, into.bits,
                               {batch, head, queryTile, number}, index(0),
                               first);
-    auto either = [&](Value all, Value elements) {
-      return map({all, someOfRows(elements)}, type,
-                 [&](Value, Value, ValueRange x) -> SmallVector<Value> {
-                   return {arith::OrIOp::create(b, loc, x[0], x[1])};
-                 })
-          .front();
-    };
-    SmallVector<Value> next = {either(loop.getRegionIterArg(0), live),
-                               either(loop.getRegionIterArg(1), dead)};
-    scf::YieldOp::create(b, loc, next);
-    b.setInsertionPointAfter(loop);
-    return countKeys(loop.getResult(0), loop.getResult(1));
+  auto either = [&](Value all, Value elements) {
+    return map({all, someOfRows(elements)}, type,
+               [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                 return {arith::OrIOp::create(b, loc, x[0], x[1])};
+               })
+        .front();
   };
-  SmallVector<Value> kind = stepIf(
-      exists, none,
-      [&] {
-        ListedElements found = evaluate();
-        return stepIf(
-            found.someLive, none,
-            [&] {
-              return stepIf(
-                  found.someDead, none, [&] { return storeMasked(found); },
-                  [&] { return SmallVector<Value>{i32(KeyLists::whole)}; });
-            },
-            nullptr);
+  SmallVector<Value> next = {either(loop.getRegionIterArg(0), live),
+                             either(loop.getRegionIterArg(1), dead)};
+  scf::YieldOp::create(b, loc, next);
+  b.setInsertionPointAfter(loop);
+  return countKeys(loop.getResult(0), loop.getResult(1));
+}
+
+/// The class of a tile as its elements are; of a masked one its words, too.
+Value KeyListKernel::classOfElements(const KeyLists &into, Value number) {
+  ListedElements found = evaluate(into, number);
+  return stepIf(
+             found.someLive, i32(KeyLists::dead),
+             [&] {
+               return stepIf(
+                   found.someDead, i32(KeyLists::whole),
+                   [&]() -> SmallVector<Value> {
+                     storeWords(into, number, found.words);
+                     return {i32(KeyLists::masked)};
+                   },
+                   nullptr);
+             },
+             nullptr)
+      .front();
+}
+
+void KeyListKernel::storeClass(const KeyLists &into, Value number, Value kind) {
+  memref::StoreOp::create(b, loc, kind, into.classes,
+                          {batch, head, queryTile, number});
+}
+
+void KeyListKernel::buildClasses(const KeyLists &into, Value numTiles,
+                                 Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  if (into.bits) {
+    ListedRange range =
+        locateListed(into, numTiles, block, dim(into.classes, 3));
+    Value exists = arith::AndIOp::create(
+        b, loc, cmp(arith::CmpIPredicate::sge, split, range.first),
+        cmp(arith::CmpIPredicate::slt, split, range.end));
+    SmallVector<Value> kind = stepIf(
+        exists, i32(KeyLists::dead),
+        [&] { return SmallVector<Value>{classOfElements(into, split)}; },
+        nullptr);
+    storeClass(into, split, kind.front());
+    tile::ReturnOp::create(b, loc);
+    return;
+  }
+  parts = KeyLists::parts;
+  ListedRange range = locateListed(into, numTiles, block, index(parts));
+  auto storeOpen = [&](Value number) {
+    storeClass(into, number, classOfElements(into, number));
+  };
+  // A ragged tile has keys that no mask speaks of.
+  Value rest = arith::RemUIOp::create(b, loc, range.endWhole, index(parts));
+  Value hasRagged = arith::AndIOp::create(
+      b, loc, cmp(arith::CmpIPredicate::slt, range.endWhole, range.end),
+      cmp(arith::CmpIPredicate::eq, rest, split));
+  stepIf(
+      hasRagged, {},
+      [&]() -> SmallVector<Value> {
+        storeOpen(range.endWhole);
+        return {};
       },
       nullptr);
-  memref::StoreOp::create(b, loc, kind.front(), into.classes,
-                          {batch, head, queryTile, number});
+  auto chunks = scf::ForOp::create(b, loc, add(range.first, split),
+                                   range.endWhole, index(parts * keyCols()));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(chunks.getBody());
+  Value first = toI32(chunks.getInductionVar());
+  SmallVector<Value> words = classifyByAnalysis(range, first);
+  forWords(words, 2, {}, [&](Value w, ValueRange word, ValueRange) {
+    Value base = nthTile(first, mul(w, i32(32)));
+    auto store = [&](Value bits, function_ref<void(Value)> body) {
+      forBits(bits, {}, [&](Value place, ValueRange) -> SmallVector<Value> {
+        body(toIndex(nthTile(base, place)));
+        return {};
+      });
+    };
+    auto settled = [&](Value bits, int64_t kind) {
+      store(bits, [&](Value number) { storeClass(into, number, i32(kind)); });
+    };
+    auto without = [&](Value x, Value y) -> Value {
+      return arith::AndIOp::create(b, loc, x,
+                                   arith::XOrIOp::create(b, loc, y, i32(-1)));
+    };
+    settled(without(word[0], word[1]), KeyLists::whole);
+    settled(arith::AndIOp::create(b, loc, word[0], word[1]), KeyLists::dead);
+    store(without(word[1], word[0]), storeOpen);
+    return SmallVector<Value>();
+  });
+  b.setInsertionPointAfter(chunks);
   tile::ReturnOp::create(b, loc);
 }
 
-/// Which of the tiles from number `first` on, as many as a tile has columns,
-/// are whole, and which may be masked: a word for each 32 of them, of either
-/// kind.
-SmallVector<Value> KeyListKernel::classify(const KeyLists &into,
-                                           const ListedRange &range,
-                                           Value first) {
+/// Words of the classes of tiles, as many as a tile has columns: 32 of them
+/// each, and words of one kind after those of the one before.
+SmallVector<Value> KeyListKernel::classWords(ValueRange classes) {
+  int64_t numWords = llvm::divideCeil(keyCols(), 32);
+  SmallVector<Type> types(classes.size() * numWords, b.getI32Type());
+  return tile::BitsOp::create(b, loc, types, classes).getWords();
+}
+
+/// Which tiles from number `first` on, every one of `parts`, are whole, dead,
+/// or neither as far as the analysis sees.
+SmallVector<Value> KeyListKernel::classifyByAnalysis(const ListedRange &range,
+                                                     Value first) {
   // What is read of the rows is the same for all keys. It is read beside what
   // is read of the keys, of which most problems have one lot.
   SmallVector<Value> inputs;
+  Value end = toI32(range.endWhole), lastTile = sub(end, i32(1));
   for (auto sample : mask->getSamples()) {
-    if (into.bits)
-      break;
-    auto [least, greatest] =
-        sampleRange(sample, first, sub(range.endWhole, index(1)));
+    auto [least, greatest] = sampleRange(sample, first, lastTile);
     inputs.append({least, greatest});
   }
-  Value firstI32 = toI32(first), end = toI32(range.endWhole);
-  auto type = tileType(keyCols(), 1, b.getI1Type());
   auto both = [&](Value x, Value y) -> Value {
     return arith::AndIOp::create(b, loc, x, y);
   };
-  SmallVector<Value> classes =
+  auto type = tileType(keyCols(), 1, b.getI1Type());
+  return classWords(
       map(inputs, {type, type}, [&](Value row, Value, ValueRange x) {
-        Value tile = add(firstI32, row);
+        Value tile = nthTile(first, row);
         Value exists = cmp(arith::CmpIPredicate::slt, tile, end);
-        tile = min(tile, sub(end, i32(1)));
-        if (into.bits) {
-          Value kind = loadClass(into, tile);
-          auto is = [&](int64_t which) {
-            return both(exists,
-                        cmp(arith::CmpIPredicate::eq, kind, i32(which)));
-          };
-          return SmallVector<Value>{is(KeyLists::whole), is(KeyLists::masked)};
-        }
-        Value key = mul(tile, i32(schedule.getBlockK()));
+        Value key = mul(min(tile, lastTile), i32(schedule.getBlockK()));
         Value last = add(key, i32(schedule.getBlockK() - 1));
         auto sample = [&](Value value) {
           for (auto [i, s] : llvm::enumerate(mask->getSamples()))
@@ -373,51 +402,55 @@ SmallVector<Value> KeyListKernel::classify(const KeyLists &into,
         auto found =
             mask->emitBoxClass(b, loc, maskUniform, sample, range.firstRow,
                                range.lastRow, key, last, cell);
-        Value whole = both(found.full, exists);
         Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
-        Value settled = arith::OrIOp::create(b, loc, whole, found.dead);
+        Value settled = arith::OrIOp::create(b, loc, found.full, found.dead);
         Value open = arith::XOrIOp::create(b, loc, settled, yes);
-        return SmallVector<Value>{whole, both(open, exists)};
-      });
-  int64_t numWords = llvm::divideCeil(keyCols(), 32);
-  SmallVector<Type> types(2 * numWords, b.getI32Type());
-  return tile::BitsOp::create(b, loc, types, classes).getWords();
+        Value some = arith::OrIOp::create(b, loc, open, found.dead);
+        return SmallVector<Value>{both(settled, exists), both(some, exists)};
+      }));
 }
 
-/// Lists the tiles of both kinds that `words` has, from number `first` on.
-SmallVector<Value> KeyListKernel::listWords(const KeyLists &into, Value first,
-                                            ValueRange words,
-                                            ValueRange counts) {
-  size_t numWords = words.size() / 2;
-  // One body for the words of all 32 tiles.
+/// Which tiles from number `first` on are whole, and which masked.
+SmallVector<Value> KeyListKernel::readClasses(const KeyLists &from,
+                                              const ListedRange &range,
+                                              Value first) {
+  Value end = toI32(range.endWhole);
+  auto type = tileType(keyCols(), 1, b.getI1Type());
+  return classWords(map({}, {type, type}, [&](Value row, Value, ValueRange) {
+    Value tile = add(first, row);
+    Value exists = cmp(arith::CmpIPredicate::slt, tile, end);
+    Value kind = loadClass(from, min(tile, sub(end, i32(1))));
+    auto is = [&](int64_t which) -> Value {
+      return arith::AndIOp::create(
+          b, loc, exists, cmp(arith::CmpIPredicate::eq, kind, i32(which)));
+    };
+    return SmallVector<Value>{is(KeyLists::whole), is(KeyLists::masked)};
+  }));
+}
+
+/// Runs `body` on the number of each word and the words of all `kinds`: there
+/// is one body for the words of all 32 tiles.
+SmallVector<Value> KeyListKernel::forWords(
+    ValueRange words, size_t kinds, ValueRange carried,
+    function_ref<SmallVector<Value>(Value, ValueRange, ValueRange)> body) {
+  size_t numWords = words.size() / kinds;
   auto loop =
-      scf::ForOp::create(b, loc, index(0), index(numWords), index(1), counts);
+      scf::ForOp::create(b, loc, index(0), index(numWords), index(1), carried);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value w = toI32(loop.getInductionVar());
-  auto pick = [&](ValueRange from) {
+  SmallVector<Value> picked;
+  for (size_t kind = 0; kind < kinds; ++kind) {
+    ValueRange from = words.slice(kind * numWords, numWords);
     Value word = from.front();
     for (auto [i, other] : llvm::enumerate(from.drop_front()))
       word = select(cmp(arith::CmpIPredicate::eq, w, i32(i + 1)), other, word);
-    return word;
-  };
-  Value base = add(toI32(first), mul(w, i32(32)));
-  SmallVector<Value> next(loop.getRegionIterArgs());
-  next[1] = forBits(pick(words.take_front(numWords)), next[1],
-                    [&](Value place, ValueRange whole) {
-                      return SmallVector<Value>{
-                          listWhole(into, add(base, place), whole.front())};
-                    })
-                .front();
-  next = forBits(pick(words.drop_front(numWords)), next,
-                 [&](Value place, ValueRange counts) {
-                   Value tile = add(base, place);
-                   return into.bits ? listMasked(into, tile, counts)
-                                    : listByElements(into, tile,
-                                                     /*ragged=*/false, counts);
-                 });
-  scf::YieldOp::create(b, loc, next);
-  return loop.getResults();
+    picked.push_back(word);
+  }
+  SmallVector<Value> next = body(w, picked, loop.getRegionIterArgs());
+  if (!carried.empty())
+    scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value>(loop.getResults());
 }
 
 void KeyListKernel::buildLists(const KeyLists &into, Value numTiles,
@@ -425,27 +458,35 @@ void KeyListKernel::buildLists(const KeyLists &into, Value numTiles,
   b.setInsertionPointToStart(&kernel.getBody().front());
   ListedRange range = locateListed(into, numTiles, block, index(1));
 
-  // A ragged tile has keys that no mask speaks of. It comes first: later ones
-  // then need no test for the end of the keys.
+  // A ragged tile comes first: later ones then need no test for the end of the
+  // keys.
   SmallVector<Value> start = {i32(0), i32(0)};
   Value ragged = toI32(range.endWhole);
   start = stepIf(
       cmp(arith::CmpIPredicate::slt, range.endWhole, range.end), start,
-      [&] {
-        return into.bits ? listByClass(into, ragged, start)
-                         : listByElements(into, ragged, /*ragged=*/true, start);
-      },
-      nullptr);
+      [&] { return listByClass(into, ragged, start); }, nullptr);
 
   auto chunks = scf::ForOp::create(b, loc, range.first, range.endWhole,
                                    index(keyCols()), start);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(chunks.getBody());
-    Value first = chunks.getInductionVar();
-    SmallVector<Value> words = classify(into, range, first);
-    scf::YieldOp::create(
-        b, loc, listWords(into, first, words, chunks.getRegionIterArgs()));
+    Value first = toI32(chunks.getInductionVar());
+    SmallVector<Value> counts = forWords(
+        readClasses(into, range, first), 2, chunks.getRegionIterArgs(),
+        [&](Value w, ValueRange word, ValueRange counts) {
+          Value base = add(first, mul(w, i32(32)));
+          SmallVector<Value> next(counts);
+          next[1] =
+              forBits(word[0], next[1], [&](Value place, ValueRange whole) {
+                return SmallVector<Value>{
+                    listWhole(into, add(base, place), whole.front())};
+              }).front();
+          return forBits(word[1], next, [&](Value place, ValueRange counts) {
+            return listMasked(into, add(base, place), counts);
+          });
+        });
+    scf::YieldOp::create(b, loc, counts);
   }
   for (int64_t which : {0, 1})
     memref::StoreOp::create(b, loc, chunks.getResult(which), into.tiles,

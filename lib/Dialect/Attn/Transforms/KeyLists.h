@@ -23,12 +23,12 @@ public:
 
   /// Fills in the kernel that makes the lists.
   void buildLists(const KeyLists &into, Value numTiles, Value block);
-  /// The kernel before that one, where there are bits.
+  /// The kernel before that one, which says what each tile is.
   void buildClasses(const KeyLists &into, Value numTiles, Value block);
 
 private:
   std::pair<Value, Value> sampleRange(::attn::MaskAnalysis::Sample sample,
-                                      Value firstTile, Value lastTile);
+                                      Value first, Value last);
   SmallVector<Value>
   forBits(Value bits, ValueRange carried,
           function_ref<SmallVector<Value>(Value, ValueRange)> body);
@@ -54,16 +54,24 @@ private:
   SmallVector<Value> listMasked(const KeyLists &into, Value tile,
                                 ValueRange counts);
   Value listWhole(const KeyLists &into, Value tile, Value whole);
-  /// `counts`: of masked and of whole tiles, i32.
-  SmallVector<Value> listByElements(const KeyLists &into, Value tile,
-                                    bool ragged, ValueRange counts);
-  SmallVector<Value> classify(const KeyLists &into, const ListedRange &range,
-                              Value first);
-  SmallVector<Value> listWords(const KeyLists &into, Value first,
-                               ValueRange words, ValueRange counts);
+  ListedElements evaluate(const KeyLists &into, Value number);
+  Value classOfElements(const KeyLists &into, Value number);
+  void storeClass(const KeyLists &into, Value number, Value kind);
+  SmallVector<Value> classWords(ValueRange classes);
+  SmallVector<Value> classifyByAnalysis(const ListedRange &range, Value first);
+  SmallVector<Value> readClasses(const KeyLists &from, const ListedRange &range,
+                                 Value first);
+  SmallVector<Value> forWords(
+      ValueRange words, size_t kinds, ValueRange carried,
+      function_ref<SmallVector<Value>(Value, ValueRange, ValueRange)> body);
+  /// The number of the block's n-th tile from `first` on, i32.
+  Value nthTile(Value first, Value n) { return add(first, mul(n, i32(parts))); }
   RowBlock listedBlock(Value tile, bool ragged);
   std::pair<Value, Value> evaluateRows(RowBlock &block, Value first,
                                        int64_t count);
+
+  /// Of how many tiles side by side a block has one.
+  int64_t parts = 1;
 };
 
 } // namespace mlir::attn

@@ -182,9 +182,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
 
 /// The lists among a kernel's extra arguments, behind the number of tiles.
 static ReductionKernel::KeyLists listsOf(ArrayRef<Value> extra) {
-  bool hasBits = extra.size() > 3;
-  return {extra[1], extra[2], hasBits ? extra[3] : Value(),
-          hasBits ? extra[4] : Value()};
+  return {extra[1], extra[2], extra[3], extra.size() > 4 ? extra[4] : Value()};
 }
 
 void PlanBuilder::launch(Location loc, Kernel &kernel, Value grid) {
@@ -303,11 +301,10 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
   Value header = index(ReductionKernel::KeyLists::header, loc);
   SmallVector<Value> lists = {
       make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
-      make(keyTiles, words)};
+      make(keyTiles, words), make(keyTiles, {})};
   if (listsBits(op, target))
-    lists.append(
-        {make(keyTiles, {}),
-         make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words})});
+    lists.push_back(
+        make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words}));
   return lists;
 }
 
@@ -334,19 +331,20 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
                            kernel.launchArguments);
   };
   ScheduleAttr schedule = op.getScheduleAttribute().withCluster(1);
-  if (Value classes = listsOf(extra).classes) {
-    Value keyTiles = memref::DimOp::create(b, loc, classes, 3);
-    // Blocks that load while others evaluate, each with a warp for 16 keys; of
-    // no more threads together than one may have, which leaves registers.
-    int64_t threads =
-        ::attn::paddedKeys(op.getScheduleAttribute().getBlockK(), target) /
-        ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
-    constexpr int64_t mostBlocks = 4;
-    make(arith::MulIOp::create(b, loc, tiles, keyTiles),
-         &KeyListKernel::buildClasses,
-         schedule.withOccupancy(
-             std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
-  }
+  auto lists = listsOf(extra);
+  Value parts =
+      lists.bits ? memref::DimOp::create(b, loc, lists.classes, 3).getResult()
+                 : index(ReductionKernel::KeyLists::parts, loc);
+  // Blocks that load while others evaluate, each with a warp for 16 keys; of
+  // no more threads together than one may have, which leaves registers.
+  int64_t threads =
+      ::attn::paddedKeys(op.getScheduleAttribute().getBlockK(), target) /
+      ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
+  constexpr int64_t mostBlocks = 4;
+  make(arith::MulIOp::create(b, loc, tiles, parts),
+       &KeyListKernel::buildClasses,
+       schedule.withOccupancy(
+           std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
   make(tiles, &KeyListKernel::buildLists, schedule);
 }
 

@@ -455,17 +455,16 @@ SmallVector<Value> ReductionKernel::streamLists(ValueRange state) {
     return SmallVector<Value>{loadListed(of[0], of[1])};
   };
   bodies.partial = [&](ValueRange of, ValueRange state) {
-    return stepListed(of[0], of[1], of[2], of[3], state);
+    return stepListed(of[0], of[1], of[3], state);
   };
   bodies.full = [&](ValueRange of, ValueRange state) {
     KeyTile tile{of[0], /*masked=*/isPadded};
     tile.ragged = isPadded;
     return step(tile, state);
   };
-  // Elements of masked tiles are read from where the tile's number says: it is
-  // loaded one step ahead.
-  return emitListedStream(b, loc, masked, whole,
-                          /*ahead=*/lists.bits || samplesFit(),
+  // What is known of masked tiles is read from where the tile's number says: it
+  // is loaded one step ahead.
+  return emitListedStream(b, loc, masked, whole, /*ahead=*/pipelined(),
                           schedule.getBlockK(), state, bodies);
 }
 

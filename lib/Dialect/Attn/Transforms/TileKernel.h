@@ -314,6 +314,8 @@ public:
   struct KeyLists {
     Value tiles, words, classes, bits;
     static constexpr int64_t header = 2;
+    /// Blocks that say what the tiles of a query tile are, without bits.
+    static constexpr int64_t parts = 8;
     enum Class { dead, masked, whole };
   };
   /// Takes the key tiles from lists.
@@ -444,8 +446,8 @@ protected:
   /// Where the number of the n-th tile of either kind is.
   Value listPlace(Value tiles, Value number, bool whole);
   Value loadListed(Value number, Value isWhole);
-  SmallVector<Value> stepListed(Value first, Value number, Value place,
-                                Value isRagged, ValueRange state);
+  SmallVector<Value> stepListed(Value first, Value number, Value isRagged,
+                                ValueRange state);
   KeyLists lists;
   /// Where keys and values are, with arguments of the kernel; and whether
   /// there is one batch more than sequences, without keys.
@@ -533,6 +535,7 @@ protected:
   SmallVector<Value> stepCocycle(RowBlock &block, ArrayRef<Value> dots);
   Value gate(ValueRange stats);
   SmallVector<Value> stepGated(RowBlock &block, ArrayRef<Value> dots);
+  SmallVector<Value> stepScalars(RowBlock &block, ArrayRef<Value> dots);
   SmallVector<Value> stepGeneral(RowBlock &block, ArrayRef<Value> dots);
   /// The dots of the one pair, of the parts that turn.
   Value dotParts(RowBlock &block);
@@ -663,6 +666,10 @@ protected:
   /// Whether key tiles are pipelined: the first one is peeled.
   bool pipelined() const;
 };
+
+/// Whether keys of a general monoid are folded one by one: where it has values,
+/// and where its `combine` is too long to be there once for each key of a tile.
+bool foldsKeys(ReductionOpInterface op, MonoidOp monoid);
 
 /// Whether the key tiles of a reduction are best listed by a kernel of its own:
 /// a GPU's warpgroups visit whole tiles alone, and of this mask the bounds of

@@ -124,17 +124,15 @@ Value ReductionKernel::loadListed(Value number, Value isWhole) {
 }
 
 SmallVector<Value> ReductionKernel::stepListed(Value first, Value number,
-                                               Value place, Value isRagged,
+                                               Value isRagged,
                                                ValueRange state) {
   KeyTile tile{first, /*masked=*/true};
   if (keyCols() == schedule.getBlockK())
     tile.isRagged = isRagged;
-  if (lists.bits)
-    place = number;
   SmallVector<Value> words;
   for (int64_t w = 0, n = llvm::divideCeil(keyCols(), 32); w < n; ++w) {
     SmallVector<Value> indices = listIndices();
-    indices.append({place, index(w)});
+    indices.append({number, index(w)});
     words.push_back(memref::LoadOp::create(b, loc, lists.words, indices));
   }
   tile.live = tile::TruthsOp::create(

@@ -9,7 +9,8 @@
 // every element's weight is w * r(stat, c), old sums are scaled by r(c_old, c),
 // and the sums over keys are a matrix product. Suffix and prefix monoids get
 // their weights from a scan of the row. General monoids fold element by
-// element.
+// element, but for states of a few numbers: a tile of these is reduced as
+// statistics are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -190,7 +191,8 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   case MonoidKind::prefix:
     return stepGated(block, dots);
   case MonoidKind::general:
-    return stepGeneral(block, dots);
+    return foldsKeys(reduction, monoid) ? stepGeneral(block, dots)
+                                        : stepScalars(block, dots);
   }
   llvm_unreachable("unknown kind of monoid");
 }
@@ -637,6 +639,46 @@ SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
     factors.push_back(state.pop_back_val());
   state.append(accumulate(block, groups, weights, factors));
   return state;
+}
+
+bool mlir::attn::foldsKeys(ReductionOpInterface op, MonoidOp monoid) {
+  constexpr size_t mostOperations = 48;
+  return monoid.isGeneral() &&
+         (!op.getValueOperands().empty() ||
+          size_t(llvm::range_size(monoid.getCombine().front())) >
+              mostOperations);
+}
+
+/// A general monoid without values: all keys of the tile are lifted at once,
+/// where their scores are, and their product enters the state.
+SmallVector<Value> ReductionKernel::stepScalars(RowBlock &block,
+                                                ArrayRef<Value> dots) {
+  SmallVector<Value> identity = call(monoid.getIdentity(), {});
+  SmallVector<Type> tiles(identity.size(), scoreTile());
+  SmallVector<Value> inputs = withLoaded(block, dots);
+  SmallVector<Value> lifted =
+      map(inputs, tiles, [&](Value row, Value col, ValueRange x) {
+        x = takeLoaded(block, x, dots.size());
+        Value alive = liveByMask(block, row, col);
+        SmallVector<Value> s = scores(block, row, col, x);
+        alive = liveByScore(s, alive);
+        s.push_back(add(block.keyBase, col));
+        SmallVector<Value> state = call(monoid.getLift(), s);
+        if (alive)
+          for (auto [part, none] : llvm::zip_equal(state, identity))
+            part = select(alive, part, none);
+        return state;
+      });
+  SmallVector<Value> product =
+      reduce(lifted, identity, form.ordered,
+             [&](ValueRange x, ValueRange y) { return combine(x, y); });
+  SmallVector<Value> both(block.state);
+  llvm::append_range(both, product);
+  SmallVector<Type> rows(identity.size(), rowTile());
+  return map(both, rows, [&](Value, Value, ValueRange x) {
+    return combine(x.take_front(identity.size()),
+                   x.drop_front(identity.size()));
+  });
 }
 
 /// The element path: every key is lifted and multiplied in.
