@@ -29,6 +29,18 @@ std::string mlir::attn::whyNotTurned(ReductionOpInterface op) {
   return "";
 }
 
+int64_t TurnKernel::sliceWidth(RotaryAttr rotary) {
+  int64_t half = rotary.getChannels() / 2;
+  bool fits = rotary.getPairs() == RotaryPairs::halves &&
+              half % ::attn::MmaShape::warp().m == 0;
+  return fits ? std::gcd(half, slicePairs) : 0;
+}
+
+int64_t TurnKernel::countSlices(RotaryAttr rotary) {
+  int64_t width = sliceWidth(rotary);
+  return width ? rotary.getChannels() / 2 / width : 1;
+}
+
 TurnKernel::TurnKernel(ReductionOpInterface op, bool ofQueries,
                        const ::attn::TargetInfo &target, tile::KernelOp kernel)
     : KernelBuilder(op, MonoidOp(), target, kernel),
@@ -50,7 +62,8 @@ void TurnKernel::locate(Value numTiles, Value block) {
   Value rows = dim(memory, rowSource.rowDim());
   auto work = tile::WorkTileOp::create(
       b, loc, block, packed ? Value() : dim(sequences, 0),
-      dim(memory, rowSource.headDim()), numTiles, /*parts=*/index(1));
+      dim(memory, rowSource.headDim()), numTiles,
+      /*parts=*/index(countSlices(rotary)));
   if (packed) {
     work.getOffsetsMutable().assign(rowSource.map);
     work.getRowsMutable().assign(rows);
@@ -71,6 +84,7 @@ void TurnKernel::locate(Value numTiles, Value block) {
            : tile::ExtentOp::create(b, loc, b.getIndexType(), opened, batch)
                  .getResult();
   row0 = mul(work.getTile(), index(blockRows()));
+  slice = work.getPart();
 }
 
 void TurnKernel::build(Value into, Value numTiles, Value block) {
@@ -95,10 +109,8 @@ void TurnKernel::build(Value into, Value numTiles, Value block) {
   b.setInsertionPointToStart(hasRows.thenBlock());
   if (rowSource.is(SourceKind::varlen))
     into = openSource(into, rowSource, /*rest=*/true, /*vector=*/false);
-  int64_t half = rotary.getChannels() / 2;
-  bool isHalves = rotary.getPairs() == RotaryPairs::halves;
-  if (isHalves && half % ::attn::MmaShape::warp().m == 0)
-    turnSlices(into);
+  if (sliceWidth(rotary))
+    turnSlice(into);
   else
     turnEach(into, toI32(row0));
 }
@@ -118,25 +130,32 @@ SmallVector<Value> TurnKernel::turn(Value row, Value pair, Value x, Value y) {
   return both;
 }
 
-/// Tiles of both channels of pairs.
-void TurnKernel::turnSlices(Value into) {
-  int64_t half = rotary.getChannels() / 2;
-  int64_t width = std::gcd(half, blockChannels);
-  Value base = toI32(row0);
-  for (int64_t first = 0; first < half; first += width) {
-    Value x = loadSlice(first, width), y = loadSlice(half + first, width);
-    SmallVector<Value> both = map(
-        {x, y}, {x.getType(), y.getType()},
-        [&](Value row, Value col, ValueRange pair) {
-          return turn(add(base, row), add(col, i32(first)), pair[0], pair[1]);
-        });
-    storeSlice(both[0], into, first);
-    storeSlice(both[1], into, half + first);
+/// Tiles of both channels of pairs, of which a block has a slice.
+void TurnKernel::turnSlice(Value into) {
+  int64_t half = rotary.getChannels() / 2, width = sliceWidth(rotary);
+  Value first = mul(slice, index(width));
+  Value second = add(first, index(half));
+  Value x = loadSlice(first, width), y = loadSlice(second, width);
+  Value base = toI32(row0), pair = toI32(first);
+  SmallVector<Value> both =
+      map({x, y}, {x.getType(), y.getType()},
+          [&](Value row, Value col, ValueRange of) {
+            return turn(add(base, row), add(pair, col), of[0], of[1]);
+          });
+  storeSlice(both[0], into, first);
+  storeSlice(both[1], into, second);
+  if (2 * half == depth)
+    return;
+  auto isFirst =
+      scf::IfOp::create(b, loc, cmp(arith::CmpIPredicate::eq, slice, index(0)),
+                        /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(isFirst.thenBlock());
+  for (int64_t first = 2 * half; first < depth; first += blockChannels) {
+    int64_t width =
+        std::min<int64_t>(llvm::alignTo(depth - first, 16), blockChannels);
+    storeSlice(loadSlice(index(first), width), into, index(first));
   }
-  for (int64_t first = 2 * half; first < depth; first += blockChannels)
-    storeSlice(loadSlice(first, std::min(llvm::alignTo(depth - first, 16),
-                                         uint64_t(blockChannels))),
-               into, first);
 }
 
 /// Tiles of channels, each of which reads its pair.
@@ -172,7 +191,7 @@ void TurnKernel::turnEach(Value into, Value base) {
       return {select(isTurned, turned, element(row, channel))};
     };
     storeSlice(map({}, tileType(blockRows(), width), body).front(), into,
-               first);
+               index(first));
   }
 }
 
@@ -210,26 +229,25 @@ Value TurnKernel::element(Value row, Value channel) {
   return arith::ExtFOp::create(b, loc, b.getF32Type(), loaded);
 }
 
-Value TurnKernel::loadSlice(int64_t channel, int64_t width) {
+Value TurnKernel::loadSlice(Value channel, int64_t width) {
   tile::TileType type = tileType(blockRows(), width);
   bool isFound = rowSource.is(SourceKind::ring) ||
                  (rowSource.is(SourceKind::paged) && !isAligned);
   if (isFound)
     return map({}, type,
                [&](Value row, Value col, ValueRange) {
-                 Value at = min(add(col, i32(channel)), i32(depth - 1));
+                 Value at = min(add(col, toI32(channel)), i32(depth - 1));
                  return SmallVector<Value>{element(row, at)};
                })
         .front();
   return tile::LoadOp::create(
-      b, loc, type, opened, ValueRange{batch, head, row0, index(channel)},
+      b, loc, type, opened, ValueRange{batch, head, row0, channel},
       /*lower=*/index(0), /*upper=*/sq, /*live=*/Value(), /*vector=*/false);
 }
 
-void TurnKernel::storeSlice(Value tile, Value into, int64_t channel) {
+void TurnKernel::storeSlice(Value tile, Value into, Value channel) {
   tile::StoreOp::create(b, loc, tile, into,
-                        ValueRange{batch, head, row0, index(channel)}, row0,
-                        end,
+                        ValueRange{batch, head, row0, channel}, row0, end,
                         /*vector=*/false);
 }
 
@@ -313,6 +331,7 @@ Value PlanBuilder::turnRows(ReductionOpInterface op, bool ofQueries) {
     builder.bind(operand, kernel.func.getArgument(i));
   builder.build(kernel.extra[1], kernel.extra[0], kernel.block);
   sizes.back() = numTiles;
+  sizes.push_back(index(TurnKernel::countSlices(op.getRotaryAttribute()), loc));
   // Without rows there are no blocks, and nothing they could read.
   Value grid = packed ? arith::MinUIOp::create(b, loc, rows, index(1, loc))
                       : index(1, loc);

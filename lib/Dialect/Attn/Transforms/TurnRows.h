@@ -31,17 +31,24 @@ public:
   /// Rows of a block.
   static int64_t blockRows() { return ::attn::MmaShape::warp().m; }
 
+  /// Blocks for the channels of these: pairs of halves are in as many.
+  static int64_t countSlices(RotaryAttr rotary);
+
   void build(Value into, Value numTiles, Value block);
 
 private:
   /// Columns of a tile, at most.
   static constexpr int64_t blockChannels = 64;
+  /// Pairs of a block, at most: more of them take registers of others.
+  static constexpr int64_t slicePairs = 32;
+  /// The pairs of a block; 0 where channels are read one by one.
+  static int64_t sliceWidth(RotaryAttr rotary);
 
   void locate(Value numTiles, Value block);
-  void turnSlices(Value into);
+  void turnSlice(Value into);
   void turnEach(Value into, Value base);
-  Value loadSlice(int64_t channel, int64_t width);
-  void storeSlice(Value tile, Value into, int64_t channel);
+  Value loadSlice(Value channel, int64_t width);
+  void storeSlice(Value tile, Value into, Value channel);
   /// Both channels of a pair, turned.
   SmallVector<Value> turn(Value row, Value pair, Value x, Value y);
   /// Within a map: an element of row `row`, i32, as f32.
@@ -50,6 +57,8 @@ private:
 
   Region &region;
   Value tensor, memory, opened, dimOfRows;
+  /// The block's slice of the pairs.
+  Value slice;
   /// Where the rows end that are written, and how far behind the last.
   Value end;
   int64_t behind;
