@@ -146,7 +146,9 @@ def attention(
             must be given, are the lengths before; causal "bottom_right" ends at
             the last new row. On a GPU, where lengths are not read, what has no
             room is not written. Sequences that share the page of their new rows
-            both write to it.
+            both write to it. With layout "thd" and block_table they may be packed,
+            too, [total, hk, d]: sequence b appends the rows cu_seqlens_q[b] to
+            cu_seqlens_q[b + 1], as many as it has queries, or none.
         v_dim: with v=None, the values are the first v_dim columns of k, in its
             memory (multi-head latent attention). k_new then has them too.
         dropout_p: between 0 and 1, the share of pairs of a query and a key whose
@@ -160,8 +162,8 @@ def attention(
         deterministic: False allows gradients to be added up in any order. They have
             one order so far, also then, as the forward always has: the same bits.
         rotary: an attn.Rotary, whose angles q and k turn by before the product, so
-            that caches hold keys as they were before. On CPUs, and neither with
-            gradients nor with v_dim.
+            that caches hold keys as they were before. On GPUs what has turned is
+            rounded to the type of q. Not with v_dim.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs

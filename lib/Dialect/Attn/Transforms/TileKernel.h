@@ -769,11 +769,17 @@ public:
 
   /// `after`: where the lengths go, or null.
   void build(Value after, Value numTiles, Value block);
+  /// The kernel that has no rows, but the lengths of so many sequences a block.
+  static constexpr int64_t lengthsOfBlock = 16;
+  void buildLengths(Value after, Value numTiles, Value block);
 
 private:
   static constexpr int64_t blockChannels = 64;
 
   std::pair<Value, Value> locate(AppendOp append, Value cache, Value position);
+  Value countRoom();
+  std::tuple<Value, Value, Value> countRows();
+  Value openRows(Value rows);
 };
 
 } // namespace mlir::attn
