@@ -156,8 +156,8 @@ def check_caches():
         first, n = int(starts[i]), int(lengths[i])
         at = (first + torch.arange(n, device=DEVICE)) % 300
         want.append(expected(q[i], k[i, :, at], v[i, :, at], rotary, first))
-    o = attn.attention(q, k, v, causal="bottom_right", rotary=rotary, kv_lengths=lengths,
-                       k_start=starts, rolling=True)
+    o = attn.attention(q, k, v, causal="bottom_right", rotary=rotary,
+                       kv_lengths=lengths, k_start=starts, rolling=True)
     check("rolling", o, torch.stack(want))
 
 
@@ -205,8 +205,8 @@ def check_packed_rows():
 
 def apply_torch(x, rotary):
     """As transformers does it, in the type of x."""
-    cos, sin = (t[: x.shape[-2]].to(x.dtype).repeat(1, 2) for t in (rotary.cos,
-                                                                    rotary.sin))
+    both = rotary.cos, rotary.sin
+    cos, sin = (t[: x.shape[-2]].to(x.dtype).repeat(1, 2) for t in both)
     first, second = x.chunk(2, -1)
     return x * cos + torch.cat([-second, first], -1) * sin
 
@@ -214,7 +214,8 @@ def apply_torch(x, rotary):
 def measure():
     from decode import time_graph
 
-    print("\n%-28s %10s %10s %8s %12s" % ("", "without", "rotary=", "ratio", "torch, k"))
+    titles = "", "without", "rotary=", "ratio", "torch, k"
+    print("\n%-28s %10s %10s %8s %12s" % titles)
     for b, hq, hk, sq, sk, d in (
         (64, 32, 8, 1, 4096, 128),
         (1, 32, 8, 1, 8192, 128),
@@ -226,7 +227,8 @@ def measure():
         sets = []
         for _ in range(min(12, max(2, -(-420_000_000 // size)))):
             q = draw(b, hq, sq, d)
-            sets.append((q, draw(b, hk, sk, d), draw(b, hk, sk, d), torch.empty_like(q)))
+            k, v = draw(b, hk, sk, d), draw(b, hk, sk, d)
+            sets.append((q, k, v, torch.empty_like(q)))
 
         def call(s, **options):
             attn.attention(*s[:3], causal="bottom_right", out=s[3], **options)
