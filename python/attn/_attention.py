@@ -163,7 +163,8 @@ def attention(
             one order so far, also then, as the forward always has: the same bits.
         rotary: an attn.Rotary, whose angles q and k turn by before the product, so
             that caches hold keys as they were before. On GPUs what has turned is
-            rounded to the type of q. Not with v_dim.
+            rounded to the type of q, as where torch turns the rows, which it does
+            where there are gradients. Not with v_dim.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
@@ -220,7 +221,14 @@ def attention(
         if (wants or (_torch.is_traced() and block_mask is None)) and not writes:
             from . import _torch_operator
 
-            _rotary.check_traced(rotary)
+            if rotary is not None:
+                from . import _torch_rotary
+
+                caches = block_table, k_start, v_dim, rolling or None
+                cu_seqlens = cu_seqlens_q, cu_seqlens_k
+                q, k = _torch_rotary.turned(
+                    q, k, rotary, layout, causal, kv_lengths, cu_seqlens, caches
+                )
             return _torch_operator.attention(
                 (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
                 + (cu_seqlens_q, cu_seqlens_k, block_table, k_start),

@@ -430,6 +430,9 @@ def run_on(target, q, k, v, **options):
 def test_gpus():
     """The same on GPUs, emulated: kernels before turn the rows, and round them."""
     here = attn.attention
+    q = draw(1, 1, 4, 16)
+    kernel = attn.compile(q, q, q, rotary=attn.Rotary.of(8, 4), target="sm_90a")
+    assert "rotary: 8 channels turn once, in a kernel" in kernel.explain()
     sizes = [(64, 64), (64, 16), (40, 40), (128, 128), (96, 62), (80, 20)]
     for target in ("emulator:sm_80", "emulator:sm_90a"):
         attn.attention = functools.partial(run_on, target)
