@@ -335,7 +335,8 @@ static std::string describeRotary(ReductionOpInterface op,
                   "of queries\n";
   return text + "once, in a kernel each for queries and keys before this one, "
                 "whose copies bring keys to its products as they are in "
-                "memory\n";
+                "memory; each call reads and writes all keys once more, which "
+                "few rows of queries feel\n";
 }
 
 /// Bytes of one key and its values.
