@@ -331,6 +331,11 @@ typedef struct AttnAttentionDesc {
   /// a GPU, where lengths and tables are not read, what has no room or no page
   /// is not written, and sequences end there. Two sequences that have one page
   /// as that of their new rows both write it.
+  ///
+  /// 2, with `packed` and `blockTable`: k_new is [hk, total, d] and v_new
+  /// [hk, total, dv], packed as the queries are. Sequence b appends the rows
+  /// from cu_seqlens_q[b] to cu_seqlens_q[b + 1], any number of them or none.
+  /// What has no room or no page is then not written on a CPU either.
   int32_t append;
   /// Nonzero: the values are the first dv columns of the keys (multi-head
   /// latent attention): v is k's memory, with k's strides. There is no v_new

@@ -247,7 +247,9 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.kStart = d.kStart;
   full.rolling = d.rolling;
   full.batchInvariant = d.batchInvariant;
-  full.append = d.append;
+  full.append = d.append == AttentionDescriptor::PackedRows
+                    ? AttentionDescriptor::PackedRows
+                    : d.append != 0;
   full.valueInKey = d.valueInKey;
   full.dropout = d.dropout;
   full.rotaryDim = d.rotaryDim;

@@ -185,7 +185,11 @@ private:
   /// The rows that are appended, and the operation that does it.
   void addAppend(const std::string &k, const std::string &v) {
     auto rowsOf = [&](int64_t channels) {
-      return formatv("tensor<?x?x?x{0}x{1}>", channels, element).str();
+      return formatv("tensor<{0}{1}x{2}>",
+                     d.append == AttentionDescriptor::PackedRows ? "?x?x"
+                                                                 : "?x?x?x",
+                     channels, element)
+          .str();
     };
     bool hasValues = monoid.numValues && !d.valueInKey;
     std::string key = rowsOf(d.headDim), value = rowsOf(valueDim);
@@ -198,6 +202,8 @@ private:
                 hasValues ? ", %v_new" : "", key, hasValues ? ", " + value : "",
                 hasValues ? ", %v" : "", k, hasValues ? ", " + v : "")
             .str();
+    if (d.append == AttentionDescriptor::PackedRows)
+      append += " offsets(%cu_seqlens_q : tensor<?xi32>)";
     if (d.blockTable)
       append += " block_table(%block_table : tensor<?x?xi32>)";
     if (d.rolling)
@@ -426,6 +432,10 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
     return fail("batch_invariant without a rolling cache, whose key tiles "
                 "start at a key that moves",
                 "both");
+  if (descriptor.append == AttentionDescriptor::PackedRows &&
+      !(descriptor.packed && descriptor.blockTable))
+    return fail("packed rows to append with packed queries and pages",
+                descriptor.packed ? "no pages" : "queries of a batch each");
   if (descriptor.append &&
       (!descriptor.lengths || (descriptor.packed && !descriptor.blockTable)))
     return fail(

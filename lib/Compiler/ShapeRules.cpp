@@ -209,14 +209,17 @@ void ShapeRules::addAppend(mlir::attn::AppendOp op) {
   unsigned scope = nextScope();
   Value table = op.getBlockTable();
   StringRef paged[] = {"pages", "hk", "page"}, plain[] = {"b", "hk", "sk"};
-  StringRef rows[] = {"b", "hk", "s_new"};
+  Value offsets = op.getOffsets();
+  SmallVector<StringRef> rows = {"b", "hk", "s_new"};
+  if (offsets)
+    rows = {"hk", "total_q"};
   for (auto [i, pair] :
        llvm::enumerate(llvm::zip_equal(op.getRows(), op.getCaches()))) {
     auto [from, to] = pair;
     bindAll(from, rows, scope);
     bindAll(to, table ? paged : plain, scope);
-    for (Value value : {Value(from), Value(to)})
-      dims.bind(value, 3, i ? "dv" : "d", scope);
+    dims.bind(from, rows.size(), i ? "dv" : "d", scope);
+    dims.bind(to, 3, i ? "dv" : "d", scope);
     written.push_back(to);
     apart.push_back(from);
   }
@@ -228,10 +231,19 @@ void ShapeRules::addAppend(mlir::attn::AppendOp op) {
   }
   if (table) {
     dims.bind(table, 1, "table_pages", scope);
-    tables.push_back({table, scope, op.getLengths(), "s_new"});
+    tables.push_back({table, scope, op.getLengths(), offsets ? "" : "s_new"});
   }
   if (op.getKStart())
     starts.push_back(op.getKStart());
+  // How many each sequence has more, only the offsets know.
+  if (offsets) {
+    dims.bind(offsets, 0, "sequences + 1", scope);
+    this->offsets.push_back({offsets, {"total_q", scope}});
+    apart.push_back(offsets);
+    lengths.push_back(
+        {op.getLengths(), {table ? "table_pages*page" : "sk", scope}});
+    return;
+  }
   lengths.push_back({op.getLengths(),
                      {table ? "table_pages*page-s_new" : "sk-s_new", scope}});
 }

@@ -150,7 +150,9 @@ def attention(
             must be given, are the lengths before; causal "bottom_right" ends at
             the last new row. On a GPU, where lengths are not read, what has no
             room is not written. Sequences that share the page of their new rows
-            both write to it.
+            both write to it. With layout "thd" and block_table they may be packed,
+            too, [total, hk, d]: sequence b appends the rows cu_seqlens_q[b] to
+            cu_seqlens_q[b + 1], as many as it has queries, or none.
         v_dim: with v=None, the values are the first v_dim columns of k, in its
             memory (multi-head latent attention). k_new then has them too.
         dropout_p: between 0 and 1, the share of pairs of a query and a key whose
@@ -164,8 +166,9 @@ def attention(
         deterministic: False allows gradients to be added up in any order. They have
             one order so far, also then, as the forward always has: the same bits.
         rotary: an attn.Rotary, whose angles q and k turn by before the product, so
-            that caches hold keys as they were before. On CPUs, and neither with
-            gradients nor with v_dim.
+            that caches hold keys as they were before. On GPUs what has turned is
+            rounded to the type of q, as where torch turns the rows, which it does
+            where there are gradients. Not with v_dim.
         monoid_params: numbers, the run-time parameters of the monoid.
         precision: "ieee", or "tf32": float32 may be rounded to 10 bits behind the
             point where products are faster so, which is on NVIDIA GPUs
@@ -220,7 +223,14 @@ def attention(
                 "one; call under torch.no_grad()",
             )
         if (wants or (_torch.is_traced() and block_mask is None)) and not writes:
-            _rotary.check_traced(rotary)
+            if rotary is not None:
+                from . import _torch_rotary
+
+                caches = block_table, k_start, v_dim, rolling or None
+                cu_seqlens = cu_seqlens_q, cu_seqlens_k
+                q, k = _torch_rotary.turned(
+                    q, k, rotary, layout, causal, kv_lengths, cu_seqlens, caches
+                )
             cached = block_table is not None or k_start is not None
             if not (_torch.is_traced() or cached):
                 from . import _torch_eager

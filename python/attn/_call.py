@@ -157,7 +157,7 @@ class Call:
         _operands.set_values(self, v, v_dim)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
         _operands.set_cache(self, block_table, k_start, rolling, batch_invariant)
-        _operands.set_new(self, k, v, k_new, v_new, kv_lengths)
+        append = _operands.set_new(self, k, v, k_new, v_new, kv_lengths)
         self._set_causal(causal, window)
 
         views, number, vector = self.views, arrays.scalar, arrays.vector
@@ -229,7 +229,7 @@ class Call:
             int(k_start is not None),
             int(bool(rolling)),
             int(bool(batch_invariant)),
-            int(k_new is not None),
+            append,
             int(v_dim is not None and v is None),
         ) + functions + (int(dropout is not None),) + turns
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)

@@ -71,10 +71,16 @@ def set_values(call, v, v_dim):
 
 
 def set_new(call, k, v, k_new, v_new, kv_lengths):
+    """The rows that are appended, as views; returns the member `append` of the
+    description."""
     if k_new is None and v_new is None:
-        return
-    # Caches of packed queries have their batches, and so have new rows.
-    layout = "bshd" if call.layout == "thd" else call.layout
+        return 0
+    # Caches of packed queries have their batches. New rows may have them, too, or be
+    # packed as the queries are.
+    layout = call.layout
+    if layout == "thd":
+        packed = k_new is not None and len(arrays.view("k_new", k_new).shape) == 3
+        layout = layout if packed else "bshd"
     order, pairs = LAYOUTS[layout], [("k", k, k_new)]
     if v is not None:
         pairs.append(("v", v, v_new))
@@ -95,7 +101,7 @@ def set_new(call, k, v, k_new, v_new, kv_lengths):
             )
         if len(found.shape) != len(order):
             fail(
-                "%s of 4 dimensions, [%s]" % (new, ", ".join(layout)),
+                "%s of %d dimensions, [%s]" % (new, len(order), ", ".join(layout)),
                 arrays.describe(rows),
             )
         call.views[new] = found.permuted(order)
@@ -103,3 +109,4 @@ def set_new(call, k, v, k_new, v_new, kv_lengths):
         fail("k_new with kv_lengths, the keys before it", "no kv_lengths")
     if call.layout == "thd" and not call.is_paged:
         fail("k_new with a cache", "packed keys")
+    return 2 if layout == "thd" else 1

@@ -45,15 +45,29 @@ class Engine:
         pages, page: of the cache of each layer.
         tokens: the most that one step runs, of all requests together.
         requests: the most that run at a time.
+        rotates_at_use: the caches hold keys without their rotary embedding, which
+            attention gives them by their positions. Where the model has a window,
+            the caches roll on with it either way.
     """
 
-    def __init__(self, model, pages=64, page=16, tokens=64, requests=16):
+    def __init__(
+        self, model, pages=64, page=16, tokens=64, requests=16, rotates_at_use=False
+    ):
         c = model.config
+        self.rotary = None
+        if rotates_at_use:
+            self.rotary = attn.Rotary.of(c.head_dim, pages * page, base=c.theta)
+        self.options = {}
+        if c.window:
+            self.options = {"window": (c.window - 1, 0)}
         self.model, self.page = model, page
         self.most_tokens, self.most_requests = tokens, requests
         # The layers are told the same, so that their tables are equal.
         self.caches = [
-            attn.KVCache(pages, page, c.key_heads, c.head_dim) for _ in model.layers
+            attn.KVCache(
+                pages, page, c.key_heads, c.head_dim, window=c.window or None
+            )
+            for _ in model.layers
         ]
         self.waiting = collections.deque()
         self.running = []  # in the order they were admitted
@@ -156,12 +170,17 @@ class Engine:
                     cache.v,
                     block_table=cache.block_table(ids),
                     kv_lengths=cache.lengths(ids),
+                    k_start=cache.starts(ids) if cache.window else None,
                     causal="bottom_right",
+                    rotary=self.rotary,
+                    **self.options
                 )
                 o[rows] = found.swapaxes(1, 2)
             return o
 
-        rows = self.model.forward(np.concatenate(new).astype(int), positions, attend)
+        rows = self.model.forward(
+            np.concatenate(new).astype(int), positions, attend, self.rotary is None
+        )
         logits = rows[ends - 1] @ self.model.head
         for (request, count), token in zip(batch, logits.argmax(axis=-1)):
             is_decode = request.generated and count == 1
@@ -217,13 +236,32 @@ def main():
     parser.add_argument("--tokens", type=int, default=64, help="to generate for each")
     parser.add_argument("--pages", type=int, default=160)
     parser.add_argument("--page", type=int, default=16)
+    parser.add_argument("--window", type=int, default=0, help="0: none")
+    parser.add_argument(
+        "--rotate-at-use", action="store_true", help="unrotated keys in the caches"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     args = parser.parse_args()
     rng = np.random.default_rng(0)
     model = Llama(
-        Config(width=256, layers=4, heads=8, key_heads=2, head_dim=32, hidden=640)
+        Config(
+            width=256,
+            layers=4,
+            heads=8,
+            key_heads=2,
+            head_dim=32,
+            hidden=640,
+            window=args.window,
+        )
     )
-    engine = Engine(model, args.pages, args.page, tokens=256, requests=32)
+    engine = Engine(
+        model,
+        args.pages,
+        args.page,
+        tokens=256,
+        requests=32,
+        rotates_at_use=args.rotate_at_use,
+    )
     system = rng.integers(0, 256, 100).tolist()  # what half of all prompts begin with
     for number in range(args.requests):
         own = rng.integers(0, 256, int(rng.integers(1, 200))).tolist()

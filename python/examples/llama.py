@@ -20,6 +20,7 @@ class Config:
     hidden: int = 160
     theta: float = 10000.0
     epsilon: float = 1e-5
+    window: int = 0  # keys that a query sees, itself among them; 0: all (Mistral)
 
 
 def normalize(x, weight, epsilon):
@@ -61,12 +62,14 @@ class Llama:
         self.last = np.ones(c.width, np.float32)
         self.head = matrix(c.width, c.vocabulary)
 
-    def forward(self, tokens, positions, attend):
+    def forward(self, tokens, positions, attend, rotates=True):
         """The hidden rows of some tokens [n].
 
         Args:
             attend: called for each layer as attend(layer, q, k, v), on rows [n,
-                heads, d] with their rotary embedding; returns [n, heads, d].
+                heads, d]; returns [n, heads, d].
+            rotates: whether q and k have their rotary embedding, or `attend` sees to
+                that.
         """
         c = self.config
         x = self.embedding[tokens]
@@ -75,7 +78,8 @@ class Llama:
             q, k, v = (
                 (y @ layer[name]).reshape(len(tokens), -1, c.head_dim) for name in "qkv"
             )
-            q, k = rotate(q, positions, c.theta), rotate(k, positions, c.theta)
+            if rotates:
+                q, k = rotate(q, positions, c.theta), rotate(k, positions, c.theta)
             o = attend(number, q, k, v)
             x = x + o.reshape(len(tokens), -1) @ layer["o"]
             y = normalize(x, layer["between"], c.epsilon)
@@ -91,7 +95,9 @@ class Llama:
         def attend(layer, q, k, v):
             k, v = (np.repeat(x, group, axis=1) for x in (k, v))
             scores = np.einsum("ihd,jhd->hij", q, k) / np.sqrt(q.shape[-1])
-            scores[:, np.triu(np.ones(scores.shape[1:], bool), 1)] = -np.inf
+            distance = np.subtract.outer(*2 * [np.arange(len(q))])
+            dead = (distance < 0) | (distance >= (self.config.window or len(q)))
+            scores[:, dead] = -np.inf
             weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
             weights /= weights.sum(axis=-1, keepdims=True)
             return np.einsum("hij,jhd->ihd", weights, v)

@@ -161,6 +161,44 @@ def test_packed_queries(target):
             check("%s, packed queries, sequence %d" % (target, i), got, want, dtype)
 
 
+def test_packed_rows(target):
+    """As many new rows of a sequence as it has queries: a prompt, a chunk, single
+    tokens, and none."""
+    for page, counts in ((16, (300, 0, 1, 17, 0)), (5, (0, 0)), (64, (1, 2, 3))):
+        dtype = reference.DTYPES[page % len(reference.DTYPES)]
+        cu = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        b, total = len(counts), int(cu[-1])
+        lengths = rng.integers(0, 40, b).astype(np.int32)
+        # Rows behind the last sequence are nobody's.
+        q, k_new, v_new = (draw(total + 2, h, 64, dtype=dtype) for h in (4, 2, 2))
+        k, v = (draw(b, 2, 340, 64, dtype=dtype) for _ in range(2))
+        k_then, v_then = k.copy(), v.copy()
+        for i, n in enumerate(lengths):
+            rows = slice(cu[i], cu[i + 1])
+            k_then[i, :, n : n + counts[i]] = k_new[rows].swapaxes(0, 1)
+            v_then[i, :, n : n + counts[i]] = v_new[rows].swapaxes(0, 1)
+        room = -(-340 // page)
+        state = rng.bit_generator.state
+        pool_k, table = paginate(k, page, room)
+        rng.bit_generator.state = state
+        pool_v, _ = paginate(v, page, room)
+        pools = [np.ascontiguousarray(x.swapaxes(1, 2)) for x in (pool_k, pool_v)]
+        out = compute(
+            target, q, *pools, kv_lengths=lengths, k_new=k_new, v_new=v_new,
+            layout="thd", cu_seqlens_q=cu, block_table=table, causal="bottom_right"
+        )
+        name = "%s, packed rows, page %d" % (target, page)
+        for pool, then in zip(pools, (k_then, v_then)):
+            same(name, gather(pool.swapaxes(1, 2), table, 340), then)
+        for i, count in enumerate(counts):
+            want = reference.attention(
+                q[None, cu[i] : cu[i + 1]].swapaxes(1, 2), k_then[i : i + 1],
+                v_then[i : i + 1], kv_lengths=lengths[i : i + 1] + count,
+                causal="bottom_right"
+            )[0]
+            check(name, out[cu[i] : cu[i + 1]].swapaxes(0, 1)[None], want, dtype)
+
+
 def test_rolling():
     dtype, rows, n = np.dtype("f4"), 40, 3
     start = np.array([75, 0], np.int32)
@@ -363,6 +401,7 @@ for target in TARGETS:
     test_plain(target)
     test_pages(target)
     test_packed_queries(target)
+    test_packed_rows(target)
     test_values_in_keys(target)
     test_latent(target)
 test_latent_slots()

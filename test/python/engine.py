@@ -34,16 +34,20 @@ wanted = [model.generate(prompt, COUNT) for prompt in prompts]
 assert min(len(set(tokens)) for tokens in wanted) > 8
 
 
-def generate_by_transformers():
-    """The same tokens from the package transformers, where it is there; else None."""
+def generate_by_transformers(model):
+    """The same tokens from the package transformers, where it is there; else None: of
+    LlamaForCausalLM, or where the model has a window of MistralForCausalLM."""
     try:
         import torch
         import transformers
     except ImportError:
         return None
     c = model.config
-    llama = transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(
+    family = "Mistral" if c.window else "Llama"
+    window = {"sliding_window": c.window} if c.window else {}
+    llama = getattr(transformers, family + "ForCausalLM")(
+        getattr(transformers, family + "Config")(
+            **window,
             vocab_size=c.vocabulary,
             hidden_size=c.width,
             intermediate_size=c.hidden,
@@ -83,12 +87,12 @@ def generate_by_transformers():
     ]
 
 
-theirs = generate_by_transformers()
+theirs = generate_by_transformers(model)
 print("transformers: %s" % ("not there" if theirs is None else "the same tokens"))
 assert theirs is None or theirs == wanted
 
 
-def run(**options):
+def run(model=model, wanted=wanted, **options):
     served = engine.Engine(model, **options)
     requests = [served.submit(prompt, COUNT) for prompt in prompts]
     text = io.StringIO()
@@ -115,6 +119,17 @@ for options in (
 ):
     scarce = run(**options)
     assert scarce.preempted > 0 and scarce.reused > 0
+
+# Keys that turn as they are read, in a cache that holds them as they were; and in one
+# that rolls on behind a window.
+run(pages=60, page=5, tokens=17, rotates_at_use=True)
+rolling = Llama(Config(window=23))
+expected = [rolling.generate(prompt, COUNT) for prompt in prompts]
+assert expected != wanted
+theirs = generate_by_transformers(rolling)
+assert theirs is None or theirs == expected
+for rotates_at_use in (False, True):
+    run(rolling, expected, pages=60, page=5, tokens=17, rotates_at_use=rotates_at_use)
 
 try:
     engine.Engine(model, pages=2).submit([1] * 30, 3)

@@ -6,6 +6,7 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import functools
 import os
 import sys
 
@@ -97,10 +98,12 @@ def types():
     return [np.float32, np.float16] + ([bfloat16] if bfloat16 else [])
 
 
-def test_dense():
+SIZES = [(64, 64), (64, 16), (40, 40), (34, 6), (8, 8), (2, 2), (128, 128)]
+SIZES += [(80, 20), (33, 32), (96, 62)]
+
+
+def test_dense(sizes=SIZES):
     """Every pairing, type and size of rows, all of the channels or some."""
-    sizes = [(64, 64), (64, 16), (40, 40), (34, 6), (8, 8), (2, 2), (128, 128)]
-    sizes += [(80, 20), (33, 32), (96, 62)]
     for n, (d, channels) in enumerate(sizes):
         for interleaved in (n % 2 == 0,) if n > 1 else (False, True):
             dtype = types()[n % len(types())]
@@ -406,8 +409,41 @@ def test_errors():
     raises(ValueError, words, attn.attention, q, q, None, v_dim=8, rotary=rotary)
     words = "rotate q and k before"
     raises(NotImplementedError, words, attn.attention_vjp, q, q, q, rotary=rotary)
-    words = "expected no 'rotary' on a GPU"
-    raises(ValueError, words, attn.compile, q, q, q, rotary=rotary, target="sm_90a")
+
+
+def run_on(target, q, k, v, **options):
+    """attn.attention by a kernel for another target."""
+    rotary = options["rotary"]
+    for name in ("kv_lengths", "k_start", "cu_seqlens_q", "cu_seqlens_k"):
+        if name in options:
+            options[name] = np.asarray(options[name], np.int32)
+    kernel = attn.compile(q, k, v, target=target, **options)
+    named = dict(options, q=q, k=k, v=v, rotary_cos=rotary.cos, rotary_sin=rotary.sin)
+    packed = options.get("layout") == "thd"
+    for name in ("q", "k", "v"):
+        if packed:
+            named[name] = named[name].swapaxes(0, 1)
+    o = kernel(*[named[arg.name] for arg in kernel.inputs])
+    return o.swapaxes(0, 1) if packed else o
+
+
+def test_gpus():
+    """The same on GPUs, emulated: kernels before turn the rows, and round them."""
+    here = attn.attention
+    q = draw(1, 1, 4, 16)
+    kernel = attn.compile(q, q, q, rotary=attn.Rotary.of(8, 4), target="sm_90a")
+    assert "rotary: 8 channels turn once, in a kernel" in kernel.explain()
+    sizes = [(64, 64), (64, 16), (40, 40), (128, 128), (96, 62), (80, 20)]
+    for target in ("emulator:sm_80", "emulator:sm_90a"):
+        attn.attention = functools.partial(run_on, target)
+        try:
+            test_dense(sizes)
+            test_lengths()
+            test_pages()
+            test_packed()
+            test_rolling()
+        finally:
+            attn.attention = here
 
 
 for name, test in list(globals().items()):

@@ -45,7 +45,10 @@ struct AttentionDescriptor {
   bool batchInvariant = false;
   /// Rows are appended to the caches before; the values are the first columns
   /// of the keys, in their memory.
-  bool append = false, valueInKey = false;
+  int append = 0;
+  bool valueInKey = false;
+  /// `append`: as many rows for each sequence, or those of packed queries.
+  static constexpr int EqualRows = 1, PackedRows = 2;
   /// Texts of regions, or empty: the score function and the mask.
   std::string scoreMod, maskMod;
   /// Flags as of `mask`, and the queries and the keys of a block.

@@ -31,6 +31,9 @@ static bool describeForAbi(const Kernel &k, AttnAttentionDesc &desc,
   bool fixed = false;
   for (int64_t size : k.fixed)
     fixed |= size >= 0;
+  // Its tables give NaN at positions that they do not have.
+  if (k.turned)
+    return false;
   if (k.aggregate || k.maskExpr || k.scoreExpr || !k.captures.empty() ||
       k.constantWindow || k.windowLeft != k.windowRight || fixed ||
       k.outDType != k.dtype || k.monoid->numValues != 1 || k.mask.rank ||

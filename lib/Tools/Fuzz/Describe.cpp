@@ -36,6 +36,10 @@ std::string fuzz::describe(const Kernel &k) {
   flag(k.batchInvariant, "batch_invariant");
   flag(k.append, "append");
   flag(k.dropout, "dropout");
+  if (k.turned)
+    text += " turned=" + std::to_string(k.turned);
+  flag(k.interleaved, "interleaved");
+  flag(k.turnsBySlot, "by-slot");
   flag(k.causal == Causal::topLeft, "top_left");
   flag(k.causal == Causal::bottomRight, "bottom_right");
   flag(k.windowLeft || k.windowRight, "window");

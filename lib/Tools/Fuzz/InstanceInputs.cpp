@@ -281,6 +281,10 @@ Tensor InstanceMaker::makeInput(const Argument &a) {
                                     : problem.windowRight) = size;
     return makeScalar(DType::i32, static_cast<double>(size));
   }
+  case Argument::Cosines:
+    return makeAngles(cosines);
+  case Argument::Sines:
+    return makeAngles(sines);
   case Argument::Param:
     params.push_back(static_cast<float>(random.uniform(0.5, 3.0)));
     return makeScalar(DType::f32, params.back());

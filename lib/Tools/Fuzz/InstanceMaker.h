@@ -47,6 +47,16 @@ private:
   void fillNormal(const Tensor &tensor, double factor);
   void shareMemory();
   double drawEdgeScale();
+  Tensor makeAngles(std::vector<double> &values);
+  struct TurnedRow {
+    int64_t sequence, row, rows, keys;
+  };
+  TurnedRow findTurned(int64_t batch, int64_t row, bool isKey) const;
+  std::vector<double> turn(const support::TensorView &from, bool isKey,
+                           bool rounds) const;
+  /// Gives the oracle queries and keys as they are multiplied: exact ones, or
+  /// rounded to their type, as GPUs have them.
+  void turnRows(bool rounds);
   bool spreadsNaN() const;
   void plantLiveNaN();
   std::string ask();
@@ -71,6 +81,9 @@ private:
   std::vector<double> params;
   Tensor q, key, value;
   KeyCache cache;
+  /// Tables of angles, and what turned by them.
+  std::vector<double> cosines, sines, turnedQ, turnedK;
+  int64_t positions = 0;
   /// Of whole numbers in queries and keys.
   double factor = 1.0;
   int64_t longestQ = 0, longestK = 0;

@@ -36,6 +36,7 @@ std::string InstanceMaker::ask() {
   problem.k = key.view();
   if (k.monoid->numValues)
     problem.v = value.view();
+  turnRows(/*rounds=*/false);
   problem.causal = k.causal;
   problem.monoid = k.monoid->oracle;
   using Round = double (*)(double);
@@ -94,6 +95,7 @@ std::string InstanceMaker::ask() {
     to.expected.push_back(std::move(e));
   }
   // What follows emulates.
+  turnRows(/*rounds=*/true);
   setFloats(toF32);
   auto errors = emulate(k.dtype, 0);
   if (!errors)

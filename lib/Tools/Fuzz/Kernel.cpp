@@ -43,6 +43,8 @@ const char *fuzz::nameOf(Family family) {
     return "ring";
   case Family::Scan:
     return "scan";
+  case Family::Rotary:
+    return "rotary";
   }
   return "";
 }
@@ -203,6 +205,8 @@ static void drawCache(Random &random, Kernel &k) {
 
 Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
                         std::optional<Family> wanted, bool gpu) {
+  if (wanted == Family::Rotary)
+    return makeTurning(seed, index, gpu);
   Random random(seed, index);
   Kernel k;
   k.gpu = gpu;
@@ -318,6 +322,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   case Family::Ring:
   case Family::Dropout:
   case Family::Scan:
+  case Family::Rotary:
     break; // none of them is a content
   }
   if (isCache)

@@ -42,13 +42,14 @@ enum class Family {
   Paged,     // keys in pages, see Caches.h
   Ring,      // keys in rolling caches
   Dropout,   // of the others, with values dropped
-  Scan       // see Scans.h
+  Scan,      // see Scans.h
+  Rotary     // of the others, with queries and keys that turn
 };
 constexpr Family allFamilies[] = {
     Family::Options, Family::Masks,  Family::Scores,    Family::Monoids,
     Family::Own,     Family::Packed, Family::Schedules, Family::Precision,
     Family::Edges,   Family::Paged,  Family::Ring,      Family::Dropout,
-    Family::Scan};
+    Family::Scan,    Family::Rotary};
 /// Without --family the first of them take turns. Others were added later: with
 /// them, the numbers of cases would mean others than they did.
 constexpr uint64_t numMixedFamilies = 8;
@@ -117,6 +118,8 @@ struct Argument {
     ValueNew,
     DropShare,
     DropWord,
+    Cosines,
+    Sines,
     Param,
     CapturedValue,
     Output
@@ -171,6 +174,9 @@ struct Kernel {
   bool append = false;
   /// Values are dropped.
   bool dropout = false;
+  /// How many channels turn, or 0; which are pairs, and what positions are.
+  int64_t turned = 0;
+  bool interleaved = false, turnsBySlot = false;
 
   bool scale = false, softcap = false, lengths = false, sinks = false;
   bool windowLeft = false, windowRight = false;
@@ -205,6 +211,11 @@ struct Kernel {
 Kernel makeKernel(uint64_t seed, uint64_t index,
                   std::optional<Family> family = std::nullopt,
                   bool gpu = false);
+
+/// One of the family `rotary`.
+Kernel makeTurning(uint64_t seed, uint64_t index, bool gpu);
+/// How its channels turn, as text.
+std::string rotateRegion(const Kernel &kernel);
 
 /// Fills in `arguments` and `text`.
 void printKernel(Kernel &kernel);

@@ -127,6 +127,11 @@ void TextMaker::listArguments() {
     add(Argument::DropShare, "dropout_p", "f32");
   for (int i = 0; k.dropout && i < 4; ++i)
     add(Argument::DropWord, "word" + std::to_string(i), "i32", i);
+  std::string angles = "tensor<?x" + std::to_string(k.turned / 2) + "xf32>";
+  if (k.turned) {
+    add(Argument::Cosines, "cosines", angles);
+    add(Argument::Sines, "sines", angles);
+  }
   for (int i = 0; i < k.numParams; ++i)
     add(Argument::Param, "param" + std::to_string(i), "f32", i);
   for (size_t i = 0; i < k.captures.size(); ++i) {
@@ -261,7 +266,15 @@ std::string TextMaker::attentionOp() {
     op += "      dropout(%dropout_p, %word0, %word1, %word2, %word3)\n";
   if (!k.captures.empty())
     op += "      captures(" + captureTypes(true) + ")\n";
+  std::string angles = typeOf(Argument::Cosines);
+  if (k.turned)
+    op += "      tables(%cosines, %sines : " + angles + ", " + angles + ")\n";
   std::string attrs = commonAttributes();
+  if (k.turned)
+    attrs += (attrs.empty() ? "" : ", ") +
+             ("rotary = #attn.rotary<" + std::to_string(k.turned)) +
+             (k.interleaved ? ", interleaved>" : ", halves>") +
+             (k.turnsBySlot ? ", rotate_by_slot" : "");
   if (k.rolling)
     attrs += attrs.empty() ? "rolling" : ", rolling";
   if (k.causal != Causal::none)
@@ -273,6 +286,8 @@ std::string TextMaker::attentionOp() {
     op += region("score", true, false);
   if (k.maskExpr)
     op += region("mask", false, false);
+  if (k.turned)
+    op += rotateRegion(k);
   std::string results, types;
   for (int i = 0; i < k.numOutputs; ++i)
     types += (i ? ", " : "") + resultType(i);

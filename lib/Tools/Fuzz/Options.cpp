@@ -127,8 +127,8 @@ Options attn::fuzz::parseOptions(int argc, char **argv) {
           options.family = family;
       if (!options.family)
         fail("expected a family (options, masks, scores, monoids, own, packed, "
-             "schedules, precision, edges, paged, ring, dropout, scan), but "
-             "got '" +
+             "schedules, precision, edges, paged, ring, dropout, scan, "
+             "rotary), but got '" +
              name + "'");
     } else if (arg == "--help" || arg == "-h") {
       std::fputs(usage, stdout);

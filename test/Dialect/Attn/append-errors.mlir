@@ -36,6 +36,15 @@ func.func @append_c3(%r: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf32>, %n: ten
 
 // -----
 
+func.func @append_c3(%r: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %n: tensor<?xi32>) -> tensor<?xi32> {
+  // expected-error@+1 {{expected rows [h, total, d] and caches [b, h, rows, d]}}
+  %after = attn.append rows(%r : tensor<?x?x?x64xf32>) to(%k : tensor<?x?x?x64xf32>)
+      lengths(%n : tensor<?xi32>) offsets(%n : tensor<?xi32>) -> tensor<?xi32>
+  return %after : tensor<?xi32>
+}
+
+// -----
+
 func.func @append_c4(%r: tensor<2x4x1x64xf32>, %k: tensor<2x8x9x64xf32>, %n: tensor<2xi32>) -> tensor<2xi32> {
   // expected-error@+1 {{expected batches, heads and rows to agree}}
   %after = attn.append rows(%r : tensor<2x4x1x64xf32>) to(%k : tensor<2x8x9x64xf32>)

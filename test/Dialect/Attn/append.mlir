@@ -51,3 +51,26 @@ func.func @pages(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x64x64xbf16>, %kn: ten
       -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
 }
+
+// Each sequence has new rows of its own: a kernel writes all lengths, also of those
+// without rows, which have no block of the next.
+// CHECK-LABEL: func.func @packed(
+// CHECK:         %[[AFTER:.*]] = tile.workspace(%{{.*}}) : memref<?xi32>
+// CHECK:         tile.launch @[[LENGTHS:.*]] grid({{.*}}) args({{.*}}%[[AFTER]],
+// CHECK:         tile.launch @[[ROWS:.*]] grid
+// CHECK:         tile.launch @
+// CHECK:       tile.kernel private @[[LENGTHS]]
+// CHECK:         tile.store vector %{{.*}} : <16x1xi32>, memref<?xi32>
+// CHECK:       tile.kernel private @[[ROWS]]
+// CHECK:         tile.work_tile %{{.*}} varlen(
+// CHECK-NOT:     memref.store
+// CHECK:         tile.load %{{.*}} : !tile.source<?x?x?x64xbf16>
+func.func @packed(%q: tensor<?x?x64xbf16>, %k: tensor<?x?x64x64xbf16>, %kn: tensor<?x?x64xbf16>,
+                  %cu: tensor<?xi32>, %n: tensor<?xi32>, %t: tensor<?x?xi32>) -> tensor<?x?x64xbf16> {
+  %after = attn.append rows(%kn : tensor<?x?x64xbf16>) to(%k : tensor<?x?x64x64xbf16>)
+      lengths(%n : tensor<?xi32>) offsets(%cu : tensor<?xi32>) block_table(%t : tensor<?x?xi32>) -> tensor<?xi32>
+  %o = attn.attention queries(%q : tensor<?x?x64xbf16>) keys(%k : tensor<?x?x64x64xbf16>)
+      values(%k : tensor<?x?x64x64xbf16>) lengths(%after : tensor<?xi32>) cu_seqlens_q(%cu : tensor<?xi32>)
+      block_table(%t : tensor<?x?xi32>) -> tensor<?x?x64xbf16>
+  return %o : tensor<?x?x64xbf16>
+}

@@ -28,22 +28,25 @@ LogicalResult AppendOp::verify() {
     auto from = cast<RankedTensorType>(rows.getType());
     auto to = cast<RankedTensorType>(cache.getType());
     // (C3)
-    if (from.getRank() != 4 || to.getRank() != 4 ||
+    int64_t lead = getOffsets() ? 0 : 1;
+    if (from.getRank() != 3 + lead || to.getRank() != 4 ||
         from.getElementType() != to.getElementType() ||
         ShapedType::isDynamic(from.getShape().back()) ||
         from.getShape().back() != to.getShape().back())
-      return emitOpError(
-                 "expected rows [b, h, n, d] and caches [b, h, rows, d] "
+      return emitOpError("expected rows ")
+             << (lead ? "[b, h, n, d]" : "[h, total, d]")
+             << (" and caches [b, h, rows, d] "
                  "or [pages, h, page, d] of one element type and a "
                  "static d, but got ")
              << from << " and " << to;
-    contradicts |= !sizesMeet(from.getDimSize(1), to.getDimSize(1));
-    if (!getBlockTable())
+    contradicts |= !sizesMeet(from.getDimSize(lead), to.getDimSize(1));
+    if (!getBlockTable() && lead)
       contradicts |= !sizesMeet(from.getDimSize(0), to.getDimSize(0));
     auto first = cast<RankedTensorType>(getRows().front().getType());
-    for (int64_t d = 0; d < 3; ++d)
+    for (int64_t d = 0; d < 2 + lead; ++d)
       contradicts |= !sizesMeet(first.getDimSize(d), from.getDimSize(d));
     contradicts |=
+        lead &&
         !sizesMeet(first.getDimSize(0),
                    cast<ShapedType>(getLengths().getType()).getDimSize(0));
     // (C4)

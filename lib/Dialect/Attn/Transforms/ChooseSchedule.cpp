@@ -350,6 +350,23 @@ static std::string describeMask(ReductionOpInterface op, bool isListed,
   return text;
 }
 
+/// Where queries and keys turn.
+static std::string describeRotary(ReductionOpInterface op,
+                                  const ::attn::TargetInfo &target) {
+  RotaryAttr rotary = op.getRotaryAttribute();
+  if (!rotary)
+    return "";
+  std::string text =
+      "rotary: " + std::to_string(rotary.getChannels()) + " channels turn ";
+  if (target.isCpu())
+    return text + "as a work tile loads them, keys once for each of its tiles "
+                  "of queries\n";
+  return text + "once, in a kernel each for queries and keys before this one, "
+                "whose copies bring keys to its products as they are in "
+                "memory; each call reads and writes all keys once more, which "
+                "few rows of queries feel\n";
+}
+
 /// Bytes of one key and its values.
 static int64_t keyRowBytes(ReductionOpInterface op) {
   int64_t bytes = 0;
@@ -682,6 +699,7 @@ struct ChooseSchedulePass
         parts += ::attn::predictCost(problem, sizes, target).explain() + "\n";
       parts += describeCache(op, target);
       parts += describeOrder(op, attr, isOrderGiven);
+      parts += describeRotary(op, target);
       if (op.isBatchInvariant())
         parts += "batch invariant: each row takes its keys in tiles of " +
                  std::to_string(attr.getBlockK()) +

@@ -40,6 +40,9 @@ private:
                             Value batches, Value heads, Value numTiles,
                             ValueRange outputs, Marks marks,
                             ValueRange packedQueries = {});
+  /// Launches the kernel that turns the queries or the keys of a reduction
+  /// (TurnRows.cpp). Returns where it writes them, or null where they stay.
+  Value turnRows(ReductionOpInterface op, bool ofQueries);
   SmallVector<Value> makeKeyLists(ReductionOpInterface op, Value batches,
                                   Value heads, Value numTiles);
   void convertLists(ReductionOpInterface op, MonoidOp monoid, Value batches,
@@ -85,6 +88,8 @@ private:
   IRMapping mapping;
   /// Output arguments of the plan by the value that is returned.
   llvm::DenseMap<Value, Value> returned;
+  /// Queries and keys of the reduction at hand, where a kernel turned them.
+  Value turnedQueries, turnedKeys;
   /// Where kernels are to run (i1), or null for everywhere.
   Value launchWhere;
   unsigned numKernels = 0;

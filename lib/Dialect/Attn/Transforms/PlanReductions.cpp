@@ -13,6 +13,7 @@
 #include "KeyLists.h"
 #include "PlanBuilder.h"
 #include "StateUses.h"
+#include "TurnRows.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -33,9 +34,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
            << op.getMonoidRef().getValue()
            << "' to be an attn.monoid of this module";
   if (op.getRotaryAttribute() && !target.isCpu())
-    return op->emitOpError("expected no 'rotary' on a GPU, whose kernels "
-                           "multiply keys as they are in memory; rotate "
-                           "queries and keys before, or run on a CPU");
+    if (std::string why = whyNotTurned(op); !why.empty())
+      return op->emitOpError("expected rows that are turned once, as they are "
+                             "for a GPU, but got ")
+             << why << "; run on a CPU";
   // Every pipeline comes through here: tiles stand on the laws.
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
@@ -59,6 +61,11 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
       mapping.map(parts, arith::MaxSIOp::create(b, loc, mapping.lookup(parts),
                                                 index(1, loc))
                              .getResult());
+  turnedQueries = turnedKeys = Value();
+  if (op.getRotaryAttribute() && !target.isCpu()) {
+    turnedQueries = turnRows(op, /*ofQueries=*/true);
+    turnedKeys = turnRows(op, /*ofQueries=*/false);
+  }
   Value query = mapping.lookup(op.getQueryOperands().front());
   Source rowSource = op.getQuerySource();
   bool packed = !rowSource.hasBatch();
@@ -151,8 +158,9 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
       return op->emitOpError("expected heads that can be packed, as pack_heads "
                              "of the schedule says, but got ")
              << why;
-    auto queries = llvm::map_to_vector(
-        op.getQueryOperands(), [&](Value q) { return mapping.lookup(q); });
+    auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
+      return turnedQueries ? turnedQueries : mapping.lookup(q);
+    });
     views = packHeads(b, loc, queries,
                       mapping.lookup(op.getKeyOperands().front()), outputs,
                       isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
@@ -205,13 +213,22 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   bool isListed = extra.size() > 1;
   size_t firstView = extra.size();
   llvm::append_range(extra, packedQueries);
+  size_t firstTurned = extra.size();
+  bool turnsQueries = turnedQueries && packedQueries.empty();
+  if (turnsQueries)
+    extra.push_back(turnedQueries);
+  if (turnedKeys)
+    extra.push_back(turnedKeys);
   auto fillIn = [&](ReductionKernel &builder, Kernel &kernel) {
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     if (isListed)
       builder.useLists(listsOf(ArrayRef(kernel.extra).take_front(firstView)));
     if (!packedQueries.empty())
-      builder.packHeads(ArrayRef(kernel.extra).drop_front(firstView));
+      builder.packHeads(
+          ArrayRef(kernel.extra).slice(firstView, packedQueries.size()));
+    builder.useTurned(turnsQueries ? kernel.extra[firstTurned] : Value(),
+                      turnedKeys ? kernel.extra.back() : Value());
     ArrayRef<Value> results = kernel.outputs;
     if (marks == Marks::written)
       builder.writeMarks(results.back());

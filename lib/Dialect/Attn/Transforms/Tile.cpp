@@ -321,21 +321,53 @@ void PlanBuilder::convertAppend(AppendOp op) {
   auto dim = [&](int64_t d) -> Value {
     return memref::DimOp::create(b, loc, rows, d);
   };
+  auto start = [&](ValueRange outputs, Value numTiles) {
+    return startKernel(op, op->getOperands(), outputs, numTiles, {});
+  };
+  auto bind = [&](AppendKernel &builder, Kernel &kernel) {
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+  };
+  Value blockRows = index(AppendKernel::blockRows(op, target), loc);
+  Value sequences = memref::DimOp::create(
+      b, loc, mapping.lookup(op.getLengths()), index(0, loc));
   SmallVector<Value> outputs;
-  makeOutputs(op, dim(0), /*storeAll=*/false, outputs);
-  Value numTiles = arith::CeilDivUIOp::create(
-      b, loc, dim(2), index(AppendKernel::blockRows(op, target), loc));
-  // Lengths are there of no rows too.
-  numTiles = arith::MaxUIOp::create(b, loc, numTiles, index(1, loc));
-  Kernel kernel = startKernel(op, op->getOperands(), outputs, numTiles, {});
+  makeOutputs(op, sequences, /*storeAll=*/false, outputs);
+  SmallVector<Value> blocks = {
+      index(AppendKernel::countSlices(op, target), loc)};
+  Value numTiles;
+  if (op.getOffsets()) {
+    if (outputs.front()) {
+      Value numTiles = arith::CeilDivUIOp::create(
+          b, loc, sequences, index(AppendKernel::lengthsOfBlock, loc));
+      Kernel lengths = start(outputs, numTiles);
+      AppendKernel builder(op, target, lengths.func);
+      bind(builder, lengths);
+      builder.buildLengths(lengths.outputs.front(), lengths.extra[0],
+                           lengths.block);
+      tile::LaunchOp::create(b, loc, lengths.func.getName(), numTiles,
+                             lengths.launchArguments);
+      outputs.front() = Value();
+    }
+    // As many as tiles of packed rows are at most; none without rows.
+    numTiles = arith::AddIOp::create(
+        b, loc, arith::DivUIOp::create(b, loc, dim(1), blockRows), sequences);
+    numTiles = arith::AddIOp::create(b, loc, numTiles, index(1, loc));
+    blocks.append(
+        {dim(0), arith::MinUIOp::create(b, loc, dim(1), index(1, loc))});
+  } else {
+    numTiles = arith::CeilDivUIOp::create(b, loc, dim(2), blockRows);
+    // Lengths are there of no rows too.
+    numTiles = arith::MaxUIOp::create(b, loc, numTiles, index(1, loc));
+    blocks.append({dim(0), dim(1)});
+  }
+  Kernel kernel = start(outputs, numTiles);
   AppendKernel builder(op, target, kernel.func);
-  for (auto [i, operand] : llvm::enumerate(kernel.operands))
-    builder.bind(operand, kernel.func.getArgument(i));
+  bind(builder, kernel);
   builder.build(kernel.outputs.front(), kernel.extra[0], kernel.block);
-  Value grid = arith::MulIOp::create(
-      b, loc, numTiles, index(AppendKernel::countSlices(op, target), loc));
-  for (int64_t d : {0, 1})
-    grid = arith::MulIOp::create(b, loc, grid, dim(d));
+  Value grid = numTiles;
+  for (Value count : blocks)
+    grid = arith::MulIOp::create(b, loc, grid, count);
   tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                          kernel.launchArguments);
 }

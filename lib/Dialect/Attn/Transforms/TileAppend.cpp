@@ -7,7 +7,9 @@
 //
 // A block copies some rows of one batch and head, which lie one after the other
 // in a plain cache. In pages and rings each row is looked up by itself, so that
-// a block has one. What has no room, or no page, is not written.
+// a block has one. What has no room, or no page, is not written. Where
+// sequences have numbers of rows of their own, a kernel before that adds these
+// to the lengths: a sequence without rows has no block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,25 +69,95 @@ std::pair<Value, Value> AppendKernel::locate(AppendOp append, Value cache,
   return {batch, divide(add(start, position), rows).second};
 }
 
+/// Rows that a sequence may have.
+Value AppendKernel::countRoom() {
+  auto append = cast<AppendOp>(op);
+  Value room = dim(arg(append.getCaches().front()), 2);
+  if (Value table = append.getBlockTable())
+    room = mul(room, dim(arg(table), 1));
+  return room;
+}
+
+/// Rows of the block's sequence before, how many are new, and where they end.
+std::tuple<Value, Value, Value> AppendKernel::countRows() {
+  auto append = cast<AppendOp>(op);
+  Value first = arg(append.getRows().front());
+  Value count = append.getOffsets()
+                    ? tile::ExtentOp::create(b, loc, b.getIndexType(),
+                                             openRows(first), batch)
+                          .getResult()
+                    : dim(first, 2);
+  Value room = countRoom();
+  Value length = element(arg(append.getLengths()), batch);
+  length = min(max(length, index(0)), room);
+  return {length, count, min(add(length, count), room)};
+}
+
+Value AppendKernel::openRows(Value rows) {
+  Value offsets = cast<AppendOp>(op).getOffsets();
+  if (!offsets)
+    return rows;
+  return openSource(rows, {SourceKind::varlen, arg(offsets), Value()},
+                    /*rest=*/true, /*vector=*/false);
+}
+
+void AppendKernel::buildLengths(Value after, Value numTiles, Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  auto append = cast<AppendOp>(op);
+  Value offsets = arg(append.getOffsets()), lengths = arg(append.getLengths());
+  Value all = toI32(dim(arg(append.getRows().front()), 1)), none = i32(0);
+  Value room = toI32(countRoom()), sequences = dim(lengths, 0);
+  auto work = tile::WorkTileOp::create(b, loc, block, index(1), index(1),
+                                       numTiles, /*parts=*/index(1));
+  Value first = mul(work.getTile(), index(lengthsOfBlock));
+  Value base = toI32(first), last = toI32(sub(sequences, index(1)));
+  Value counts =
+      map({}, tileType(lengthsOfBlock, 1, b.getI32Type()),
+          [&](Value row, Value, ValueRange) -> SmallVector<Value> {
+            Value sequence = min(add(base, row), last);
+            auto load = [&](Value memory, Value i) -> Value {
+              return memref::LoadOp::create(b, loc, memory,
+                                            ValueRange(toIndex(i)));
+            };
+            Value start = min(max(load(offsets, sequence), none), all);
+            Value end = load(offsets, add(sequence, i32(1)));
+            Value count = sub(min(max(end, start), all), start);
+            Value length = min(max(load(lengths, sequence), none), room);
+            return {min(add(length, count), room)};
+          })
+          .front();
+  tile::StoreOp::create(b, loc, counts, after, ValueRange(first), first,
+                        sequences, /*vector=*/true);
+  tile::ReturnOp::create(b, loc);
+}
+
 void AppendKernel::build(Value after, Value numTiles, Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
   auto append = cast<AppendOp>(op);
   Value first = arg(append.getRows().front());
-  Value count = dim(first, 2);
   int64_t slices = countSlices(append, target);
-  auto work = tile::WorkTileOp::create(b, loc, block, dim(first, 0),
-                                       dim(first, 1), numTiles,
-                                       /*parts=*/index(slices));
+  Value offsets = append.getOffsets();
+  Value heads = dim(first, offsets ? 0 : 1), all = dim(first, offsets ? 1 : 2);
+  auto work = tile::WorkTileOp::create(
+      b, loc, block, offsets ? Value() : dim(first, 0), heads, numTiles,
+      /*parts=*/index(slices));
+  if (offsets) {
+    work.getOffsetsMutable().assign(arg(offsets));
+    work.getRowsMutable().assign(all);
+    work.setBlockQ(blockRows(append, target));
+  }
   batch = work.getBatch();
   head = work.getHead();
-
-  Value cache = arg(append.getCaches().front());
-  Value room = dim(cache, 2);
-  if (Value table = append.getBlockTable())
-    room = mul(room, dim(arg(table), 1));
-  Value length = element(arg(append.getLengths()), batch);
-  length = min(max(length, index(0)), room);
-  Value end = min(add(length, count), room);
+  Block *body = b.getInsertionBlock();
+  // Rows behind those of the last sequence are nobody's.
+  if (offsets)
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, loc,
+                          cmp(arith::CmpIPredicate::slt, batch,
+                              dim(arg(append.getLengths()), 0)),
+                          /*withElseRegion=*/false)
+            .thenBlock());
+  auto [length, count, end] = countRows();
   if (after) {
     Value isFirst =
         cmp(arith::CmpIPredicate::eq,
@@ -122,7 +194,7 @@ void AppendKernel::build(Value after, Value numTiles, Value block) {
                     : b.getF32Type();
     int64_t tileRows = target.isCpu() ? rows : ::attn::MmaShape::warp().m;
     Value tile = tile::LoadOp::create(
-        b, loc, tileType(tileRows, cols, type), arg(source),
+        b, loc, tileType(tileRows, cols, type), openRows(arg(source)),
         ValueRange{batch, head, from, channel}, from,
         min(count, add(from, index(rows))), /*live=*/Value(),
         /*vector=*/false);
@@ -130,5 +202,6 @@ void AppendKernel::build(Value after, Value numTiles, Value block) {
                           ValueRange{lead, head, row, channel}, row, upper,
                           /*vector=*/false);
   }
+  b.setInsertionPointToEnd(body);
   tile::ReturnOp::create(b, loc);
 }

@@ -181,6 +181,7 @@ void ReductionKernel::findExtents() {
        {reduction.getKeyOperands(), reduction.getValueOperands()})
     for (Value tensor : tensors)
       openKeys(tensor);
+  openMultiplied(reduction.getKeyOperands().front());
 }
 
 void ReductionKernel::locatePacked(Value group) {
@@ -215,14 +216,16 @@ Value ReductionKernel::scaledQuery(Value element) {
 }
 
 void ReductionKernel::loadQueries() {
-  if (reduction.getRotaryAttribute()) {
+  if (turnsRows()) {
     queryTiles = turnQueries();
     return;
   }
   for (auto [i, tensor] : llvm::enumerate(reduction.getQueryOperands())) {
     Type type = narrowDots ? narrowDots : b.getF32Type();
     auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);
-    Value query = packsHeads ? packedQueries[i] : arg(tensor);
+    Value query = packsHeads      ? packedQueries[i]
+                  : turnedQueries ? turnedQueries
+                                  : arg(tensor);
     Value loaded = tile::LoadOp::create(
         b, loc, tile,
         openSource(query, rowSource, /*rest=*/true, /*vector=*/false),

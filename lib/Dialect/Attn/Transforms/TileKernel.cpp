@@ -57,8 +57,7 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
   };
   Type keys = narrowType(op.getKeyOperands());
   // What turns is computed in f32, and not rounded for the product.
-  if (keys && keys == narrowType(op.getQueryOperands()) &&
-      !op.getRotaryAttribute())
+  if (keys && keys == narrowType(op.getQueryOperands()) && !turnsRows())
     narrowDots = keys;
   // The element path works in f32.
   if (!monoid.isGeneral())
@@ -231,20 +230,22 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   if (padded)
     end = min(end, add(tile.first, index(schedule.getBlockK())));
   auto load = [&](Value tensor, int64_t width, Type narrow, Value live,
-                  ValueRange at) -> Value {
+                  ValueRange at, bool isKey) -> Value {
     Type type = narrow ? narrow : b.getF32Type();
     Value lower = hullLower, upper = end;
     // Every key of a full tile is in range.
     if (isGpu() && !tile.masked)
       lower = upper = Value();
     return tile::LoadOp::create(b, loc, tileType(cols, width, type),
-                                openKeys(tensor), at, lower, upper, live,
-                                /*vector=*/false);
+                                isKey ? openMultiplied(tensor)
+                                      : openKeys(tensor),
+                                at, lower, upper, live, /*vector=*/false);
   };
   SmallVector<Value> keys, values;
-  if (reduction.getRotaryAttribute())
+  if (turnsRows())
     keys = turnKeys(tile, [&](Value tensor, int64_t width, ValueRange at) {
-      return load(tensor, width, /*narrow=*/Type(), /*live=*/Value(), at);
+      return load(tensor, width, /*narrow=*/Type(), /*live=*/Value(), at,
+                  /*isKey=*/true);
     });
   else
     for (Value tensor : reduction.getKeyOperands()) {
@@ -252,15 +253,15 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
       bool isValue = llvm::is_contained(reduction.getValueOperands(), tensor);
       keys.push_back(load(tensor, paddedDepth(tensor), narrowDots,
                           isValue ? tile.live : Value(),
-                          fromFirst(keyHead, tile.first)));
+                          fromFirst(keyHead, tile.first), /*isKey=*/true));
     }
   for (Value tensor : reduction.getValueOperands()) {
     // Columns of the keys are in the tile that has these already.
     Value memory = isGpu() ? keysWithColumns(reduction, tensor) : tensor;
     // A value that no row may see must not reach one, not even times 0.
     values.push_back(load(memory, paddedChannels(tensor), narrowValues,
-                          tile.live,
-                          at(keyHead, tile.first, /*channel=*/true)));
+                          tile.live, at(keyHead, tile.first, /*channel=*/true),
+                          /*isKey=*/false));
   }
 
   auto rows = tile::RowsOp::create(b, loc, state.getTypes(), queryTiles, state,

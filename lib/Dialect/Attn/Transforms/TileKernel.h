@@ -299,6 +299,13 @@ public:
     packedQueries.assign(queries.begin(), queries.end());
   }
 
+  /// Takes queries and keys from where a kernel turned them (TurnRows.h): keys
+  /// of any source but packed ones are dense there. Null where they stay.
+  void useTurned(Value queries, Value keys) {
+    turnedQueries = queries;
+    turnedKeys = keys;
+  }
+
   /// Fills the kernel in. `outputs` are its arguments for the results (null
   /// for a result without uses), `numTiles` the number of query tiles.
   LogicalResult build(ValueRange outputs, Value numTiles, Value block);
@@ -366,6 +373,14 @@ protected:
                       tilesFitPages(reduction),
                       target.isCpu() ? 0 : boxesOf(reduction));
   }
+  /// Where the products take keys from.
+  Value openMultiplied(Value tensor) {
+    if (!turnedKeys)
+      return openKeys(tensor);
+    if (!keySource.hasBatch() && !keySource.is(SourceKind::paged))
+      return openSource(turnedKeys, keySource, keysRest, /*vector=*/false);
+    return turnedKeys;
+  }
   /// The rows of a tile of packed heads, of `group` heads.
   void locatePacked(Value group);
   /// The first and the last position of the rows of the tile.
@@ -377,6 +392,8 @@ protected:
   Value scaledQuery(Value element);
 
   //===--- Channels that turn (TileRotary.cpp) ----------------------------===//
+  /// Whether this kernel turns them.
+  bool turnsRows() { return reduction.getRotaryAttribute() && !isGpu(); }
   using LoadPart = function_ref<Value(Value tensor, int64_t width, ValueRange)>;
   /// The parts of rows whose products are added up: both channels of each
   /// pair, turned, and the channels behind the pairs.
@@ -597,6 +614,7 @@ protected:
   /// Masked elements are told by the interval of their row, not by the region.
   bool rowIntervals = false;
   SmallVector<Value> queryTiles, packedQueries;
+  Value turnedQueries, turnedKeys;
 
   //===--- Named rewrites (TileForm.cpp) ----------------------------------===//
   struct {
@@ -758,11 +776,17 @@ public:
 
   /// `after`: where the lengths go, or null.
   void build(Value after, Value numTiles, Value block);
+  /// The kernel that has no rows, but the lengths of so many sequences a block.
+  static constexpr int64_t lengthsOfBlock = 16;
+  void buildLengths(Value after, Value numTiles, Value block);
 
 private:
   static constexpr int64_t blockChannels = 64;
 
   std::pair<Value, Value> locate(AppendOp append, Value cache, Value position);
+  Value countRoom();
+  std::tuple<Value, Value, Value> countRows();
+  Value openRows(Value rows);
 };
 
 } // namespace mlir::attn

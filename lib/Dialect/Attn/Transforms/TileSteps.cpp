@@ -173,7 +173,7 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   loadSamples(block);
   loadBits(block);
   SmallVector<Value> dots;
-  if (reduction.getRotaryAttribute())
+  if (turnsRows())
     dots.push_back(dotParts(block));
   else
     for (auto [query, key] : llvm::zip(block.queries, block.keys))

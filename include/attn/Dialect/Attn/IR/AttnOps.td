@@ -412,8 +412,10 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
 
     `rotate_queries` and `rotate_keys` turn rows before the dot, pair of channels
     by pair; `rotary` says which channels are pair c. Their results are
-    multiplied in f32. h is the query head, for keys too. They are of one dot
-    pair, over keys, and on CPUs.
+    multiplied in f32; kernels for GPUs round them to the type of the rows
+    first. h is the query head, for keys too, but for keys on a GPU, which turn
+    once for all heads: there it is not read. They are of one dot pair, over
+    keys.
 
     `precision = #attn.precision<tf32>` is a permission: dots and sums over
     values may round f32 operands to tf32. `relaxed_maximum`, which
@@ -637,6 +639,10 @@ def Attn_AppendOp : Attn_Op<"append", [
     same `lengths`, `block_table`, `k_start` and `rolling`. A row for which
     there is no room is not written, and not counted by the result.
 
+    With `offsets` each sequence has as many new rows as it likes, or none: the
+    rows of batch b are those from `offsets[b]` to `offsets[b + 1]` of packed
+    tensors [h, total, d].
+
     Example:
 
     ```mlir
@@ -656,13 +662,15 @@ def Attn_AppendOp : Attn_Op<"append", [
     ```
   }];
   let arguments = (ins
-    Arg<Variadic<Attn_FloatTensor>, "The new rows, [b, h, n, d], one tensor "
-        "for each cache.">:$rows,
+    Arg<Variadic<Attn_FloatTensor>, "The new rows, one tensor for each cache: "
+        "[b, h, n, d], or with `offsets` [h, total, d].">:$rows,
     Arg<Variadic<Attn_FloatTensor>, "The tensors that are written, [b, h, "
         "rows, d] or with `block_table` [pages, h, page, d]; they are "
         "arguments of the function.">:$caches,
     Arg<Attn_I32Vec, "Number of rows that each sequence has before, "
         "[b].">:$lengths,
+    Arg<Optional<Attn_I32Vec>, "First new row of each sequence, and the end of "
+        "the last one, [b + 1]; if absent, all have equally many.">:$offsets,
     Arg<Optional<Attn_I32Table>, "The pages of each sequence in order, [b, n]; "
         "caches are not in pages if absent.">:$block_table,
     Arg<Optional<Attn_I32Vec>, "Position of the first row of each sequence, "
@@ -675,6 +683,7 @@ def Attn_AppendOp : Attn_Op<"append", [
   let assemblyFormat = [{
     `rows` `(` $rows `:` type($rows) `)` `to` `(` $caches `:` type($caches) `)`
     `lengths` `(` $lengths `:` type($lengths) `)`
+    (`offsets` `(` $offsets^ `:` type($offsets) `)`)?
     (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
     (`k_start` `(` $k_start^ `:` type($k_start) `)`)?
     attr-dict `->` type($after)

@@ -1,0 +1,88 @@
+"""Rotary embedding by torch, where attention has gradients or is traced.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+Imported where torch is, and never before. A rotation is linear: torch's gradients of
+it are the rotation back.
+"""
+
+import torch
+
+from . import _rotary
+from ._operands import LAYOUTS
+from ._operands import fail as _fail
+
+
+def turned(q, k, rotary, layout, causal, kv_lengths, cu_seqlens, caches):
+    """q and k as attention multiplies them, rounded to their types.
+
+    Args:
+        cu_seqlens: of the queries and of the keys, or None twice.
+        caches: options that only calls with caches have.
+    """
+    if any(value is not None and value is not False for value in caches):
+        _fail(
+            "q, k and v as arrays or packed, with rotary where a call has gradients "
+            "or is traced",
+            "a cache or v_dim; rotate q and k before the call",
+            NotImplementedError,
+        )
+    tables, (interleaved, _) = _rotary.operands_of(rotary)
+    axes = LAYOUTS[layout]
+    q, k = q.permute(axes), k.permute(axes)
+    of_queries, of_keys = (
+        _packed(q, k, cu_seqlens, causal)
+        if layout == "thd"
+        else _dense(q, k, kv_lengths, causal)
+    )
+    back = sorted(range(len(axes)), key=axes.__getitem__)
+    return tuple(
+        _turn(x, tables, interleaved, positions).permute(back)
+        for x, positions in ((q, of_queries), (k, of_keys))
+    )
+
+
+def _dense(q, k, kv_lengths, causal):
+    rows, keys = (torch.arange(x.shape[2], device=q.device) for x in (q, k))
+    if causal != "top_left":
+        lengths = k.shape[2]
+        if kv_lengths is not None:
+            lengths = torch.as_tensor(kv_lengths, device=q.device)[:, None, None]
+        rows = rows + (lengths - q.shape[2])
+    return rows, keys
+
+
+def _packed(q, k, cu_seqlens, causal):
+    places, lengths, sequences = [], [], []
+    for x, cu in zip((q, k), cu_seqlens):
+        cu = torch.as_tensor(cu, device=q.device).long()
+        at = torch.arange(x.shape[1], device=q.device)
+        # Rows behind the last sequence are nobody's.
+        number = torch.searchsorted(cu[1:], at, right=True).clamp(max=len(cu) - 2)
+        sequences.append(number)
+        lengths.append(cu.diff())
+        places.append(at - cu[number])
+    if causal != "top_left":
+        places[0] = places[0] + (lengths[1] - lengths[0])[sequences[0]]
+    return places
+
+
+def _turn(x, tables, interleaved, positions):
+    """Rows [.., n, d]; a row at a position behind the tables is NaN. Queries of
+    sequences with fewer keys have no position, and no keys where it counts."""
+    cos, sin = (torch.as_tensor(table, device=x.device) for table in tables)
+    count, pairs = cos.shape
+    at = positions.clamp(0, count - 1)
+    cos, sin = (
+        torch.where((positions < count)[..., None], table[at], torch.nan)
+        for table in (cos, sin)
+    )
+    part, rest = x[..., : 2 * pairs].float(), x[..., 2 * pairs :]
+    if interleaved:
+        first, second = part[..., ::2], part[..., 1::2]
+    else:
+        first, second = part[..., :pairs], part[..., pairs:]
+    both = first * cos - second * sin, second * cos + first * sin
+    part = torch.stack(both, -1).flatten(-2) if interleaved else torch.cat(both, -1)
+    return torch.cat([part.to(x.dtype), rest], -1)
