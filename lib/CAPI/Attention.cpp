@@ -197,7 +197,8 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
   int32_t flags = 0;
   for (int32_t given :
        {d.scale, d.softcap, d.window, d.sinks, d.lengths, d.packed, d.kStart,
-        d.rolling, d.batchInvariant, d.append, d.valueInKey, d.dropout})
+        d.rolling, d.batchInvariant, d.append, d.valueInKey, d.dropout,
+        d.cascade})
     flags = 2 * flags + (given != 0);
   key.words = {pair(d.dtype, d.biasDType),
                pair(d.causal, d.precision),

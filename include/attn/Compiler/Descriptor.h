@@ -46,6 +46,8 @@ struct AttentionDescriptor {
   /// Rows are appended to the caches before; the values are the first columns
   /// of the keys, in their memory.
   bool append = false, valueInKey = false;
+  /// Pages that sequences begin with are read once for all of them.
+  bool cascade = false;
   /// Texts of regions, or empty: the score function and the mask.
   std::string scoreMod, maskMod;
   /// Flags as of `mask`, and the queries and the keys of a block.

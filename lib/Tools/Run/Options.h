@@ -43,7 +43,7 @@ struct AttentionSpec {
   int64_t page = 0;
   /// Positions of the first keys: as `lengths`.
   std::string kStart;
-  bool rolling = false, batchInvariant = false;
+  bool rolling = false, batchInvariant = false, cascade = false;
   /// Rows that are appended to the caches, or -1.
   int64_t append = -1;
   int outputs = 1;

@@ -102,7 +102,8 @@ ScheduleAttr mlir::attn::scheduleOfRung(Rung rung, ReductionOpInterface op,
       op.getContext(), blockQ, rows, blockK, splits, chosen.getLoop(),
       chosen.getStages(), overlap, turns, /*pack_heads=*/false, cluster,
       chosen.getFetch(), chosen.getOccupancy(), chosen.getOrder(),
-      chosen.getSection(), chosen.getSectionKeys(), chosen.getBlockV());
+      chosen.getSection(), chosen.getSectionKeys(), chosen.getBlockV(),
+      chosen.getShare());
 }
 
 //===----------------------------------------------------------------------===//

@@ -152,6 +152,10 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
     convertAppend(append);
     return success();
   }
+  if (auto share = dyn_cast<ShareOp>(op)) {
+    convertShare(share);
+    return success();
+  }
   if (auto scan = dyn_cast<ScanOp>(op))
     return convertScan(scan);
   if (auto fused = dyn_cast<FusedOp>(op))
@@ -286,6 +290,9 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
     operands.erase(operands.begin(),
                    operands.begin() + combine->getNumResults());
     llvm::append_range(operands, combine.getStates());
+    llvm::append_range(operands, combine.getShared());
+    if (Value places = combine.getPlaces())
+      operands.push_back(places);
   }
   ValueRange states =
       combine ? combine.getStates() : cast<FinalizeOp>(op).getStates();

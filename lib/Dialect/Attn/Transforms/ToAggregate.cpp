@@ -13,6 +13,7 @@
 
 #include "Dropout.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -478,6 +479,9 @@ LogicalResult Rewriter::run() {
   for (StringRef name : {getDispatchAttrName(), getRungAttrName()})
     if (Attribute attribute = op->getAttr(name))
       aggregate->setAttr(name, attribute);
+  if (op.getCascade())
+    aggregate->setAttr(getCascadeName(),
+                       CausalAttr::get(b.getContext(), op.getCausal()));
   buildScore(aggregate.getScore());
   if (hasMask())
     buildMask(aggregate.getMask());

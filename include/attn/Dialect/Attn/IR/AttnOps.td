@@ -179,6 +179,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       tf32 (docs/Semantics.md); `ieee` (the default) does not.
     - `batch_invariant`: the bits of a row depend on its query, its keys and
       their positions alone, and not on what else is computed beside it.
+    - `cascade`: pages that the block tables of several sequences begin with are
+      read once for the rows of all of them. Equal entries tell, at run time.
     - `score` region (s, b, h, i, j, captures...), `mask` region (b, h, i, j,
       captures...): user functions; indices are i32, unshifted.
     - `rotate` region (x, y, b, h, n, c, tables...), with `rotary`, which says
@@ -248,6 +250,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
         "at position p is in row p modulo their rows.">:$rolling,
     Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
         "it.">:$batch_invariant,
+    Arg<UnitAttr, "Pages that several sequences begin with are read once for "
+        "all of them.">:$cascade,
     Arg<DefaultValuedAttr<Attn_CausalAttr, "Causal::none">, "Where the causal "
         "diagonal is anchored; if absent there is no causal mask.">:$causal,
     Arg<DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">, "The monoid, a "
@@ -491,6 +495,9 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
     With `granule` the keys of a part are rounded up to a multiple of that, so
     that parts begin where tiles and pages do; more of the last parts may then
     be empty.
+
+    With `query_source(lengths %n : ...)`, which no other reduction has, batch b
+    has n[b] rows, and the states of rows behind them hold anything.
   }];
   let arguments = !con(commonArguments,
     (ins
@@ -561,6 +568,13 @@ def Attn_CombineOp : Attn_Op<"combine", [
     Takes states with a leading dimension of parts (as `attn.partial` returns
     them) and gives their product along it, first part leftmost.
 
+    `shared` are states of rows that several batches have a part of the keys in
+    common with, [parts, groups, hk, m, ..]: element [l, b] of `places` is n m + r
+    where the rows of batch b are those from row r of group n on, head by head of
+    those that read key head h, or negative where level l has nothing of the
+    batch. They are multiplied behind the states of the batch, level by level;
+    the monoid's combine commutes. `attn.share` makes such groups.
+
     Example:
 
     ```mlir
@@ -579,12 +593,18 @@ def Attn_CombineOp : Attn_Op<"combine", [
         "or a shipped name.">:$monoid,
     Arg<Variadic<Attn_FloatTensor>, "One tensor for each statistic, then one "
         "for each component, with the parts as first dimension.">:$states,
+    Arg<Variadic<Attn_FloatTensor>, "The same of groups of batches, or none; "
+        "goes with `places`.">:$shared,
+    Arg<Optional<Attn_I32Table>, "Where the rows of each batch are in `shared`, "
+        "[levels, b].">:$places,
     Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params);
   let results = (outs
     Res<Variadic<Attn_FloatTensor>, "The combined states in f32: shaped like "
         "`states`, but without the first dimension.">:$outputs);
   let assemblyFormat = [{
-    $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
+    $monoid `(` $states `:` type($states) `)`
+    (`shared` `(` $shared^ `:` type($shared) `)` `at` `(` $places `:` type($places) `)`)?
+    (`params` `(` $params^ `:` type($params) `)`)?
     attr-dict `->` type($outputs)
   }];
   let hasVerifier = 1;
@@ -678,6 +698,75 @@ def Attn_AppendOp : Attn_Op<"append", [
     (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
     (`k_start` `(` $k_start^ `:` type($k_start) `)`)?
     attr-dict `->` type($after)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// ShareOp
+//===----------------------------------------------------------------------===//
+
+def Attn_ShareOp : Attn_Op<"share", [Pure]> {
+  let summary = "Gathers the rows of sequences that have pages in common";
+  let description = [{
+    Finds sequences whose block tables have equal entries at equal places, and
+    gathers their rows: a group of them has `rows` rows for each key head, head
+    by head those of one sequence and then those of the next, and the pages that
+    all of them have. `attn.partial` reduces these keys for the rows of a group;
+    `attn.combine` multiplies what comes of it with what each sequence makes of
+    its other keys, those from `starts` on.
+
+    Level 0 has pages from the first one on. At each level the sequences that
+    have the same page where the level begins for them are a class; of the ends
+    that it could have the one is taken that saves the most pages, and sequences
+    that differ before it are left to the next level, with the pages they have
+    had. A page that not all rows of a sequence see as a whole is not shared, nor
+    is a negative entry: with `causal` a row sees the keys up to its own, of which
+    the last row has the last.
+
+    There are as many groups as sizes tell, `countGroups`: sequences for which
+    there is no room share nothing. Results depend on the elements of the table
+    and the lengths, and nothing is read by a host.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x16x64xf32>,
+    #     %t: tensor<?x?xi32>, %n: tensor<?xi32>) {
+    %rows, %tables, %keys, %counts, %starts, %places = attn.share
+        queries(%q : tensor<?x?x?x64xf32>) keys(%k : tensor<?x?x16x64xf32>)
+        table(%t : tensor<?x?xi32>) lengths(%n : tensor<?xi32>) levels(2)
+        -> tensor<?x?x64x64xf32>, tensor<?x?xi32>, tensor<?xi32>, tensor<?xi32>,
+           tensor<?xi32>, tensor<2x?xi32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Attn_FloatTensor, "The queries, [b, hq, sq, d].">:$query,
+    Arg<Attn_FloatTensor, "The keys, a pool [pages, hk, page, d].">:$key,
+    Arg<Attn_I32Table, "The pages of each sequence in order, [b, n].">:$table,
+    Arg<Optional<Attn_I32Vec>, "Number of keys of each sequence, [b]; if "
+        "absent, as many as the table has room for.">:$lengths,
+    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Number of levels.">:$levels,
+    Arg<UnitAttr, "A row does not see the keys behind its own.">:$causal);
+  let results = (outs
+    Res<Attn_FloatTensor, "The rows of each group, [groups, hk, rows, d], with "
+        "zeros behind them.">:$queries,
+    Res<Attn_I32Table, "The pages of each group, [groups, n].">:$tables,
+    Res<Attn_I32Vec, "Number of keys of each group, [groups].">:$keys,
+    Res<Attn_I32Vec, "Number of rows of each group, [groups].">:$counts,
+    Res<Attn_I32Vec, "The first key of each sequence that it has for itself, "
+        "[b].">:$starts,
+    Res<Attn_I32Table, "Of each level and sequence, the first of its rows in the "
+        "groups, counted through them, or -1: [levels, b].">:$places);
+  let assemblyFormat = [{
+    `queries` `(` $query `:` type($query) `)` `keys` `(` $key `:` type($key) `)`
+    `table` `(` $table `:` type($table) `)`
+    (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
+    `levels` `(` $levels `)` (`causal` $causal^)? attr-dict `->`
+    type($queries) `,` type($tables) `,` type($keys) `,` type($counts) `,`
+    type($starts) `,` type($places)
   }];
   let hasVerifier = 1;
 }
