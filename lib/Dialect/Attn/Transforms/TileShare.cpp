@@ -454,7 +454,10 @@ void ShareKernel::buildGather(Value rows, Value tables, Value counts,
   Value some = cmp(Predicate::sgt, live, i32(0));
   Value isRows = cmp(Predicate::slt, work, ofRows);
   Value yes = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
-  branch(both(some, arith::XOrIOp::create(b, loc, isRows, yes)), [&] {
+  auto no = [&](Value condition) -> Value {
+    return arith::XOrIOp::create(b, loc, condition, yes);
+  };
+  branch(both(some, no(isRows)), [&] {
     Value owner = toIndex(load(lists.owner, group));
     Value first = toIndex(load(lists.firstPage, group));
     Value last = sub(dim(table, 1), index(1));
@@ -470,14 +473,24 @@ void ShareKernel::buildGather(Value rows, Value tables, Value counts,
   });
   auto type = cast<MemRefType>(rows.getType());
   int64_t numRows = type.getDimSize(2), depth = type.getShape().back();
+  Value keyHead, slice;
+  std::tie(keyHead, slice) = divide(work, index(slices));
+  auto storeRows = [&](Value tile) {
+    tile::StoreOp::create(
+        b, loc, tile, rows,
+        ValueRange{group, keyHead, index(0), mul(slice, index(blockChannels))},
+        index(0), index(numRows), /*vector=*/false);
+  };
+  // Tiles without rows are loaded too.
+  branch(both(isRows, no(some)), [&] {
+    storeRows(fill(f32(0.0f), tileType(numRows, blockChannels)));
+  });
   branch(both(some, isRows), [&] {
-    auto [keyHead, slice] = divide(work, index(slices));
     Value ofSequence = toI32(dim(queries, 2));
-    Value channel = mul(slice, index(blockChannels));
     Value firstHead =
         mul(toI32(keyHead), arith::DivUIOp::create(
                                 b, loc, sizes.rows, max(ofSequence, i32(1))));
-    Value firstChannel = toI32(channel);
+    Value firstChannel = toI32(mul(slice, index(blockChannels)));
     Type element = type.getElementType();
     Value tile =
         map({}, tileType(numRows, blockChannels),
@@ -498,9 +511,7 @@ void ShareKernel::buildGather(Value rows, Value tables, Value counts,
               return SmallVector<Value>{select(exists, read, f32(0.0f))};
             })
             .front();
-    tile::StoreOp::create(b, loc, tile, rows,
-                          ValueRange{group, keyHead, index(0), channel},
-                          index(0), index(numRows), /*vector=*/false);
+    storeRows(tile);
   });
   tile::ReturnOp::create(b, loc);
 }
