@@ -167,6 +167,8 @@ struct Kernel {
   /// written round and round.
   bool kStart = false, rolling = false;
   bool batchInvariant = false;
+  /// Sequences share what their tables begin with.
+  bool cascade = false;
   /// The last rows of the sequences are appended in the call.
   bool append = false;
   /// Values are dropped.
