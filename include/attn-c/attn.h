@@ -378,8 +378,10 @@ typedef struct AttnAttentionDesc {
   /// Neither with valueInKey nor for attnDifferentiate.
   int64_t rotaryDim;
   int32_t rotaryInterleaved, rotaryBySlot;
-  /// Nonzero: pages that the block tables of several sequences begin with are
-  /// read once for the rows of all of them (shared prefixes). Equal entries tell,
+  /// 0, or a number of levels from 1 to 4: pages that the block tables of several
+  /// sequences begin with are read once for the rows of all of them (shared
+  /// prefixes); with two levels also what some of these go on with, which takes
+  /// more kernels to find. Equal entries tell,
   /// each time the kernel runs, on the device that it runs on: tables may change
   /// under a captured graph. It goes with blockTable and a bottom-right or no
   /// diagonal, of few rows (those of all query heads of a key head fill no half

@@ -324,7 +324,7 @@ private:
     if (d.batchInvariant)
       attribute("batch_invariant");
     if (d.cascade)
-      attribute("cascade");
+      attribute("cascade = " + std::to_string(d.cascade) + " : i64");
     if (d.rotaryDim)
       attribute(formatv("rotary = #attn.rotary<{0}, {1}>", d.rotaryDim,
                         d.rotaryInterleaved ? "interleaved" : "halves"));
@@ -453,12 +453,16 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
     return fail("batch_invariant without a rolling cache, whose key tiles "
                 "start at a key that moves",
                 "both");
+  if (descriptor.cascade < 0 || descriptor.cascade > 4)
+    return fail("cascade to be between 0 and 4 levels",
+                std::to_string(descriptor.cascade));
   if (descriptor.cascade)
     if (std::string_view other = whyNoCascade(descriptor); !other.empty())
-      return fail("cascade with a block table and a bottom-right or no diagonal "
-                  "alone, so that all rows of a sequence see its first keys and "
-                  "score them by the dot",
-                  std::string(other));
+      return fail(
+          "cascade with a block table and a bottom-right or no diagonal "
+          "alone, so that all rows of a sequence see its first keys and "
+          "score them by the dot",
+          std::string(other));
   if (descriptor.append &&
       (!descriptor.lengths || (descriptor.packed && !descriptor.blockTable)))
     return fail(

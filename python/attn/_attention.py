@@ -67,7 +67,7 @@ def attention(
     dropout_rng: Optional[Tuple[int, int]] = None,
     deterministic: bool = True,
     rotary: Optional[_rotary.Rotary] = None,
-    cascade: bool = False
+    cascade: Union[bool, int] = False
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -140,8 +140,9 @@ def attention(
             prompt, of a chunk of it, or alone. Keys are then reduced in one part,
             which is slower on GPUs where few rows have many of them.
         cascade: whether pages that the block tables of several sequences begin with
-            are read once for the rows of all of them. Equal entries at equal places
-            tell, on the device and in each call, so that tables may change under a
+            are read once for the rows of all of them; a number from 1 (True) to 4
+            says in how many levels: with 2 also the pages that some of those go on
+            with, and so on. Equal entries at equal places tell, on the device and in each call, so that tables may change under a
             captured CUDA graph. For few rows of each sequence, as when decoding; with
             block_table, and with causal=None or "bottom_right", and neither with
             other masks nor with scores that differ by position. Results are those

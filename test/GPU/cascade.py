@@ -1,13 +1,15 @@
 """Shared prefixes on a GPU: cascade=True beside the same call without it.
 
 usage: cascade.py [--shapes 64:8192:256,...] [--heads 32:8] [--page 16] [--kernels]
+                  [--levels N] [--schedules TEXT;TEXT...]
 
 Each shape is SEQUENCES:SHARED:OWN. Numbers come first: the result beside that in
 float64 of some sequences, and beside that without sharing, also in a captured graph
 whose table has changed since. Then times, as test/GPU/decode.py takes them: calls in a
 CUDA graph that go round copies of more than 400 MB. `floor` is what reading the shared
 keys once and the others would take at 4.5 TB/s. --kernels lists what each kernel of a
-call takes. Needs PyTorch.
+call takes; --schedules times other schedules of the keys that each sequence has for
+itself, "block_q = 64, rows = 64, ..." each. Needs PyTorch.
 """
 
 import argparse
@@ -60,6 +62,35 @@ def make(batch, shared, own, heads, key_heads, page, depth=128):
     return q, k, v, table, lengths, torch.empty_like(q)
 
 
+TEXT = """
+func.func @decode(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?xPAGEx128xbf16>,
+                  %v: tensor<?x?xPAGEx128xbf16>, %n: tensor<?xi32>, %t: tensor<?x?xi32>)
+    -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?xPAGEx128xbf16>) values(%v : tensor<?x?xPAGEx128xbf16>)
+      lengths(%n : tensor<?xi32>) block_table(%t : tensor<?x?xi32>)
+      {causal = #attn.causal<bottom_right>, cascade = LEVELS : i64,
+       schedule = #attn.schedule<SCHEDULE, share = LEVELS>} -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+"""
+
+
+def time_schedules(options, sets):
+    for schedule in options.schedules.split(";"):
+        text = TEXT.replace("PAGE", str(options.page)).replace("SCHEDULE", schedule)
+        kernel = attn.compile(text.replace("LEVELS", str(options.levels)),
+                              target="sm_90a")
+
+        def call(s):
+            return kernel(s[0], s[1], s[2], s[4], s[3], out=s[5])
+
+        call(sets[0])
+        error = (sets[0][5][0].double() - exact(sets[0], 0)).abs().max().item()
+        print(f"{time_graph(call, sets) * 1e6:16.1f} us, error {error:.1e}: {schedule}",
+              flush=True)
+
+
 def run(one, cascade):
     q, k, v, table, lengths, out = one
     return attn.attention(q, k, v, block_table=table, kv_lengths=lengths,
@@ -78,18 +109,18 @@ def exact(one, b):
     return scores.softmax(-1) @ values
 
 
-def check(one):
+def check(one, levels):
     """The largest errors: beside float64, and of a graph beside no sharing."""
-    out = run(one, True)
+    out = run(one, levels)
     error = max((out[b].double() - exact(one, b)).abs().max().item()
                 for b in (0, len(out) // 2, len(out) - 1))
     scale = exact(one, 0).abs().max().item()
     graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        run(one, True)
+        run(one, levels)
         stream.synchronize()
         with torch.cuda.graph(graph, stream=stream):
-            run(one, True)
+            run(one, levels)
         # Half of the sequences leave in the middle, and two groups are mixed.
         table, width = one[3], one[3].shape[1]
         before = table.clone()
@@ -106,12 +137,12 @@ def check(one):
     return error / scale, changed / scale
 
 
-def list_kernels(one):
+def list_kernels(one, levels):
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as found:
         for _ in range(5):
-            run(one, True)
+            run(one, levels)
         torch.cuda.synchronize()
     for event in found.key_averages():
         if event.device_time_total:
@@ -125,6 +156,8 @@ def main():
     parser.add_argument("--heads", default="32:8")
     parser.add_argument("--page", type=int, default=16)
     parser.add_argument("--kernels", action="store_true")
+    parser.add_argument("--levels", type=int, default=1)
+    parser.add_argument("--schedules")
     options = parser.parse_args()
     heads, key_heads = map(int, options.heads.split(":"))
     print(f"{torch.cuda.get_device_name()}, heads {options.heads}, d=128, bf16, "
@@ -135,15 +168,17 @@ def main():
         size = 512 * key_heads * (shared + batch * own)
         sets = [make(batch, shared, own, heads, key_heads, options.page)
                 for _ in range(max(2, -(-420_000_000 // size)))]
-        error, changed = check(sets[0])
+        error, changed = check(sets[0], options.levels)
         failed |= not (error < 0.01 and changed < 0.01)
-        ours = time_graph(lambda s: run(s, True), sets)
+        ours = time_graph(lambda s: run(s, options.levels), sets)
         plain = time_graph(lambda s: run(s, False), sets)
         print(f"{shape:>14}: error {error:.1e}, table changed {changed:.1e}; "
               f"cascade {ours * 1e6:7.1f} us, without {plain * 1e6:7.1f}, "
               f"floor {size / 4.5e6:5.1f}", flush=True)
         if options.kernels:
-            list_kernels(sets[0])
+            list_kernels(sets[0], options.levels)
+        if options.schedules:
+            time_schedules(options, sets)
     sys.exit(failed)
 
 

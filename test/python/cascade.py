@@ -132,10 +132,12 @@ for number in range(arguments.rounds):
     q = rng.standard_normal((batches, key_heads * group, rows, d)).astype(dtype)
     k = rng.standard_normal((pages, key_heads, page, d)).astype(dtype)
     v = rng.standard_normal((pages, key_heads, page, dv)).astype(dtype)
+    levels = [True, 2, 3][int(rng.integers(0, 3))]
     named = dict(block_table=table, kv_lengths=lengths, **options, **more)
-    name = (number, dtype.__name__, q.shape, k.shape, table.shape, options, list(more))
+    name = (number, dtype.__name__, q.shape, k.shape, table.shape, options, list(more),
+            levels)
     expected = attend(q, k, v, table, lengths, bool(options), **more)
-    o, lse = run(q, k, v, cascade=True, return_lse=True, **named)
+    o, lse = run(q, k, v, cascade=levels, return_lse=True, **named)
     check(name, o, expected[0], TOLERANCES[dtype])
     check(name, lse, expected[1], 10 * TOLERANCES[dtype])
     if not emulated:

@@ -46,8 +46,9 @@ struct AttentionDescriptor {
   /// Rows are appended to the caches before; the values are the first columns
   /// of the keys, in their memory.
   bool append = false, valueInKey = false;
-  /// Pages that sequences begin with are read once for all of them.
-  bool cascade = false;
+  /// Levels of pages that sequences begin with, and that are read once for all
+  /// of them.
+  int cascade = 0;
   /// Texts of regions, or empty: the score function and the mask.
   std::string scoreMod, maskMod;
   /// Flags as of `mask`, and the queries and the keys of a block.

@@ -150,7 +150,7 @@ KeyCache KeyCache::draw(Random &random, const Kernel &k, int64_t sequences,
     cache.pages = Pages::draw(random, cache.rows, k.page,
                               (longest + k.page - 1) / k.page +
                                   (k.lengths ? random.range(0, 2) : 0),
-                              /*mayShare=*/!k.append, k.cascade);
+                              /*mayShare=*/!k.append, k.cascade > 0);
   if (k.append && !cache.rows.lengths.empty()) {
     const std::vector<int32_t> &all = cache.rows.lengths;
     int64_t least = *std::min_element(all.begin(), all.end());

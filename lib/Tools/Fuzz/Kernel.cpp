@@ -201,16 +201,17 @@ static void drawCache(Random &random, Kernel &k) {
   k.lengths = k.lengths || k.packed || random.chance(0.8);
 }
 
-/// Some of the kernels on pages share prefixes, without all that keeps rows from
-/// seeing the same keys.
+/// Some of the kernels on pages share prefixes, without all that keeps rows
+/// from seeing the same keys.
 static void drawCascade(Kernel &k, uint64_t seed, uint64_t index) {
   static const std::set<std::string> sums = {
-      "softmax",   "softmax_max", "softmax_entropy", "logsumexp",
-      "relu_sum",  "relu2_sum",   "sigmoid_sum"};
+      "softmax",  "softmax_max", "softmax_entropy", "logsumexp",
+      "relu_sum", "relu2_sum",   "sigmoid_sum"};
+  Random random(seed + 3, ~index);
   if (k.packed || k.aggregate || !k.edges.empty() || k.monoid->text ||
-      !sums.count(k.monoid->name) || !Random(seed + 3, ~index).chance(0.5))
+      !sums.count(k.monoid->name) || !random.chance(0.5))
     return;
-  k.cascade = true;
+  k.cascade = static_cast<int>(random.range(1, 3));
   k.kStart = k.append = k.batchInvariant = k.windowLeft = k.windowRight = false;
   k.alibiRank = k.bias.rank = k.mask.rank = 0;
   k.maskExpr = k.scoreExpr = nullptr;

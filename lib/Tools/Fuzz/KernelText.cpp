@@ -205,7 +205,8 @@ std::string TextMaker::commonAttributes() const {
   if (k.batchInvariant)
     text += text.empty() ? "batch_invariant" : ", batch_invariant";
   if (k.cascade)
-    text += text.empty() ? "cascade" : ", cascade";
+    text += (text.empty() ? "cascade = " : ", cascade = ") +
+            std::to_string(k.cascade) + " : i64";
   if (k.schedule)
     text +=
         (text.empty() ? "schedule = " : ", schedule = ") + k.schedule->print();

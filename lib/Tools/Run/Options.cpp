@@ -217,8 +217,7 @@ static bool parseWord(const std::string &text, uint64_t &word) {
 static Result<AttentionSpec> parseSpec(const std::string &text) {
   AttentionSpec spec;
   constexpr int64_t maxSize = INT32_MAX;
-  int64_t outputs = 1, sinks = 0, rolling = 0, batchInvariant = 0,
-          cascade = 0;
+  int64_t outputs = 1, sinks = 0, rolling = 0, batchInvariant = 0, cascade = 0;
   bool hasRng = false;
   const std::map<std::string, Setter> setters = {
       {"b", setInteger("b", spec.b, 0, maxSize)},
@@ -267,7 +266,7 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
       {"rolling", setInteger("rolling", rolling, 0, 1)},
       {"append", setInteger("append", spec.append, 0, maxSize)},
       {"batch_invariant", setInteger("batch_invariant", batchInvariant, 0, 1)},
-      {"cascade", setInteger("cascade", cascade, 0, 1)},
+      {"cascade", setInteger("cascade", cascade, 0, 4)},
       {"k_start",
        [&](const std::string &value) {
          spec.kStart = value;

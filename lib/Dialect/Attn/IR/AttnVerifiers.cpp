@@ -81,6 +81,11 @@ template <typename OpT> static LogicalResult verifyInvariance(OpT op) {
 static LogicalResult verifyCascade(AttentionOp op) {
   if (!op.getCascade())
     return success();
+  constexpr int64_t most = 4;
+  int64_t levels = *op.getCascade();
+  if (levels < 1 || levels > most)
+    return op.emitOpError("expected cascade of 1 to ")
+           << most << " levels, but got " << levels;
   StringRef other;
   if (!op.getBlockTable())
     other = "no block_table";
@@ -104,9 +109,10 @@ static LogicalResult verifyCascade(AttentionOp op) {
     other = "batch_invariant";
   if (other.empty())
     return success();
-  return op.emitOpError("expected cascade with a block_table and a bottom-right "
-                        "or no diagonal, so that all rows of a sequence see its "
-                        "first keys and score them by the dot, but got ")
+  return op.emitOpError(
+             "expected cascade with a block_table and a bottom-right "
+             "or no diagonal, so that all rows of a sequence see its "
+             "first keys and score them by the dot, but got ")
          << other;
 }
 
@@ -160,7 +166,7 @@ LogicalResult AttentionOp::verify() {
       failed(verifyBroadcast(*this, "sinks", getSinks(), {q.heads()})))
     return failure();
 
-  // (C17)
+  // (C16)
   if (failed(verifyCascade(*this)))
     return failure();
 

@@ -89,6 +89,13 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
            << name << " to be a unit attribute of attn.aggregate, but got "
            << value << " on " << op->getName();
   }
+  if (name == getCascadeLevelsName()) {
+    if (isa<AggregateOp>(op) && isa<IntegerAttr>(value))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be an integer on attn.aggregate, but got " << value
+           << " on " << op->getName();
+  }
   if (name == getCascadeName()) {
     if (isa<AggregateOp>(op) && isa<CausalAttr>(value) &&
         cast<CausalAttr>(value).getValue() != Causal::top_left)

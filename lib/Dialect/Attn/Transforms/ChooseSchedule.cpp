@@ -529,10 +529,8 @@ struct ChooseSchedulePass
       choice.schedule =
           scheduleOfRung(rung.getValue(), op, choice.schedule, target);
     choice.schedule = chooseOrder(op, choice.schedule, target);
-    // One for pages that all have, and one for those that some of them have.
-    constexpr int64_t levels = 2;
-    if (op->hasAttr(getCascadeName()))
-      choice.schedule = choice.schedule.withShare(levels);
+    if (auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName()))
+      choice.schedule = choice.schedule.withShare(levels.getInt());
     return choice;
   }
 

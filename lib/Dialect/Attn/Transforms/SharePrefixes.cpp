@@ -172,8 +172,8 @@ PartialOp Sharer::reduceGroups(ShareOp share) {
 /// Kills the keys of a sequence before `starts`.
 void Sharer::startBehind(Value starts) {
   op.getCapturesMutable().append(starts);
-  for (Region *region : {&op.getScore(), &op.getMask(), &op.getInit(),
-                         &op.getFinalize()})
+  for (Region *region :
+       {&op.getScore(), &op.getMask(), &op.getInit(), &op.getFinalize()})
     if (!region->empty())
       region->front().addArgument(starts.getType(), loc);
   Region &mask = op.getMask();
@@ -195,8 +195,8 @@ void Sharer::startBehind(Value starts) {
     b.setInsertionPointToEnd(&block);
   Value batch = arith::IndexCastOp::create(b, loc, b.getIndexType(),
                                            block.getArgument(0));
-  Value first = tensor::ExtractOp::create(
-      b, loc, block.getArguments().back(), ValueRange(batch));
+  Value first = tensor::ExtractOp::create(b, loc, block.getArguments().back(),
+                                          ValueRange(batch));
   Value live = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
                                      block.getArgument(3), first);
   if (yield) {
@@ -224,15 +224,14 @@ LogicalResult Sharer::run() {
       RankedTensorType::get({any}, i32),
       RankedTensorType::get({query.getDimSize(0)}, i32),
       RankedTensorType::get({levels, query.getDimSize(0)}, i32)};
-  auto share = ShareOp::create(b, loc, types, op.getQueries().front(),
-                               op.getKeys().front(), keys.map, keys.lengths,
-                               b.getI64IntegerAttr(levels),
-                               causal.getValue() == Causal::bottom_right
-                                   ? b.getUnitAttr()
-                                   : UnitAttr());
+  auto share = ShareOp::create(
+      b, loc, types, op.getQueries().front(), op.getKeys().front(), keys.map,
+      keys.lengths, b.getI64IntegerAttr(levels),
+      causal.getValue() == Causal::bottom_right ? b.getUnitAttr() : UnitAttr());
   PartialOp groups = reduceGroups(share);
   startBehind(share.getStarts());
   op->removeAttr(getCascadeName());
+  op->removeAttr(getCascadeLevelsName());
   op.setScheduleAttr(op.getScheduleAttr().withShare(0));
   FailureOr<PartialOp> own = splitBySchedule(op, monoid, target);
   if (failed(own))

@@ -30,7 +30,6 @@
 #include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -747,74 +746,6 @@ private:
   SmallVector<Value> multiplyShared(SmallVector<Value> state);
 
   CombineOp combineOp;
-};
-
-/// Builds the kernels of an `attn.share`, which run one after the other
-/// (TileShare.cpp).
-class ShareKernel : public KernelBuilder {
-public:
-  /// What they write for each other, i32: of each level and sequence [levels, b]
-  /// the first sequence with the same page (-1: none), the end of the pages that
-  /// both have, what is saved where that is the end for all, the first sequence
-  /// of those it shares pages with (-1: none), and the pages it has had then; of
-  /// each group the first of its pages and the sequence whose they are, and
-  /// sequences [groups, rows].
-  struct Lists {
-    Value leader, end, gain, group, base, firstPage, owner, members;
-  };
-  /// Sizes as the plan has them: sequences of a group, at least 2 or else 0;
-  /// rows of a sequence and a key head; and how many groups there is room for.
-  struct Sizes {
-    Value slots, rows, groups;
-  };
-
-  ShareKernel(ShareOp op, const ::attn::TargetInfo &target,
-              tile::KernelOp kernel, const Lists &lists, const Sizes &sizes)
-      : KernelBuilder(op, MonoidOp(), target, kernel), lists(lists),
-        sizes(sizes), share(op) {}
-
-  void buildFind(int64_t level, Value counts, Value keys, Value block);
-  void buildWeigh(int64_t level, Value block);
-  void buildCut(int64_t level, Value block);
-  void buildPlace(Value counts, Value keys, Value starts, Value places,
-                  Value block);
-  void buildGather(Value rows, Value tables, Value counts, Value numTables,
-                   Value block);
-
-  /// Entries of a table that a block copies, and channels of rows that it does.
-  static constexpr int64_t blockEntries = 32, blockChannels = 64;
-  static int64_t countSlices(ShareOp op);
-
-private:
-  /// Rows of the tiles that items are spread over.
-  static constexpr int64_t itemRows = 128, itemColumns = 32;
-  using Test = std::function<Value(Value)>; // item (i32) -> i1
-
-  void start(Value block);
-  Value load(Value list, ValueRange at) {
-    return memref::LoadOp::create(b, loc, list, at);
-  }
-  void store(Value value, Value list, ValueRange at);
-  Value both(Value x, Value y) {
-    return arith::AndIOp::create(b, loc, x, y);
-  }
-  void branch(Value condition, function_ref<void()> build);
-  Value branch(Value condition, Value otherwise, function_ref<Value()> build);
-  SmallVector<Value> forItems(Value total, int64_t step, ValueRange carried,
-                              function_ref<SmallVector<Value>(Value, ValueRange)>
-                                  body);
-  SmallVector<Value> bitsOf(Value first, Value total, ValueRange inputs,
-                            ArrayRef<std::function<Value(Value, ValueRange)>>
-                                tests);
-  SmallVector<Value> count(Value total, ArrayRef<Test> tests);
-  Value findFirst(Value total, const Test &test);
-  Value findLargest(Value total, const std::function<Value(Value)> &value);
-  Value pagesOf(Value sequence);
-
-  Lists lists;
-  Sizes sizes;
-  ShareOp share;
-  Value sequences, sequence;
 };
 
 /// Builds the kernel of an `attn.append` (TileAppend.cpp).

@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each sequence has a block, in a few kernels one after the other: at each level
+// Each sequence has a block, in a few kernels one after the other: at each
+// level
 //
-//   find    the first sequence with the same page where the level begins, and
-//           where the pages of the two part
-//   weigh   how many pages are saved if all that go on at least as far share
-//           the pages up to there
-//   cut     of the ends that the class has, takes the one that saves the most
+//   find    the first sequence with the same page where the level begins, its
+//           leader, and where the pages of the two part
+//   weigh   how many pages are saved if all members that go on as far end there
+//   place   of the ends that the class has, which has one leader, the one that
+//           saves the most pages; and by who comes before it, its place
 //
 // and then
 //
-//   place   counts who comes before it, which gives the rows of its groups
 //   gather  copies the rows of each group, and its pages
 //
 // Items, which are sequences or pages, are spread over the rows of tiles on a
@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TileShare.h"
 #include "PlanBuilder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -73,21 +74,19 @@ SmallVector<Value> ShareKernel::forItems(
 }
 
 /// Words of the items from `first` on that pass each test; a GPU's.
-SmallVector<Value> ShareKernel::bitsOf(
-    Value first, Value total, ValueRange inputs,
-    ArrayRef<std::function<Value(Value, ValueRange)>> tests) {
+SmallVector<Value> ShareKernel::bitsOf(Value first, Value total,
+                                       ArrayRef<Test> tests) {
   Type column = tileType(itemRows, 1, b.getI1Type());
   SmallVector<Type> types(tests.size(), column);
-  SmallVector<Value> tiles =
-      map(inputs, types, [&](Value row, Value, ValueRange x) {
-        Value item = add(first, row);
-        Value exists = cmp(Predicate::slt, item, total);
-        item = min(item, sub(total, i32(1)));
-        SmallVector<Value> results;
-        for (const auto &test : tests)
-          results.push_back(both(exists, test(item, x)));
-        return results;
-      });
+  SmallVector<Value> tiles = map({}, types, [&](Value row, Value, ValueRange) {
+    Value item = add(first, row);
+    Value exists = cmp(Predicate::slt, item, total);
+    item = min(item, sub(total, i32(1)));
+    SmallVector<Value> results;
+    for (const Test &test : tests)
+      results.push_back(both(exists, test(item)));
+    return results;
+  });
   SmallVector<Type> words(tests.size() * (itemRows / 32), b.getI32Type());
   return tile::BitsOp::create(b, loc, words, tiles).getResults();
 }
@@ -100,20 +99,15 @@ SmallVector<Value> ShareKernel::count(Value total, ArrayRef<Test> tests) {
       SmallVector<Value> next;
       for (auto [test, sum] : llvm::zip_equal(tests, sums))
         next.push_back(add(
-            sum,
-            arith::ExtUIOp::create(b, loc, b.getI32Type(), test(item))));
+            sum, arith::ExtUIOp::create(b, loc, b.getI32Type(), test(item))));
       return next;
     });
-  SmallVector<std::function<Value(Value, ValueRange)>> bodies;
-  for (const Test &test : tests)
-    bodies.push_back([&](Value item, ValueRange) { return test(item); });
   return forItems(total, itemRows, none, [&](Value first, ValueRange sums) {
-    SmallVector<Value> words = bitsOf(first, total, {}, bodies);
+    SmallVector<Value> words = bitsOf(first, total, tests);
     SmallVector<Value> next(sums);
     size_t each = words.size() / tests.size();
     for (auto [i, word] : llvm::enumerate(words))
-      next[i / each] =
-          add(next[i / each], math::CtPopOp::create(b, loc, word));
+      next[i / each] = add(next[i / each], math::CtPopOp::create(b, loc, word));
     return next;
   });
 }
@@ -141,71 +135,26 @@ static Value lowestBit(OpBuilder &b, Location loc, ArrayRef<Value> words,
   return least;
 }
 
-/// The first of `total` items that passes the test, or `total`.
-Value ShareKernel::findFirst(Value total, const Test &test) {
+/// The first of `total` items that passes the test, or `total`; and how many
+/// do.
+std::pair<Value, Value> ShareKernel::firstOf(Value total, const Test &test) {
+  SmallVector<Value> none = {total, i32(0)}, found;
   if (target.isCpu())
-    return forItems(total, 1, total, [&](Value item, ValueRange found) {
-             Value least = select(test(item), item, total);
-             return SmallVector<Value>{min(found.front(), least)};
-           })
-        .front();
-  return forItems(total, itemRows, total, [&](Value first, ValueRange found) {
-           SmallVector<Value> words =
-               bitsOf(first, total, {},
-                      {[&](Value item, ValueRange) { return test(item); }});
-           return SmallVector<Value>{
-               lowestBit(b, loc, words, first, found.front())};
-         })
-      .front();
-}
-
-/// The first of `total` items with the largest value, which is not negative.
-Value ShareKernel::findLargest(Value total,
-                               const std::function<Value(Value)> &value) {
-  if (target.isCpu())
-    return forItems(total, 1, ValueRange{i32(-1), total},
-                    [&](Value item, ValueRange found) {
-                      Value mine = value(item);
-                      Value more = cmp(Predicate::sgt, mine, found[0]);
-                      return SmallVector<Value>{
-                          select(more, mine, found[0]),
-                          select(more, item, found[1])};
-                    })[1];
-  // Each row of a tile has all items in its columns.
-  auto column = tileType(itemRows, 1, b.getI32Type());
-  Value largest =
-      forItems(total, itemColumns, fill(i32(-1), column),
-               [&](Value first, ValueRange found) {
-                 Value values =
-                     map({}, tileType(itemRows, itemColumns, b.getI32Type()),
-                         [&](Value, Value col, ValueRange) {
-                           Value item = add(first, col);
-                           item = min(item, sub(total, i32(1)));
-                           return SmallVector<Value>{value(item)};
-                         })
-                         .front();
-                 auto larger = [&](Value x, Value y) { return max(x, y); };
-                 Value most = reduce(values, i32(-1), /*ordered=*/false,
-                                     [&](ValueRange x, ValueRange y) {
-                                       return SmallVector<Value>{
-                                           larger(x[0], y[0])};
-                                     })
-                                  .front();
-                 return map({found.front(), most}, column,
-                            [&](Value, Value, ValueRange x) {
-                              return SmallVector<Value>{larger(x[0], x[1])};
-                            });
-               })
-          .front();
-  return forItems(total, itemRows, total, [&](Value first, ValueRange found) {
-           SmallVector<Value> words = bitsOf(
-               first, total, largest, {[&](Value item, ValueRange x) {
-                 return cmp(Predicate::eq, value(item), x[0]);
-               }});
-           return SmallVector<Value>{
-               lowestBit(b, loc, words, first, found.front())};
-         })
-      .front();
+    found = forItems(total, 1, none, [&](Value item, ValueRange so) {
+      Value passes = test(item);
+      return SmallVector<Value>{
+          min(so[0], select(passes, item, total)),
+          add(so[1], arith::ExtUIOp::create(b, loc, b.getI32Type(), passes))};
+    });
+  else
+    found = forItems(total, itemRows, none, [&](Value first, ValueRange so) {
+      SmallVector<Value> words = bitsOf(first, total, test);
+      Value sum = so[1];
+      for (Value word : words)
+        sum = add(sum, math::CtPopOp::create(b, loc, word));
+      return SmallVector<Value>{lowestBit(b, loc, words, first, so[0]), sum};
+    });
+  return {found[0], found[1]};
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,9 +183,9 @@ Value ShareKernel::pagesOf(Value which) {
     keys = max(sub(keys, max(sub(rows, i32(1)), i32(0))), i32(0));
   }
   // No page is behind the last one of the pool.
-  Value some = both(cmp(Predicate::sgt, sizes.slots, i32(0)),
-                    cmp(Predicate::sgt, toI32(dim(arg(share.getKey()), 0)),
-                        i32(0)));
+  Value some =
+      both(cmp(Predicate::sgt, sizes.slots, i32(0)),
+           cmp(Predicate::sgt, toI32(dim(arg(share.getKey()), 0)), i32(0)));
   return select(some, arith::DivUIOp::create(b, loc, keys, page), i32(0));
 }
 
@@ -246,8 +195,9 @@ void ShareKernel::buildFind(int64_t level, Value counts, Value keys,
   Value mine = toIndex(sequence), at = index(level);
   if (level == 0) {
     // Groups that nobody fills have no rows.
-    auto loop = scf::ForOp::create(b, loc, mine, toIndex(sizes.groups),
-                                   toIndex(sequences));
+    Value groups = mul(sizes.groups, i32(share.getLevels()));
+    auto loop =
+        scf::ForOp::create(b, loc, mine, toIndex(groups), toIndex(sequences));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     for (Value list : {counts, keys})
@@ -264,35 +214,40 @@ void ShareKernel::buildFind(int64_t level, Value counts, Value keys,
   };
   Value base = baseOf(sequence), pages = pagesOf(sequence);
   Value hasMore = cmp(Predicate::sgt, pages, base);
-  auto ifOp = scf::IfOp::create(
-      b, loc, TypeRange{b.getI32Type(), b.getI32Type()}, hasMore,
-      /*withElseRegion=*/true);
+  auto ifOp =
+      scf::IfOp::create(b, loc, SmallVector<Type>(3, b.getI32Type()), hasMore,
+                        /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
     Value page = pageAt(sequence, base);
-    Value leader = findFirst(sequences, [&](Value other) {
+    // Up to itself: it is the second where there are two.
+    auto [first, number] = firstOf(sequences, [&](Value other) {
       Value same = both(cmp(Predicate::eq, baseOf(other), base),
                         cmp(Predicate::sgt, pagesOf(other), base));
+      same = both(same, cmp(Predicate::sle, other, sequence));
       return both(same, cmp(Predicate::eq, pageAt(other, base), page));
     });
-    leader = min(leader, sequence);
+    Value leader = min(first, sequence);
+    Value second = arith::ExtUIOp::create(b, loc, b.getI32Type(),
+                                          cmp(Predicate::eq, number, i32(2)));
     Value common = sub(min(pages, pagesOf(leader)), base);
-    Value end = findFirst(common, [&](Value next) {
-      Value mine = pageAt(sequence, add(base, next));
-      Value differs =
-          cmp(Predicate::ne, mine, pageAt(leader, add(base, next)));
-      return arith::OrIOp::create(b, loc, differs,
-                                  cmp(Predicate::slt, mine, i32(0)))
-          .getResult();
-    });
+    Value end = firstOf(common, [&](Value next) {
+                  Value mine = pageAt(sequence, add(base, next));
+                  Value differs =
+                      cmp(Predicate::ne, mine, pageAt(leader, add(base, next)));
+                  return arith::OrIOp::create(b, loc, differs,
+                                              cmp(Predicate::slt, mine, i32(0)))
+                      .getResult();
+                }).first;
     leader = select(cmp(Predicate::sge, page, i32(0)), leader, i32(-1));
-    scf::YieldOp::create(b, loc, ValueRange{leader, add(base, end)});
+    scf::YieldOp::create(b, loc, ValueRange{leader, add(base, end), second});
     b.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(b, loc, ValueRange{i32(-1), base});
+    scf::YieldOp::create(b, loc, ValueRange{i32(-1), base, i32(0)});
   }
   store(ifOp.getResult(0), lists.leader, {at, mine});
   store(ifOp.getResult(1), lists.end, {at, mine});
+  store(ifOp.getResult(2), lists.second, {at, mine});
   tile::ReturnOp::create(b, loc);
 }
 
@@ -304,132 +259,156 @@ void ShareKernel::buildWeigh(int64_t level, Value block) {
   Value base = level ? load(lists.base, {index(level - 1), mine}) : i32(0);
   Value gain =
       branch(cmp(Predicate::sge, leader, i32(0)), i32(0), [&]() -> Value {
-        Value members =
-            count(sequences, {[&](Value other) {
-                    Value there = toIndex(other);
-                    return both(cmp(Predicate::eq,
-                                    load(lists.leader, {at, there}), leader),
-                                cmp(Predicate::sge,
-                                    load(lists.end, {at, there}), end));
-                  }})
-                .front();
+        Value members = count(sequences, {[&](Value other) {
+                                Value there = toIndex(other);
+                                Value of = load(lists.leader, {at, there});
+                                Value its = load(lists.end, {at, there});
+                                return both(cmp(Predicate::eq, of, leader),
+                                            cmp(Predicate::sge, its, end));
+                              }})
+                            .front();
         return mul(sub(members, i32(1)), sub(end, base));
       });
   store(gain, lists.gain, {at, mine});
   tile::ReturnOp::create(b, loc);
 }
 
-void ShareKernel::buildCut(int64_t level, Value block) {
+/// Where the class of a sequence ends its pages: of the ends that members have,
+/// the one that saves the most, and of those that save as much the last.
+Value ShareKernel::findCut(int64_t level, Value leader, Value base) {
+  Value at = index(level);
+  auto better = [&](ValueRange x, ValueRange y) {
+    Value more = cmp(Predicate::sgt, x[0], y[0]);
+    Value same = cmp(Predicate::eq, x[0], y[0]);
+    Value later = both(same, cmp(Predicate::sgt, x[1], y[1]));
+    Value first = arith::OrIOp::create(b, loc, more, later);
+    return SmallVector<Value>{select(first, x[0], y[0]),
+                              select(first, x[1], y[1])};
+  };
+  // What is saved where the end of a member is that of all, and this end.
+  auto weighed = [&](Value other) {
+    Value there = toIndex(other);
+    Value of = load(lists.leader, {at, there});
+    Value isMember = cmp(Predicate::eq, of, leader);
+    return SmallVector<Value>{
+        select(isMember, load(lists.gain, {at, there}), i32(-1)),
+        load(lists.end, {at, there})};
+  };
+  SmallVector<Value> none = {i32(0), base};
+  if (target.isCpu())
+    return forItems(sequences, 1, none, [&](Value other, ValueRange found) {
+      return better(weighed(other), found);
+    })[1];
+  // Each row of a tile has all members in its columns.
+  Type word = b.getI32Type();
+  auto tile = tileType(itemRows, itemColumns, word);
+  auto column = tileType(itemRows, 1, word);
+  SmallVector<Value> best = {fill(none[0], column), fill(none[1], column)};
+  best = forItems(
+      sequences, itemColumns, best, [&](Value first, ValueRange found) {
+        SmallVector<Value> all =
+            map({}, {tile, tile}, [&](Value, Value col, ValueRange) {
+              Value other = add(first, col);
+              return weighed(min(other, sub(sequences, i32(1))));
+            });
+        SmallVector<Value> most =
+            reduce(all, {i32(-1), i32(-1)}, /*ordered=*/false, better);
+        SmallVector<Value> both = {found[0], found[1], most[0], most[1]};
+        return map(both, {column, column}, [&](Value, Value, ValueRange x) {
+          return better(x.take_front(2), x.drop_front(2));
+        });
+      });
+  // All rows have the same number: row r tells bit r of it.
+  Value bits = map(best[1], tileType(itemRows, 1, b.getI1Type()),
+                   [&](Value row, Value, ValueRange x) {
+                     Value place = arith::AndIOp::create(b, loc, row, i32(31));
+                     Value bit = arith::ShRUIOp::create(b, loc, x[0], place);
+                     bit = arith::AndIOp::create(b, loc, bit, i32(1));
+                     return SmallVector<Value>{cmp(Predicate::ne, bit, i32(0))};
+                   })
+                   .front();
+  // As many words as the counts behind it have: warps exchange them in one
+  // place.
+  SmallVector<Value> equal(placeTests, bits);
+  SmallVector<Type> words(placeTests * (itemRows / 32), word);
+  return tile::BitsOp::create(b, loc, words, equal).getResult(0);
+}
+
+/// Groups of a class are numbered by how many sequences have a leader before
+/// its own, s of which fit into a group, and by how many of these leaders have
+/// followers: n / s + g. No two classes have one, and few are left out.
+void ShareKernel::buildPlace(int64_t level, Value counts, Value keys,
+                             Value starts, Value places, Value block) {
   start(block);
   Value at = index(level), mine = toIndex(sequence);
-  Value leader = load(lists.leader, {at, mine});
+  Value page = toI32(dim(arg(share.getKey()), 2));
+  Value slots = max(sizes.slots, i32(1));
   Value base = level ? load(lists.base, {index(level - 1), mine}) : i32(0);
+  Value leader = load(lists.leader, {at, mine});
+  Value end = load(lists.end, {at, mine});
+  auto leaderOf = [&](Value other) {
+    return load(lists.leader, {at, toIndex(other)});
+  };
   auto ifOp = scf::IfOp::create(
       b, loc, TypeRange{b.getI32Type(), b.getI32Type()},
       cmp(Predicate::sge, leader, i32(0)), /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
-    Value best = findLargest(sequences, [&](Value other) {
-      Value there = toIndex(other);
-      Value same =
-          cmp(Predicate::eq, load(lists.leader, {at, there}), leader);
-      return select(same, load(lists.gain, {at, there}), i32(-1));
+    Value cut = findCut(level, leader, base);
+    auto shares = [&](Value other) {
+      Value isMember = cmp(Predicate::eq, leaderOf(other), leader);
+      Value goesOn =
+          cmp(Predicate::sge, load(lists.end, {at, toIndex(other)}), cut);
+      return both(isMember, goesOn);
+    };
+    auto isBefore = [&](Value other) {
+      Value of = leaderOf(other);
+      return both(cmp(Predicate::sge, of, i32(0)),
+                  cmp(Predicate::slt, of, leader));
+    };
+    auto isSecond = [&](Value other) {
+      Value second = load(lists.second, {at, toIndex(other)});
+      return both(isBefore(other), cmp(Predicate::ne, second, i32(0)));
+    };
+    auto isEarlier = [&](Value other) {
+      return both(shares(other), cmp(Predicate::slt, other, sequence));
+    };
+    SmallVector<Value> found =
+        count(sequences, {isBefore, isSecond, shares, isEarlier});
+    Value full, rest;
+    std::tie(full, rest) = divide(found[3], slots);
+    Value chunk = add(add(divide(found[0], slots).first, found[1]), full);
+    Value takesPart =
+        both(cmp(Predicate::sgt, cut, base), cmp(Predicate::sge, end, cut));
+    // One that stays alone in a group has nobody to share with.
+    takesPart = both(takesPart, cmp(Predicate::sgt, found[2], i32(1)));
+    takesPart = both(takesPart, cmp(Predicate::slt, chunk, sizes.groups));
+    chunk = add(chunk, mul(sizes.groups, i32(level)));
+    Value place = branch(takesPart, i32(-1), [&]() -> Value {
+      Value there = toIndex(chunk);
+      store(sequence, lists.members, {there, toIndex(rest)});
+      branch(cmp(Predicate::eq, rest, i32(0)), [&] {
+        Value members = min(sub(found[2], found[3]), slots);
+        store(mul(members, sizes.rows), counts, there);
+        store(mul(sub(cut, base), page), keys, there);
+        store(base, lists.firstPage, there);
+        store(sequence, lists.owner, there);
+      });
+      int64_t rows =
+          cast<ShapedType>(share.getQueries().getType()).getDimSize(2);
+      return add(mul(chunk, i32(rows)), mul(rest, sizes.rows));
     });
-    best = toIndex(min(best, sub(sequences, i32(1))));
-    Value cut = load(lists.end, {at, best});
-    Value shares =
-        both(cmp(Predicate::sgt, load(lists.gain, {at, best}), i32(0)),
-             cmp(Predicate::sge, load(lists.end, {at, mine}), cut));
+    Value isPlaced = cmp(Predicate::sge, place, i32(0));
     scf::YieldOp::create(b, loc,
-                         ValueRange{select(shares, leader, i32(-1)),
-                                    select(shares, cut, base)});
+                         ValueRange{place, select(isPlaced, cut, base)});
     b.setInsertionPointToStart(ifOp.elseBlock());
     scf::YieldOp::create(b, loc, ValueRange{i32(-1), base});
   }
-  store(ifOp.getResult(0), lists.group, {at, mine});
+  store(ifOp.getResult(0), places, {at, mine});
   store(ifOp.getResult(1), lists.base, {at, mine});
-  tile::ReturnOp::create(b, loc);
-}
-
-//===----------------------------------------------------------------------===//
-// Groups
-//===----------------------------------------------------------------------===//
-
-/// Sequences that share pages are numbered by level, by the first sequence of
-/// theirs, and as they come. With s of them in a group, and g such firsts and n
-/// sequences before the first of theirs, they are in the groups from n / s + g
-/// on: no two in one, and few groups are left out.
-void ShareKernel::buildPlace(Value counts, Value keys, Value starts,
-                             Value places, Value block) {
-  start(block);
-  int64_t levels = share.getLevels();
-  Value mine = toIndex(sequence);
-  Value page = toI32(dim(arg(share.getKey()), 2));
-  Value total = mul(sequences, i32(levels));
-  Value slots = max(sizes.slots, i32(1));
-  Value behind = i32(0); // pages that it has in groups
-  for (int64_t level = 0; level < levels; ++level) {
-    Value at = index(level);
-    Value group = load(lists.group, {at, mine});
-    Value before = level ? load(lists.base, {index(level - 1), mine}) : i32(0);
-    Value after = load(lists.base, {at, mine});
-    Value place =
-        branch(cmp(Predicate::sge, group, i32(0)), i32(-1), [&]() -> Value {
-          Value offset = mul(sequences, i32(level));
-          Value own = add(offset, group), item = add(offset, sequence);
-          // Its level, the sequence, and the number that its group goes by.
-          auto find = [&](Value other) {
-            auto [where, which] = divide(other, sequences);
-            Value of = load(lists.group, {toIndex(where), toIndex(which)});
-            Value number = add(mul(where, sequences), of);
-            return std::tuple(which, of, number);
-          };
-          auto shares = [&](Value of) {
-            return cmp(Predicate::sge, of, i32(0));
-          };
-          auto isBefore = [&](Value other) {
-            auto [which, of, number] = find(other);
-            return both(shares(of), cmp(Predicate::slt, number, own));
-          };
-          auto isFirst = [&](Value other) {
-            auto [which, of, number] = find(other);
-            return both(both(shares(of), cmp(Predicate::eq, of, which)),
-                        cmp(Predicate::slt, number, own));
-          };
-          auto isMember = [&](Value other) {
-            auto [which, of, number] = find(other);
-            return both(shares(of), cmp(Predicate::eq, number, own));
-          };
-          auto isEarlier = [&](Value other) {
-            return both(isMember(other), cmp(Predicate::slt, other, item));
-          };
-          SmallVector<Value> found =
-              count(total, {isBefore, isFirst, isMember, isEarlier});
-          Value full, rest;
-          std::tie(full, rest) = divide(found[3], slots);
-          Value chunk = add(add(divide(found[0], slots).first, found[1]), full);
-          auto fits = cmp(Predicate::slt, chunk, sizes.groups);
-          return branch(fits, i32(-1), [&]() -> Value {
-            Value there = toIndex(chunk);
-            store(sequence, lists.members, {there, toIndex(rest)});
-            branch(cmp(Predicate::eq, rest, i32(0)), [&] {
-              Value members = min(sub(found[2], found[3]), slots);
-              store(mul(members, sizes.rows), counts, there);
-              store(mul(sub(after, before), page), keys, there);
-              store(before, lists.firstPage, there);
-              store(sequence, lists.owner, there);
-            });
-            return add(mul(chunk, i32(cast<ShapedType>(
-                                          share.getQueries().getType())
-                                          .getDimSize(2))),
-                       mul(rest, sizes.rows));
-          });
-        });
-    store(place, places, {at, mine});
-    behind = select(cmp(Predicate::sge, place, i32(0)), after, behind);
-  }
-  store(mul(behind, page), starts, mine);
+  if (level + 1 == static_cast<int64_t>(share.getLevels()))
+    store(mul(ifOp.getResult(1), page), starts, mine);
   tile::ReturnOp::create(b, loc);
 }
 
@@ -482,14 +461,13 @@ void ShareKernel::buildGather(Value rows, Value tables, Value counts,
         index(0), index(numRows), /*vector=*/false);
   };
   // Tiles without rows are loaded too.
-  branch(both(isRows, no(some)), [&] {
-    storeRows(fill(f32(0.0f), tileType(numRows, blockChannels)));
-  });
+  branch(both(isRows, no(some)),
+         [&] { storeRows(fill(f32(0.0f), tileType(numRows, blockChannels))); });
   branch(both(some, isRows), [&] {
     Value ofSequence = toI32(dim(queries, 2));
     Value firstHead =
-        mul(toI32(keyHead), arith::DivUIOp::create(
-                                b, loc, sizes.rows, max(ofSequence, i32(1))));
+        mul(toI32(keyHead), arith::DivUIOp::create(b, loc, sizes.rows,
+                                                   max(ofSequence, i32(1))));
     Value firstChannel = toI32(mul(slice, index(blockChannels)));
     Type element = type.getElementType();
     Value tile =
@@ -500,11 +478,10 @@ void ShareKernel::buildGather(Value rows, Value tables, Value counts,
               auto [inGroup, position] = divide(inSequence, ofSequence);
               Value member = load(lists.members, {group, toIndex(slot)});
               Value c = add(firstChannel, col);
-              Value read = load(queries,
-                                {toIndex(member),
-                                 toIndex(add(firstHead, inGroup)),
-                                 toIndex(position),
-                                 toIndex(min(c, i32(depth - 1)))});
+              Value read =
+                  load(queries,
+                       {toIndex(member), toIndex(add(firstHead, inGroup)),
+                        toIndex(position), toIndex(min(c, i32(depth - 1)))});
               if (!element.isF32())
                 read = arith::ExtFOp::create(b, loc, b.getF32Type(), read);
               Value exists = cmp(Predicate::slt, row, live);
@@ -551,13 +528,13 @@ void PlanBuilder::convertShare(ShareOp op) {
   // Groups of one sequence would share nothing.
   Value pays = arith::CmpIOp::create(b, loc, Predicate::ugt, slots, at(1));
   slots = arith::SelectOp::create(b, loc, pays, slots, at(0));
-  // Those that sequences fill, and some that they do not.
-  constexpr int64_t leastGroups = 4, sequencesOfGroup = 16;
-  Value most = times(sequences, at(levels));
-  Value groups = plus(divide(most, positive(slots)),
-                      plus(divide(sequences, at(sequencesOfGroup)),
-                           at(leastGroups)));
-  groups = arith::MinUIOp::create(b, loc, groups, most);
+  // Of a level, those that sequences fill, and some that they do not.
+  constexpr int64_t leastGroups = 2, sequencesOfGroup = 16;
+  Value ofLevel =
+      plus(divide(sequences, positive(slots)),
+           plus(divide(sequences, at(sequencesOfGroup)), at(leastGroups)));
+  ofLevel = arith::MinUIOp::create(b, loc, ofLevel, sequences);
+  Value groups = times(ofLevel, at(levels));
 
   // Results, in the order that they have.
   auto make = [&](ArrayRef<int64_t> shape, ArrayRef<Value> sizes,
@@ -583,21 +560,21 @@ void PlanBuilder::convertShare(ShareOp op) {
                                                     : ArrayRef<Value>(),
                 i32);
   };
-  Value starts = perSequence(op.getStarts()), places = perSequence(op.getPlaces());
-  for (auto [result, memory] :
-       llvm::zip_equal(op->getResults(),
-                       SmallVector<Value>{gathered, tables, keys, counts,
-                                          starts, places}))
+  Value starts = perSequence(op.getStarts()),
+        places = perSequence(op.getPlaces());
+  for (auto [result, memory] : llvm::zip_equal(
+           op->getResults(),
+           SmallVector<Value>{gathered, tables, keys, counts, starts, places}))
     mapping.map(result, memory);
 
   SmallVector<Value> extra = {counts, keys};
-  for (int i = 0; i < 5; ++i) // leader, end, gain, group, base
+  for (int i = 0; i < 5; ++i) // leader, end, second, base, gain
     extra.push_back(make({levels, any}, sequences, i32));
   for (int i = 0; i < 2; ++i) // first page, owner
     extra.push_back(make({any}, groups, i32));
   extra.push_back(make({any, numRows}, groups, i32)); // members
   size_t firstSize = extra.size();
-  for (Value size : {slots, rows, groups})
+  for (Value size : {slots, rows, ofLevel})
     extra.push_back(toI32(size));
   size_t firstOwn = extra.size();
   auto launch = [&](Value grid, ArrayRef<Value> own, auto build) {
@@ -624,16 +601,13 @@ void PlanBuilder::convertShare(ShareOp op) {
     launch(sequences, {}, [&](ShareKernel &k, Given, Given, Value block) {
       k.buildWeigh(level, block);
     });
-    launch(sequences, {}, [&](ShareKernel &k, Given, Given, Value block) {
-      k.buildCut(level, block);
-    });
+    launch(sequences, {starts, places},
+           [&](ShareKernel &k, Given all, Given own, Value block) {
+             k.buildPlace(level, all[0], all[1], own[0], own[1], block);
+           });
   }
-  launch(sequences, {starts, places},
-         [&](ShareKernel &k, Given all, Given own, Value block) {
-           k.buildPlace(all[0], all[1], own[0], own[1], block);
-         });
-  Value numTables = arith::CeilDivUIOp::create(
-      b, loc, pages, at(ShareKernel::blockEntries));
+  Value numTables =
+      arith::CeilDivUIOp::create(b, loc, pages, at(ShareKernel::blockEntries));
   Value ofGroup =
       plus(numTables, times(keyHeads, at(ShareKernel::countSlices(op))));
   launch(times(groups, ofGroup), {gathered, tables, numTables},

@@ -216,8 +216,8 @@ SmallVector<Value> StatesKernel::multiplyShared(SmallVector<Value> state) {
   int64_t levels =
       cast<ShapedType>(combineOp.getPlaces().getType()).getDimSize(0);
   for (int64_t level = 0; level < levels; ++level) {
-    Value place = toIndex(
-        memref::LoadOp::create(b, loc, places, {index(level), batch}));
+    Value place =
+        toIndex(memref::LoadOp::create(b, loc, places, {index(level), batch}));
     Value exists = cmp(arith::CmpIPredicate::sge, place, index(0));
     auto [number, first] = divide(max(place, index(0)), max(ofGroup, index(1)));
     SharedRows rows;
@@ -225,17 +225,21 @@ SmallVector<Value> StatesKernel::multiplyShared(SmallVector<Value> state) {
     rows.group = number;
     rows.head = keyHead;
     rows.row = add(first, add(mul(inGroup, sq), row0));
-    state = multiplyParts(state, index(0), rows.parts, [&](Value part) {
-      return loadShared(rows, part);
-    });
+    state = multiplyParts(state, index(0), rows.parts,
+                          [&](Value part) { return loadShared(rows, part); });
   }
   return state;
 }
 
-SmallVector<Value> StatesKernel::multiplyParts(
-    SmallVector<Value> state, Value begin, Value numParts,
-    function_ref<SmallVector<Value>(Value)> loadPart) {
-  int64_t atOnce = target.isCpu() ? 1 : partsAtOnce;
+SmallVector<Value>
+StatesKernel::multiplyParts(SmallVector<Value> state, Value begin,
+                            Value numParts,
+                            function_ref<SmallVector<Value>(Value)> loadPart) {
+  // What groups have is little, and fewer registers let more blocks wait for
+  // it.
+  int64_t atOnce = combineOp.getPlaces() ? partsAtOnce / 2 : partsAtOnce;
+  if (target.isCpu())
+    atOnce = 1;
   Value last = sub(numParts, index(1));
   auto forOp =
       scf::ForOp::create(b, loc, begin, numParts, index(atOnce), state);

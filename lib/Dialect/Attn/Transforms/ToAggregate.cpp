@@ -479,9 +479,11 @@ LogicalResult Rewriter::run() {
   for (StringRef name : {getDispatchAttrName(), getRungAttrName()})
     if (Attribute attribute = op->getAttr(name))
       aggregate->setAttr(name, attribute);
-  if (op.getCascade())
+  if (IntegerAttr levels = op.getCascadeAttr()) {
     aggregate->setAttr(getCascadeName(),
                        CausalAttr::get(b.getContext(), op.getCausal()));
+    aggregate->setAttr(getCascadeLevelsName(), levels);
+  }
   buildScore(aggregate.getScore());
   if (hasMask())
     buildMask(aggregate.getMask());
