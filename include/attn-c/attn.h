@@ -383,6 +383,18 @@ typedef struct AttnAttentionDesc {
   /// Neither with valueInKey nor for attnDifferentiate.
   int64_t rotaryDim;
   int32_t rotaryInterleaved, rotaryBySlot;
+  /// 0, or a number of levels from 1 to 4: pages that the block tables of
+  /// several sequences begin with are read once for the rows of all of them
+  /// (shared prefixes); with two levels also what some of these go on with,
+  /// which takes more kernels to find. Equal entries tell, each time the kernel
+  /// runs, on the device that it runs on: tables may change under a captured
+  /// graph. It goes with blockTable and a bottom-right or no diagonal, of few
+  /// rows (those of all query heads of a key head fill no half of a tile of 64,
+  /// on GPUs 128; others share nothing), and with neither packed queries,
+  /// kStart, window, bias, mask, alibi, dropout, rotary, scoreMod, maskMod,
+  /// blockMask nor batchInvariant. Results are those without it but for
+  /// rounding.
+  int32_t cascade;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

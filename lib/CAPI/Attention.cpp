@@ -200,19 +200,20 @@ static CallKey makeKey(const AttnAttentionDesc &d, const ExpectedSizes &sizes,
         d.rolling, d.batchInvariant, d.append, d.valueInKey, d.dropout,
         int32_t(d.append == 2)})
     flags = 2 * flags + (given != 0);
-  key.words = {pair(d.dtype, d.biasDType),
-               pair(d.causal, d.precision),
-               pair(d.bias, d.mask),
-               pair(d.alibi, d.numOutputs ? d.numOutputs : 1),
-               d.headDim,
-               d.valueDim ? d.valueDim : d.headDim,
-               pair(d.blockTable, flags),
-               target.number,
-               d.blockMask,
-               d.blockMask ? d.blockRows : 0,
-               d.blockMask ? d.blockKeys : 0,
-               d.rotaryDim,
-               pair(d.rotaryInterleaved != 0, d.rotaryBySlot != 0)};
+  key.words = {
+      pair(d.dtype, d.biasDType),
+      pair(d.causal, d.precision),
+      pair(d.bias, d.mask),
+      pair(d.alibi, d.numOutputs ? d.numOutputs : 1),
+      d.headDim,
+      d.valueDim ? d.valueDim : d.headDim,
+      pair(d.blockTable, flags),
+      target.number,
+      d.blockMask,
+      d.blockMask ? d.blockRows : 0,
+      d.blockMask ? d.blockKeys : 0,
+      d.rotaryDim,
+      pair(d.rotaryInterleaved != 0, 2 * d.cascade + (d.rotaryBySlot != 0))};
   constexpr size_t numNamed = 13;
   static_assert(CallKey::numWords >=
                 numNamed + std::tuple_size_v<ExpectedSizes>);

@@ -247,6 +247,7 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.kStart = d.kStart;
   full.rolling = d.rolling;
   full.batchInvariant = d.batchInvariant;
+  full.cascade = d.cascade;
   full.append = d.append == AttentionDescriptor::PackedRows
                     ? AttentionDescriptor::PackedRows
                     : d.append != 0;
@@ -299,6 +300,7 @@ static std::string printDescription(const AttentionDescriptor &d) {
                         int64_t(d.numOutputs),
                         int64_t(d.dispatch),
                         int64_t(d.batchInvariant),
+                        int64_t(d.cascade),
                         int64_t(d.append),
                         int64_t(d.valueInKey),
                         int64_t(d.blockMask),

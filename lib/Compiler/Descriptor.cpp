@@ -329,6 +329,8 @@ private:
       attribute("rolling");
     if (d.batchInvariant)
       attribute("batch_invariant");
+    if (d.cascade)
+      attribute("cascade = " + std::to_string(d.cascade) + " : i64");
     if (d.rotaryDim)
       attribute(formatv("rotary = #attn.rotary<{0}, {1}>", d.rotaryDim,
                         d.rotaryInterleaved ? "interleaved" : "halves"));
@@ -386,6 +388,31 @@ Result<std::string> listOutputs(const std::string &monoid) {
   return summary->outputs;
 }
 
+/// What keeps rows of several sequences from reading keys together, or nothing.
+static std::string_view whyNoCascade(const AttentionDescriptor &d) {
+  if (!d.blockTable)
+    return "no block table";
+  if (d.packed)
+    return "packed queries";
+  if (d.causal == "top_left")
+    return "a top-left diagonal";
+  if (d.window)
+    return "a window";
+  if (d.kStart)
+    return "k_start";
+  if (d.bias || d.alibi || !d.scoreMod.empty())
+    return "scores that differ by position";
+  if (d.mask || d.blockMask || !d.maskMod.empty())
+    return "another mask";
+  if (d.dropout)
+    return "dropout";
+  if (d.rotaryDim)
+    return "rotary";
+  if (d.batchInvariant)
+    return "batch_invariant";
+  return "";
+}
+
 Result<AttentionModule>
 makeAttentionModule(const AttentionDescriptor &descriptor,
                     const std::string &monoidName) {
@@ -436,6 +463,16 @@ makeAttentionModule(const AttentionDescriptor &descriptor,
       !(descriptor.packed && descriptor.blockTable))
     return fail("packed rows to append with packed queries and pages",
                 descriptor.packed ? "no pages" : "queries of a batch each");
+  if (descriptor.cascade < 0 || descriptor.cascade > 4)
+    return fail("cascade to be between 0 and 4 levels",
+                std::to_string(descriptor.cascade));
+  if (descriptor.cascade)
+    if (std::string_view other = whyNoCascade(descriptor); !other.empty())
+      return fail(
+          "cascade with a block table and a bottom-right or no diagonal "
+          "alone, so that all rows of a sequence see its first keys and "
+          "score them by the dot",
+          std::string(other));
   if (descriptor.append &&
       (!descriptor.lengths || (descriptor.packed && !descriptor.blockTable)))
     return fail(

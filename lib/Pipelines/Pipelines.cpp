@@ -53,6 +53,13 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   pm.addPass(createAttnChooseSchedulePass(schedule));
   // Before anything reads a schedule: behind it each function has one.
   pm.addPass(createAttnExpandDispatchPass());
+  // After the choice, before splits: it has parts of its own.
+  AttnSharePrefixesPassOptions share;
+  share.explain = explain;
+  pm.addPass(createAttnSharePrefixesPass(share));
+  // The keys that groups have are reduced for as many rows as these have.
+  schedule.missing = true;
+  pm.addPass(createAttnChooseSchedulePass(schedule));
   // After the choice of splits, before kernels are built.
   AttnSplitPassOptions split;
   split.explain = explain;

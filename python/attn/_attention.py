@@ -70,7 +70,8 @@ def attention(
     dropout_p: float = 0.0,
     dropout_rng: Optional[Tuple[int, int]] = None,
     deterministic: bool = True,
-    rotary: Optional[_rotary.Rotary] = None
+    rotary: Optional[_rotary.Rotary] = None,
+    cascade: Union[bool, int] = False
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -142,6 +143,14 @@ def attention(
             other sequences, how many, packed or not, whether the row is one of a
             prompt, of a chunk of it, or alone. Keys are then reduced in one part,
             which is slower on GPUs where few rows have many of them.
+        cascade: whether pages that the block tables of several sequences begin with
+            are read once for the rows of all of them; a number from 1 (True) to 4
+            says in how many levels: with 2 also the pages that some of those go on
+            with, and so on. Equal entries at equal places tell, on the device and in
+            each call, so that tables may change under a captured CUDA graph. For few rows of each sequence, as when decoding; with
+            block_table, and with causal=None or "bottom_right", and neither with
+            other masks nor with scores that differ by position. Results are those
+            without it but for rounding.
         k_new, v_new: [b, hk, n, d] and [b, hk, n, dv] in the order of `layout`
             ("thd": of "bshd"), rows that are appended to k and v, in place, before
             the call attends to them: row i of batch b becomes row
@@ -223,6 +232,10 @@ def attention(
                 "one; call under torch.no_grad()",
             )
         if (wants or (_torch.is_traced() and block_mask is None)) and not writes:
+            if cascade:
+                _fail(
+                    "cascade=True without gradients, and not in a traced graph", "one"
+                )
             if rotary is not None:
                 from . import _torch_rotary
 
@@ -294,6 +307,7 @@ def attention(
     options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
     options += (return_lse, return_aux, monoid_params, precision, rolling)
     options += (batch_invariant, v_dim, captures, block_mask, deterministic, turns)
+    options += (cascade,)
     # The numbers of dropout are others in each call, which then has no plan.
     drops = not (type(dropout_p) is float and dropout_p == 0.0)
     key = None if drops else _plans.key_of(operands, options)
@@ -336,6 +350,7 @@ def attention(
         dropout_rng,
         deterministic,
         rotary,
+        cascade,
     )
     result, how = call.run(out)
     _plans.remember(key, operands, *how)

@@ -139,6 +139,7 @@ class Call:
         dropout_rng=None,
         deterministic=True,
         rotary=None,
+        cascade=False,
     ):
         self.views = {}
         if not arrays.is_bool(deterministic):
@@ -157,6 +158,9 @@ class Call:
         _operands.set_values(self, v, v_dim)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
         _operands.set_cache(self, block_table, k_start, rolling, batch_invariant)
+        if not arrays.is_bool(cascade) and cascade not in (1, 2, 3, 4):
+            _fail("cascade to be True, False or a number of levels from 1 to 4",
+                  repr(cascade))
         append = _operands.set_new(self, k, v, k_new, v_new, kv_lengths)
         self._set_causal(causal, window)
 
@@ -231,7 +235,7 @@ class Call:
             int(bool(batch_invariant)),
             append,
             int(v_dim is not None and v is None),
-        ) + functions + (int(dropout is not None),) + turns
+        ) + functions + (int(dropout is not None),) + turns + (int(cascade),)
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
     @staticmethod

@@ -79,6 +79,7 @@ class AttentionDesc(ctypes.Structure):
         ("rotaryDim", c_int64),
         ("rotaryInterleaved", c_int32),
         ("rotaryBySlot", c_int32),
+        ("cascade", c_int32),
     ]
 
 

@@ -49,6 +49,9 @@ struct AttentionDescriptor {
   bool valueInKey = false;
   /// `append`: as many rows for each sequence, or those of packed queries.
   static constexpr int EqualRows = 1, PackedRows = 2;
+  /// Levels of pages that sequences begin with, and that are read once for all
+  /// of them.
+  int cascade = 0;
   /// Texts of regions, or empty: the score function and the mask.
   std::string scoreMod, maskMod;
   /// Flags as of `mask`, and the queries and the keys of a block.

@@ -16,13 +16,25 @@ using namespace ::attn;
 using namespace ::attn::fuzz;
 
 Pages Pages::draw(Random &random, const PlainRows &rows, int64_t page,
-                  int64_t perSequence, bool mayShare) {
+                  int64_t perSequence, bool mayShare, bool prefixes) {
   Pages pages;
   pages.page = page;
   pages.perSequence = perSequence;
   std::vector<int32_t> given;
-  for (int32_t length : rows.lengths)
+  for (size_t n = 0; n < rows.lengths.size(); ++n) {
+    int32_t length = rows.lengths[n];
+    // What it begins with is what another one does.
+    int64_t parent = 0, common = 0;
+    if (prefixes && n && random.chance(0.8)) {
+      parent = random.range(0, n - 1);
+      int64_t whole = std::min(length, rows.lengths[parent]) / page;
+      common = random.chance(0.5) ? whole : random.range(0, whole);
+    }
     for (int64_t i = 0; i < perSequence; ++i) {
+      if (i < common) {
+        pages.table.push_back(pages.table[parent * perSequence + i]);
+        continue;
+      }
       if (i * page >= length) {
         pages.table.push_back(
             random.pick<int32_t>({-1, -1, -1, INT32_MAX, INT32_MIN}));
@@ -34,6 +46,7 @@ Pages Pages::draw(Random &random, const PlainRows &rows, int64_t page,
         pages.table.push_back(given[random.range(0, given.size() - 1)]);
       given.push_back(pages.table.back());
     }
+  }
   // In no order, among pages that nobody has.
   pages.count += random.range(given.empty() ? 0 : 1, 3);
   std::vector<int32_t> order(pages.count);
@@ -137,7 +150,7 @@ KeyCache KeyCache::draw(Random &random, const Kernel &k, int64_t sequences,
     cache.pages = Pages::draw(random, cache.rows, k.page,
                               (longest + k.page - 1) / k.page +
                                   (k.lengths ? random.range(0, 2) : 0),
-                              /*mayShare=*/!k.append);
+                              /*mayShare=*/!k.append, k.cascade > 0);
   if (k.append && !cache.rows.lengths.empty()) {
     const std::vector<int32_t> &all = cache.rows.lengths;
     int64_t least = *std::min_element(all.begin(), all.end());

@@ -43,7 +43,7 @@ struct Pages {
   /// behind them.
   /// `mayShare`: whether several sequences may have one page.
   static Pages draw(Random &random, const PlainRows &rows, int64_t page,
-                    int64_t perSequence, bool mayShare);
+                    int64_t perSequence, bool mayShare, bool prefixes = false);
   /// The row of a pool, page by page, that row `j` of a sequence is.
   int64_t slot(int64_t sequence, int64_t j) const {
     return int64_t(table[sequence * perSequence + j / page]) * page + j % page;

@@ -56,6 +56,7 @@ static bool describeForAbi(const Kernel &k, AttnAttentionDesc &desc,
   desc.kStart = k.kStart;
   desc.rolling = k.rolling;
   desc.batchInvariant = k.batchInvariant;
+  desc.cascade = k.cascade;
   desc.append = k.append;
   desc.dropout = k.dropout;
   if (k.bias.rank) {

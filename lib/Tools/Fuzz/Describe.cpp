@@ -34,6 +34,8 @@ std::string fuzz::describe(const Kernel &k) {
     text += " page=" + std::to_string(k.page);
   flag(k.kStart, "k_start");
   flag(k.batchInvariant, "batch_invariant");
+  if (k.cascade)
+    text += " cascade=" + std::to_string(k.cascade);
   flag(k.append, "append");
   flag(k.dropout, "dropout");
   if (k.turned)

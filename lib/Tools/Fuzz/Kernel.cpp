@@ -203,6 +203,26 @@ static void drawCache(Random &random, Kernel &k) {
   k.lengths = k.lengths || k.packed || random.chance(0.8);
 }
 
+/// Some of the kernels on pages share prefixes, without all that keeps rows
+/// from seeing the same keys.
+static void drawCascade(Kernel &k, uint64_t seed, uint64_t index) {
+  static const std::set<std::string> sums = {
+      "softmax",  "softmax_max", "softmax_entropy", "logsumexp",
+      "relu_sum", "relu2_sum",   "sigmoid_sum"};
+  Random random(seed + 3, ~index);
+  if (k.packed || k.aggregate || !k.edges.empty() || k.monoid->text ||
+      !sums.count(k.monoid->name) || !random.chance(0.5))
+    return;
+  k.cascade = static_cast<int>(random.range(1, 3));
+  k.kStart = k.append = k.batchInvariant = k.windowLeft = k.windowRight = false;
+  k.alibiRank = k.bias.rank = k.mask.rank = 0;
+  k.maskExpr = k.scoreExpr = nullptr;
+  k.captures.clear();
+  k.schedule.reset();
+  if (k.causal == Causal::topLeft)
+    k.causal = Causal::bottomRight;
+}
+
 Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
                         std::optional<Family> wanted, bool gpu) {
   if (wanted == Family::Rotary)
@@ -374,6 +394,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
         Random(seed + 1, ~index).chance(0.2);
   if (k.family == Family::Paged || k.family == Family::Ring)
     k.append = k.lengths && Random(seed + 2, ~index).chance(0.3);
+  if (k.family == Family::Paged)
+    drawCascade(k, seed, index);
   if (!k.packed && !k.page && random.chance(0.15)) {
     int which = static_cast<int>(random.range(0, 4));
     k.fixed[which] = which == 0   ? random.range(1, 3)

@@ -170,6 +170,8 @@ struct Kernel {
   /// written round and round.
   bool kStart = false, rolling = false;
   bool batchInvariant = false;
+  /// Levels in which sequences share what their tables begin with.
+  int cascade = 0;
   /// The last rows of the sequences are appended in the call.
   bool append = false;
   /// Values are dropped.

@@ -209,6 +209,9 @@ std::string TextMaker::commonAttributes() const {
   std::string text = k.tf32 ? "precision = #attn.precision<tf32>" : "";
   if (k.batchInvariant)
     text += text.empty() ? "batch_invariant" : ", batch_invariant";
+  if (k.cascade)
+    text += (text.empty() ? "cascade = " : ", cascade = ") +
+            std::to_string(k.cascade) + " : i64";
   if (k.schedule)
     text +=
         (text.empty() ? "schedule = " : ", schedule = ") + k.schedule->print();

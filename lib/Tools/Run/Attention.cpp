@@ -250,6 +250,7 @@ AttnAttentionDesc attn::run::makeDesc(const AttentionSpec &spec,
   desc.kStart = !spec.kStart.empty();
   desc.rolling = spec.rolling;
   desc.batchInvariant = spec.batchInvariant;
+  desc.cascade = int32_t(spec.cascade);
   desc.append = spec.append >= 0;
   desc.dropout = spec.dropout.has_value();
   desc.bias = toFlags(spec.bias);

@@ -40,7 +40,7 @@ what to run
                             page=N (keys in pages of a pool),
                             k_start=random|N:N:..., rolling=1,
                             append=N (rows written to the caches behind the
-                            lengths), batch_invariant=1,
+                            lengths), batch_invariant=1, cascade=1,
                             dropout=P, dropout_rng=SEED:OFFSET,
                             monoid=NAME, outputs=N
   --scan SPEC               a scan by named options: sizes b h (or hq hk hv) t dk
@@ -217,7 +217,7 @@ static bool parseWord(const std::string &text, uint64_t &word) {
 static Result<AttentionSpec> parseSpec(const std::string &text) {
   AttentionSpec spec;
   constexpr int64_t maxSize = INT32_MAX;
-  int64_t outputs = 1, sinks = 0, rolling = 0, batchInvariant = 0;
+  int64_t outputs = 1, sinks = 0, rolling = 0, batchInvariant = 0, cascade = 0;
   bool hasRng = false;
   const std::map<std::string, Setter> setters = {
       {"b", setInteger("b", spec.b, 0, maxSize)},
@@ -266,6 +266,7 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
       {"rolling", setInteger("rolling", rolling, 0, 1)},
       {"append", setInteger("append", spec.append, 0, maxSize)},
       {"batch_invariant", setInteger("batch_invariant", batchInvariant, 0, 1)},
+      {"cascade", setInteger("cascade", cascade, 0, 4)},
       {"k_start",
        [&](const std::string &value) {
          spec.kStart = value;
@@ -316,6 +317,7 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
   spec.sinks = sinks;
   spec.rolling = rolling;
   spec.batchInvariant = batchInvariant;
+  spec.cascade = cascade;
   if (spec.dropout.has_value() != hasRng)
     return Failure{
         "expected dropout and dropout_rng together, but got one of them"};

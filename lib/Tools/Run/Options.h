@@ -44,6 +44,7 @@ struct AttentionSpec {
   /// Positions of the first keys: as `lengths`.
   std::string kStart;
   bool rolling = false, batchInvariant = false;
+  int64_t cascade = 0;
   /// Rows that are appended to the caches, or -1.
   int64_t append = -1;
   int outputs = 1;

@@ -336,7 +336,7 @@ func.func @finalize_c4(%x0: tensor<?x?x?x64xf32>) {
 
 func.func @combine_c1() {
   // expected-error@+1 {{expected one or more states}}
-  "attn.combine"() <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 0>}> : () -> ()
+  "attn.combine"() <{monoid = @softmax, operandSegmentSizes = array<i32: 0, 0, 0, 0>}> : () -> ()
   return
 }
 

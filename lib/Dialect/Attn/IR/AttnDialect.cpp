@@ -93,7 +93,7 @@ static std::optional<bool> symbolizeTruth(StringRef word) {
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0, cluster = 1,
-          occupancy = 1, section = 0, sectionKeys = 0, blockV = 0;
+          occupancy = 1, section = 0, sectionKeys = 0, blockV = 0, share = 0;
   bool overlap = true, packHeads = false;
   LoopShape loop = LoopShape::peeled;
   Turns turns = Turns::none;
@@ -117,6 +117,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                           .Case("section", &section)
                           .Case("section_keys", &sectionKeys)
                           .Case("block_v", &blockV)
+                          .Case("share", &share)
                           .Default(nullptr);
     if (key == "splits" &&
         succeeded(parser.parseOptionalKeyword("automatic"))) {
@@ -145,7 +146,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                             "expected one of block_q, rows, block_k, splits, "
                             "loop, stages, overlap, turns, pack_heads, "
                             "cluster, order, section, section_keys, fetch, "
-                            "occupancy, block_v, but got '")
+                            "occupancy, block_v, share, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
@@ -154,7 +155,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<ScheduleAttr>(
       loc, parser.getContext(), blockQ, rows, blockK, splits, loop, stages,
       overlap, turns, packHeads, cluster, fetch, occupancy, order, section,
-      sectionKeys, blockV);
+      sectionKeys, blockV, share);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -187,6 +188,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", occupancy = " << getOccupancy();
   if (getBlockV())
     printer << ", block_v = " << getBlockV();
+  if (getShare())
+    printer << ", share = " << getShare();
   printer << ">";
 }
 
@@ -199,14 +202,15 @@ struct Decisions {
         splits(from.getSplits()), stages(from.getStages()),
         cluster(from.getCluster()), occupancy(from.getOccupancy()),
         section(from.getSection()), sectionKeys(from.getSectionKeys()),
-        blockV(from.getBlockV()), loop(from.getLoop()),
+        blockV(from.getBlockV()), share(from.getShare()), loop(from.getLoop()),
         overlap(from.getOverlap()), packHeads(from.getPackHeads()),
         turns(from.getTurns()), fetch(from.getFetch()), order(from.getOrder()) {
   }
   ScheduleAttr get() const {
     return ScheduleAttr::get(context, blockQ, rows, blockK, splits, loop,
                              stages, overlap, turns, packHeads, cluster, fetch,
-                             occupancy, order, section, sectionKeys, blockV);
+                             occupancy, order, section, sectionKeys, blockV,
+                             share);
   }
   template <typename T> ScheduleAttr with(T Decisions::*member, T value) {
     this->*member = value;
@@ -215,7 +219,7 @@ struct Decisions {
 
   MLIRContext *context;
   int64_t blockQ, rows, blockK, splits, stages, cluster, occupancy, section,
-      sectionKeys, blockV;
+      sectionKeys, blockV, share;
   LoopShape loop;
   bool overlap, packHeads;
   Turns turns;
@@ -252,6 +256,10 @@ ScheduleAttr ScheduleAttr::withBlockV(int64_t channels) const {
   return Decisions(*this).with(&Decisions::blockV, channels);
 }
 
+ScheduleAttr ScheduleAttr::withShare(int64_t levels) const {
+  return Decisions(*this).with(&Decisions::share, levels);
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
@@ -259,7 +267,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    bool packHeads, int64_t cluster, Fetch fetch,
                                    int64_t occupancy, std::optional<WorkOrder>,
                                    int64_t section, int64_t sectionKeys,
-                                   int64_t blockV) {
+                                   int64_t blockV, int64_t share) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;
@@ -304,6 +312,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (value < 0 || value > most)
       return emitError() << "expected " << name << " to be between 0 and "
                          << most << ", but got " << value;
+  constexpr int64_t mostLevels = 4;
+  if (share < 0 || share > mostLevels)
+    return emitError() << "expected share to be between 0 and " << mostLevels
+                       << ", but got " << share;
   // Slices of one tile of rows are neighbours, wherever the tile is.
   if (cluster != 1 && !blockV && (packHeads || splits != 1))
     return emitError() << "expected "

@@ -76,6 +76,46 @@ template <typename OpT> static LogicalResult verifyInvariance(OpT op) {
   return success();
 }
 
+/// Rows of several sequences share a tile of keys where all of them see these
+/// keys, and score them by the dot alone.
+static LogicalResult verifyCascade(AttentionOp op) {
+  if (!op.getCascade())
+    return success();
+  constexpr int64_t most = 4;
+  int64_t levels = *op.getCascade();
+  if (levels < 1 || levels > most)
+    return op.emitOpError("expected cascade of 1 to ")
+           << most << " levels, but got " << levels;
+  StringRef other;
+  if (!op.getBlockTable())
+    other = "no block_table";
+  else if (op.getCuQ())
+    other = "packed queries";
+  else if (op.getCausal() == Causal::top_left)
+    other = "a top-left diagonal";
+  else if (op.getWindowLeft() || op.getWindowRight())
+    other = "a window";
+  else if (op.getKStart())
+    other = "k_start";
+  else if (op.getBias() || op.getAlibi() || !op.getScore().empty())
+    other = "scores that differ by position";
+  else if (op.getMaskTensor() || !op.getMask().empty())
+    other = "another mask";
+  else if (op.getDropout())
+    other = "dropout";
+  else if (op.getRotary())
+    other = "rotary";
+  else if (op.getBatchInvariant())
+    other = "batch_invariant";
+  if (other.empty())
+    return success();
+  return op.emitOpError(
+             "expected cascade with a block_table and a bottom-right "
+             "or no diagonal, so that all rows of a sequence see its "
+             "first keys and score them by the dot, but got ")
+         << other;
+}
+
 LogicalResult AttentionOp::verify() {
   // (C13)
   if (failed(verifyInvariance(*this)))
@@ -124,6 +164,10 @@ LogicalResult AttentionOp::verify() {
     return failure();
   if (getSinks() &&
       failed(verifyBroadcast(*this, "sinks", getSinks(), {q.heads()})))
+    return failure();
+
+  // (C16)
+  if (failed(verifyCascade(*this)))
     return failure();
 
   // (C14)
@@ -532,6 +576,23 @@ LogicalResult CombineOp::verify() {
   if (getStates().size() != getNumResults())
     return emitOpError("expected as many results as states, ")
            << getStates().size() << ", but got " << getNumResults();
+  // (C4)
+  if (getShared().size() != (getPlaces() ? getStates().size() : 0))
+    return emitOpError("expected shared states for each state, and their "
+                       "places, or none of them, but got ")
+           << getShared().size() << " and " << (getPlaces() ? "" : "no ")
+           << "places";
+  for (auto [own, shared] : llvm::zip(getStates(), getShared())) {
+    auto type = cast<RankedTensorType>(own.getType());
+    auto other = cast<RankedTensorType>(shared.getType());
+    if (type.getRank() != other.getRank() || type.getRank() < 4 ||
+        !other.getElementType().isF32() ||
+        (type.getRank() > 4 &&
+         type.getShape().back() != other.getShape().back()))
+      return emitOpError("expected shared states of the rank and the channels "
+                         "of the states, but got ")
+             << other << " and " << type;
+  }
   return success();
 }
 

@@ -89,6 +89,21 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
            << name << " to be a unit attribute of attn.aggregate, but got "
            << value << " on " << op->getName();
   }
+  if (name == getCascadeLevelsName()) {
+    if (isa<AggregateOp>(op) && isa<IntegerAttr>(value))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be an integer on attn.aggregate, but got " << value
+           << " on " << op->getName();
+  }
+  if (name == getCascadeName()) {
+    if (isa<AggregateOp>(op) && isa<CausalAttr>(value) &&
+        cast<CausalAttr>(value).getValue() != Causal::top_left)
+      return success();
+    return op->emitError("expected ")
+           << name << " to be #attn.causal<none> or <bottom_right> on "
+           << "attn.aggregate, but got " << value << " on " << op->getName();
+  }
   if (name == getRungAttrName()) {
     if (isa<AggregateOp, PartialOp, ScoresOp, AttentionOp>(op) &&
         isa<RungAttr>(value))

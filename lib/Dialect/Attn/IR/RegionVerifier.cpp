@@ -209,7 +209,9 @@ LogicalResult mlir::attn::verifyOperandShapes(
   if (keySource.is(SourceKind::varlen) && keySource.lengths)
     return op->emitOpError("expected key lengths or packed row offsets, but "
                            "got both");
-  if ((!querySource.is(SourceKind::dense) && !packed) || querySource.lengths)
+  // Rows that nobody asks for have states, but no results.
+  bool mayEnd = !querySource.lengths || (isa<PartialOp>(op) && !packed);
+  if ((!querySource.is(SourceKind::dense) && !packed) || !mayEnd)
     return op->emitOpError("expected ")
            << rows << " that are dense or packed; pages, rings and lengths are "
            << "of " << reduced;

@@ -453,7 +453,12 @@ struct ChooseSchedulePass
         tuned = (*file)->getBuffer().str();
     bool failed = false;
     module.walk([&](ReductionOpInterface op) {
-      failed |= mlir::failed(schedule(op, expected, *target));
+      if (missing && op.getScheduleAttribute())
+        return;
+      // Groups have sizes of their own.
+      bool isGrouped = op.getQueryOperands().front().getDefiningOp<ShareOp>();
+      failed |= mlir::failed(schedule(
+          op, isGrouped ? std::array<int64_t, 5>{} : expected, *target));
     });
     if (failed)
       signalPassFailure();
@@ -569,11 +574,13 @@ struct ChooseSchedulePass
         measured.stages, measured.overlap, turns, pack.packs, cluster,
         isOneStep ? Fetch::producer : Fetch::automatic, /*occupancy=*/1,
         /*order=*/std::nullopt,
-        /*section=*/0, /*section_keys=*/0, problem.blockV);
+        /*section=*/0, /*section_keys=*/0, problem.blockV, /*share=*/0);
     if (auto rung = op->getAttrOfType<RungAttr>(getRungAttrName()))
       choice.schedule =
           scheduleOfRung(rung.getValue(), op, choice.schedule, target);
     choice.schedule = chooseOrder(op, choice.schedule, target);
+    if (auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName()))
+      choice.schedule = choice.schedule.withShare(levels.getInt());
     return choice;
   }
 

@@ -19,7 +19,7 @@ Value KernelBuilder::dim(Value memref, int64_t d) {
 }
 
 std::pair<Value, Value> KernelBuilder::divide(Value x, Value y) {
-  if (target.isCpu())
+  if (target.isCpu() || x.getType().isInteger(32))
     return {arith::DivUIOp::create(b, loc, x, y),
             arith::RemUIOp::create(b, loc, x, y)};
   Value n = toI32(x), d = toI32(y);
@@ -195,7 +195,7 @@ bool KernelBuilder::hasChannels(Value memref, int64_t numLeading) const {
 
 void KernelBuilder::storeRows(Value tile, Value memref, ValueRange leading) {
   bool channel = hasChannels(memref, leading.size());
-  Value destination = openSource(memref, rowSource, /*rest=*/true, !channel);
+  Value destination = openSource(memref, rowSource, rowsRest(), !channel);
   Value upper = add(row0, liveRows);
   if (firstChannel && !channel)
     upper = select(cmp(arith::CmpIPredicate::eq, firstChannel, index(0)), upper,

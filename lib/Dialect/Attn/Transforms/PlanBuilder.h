@@ -50,6 +50,7 @@ private:
                     ValueRange packedQueries);
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   void convertAppend(AppendOp op);
+  void convertShare(ShareOp op);
   LogicalResult convertScan(ScanOp op);
   void launchScan(ScanOp op, ValueRange outputs, Value sequences, Value heads);
   void launchScanTokens(ScanOp op, ValueRange outputs, Value sequences,

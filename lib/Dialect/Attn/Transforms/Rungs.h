@@ -27,6 +27,13 @@ int64_t keysOfFirst(ReductionOpInterface op, const ::attn::TargetInfo &target);
 PartialOp splitKeys(AggregateOp op, MonoidOp monoid, int64_t splits,
                     Value parts, IntegerAttr granule);
 
+/// What keeps sequences from sharing pages, or nothing (SharePrefixes.cpp).
+std::string whyNotShared(AggregateOp op, MonoidOp monoid);
+
+/// Splits as the schedule says (Split.cpp); or nothing, and an error.
+FailureOr<PartialOp> splitBySchedule(AggregateOp op, MonoidOp monoid,
+                                     const ::attn::TargetInfo &target);
+
 } // namespace mlir::attn
 
 #endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_RUNGS_H

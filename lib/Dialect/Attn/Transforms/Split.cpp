@@ -117,6 +117,7 @@ PartialOp mlir::attn::splitKeys(AggregateOp op, MonoidOp monoid, int64_t splits,
   partial.getRotateKeys().takeBody(op.getRotateKeys());
   auto combine = CombineOp::create(b, loc, stateTypes(op, monoid, /*splits=*/0),
                                    op.getMonoidAttr(), partial.getStates(),
+                                   /*shared=*/ValueRange(), /*places=*/Value(),
                                    op.getParams());
   // The captures are only read by a finalize region of the op's own.
   bool own = !op.getFinalize().empty();
@@ -127,6 +128,27 @@ PartialOp mlir::attn::splitKeys(AggregateOp op, MonoidOp monoid, int64_t splits,
   op.replaceAllUsesWith(finalize.getResults());
   op.erase();
   return partial;
+}
+
+FailureOr<PartialOp>
+mlir::attn::splitBySchedule(AggregateOp op, MonoidOp monoid,
+                            const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  OpBuilder b(op);
+  Value parts;
+  if (schedule.getSplits() == ScheduleAttr::automaticSplits) {
+    bool isPacked = !op.getQuerySource().hasBatch();
+    if (target.isCpu() || isPacked)
+      return op.emitOpError("expected a number of splits ")
+             << (isPacked ? "of packed sequences" : "on a CPU")
+             << ", but got automatic";
+    parts = countParts(b, op, target);
+  }
+  // Tiles of a GPU lie within pages, or boxes of them do.
+  IntegerAttr granule;
+  if (op.getKeySource().is(SourceKind::paged) && !target.isCpu())
+    granule = b.getI64IntegerAttr(schedule.getBlockK());
+  return splitKeys(op, monoid, schedule.getSplits(), parts, granule);
 }
 
 /// States of packed rows do not know their sequence: a finalize region that
@@ -171,23 +193,8 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
           ::attn::getTarget(getOperation());
       if (!target)
         return signalPassFailure();
-      OpBuilder b(op);
-      Value parts;
-      if (schedule.getSplits() == ScheduleAttr::automaticSplits) {
-        bool isPacked = !op.getQuerySource().hasBatch();
-        if (target->isCpu() || isPacked) {
-          op.emitOpError("expected a number of splits ")
-              << (isPacked ? "of packed sequences" : "on a CPU")
-              << ", but got automatic";
-          return signalPassFailure();
-        }
-        parts = countParts(b, op, *target);
-      }
-      // Tiles of a GPU lie within pages, or boxes of them do.
-      IntegerAttr granule;
-      if (op.getKeySource().is(SourceKind::paged) && !target->isCpu())
-        granule = b.getI64IntegerAttr(schedule.getBlockK());
-      splitKeys(op, monoid, schedule.getSplits(), parts, granule);
+      if (failed(splitBySchedule(op, monoid, *target)))
+        return signalPassFailure();
       ++numSplit;
     }
   }

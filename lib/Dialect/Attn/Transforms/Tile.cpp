@@ -152,6 +152,10 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
     convertAppend(append);
     return success();
   }
+  if (auto share = dyn_cast<ShareOp>(op)) {
+    convertShare(share);
+    return success();
+  }
   if (auto scan = dyn_cast<ScanOp>(op))
     return convertScan(scan);
   if (auto fused = dyn_cast<FusedOp>(op))
@@ -265,6 +269,17 @@ Value PlanBuilder::inPlan(ReductionOpInterface op, Value value) {
   return cloner.get(value);
 }
 
+/// Whether the finalize region of a state asks for its head or row.
+static bool readsRow(Operation *op) {
+  auto finalize = dyn_cast<FinalizeOp>(op);
+  if (!finalize || finalize.getFinalize().empty())
+    return false;
+  auto arguments = finalize.getFinalize().getArguments();
+  size_t positions = arguments.size() - finalize.getCaptures().size() - 3;
+  return !arguments[positions + 1].use_empty() ||
+         !arguments[positions + 2].use_empty();
+}
+
 LogicalResult PlanBuilder::convertStates(Operation *op,
                                          FlatSymbolRefAttr monoidRef) {
   Location loc = op->getLoc();
@@ -286,6 +301,9 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
     operands.erase(operands.begin(),
                    operands.begin() + combine->getNumResults());
     llvm::append_range(operands, combine.getStates());
+    llvm::append_range(operands, combine.getShared());
+    if (Value places = combine.getPlaces())
+      operands.push_back(places);
   }
   ValueRange states =
       combine ? combine.getStates() : cast<FinalizeOp>(op).getStates();
@@ -298,21 +316,53 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, /*storeAll=*/false, outputs);
-  Value numTiles = arith::CeilDivUIOp::create(
-      b, loc, sizes.back(), index(StatesKernel::blockRows(target), loc));
-  Kernel kernel = startKernel(op, operands, outputs, numTiles, {});
-  StatesKernel builder(op, combine, monoid, target, kernel.func);
-  for (auto [i, operand] : llvm::enumerate(kernel.operands))
-    builder.bind(operand, kernel.func.getArgument(i));
-  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+  auto launchRows = [&](ArrayRef<Value> sizes, ArrayRef<Value> outputs,
+                        Value where) -> LogicalResult {
+    Value numTiles = arith::CeilDivUIOp::create(
+        b, loc, sizes.back(), index(StatesKernel::blockRows(target), loc));
+    Kernel kernel = startKernel(op, operands, outputs, numTiles, {});
+    StatesKernel builder(op, combine, monoid, target, kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+      return failure();
+    int64_t slices = StatesKernel::countSlices(states, monoid, target);
+    Value grid = arith::MulIOp::create(b, loc, numTiles, index(slices, loc));
+    for (Value size : ArrayRef(sizes).drop_back())
+      grid = arith::MulIOp::create(b, loc, grid, size);
+    if (where)
+      grid = arith::SelectOp::create(b, loc, where, grid, index(0, loc));
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                           kernel.launchArguments);
+    return success();
+  };
+  ShareOp share;
+  if (combine && combine.getPlaces())
+    share = combine.getPlaces().getDefiningOp<ShareOp>();
+  if (!share || readsRow(op))
+    return launchRows(sizes, outputs, /*where=*/Value());
+  // The rows of groups are those of all query heads of a key head: so are those
+  // of a tile, where results have them behind each other.
+  Value query = mapping.lookup(share.getQuery());
+  Value key = mapping.lookup(share.getKey());
+  constexpr int64_t any = std::numeric_limits<int32_t>::max();
+  SmallVector<Value> whole = llvm::map_to_vector(
+      states, [&](Value state) { return mapping.lookup(state); });
+  PackedHeads results = packHeads(b, loc, query, key, outputs, 0, any);
+  PackedHeads packedStates = packHeads(b, loc, query, key, whole, 1, any);
+  for (auto [state, view] : llvm::zip_equal(states, packedStates.outputs))
+    mapping.map(state, view);
+  Value keyHeads = memref::DimOp::create(b, loc, key, 1);
+  LogicalResult result = launchRows({sizes[0], keyHeads, packedStates.rows},
+                                    results.outputs, results.fits);
+  for (auto [state, memory] : llvm::zip_equal(states, whole))
+    mapping.map(state, memory);
+  if (failed(result))
     return failure();
-  int64_t slices = StatesKernel::countSlices(states, monoid, target);
-  Value grid = arith::MulIOp::create(b, loc, numTiles, index(slices, loc));
-  for (Value size : ArrayRef(sizes).drop_back())
-    grid = arith::MulIOp::create(b, loc, grid, size);
-  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
-                         kernel.launchArguments);
-  return success();
+  Value apart = arith::XOrIOp::create(
+      b, loc, results.fits,
+      arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+  return launchRows(sizes, outputs, apart);
 }
 
 void PlanBuilder::convertAppend(AppendOp op) {

@@ -159,7 +159,7 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   }
   // A short sequence has no rows in the last tiles of the grid, and a head
   // none in those that fill up a cluster.
-  if (packed || cluster > 1)
+  if (packed || cluster > 1 || rowSource.lengths)
     liveRows = max(liveRows, index(0));
 }
 
@@ -174,7 +174,7 @@ void ReductionKernel::findExtents() {
     return tile::ExtentOp::create(b, loc, b.getIndexType(), opened, batch);
   };
   sq = extent(query, rowSource,
-              openSource(query, rowSource, /*rest=*/true, /*vector=*/false));
+              openSource(query, rowSource, rowsRest(), /*vector=*/false));
   numKeys =
       extent(key, keySource, openKeys(reduction.getKeyOperands().front()));
   for (ValueRange tensors :
@@ -228,7 +228,7 @@ void ReductionKernel::loadQueries() {
                                   : arg(tensor);
     Value loaded = tile::LoadOp::create(
         b, loc, tile,
-        openSource(query, rowSource, /*rest=*/true, /*vector=*/false),
+        openSource(query, rowSource, rowsRest(), /*vector=*/false),
         fromFirst(head, row0), row0, add(row0, liveRows),
         /*live=*/Value(), /*vector=*/false);
     if (form.queryFactor)

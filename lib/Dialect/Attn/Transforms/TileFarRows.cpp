@@ -90,7 +90,7 @@ SmallVector<Value> ReductionKernel::walkFarRows(SmallVector<Value> state,
 Value ReductionKernel::dotOfElements(Value row, Value key) {
   Value query = reduction.getQueryOperands().front();
   Value queries =
-      openSource(arg(query), rowSource, /*rest=*/true, /*vector=*/false);
+      openSource(arg(query), rowSource, rowsRest(), /*vector=*/false);
   Value keys = openKeys(reduction.getKeyOperands().front());
   auto element = [&](Value memory, Value from, SmallVector<Value> at,
                      Value channel) -> Value {

@@ -478,7 +478,7 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
   problem.parts = parts;
   if (auto partial = dyn_cast<PartialOp>(reduction.getOperation()))
     problem.granule = partial.getGranule().value_or(1);
-  if (!rowSource.hasBatch())
+  if (!rowSource.hasBatch() || rowSource.lengths)
     problem.limit = select(cmp(arith::CmpIPredicate::sgt, liveRows, index(0)),
                            numKeys, index(0));
   bool isPeeled = schedule.getLoop() == LoopShape::peeled;
@@ -610,7 +610,7 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   // Where rows are is found out once, and not in a loop or at the end.
   for (Value output : outputs)
     if (output)
-      openSource(output, rowSource, /*rest=*/true,
+      openSource(output, rowSource, rowsRest(),
                  !hasChannels(output, /*numLeading=*/isPartial));
   // Most tiles have no mark: their blocks end here.
   OpBuilder::InsertionGuard guard(b);

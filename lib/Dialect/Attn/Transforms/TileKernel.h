@@ -203,6 +203,8 @@ protected:
   /// no batch.
   Source rowSource;
   bool rowsHaveBatch = true;
+  /// The rows behind the last sequence are one more, where they are packed.
+  bool rowsRest() const { return !rowSource.hasBatch(); }
   /// Sequences have sizes of their own: no position is in range of a capture
   /// for being one of its sequence.
   bool hasOwnSizes = false;
@@ -747,6 +749,10 @@ public:
   }
   static int64_t countSlices(ValueRange states, MonoidOp monoid,
                              const ::attn::TargetInfo &target);
+  /// What shared states have of a block's rows: the parts, and where they are.
+  struct SharedRows {
+    Value parts, group, head, row;
+  };
   /// Dimensions of rows of the states: 3, or 2 when packed.
   static int64_t rowRank(ValueRange states, MonoidOp monoid, bool parts);
 
@@ -757,8 +763,12 @@ private:
   static constexpr int64_t blockChannels = 32, partsAtOnce = 8;
 
   SmallVector<Value> load(ValueRange states, ValueRange leading);
+  SmallVector<Value> loadShared(const SharedRows &rows, Value part);
   SmallVector<Value> multiply(ValueRange left, ValueRange right);
-  SmallVector<Value> multiplyParts(ValueRange states);
+  SmallVector<Value>
+  multiplyParts(SmallVector<Value> state, Value first, Value numParts,
+                function_ref<SmallVector<Value>(Value)> loadPart);
+  SmallVector<Value> multiplyShared(SmallVector<Value> state);
 
   CombineOp combineOp;
 };

@@ -288,7 +288,7 @@ ScheduleAttr mlir::attn::scheduleOfRepair(ReductionOpInterface op,
                            /*pack_heads=*/false, /*cluster=*/1,
                            Fetch::automatic, /*occupancy=*/1, given.getOrder(),
                            given.getSection(), given.getSectionKeys(),
-                           /*block_v=*/0);
+                           /*block_v=*/0, /*share=*/0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -321,7 +321,7 @@ Value ReductionKernel::hasMark() {
   SmallVector<Value> leading;
   if (isPartial)
     leading.push_back(split ? split : index(0));
-  Value marks = openSource(marksIn, rowSource, /*rest=*/true, /*vector=*/true);
+  Value marks = openSource(marksIn, rowSource, rowsRest(), /*vector=*/true);
   int64_t cols = ::attn::paddedKeys(schedule.getBlockQ(), target);
   Value sums = tile::LoadOp::create(
       b, loc, tileType(1, cols, b.getF32Type()), marks,

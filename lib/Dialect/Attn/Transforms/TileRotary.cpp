@@ -79,7 +79,7 @@ ReductionKernel::turnParts(Region &region, int64_t depth,
 SmallVector<Value> ReductionKernel::turnQueries() {
   Value tensor = reduction.getQueryOperands().front();
   Value query = packsHeads ? packedQueries.front() : arg(tensor);
-  Value source = openSource(query, rowSource, /*rest=*/true, /*vector=*/false);
+  Value source = openSource(query, rowSource, rowsRest(), /*vector=*/false);
   auto load = [&](int64_t channel, int64_t width) -> Value {
     SmallVector<Value> indices = fromFirst(head, row0);
     indices.back() = index(channel);

@@ -177,18 +177,79 @@ SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
 /// The product of the parts, in order. On a GPU several are loaded at once, for
 /// each is as far away as all of them; of parts that are not there it loads the
 /// last one again and drops it.
-SmallVector<Value> StatesKernel::multiplyParts(ValueRange states) {
-  int64_t atOnce = target.isCpu() ? 1 : partsAtOnce;
-  Value numParts = dim(arg(states.front()), 0), last = sub(numParts, index(1));
-  auto forOp = scf::ForOp::create(b, loc, index(1), numParts, index(atOnce),
-                                  load(states, index(0)));
+/// A part of what a group has of the rows.
+SmallVector<Value> StatesKernel::loadShared(const SharedRows &rows,
+                                            Value part) {
+  SmallVector<Value> tiles;
+  Value upper = add(rows.row, liveRows);
+  for (auto [i, state] : llvm::enumerate(combineOp.getShared())) {
+    bool channels = isPerChannel(monoid, i);
+    int64_t cols = 1;
+    if (channels)
+      cols = sliceChannels
+                 ? sliceChannels
+                 : ::attn::paddedChannels(
+                       cast<ShapedType>(state.getType()).getShape().back(),
+                       target);
+    Type element = b.getF32Type();
+    if (i < numStats())
+      element = cast<TypeAttr>(monoid.getStats()[i]).getValue();
+    SmallVector<Value> at = {part, rows.group, rows.head, rows.row};
+    if (channels)
+      at.push_back(firstChannel ? firstChannel : index(0));
+    tiles.push_back(tile::LoadOp::create(
+        b, loc, tileType(blockRows(target), cols, element), arg(state), at,
+        rows.row, upper, /*live=*/Value(), /*vector=*/!channels));
+  }
+  return tiles;
+}
+
+/// Level by level, what groups have of the rows.
+SmallVector<Value> StatesKernel::multiplyShared(SmallVector<Value> state) {
+  Value places = arg(combineOp.getPlaces());
+  Value shared = arg(combineOp.getShared().front());
+  Value ofGroup = dim(shared, 3);
+  Value numHeads = dim(arg(combineOp.getStates().front()), 2);
+  Value group =
+      max(divide(numHeads, max(dim(shared, 2), index(1))).first, index(1));
+  auto [keyHead, inGroup] = divide(head, group);
+  int64_t levels =
+      cast<ShapedType>(combineOp.getPlaces().getType()).getDimSize(0);
+  for (int64_t level = 0; level < levels; ++level) {
+    Value place =
+        toIndex(memref::LoadOp::create(b, loc, places, {index(level), batch}));
+    Value exists = cmp(arith::CmpIPredicate::sge, place, index(0));
+    auto [number, first] = divide(max(place, index(0)), max(ofGroup, index(1)));
+    SharedRows rows;
+    rows.parts = select(exists, dim(shared, 0), index(0));
+    rows.group = number;
+    rows.head = keyHead;
+    rows.row = add(first, add(mul(inGroup, sq), row0));
+    state = multiplyParts(state, index(0), rows.parts,
+                          [&](Value part) { return loadShared(rows, part); });
+  }
+  return state;
+}
+
+SmallVector<Value>
+StatesKernel::multiplyParts(SmallVector<Value> state, Value begin,
+                            Value numParts,
+                            function_ref<SmallVector<Value>(Value)> loadPart) {
+  // What groups have is little, and fewer registers let more blocks wait for
+  // it.
+  int64_t atOnce = combineOp.getPlaces() ? partsAtOnce / 2 : partsAtOnce;
+  if (target.isCpu())
+    atOnce = 1;
+  Value last = sub(numParts, index(1));
+  auto forOp =
+      scf::ForOp::create(b, loc, begin, numParts, index(atOnce), state);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
   SmallVector<Value> product(forOp.getRegionIterArgs());
   Value first = forOp.getInductionVar();
   SmallVector<SmallVector<Value>> next;
   for (int64_t i = 0; i < atOnce; ++i)
-    next.push_back(load(states, i ? min(add(first, index(i)), last) : first));
+    next.push_back(loadPart(i ? min(add(first, index(i)), last) : first));
   for (int64_t i = 0; i < atOnce; ++i) {
     SmallVector<Value> longer = multiply(product, next[i]);
     if (!i) {
@@ -237,7 +298,10 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
 
   SmallVector<Value> state;
   if (parts) {
-    state = multiplyParts(states);
+    state = multiplyParts(load(states, index(0)), index(1), dim(first, 0),
+                          [&](Value part) { return load(states, part); });
+    if (combineOp.getPlaces())
+      state = multiplyShared(state);
   } else {
     state = load(states, {});
   }

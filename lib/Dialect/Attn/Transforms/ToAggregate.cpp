@@ -13,6 +13,7 @@
 
 #include "Dropout.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -478,6 +479,11 @@ LogicalResult Rewriter::run() {
   for (StringRef name : {getDispatchAttrName(), getRungAttrName()})
     if (Attribute attribute = op->getAttr(name))
       aggregate->setAttr(name, attribute);
+  if (IntegerAttr levels = op.getCascadeAttr()) {
+    aggregate->setAttr(getCascadeName(),
+                       CausalAttr::get(b.getContext(), op.getCausal()));
+    aggregate->setAttr(getCascadeLevelsName(), levels);
+  }
   buildScore(aggregate.getScore());
   if (hasMask())
     buildMask(aggregate.getMask());

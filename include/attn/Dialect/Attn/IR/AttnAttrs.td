@@ -267,6 +267,10 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       more than the registers of a warpgroup hold are computed so. Of 512, two
       warpgroups of a block have half each, with queries in common: `block_q` is
       `rows` then. It divides the channels of every value.
+    - `share`: levels of prefixes that sequences share, at most; 0: none. Pages
+      that block tables have in common are read once for the rows of all
+      sequences that have them (attn-share-prefixes): at level 0 those from the
+      first page on, at each further level those behind the last level's.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
     splits = 1, loop = peeled, stages = 3, overlap = false, turns = products>`
@@ -285,7 +289,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     OptionalParameter<"std::optional<::mlir::attn::WorkOrder>">:$order,
     DefaultValuedParameter<"int64_t", "0">:$section,
     DefaultValuedParameter<"int64_t", "0">:$sectionKeys,
-    DefaultValuedParameter<"int64_t", "0">:$blockV
+    DefaultValuedParameter<"int64_t", "0">:$blockV,
+    DefaultValuedParameter<"int64_t", "0">:$share
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;
@@ -303,6 +308,7 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     ScheduleAttr withOrder(WorkOrder order) const;
     ScheduleAttr withSection(int64_t heads, int64_t keys) const;
     ScheduleAttr withBlockV(int64_t channels) const;
+    ScheduleAttr withShare(int64_t levels) const;
   }];
 }
 

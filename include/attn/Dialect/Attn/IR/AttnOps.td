@@ -179,6 +179,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       tf32 (docs/Semantics.md); `ieee` (the default) does not.
     - `batch_invariant`: the bits of a row depend on its query, its keys and
       their positions alone, and not on what else is computed beside it.
+    - `cascade`: pages that the block tables of several sequences begin with are
+      read once for the rows of all of them, in so many levels: those that all
+      have, then those that some of these have. Equal entries tell, at run time.
     - `score` region (s, b, h, i, j, captures...), `mask` region (b, h, i, j,
       captures...): user functions; indices are i32, unshifted.
     - `rotate` region (x, y, b, h, n, c, tables...), with `rotary`, which says
@@ -248,6 +251,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
         "at position p is in row p modulo their rows.">:$rolling,
     Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
         "it.">:$batch_invariant,
+    Arg<OptionalAttr<I64Attr>, "Levels of pages that several sequences have in "
+        "common, and that are read once for all of them; none if "
+        "absent.">:$cascade,
     Arg<DefaultValuedAttr<Attn_CausalAttr, "Causal::none">, "Where the causal "
         "diagonal is anchored; if absent there is no causal mask.">:$causal,
     Arg<DefaultValuedAttr<FlatSymbolRefAttr, "\"softmax\"">, "The monoid, a "
@@ -493,6 +499,9 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
     With `granule` the keys of a part are rounded up to a multiple of that, so
     that parts begin where tiles and pages do; more of the last parts may then
     be empty.
+
+    With `query_source(lengths %n : ...)`, which no other reduction has, batch b
+    has n[b] rows, and the states of rows behind them hold anything.
   }];
   let arguments = !con(commonArguments,
     (ins
@@ -563,6 +572,13 @@ def Attn_CombineOp : Attn_Op<"combine", [
     Takes states with a leading dimension of parts (as `attn.partial` returns
     them) and gives their product along it, first part leftmost.
 
+    `shared` are states of rows that several batches have a part of the keys in
+    common with, [parts, groups, hk, m, ..]: element [l, b] of `places` is n m + r
+    where the rows of batch b are those from row r of group n on, head by head of
+    those that read key head h, or negative where level l has nothing of the
+    batch. They are multiplied behind the states of the batch, level by level;
+    the monoid's combine commutes. `attn.share` makes such groups.
+
     Example:
 
     ```mlir
@@ -581,12 +597,18 @@ def Attn_CombineOp : Attn_Op<"combine", [
         "or a shipped name.">:$monoid,
     Arg<Variadic<Attn_FloatTensor>, "One tensor for each statistic, then one "
         "for each component, with the parts as first dimension.">:$states,
+    Arg<Variadic<Attn_FloatTensor>, "The same of groups of batches, or none; "
+        "goes with `places`.">:$shared,
+    Arg<Optional<Attn_I32Table>, "Where the rows of each batch are in `shared`, "
+        "[levels, b].">:$places,
     Arg<Variadic<F32>, "One scalar for each parameter of the monoid.">:$params);
   let results = (outs
     Res<Variadic<Attn_FloatTensor>, "The combined states in f32: shaped like "
         "`states`, but without the first dimension.">:$outputs);
   let assemblyFormat = [{
-    $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
+    $monoid `(` $states `:` type($states) `)`
+    (`shared` `(` $shared^ `:` type($shared) `)` `at` `(` $places `:` type($places) `)`)?
+    (`params` `(` $params^ `:` type($params) `)`)?
     attr-dict `->` type($outputs)
   }];
   let hasVerifier = 1;
@@ -617,76 +639,6 @@ def Attn_FinalizeOp : Attn_Op<"finalize", [
     $monoid `(` $states `:` type($states) `)` (`params` `(` $params^ `:` type($params) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     attr-dict (`finalize` $finalize^)? `->` type($outputs)
-  }];
-  let hasVerifier = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// AppendOp
-//===----------------------------------------------------------------------===//
-
-def Attn_AppendOp : Attn_Op<"append", [
-    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Writes rows behind the last ones of caches";
-  let description = [{
-    Row i of the new rows of batch b becomes row `lengths[b] + i` of the
-    sequence in the cache, in place: a cache is an argument of the function, and
-    the memory that the caller passes for it is written. The result is the
-    lengths after the append. An operation that reads the new rows takes the
-    result for its lengths, and so runs after the append.
-
-    The rows are in the cache where `attn.attention` looks for them with the
-    same `lengths`, `block_table`, `k_start` and `rolling`. A row for which
-    there is no room is not written, and not counted by the result.
-
-    With `offsets` each sequence has as many new rows as it likes, or none: the
-    rows of batch b are those from `offsets[b]` to `offsets[b + 1]` of packed
-    tensors [h, total, d].
-
-    Example:
-
-    ```mlir
-    func.func @step(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
-                    %v: tensor<?x?x?x64xf32>, %kn: tensor<?x?x?x64xf32>,
-                    %vn: tensor<?x?x?x64xf32>, %n: tensor<?xi32>)
-        -> tensor<?x?x?x64xf32> {
-      %after = attn.append rows(%kn, %vn : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
-          to(%k, %v : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
-          lengths(%n : tensor<?xi32>) -> tensor<?xi32>
-      %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
-          keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
-          lengths(%after : tensor<?xi32>)
-          {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x64xf32>
-      return %o : tensor<?x?x?x64xf32>
-    }
-    ```
-  }];
-  let arguments = (ins
-    Arg<Variadic<Attn_FloatTensor>, "The new rows, one tensor for each cache: "
-        "[b, h, n, d], or with `offsets` [h, total, d].">:$rows,
-    Arg<Variadic<Attn_FloatTensor>, "The tensors that are written, [b, h, "
-        "rows, d] or with `block_table` [pages, h, page, d]; they are "
-        "arguments of the function.">:$caches,
-    Arg<Attn_I32Vec, "Number of rows that each sequence has before, "
-        "[b].">:$lengths,
-    Arg<Optional<Attn_I32Vec>, "First new row of each sequence, and the end of "
-        "the last one, [b + 1]; if absent, all have equally many.">:$offsets,
-    Arg<Optional<Attn_I32Table>, "The pages of each sequence in order, [b, n]; "
-        "caches are not in pages if absent.">:$block_table,
-    Arg<Optional<Attn_I32Vec>, "Position of the first row of each sequence, "
-        "[b]; goes with `rolling`, and only there.">:$k_start,
-    Arg<UnitAttr, "Caches are written round and round: the row at position p "
-        "is row p modulo their rows.">:$rolling);
-  let results = (outs
-    Res<Attn_I32Vec, "Number of rows that each sequence has afterwards, "
-        "[b].">:$after);
-  let assemblyFormat = [{
-    `rows` `(` $rows `:` type($rows) `)` `to` `(` $caches `:` type($caches) `)`
-    `lengths` `(` $lengths `:` type($lengths) `)`
-    (`offsets` `(` $offsets^ `:` type($offsets) `)`)?
-    (`block_table` `(` $block_table^ `:` type($block_table) `)`)?
-    (`k_start` `(` $k_start^ `:` type($k_start) `)`)?
-    attr-dict `->` type($after)
   }];
   let hasVerifier = 1;
 }
@@ -780,5 +732,7 @@ def Attn_YieldOp : Attn_Op<"yield", [
         "operation asks for them.">:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
+
+include "attn/Dialect/Attn/IR/AttnCacheOps.td"
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTNOPS_TD

@@ -28,6 +28,14 @@ constexpr llvm::StringLiteral getExpectedSizesName() {
   return "attn.expected_sizes";
 }
 
+/// Of an attn.aggregate: that its keys from the first one on may be read once
+/// for sequences with the same pages, and where its mask ends them
+/// (`#attn.causal`); and in how many levels (i64).
+constexpr llvm::StringLiteral getCascadeName() { return "attn.cascade"; }
+constexpr llvm::StringLiteral getCascadeLevelsName() {
+  return "attn.cascade_levels";
+}
+
 /// Of a function that gives gradients: of which argument each result is, and
 /// where it reads the element that has it, "table[h,j]".
 constexpr llvm::StringLiteral getGradientsName() { return "attn.gradients"; }

@@ -145,6 +145,8 @@ def AttnChooseSchedulePass
            "Expected keys of a sequence where not static (0: unknown)">,
     Option<"table", "table", "std::string", "",
            "File of schedules that were tuned for this machine's GPU">,
+    Option<"missing", "missing", "bool", "false",
+           "Only for reductions that have none">,
     Option<"tableText", "table-text", "std::string", "",
            "The same as text, where no file is given">
   ];
@@ -204,6 +206,30 @@ def AttnExpandDispatchPass
                            "::mlir::tensor::TensorDialect"];
   let statistics = [
     Statistic<"numVariants", "num-variants", "Functions made">
+  ];
+}
+
+def AttnSharePrefixesPass : Pass<"attn-share-prefixes", "::mlir::ModuleOp"> {
+  let summary = "Read the pages that sequences share once for all of them";
+  let description = [{
+    Expects: `attn.aggregate` over pages; those whose schedule has `share = n`,
+    n > 0, are rewritten, others left alone. What such an operation is,
+    `whyNotShared` says; `attn.cascade` says which keys its rows see.
+    Produces: `attn.share` with n levels, an `attn.partial` over the keys of the
+    groups for their rows, without a schedule, and one over the keys that each
+    sequence has for itself, whose mask has the first of them; `attn.combine` of
+    both, and `attn.finalize`. Parts are counted as `attn-split` does.
+    Numerics: reassociates. The keys of a row are those of the aggregate, each
+    once, whatever the table has; a sequence that shares nothing has all of its
+    keys for itself.
+    Fails when: rows do not see the same first keys, or scores differ by position.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what is shared, and in how many parts">
+  ];
+  let statistics = [
+    Statistic<"numShared", "num-shared", "Reductions that share prefixes">
   ];
 }
 
