@@ -529,8 +529,14 @@ struct ChooseSchedulePass
     // of the next one ahead of that would leave none to copy to.
     if (problem.valuesInKeys && !measured.stages)
       measured.overlap = false;
-    // The slot of a third takes a division, for which there are no registers.
-    if (!measured.stages && fillsRegisters(op, problem, target, sizes))
+    // Of gradients over queries two slots leave room for results on their way
+    // to memory, and that of a third takes a division, for which there are no
+    // registers (measured: docs/performance).
+    bool isGradient = !target.isCpu() && problem.depths.size() > 1 &&
+                      problem.fixedWeights &&
+                      op.getReducedSide() == Side::queries &&
+                      sizes.rows == ::attn::MmaShape::warpgroup().m;
+    if (!measured.stages && isGradient)
       measured.stages = ::attn::onchip::leastStages;
     choice.schedule = ScheduleAttr::get(
         op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
