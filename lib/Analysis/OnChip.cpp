@@ -13,7 +13,10 @@ using namespace ::attn;
 
 int64_t onchip::stagesThatFit(const SharedDemand &demand,
                               const TargetInfo &target) {
-  return (roomForTiles(target) - demand.bytes(/*stages=*/0)) / demand.step;
+  int64_t stages = 0;
+  while (demand.bytes(stages + 1) <= roomForTiles(target))
+    ++stages;
+  return stages;
 }
 
 onchip::SharedShares onchip::shareAmongRoles(const SharedDemand &demand,
@@ -34,7 +37,8 @@ onchip::SharedShares onchip::shareAmongRoles(const SharedDemand &demand,
   if (take(demand.queries))
     shares.queryStages = 2;
   if (!stages)
-    while (shares.stages < mostStages && take(demand.step))
+    while (shares.stages < mostStages &&
+           take(demand.bytes(shares.stages + 1) - demand.bytes(shares.stages)))
       ++shares.stages;
   return shares;
 }

@@ -59,6 +59,8 @@ struct SharedDemand {
   /// One slot of the queries of all of a block's rows, and one of the keys and
   /// values of a step.
   int64_t queries = 0, step = 0;
+  /// What each slot has of columns, which takes what a ramp might have.
+  int64_t columns = 0;
   /// Results on their way to memory, where there is room.
   int64_t results = 0;
   /// The row numbers of a ramp (rampBytes), where there is room.
@@ -67,7 +69,9 @@ struct SharedDemand {
   int64_t exchange = 0;
 
   int64_t bytes(int64_t stages) const {
-    return queries + stages * step + exchange;
+    int64_t free = ramp ? 0 : TargetInfo::rampBytes;
+    return queries + stages * step + exchange +
+           std::max<int64_t>(stages * columns - free, 0);
   }
 };
 

@@ -170,6 +170,14 @@ Value KernelLowering::rowOffset(RingLoadOp op, const CopySource &from,
                e.mul(e.zext64(e.urem(position, rows)), from.rowBytes));
 }
 
+/// Whether a tile is a row of 32-bit elements, which begins anywhere in memory.
+static bool isRowOfElements(RingLoadOp op) {
+  SmemType tile = op.getTile().getType();
+  return tile.getStoredRows() == 1 && tile.getElementBytes() == 4 &&
+         !op.getTable() && !op.getStart() && !op.getBox() && !op.getRows() &&
+         !op.getFrom();
+}
+
 /// Computes ahead of a loop what its copies do not change.
 void KernelLowering::prepareCopies(scf::ForOp loop) {
   auto isOutside = [&](Value value) {
@@ -179,6 +187,7 @@ void KernelLowering::prepareCopies(scf::ForOp loop) {
     auto memref = dyn_cast<MemRefType>(op.getSource().getType());
     int64_t rank = op.getIndices().size();
     if (!memref || rank < 2 || copySources.contains(op) ||
+        isRowOfElements(op) ||
         op.getTile().getType().getRowBytes() % chunkBytes ||
         !isOutside(op.getSource()))
       return;
@@ -187,6 +196,29 @@ void KernelLowering::prepareCopies(scf::ForOp loop) {
         return;
     copySources[op] = copySource(op);
   });
+}
+
+/// Copies a row element by element, which asks nothing of its alignment.
+void KernelLowering::copyElements(RingLoadOp op) {
+  constexpr int64_t bytes = 4;
+  int64_t cols = op.getTile().getType().getStoredCols();
+  int64_t members = role.warps * TargetInfo::warpThreads;
+  int64_t rank = op.getIndices().size();
+  Values source = of(op.getSource()), indices = flat(op.getIndices());
+  Value first = LLVM::PtrToIntOp::create(
+      e.b, e.loc, e.i64, elementPointer(op.getSource(), indices));
+  Value left = e.sub(e.trunc32(source[rank]), indices[rank - 1]);
+  Value stride = e.mul(source[2 * rank], bytes);
+  Value self = e.add(e.shl(role.warpInRole, 5), lane);
+  for (int64_t done = 0; done < cols; done += members) {
+    Value col = e.add(self, done);
+    Value inside = e.lt(col, e.c32(cols));
+    Value size = e.select(e.lt(col, left), e.c32(bytes), e.c32(0));
+    e.assembly("@$3 cp.async.ca.shared.global [$0], [$1], 4, $2;",
+               "r,l,r,b,~{memory}",
+               {e.add(scalar(op.getTile()), e.shl(col, 2)),
+                e.add(first, e.mul(e.sext64(col), stride)), size, inside});
+  }
 }
 
 LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
@@ -198,6 +230,10 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
     return unsupported(op, "a role of the ring's " + Twine(ring->producers) +
                                " producing warps, but got " +
                                Twine(role.warps));
+  if (isRowOfElements(op)) {
+    copyElements(op);
+    return success();
+  }
   int64_t rank = memref.getRank();
   int64_t elementBytes = elementBytesOf(op);
   if (rank < 2)

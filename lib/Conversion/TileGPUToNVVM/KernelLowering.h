@@ -250,6 +250,7 @@ private:
   CopySource copySource(tg::RingLoadOp op);
   void prepareCopies(mlir::scf::ForOp loop);
   void roundCopied(tg::SmemType tile, Value base);
+  void copyElements(tg::RingLoadOp op);
   LogicalResult lowerAsyncLoad(tg::RingLoadOp op);
   LogicalResult lowerExchange(tg::ExchangeOp op);
   LogicalResult lowerBulkStore(tg::BulkStoreOp op);

@@ -184,6 +184,9 @@ Value KernelLowering::zeroAfter(ValueRange values, bool isPart) {
     if (auto frag = dyn_cast<FragType>(value.getType()))
       if (frag.getLayout() != Layout::B)
         step = frag.getElementType().isF32() ? 4 : 2;
+    // Pairs of columns are read together.
+    if (auto vec = dyn_cast<VecType>(value.getType()))
+      step = vec.getAxis() == Axis::Col ? 2 : 1;
     size_t count = registers.size();
     if (isPart && step > 1)
       count = llvm::divideCeil(count, 4);

@@ -188,15 +188,36 @@ static Value beforeRounding(Value yielded, OpBuilder &b) {
   return arith::ExtFOp::create(b, yielded.getLoc(), b.getF32Type(), yielded);
 }
 
+/// Lets the slot that `tile` is in be given back behind the read that gave
+/// `value`.
+static void releaseAfter(Value tile, Value value) {
+  auto wait = tile.getDefiningOp<RingWaitOp>();
+  if (!wait)
+    return;
+  for (Operation *user : wait.getRing().getUsers())
+    if (auto release = dyn_cast<RingReleaseOp>(user);
+        release && release->getBlock() == wait->getBlock() &&
+        release.getCounter() == wait.getCounter())
+      release.getAfterMutable().append(value);
+}
+
 LogicalResult ComputeLowering::lowerMap(tile::MapOp op) {
   Location loc = op.getLoc();
   SmallVector<Value> inputs;
   bool statistics = true;
   for (Value input : op.getInputs()) {
     Value held = get(input);
-    if (isa<SmemType>(held.getType()))
-      return op.emitOpError("expected tiles in registers, but got ")
-             << held.getType();
+    if (auto tile = dyn_cast<SmemType>(held.getType())) {
+      if (tile.getRows() != 1 || tile.getCols() == 1)
+        return op.emitOpError("expected tiles in registers, or of one row, "
+                              "but got ")
+               << tile;
+      Value slot = held;
+      held = VecLoadOp::create(
+          b, loc, vec(tile.getCols(), tile.getElementType(), Axis::Col), slot,
+          /*index=*/Value(), /*permuted=*/false);
+      releaseAfter(slot, held);
+    }
     statistics &= isa<VecType>(held.getType());
     inputs.push_back(held);
   }

@@ -9,12 +9,14 @@
 // RUN: sed 's/DIM/200/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=40
 // RUN: sed 's/DIM/256/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=128
 // RUN: sed 's/DIM/256/g' %s | attn-opt --attn-pipeline="target=sm_80 until-after=gpu" -o /dev/null
-// Masked tiles hold where they read what columns have: fewer queries a step.
+// What columns have is copied with the tiles, masked or not: two slots of them,
+// for the slot of a third takes registers.
 // RUN: sed 's/DIM/128/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=schedule" | FileCheck %s --check-prefix=UNMASKED
 // RUN: sed 's/DIM/128/g; s/score {/mask { ^bb0(%%b: i32, %%h: i32, %%i: i32, %%j: i32): %%l = arith.cmpi sle, %%i, %%j : i32 attn.yield %%l : i1 } score {/' %s \
 // RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=schedule" | FileCheck %s --check-prefix=MASKED
-// UNMASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 64,
-// MASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 48,
+// UNMASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 64, loop = peeled, stages = 2,
+// MASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 64, loop = peeled, stages = 2,
+// MASKED-NOT: longest_first
 //
 // No slices of 248 channels start at whole 16 bytes: warps keep what they have no
 // registers for in memory.

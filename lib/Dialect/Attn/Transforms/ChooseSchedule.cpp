@@ -15,6 +15,7 @@
 #include "TileKernel.h"
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/ScheduleTable.h"
 #include "attn/Analysis/TargetAttr.h"
@@ -311,23 +312,36 @@ static void fitCells(ReductionOpInterface op, const ::attn::TargetInfo &target,
     sizes = {fits, block, sizes.blockK};
 }
 
-/// Leaves registers for where masked tiles read what columns have: positions of
-/// their own, which both maps of a gradient over queries hold (ptxas spilled
-/// them).
-static void leavePositions(ReductionOpInterface op,
+/// Whether the step of a gradient over queries fills a warpgroup's registers.
+static bool fillsRegisters(ReductionOpInterface op,
                            const ::attn::ScheduleProblem &problem,
                            const ::attn::TargetInfo &target,
-                           ::attn::ScheduleSizes &sizes) {
-  if (target.isCpu() || op.getMaskBody().empty() ||
-      op.getReducedSide() != Side::queries || !::attn::weighsInPlace(problem) ||
-      sizes.rows != ::attn::MmaShape::warpgroup().m)
+                           const ::attn::ScheduleSizes &sizes) {
+  return !target.isCpu() && op.getReducedSide() == Side::queries &&
+         ::attn::weighsInPlace(problem) &&
+         sizes.rows == ::attn::MmaShape::warpgroup().m;
+}
+
+/// Leaves registers for what columns have, where the step holds more of it than
+/// it makes weights in the place of: numbers that the two maps of a pair take,
+/// where one product alone takes weights; and where masked tiles read these
+/// from memory, positions of their own, which both maps hold (ptxas spilled
+/// them). Of sequences without sizes of their own it is copied with the tiles.
+static void leaveColumns(ReductionOpInterface op,
+                         const ::attn::ScheduleProblem &problem,
+                         const ::attn::TargetInfo &target,
+                         ::attn::ScheduleSizes &sizes) {
+  bool isMasked = !op.getMaskBody().empty() && op.hasOwnSizes();
+  bool isSingle = op.getValueOperands().size() == 1;
+  if ((!isMasked && !isSingle) || !fillsRegisters(op, problem, target, sizes))
     return;
   const int64_t unit = target.mmaShapes.front().k;
   // A thread has four of sixteen columns.
+  int64_t vectors = isSingle ? 2 : 1;
   for (; sizes.blockK > 2 * unit; sizes.blockK -= unit) {
     ::attn::ScheduleBudget budget =
         ::attn::computeBudget(problem, sizes, target);
-    if (budget.registers + sizes.blockK / 4 <= budget.registerLimit)
+    if (budget.registers + vectors * sizes.blockK / 4 <= budget.registerLimit)
       return;
   }
 }
@@ -534,7 +548,7 @@ struct ChooseSchedulePass
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     ::attn::ScheduleSizes &sizes = measured.sizes;
-    leavePositions(op, problem, target, sizes);
+    leaveColumns(op, problem, target, sizes);
     fitCells(op, target, sizes);
     // Over queries a tile of rows ends in sums of all its rows: half as long
     // tiles leave fewer rows without keys in them, and gain more than the
@@ -569,6 +583,15 @@ struct ChooseSchedulePass
     // next one for all others (docs/performance/gpu.md, "The cost model").
     bool isOneStep = ::attn::hasCost(problem, target) && problem.numKeys > 0 &&
                      problem.numKeys <= sizes.blockK;
+    // Of gradients over queries two slots leave room for results on their way
+    // to memory, and that of a third takes a division, for which there are no
+    // registers (measured: docs/performance).
+    bool isGradient = !target.isCpu() && problem.depths.size() > 1 &&
+                      problem.fixedWeights &&
+                      op.getReducedSide() == Side::queries &&
+                      sizes.rows == ::attn::MmaShape::warpgroup().m;
+    if (!measured.stages && isGradient)
+      measured.stages = ::attn::onchip::leastStages;
     choice.schedule = ScheduleAttr::get(
         op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
         measured.stages, measured.overlap, turns, pack.packs, cluster,
@@ -588,8 +611,10 @@ struct ChooseSchedulePass
   ScheduleAttr chooseOrder(ReductionOpInterface op, ScheduleAttr schedule,
                            const ::attn::TargetInfo &target) const {
     // Masks are mostly causal: the last rows have the most keys, so they start
-    // first and the short tiles fill the end.
-    if (!schedule.getOrder() && !op.getMaskBody().empty())
+    // first and the short tiles fill the end. Of keys the first have the most
+    // queries.
+    if (!schedule.getOrder() && !op.getMaskBody().empty() &&
+        op.getReducedSide() == Side::keys)
       schedule = schedule.withOrder(WorkOrder::longest_first);
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.

@@ -258,8 +258,11 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
       cotangent = adjoints.multiply(cotangent, factor);
     adjoints.add(weights[output.component], cotangent);
   }
-  if (!wantsScores)
+  if (!wantsScores) {
+    if (rows.exponent && pairs.factor)
+      useExponent(scores.front(), position, pairs);
     return success();
+  }
   for (unsigned k = 0; k < numComponents(); ++k)
     if (rows.units[k] && !hasItsWeights(k))
       adjoints.add(weights[k], ofRow(rows.units[k], position));
@@ -277,9 +280,11 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   for (auto [i, output] : llvm::enumerate(outputs))
     if (&output == dividedOutput() && pairs.factor)
       reuseWeight(block, weights[output.component], divisor, pairs);
+  if (rows.exponent && pairs.factor)
+    useExponent(scores.front(), position, pairs);
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
   for (Value dot : dots)
-    pairs.dots.push_back(orZero(adjoints.get(dot)));
+    pairs.dots.push_back(orZero(withScale(adjoints.get(dot), pairs)));
   for (Input &input : wanted) {
     Value sum;
     if (input.isOfPairs())
@@ -330,6 +335,7 @@ void Differentiator::capturePairs(Side reduced, bool wantsScores,
   captureRegions();
   for (Value stat : rows.stats)
     capture(stat);
+  capture(rows.exponent);
   for (auto [i, output] : llvm::enumerate(outputs)) {
     if (!output.hasChannels())
       continue;
@@ -468,8 +474,9 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
         if (pairs.factor && !sum.isUnit && !sum.ofOutputs)
           isLive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
                                          pairs.factor, zero);
+        bool isZero = pairs.isDeadZero && !sum.isUnit;
         yields.push_back(
-            weight == pairs.factor
+            isZero || weight == pairs.factor
                 ? weight
                 : arith::SelectOp::create(b, loc, isLive, weight, zero)
                       .getResult());

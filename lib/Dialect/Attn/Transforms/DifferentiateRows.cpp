@@ -60,6 +60,8 @@ LogicalResult Differentiator::buildRows() {
   for (unsigned k = 0; k < numComponents(); ++k)
     if (isUnit(k))
       names.push_back("unit" + std::to_string(k));
+  if (hasExponent())
+    names.push_back("exponent");
   if (hasMaximum)
     names.push_back("maximum");
   for (Input &input : wanted)
@@ -101,6 +103,8 @@ LogicalResult Differentiator::buildRows() {
   for (unsigned k = 0; k < numComponents(); ++k)
     if (isUnit(k))
       rows.units[k] = *next++;
+  if (hasExponent())
+    rows.exponent = *next++;
   if (hasMaximum)
     rows.maximum = *next++;
   for (Input &input : wanted)
@@ -169,6 +173,9 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
           yields.back() = arith::NegFOp::create(
               b, loc, adjoints.divideOrZero(cotangent, values[i]));
   }
+  if (hasExponent())
+    yields.push_back(exponentOf(arguments.front(),
+                                values[dividedOutput() - outputs.data()]));
   if (hasMaximum) {
     // The reference point is one for the results that change with it alone.
     Adjoints changing(b, loc);

@@ -101,6 +101,9 @@ private:
     /// Where a result changes with the statistic, a maximum: its cotangent, and
     /// the first key that has it, from 0; -1 for the initial state.
     Value maximum, first;
+    /// Where weights are known by one number of the row (hasExponent): the
+    /// weight of a pair is 2^(score in units of log 2 + exponent).
+    Value exponent;
   };
   /// What the regions of a pair have computed.
   struct Pairs {
@@ -115,6 +118,8 @@ private:
     /// The weight that the cotangents of dots are made of, 0 where the pair is
     /// not live; or null.
     Value factor;
+    /// It is 0 where the score is -inf, without being told so.
+    bool isDeadZero = false;
   };
 
   //===--- Weights (DifferentiateWeights.cpp)
@@ -124,6 +129,15 @@ private:
   const Output *dividedOutput();
   /// Whether a unit component has the weights of that output's values.
   bool hasItsWeights(unsigned component);
+  /// Whether the weights of that output are e^(score - log(sum of the row)),
+  /// and scores no more than products of their dots.
+  bool hasExponent();
+  /// Then: the exponent of a row with the statistic and the factor.
+  Value exponentOf(Value stat, Value factor);
+  /// And the weight of a pair, in place of W f.
+  void useExponent(Value score, ArrayRef<Value> position, Pairs &pairs);
+  /// Then: P (x - d) k as P (x k - d k), of which the row has d k.
+  Value withScale(Value cotangent, const Pairs &pairs);
   /// Of (x f) W makes x (W f), where W f is there already.
   void reuseWeight(Block *block, Value weight, Value factor, Pairs &pairs);
 

@@ -45,8 +45,9 @@ SmallVector<Value> KernelBuilder::map(ValueRange inputs, ArrayRef<Type> results,
   for (Value input : inputs)
     block->addArgument(cast<tile::TileType>(input.getType()).getElementType(),
                        loc);
-  SmallVector<Value> values =
-      body(row, col, ValueRange(block->getArguments()).drop_front(2));
+  // The body may add inputs (loadColumns).
+  SmallVector<Value> elements(ValueRange(block->getArguments()).drop_front(2));
+  SmallVector<Value> values = body(row, col, elements);
   tile::YieldOp::create(b, loc, values);
   return mapOp.getResults();
 }
@@ -317,6 +318,41 @@ static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
   return loadElement(b, loc, memref, indices, extract.getType());
 }
 
+/// What `load`, in a map of a step, reads at the position of each column alone
+/// becomes an input of the map: a tile of one row, loaded with the keys of the
+/// step. `key` is the column's position. Columns behind the last key are dead,
+/// whatever they are given. Null where the load is something else.
+static Value loadColumns(memref::LoadOp load, Value key) {
+  auto map = dyn_cast<tile::MapOp>(load->getParentOp());
+  auto rows = map ? dyn_cast<tile::RowsOp>(map->getParentOp()) : tile::RowsOp();
+  auto position = key.getDefiningOp<arith::AddIOp>();
+  if (!rows || !position || map.getInputs().empty() ||
+      position.getRhs() != map.getBody().getArgument(1))
+    return {};
+  auto base = position.getLhs().getDefiningOp<arith::IndexCastOp>();
+  auto isOutside = [&](Value value) {
+    return value.getParentRegion()->isProperAncestor(&rows.getBody());
+  };
+  if (!base || !isOutside(base.getIn()) ||
+      !llvm::all_of(load.getIndices().drop_back(), isOutside))
+    return {};
+  OpBuilder b(rows);
+  Location loc = load.getLoc();
+  Value memref = load.getMemref();
+  SmallVector<Value> indices(load.getIndices());
+  indices.back() = base.getIn();
+  int64_t cols = cast<tile::TileType>(map.getInputs()[0].getType()).getCols();
+  auto type =
+      tile::TileType::get(b.getContext(), 1, cols, load.getResult().getType());
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value end = memref::DimOp::create(b, loc, memref, indices.size() - 1);
+  auto tile = tile::LoadOp::create(b, loc, type, memref, indices, zero, end,
+                                   /*live=*/Value(), /*vector=*/true);
+  tile.setTransposed(true);
+  map.getInputsMutable().append(tile.getResult());
+  return map.getBody().addArgument(load.getResult().getType(), loc);
+}
+
 Value KernelBuilder::uniform(Region &region, Value value,
                              unsigned firstPosition, ValueRange captures) {
   if (Value built = uniformValues.lookup(value))
@@ -362,18 +398,39 @@ KernelBuilder::PointCloner::PointCloner(KernelBuilder &kernel, Region &region,
     cloner.map(argument, kernel.arg(outer));
 }
 
+/// The position that an index of a capture is.
+static Value positionOf(Value index) {
+  auto cast = index.getDefiningOp<arith::IndexCastOp>();
+  return cast ? cast.getIn() : index;
+}
+
 Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
   if (op->hasTrait<OpTrait::ConstantLike>())
     return {};
   if (!kernel.varying(region, firstPosition, hasKey).contains(op->getResult(0)))
     return kernel.uniform(region, op->getResult(0), firstPosition, captures);
-  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
-    return buildCaptureLoad(
-        kernel.b, kernel.uniformPoint, extract, region, firstPosition, hasKey,
-        kernel.batch, kernel.head, point.head,
-        kernel.hasOwnSizes ? Value() : point.safeRow,
-        kernel.hasOwnSizes ? Value() : point.safeKey, inner);
-  return {};
+  auto extract = dyn_cast<tensor::ExtractOp>(op);
+  if (!extract)
+    return {};
+  Value element =
+      buildCaptureLoad(kernel.b, kernel.uniformPoint, extract, region,
+                       firstPosition, hasKey, kernel.batch, kernel.head,
+                       point.head, kernel.hasOwnSizes ? Value() : point.safeRow,
+                       kernel.hasOwnSizes ? Value() : point.safeKey, inner);
+  // Of gradients, whose pairs have several dots: the statistics of queries.
+  bool isStaged = hasKey && firstPosition > 1 && !kernel.hasOwnSizes &&
+                  kernel.target.hasRoles() && element.getType().isF32() &&
+                  extract.getIndices().size() > 0 &&
+                  positionOf(extract.getIndices().back()) ==
+                      region.getArgument(firstPosition + 3);
+  auto load = element.getDefiningOp<memref::LoadOp>();
+  if (!isStaged || !load)
+    return element;
+  Value columns = loadColumns(load, point.key);
+  if (!columns)
+    return element;
+  load.erase();
+  return columns;
 }
 
 //===----------------------------------------------------------------------===//

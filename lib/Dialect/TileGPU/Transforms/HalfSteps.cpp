@@ -69,6 +69,12 @@ bool HalfStep::add(Block &block) {
         return false;
       continue;
     }
+    // A tile of what columns have is in a slot as a whole.
+    if (llvm::any_of(op.getOperands(), [](Value operand) {
+          auto load = operand.getDefiningOp<tile::LoadOp>();
+          return load && load.getTransposed();
+        }))
+      return false;
     bool isKnown = isa<tile::MapOp, tile::AnyOp>(op);
     bool reads = some(op.getOperands());
     if (auto branch = dyn_cast<scf::IfOp>(op)) {

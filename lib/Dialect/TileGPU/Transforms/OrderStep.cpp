@@ -62,8 +62,9 @@ private:
   bool findCut();
   bool collect(Operation *op, Operation *before,
                SmallVectorImpl<Operation *> &moved);
-  MapOp build(ArrayRef<Value> yields, ArrayRef<unsigned> inputs,
-              Operation *before, Value crossing);
+  SmallVector<unsigned> inputsOf(ArrayRef<Value> yields, Value known);
+  MapOp build(ArrayRef<Value> yields, Operation *before, Value crossing);
+  SmallVector<Operation *> loadsOf(MapOp part);
   MmaWaitOp waitOf(MmaIssueOp issue) {
     return issue.getToken().hasOneUse()
                ? dyn_cast<MmaWaitOp>(*issue.getToken().user_begin())
@@ -227,11 +228,28 @@ bool Orderer::collect(Operation *op, Operation *before,
   return true;
 }
 
-/// A map of some yields of this one, on some of its inputs and what `crossing`
-/// is in memory of registers.
-MapOp Orderer::build(ArrayRef<Value> yields, ArrayRef<unsigned> inputs,
-                     Operation *before, Value crossing) {
+/// The inputs of the map that `yields` are computed from, but for what comes
+/// by way of `known`.
+SmallVector<unsigned> Orderer::inputsOf(ArrayRef<Value> yields, Value known) {
+  SetVector<Value> values(yields.begin(), yields.end());
+  for (size_t i = 0; i < values.size(); ++i)
+    if (Operation *def = values[i].getDefiningOp();
+        def && values[i] != known && def->getBlock() == &map.getBody().front())
+      values.insert_range(def->getOperands());
+  SmallVector<unsigned> inputs;
+  for (unsigned i = 0, e = map.getInputs().size(); i < e; ++i)
+    if (values.contains(map.getBody().getArgument(positions + i)))
+      inputs.push_back(i);
+  return inputs;
+}
+
+/// A map of some yields of this one, on its inputs and what `crossing` is in
+/// memory of registers.
+MapOp Orderer::build(ArrayRef<Value> yields, Operation *before,
+                     Value crossing) {
   Block &body = map.getBody().front();
+  SmallVector<unsigned> inputs =
+      inputsOf(yields, crossing ? this->crossing : Value());
   SmallVector<Value> values;
   SmallVector<Type> types(yields.size(), first.getResult(0).getType());
   for (unsigned input : inputs)
@@ -268,21 +286,26 @@ MapOp Orderer::build(ArrayRef<Value> yields, ArrayRef<unsigned> inputs,
   return part;
 }
 
-/// Of select(mask, select(weight != 0, x, 0), 0) the inner one, or null.
-static Value withoutMask(Value value, Value weight) {
-  auto outer = value.getDefiningOp<arith::SelectOp>();
-  auto inner = outer ? outer.getTrueValue().getDefiningOp<arith::SelectOp>()
-                     : arith::SelectOp();
-  auto some = inner ? inner.getCondition().getDefiningOp<arith::CmpFOp>()
-                    : arith::CmpFOp();
-  bool isZero =
-      some && some.getLhs() == weight &&
-      some.getPredicate() == arith::CmpFPredicate::UNE &&
-      llvm::all_of(
-          ArrayRef<Value>{outer.getFalseValue(), inner.getFalseValue(),
-                          some.getRhs()},
-          [](Value zero) { return matchPattern(zero, m_AnyZeroFloat()); });
-  return isZero ? inner.getResult() : Value();
+/// Of select(mask, x, 0), where the mask has made the weight 0 as well,
+/// select(weight != 0, x, 0), which asks for no position; or x, where that is
+/// what x is.
+static Value maskedByWeight(Value value, Value weight) {
+  auto isZero = [](Value zero) { return matchPattern(zero, m_AnyZeroFloat()); };
+  auto masked = value.getDefiningOp<arith::SelectOp>();
+  if (!masked || !isZero(masked.getFalseValue()))
+    return value;
+  if (auto inner = masked.getTrueValue().getDefiningOp<arith::SelectOp>())
+    if (auto some = inner.getCondition().getDefiningOp<arith::CmpFOp>();
+        some && isZero(inner.getFalseValue()) && some.getLhs() == weight &&
+        some.getPredicate() == arith::CmpFPredicate::UNE &&
+        isZero(some.getRhs()))
+      return inner;
+  OpBuilder b(masked);
+  Location loc = masked.getLoc();
+  Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, weight,
+                                     masked.getFalseValue());
+  return arith::SelectOp::create(b, loc, some, masked.getTrueValue(),
+                                 masked.getFalseValue());
 }
 
 bool Orderer::run() {
@@ -301,13 +324,6 @@ bool Orderer::run() {
       return false;
   Operation *yield = map.getBody().front().getTerminator();
   SmallVector<Value> early, rest;
-  SmallVector<unsigned> earlyInputs, restInputs, resultNumbers;
-  for (unsigned i = 0, e = map.getInputs().size(); i < e; ++i) {
-    if (i != secondInput)
-      earlyInputs.push_back(i);
-    if (i != firstInput)
-      restInputs.push_back(i);
-  }
   for (Late &one : late) {
     auto result = cast<OpResult>(one.pack.getValue());
     Value yielded = yield->getOperand(result.getResultNumber());
@@ -347,21 +363,28 @@ bool Orderer::run() {
       matchPattern(masked.getDefiningOp<arith::SelectOp>().getFalseValue(),
                    m_AnyZeroFloat()))
     for (Value &value : rest)
-      if (Value own = withoutMask(value, crossing))
-        value = own;
+      value = maskedByWeight(value, crossing);
   SmallVector<Value> yields = early;
   unsigned crossed = llvm::find(yields, masked) - yields.begin();
   if (crossed == yields.size())
     yields.push_back(crossing);
-  MapOp a = build(yields, earlyInputs, map, Value());
+  MapOp a = build(yields, map, Value());
   for (auto [number, one] : llvm::enumerate(earlyLate)) {
     one->pack.getValueMutable().assign(a.getResult(number));
     one->pack->moveBefore(map);
     one->issue->moveBefore(map);
   }
+  // What a map reads of columns is on its way before its product is waited for.
+  SmallVector<Operation *> reads = loadsOf(a);
+  for (Operation *load : reads)
+    load->moveBefore(first);
   second->moveBefore(map);
   if (!rest.empty()) {
-    MapOp c = build(rest, restInputs, map, a.getResult(crossed));
+    MapOp c = build(rest, map, a.getResult(crossed));
+    for (Operation *load : loadsOf(c)) {
+      load->moveBefore(second);
+      reads.push_back(load);
+    }
     for (auto [number, one] : llvm::enumerate(lastLate))
       one->pack.getValueMutable().assign(c.getResult(number));
   }
@@ -388,8 +411,29 @@ bool Orderer::run() {
       op->moveAfter(point);
     point = op;
   }
+  // Of what was read of a slot that is given back, the weights are left.
+  SmallVector<Value> weights;
+  for (Late *one : llvm::concat<Late *>(earlyLate, lastLate))
+    weights.push_back(one->pack);
+  for (Operation *op = second; op; op = op->getNextNode())
+    if (auto release = dyn_cast<RingReleaseOp>(op);
+        release && !release.getAfter().empty() &&
+        llvm::all_of(release.getAfter(), [&](Value value) {
+          return llvm::is_contained(reads, value.getDefiningOp());
+        }))
+      release.getAfterMutable().assign(weights);
   countPending(block);
   return true;
+}
+
+/// The reads of shared memory that a map has inputs from.
+SmallVector<Operation *> Orderer::loadsOf(MapOp part) {
+  SmallVector<Operation *> loads;
+  for (Value input : part.getInputs())
+    if (auto load = input.getDefiningOp<VecLoadOp>();
+        load && load->getBlock() == block)
+      loads.push_back(load);
+  return loads;
 }
 
 unsigned tile_gpu::orderSteps(KernelOp kernel) {

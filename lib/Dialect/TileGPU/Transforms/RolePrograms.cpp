@@ -185,7 +185,31 @@ void Producer::copyQueries(RolesRing &ring) {
   }
 }
 
+void Producer::copyColumns(tile::LoadOp load) {
+  Location loc = load.getLoc();
+  RolesColumns &columns = plan.columns;
+  if (columns.isFirst(load))
+    columnTiles = llvm::to_vector_of<Value>(
+        RingAcquireOp::create(b, loc, columns.types(), columns.ring, steps)
+            .getResults());
+  auto indices =
+      llvm::map_to_vector(load.getIndices(), [&](Value v) { return toI32(v); });
+  unsigned number = columns.number.lookup(load);
+  RingLoadOp::create(b, loc, mapping.lookup(columns.memories[number]), indices,
+                     columnTiles[number], /*box=*/Value(), /*from=*/Value(),
+                     /*rows=*/Value(), /*table=*/Value(), /*start=*/Value(),
+                     /*boxes=*/IntegerAttr(), /*page=*/IntegerAttr(),
+                     /*evict_first=*/false);
+  if (columns.isLast(load))
+    RingCommitOp::create(b, loc, columns.ring, steps);
+}
+
 void Producer::cloneLoad(tile::LoadOp load) {
+  if (plan.columns.has(load)) {
+    if (share != Share::Values)
+      copyColumns(load);
+    return;
+  }
   for (RolesRing &ring : plan.queries) {
     if (ring.load != load)
       continue;
@@ -427,6 +451,15 @@ void Consumer::cloneLoad(tile::LoadOp load) {
                                    type.getElementType())));
     return;
   }
+  if (plan.columns.has(load)) {
+    if (plan.columns.isFirst(load))
+      columnTiles = llvm::to_vector_of<Value>(
+          RingWaitOp::create(b, loc, plan.columns.types(), plan.columns.ring,
+                             steps)
+              .getResults());
+    Value tile = columnTiles[plan.columns.number.lookup(load)];
+    return mapping.map(load.getResult(), asTile(loc, tile, load.getType()));
+  }
   auto it = plan.place.find(load);
   if (it == plan.place.end())
     return cloneTileOp(load);
@@ -502,12 +535,26 @@ void Consumer::cloneRows(tile::RowsOp rows) {
     mapping.map(result, mapping.lookup(value));
 }
 
-void Consumer::finishStep() {
+void Consumer::waitForSlots(Value use) {
+  Location loc = use.getLoc();
   for (RolesRing &ring : plan.steps)
     if (ring.within < 0)
-      RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, steps,
-                            ValueRange());
+      RingWaitOp::create(b, loc, ring.tile, ring.ring, use);
+  if (plan.columns.ring)
+    RingWaitOp::create(b, loc, plan.columns.types(), plan.columns.ring, use);
 }
+
+void Consumer::releaseSlots(Value use) {
+  for (RolesRing &ring : plan.steps)
+    if (ring.within < 0)
+      RingReleaseOp::create(b, ring.load.getLoc(), ring.ring, use,
+                            ValueRange());
+  if (plan.columns.ring)
+    RingReleaseOp::create(b, use.getLoc(), plan.columns.ring, use,
+                          ValueRange());
+}
+
+void Consumer::finishStep() { releaseSlots(steps); }
 
 /// `value` as it is for the member's rows; null where it is the same for all.
 Value Consumer::forOwnRows(Value value) {
@@ -599,14 +646,8 @@ void Consumer::finishLoop(scf::ForOp op, scf::ForOp loop) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(rest.getBody());
-    for (RolesRing &ring : plan.steps)
-      if (ring.within < 0)
-        RingWaitOp::create(b, loc, ring.tile, ring.ring,
-                           rest.getInductionVar());
-    for (RolesRing &ring : plan.steps)
-      if (ring.within < 0)
-        RingReleaseOp::create(b, loc, ring.ring, rest.getInductionVar(),
-                              ValueRange());
+    waitForSlots(rest.getInductionVar());
+    releaseSlots(rest.getInductionVar());
   }
   steps = allSteps;
 }

@@ -48,6 +48,7 @@ struct Specializer {
 
 private:
   bool analyseLoad(tile::LoadOp load);
+  void analyseColumns();
   bool analyseShares();
   bool canShare(Operation *op);
   void rewriteLaunch(tile::LaunchOp launch);
@@ -210,6 +211,51 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
          known.within == ring.within;
 }
 
+/// Whether maps of one step alone read what `load` has of its columns.
+static bool isOfColumns(tile::LoadOp load) {
+  auto type = cast<tile::TileType>(load.getType());
+  return load.getVector() && load.getTransposed() && !load.getLive() &&
+         isa<BlockArgument>(load.getSource()) &&
+         type.getElementType().isF32() && type.getCols() % 8 == 0 &&
+         !load->use_empty() &&
+         llvm::all_of(load->getUsers(), [&](Operation *user) {
+           auto rows = user->getParentOfType<tile::RowsOp>();
+           return isa<tile::MapOp>(user) && rows &&
+                  rows->getBlock() == load->getBlock();
+         });
+}
+
+/// Finds what all steps read of their columns. Where they differ in it, as
+/// where only some have any, each thread reads what it needs from memory.
+void Specializer::analyseColumns() {
+  RolesColumns &columns = plan.columns;
+  bool isFirst = true, areAlike = true;
+  kernel.walk([&](tile::RowsOp rows) {
+    SmallVector<tile::LoadOp> loads;
+    for (Operation *op = rows->getPrevNode(); op && !isa<tile::RowsOp>(op);
+         op = op->getPrevNode())
+      if (auto load = dyn_cast<tile::LoadOp>(op); load && isOfColumns(load))
+        loads.push_back(load);
+    SmallVector<Value> memories;
+    SmallVector<SmemType> tiles;
+    for (auto [number, load] : llvm::enumerate(llvm::reverse(loads))) {
+      columns.number[load] = number;
+      memories.push_back(load.getSource());
+      tiles.push_back(SmemType::get(
+          load.getContext(), /*rows=*/1, load.getType().getCols(),
+          load.getType().getElementType(), /*swizzle=*/0, /*boxes=*/1,
+          /*pitch=*/1, /*transposed=*/false));
+    }
+    areAlike &=
+        isFirst || (memories == columns.memories && tiles == columns.tiles);
+    isFirst = false;
+    columns.memories = memories;
+    columns.tiles = tiles;
+  });
+  if (!areAlike)
+    columns = RolesColumns();
+}
+
 /// Whether warpgroups that share the channels of the sums can each do their
 /// part of `op`.
 bool Specializer::canShare(Operation *op) {
@@ -332,8 +378,11 @@ bool Specializer::analyse() {
   if (!analyseShares())
     return false;
   plan.halves &= plan.sharers == 1;
+  analyseColumns();
   bool loads = true;
-  kernel.walk([&](tile::LoadOp load) { loads &= analyseLoad(load); });
+  kernel.walk([&](tile::LoadOp load) {
+    loads &= plan.columns.has(load) || analyseLoad(load);
+  });
   if (!loads || plan.queries.empty() || plan.steps.empty())
     return false;
   // Steps that only some items have.
@@ -407,6 +456,9 @@ bool Specializer::analyse() {
     demand.queries += plan.rowMembers() * ring.tile.getBytes();
   for (RolesRing &ring : plan.steps)
     demand.step += ring.within < 0 ? ring.tile.getBytes() : 0;
+  for (SmemType tile : plan.columns.tiles)
+    demand.columns += llvm::alignTo(
+        tile.getBytes(), ::attn::onchip::tileAlignment(tile.getSwizzle()));
   kernel.walk([&](Operation *op) {
     if (auto store = dyn_cast<tile::StoreOp>(op)) {
       // tile-gpu-stage-epilogue wants this much for results of 16 bits.
@@ -506,6 +558,13 @@ LogicalResult Specializer::run() {
     if (ring.within < 0)
       createRing(ring, stages, plan.members() * memberWarps,
                  /*members=*/IntegerAttr());
+  if (!plan.columns.tiles.empty())
+    plan.columns.ring = RingCreateOp::create(
+        b, loc, RingType::get(context, stages, plan.columns.tiles),
+        Fill::CpAsync, /*producers=*/b.getI64IntegerAttr(1),
+        b.getI64IntegerAttr(plan.members() * memberWarps),
+        /*members=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
+        /*place=*/PlaceAttr());
   if (plan.sharers > 1)
     for (RolesRing &ring : plan.queries)
       if (ring.inPlace && !plan.shareBarrier)

@@ -59,10 +59,31 @@ struct RolesRing {
   }
 };
 
+/// What maps of every step read of the columns of their tiles, a number for
+/// each (the statistics of queries where these are columns): tiles of one row
+/// that share the slots of a ring, into which a warp copies them element by
+/// element, from wherever they begin in memory.
+struct RolesColumns {
+  /// In the order of a step: what each reads, and what of a slot it is.
+  SmallVector<Value> memories;
+  SmallVector<SmemType> tiles;
+  /// The number of each load in its step.
+  DenseMap<Operation *, unsigned> number;
+  Value ring;
+
+  SmallVector<Type> types() const { return llvm::to_vector_of<Type>(tiles); }
+  bool has(Operation *load) const { return number.contains(load); }
+  bool isFirst(Operation *load) const { return number.lookup(load) == 0; }
+  bool isLast(Operation *load) const {
+    return number.lookup(load) + 1 == memories.size();
+  }
+};
+
 /// What the pass has found out about a kernel.
 struct RolesPlan {
   int64_t rows = 0, blockQ = 0;
   SmallVector<RolesRing> queries, steps;
+  RolesColumns columns;
   /// The place of each key or value load within its step.
   DenseMap<Operation *, unsigned> place;
   /// The last operation that reads the queries, at the top or in `branch`.
@@ -183,6 +204,7 @@ private:
   void copy(RolesRing &ring, tile::LoadOp load, Value counter,
             int64_t firstRow = 0);
   void copyQueries(RolesRing &ring);
+  void copyColumns(tile::LoadOp load);
   void copyWaiting();
   void skipSteps() override { copyWaiting(); }
   void startRegion(Region &region) override;
@@ -190,6 +212,8 @@ private:
   void planDraw(Region &region);
 
   Share share;
+  /// Of the slot of columns that is being filled.
+  SmallVector<Value> columnTiles;
   /// Queries that come after the first keys.
   SmallVector<RolesRing *> waiting;
   /// Loops ahead of whose last steps the next item is drawn, and regions
@@ -241,6 +265,8 @@ protected:
 private:
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
   void cloneShared(Operation *op);
+  void waitForSlots(Value use);
+  void releaseSlots(Value use);
   void shareTileOp(Operation *op, Operation *clone);
   Value memberRow(Location loc, Type type);
   Value memberChannel(Location loc, Type type);
@@ -266,6 +292,7 @@ private:
   Value member;
   /// The slots of the step at hand, by place.
   DenseMap<int64_t, Value> waited;
+  SmallVector<Value> columnTiles;
   /// Values of the kernel's body, computed for the member's rows alone.
   DenseMap<Value, Value> ownRows;
   /// The number of the step behind the block's, where that may differ from

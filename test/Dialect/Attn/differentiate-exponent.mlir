@@ -1,0 +1,39 @@
+// Weights of 16-bit inputs, whose scores are made of dots alone, are known by one
+// number of a row: 2^(dot k + number) is the weight times the factor of the row,
+// and 0 where a score is -inf without being told so. The scale of dots enters the
+// difference that weights are multiplied with.
+//
+// RUN: sed 's/TYPE/bf16/g; s/BIAS//' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s
+// In f32 the rounding of that number would show.
+// RUN: sed 's/TYPE/f32/g; s/BIAS//' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s --check-prefix=PLAIN
+// A bias may be so large that it would lose the sum of a row.
+// RUN: sed 's/TYPE/bf16/g; s/BIAS/bias(%%bias : !bias)/' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s --check-prefix=PLAIN
+// PLAIN-LABEL: func.func @weigh_backward(
+// PLAIN-NOT: math.exp2
+// PLAIN: math.exp
+// PLAIN-NOT: math.exp2
+
+!rows = tensor<?x?x?x16xTYPE>
+!bias = tensor<?x?x?x?xf32>
+
+// CHECK-LABEL: func.func @weigh_backward(
+// CHECK: %[[ROWS:.*]]:3 = attn.aggregate @weigh_rows
+// CHECK: %[[EMPTY:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: arith.select %{{.*}}, %[[EMPTY]], %{{.*}} : f32
+// CHECK: attn.aggregate @weigh_queries
+// CHECK-SAME: %[[ROWS]]#2
+// CHECK: ^bb0(%[[DOT:.*]]: f32, %[[DP:.*]]: f32, %{{.*}}: i32,
+// CHECK: %[[K:.*]] = arith.constant 0.36{{.*}} : f32
+// CHECK: %[[NUMBER:.*]] = tensor.extract
+// CHECK: %[[X:.*]] = math.fma %[[DOT]], %[[K]], %[[NUMBER]] : f32
+// CHECK: %[[P:.*]] = math.exp2 %[[X]] : f32
+// CHECK: %[[DIFFERENCE:.*]] = math.fma %[[DP]], %{{.*}}, %{{.*}} : f32
+// CHECK: %[[DS:.*]] = arith.mulf %[[DIFFERENCE]], %[[P]] : f32
+// CHECK: attn.yield %[[DS]] : f32
+// CHECK: attn.aggregate @weigh_keys
+// CHECK: %[[OTHER:.*]] = math.exp2
+// CHECK: attn.yield %{{.*}}, %[[OTHER]] : f32, f32
+func.func @weigh(%q: !rows, %k: !rows, %v: !rows, %bias: !bias) -> !rows {
+  %o = attn.attention queries(%q : !rows) keys(%k : !rows) values(%v : !rows) BIAS -> !rows
+  return %o : !rows
+}
