@@ -69,16 +69,14 @@ class _Blocks:
 
     def matrix(self, name, fill):
         """A matrix that all heads share; `fill` gives ones their rows and columns."""
-        import numpy
-
         array = arrays.empty(self.like, c.F32, (self.step, self.step))
-        rows = numpy.arange(self.step)
-        ones = fill(rows[:, None], rows).astype("f4")
         if arrays.is_torch(array):
-            ones = arrays.torch_module().from_numpy(ones)
-            array.copy_(ones)
+            rows = arrays.torch_module().arange(self.step, device=array.device)
         else:
-            array[...] = ones
+            import numpy
+
+            rows = numpy.arange(self.step)
+        array[...] = fill(rows[:, None], rows)
         view = arrays.view(name, array)
         shape = (self.b, self.hk, self.step, self.step)
         return arrays.View(
@@ -210,8 +208,7 @@ def walk(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
     A block takes the statistics of the keys beyond it, whose gates scale its weights,
     and what weights times their cotangents add up to on its other side. The first way
     through the blocks adds the latter up, the second computes gradients. Both take the
-    same numbers, in float64, so that what is left on the other side of the last block
-    is 0.
+    same numbers, in float64: of what is taken off 2^-53 of the sum may be left.
 
     Args:
         plan: the call.

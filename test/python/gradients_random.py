@@ -1,8 +1,11 @@
 # RUN: %python %s 40
+# RUN: %python %s 12 3 host "f32 f16 bf16" 0 walks
 # RUN: %python %s 12 1 --tamper
 """Random gradients against the tape of Inputs/tape.py in float64, which is held to
 finite differences itself. `gradients_random.py CASES SEED [TARGET]` draws others;
-with the target cuda they run on a GPU, from tensors of torch.
+with the target cuda they run on a GPU, from tensors of torch. `gradients_random.py
+CASES SEED TARGET "TYPES" FIRST "MONOIDS"` draws of these types and monoids, from that
+case on; "walks" are those where the order of keys matters.
 
 A gradient may be off by 3 e, and by two units in the last place of its largest
 entry, where e is the largest error of emulations that round to the type of the
@@ -79,11 +82,11 @@ SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 129, 260)
 class Kernel:
     """What a description has: drawn apart, so that cases share compiled kernels."""
 
-    def __init__(self, rng, elements):
+    def __init__(self, rng, elements, monoids):
         self.element = str(rng.choice(elements))
         self.d, self.dv = HEADS[rng.choice(len(HEADS),
                                            p=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1))]
-        self.monoid = str(rng.choice(["softmax"] * 6 + list(MONOIDS)))
+        self.monoid = str(rng.choice(monoids or ["softmax"] * 6 + list(MONOIDS)))
         self.layout = str(rng.choice(["bhsd", "bhsd", "bshd", "sbhd", "thd"]))
         chance = lambda p: bool(rng.random() < p)
         self.causal = rng.choice([None, "top_left", "bottom_right"])
@@ -575,7 +578,8 @@ def tamper(number):
     return compile_text, spoiled
 
 
-def main(cases=40, seed=1, target=None, elements="f32 f32 f16 bf16", first=0):
+def main(cases=40, seed=1, target=None, elements="f32 f32 f16 bf16", first=0,
+         monoids=""):
     worst, start, per_kernel = 0.0, time.time(), 4
     is_tampered = target == "--tamper"
     target = None if is_tampered or target == "host" else target
@@ -583,7 +587,8 @@ def main(cases=40, seed=1, target=None, elements="f32 f32 f16 bf16", first=0):
     found = 0
     for number in range(int(first), int(first) + int(cases)):
         kernel = Kernel(np.random.default_rng([int(seed), number // per_kernel]),
-                        elements.split())
+                        elements.split(),
+                        WALKS if monoids == "walks" else monoids.split())
         rng = np.random.default_rng([int(seed), number, 7])
         try:
             if is_tampered:
