@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Tuple
 
 from . import _arrays as arrays
 from . import _call
+from . import _gradient_blocks as blocks
 from . import _gradient_sums as sums
 from . import _kernel
 from . import _library as c
@@ -33,7 +34,8 @@ _programs = {}
 
 
 class _Program:
-    """The kernels of a description: forward, backward, and of pairs."""
+    """The kernels of a description: forward, backward, and of pairs; where the order of
+    keys matters, of a block's states, too."""
 
     def __init__(self, desc, inputs, target):
         texts = []
@@ -56,6 +58,7 @@ class _Program:
         self.forward = entry("forward")
         self.backward = entry("backward")
         self.pairs = entry("pairs")
+        self.states = entry("states")
         # What each result of these is a gradient of, and where it is read.
         gradients = sums.parse(self.text)
         self.of_backward = gradients.get("attention_backward", [])
@@ -362,13 +365,14 @@ class Plan:
 
     def _views(self, results, state, cotangents):
         """The inputs of the backward pass, in order."""
-        kernel = self.program.backward or self.program.pairs
+        program = self.program
+        kernel = program.states or program.backward or program.pairs
         # Without either no score depends on anything.
         wanted = kernel.inputs[len(self.operands) :] if kernel else ()
         axes, found, keep = self.call.axes, list(self.operands), []
         places = iter(state)
         for arg in wanted:
-            if arg.name in ("identity", "first_key", "num_keys"):
+            if not arg.name.startswith(("saved", "out", "dout")):
                 break
             if arg.name.startswith("saved"):
                 array = next(places)
@@ -418,8 +422,10 @@ class Plan:
         cotangents = list(cotangents)
         inputs, keep = self._views(results, state, cotangents)
         kernel, pairs = self.program.backward, self.program.pairs
-        found, totals = {}, {}
-        if kernel is not None:
+        found = {}
+        if self.program.states is not None:
+            blocks.walk(self, inputs, found)
+        elif kernel is not None:
             made, views = self._make(kernel)
             self._run(kernel, inputs, views)
             for (name, place), arg, array in zip(
@@ -428,8 +434,8 @@ class Plan:
                 if name not in ("q", "k", "v"):
                     array = self._reduce(name, place, array, self._is_of_keys(arg))
                 found[name] = array
-        if pairs is not None:
-            self._run_pairs(pairs, inputs, found)
+        if pairs is not None and self.program.states is None:
+            blocks.run_pairs(self, inputs, found)
         if self.packed_bias:
             found["bias"] = self._add_sequences(results, state, cotangents)
         gradients = {}
@@ -456,6 +462,12 @@ class Plan:
         if name in self.call.captures and name not in _NAMES:
             return self.call.captures[name]
         return self.given[name]
+
+    def _as_input(self, name, array):
+        """A gradient that may be of a wider type than its queries."""
+        if name != "q":
+            return array
+        return _dense(array, self.call.views["q"].dtype)
 
     def _of_params(self, found):
         result = _zeros(self.call.like, c.F32, (len(self.given["monoid_params"]),))
@@ -503,61 +515,6 @@ class Plan:
             rows = arrays.torch_module().from_numpy(rows).to(array.device)
         total.add(array[:, rows], place, positions)
         return total.get()
-
-    def _run_pairs(self, kernel, inputs, found):
-        """Runs the kernel of pairs for some keys after others, and adds up what they
-        have."""
-        like = self.call.like
-        arg = next(arg for arg in kernel.inputs if arg.name == "identity")
-        step = arg.shape[-1]
-        b, hq, sq, _ = self.call.views["q"].shape
-        _, hk, sk, _ = self.call.views["k"].shape
-        totals = {}
-        for name, _ in self.program.of_pairs:
-            if name != "#index":
-                shape = self._shape_of(name)
-                totals.setdefault(name, sums.Total(like, shape))
-        identity = _zeros(like, c.F32, (step, step))
-        identity.reshape(-1)[:: step + 1] = 1
-        whole = arrays.view("identity", identity)
-        parts = [arrays.empty(like, c.F32, (b, hq, sq, step)) for _ in kernel.outputs]
-        names_of = [arg.name for arg in kernel.inputs]
-        for first in range(0, sk if b and hq and sq else 0, step):
-            count = min(step, sk - first)
-            views = []
-            for name, view in zip(names_of, inputs):
-                if name in ("k", "v"):
-                    item = arrays.item_size(view.dtype)
-                    part_of = view.shape[:2] + (count,) + view.shape[3:]
-                    data = (view.data or 0) + first * view.strides[2] * item
-                    view = arrays.View(
-                        data, view.dtype, part_of, view.strides, view.owner, view.device
-                    )
-                views.append(view)
-            eye = arrays.View(
-                whole.data, c.F32, (b, hk, count, step), (0, 0, step, 1),
-                identity, whole.device,
-            )
-            views += [
-                eye,
-                arrays.scalar("first_key", first, c.I32),
-                arrays.scalar("num_keys", sk, c.I32),
-            ]
-            self._run(kernel, views, [arrays.view("part", part) for part in parts])
-            positions = sums.positions_of_pairs((b, hq, sq, count), first)
-            results = iter(zip(self.program.of_pairs, parts))
-            for (name, place), part in results:
-                computed = [
-                    next(results)[1][..., :count] for _ in range(place.count("*"))
-                ]
-                if name == "bias":
-                    place = "b,h,i,j"
-                totals[name].add(part[..., :count], place, positions, computed)
-        for name, total in totals.items():
-            array = total.get()
-            found[name] = (
-                array.reshape(self.given[name].shape) if name == "bias" else array
-            )
 
     def _shape_of(self, name):
         if name == "bias":

@@ -1,8 +1,11 @@
 # RUN: %python %s 40
+# RUN: %python %s 12 3 host "f32 f16 bf16" 0 walks
 # RUN: %python %s 12 1 --tamper
 """Random gradients against the tape of Inputs/tape.py in float64, which is held to
 finite differences itself. `gradients_random.py CASES SEED [TARGET]` draws others;
-with the target cuda they run on a GPU, from tensors of torch.
+with the target cuda they run on a GPU, from tensors of torch. `gradients_random.py
+CASES SEED TARGET "TYPES" FIRST "MONOIDS"` draws of these types and monoids, from that
+case on; "walks" are those where the order of keys matters.
 
 A gradient may be off by 3 e, and by two units in the last place of its largest
 entry, where e is the largest error of emulations that round to the type of the
@@ -28,7 +31,10 @@ from tape import Tape
 import attn
 from attn import _gradients, _kernel
 
-MONOIDS = dict(tables.MONOIDS, ratio=("o", "ratio"))
+# Where the order of keys matters.
+WALKS = ("stick_breaking", "alpha_compositing", "normalized")
+MONOIDS = dict(tables.MONOIDS, ratio=("o", "ratio"), normalized=("o", "mass"))
+MONOIDS.update((name, ("o", "remainder")) for name in WALKS[:2])
 # Not shipped: a factor for each component, and a parameter.
 RATIO = """attn.monoid @ratio cocycle stats(f32) components(unit, value, unit)
     params(f32)
@@ -48,21 +54,39 @@ RATIO = """attn.monoid @ratio cocycle stats(f32) components(unit, value, unit)
     %square = arith.mulf %sum, %sum : f32 %p = arith.divf %square, %squares : f32
     %ratio = arith.select %empty, %zero, %p : f32 attn.yield %o, %ratio : f32, f32 }
 }"""
+# Nor this: stick breaking whose weights are divided by their sum.
+NORMALIZED = """attn.monoid @normalized suffix stats(f32) components(unit, value)
+    outputs("o", "mass") {
+  identity { %e = arith.constant 0.0 : f32 attn.yield %e : f32 }
+  combine { ^bb0(%a: f32, %b: f32): %c = arith.addf %a, %b : f32 attn.yield %c : f32 }
+  gate { ^bb0(%c: f32): %g = math.exp %c : f32 attn.yield %g : f32 }
+  lift { ^bb0(%s: f32): %zero = arith.constant 0.0 : f32 %one = arith.constant 1.0 : f32
+    %pos = arith.maximumf %s, %zero : f32 %abs = math.absf %s : f32
+    %nabs = arith.negf %abs : f32 %tail = math.exp %nabs : f32
+    %log = math.log1p %tail : f32 %softplus = arith.addf %pos, %log : f32
+    %c = arith.negf %softplus : f32 %neg = arith.negf %s : f32
+    %e = math.exp %neg : f32 %d = arith.addf %one, %e : f32
+    %w = arith.divf %one, %d : f32 attn.yield %c, %w, %w : f32, f32, f32 }
+  finalize { ^bb0(%c: f32, %sum: f32, %acc: f32): %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32 %quot = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %quot : f32 attn.yield %o, %sum : f32, f32 }
+}"""
+OWN = {"ratio": RATIO, "normalized": NORMALIZED}
 AXES = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3),
         "thd": (0, 2, 1, 3)}
 HEADS = ((40, 40), (64, 64), (64, 24), (96, 96), (128, 128), (192, 128), (256, 256),
          (16, 72))
-SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 129)
+SIZES = (1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 65, 100, 129, 260)
 
 
 class Kernel:
     """What a description has: drawn apart, so that cases share compiled kernels."""
 
-    def __init__(self, rng, elements):
+    def __init__(self, rng, elements, monoids):
         self.element = str(rng.choice(elements))
         self.d, self.dv = HEADS[rng.choice(len(HEADS),
                                            p=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1))]
-        self.monoid = str(rng.choice(["softmax"] * 6 + list(MONOIDS)))
+        self.monoid = str(rng.choice(monoids or ["softmax"] * 6 + list(MONOIDS)))
         self.layout = str(rng.choice(["bhsd", "bhsd", "bshd", "sbhd", "thd"]))
         chance = lambda p: bool(rng.random() < p)
         self.causal = rng.choice([None, "top_left", "bottom_right"])
@@ -74,6 +98,8 @@ class Kernel:
         }
         if not (self.monoid.startswith("softmax") or self.monoid == "logsumexp"):
             self.has["sinks"] = False
+        if self.monoid in WALKS and self.layout == "thd":
+            self.layout = "bhsd"
         if self.layout == "thd":
             self.has["mask"] = False
             if self.has["bias"]:
@@ -237,6 +263,24 @@ class Case:
             w = w * w if kernel.monoid == "relu2_sum" else w
             outputs["o"] = average(w.where(live) * keep)
             return leaf, outputs
+        if kernel.monoid in WALKS:
+            s = s.where(live)
+            nabs = s - s.relu() * 2.0
+            c = (s.relu() + (nabs.exp() + 1.0).log()).where(live) * -1.0
+            i, j = np.arange(sk)[:, None], np.arange(sk)
+            beyond = i < j if kernel.monoid == "alpha_compositing" else i > j
+            beyond = c.matmul(c._of(beyond.astype("f8")[None, None, None]))
+            w = (s.sigmoid() * beyond.exp()).where(live)
+            if kernel.monoid == "normalized":
+                outputs["mass"] = w.sum()
+                if tape.order % 2:
+                    outputs["o"] = average(w * keep) / outputs["mass"]
+                else:
+                    outputs["o"] = average((w / outputs["mass"]) * keep)
+            else:
+                outputs["o"] = average(w * keep)
+                outputs["remainder"] = c.sum().exp()
+            return leaf, outputs
         s = s.where(live, -np.inf)
         top = m = s.maximum()
         if "sinks" in arrays:
@@ -351,7 +395,7 @@ def call(case, target):
             x = pack(case, x, counts) if packed else x.transpose(AXES[layout])
             x = strided(rng, np.ascontiguousarray(x))
         operands.append(x)
-    options["monoid"] = RATIO if kernel.monoid == "ratio" else kernel.monoid
+    options["monoid"] = OWN.get(kernel.monoid, kernel.monoid)
     options["layout"] = layout
     if packed:
         options["cu_seqlens_q"] = np.concatenate([[0],
@@ -534,7 +578,8 @@ def tamper(number):
     return compile_text, spoiled
 
 
-def main(cases=40, seed=1, target=None, elements="f32 f32 f16 bf16", first=0):
+def main(cases=40, seed=1, target=None, elements="f32 f32 f16 bf16", first=0,
+         monoids=""):
     worst, start, per_kernel = 0.0, time.time(), 4
     is_tampered = target == "--tamper"
     target = None if is_tampered or target == "host" else target
@@ -542,7 +587,8 @@ def main(cases=40, seed=1, target=None, elements="f32 f32 f16 bf16", first=0):
     found = 0
     for number in range(int(first), int(first) + int(cases)):
         kernel = Kernel(np.random.default_rng([int(seed), number // per_kernel]),
-                        elements.split())
+                        elements.split(),
+                        WALKS if monoids == "walks" else monoids.split())
         rng = np.random.default_rng([int(seed), number, 7])
         try:
             if is_tampered:

@@ -2,9 +2,64 @@
 
 !rows = tensor<?x?x?x16xf32>
 func.func @kind(%q: !rows, %k: !rows, %v: !rows) -> !rows {
-  // expected-error@+1 {{expected a cocycle monoid to differentiate, but got @stick_breaking, which is suffix; gradients go through plain sums and sums that are relative to a statistic of the row}}
-  %o = attn.aggregate @stick_breaking scores(%q, %k : !rows, !rows) values(%v : !rows)
+  // expected-error@+1 {{expected statistics that are added up, to differentiate @gates, which is suffix, but got another combine; take the logarithm of a factor for the statistic}}
+  %o = attn.aggregate @gates scores(%q, %k : !rows, !rows) values(%v : !rows)
       -> !rows
+  return %o : !rows
+}
+attn.monoid @gates suffix stats(f32) components(value) outputs("o") {
+  identity {
+    %one = arith.constant 1.0 : f32
+    attn.yield %one : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.mulf %a, %b : f32
+    attn.yield %c : f32
+  }
+  gate {
+  ^bb0(%c: f32):
+    attn.yield %c : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    %abs = math.absf %s : f32
+    %x = arith.addf %abs, %one : f32
+    %c = arith.divf %one, %x : f32
+    attn.yield %c, %s : f32, f32
+  }
+  finalize {
+  ^bb0(%c: f32, %acc: f32):
+    attn.yield %acc : f32
+  }
+}
+
+// -----
+
+!packed = tensor<?x?x16xf32>
+func.func @packed(%q: !packed, %k: !packed, %v: !packed, %cu: tensor<?xi32>)
+    -> !packed {
+  // expected-error@+1 {{expected sequences that are not packed, to differentiate @alpha_compositing, which is prefix; pad them, with their lengths}}
+  %o = attn.aggregate @alpha_compositing scores(%q, %k : !packed, !packed)
+      values(%v : !packed) query_source(varlen %cu : tensor<?xi32>)
+      key_source(varlen %cu : tensor<?xi32>) -> !packed
+  return %o : !packed
+}
+
+// -----
+
+// What finalize has is for the row, and not for each block of keys.
+!rows = tensor<?x?x?x16xf32>
+func.func @finalize(%q: !rows, %k: !rows, %v: !rows, %x: f32) -> !rows {
+  // expected-error@+1 {{expected a finalize that reads no input that is differentiated, of @stick_breaking, which is suffix, but got argument 3; leave it out of 'inputs'}}
+  %o = attn.aggregate @stick_breaking scores(%q, %k : !rows, !rows) values(%v : !rows)
+      captures(%x : f32)
+    finalize {
+    ^bb0(%c: f32, %acc: f32, %b: i32, %h: i32, %i: i32, %t: f32):
+      %y = arith.mulf %acc, %t : f32
+      attn.yield %y : f32
+    } -> !rows
   return %o : !rows
 }
 
@@ -12,7 +67,7 @@ func.func @kind(%q: !rows, %k: !rows, %v: !rows) -> !rows {
 
 !rows = tensor<?x?x?x16xf32>
 func.func @general(%q: !rows, %k: !rows, %v: !rows) -> !rows {
-  // expected-error@+1 {{expected a cocycle monoid to differentiate, but got @maxplus, which is general}}
+  // expected-error@+1 {{expected a cocycle, suffix or prefix monoid to differentiate, but got @maxplus, which is general}}
   %o = attn.aggregate @maxplus scores(%q, %k : !rows, !rows) values(%v : !rows)
       -> !rows
   return %o : !rows

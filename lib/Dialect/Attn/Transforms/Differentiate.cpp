@@ -52,13 +52,12 @@ RankedTensorType Differentiator::rowType() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Differentiator::check() {
-  if (monoid.getKind() != MonoidKind::cocycle)
-    return op.emitOpError("expected a cocycle monoid to differentiate, but got "
-                          "@")
-           << monoid.getSymName() << ", which is "
-           << stringifyMonoidKind(monoid.getKind())
-           << "; gradients go through plain sums and sums that are relative to "
-              "a statistic of the row";
+  if (monoid.getKind() == MonoidKind::general)
+    return op.emitOpError("expected a cocycle, suffix or prefix monoid to "
+                          "differentiate, but got @")
+           << monoid.getSymName()
+           << ", which is general; gradients go through sums of weighted "
+              "values";
   if (op.getSide() != Side::keys)
     return op.emitOpError("expected a reduction over keys to differentiate, "
                           "but got one over queries");
@@ -80,7 +79,7 @@ LogicalResult Differentiator::check() {
   if (rowSource.kind != keySource.kind)
     return op.emitOpError("expected queries and keys that are both packed, or "
                           "neither");
-  return success();
+  return isWalk() ? checkWalk() : success();
 }
 
 LogicalResult Differentiator::findInputs() {
@@ -148,6 +147,12 @@ LogicalResult Differentiator::findInputs() {
     wanted.push_back(found->second);
     if (failed(findSpread(wanted.back())))
       return failure();
+    if (isWalk() && wanted.back().inRows)
+      return op.emitOpError("expected a finalize that reads no input that is "
+                            "differentiated, of @")
+             << monoid.getSymName() << ", which is "
+             << stringifyMonoidKind(monoid.getKind()) << ", but got argument "
+             << argument.getArgNumber() << "; leave it out of 'inputs'";
   }
   // What no score depends on, as what only a mask reads, has no gradient.
   if (inputs.empty())
@@ -256,7 +261,7 @@ static bool hasStepFactors(MonoidOp monoid) {
 LogicalResult Differentiator::findOutputs() {
   Region &finalize = work.getFinalize();
   std::vector<bool> isInvariant(work.getNumResults(), true);
-  if (numStats()) {
+  if (numStats() && !isWalk()) {
     auto report = ::attn::checkFinalize(monoid, finalize);
     if (failed(report))
       return failure();
@@ -464,13 +469,14 @@ void Differentiator::startBackward(StringRef suffix) {
       addArgument(op.getResult(i).getType(), "out" + Twine(i), results[i]);
   for (auto [i, output] : llvm::enumerate(outputs))
     addArgument(op.getResult(i).getType(), "dout" + Twine(i), cotangents[i]);
-  bool isPairs = suffix == "_pairs";
+  bool isPairs = suffix == "_pairs", isPart = isPairs || isWalk();
+  if (isWalk())
+    addWalkArguments(suffix == "_states", addArgument);
   if (isPairs) {
-    auto like = cast<RankedTensorType>(op.getKeys().front().getType());
-    SmallVector<int64_t> shape(like.getShape());
-    shape.back() = pairKeys;
-    addArgument(RankedTensorType::get(shape, b.getF32Type()), "identity",
-                identity);
+    Type keys = op.getKeys().front().getType();
+    addArgument(blockType(cast<RankedTensorType>(keys)), "identity", identity);
+  }
+  if (isPart) {
     addArgument(b.getI32Type(), "first_key", keyBase);
     addArgument(b.getI32Type(), "num_keys", numKeys);
   }
@@ -478,7 +484,7 @@ void Differentiator::startBackward(StringRef suffix) {
   unsigned first = func.getNumArguments();
   for (auto [i, place] : llvm::enumerate(places))
     *place = target.getBody().getArgument(first + i);
-  if (!isPairs)
+  if (!isPart)
     return;
   // The keys at hand are some of them.
   Value keys = outside(op.getKeys().front());
@@ -527,7 +533,7 @@ LogicalResult Differentiator::run() {
   if (failed(findInputs()) || failed(findOutputs()))
     return failure();
   buildForward();
-  if (failed(buildBackward()))
+  if ((isWalk() && failed(buildStates())) || failed(buildBackward()))
     return failure();
   if (llvm::none_of(wanted, [](const Input &i) { return i.isPairs(); }))
     return success();

@@ -160,6 +160,20 @@ SmallVector<Value> Differentiator::positionsOf(Side reduced, ValueRange given) {
   return position;
 }
 
+/// A score of -inf is no key, wherever it comes from.
+Value Differentiator::isLive(ValueRange scores) {
+  Value isAny;
+  for (Value score : scores) {
+    Value infinity = arith::ConstantFloatOp::create(
+        b, loc, b.getF32Type(),
+        APFloat::getInf(b.getF32Type().getFloatSemantics(), /*Negative=*/true));
+    Value is = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, score,
+                                     infinity);
+    isAny = isAny ? arith::OrIOp::create(b, loc, isAny, is).getResult() : is;
+  }
+  return isAny;
+}
+
 /// Builds, in the score region of a reduction, the weights of the pair and,
 /// with `wantsScores`, the cotangents of what the scores are made of.
 LogicalResult Differentiator::buildPair(Side reduced, Block *block,
@@ -183,7 +197,10 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   llvm::append_range(lifted, params);
   SmallVector<Value> state = inlineRegion(b, monoid.getLift(), lifted);
   SmallVector<Value> weights(state.begin() + numStats(), state.end());
-  if (numStats()) {
+  Value inBlock = given[reduced == Side::keys ? 3 : 2];
+  if (isWalk()) {
+    scaleByGates(adjoints, position, inBlock, weights);
+  } else if (numStats()) {
     SmallVector<Value> ends(state.begin(), state.begin() + numStats());
     for (Value stat : rows.stats)
       ends.push_back(ofRow(stat, position));
@@ -203,24 +220,16 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
       addRoots(adjoints, input, elements);
   adjoints.follow();
 
-  // A score of -inf is no key, wherever it comes from.
-  for (Value score : scores) {
-    Value infinity = arith::ConstantFloatOp::create(
-        b, loc, b.getF32Type(),
-        APFloat::getInf(b.getF32Type().getFloatSemantics(), /*Negative=*/true));
-    Value isLive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
-                                         score, infinity);
-    pairs.isLive =
-        pairs.isLive
-            ? arith::OrIOp::create(b, loc, pairs.isLive, isLive).getResult()
-            : isLive;
-  }
+  pairs.isLive = isLive(scores);
   // The factor of values, as of dropout: of positions, so a constant here.
   Value ofValues;
   if (!work.getFactor().empty())
     ofValues = inlineRegion(b, work.getFactor(),
                             ArrayRef(arguments).drop_front(numDots))
                    .front();
+  auto addTo = [&](Value &sum, Value part) {
+    sum = sum ? arith::AddFOp::create(b, loc, sum, part).getResult() : part;
+  };
   Value divisor;
   unsigned next = 0;
   for (auto [i, output] : llvm::enumerate(outputs)) {
@@ -245,6 +254,8 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     if (!wantsScores)
       continue;
     Value cotangent = valueDots[next++];
+    if (pairs.wantsTotal)
+      addTo(pairs.total, adjoints.multiply(weight, cotangent));
     if (isDivided) {
       if (ofValues)
         cotangent = adjoints.multiply(cotangent, ofValues);
@@ -264,8 +275,18 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     return success();
   }
   for (unsigned k = 0; k < numComponents(); ++k)
-    if (rows.units[k] && !hasItsWeights(k))
-      adjoints.add(weights[k], ofRow(rows.units[k], position));
+    if (rows.units[k] && !hasItsWeights(k)) {
+      Value cotangent = ofRow(rows.units[k], position);
+      adjoints.add(weights[k], cotangent);
+      if (pairs.wantsTotal)
+        addTo(pairs.total, adjoints.multiply(weights[k], cotangent));
+    }
+  if (pairs.wantsTotal)
+    return success();
+  if (isWalk() &&
+      failed(addStatCotangents(adjoints, position, inBlock,
+                               ArrayRef(state).take_front(numStats()))))
+    return failure();
   if (rows.maximum) {
     Value key = arith::SIToFPOp::create(b, loc, b.getF32Type(), position[3]);
     Value isFirst = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
@@ -349,6 +370,8 @@ void Differentiator::capturePairs(Side reduced, bool wantsScores,
          llvm::concat<Value>(rows.units, MutableArrayRef<Value>{rows.maximum},
                              MutableArrayRef<Value>{rows.first}))
       capture(row);
+  if (isWalk())
+    captureWalk(wantsScores);
   if ((!overKeys || keyBase) && keySource.lengths)
     capture(outside(keySource.lengths));
   capture(keyBase);
@@ -379,6 +402,8 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
     unsigned number = input.number;
     if (input.role == Role::query && overKeys) {
       sum.name = number ? "dq" + std::to_string(number) : "dq";
+      if (isWalk()) // The caller adds up blocks.
+        sum.type = RankedTensorType::get(sum.type.getShape(), b.getF32Type());
       sum.terms.push_back({number, outside(op.getKeys()[number])});
     } else if (input.role == Role::key && !overKeys) {
       sum.name = number ? "dk" + std::to_string(number) : "dk";

@@ -24,7 +24,9 @@ using namespace mlir::attn;
 /// What a channel's cotangent and output add up to over the channels is a dot
 /// of the row with itself.
 LogicalResult Differentiator::buildRows() {
-  rows.stats.assign(saved.begin(), saved.begin() + numStats());
+  if (!isWalk())
+    rows.stats.assign(saved.begin(), saved.begin() + numStats());
+  rows.ends.assign(isWalk() ? numStats() : 0, Value());
   rows.units.resize(numComponents());
   rows.factors.resize(outputs.size());
   bool hasParts =
@@ -32,8 +34,8 @@ LogicalResult Differentiator::buildRows() {
   rows.first = hasMaximum ? saved.back() : Value();
   bool isNeeded = hasParts || hasMaximum;
   for (const Output &output : outputs)
-    isNeeded |=
-        output.readsUnits || (output.hasChannels() && !output.isComponent);
+    isNeeded |= output.readsUnits || (isWalk() && output.readsStats) ||
+                (output.hasChannels() && !output.isComponent);
   if (!isNeeded)
     return success();
 
@@ -62,6 +64,8 @@ LogicalResult Differentiator::buildRows() {
       names.push_back("unit" + std::to_string(k));
   if (hasExponent())
     names.push_back("exponent");
+  for (unsigned i = 0; i < rows.ends.size(); ++i)
+    names.push_back("end" + std::to_string(i));
   if (hasMaximum)
     names.push_back("maximum");
   for (Input &input : wanted)
@@ -105,6 +109,8 @@ LogicalResult Differentiator::buildRows() {
       rows.units[k] = *next++;
   if (hasExponent())
     rows.exponent = *next++;
+  for (Value &end : rows.ends)
+    end = *next++;
   if (hasMaximum)
     rows.maximum = *next++;
   for (Input &input : wanted)
@@ -131,10 +137,10 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
     // Of units that no output reads nothing is kept.
     Value state = saved[i] ? ofRow(saved[i], position) : adjoints.constant(0);
     arguments.push_back(state);
-    if (!isStat) {
+    if (!isStat)
       units[i - numStats()] = state;
+    if (!isStat || isWalk())
       adjoints.addRoot(state);
-    }
   }
   llvm::append_range(arguments, position);
   llvm::append_range(arguments, inCaptures());
@@ -150,7 +156,7 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
       adjoints.add(values[i], ofRow(cotangents[i], position));
       continue;
     }
-    if (!output.readsUnits)
+    if (!readsOutput(output))
       continue;
     // dout . component, from dout . out
     adjoints.add(values[i], adjoints.divideOrZero(dots[dot++], values[i]));
@@ -176,6 +182,10 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
   if (hasExponent())
     yields.push_back(exponentOf(arguments.front(),
                                 values[dividedOutput() - outputs.data()]));
+  for (unsigned i = 0; i < rows.ends.size(); ++i) {
+    Value cotangent = adjoints.get(arguments[i]);
+    yields.push_back(cotangent ? cotangent : adjoints.zero());
+  }
   if (hasMaximum) {
     // The reference point is one for the results that change with it alone.
     Adjoints changing(b, loc);

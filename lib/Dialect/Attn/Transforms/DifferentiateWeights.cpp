@@ -23,6 +23,8 @@ using namespace mlir;
 using namespace mlir::attn;
 
 const Differentiator::Output *Differentiator::dividedOutput() {
+  if (isWalk()) // A pair's total takes W itself.
+    return nullptr;
   const Output *divided = nullptr;
   for (const Output &output : outputs) {
     if (!output.hasChannels())

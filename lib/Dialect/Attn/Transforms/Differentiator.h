@@ -19,6 +19,8 @@
 //              the outputs: a reduction of the diagonal alone
 //   pairs      the score and mask regions of reductions over keys and over
 //              queries: W and ds (DifferentiatePairs.cpp)
+//   walk       of kinds suffix and prefix: what gates make of a pair's weight,
+//              and of its statistic's derivative (DifferentiateWalk.cpp)
 //   captures   where each is read, and the elements of pairs
 //              (DifferentiateCaptures.cpp)
 //
@@ -82,7 +84,8 @@ private:
       return spread == Spread::pairs || spread == Spread::table;
     }
   };
-  /// Keys that one run of @f_pairs is about: the channels of what it returns.
+  /// Keys of a block, which one run of @f_pairs is about: the channels of what
+  /// it returns.
   static constexpr int64_t pairKeys = 128;
   /// A result, which is `factor` times component `component` where it has
   /// channels.
@@ -104,6 +107,21 @@ private:
     /// Where weights are known by one number of the row (hasExponent): the
     /// weight of a pair is 2^(score in units of log 2 + exponent).
     Value exponent;
+    /// Of a walk, for each statistic: the cotangent of the row's own.
+    SmallVector<Value> ends;
+  };
+  /// What a walk over blocks of keys brings to one of them. Keys beyond j are
+  /// those whose gates scale its weight: later ones of a suffix, earlier ones
+  /// of a prefix.
+  struct Walk {
+    /// For each statistic: the sum over the keys beyond the block, for rows,
+    /// and over those of the block that are beyond j, for pairs.
+    SmallVector<Value> stats, beyond;
+    /// What weights times their cotangents add up to, over the keys on the
+    /// other side of the block, and of j in the block.
+    Value rest, opposite;
+    /// Whose columns j are 1 at the keys beyond j, and on the other side of it.
+    Value isBeyond, isOpposite;
   };
   /// What the regions of a pair have computed.
   struct Pairs {
@@ -120,6 +138,9 @@ private:
     Value factor;
     /// It is 0 where the score is -inf, without being told so.
     bool isDeadZero = false;
+    /// Wanted in the place of cotangents: the sum of weights times theirs.
+    bool wantsTotal = false;
+    Value total;
   };
 
   //===--- Weights (DifferentiateWeights.cpp)
@@ -160,8 +181,29 @@ private:
   unsigned valueNumber(unsigned component);
   /// Whether a result's value is read to find the cotangents of units.
   bool readsOutput(const Output &output) {
-    return output.hasChannels() && output.readsUnits;
+    return output.hasChannels() &&
+           (output.readsUnits || (isWalk() && output.readsStats));
   }
+
+  //===--- Walks (DifferentiateWalk.cpp)
+  //------------------------------------===//
+  /// Whether the order of keys matters: the functions are about some of them.
+  bool isWalk() { return monoid.getKind() != MonoidKind::cocycle; }
+  LogicalResult checkWalk();
+  using AddArgument = llvm::function_ref<void(Type, const Twine &, Value &)>;
+  void addWalkArguments(bool isStates, AddArgument addArgument);
+  void captureWalk(bool wantsScores);
+  /// Scales the weights of a pair, whose key is `key` in the block.
+  void scaleByGates(Adjoints &adjoints, ValueRange position, Value key,
+                    MutableArrayRef<Value> weights);
+  LogicalResult addStatCotangents(Adjoints &adjoints, ValueRange position,
+                                  Value key, ValueRange stats);
+  LogicalResult buildStates();
+  void sumStats();
+  LogicalResult sumRests();
+  Value ofPair(Value tensor, ValueRange position, Value key);
+  /// The type of `type`'s rows with a number for each key of a block.
+  RankedTensorType blockType(RankedTensorType type);
 
   //===--- Functions
   //--------------------------------------------------------===//
@@ -208,6 +250,7 @@ private:
   /// Arguments of a region of `op` for its captures.
   SmallVector<Value> inCaptures();
 
+  Value isLive(ValueRange scores);
   LogicalResult buildPair(Side reduced, Block *block, bool wantsScores,
                           Pairs &pairs);
   void buildMask(Side reduced, Region &region);
@@ -252,8 +295,9 @@ private:
   func::FuncOp target;
   IRMapping outer;
   Rows rows;
+  Walk walk;
   SmallVector<Value> saved, results, cotangents;
-  /// Of @f_pairs: which is the first key, and how many there are in all.
+  /// Of a block of keys: which is the first, and how many there are in all.
   Value keyBase, numKeys, identity;
   llvm::SmallSetVector<Value, 16> captures;
   llvm::SmallDenseMap<Value, Value> captured;

@@ -228,7 +228,8 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
   let summary = "Add the functions that compute gradients";
   let description = [{
     Expects: public functions that return the results of one `attn.aggregate`,
-    over keys that are dense or packed, in a `cocycle` monoid.
+    over keys that are dense or packed, in a `cocycle` monoid, or over dense keys in
+    a `suffix` or `prefix` monoid whose statistics are added up.
 
     Produces: behind each such function @f
 
@@ -248,6 +249,15 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     keys in `@f_pairs`. `attn.gradients` names on each function what its results
     are: "bias[h,i,j]" is read at [h, i, j]; "table[*]" at an index that is
     computed, and that the result behind it, "#index", holds.
+
+    Of `suffix` and `prefix` monoids `@f_backward` and `@f_pairs` are about a block of
+    128 keys or fewer, from `first_key` on. They take, beside the above, what
+    `@f_states` gives for the block, and what the caller adds up of its sums over
+    other blocks: of the statistics of the keys whose gates scale this block's weights
+    (`later0`, or `earlier0` for a prefix), and of weights times their cotangents of
+    the keys on the other side (`rest`). `@f_states` takes two matrices of 128 rows
+    and columns, 1 at [l, j] for l > j (`is_later`) and for l < j (`is_earlier`).
+    Gradients of queries are f32, to be added up over blocks.
 
     With `inputs` these arguments alone are differentiated; with `replace` @f
     goes.
