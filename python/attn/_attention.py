@@ -147,10 +147,10 @@ def attention(
             are read once for the rows of all of them; a number from 1 (True) to 4
             says in how many levels: with 2 also the pages that some of those go on
             with, and so on. Equal entries at equal places tell, on the device and in
-            each call, so that tables may change under a captured CUDA graph. For few rows of each sequence, as when decoding; with
-            block_table, and with causal=None or "bottom_right", and neither with
-            other masks nor with scores that differ by position. Results are those
-            without it but for rounding.
+            each call, so that tables may change under a captured CUDA graph. For few
+            rows of each sequence, as when decoding; with block_table, and with
+            causal=None or "bottom_right", and neither with other masks nor with scores
+            that differ by position. Results are those without it but for rounding.
         k_new, v_new: [b, hk, n, d] and [b, hk, n, dv] in the order of `layout`
             ("thd": of "bshd"), rows that are appended to k and v, in place, before
             the call attends to them: row i of batch b becomes row
