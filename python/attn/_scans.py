@@ -345,14 +345,24 @@ def _reversed(view, axis):
     )
 
 
-def _state_view(name, value, problem, part, count=None):
+def _swapped(state):
+    """A view of S with its last two dimensions the other way round."""
+    axes = list(range(len(state.shape)))
+    return permuted(state, axes[:-2] + axes[-2:][::-1])
+
+
+def _state_view(name, value, problem, part, state_layout):
     """A part of a state, of float32."""
     value = as_own(name, value, problem.like)
     arrays.check_device(name, arrays.view(name, value), problem.device)
-    shape = problem.state_shape(part, count)
+    shape = problem.state_shape(part)
+    turns = part == "S" and state_layout == "vk"
+    if turns:
+        shape = shape[:-2] + (problem.dv, problem.dk)
     if tuple(value.shape) != shape:
         _fail("%s of shape %s" % (name, list(shape)), list(value.shape))
-    return arrays.view(name, unit_stride(as_float(name, value, exact=True)))
+    value = as_float(name, value, exact=True)
+    return arrays.view(name, unit_stride(_swapped(value) if turns else value))
 
 
 def _parts_of(name, state, parts):
@@ -422,9 +432,14 @@ def run_scan(
     in_place=False,
     segments=None,
     chunk=None,
+    state_layout="kv",
 ):
     normalize, qk_l2norm = _flag("normalize", normalize), _flag("qk_l2norm", qk_l2norm)
     return_state, causal = _flag("return_state", return_state), _flag("causal", causal)
+    if state_layout not in ("kv", "vk"):
+        _fail("state_layout to be 'kv' or 'vk'", repr(state_layout))
+    if state_layout == "vk" and slots is not None:
+        _fail("state_layout 'kv' with slots, which are updated in place", "'vk'")
     if direction not in ("forward", "reverse", "whole"):
         _fail("direction to be 'forward', 'reverse' or 'whole'", repr(direction))
     whole = direction == "whole" or not causal
@@ -520,7 +535,7 @@ def run_scan(
         given = _parts_of("initial_state", initial_state, parts)
         problem.add_states(
             [
-                (p, _state_view("initial_state", x, problem, p))
+                (p, _state_view("initial_state", x, problem, p, state_layout))
                 for p, x in zip(parts, given)
             ],
             "init",
@@ -539,7 +554,10 @@ def run_scan(
         if return_state:
             _fail("return_state=False with slots, where the states are", "True")
         _add_pool(problem, initial_state, slots, parts)
-    return _finish(problem, out, scale, parts if return_state else [], feature)
+    result = _finish(problem, out, scale, parts if return_state else [], feature)
+    if return_state and state_layout == "vk":
+        result[1]["S"] = _swapped(result[1]["S"])
+    return result
 
 
 def _check_segments(segments, is_packed, whole, slots, log_weight, erase, beta):
@@ -694,6 +712,7 @@ def linear_attention(
     lengths: Any = None,
     layout: str = "bhsd",
     qk_l2norm: bool = False,
+    state_layout: str = "kv",
     out: Any = None
 ) -> Any:
     """Attention whose weights are linear in the products of queries and keys.
@@ -734,6 +753,8 @@ def linear_attention(
             whatever they hold, and their outputs are 0.
         layout: "bhsd", "bshd", "sbhd" or "thd".
         qk_l2norm: divides rows of q and k by their norms, after feature_map.
+        state_layout: "vk": S is [n, H, dv, dk] in initial_state, of which a copy is
+            made, and in what is returned, which is a view of [n, H, dk, dv].
         out: an array to write o to.
     Returns:
         o, of the type of q: [b, max(hq, H), t, dv] in the order of `layout`.
@@ -757,5 +778,6 @@ def linear_attention(
         lengths=lengths,
         layout=layout,
         qk_l2norm=qk_l2norm,
+        state_layout=state_layout,
         out=out,
     )

@@ -36,15 +36,6 @@ def _heads_of(x):
     return x.shape[2]
 
 
-def _swap(state):
-    """A state with the last two dimensions the other way round."""
-    if state is None:
-        return None
-    axes = list(range(len(state.shape)))
-    axes[-1], axes[-2] = axes[-2], axes[-1]
-    return state.permute(axes) if arrays.is_torch(state) else state.transpose(axes)
-
-
 def _run(
     q,
     k,
@@ -68,8 +59,6 @@ def _run(
     arrays.view("q", q)
     if initial_state is not None:
         initial_state = _as_own("initial_state", initial_state, q)
-    if state_v_first:
-        initial_state = _swap(initial_state)
     result = _scan(
         q,
         k,
@@ -79,12 +68,13 @@ def _run(
         return_state=output_final_state,
         cu_seqlens=cu_seqlens,
         layout="bshd",
+        state_layout="vk" if state_v_first else "kv",
         **options
     )
     if not output_final_state:
         return result, None
     o, state = result
-    return o, _swap(state["S"]) if state_v_first else state["S"]
+    return o, state["S"]
 
 
 @_export("chunk_linear_attn", "fused_chunk_linear_attn")

@@ -432,6 +432,24 @@ def test_directions_and_states():
         check("states_every", states["S"][:, :, i], last["S"], BOUND)
 
 
+def test_state_layouts():
+    """States whose value channels come first, S alone and beside others."""
+    turn = lambda state: dict(state, S=state["S"].swapaxes(-1, -2))
+    for rule in ("gated delta", "mlstm"):
+        q, k, v = inputs(2, 2, 2, 2, 40, 24, 20, positive=rule == "mlstm")
+        given = options(RULES[rule], q, k, v)
+        first = start(given, 2, 2, 24, 20)
+        want, last = ours(q, k, v, given, initial_state=first, return_state=True)
+        for own in (turn(first), turn(dict(first, S=first["S"].copy("F")))):
+            got, state = ours(q, k, v, given, initial_state=own, return_state=True,
+                              state_layout="vk")
+            assert (got == want).all() and state["S"].shape == (2, 2, 20, 24)
+            assert all((turn(state)[part] == last[part]).all() for part in last)
+        _, states = ours(q, k, v, given, initial_state=turn(first), states_every=20,
+                         state_layout="vk")
+        check("states_every", states["S"][:, :, 1], state["S"], BOUND)
+
+
 def test_few_compilations():
     """11: fifty lengths and ten batch shapes are one kernel."""
     from attn import _kernel
@@ -474,6 +492,9 @@ def test_errors():
         {"out": np.empty((2, 2, 83, 24), "f")},
         {"normalize": 1},
         {"return_state": None},
+        {"state_layout": "kk"},
+        {"initial_state": np.zeros((2, 2, 24, 20), "f"), "normalize": False,
+         "state_layout": "vk"},
         {"beta": np.zeros((2, 2, 83), "i"), "normalize": False},
     ):
         refuse(attn.linear_attention, q, k, v, **named)
@@ -489,6 +510,8 @@ def test_errors():
     refuse(attn.linear_attention, q, k, v, feature_map=("hedgehog", [[1]]))
     refuse(attn.scan, q, k, v, slots=[0, 1],
            initial_state=np.zeros((2, 2, 24, 20), "f"), return_state=True)
+    refuse(attn.scan, q, k, v, slots=[0, 1], state_layout="vk",
+           initial_state=np.zeros((2, 2, 20, 24), "f"))
     refuse(attn.scan_step, q[0, :, 0], k[:, :, 0], v[:, :, 0], {})
     state = np.zeros((2, 2, 24, 20), "f")
     state.setflags(write=False)

@@ -238,10 +238,50 @@ void testComposition() {
   }
 }
 
+/// Largest weights with their states: (G, m, S) of two parts of the tokens
+/// makes (G1 + G2, m, S1 exp(m1 + G2 - m) + S2 exp(m2 - m)), m the larger of m1
+/// + G2 and m2. The factors are those of an associative combine, and the
+/// recurrence is it.
+void testLargest() {
+  struct Part {
+    double gates, largest, state;
+  };
+  auto join = [](const Part &x, const Part &y) {
+    double old = x.largest + y.gates, m = std::max(old, y.largest);
+    auto factor = [&](double own) {
+      return own == -inf ? 0 : std::exp(own - m);
+    };
+    return Part{x.gates + y.gates, m,
+                x.state * factor(old) + y.state * factor(y.largest)};
+  };
+  ScanProblem p = digits();
+  p.gates = Gates::head;
+  for (std::vector<double> gates :
+       {std::vector<double>{-0.5, -2, -0.1}, {0, 0, 0}, {-1, -inf, -3}})
+    for (std::vector<double> weights :
+         {std::vector<double>{3, -1, 2}, {-800, 700, 699}, {1, -inf, -2}}) {
+      p.decay = gates;
+      p.logWeight = weights;
+      Part parts[3];
+      for (int t : {0, 1, 2})
+        parts[t] = {gates[size_t(t)], weights[size_t(t)],
+                    weights[size_t(t)] == -inf ? 0 : p.v[size_t(t)]};
+      Part left = join(join(parts[0], parts[1]), parts[2]);
+      Part right = join(parts[0], join(parts[1], parts[2]));
+      ScanState state;
+      scan(p, state);
+      checkClose({left.state, left.largest}, {right.state, right.largest}, eps,
+                 "(a b) c is a (b c) with log weights");
+      checkClose({state.matrix[0], state.largest}, {left.state, left.largest},
+                 eps, "the recurrence with log weights");
+    }
+}
+
 } // namespace
 
 void attn::test::runScanTests() {
   testComposition();
+  testLargest();
   testGates();
   testNormalized();
   testErasing();
