@@ -38,4 +38,9 @@ run("attn.compile")
 states = [np.stack([x, x]) for x in (lse, o, np.ones_like(lse))]
 same, twice = merge(*states)
 assert np.allclose(same, o) and np.allclose(twice, lse + np.log(2))
+run("cascade=True")
+table, lengths = cache.block_table(ids), cache.lengths(ids)
+plain = attn.attention(q, cache.k, cache.v, block_table=table, kv_lengths=lengths,
+                       causal="bottom_right")
+assert np.allclose(o, plain, atol=1e-5)
 assert not blocks, blocks
