@@ -87,7 +87,8 @@ def differentiate(text: str, *, inputs: Any = None, source_name: str = None) -> 
 
     Returns:
         The module with @f_forward and @f_backward (and @f_pairs, for captures with
-        an element for each row and key) in the place of @f: docs/Gradients.md.
+        an element for each row and key; @f_states, of suffix and prefix monoids) in the
+        place of @f: docs/Gradients.md.
     """
     if not isinstance(text, (str, bytes)):
         _fail("MLIR text", arrays.describe(text), TypeError)

@@ -86,6 +86,17 @@ def dead_rows():
         near(name, found[name], want[name])
         assert not np.any(found[name][0]), name
     assert not np.any(found["k"][1, :, 150:]) and not np.any(found["v"][1, :, 150:])
+    # A bias of pairs alone: there is no kernel of rows and keys.
+    bias = rng.standard_normal((3, 4, 9, 200)).astype("f4")
+    q, k, v, do = (rng.standard_normal((3, h, s, 24)).astype("f4")
+                   for h, s in ((4, 9), (4, 200), (4, 200), (4, 9)))
+    leaf = torch.tensor(bias).double().requires_grad_()
+    s = torch.tensor(q @ k.swapaxes(-1, -2)).double() * 24**-0.5 + leaf
+    w, _ = weights(s, torch.tensor(live), False)
+    (w @ torch.tensor(v).double()).backward(torch.tensor(do).double())
+    found = attn.attention_vjp(q, k, v, bias=bias, monoid="alpha_compositing",
+                               kv_lengths=lengths, inputs="bias")[1](do)
+    near("bias", found["bias"], leaf.grad)
     for empty in ((0, 5), (5, 0)):
         q, k = (np.ones((1, 1, n, 16), "f4") for n in empty)
         found = attn.attention_vjp(q, k, k, monoid="alpha_compositing")[1](q)

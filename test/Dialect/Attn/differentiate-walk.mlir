@@ -36,13 +36,13 @@
 // CHECK: attn.aggregate @stick_queries
 // CHECK: score
 // The gate of what the block and the later ones add up to, and its slope at 0.
-// CHECK: %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK: %[[SUM:.*]] = arith.addf %extracted{{.*}}, %extracted
 // CHECK: %[[GATE:.*]] = math.exp %[[SUM]]
 // CHECK: arith.mulf %[[GATE]],
 // CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK: math.exp %[[ZERO]]
 // CHECK: attn.aggregate @stick_keys
-// CHECK-SAME: side = queries
+// CHECK-SAME: side = #attn.side<queries>
 func.func @stick(%q: !rows, %k: !rows, %v: !rows)
     -> (!rows, tensor<?x?x?xf32>) {
   %o, %r = attn.aggregate @stick_breaking scores(%q, %k : !rows, !rows)

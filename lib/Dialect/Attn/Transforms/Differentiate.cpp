@@ -461,7 +461,7 @@ void Differentiator::startBackward(StringRef suffix) {
   };
   for (auto [i, value] : llvm::enumerate(saved))
     if (value)
-      addArgument(value.getType(), "saved" + Twine(i), value);
+      addArgument(rowType(), "saved" + Twine(i), value);
   results.resize(outputs.size());
   cotangents.resize(outputs.size());
   for (auto [i, output] : llvm::enumerate(outputs))
