@@ -179,9 +179,9 @@ int main(void) {
   fails(attnDifferentiateAttention(NULL, NULL, keep, &other), "got null");
   fails(attnDifferentiateAttention(&desc, "bias", keep, &other),
         "expected inputs to be names out of q, k, v, but got 'bias'");
-  desc.monoid = "stick_breaking";
+  desc.monoid = "welford";
   fails(attnDifferentiateAttention(&desc, NULL, keep, &other),
-        "expected a cocycle monoid to differentiate");
+        "expected a cocycle, suffix or prefix monoid to differentiate");
 
   attnKernelDestroy(second);
   attnContextDestroy(context);

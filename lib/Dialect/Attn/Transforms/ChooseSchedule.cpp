@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ExplainSchedule.h"
 #include "Rungs.h"
 #include "TileKernel.h"
 #include "attn/Analysis/CostModel.h"
@@ -346,41 +347,6 @@ static void leaveColumns(ReductionOpInterface op,
   }
 }
 
-static std::string describeMask(ReductionOpInterface op, bool isListed,
-                                bool hasBits) {
-  if (op.getMaskBody().empty())
-    return "mask: none";
-  ::attn::MaskAnalysis mask(op.getMaskBody());
-  std::string text = "mask: keys ";
-  text += mask.facts().hullIsExact ? "bounded exactly" : "bounded";
-  text +=
-      mask.facts().hasCore ? ", full tiles peeled" : ", no full tiles to peel";
-  if (mask.facts().isDataDependent)
-    text += ", elements read at run time";
-  if (isListed)
-    text += std::string("; live tiles listed by a kernel before, whole ones "
-                        "apart") +
-            (hasBits ? " and others with their bits" : "");
-  return text;
-}
-
-/// Where queries and keys turn.
-static std::string describeRotary(ReductionOpInterface op,
-                                  const ::attn::TargetInfo &target) {
-  RotaryAttr rotary = op.getRotaryAttribute();
-  if (!rotary)
-    return "";
-  std::string text =
-      "rotary: " + std::to_string(rotary.getChannels()) + " channels turn ";
-  if (target.isCpu())
-    return text + "as a work tile loads them, keys once for each of its tiles "
-                  "of queries\n";
-  return text + "once, in a kernel each for queries and keys before this one, "
-                "whose copies bring keys to its products as they are in "
-                "memory; each call reads and writes all keys once more, which "
-                "few rows of queries feel\n";
-}
-
 /// Bytes of one key and its values.
 static int64_t keyRowBytes(ReductionOpInterface op) {
   int64_t bytes = 0;
@@ -391,46 +357,6 @@ static int64_t keyRowBytes(ReductionOpInterface op) {
                llvm::divideCeil(type.getElementTypeBitWidth(), 8);
     }
   return std::max<int64_t>(bytes, 1);
-}
-
-/// How a GPU copies the keys of pages and of rolling caches.
-static std::string describeCache(ReductionOpInterface op,
-                                 const ::attn::TargetInfo &target) {
-  Source source = op.getKeySource();
-  bool isPaged = source.is(SourceKind::paged);
-  if (target.isCpu() || !(isPaged || source.is(SourceKind::ring)))
-    return "";
-  std::string text = "keys: in a rolling cache";
-  if (isPaged)
-    text = "keys: in pages of " +
-           (pageOf(op) > 0 ? std::to_string(pageOf(op)) : "any number of") +
-           " rows";
-  if (tilesFitPages(op))
-    return text + "; each tile lies within one\n";
-  if (int64_t box = boxesOf(op))
-    return text + "; a tile is " +
-           std::to_string(op.getScheduleAttribute().getBlockK() / box) +
-           " boxes of " + std::to_string(box) +
-           ", each copied from the page that the table names\n";
-  return text + "; rows are found one by one, by the warps that copy them\n";
-}
-
-static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
-                                 bool isGiven) {
-  std::string text = "work tiles: ";
-  text += stringifyWorkOrder(schedule.getOrder().value_or(WorkOrder::in_order));
-  if (isGiven)
-    text += " (as given)";
-  else
-    text += op.getMaskBody().empty()
-                ? " (all rows have as many keys)"
-                : " (most masks leave the last rows the most keys)";
-  if (schedule.getSection() > 1)
-    text += "; heads abreast: at most " + std::to_string(schedule.getSection());
-  if (schedule.getSection() > 1 && schedule.getSectionKeys())
-    text += ", as many as have " + std::to_string(schedule.getSectionKeys()) +
-            " keys, which fit in the cache";
-  return text + "\n";
 }
 
 /// Whether plans may choose by the sizes of a run: the module says so, and the

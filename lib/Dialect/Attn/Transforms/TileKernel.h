@@ -773,32 +773,6 @@ private:
   CombineOp combineOp;
 };
 
-/// Builds the kernel of an `attn.append` (TileAppend.cpp).
-class AppendKernel : public KernelBuilder {
-public:
-  AppendKernel(AppendOp op, const ::attn::TargetInfo &target,
-               tile::KernelOp kernel)
-      : KernelBuilder(op, MonoidOp(), target, kernel) {}
-
-  /// New rows of a block, and the slices of their channels, with a block each.
-  static int64_t blockRows(AppendOp op, const ::attn::TargetInfo &target);
-  static int64_t countSlices(AppendOp op, const ::attn::TargetInfo &target);
-
-  /// `after`: where the lengths go, or null.
-  void build(Value after, Value numTiles, Value block);
-  /// The kernel that has no rows, but the lengths of so many sequences a block.
-  static constexpr int64_t lengthsOfBlock = 16;
-  void buildLengths(Value after, Value numTiles, Value block);
-
-private:
-  static constexpr int64_t blockChannels = 64;
-
-  std::pair<Value, Value> locate(AppendOp append, Value cache, Value position);
-  Value countRoom();
-  std::tuple<Value, Value, Value> countRows();
-  Value openRows(Value rows);
-};
-
 } // namespace mlir::attn
 
 #endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
