@@ -131,8 +131,13 @@ void ShapeRules::addUnfold(mlir::attn::UnfoldOp op) {
                           ValueRange(op.getBehind()), ValueRange(op.getOuts())})
     bindRows(rows, {}, 0, scope);
   bindRows(op.getOutputs().take_back(op.getStates().size()), {}, 0, scope);
-  for (Value scores : op.getScores())
-    bindAll(scores, {"b", "hq", "sq"}, scope);
+  // The heads of values are those of the keys that the scores are of.
+  for (Value scores : op.getScores()) {
+    bindAll(scores, {"b", "hq", "sq", "sk"}, scope);
+    if (auto from = scores.getDefiningOp<mlir::attn::ScoresOp>())
+      for (Value key : from.getKeys())
+        bindAll(key, {"b", "hk", "sk"}, scope);
+  }
   auto bindKeys = [&](ValueRange values) {
     for (Value value : values)
       bindAll(value, {"b", "hk", "sk", "dv"}, scope);
@@ -141,7 +146,7 @@ void ShapeRules::addUnfold(mlir::attn::UnfoldOp op) {
   if (!op.goesBack())
     return;
   for (Value scores : op.getOutputs().take_front(op.getScores().size()))
-    bindAll(scores, {"b", "hq", "sq"}, scope);
+    bindAll(scores, {"b", "hq", "sq", "sk"}, scope);
   bindKeys(op.getOutputs().slice(op.getScores().size(), op.getValues().size()));
 }
 

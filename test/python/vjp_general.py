@@ -45,13 +45,13 @@ PICK = """attn.monoid @pick general stats(f32) components(value) outputs("o", "b
     %best = arith.maximumf %m, %z : f32 attn.yield %x, %best : f32, f32 }
 }"""
 TOP2 = """attn.monoid @top2 general stats() components(value, value) outputs("o") {
-  identity { %e = arith.constant 0xFF800000 : f32 attn.yield %e, %e : f32, f32 }
+  identity { %e = arith.constant -3.40282347e+38 : f32 attn.yield %e, %e : f32, f32 }
   combine { ^bb0(%a: f32, %a1: f32, %b: f32, %b1: f32):
     %m = arith.maximumf %a, %b : f32 %low = arith.minimumf %a, %b : f32
     %next = arith.maximumf %a1, %b1 : f32 %n = arith.maximumf %low, %next : f32
     attn.yield %m, %n : f32, f32 }
   lift { ^bb0(%s: f32, %v: f32, %w: f32, %j: i32):
-    %e = arith.constant 0xFF800000 : f32 %x = arith.addf %s, %v : f32
+    %e = arith.constant -3.40282347e+38 : f32 %x = arith.addf %s, %v : f32
     attn.yield %x, %e : f32, f32 }
   finalize { ^bb0(%m: f32, %n: f32): %low = arith.constant -30.0 : f32
     %a = arith.maximumf %m, %low : f32 %b = arith.maximumf %n, %low : f32
@@ -73,7 +73,8 @@ def outputs(monoid, s, v, live):
         square = (w.unsqueeze(-1) * (v.unsqueeze(-3) - mean.unsqueeze(-2))**2).sum(-2)
         return [mean, square / safe]
     if monoid == "soft":
-        lse = torch.where(live, s, -1e30).logsumexp(-1)
+        s = torch.where(live, s, -1e30)
+        lse = s.logsumexp(-1)
         p = torch.where(live, (s - lse.unsqueeze(-1)).exp(), 0)
         return [p @ v, torch.where(some, lse, -3.40282347e38)]
     if monoid == "pick":
@@ -126,7 +127,11 @@ def vjp(monoid, *arrays, **options):
     if monoid in AUX:
         options["return_aux"] = AUX[monoid]
     found, back = attn.attention_vjp(*arrays, monoid=OWN.get(monoid, monoid), **options)
-    found = list(found) if isinstance(found, tuple) else [found]
+    if isinstance(found, tuple):
+        o, aux = found
+        found = [o, aux[AUX[monoid]] if isinstance(aux, dict) else aux]
+    else:
+        found = [found]
 
     def run(cotangents):
         more = {"d" + AUX[monoid]: g for g in cotangents[1:]} if monoid in AUX else {}

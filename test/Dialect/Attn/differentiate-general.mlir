@@ -18,7 +18,7 @@
 // CHECK-SAME: %[[STATE:arg5]]: tensor<?x?x?x16xf32>, %[[FIRST:arg6]]: i32, %[[KEYS:arg7]]: i32)
 // CHECK: %[[S:.*]] = attn.scores @maxplus
 // CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : f32
-// CHECK: %[[NEXT:.*]] = attn.unfold scores(%[[S]] : tensor<?x?x?x128xf32>) values(%arg2 : tensor<?x?x?x16xbf16>) states(%[[STATE]] : tensor<?x?x?x16xf32>) from %[[FIRST]] of %[[KEYS]]
+// CHECK: %[[NEXT:.*]] = attn.unfold scores(%[[S]] : tensor<?x?x?x?xf32>) values(%arg2 : tensor<?x?x?x16xbf16>) states(%[[STATE]] : tensor<?x?x?x16xf32>) from %[[FIRST]] of %[[KEYS]]
 // CHECK: return %[[NEXT]]
 
 // CHECK-LABEL: func.func @largest_backward(
