@@ -20,6 +20,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #define DEBUG_TYPE "attn-guard-dead-scores"
 
@@ -223,7 +224,11 @@ static bool dropTests(Value score) {
   if (!isElement(element) || !sum || !isHidden(sum, element) ||
       !llvm::is_contained(sum.getOperands(), element))
     return false;
+  Operation *test = select.getCondition().getDefiningOp();
   select.replaceAllUsesWith(sum.getResult());
+  select.erase();
+  if (test && isOpTriviallyDead(test))
+    test->erase();
   return true;
 }
 

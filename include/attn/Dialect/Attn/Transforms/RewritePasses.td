@@ -220,9 +220,9 @@ def AttnGuardDeadScoresPass
     #   }
     # }
     func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
-                 %t: tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32> {
+                 %bias: tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32> {
       %o = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
-          captures(%t : tensor<?x?x?x?xf32>) score {
+          captures(%bias : tensor<?x?x?x?xf32>) score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32,
                %t: tensor<?x?x?x?xf32>):
             %b0 = arith.index_cast %b : i32 to index
@@ -275,9 +275,9 @@ def AttnGuardDeadScoresPass
     #   }
     # }
     func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
-                 %t: tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32> {
+                 %bias: tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32> {
       %o = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
-          captures(%t : tensor<?x?x?x?xf32>) score {
+          captures(%bias : tensor<?x?x?x?xf32>) score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32,
                %t: tensor<?x?x?x?xf32>):
             %b0 = arith.index_cast %b : i32 to index
@@ -488,11 +488,11 @@ def AttnFoldScalePass : Pass<"attn-fold-scale", "::mlir::ModuleOp"> {
     #   }
     # }
     func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
-                 %v: tensor<?x?x?x128xbf16>, %c: f32)
+                 %v: tensor<?x?x?x128xbf16>, %scale: f32)
         -> tensor<?x?x?x128xbf16> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
-          values(%v : tensor<?x?x?x128xbf16>) captures(%c : f32)
+          values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
           {attn.exponent = "fused"} score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
             %x = arith.mulf %s, %c : f32
@@ -540,11 +540,11 @@ def AttnFoldScalePass : Pass<"attn-fold-scale", "::mlir::ModuleOp"> {
     #   }
     # }
     func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
-                 %v: tensor<?x?x?x128xbf16>, %c: f32)
+                 %v: tensor<?x?x?x128xbf16>, %scale: f32)
         -> tensor<?x?x?x128xbf16> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
-          values(%v : tensor<?x?x?x128xbf16>) captures(%c : f32)
+          values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
           {attn.exponent = "fused", attn.score_unit} score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
             %x = arith.mulf %s, %c : f32
@@ -624,11 +624,11 @@ def AttnFoldLinearBiasPass : Pass<"attn-fold-linear-bias", "::mlir::ModuleOp"> {
     #   }
     # }
     func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
-                 %v: tensor<?x?x?x128xbf16>, %c: f32)
+                 %v: tensor<?x?x?x128xbf16>, %scale: f32)
         -> tensor<?x?x?x128xbf16> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
-          values(%v : tensor<?x?x?x128xbf16>) captures(%c : f32)
+          values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
           {attn.exponent = "fused", schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
             %x = arith.sitofp %j : i32 to f32
@@ -678,11 +678,11 @@ def AttnFoldLinearBiasPass : Pass<"attn-fold-linear-bias", "::mlir::ModuleOp"> {
     #   }
     # }
     func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
-                 %v: tensor<?x?x?x128xbf16>, %c: f32)
+                 %v: tensor<?x?x?x128xbf16>, %scale: f32)
         -> tensor<?x?x?x128xbf16> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
-          values(%v : tensor<?x?x?x128xbf16>) captures(%c : f32)
+          values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
           {attn.exponent = "fused", attn.linear_bias, schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
             %x = arith.sitofp %j : i32 to f32
