@@ -14,16 +14,6 @@ func.func @sum(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
   return %o : tensor<?x?x?x64xf32>
 }
 
-// An entropy meets the score again in a difference.
-func.func @entropy(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
-                   %v: tensor<?x?x?x64xf32>) -> (tensor<?x?x?x64xf32>, tensor<?x?x?xf32>) {
-  // expected-remark@+1 {{not in online form: its statistic is not the score, or its weights need the score}}
-  %o:2 = attn.attention monoid(@softmax_entropy) queries(%q : tensor<?x?x?x64xf32>)
-      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
-      -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
-  return %o#0, %o#1 : tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
-}
-
 func.func @scores(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>)
     -> tensor<?x?x?x?xf32> {
   // expected-remark@+1 {{not in online form: it has scores and no weights}}

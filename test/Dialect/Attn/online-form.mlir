@@ -36,6 +36,17 @@ func.func @wide(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
+
+// An entropy meets the score again in a difference.
+// CHECK-LABEL: @entropy
+// CHECK: attn.exponent = "exact"
+func.func @entropy(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                   %v: tensor<?x?x?x64xf32>) -> (tensor<?x?x?x64xf32>, tensor<?x?x?xf32>) {
+  %o:2 = attn.attention monoid(@softmax_entropy) queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+  return %o#0, %o#1 : tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+}
 }
 
 // -----

@@ -14,8 +14,9 @@
 // quotients do not see it, and a log-sum-exp loses it in its own rounding. But
 // where the weight of the largest score, 1 but for that, is rounded to 16 bits
 // and its share of their sum is not, the quotient is off by as much as the
-// rounding, 2^-24 of the exponent: too much for f32. Then the difference comes
-// before the product.
+// rounding, 2^-24 of the exponent: too much for f32. Nor do quotients hide it
+// of weights that hold the score, which may meet it again in a difference, as
+// in an entropy. Then the difference comes before the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,10 +92,8 @@ StringRef mlir::attn::whyNotOnline(ReductionOpInterface op, MonoidOp monoid) {
   if (!exponentialBase(monoid))
     return "the factors of its monoid are no exponentials of what one f32 "
            "statistic moves by";
-  // Weights that hold the score may meet it again in a difference, as in an
-  // entropy; they are computed as the monoid says.
-  if (!scoreIsStatistic(monoid))
-    return "its statistic is not the score, or its weights need the score";
+  if (!scoreIsStatistic(monoid) && !weightsFollowStatistic(monoid))
+    return "its statistic is not the score, or does not tell its weights";
   if (!isMaximum(monoid.getCombine()))
     return "its statistics are combined by no maximum";
   return {};
@@ -134,7 +133,8 @@ struct OnlineFormPass : ::attn::impl::AttnOnlineFormPassBase<OnlineFormPass> {
         return;
       }
       ProductTypes types = findProductTypes(op, monoid, *target);
-      bool fuses = findWeightRounding(op, types) != WeightRounding::some;
+      bool fuses = findWeightRounding(op, types) != WeightRounding::some &&
+                   !weightsFollowStatistic(monoid);
       op->setAttr(getExponentName(),
                   StringAttr::get(op->getContext(), fuses
                                                         ? getFusedExponent()

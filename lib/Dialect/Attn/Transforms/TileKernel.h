@@ -506,6 +506,7 @@ protected:
   /// Stores the scores of a tile, for attn.scores.
   void storeScores(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
+  Value finiteScore(Value stat);
   bool isF16() const { return narrowValues && narrowValues.isF16(); }
   Value scaleToBase() {
     return form.scaleLog2 ? form.scaleLog2 : f32(form.base);
@@ -625,6 +626,9 @@ protected:
     Value farAnchor, farK, leastAnchor;
     /// Rows that are far are done again behind the key tiles.
     bool redoesFar = false;
+    /// Weights that need the score are computed with the factor, from the
+    /// statistic.
+    bool weighsLate = false;
     /// Scores of -inf need no test.
     bool deadIsNatural = false;
     /// `combine` on statistics does not commute.

@@ -58,12 +58,13 @@ void ReductionKernel::readForm() {
   if (!base)
     return;
   form.base = *base;
-  if (!scoreIsStatistic(monoid))
+  form.exponential = isOnline(reduction);
+  form.fused = fusesExponent(reduction);
+  form.weighsLate = form.exponential && weightsFollowStatistic(monoid);
+  if (!scoreIsStatistic(monoid) && !form.weighsLate)
     return;
   form.deadIsNatural = true;
   form.dotIsStat = scoreIsDot(reduction);
-  form.exponential = isOnline(reduction);
-  form.fused = fusesExponent(reduction);
   Region &score = reduction.getScoreBody();
   auto toUniform = [&](Value value) {
     return uniform(score, value, 1, reduction.getCaptureOperands());
@@ -408,6 +409,46 @@ SmallVector<Value> ReductionKernel::stepFixed(RowBlock &block,
   return state;
 }
 
+/// The score that a statistic stands for, a finite one where it is dead.
+Value ReductionKernel::finiteScore(Value stat) {
+  // A NaN need not come through: the factor is one, too.
+  auto clamp = [&](Value x) -> Value {
+    return arith::MaxNumFOp::create(b, loc, x,
+                                    f32(-std::numeric_limits<float>::max()));
+  };
+  if (!form.unit)
+    return clamp(stat);
+  // A product with what is no more than 1 stays finite.
+  bool shrinks = isConstantFloat(form.unit, [](const APFloat &unit) {
+    return unit.convertToFloat() <= 1.0f;
+  });
+  Value score =
+      arith::MulFOp::create(b, loc, shrinks ? clamp(stat) : stat, form.unit);
+  return shrinks ? score : clamp(score);
+}
+
+/// x * a * b as x * (a b), where b is a power of two: the same, but for numbers
+/// that are too small to be normal.
+static Value mergeScale(OpBuilder &b, Location loc, Value weight) {
+  auto outer = weight.getDefiningOp<arith::MulFOp>();
+  auto inner = outer ? outer.getLhs().getDefiningOp<arith::MulFOp>() : nullptr;
+  float power = 0.0f, scale = 0.0f;
+  auto read = [](float &into) {
+    return [&into](const APFloat &x) {
+      into = x.convertToFloat();
+      return true;
+    };
+  };
+  int exponent = 0;
+  if (!inner || !isConstantFloat(outer.getRhs(), read(power)) ||
+      !isConstantFloat(inner.getRhs(), read(scale)) ||
+      std::frexp(power, &exponent) != 0.5f || !std::isnormal(scale * power))
+    return weight;
+  return arith::MulFOp::create(
+      b, loc, inner.getLhs(),
+      arith::ConstantOp::create(b, loc, b.getF32FloatAttr(scale * power)));
+}
+
 SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
                                                 ArrayRef<Value> dots) {
   unsigned n = numStats();
@@ -419,7 +460,8 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
   for (WeightGroup group : groups) {
     ValueRange all = getYielded(monoid.getLift()).drop_front(n);
     size_t i = llvm::find(all, group.first) - all.begin();
-    early.push_back(!form.uniformWeight[i] && earlyWeights.insert(group.first));
+    early.push_back(!form.uniformWeight[i] && !form.weighsLate &&
+                    earlyWeights.insert(group.first));
   }
   auto lift = [&]() -> SmallVector<Value> {
     if ((form.dotIsStat && !block.tile.masked) || block.tile.linear)
@@ -482,9 +524,13 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
           } else {
             RegionCloner cloner(b);
             Region &lift = monoid.getLift();
+            if (form.weighsLate)
+              cloner.map(lift.getArgument(0), finiteScore(from[0]));
             cloner.map(lift.getArguments().drop_front(monoid.getNumScores()),
                        params());
             weight = cloner.get(group.first);
+            if (form.weighsLate)
+              weight = mergeScale(b, loc, weight);
           }
           bool one = isConstantFloat(
               weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });

@@ -317,13 +317,13 @@ def AttnOnlineFormPass : Pass<"attn-online-form", "::mlir::ModuleOp"> {
     Produces: `attn.exponent` on those of the form of online softmax: a cocycle
     with one f32 statistic, which is the score, is combined by a maximum and
     starts at -inf; with factors exp(from - to) or exp2(from - to); and with
-    weights that do not need the score. Kernels then evaluate a weight as exp2 of
+    weights that do not need the score, or that it tells wherever they count. Kernels then evaluate a weight as exp2 of
     (score - maximum) * k, with k = log2(e) or 1. "fused": the maximum's product
     with k is rounded once for the row, and the exponent is one multiply-add for
     each element; rows whose maximum is so large that this rounding shows are
     told apart or done again. "exact": the difference comes first. That is for
-    weights that are rounded to 16 bits while sums of them are asked for in f32:
-    there the rounding does not cancel.
+    weights that are rounded to 16 bits while sums of them are asked for in f32,
+    and for weights that hold the score: there the rounding does not cancel.
 
     Example, before:
 
