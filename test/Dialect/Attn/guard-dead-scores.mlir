@@ -19,8 +19,8 @@ func.func @marked(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // The largest score is an output: it shows a NaN that no weight has.
 // CHECK-LABEL: @largest
 // CHECK: score {
-// CHECK: %[[SUM:.*]] = arith.addf
 // CHECK: %[[DEAD:.*]] = arith.cmpf oeq, %[[BIAS:.*]], %{{.*}} : f32
+// CHECK: %[[SUM:.*]] = arith.addf
 // CHECK: %[[SCORE:.*]] = arith.select %[[DEAD]], %[[BIAS]], %[[SUM]]
 // CHECK: attn.yield %[[SCORE]]
 func.func @largest(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
