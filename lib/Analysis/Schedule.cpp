@@ -277,24 +277,30 @@ bool attn::takesWarpgroups(const ScheduleProblem &problem,
                      isCopied);
 }
 
-/// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
-/// and the values (measured: docs/performance), else tiles of warps.
-static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
-                                    const TargetInfo &target) {
-  int64_t widest = 0, widestValue = 0, sums = 0;
-  for (int64_t d : problem.depths)
-    widest = std::max(widest, paddedDepth(d, target));
+bool attn::hasGroupTiles(const ScheduleProblem &problem,
+                         const TargetInfo &target) {
+  int64_t widest = 0, sums = 0;
   for (int64_t d : problem.channels) {
-    widestValue = std::max(widestValue, paddedChannels(d, target));
+    widest = std::max(widest, paddedChannels(d, target));
     sums += paddedChannels(d, target);
   }
-  widest = std::max(widest, widestValue);
   const MmaShape &unit = target.productShape();
   bool holdsSums = onchip::fragmentRegisters(unit.m, sums, 32, unit.threads) +
                        target.registerReserve <=
                    onchip::stepLimit(/*warpgroups=*/1, target);
-  bool warpgroups =
-      takesWarpgroups(problem, target) && widestValue <= unit.nMax && holdsSums;
+  return takesWarpgroups(problem, target) && widest <= unit.nMax && holdsSums;
+}
+
+/// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
+/// and the values (measured: docs/performance), else tiles of warps.
+static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
+                                    const TargetInfo &target) {
+  int64_t widest = 0;
+  for (int64_t d : problem.depths)
+    widest = std::max(widest, paddedDepth(d, target));
+  for (int64_t d : problem.channels)
+    widest = std::max(widest, paddedChannels(d, target));
+  bool warpgroups = hasGroupTiles(problem, target);
   ScheduleSizes sizes;
   if (!warpgroups)
     sizes = chooseWarpSizes(problem, widest, target);

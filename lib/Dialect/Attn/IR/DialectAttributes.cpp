@@ -89,6 +89,23 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
            << name << " to be a unit attribute of attn.aggregate, but got "
            << value << " on " << op->getName();
   }
+  if (name == getExponentName()) {
+    auto exponent = dyn_cast<StringAttr>(value);
+    if (isa<AggregateOp, PartialOp>(op) && exponent &&
+        (exponent.getValue() == getFusedExponent() ||
+         exponent.getValue() == getExactExponent()))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be \"fused\" or \"exact\" on attn.aggregate or "
+           << "attn.partial, but got " << value << " on " << op->getName();
+  }
+  if (name == getScoreUnitName() || name == getLinearBiasName()) {
+    if (isa<AggregateOp, PartialOp>(op) && isa<UnitAttr>(value))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be a unit attribute of attn.aggregate or "
+           << "attn.partial, but got " << value << " on " << op->getName();
+  }
   if (name == getCascadeLevelsName()) {
     if (isa<AggregateOp>(op) && isa<IntegerAttr>(value))
       return success();

@@ -66,8 +66,8 @@ struct StreamBodies {
   Body number, classify, full, linear, partial;
 };
 
-/// Tiles of the keys of a score that is linear (LinearScores.cpp): where `fits`
-/// holds, those before `end` and from `start` on, or all.
+/// Tiles of the keys of a score that is linear (FoldLinearBias.cpp): where
+/// `fits` holds, those before `end` and from `start` on, or all.
 struct LinearRange {
   Value fits, end, start;
 };

@@ -18,9 +18,6 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-static Type elementType(Value tensor) {
-  return cast<ShapedType>(tensor.getType()).getElementType();
-}
 static int64_t channels(Value tensor) {
   return cast<ShapedType>(tensor.getType()).getShape().back();
 }
@@ -45,28 +42,10 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
     : KernelBuilder(op, monoid, target, kernel), reduction(op),
       schedule(op.getScheduleAttribute()) {
   isPartial = isa<PartialOp>(op.getOperation());
-  // The one 16-bit type of all that the target multiplies.
-  auto narrowType = [&](ValueRange tensors) -> Type {
-    if (tensors.empty())
-      return {};
-    Type type = elementType(tensors.front());
-    bool all = llvm::all_of(
-        tensors, [&](Value tensor) { return elementType(tensor) == type; });
-    return all && target.multiplies(type.isBF16(), type.isF16()) ? type
-                                                                 : Type();
-  };
-  Type keys = narrowType(op.getKeyOperands());
-  // What turns is computed in f32, and not rounded for the product.
-  if (keys && keys == narrowType(op.getQueryOperands()) && !turnsRows())
-    narrowDots = keys;
-  // The element path works in f32.
-  if (!monoid.isGeneral())
-    narrowValues = narrowType(op.getValueOperands());
-  tf32 = target.hasTf32 && op.getProductPrecision() == ProductPrecision::tf32;
-  for (ValueRange tensors :
-       {op.getQueryOperands(), op.getKeyOperands(), op.getValueOperands()})
-    for (Value tensor : tensors)
-      tf32 &= elementType(tensor).isF32();
+  ProductTypes types = findProductTypes(op, monoid, target);
+  narrowDots = types.dots;
+  narrowValues = types.values;
+  tf32 = types.tf32;
 }
 
 //===----------------------------------------------------------------------===//
@@ -524,9 +503,17 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
       return stream(ranges);
     bodies.full = nullptr;
     bodies.linear = [&](ValueRange of, ValueRange state) {
-      return step(linearTile(of[0], of[1]), state);
+      KeyTile tile{of[0], /*masked=*/false};
+      tile.linear = true;
+      tile.ramp = linear.ramp(b, loc, of[1]);
+      return step(tile, state);
     };
-    return stream(ranges, linearRange());
+    auto toUniform = [&](Value value) {
+      return uniform(*linear.region, value, 0, reduction.getCaptureOperands());
+    };
+    auto [firstRow, lastRow] = tilePositions();
+    return stream(ranges, emitLinearRange(b, loc, linear, toUniform, firstRow,
+                                          lastRow, numKeys));
   };
   if (!mask || !mask->facts().hasRowIntervals)
     return streamPeeled();
@@ -627,8 +614,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     tile::ReturnOp::create(b, loc);
     return success();
   }
-  headVaries = hasGroup();
-  analyseForm();
+  headVaries = hasGroup(reduction);
+  readForm();
   form.redoesFar = mayRedoFarRows();
   if (form.fused || form.unit)
     findFarAnchors();
@@ -647,7 +634,7 @@ void ReductionKernel::buildRows(ValueRange outputs) {
   loadQueries();
   SmallVector<Value> state = initialState();
   startRowSums(state);
-  state = hasGroup() ? walkGroup(state) : streamKeys(state);
+  state = hasGroup(reduction) ? walkGroup(state) : streamKeys(state);
   state.truncate(state.size() - rowSumWeights.size());
   if (form.redoesFar)
     state = redoFarRows(state);

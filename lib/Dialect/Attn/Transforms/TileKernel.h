@@ -21,6 +21,7 @@
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 
 #include "KeyRanges.h"
+#include "NamedRewrites.h"
 #include "Pages.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
@@ -57,19 +58,9 @@ inline int64_t clusterOf(ScheduleAttr schedule,
   return target.hasRoles() ? schedule.getCluster() : 1;
 }
 
-/// Whether scores may be -inf whatever the dots are, as a bias of -inf makes
-/// them, in a reduction whose kernel multiplies such keys' values by 0
-/// (TileRepair.cpp).
-bool mayKillByScore(ReductionOpInterface op, MonoidOp monoid);
-/// Whether scores may be, in any reduction.
-bool killsByScore(ReductionOpInterface op);
-/// Keeps a dot that is NaN out of such scores: s + b is b where b is -inf.
-void hideDeadDots(ReductionOpInterface op);
-/// The opposite, where the kernel's marks see the NaN: those tiles are done
-/// again.
-void leaveNaNToRepair(ReductionOpInterface op);
-/// Lets the mask of the reduction say which keys scores kill.
-void moveDeadScoresToMask(ReductionOpInterface op);
+/// Whether the reduced rows are those of several heads, the query heads of a
+/// block's key head.
+bool hasGroup(ReductionOpInterface op);
 /// The schedule of the kernel that does again what such keys have spoiled; it
 /// has `marksOfBlock` rows or fewer in a block on a GPU.
 ScheduleAttr scheduleOfRepair(ReductionOpInterface op,
@@ -408,9 +399,6 @@ protected:
   /// What rows start with: tiles of the state, or a column of what all channels
   /// of a row have in common.
   SmallVector<Value> initialState(bool ofRows = false);
-  /// Whether the reduced rows are those of several heads, the query heads of
-  /// the block's key head.
-  bool hasGroup();
   /// Walks the queries of each head of the group (TileGroup.cpp).
   SmallVector<Value> walkGroup(SmallVector<Value> state);
   /// The state after all key tiles (KeyRanges.h).
@@ -619,8 +607,8 @@ protected:
   SmallVector<Value> queryTiles, packedQueries;
   Value turnedQueries, turnedKeys;
 
-  //===--- Named rewrites (TileForm.cpp) ----------------------------------===//
-  struct {
+  //===--- Named rewrites (NamedRewrites.h) -------------------------------===//
+  struct : ScoreUnit {
     /// rescale is exp(from - to) (or exp2) on one statistic, the largest score,
     /// and weights are constants: an exp2 of products with a constant k.
     bool exponential = false;
@@ -633,19 +621,11 @@ protected:
     bool shortWeights = false;
     /// The element's statistic is its dot: no map comes before the reduction.
     bool dotIsStat = false;
-    /// The score is the dot times `unit` > 0 and the statistic, a maximum, is
-    /// held in units of the dot. `scaleLog2` = unit * base; `queryFactor`: what
-    /// the queries take of a run-time factor: its sign, or all of it where it
-    /// is no unit. Null where not applied.
-    Value unit, scaleLog2, queryFactor;
     /// Anchors of a larger size are far from 0, the k of their rows, and the
     /// anchor of rows without keys (see `findFarAnchors`).
     Value farAnchor, farK, leastAnchor;
     /// Rows that are far are done again behind the key tiles.
     bool redoesFar = false;
-    /// What of the score region is multiplied by a uniform factor of the size
-    /// `unit` and the sign `sign`, where that is no dot.
-    Value inUnits, sign;
     /// Weights that need the score are computed with the factor, from the
     /// statistic.
     bool weighsLate = false;
@@ -656,28 +636,11 @@ protected:
     /// For each component, whether its weight is the same for every score.
     SmallVector<bool> uniformWeight;
   } form;
-  /// Scores that grow evenly from key to key (LinearScores.cpp).
-  struct {
-    bool applies = false;
-    /// The dot's factor, times the base of `exponential`.
-    Value scaleLog2;
-    /// Ramps of tiles left and right of the distance's zero, null for 0.
-    Value left, right;
-    /// Run-time values allow it.
-    Value fits;
-    /// The size of a distance is taken; it is positive for the first keys.
-    bool hasSides = false, positiveFirst = false;
-    std::unique_ptr<Region> region; // distance >= 0
-    std::optional<::attn::MaskAnalysis> distance;
-  } linear;
-  void analyseLinear();
-  LinearRange linearRange();
-  KeyTile linearTile(Value first, Value isLeft);
+  /// Scores that grow evenly from key to key.
+  LinearBias linear;
 
-  void analyseForm();
-  void analyseFactor(arith::MulFOp product);
+  void readForm();
   Value withSign(Value x);
-  bool weightsAreOne();
   DenseMap<Value, Value> signedFactors;
   bool fixedAnchor = false;
 
