@@ -75,8 +75,8 @@ std::string attn::printEntry(std::string_view target, std::string_view problem,
     line += " splits=" + std::to_string(choice.splits);
   if (choice.stages > 0)
     line += " stages=" + std::to_string(choice.stages);
-  if (!choice.overlap)
-    line += " overlap=false";
+  if (!choice.overlap.empty())
+    line += " overlap=" + choice.overlap;
   if (!choice.loop.empty())
     line += " loop=" + choice.loop;
   if (!choice.turns.empty())
@@ -114,10 +114,11 @@ static std::optional<MeasuredSchedule> parseChoice(std::string_view text) {
       known = (choice.splits = number(value, 64));
     else if (key == "stages")
       known = (choice.stages = number(value, 16));
-    else if (key == "overlap")
-      known = !(choice.overlap = value != "false");
-    else if (key == "loop" &&
-             (value == "peeled" || value == "masked" || value == "plain")) {
+    else if (key == "overlap" && (value == "own_step" || value == "none")) {
+      choice.overlap = value;
+      known = true;
+    } else if (key == "loop" &&
+               (value == "peeled" || value == "masked" || value == "plain")) {
       choice.loop = value;
       known = true;
     } else if (key == "turns" &&

@@ -22,6 +22,8 @@ ShapeRules::ShapeRules(func::FuncOp function) {
       addAppend(append);
     else if (auto scan = dyn_cast<mlir::attn::ScanOp>(op))
       addScan(scan);
+    else if (auto unfold = dyn_cast<mlir::attn::UnfoldOp>(op))
+      addUnfold(unfold);
     else if (isa<mlir::attn::CombineOp, mlir::attn::FinalizeOp>(op))
       addStates(op);
   });
@@ -121,6 +123,31 @@ void ShapeRules::addStates(Operation *op) {
 bool ShapeRules::isCapture(Operation *op, Value operand) {
   auto finalize = dyn_cast<mlir::attn::FinalizeOp>(op);
   return finalize && llvm::is_contained(finalize.getCaptures(), operand);
+}
+
+void ShapeRules::addUnfold(mlir::attn::UnfoldOp op) {
+  unsigned scope = nextScope();
+  for (ValueRange rows : {ValueRange(op.getStates()),
+                          ValueRange(op.getBehind()), ValueRange(op.getOuts())})
+    bindRows(rows, {}, 0, scope);
+  bindRows(op.getOutputs().take_back(op.getStates().size()), {}, 0, scope);
+  // The heads of values are those of the keys that the scores are of.
+  for (Value scores : op.getScores()) {
+    bindAll(scores, {"b", "hq", "sq", "sk"}, scope);
+    if (auto from = scores.getDefiningOp<mlir::attn::ScoresOp>())
+      for (Value key : from.getKeys())
+        bindAll(key, {"b", "hk", "sk"}, scope);
+  }
+  auto bindKeys = [&](ValueRange values) {
+    for (Value value : values)
+      bindAll(value, {"b", "hk", "sk", "dv"}, scope);
+  };
+  bindKeys(op.getValues());
+  if (!op.goesBack())
+    return;
+  for (Value scores : op.getOutputs().take_front(op.getScores().size()))
+    bindAll(scores, {"b", "hq", "sq", "sk"}, scope);
+  bindKeys(op.getOutputs().slice(op.getScores().size(), op.getValues().size()));
 }
 
 void ShapeRules::addAttention(mlir::attn::AttentionOp op) {

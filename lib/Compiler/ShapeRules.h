@@ -129,6 +129,7 @@ private:
   void addAppend(mlir::attn::AppendOp op);
 
   void addScan(mlir::attn::ScanOp op);
+  void addUnfold(mlir::attn::UnfoldOp op);
 
   /// What index operands are of, and what they may hold.
   void bindIndex(const Sources &sources, unsigned scope);

@@ -62,7 +62,7 @@ Status attn::recordSchedule(const CompiledKernel &kernel, double ms) {
                   findNumber(schedule, "block_k = ")};
   choice.splits = findNumber(schedule, "splits = ");
   choice.stages = findNumber(schedule, "stages = ");
-  choice.overlap = !schedule.contains("overlap = false");
+  choice.overlap = findLine(schedule, "overlap = ").split(',').first.str();
   StringRef loop = findLine(schedule, "loop = ").split(',').first;
   if (loop != "peeled")
     choice.loop = loop.str();

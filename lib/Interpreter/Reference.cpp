@@ -8,6 +8,7 @@
 #include "attn/Interpreter/Reference.h"
 #include "Evaluator.h"
 #include "Scans.h"
+#include "Unfold.h"
 #include "attn/Dialect/Attn/IR/Scan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -474,6 +475,14 @@ LogicalResult Evaluator::evaluate(Operation &op) {
               return define(result, std::move(shape));
             }};
         return ::attn::detail::evaluateScan(op, all, options);
+      })
+      .Case([&](UnfoldOp op) {
+        ::attn::detail::FunctionValues all = {
+            [&](Value value) { return values.lookup(value).get(); },
+            [&](Value result, std::vector<int64_t> shape) -> ReferenceValue & {
+              return define(result, std::move(shape));
+            }};
+        return ::attn::detail::evaluateUnfold(op, all, options);
       })
       .Case([&](tensor::DimOp op) -> LogicalResult {
         const std::vector<int64_t> &shape = get(op.getSource())->shape;

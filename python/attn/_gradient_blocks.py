@@ -5,9 +5,11 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 A block is of 128 keys or fewer. Of captures with an element for each row and key a
 block at a time is computed and added up; of suffix and prefix monoids a block is all
-that the kernels know, and what they have of the other keys is carried to it here.
+that the kernels know, and what they have of the other keys is carried to it here; so
+are the states of general monoids, and their cotangents on the way back.
 """
 
+import math
 from typing import Any, Dict, List
 
 from . import _arrays as arrays
@@ -47,14 +49,13 @@ class _Blocks:
         plan: the call.
         kernel: one that takes some of the keys.
         inputs: views of what kernels take, up to the cotangents.
-        matrix: the name of an input with a row for each key of a block.
     """
 
-    def __init__(self, plan: Any, kernel: Any, inputs: List[Any], matrix: str):
+    step = 128  # keys of a block, which the compiler has, too
+
+    def __init__(self, plan: Any, kernel: Any, inputs: List[Any]):
         self.plan, self.inputs = plan, inputs
         self.like = plan.call.like
-        found = [arg for arg in kernel.inputs if arg.name == matrix]
-        self.step = found[0].shape[-1]
         self.b, self.hq, self.sq, _ = plan.call.views["q"].shape
         _, self.hk, self.sk, _ = plan.call.views["k"].shape
         self.names = [arg.name for arg in kernel.inputs][: len(inputs)]
@@ -155,7 +156,7 @@ def run_pairs(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
         inputs: views of what the kernel takes, up to the cotangents.
         found: takes the gradients by name.
     """
-    blocks = _Blocks(plan, plan.program.pairs, inputs, "identity")
+    blocks = _Blocks(plan, plan.program.pairs, inputs)
     pairs = _Pairs(plan, blocks)
     for first in blocks.firsts():
         pairs.add(first, [])
@@ -169,8 +170,9 @@ class _Backward:
     def __init__(self, plan: Any, blocks: _Blocks):
         self.plan, self.blocks = plan, blocks
         self.kernel = plan.program.backward
-        self.made, self.views = plan._make(self.kernel)
-        self.of_keys = [plan._is_of_keys(arg) for arg in self.kernel.outputs]
+        outputs = self.kernel.outputs[: len(plan.program.of_backward)]
+        self.made, self.views = plan._make(self.kernel, outputs)
+        self.of_keys = [plan._is_of_keys(arg) for arg in outputs]
         self.totals = [
             None if of_keys else _doubles(array, tuple(array.shape))
             for of_keys, array in zip(self.of_keys, self.made)
@@ -179,13 +181,15 @@ class _Backward:
             for array in self.made:
                 array[...] = 0
 
-    def add(self, first: int, more: List[Any]) -> None:
+    def add(self, first: int, more: List[Any], last: List[Any] = ()) -> None:
+        """Adds what the keys from `first` on have; `last` takes what the kernel gives
+        beside gradients."""
         count = self.blocks.count(first)
         outputs = [
             _part(view, 2, first, count) if of_keys else view
             for of_keys, view in zip(self.of_keys, self.views)
         ]
-        self.blocks.run(self.kernel, first, more, outputs)
+        self.blocks.run(self.kernel, first, more, outputs + list(last))
         for total, array in zip(self.totals, self.made):
             if total is not None:
                 total += array
@@ -217,7 +221,7 @@ def walk(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
     """
     program = plan.program
     states = program.states
-    blocks = _Blocks(plan, states, inputs, "is_later")
+    blocks = _Blocks(plan, states, inputs)
     stats = (len(states.outputs) - 2) // 2
     is_suffix = any(arg.name == "later0" for arg in states.inputs)
     matrices = [
@@ -264,3 +268,59 @@ def walk(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
     for part in (backward, pairs):
         if part:
             part.finish(found)
+
+
+def unfold(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
+    """The backward pass of a general monoid: through the blocks for their states, and
+    back with cotangents.
+
+    Of n blocks the states ahead of sqrt(n) are kept on the way there, and those of the
+    sqrt(n) between two of them on the way back, where they are computed again.
+
+    Args:
+        plan: the call.
+        inputs: views of what the kernels take, up to the cotangents.
+        found: takes the gradients by name.
+    """
+    program = plan.program
+    blocks = _Blocks(plan, program.states, inputs)
+    shape = blocks.b, blocks.hq, blocks.sq
+    shapes = [
+        shape + tuple(arg.shape[3:])
+        for arg in program.states.inputs
+        if arg.name.startswith("state")
+    ]
+    backward = _Backward(plan, blocks)
+    pairs = program.pairs and _Pairs(plan, blocks)
+
+    def state():
+        return [arrays.empty(blocks.like, c.F32, shape) for shape in shapes]
+
+    def behind(number, ahead):
+        result = state()
+        blocks.run(program.states, firsts[number], ahead, result)
+        return result
+
+    firsts = list(blocks.firsts())
+    stride = max(math.isqrt(len(firsts)), 1)
+    kept, ahead = [], state()  # the first block begins with the identity
+    for number in range(0, len(firsts), stride):
+        kept.append(ahead)
+        end = min(number + stride, len(firsts))
+        for i in range(number, end if end < len(firsts) else number):
+            ahead = behind(i, ahead)
+    cotangents = state()  # the last block makes its own
+    while kept:
+        number = (len(kept) - 1) * stride
+        states = [kept.pop()]
+        end = min(number + stride, len(firsts))
+        for i in range(number, end - 1):
+            states.append(behind(i, states[-1]))
+        for i in reversed(range(number, end)):
+            more, cotangents = states.pop() + cotangents, state()
+            backward.add(firsts[i], more, cotangents)
+            if pairs:
+                pairs.add(firsts[i], more)
+    backward.finish(found)
+    if pairs:
+        pairs.finish(found)

@@ -59,10 +59,24 @@ class _Program:
         self.backward = entry("backward")
         self.pairs = entry("pairs")
         self.states = entry("states")
+        # A block of a general monoid takes the state ahead of it.
+        self.unfolds = self.states is not None and any(
+            arg.name == "state0" for arg in self.states.inputs
+        )
         # What each result of these is a gradient of, and where it is read.
         gradients = sums.parse(self.text)
         self.of_backward = gradients.get("attention_backward", [])
         self.of_pairs = gradients.get("attention_pairs", [])
+
+
+class _BySequence:
+    """What stands for the kernels of packed sequences in which the order of keys
+    matters: they are differentiated one after the other."""
+
+    backward = pairs = states = None
+
+    def __init__(self, forward):
+        self.forward = forward
 
 
 def _program(call, inputs, target):
@@ -240,9 +254,15 @@ class Plan:
             kernel = self.program.forward
             taken = {arg.name for arg in kernel.inputs}
         except ValueError as error:
-            if "but got 'param" not in str(error):
+            if "sequences that are not packed" in str(error):
+                self._check_by_sequence()
+                self.program = _BySequence(self.call.compile(target=self.target))
+                kernel = self.program.forward
+                taken = {arg.name for arg in kernel.inputs}
+            elif "but got 'param" in str(error):
+                taken = set()
+            else:
                 raise
-            taken = set()
         if not taken.issuperset(params):
             _fail("as many monoid_params as the monoid takes", len(params))
         _masks.bind_captures(self.call, kernel.inputs)
@@ -329,13 +349,13 @@ class Plan:
         # What keys alone have is added up over the rows.
         return not (flags & _HEADS and flags & _QUERIES)
 
-    def _make(self, kernel):
-        """New arrays for what a kernel gives, by its names of dimensions, and views
-        in its order."""
+    def _make(self, kernel, outputs=None):
+        """New arrays for what a kernel gives, or some of it, by its names of
+        dimensions, and views in its order."""
         results, views = [], []
         q = self.call.views["q"].shape
         k = self.call.views["k"].shape
-        for arg in kernel.outputs:
+        for arg in kernel.outputs if outputs is None else outputs:
             rows = k if self._is_of_keys(arg) else q
             shape = list(rows[:-1])
             has_channels = len(arg.shape) == len(q)
@@ -421,11 +441,16 @@ class Plan:
                     )
             cotangents = [cotangents.get(name) for name in self.names]
         cotangents = list(cotangents)
+        if isinstance(self.program, _BySequence):
+            found = self._each_sequence(cotangents)
+            return {x: arrays.like(self.call.like, found[x]) for x in self.inputs}
         inputs, keep = self._views(results, state, cotangents)
         kernel, pairs = self.program.backward, self.program.pairs
         found = {}
         if self.program.states is not None:
-            blocks.walk(self, inputs, found)
+            (blocks.unfold if self.program.unfolds else blocks.walk)(
+                self, inputs, found
+            )
         elif kernel is not None:
             made, views = self._make(kernel)
             self._run(kernel, inputs, views)
@@ -465,10 +490,10 @@ class Plan:
         return self.given[name]
 
     def _as_input(self, name, array):
-        """A gradient that may be of a wider type than its queries."""
-        if name != "q":
+        """A gradient that may be of a wider type than its argument."""
+        if name not in ("q", "k", "v"):
             return array
-        return _dense(array, self.call.views["q"].dtype)
+        return _dense(array, self.call.views[name].dtype)
 
     def _of_params(self, found):
         result = _zeros(self.call.like, c.F32, (len(self.given["monoid_params"]),))
@@ -522,33 +547,25 @@ class Plan:
             return self.call.views[name].shape
         return arrays.view(name, self.call.captures[name]).shape
 
-    def _add_sequences(self, results, state, cotangents):
-        """The gradient of a bias of pairs, of one sequence after the other."""
-        given = self.given["bias"]
-        view = self.call.views["bias"]
-        total = _zeros(self.call.like, c.F32, view.shape)
+    def _plans_of_sequences(self, inputs):
+        """For each sequence with rows and keys: its number, its rows, its keys and a
+        plan of it alone."""
         offsets = [
             [int(x) for x in self.given[name]]
             for name in ("cu_seqlens_q", "cu_seqlens_k")
         ]
-        bias = given.reshape(view.shape)
         options = dict(self.options, layout="bshd")
         del options["cu_seqlens_q"], options["cu_seqlens_k"]
+        views, bias = self.call.views, self.options.get("bias")
         slopes = options.get("alibi_slopes")
-        per_batch = (
-            slopes is not None and len(self.call.views["alibi_slopes"].shape) == 2
-        )
         pairs = zip(*(zip(x, x[1:]) for x in offsets))
         for n, ((i0, i1), (j0, j1)) in enumerate(pairs):
             if i0 >= i1 or j0 >= j1:
                 continue
-            at = n if view.shape[0] != 1 else 0
-            sizes = [
-                s if s == 1 else m for s, m in zip(view.shape[2:], (i1 - i0, j1 - j0))
-            ]
-            place = (slice(at, at + 1), slice(None), slice(sizes[0]), slice(sizes[1]))
-            options["bias"] = bias[place]
-            if per_batch:
+            if bias is not None:
+                place = self._place_of_bias(n, i1 - i0, j1 - j0)
+                options["bias"] = bias.reshape(views["bias"].shape)[place]
+            if slopes is not None and len(views["alibi_slopes"].shape) == 2:
                 options["alibi_slopes"] = slopes[n : n + 1]
             operands = [
                 None if x is None else x[None, a:b]
@@ -558,20 +575,93 @@ class Plan:
                     (self.given["v"], j0, j1),
                 )
             ]
-            plan = Plan(*operands, inputs=("bias",), target=self.target, **options)
+            plan = Plan(*operands, inputs=inputs, target=self.target, **options)
+            yield n, slice(i0, i1), slice(j0, j1), plan
 
-            def part(array):
-                if array is None:
-                    return None
-                whole = len(array.shape) == 3
-                return array[None, i0:i1] if whole else array[None, :, i0:i1]
+    def _place_of_bias(self, n, rows, keys):
+        """Where the bias of a sequence is."""
+        shape = self.call.views["bias"].shape
+        at = n if shape[0] != 1 else 0
+        sizes = [s if s == 1 else m for s, m in zip(shape[2:], (rows, keys))]
+        return (slice(at, at + 1), slice(None), slice(sizes[0]), slice(sizes[1]))
 
+    @staticmethod
+    def _rows_of(array, rows):
+        """Some rows of what all sequences have."""
+        if array is None:
+            return None
+        whole = len(array.shape) == 3
+        return array[None, rows] if whole else array[None, :, rows]
+
+    def _add_sequences(self, results, state, cotangents):
+        """The gradient of a bias of pairs, of one sequence after the other."""
+        view = self.call.views["bias"]
+        total = _zeros(self.call.like, c.F32, view.shape)
+        for n, rows, keys, plan in self._plans_of_sequences(("bias",)):
             found = plan.backward(
-                [part(x) for x in results], [part(x) for x in state],
-                [part(x) for x in cotangents],
+                *([self._rows_of(x, rows) for x in y]
+                  for y in (results, state, cotangents))
             )
+            place = self._place_of_bias(n, rows.stop - rows.start,
+                                        keys.stop - keys.start)
             total[place] += found["bias"].reshape(total[place].shape)
-        return total.reshape(given.shape)
+        return total.reshape(self.given["bias"].shape)
+
+    def _each_sequence(self, cotangents):
+        """All gradients, of one sequence after the other, whose forward pass runs
+        again."""
+        found = {}
+        for name in self.inputs:
+            view = self.call.views[name]
+            shape = view.shape if name in ("bias", "alibi_slopes") else (
+                self.given[name].shape
+            )
+            dtype = view.dtype if name in ("q", "k", "v") else c.F32
+            found[name] = _zeros(self.call.like, dtype, shape)
+        for n, rows, keys, plan in self._plans_of_sequences(self.inputs):
+            parts = [self._rows_of(x, rows) for x in cotangents]
+            for name, part in plan.backward(*plan.forward(), parts).items():
+                if name in ("q", "k", "v"):
+                    found[name][rows if name == "q" else keys] = part[0]
+                    continue
+                place = slice(None)
+                if name == "bias":
+                    place = self._place_of_bias(n, rows.stop - rows.start,
+                                                keys.stop - keys.start)
+                elif len(found[name].shape) == 2:
+                    place = slice(n, n + 1)
+                found[name][place] += part.reshape(found[name][place].shape)
+        return {
+            name: array if name in ("q", "k", "v")
+            else _cast(array.reshape(self.given[name].shape), self.given[name])
+            for name, array in found.items()
+        }
+
+    def _check_by_sequence(self):
+        """What a plan for each sequence does not know is refused: its number among
+        them, and where its rows are."""
+        for name in ("score_mod", "mask_mod", "block_mask"):
+            if self.options.get(name) is not None:
+                _fail(
+                    "no %s where gradients of a monoid for which the order of keys "
+                    "matters are wanted and layout is 'thd'" % name,
+                    name,
+                    NotImplementedError,
+                )
+        for name in self.inputs:
+            if name not in ("q", "k", "v", "bias", "alibi_slopes"):
+                _fail(
+                    "inputs of q, k, v, bias and alibi_slopes where layout is 'thd' "
+                    "and the order of keys matters",
+                    repr(name),
+                    NotImplementedError,
+                )
+        if self.call.views.get("dropout_p") is not None:
+            _fail(
+                "no dropout where the order of keys matters and layout is 'thd'",
+                "dropout_p",
+                NotImplementedError,
+            )
 
     @property
     def saved_bytes(self) -> int:

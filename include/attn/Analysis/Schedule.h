@@ -109,7 +109,8 @@ struct MeasuredSchedule {
   ScheduleSizes sizes;
   /// 0: as chosen.
   int64_t splits = 0, stages = 0;
-  bool overlap = true;
+  /// own_step or none; empty: next_step.
+  std::string overlap;
   /// peeled, masked or plain; empty: as chosen.
   std::string loop;
   /// none, products or softmax; empty: none.

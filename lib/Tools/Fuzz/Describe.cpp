@@ -59,7 +59,7 @@ std::string fuzz::describe(const Kernel &k) {
         std::to_string(k.schedule->rows) + "/" +
         std::to_string(k.schedule->blockK) + "x" +
         std::to_string(k.schedule->splits) + k.schedule->loop +
-        (k.schedule->overlap ? "" : "/waits") +
+        (k.schedule->overlap == "next_step" ? "" : "/" + k.schedule->overlap) +
         (k.schedule->turns[0] == 'n' ? ""
                                      : std::string("/") + k.schedule->turns) +
         (k.schedule->packHeads ? "/packs-heads" : "") +

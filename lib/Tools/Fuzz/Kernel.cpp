@@ -139,7 +139,8 @@ static void drawKnobs(Kernel &k, uint64_t seed, uint64_t index) {
   }
   if (s.rows != 64)
     return;
-  s.overlap = random.chance(0.6);
+  if (!random.chance(0.6))
+    s.overlap = index % 2 ? "own_step" : "none";
   if (s.blockQ > s.rows)
     s.turns = random.pick({"none", "products", "softmax"});
 }
@@ -179,8 +180,8 @@ std::string Schedule::print() const {
       ", block_k = " + std::to_string(blockK) + ", splits = " +
       (splits == automatic ? "automatic" : std::to_string(splits)) +
       ", loop = " + loop;
-  if (!overlap)
-    text += ", overlap = false";
+  if (overlap != "next_step")
+    text += ", overlap = " + overlap;
   text += std::string(", turns = ") + turns;
   if (cluster > 1)
     text += ", cluster = " + std::to_string(cluster);

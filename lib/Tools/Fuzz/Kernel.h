@@ -131,7 +131,7 @@ struct Argument {
 struct Schedule {
   int64_t blockQ, rows, blockK, splits;
   const char *loop;
-  bool overlap = true;
+  std::string overlap = "next_step";
   const char *turns = "none";
   bool packHeads = false;
   int64_t cluster = 1;

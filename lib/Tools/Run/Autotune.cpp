@@ -28,7 +28,7 @@ struct Candidate {
   /// 0: as the compiler chooses, one part.
   int64_t stages = 0, splits = 0;
   static constexpr int64_t automatic = -1;
-  bool overlap = true;
+  std::string overlap = "next_step";
   std::string turns = "none";
   /// As the kernel's own schedule has it.
   bool packHeads = false;
@@ -48,8 +48,8 @@ struct Candidate {
       text += ", loop = " + loop;
     if (stages)
       text += ", stages = " + std::to_string(stages);
-    if (!overlap)
-      text += ", overlap = false";
+    if (overlap != "next_step")
+      text += ", overlap = " + overlap;
     if (turns != "none")
       text += ", turns = " + turns;
     if (packHeads)
@@ -116,8 +116,8 @@ static std::vector<Candidate> listVariants(const Candidate &of, bool isMasked,
     if (stages > 1 || !warpgroups)
       add([&](Candidate &variant) { variant.stages = stages; });
   if (warpgroups)
-    add([](Candidate &variant) { variant.overlap = false; });
-  for (bool overlap : {true, false})
+    add([](Candidate &variant) { variant.overlap = "none"; });
+  for (const char *overlap : {"next_step", "none"})
     for (const char *turns : {"products", "softmax"})
       if (warpgroups && of.blockQ > of.rows)
         add([&](Candidate &variant) {
@@ -340,9 +340,9 @@ static std::optional<Candidate> join(const Candidate &tiles,
       together.loop = variant.loop;
     if (variant.cluster != tiles.cluster)
       together.cluster = variant.cluster;
-    // These two go together: what is measured without overlap, with it, is
-    // another loop.
-    if (!variant.overlap || variant.turns != tiles.turns) {
+    // These two go together: what is measured with one overlap, with another,
+    // is another loop.
+    if (variant.overlap != tiles.overlap || variant.turns != tiles.turns) {
       together.overlap = variant.overlap;
       together.turns = variant.turns;
     }

@@ -29,7 +29,7 @@ module attributes {attn.target = "sm_90a"} {
 
   // What else a line says; what it does not say is as the model has it.
   // CHECK-LABEL: func.func @knobs(
-  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 96, splits = 2, loop = masked, stages = 3, overlap = false, turns = softmax{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 96, splits = 2, loop = masked, stages = 3, overlap = none, turns = softmax{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   // NONE-LABEL:  func.func @knobs(
   // NONE:          schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   func.func @knobs(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,

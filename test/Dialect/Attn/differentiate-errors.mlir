@@ -65,11 +65,61 @@ func.func @finalize(%q: !rows, %k: !rows, %v: !rows, %x: f32) -> !rows {
 
 // -----
 
+// A general monoid goes key by key; what is the same for all keys is not known.
 !rows = tensor<?x?x?x16xf32>
 func.func @general(%q: !rows, %k: !rows, %v: !rows) -> !rows {
-  // expected-error@+1 {{expected a cocycle, suffix or prefix monoid to differentiate, but got @maxplus, which is general}}
+  // expected-error@+1 {{expected a finalize that reads no position, to differentiate @maxplus, which is general}}
   %o = attn.aggregate @maxplus scores(%q, %k : !rows, !rows) values(%v : !rows)
-      -> !rows
+    finalize {
+    ^bb0(%x: f32, %b: i32, %h: i32, %i: i32):
+      %f = arith.sitofp %i : i32 to f32
+      %y = arith.addf %x, %f : f32
+      attn.yield %y : f32
+    } -> !rows
+  return %o : !rows
+}
+
+// -----
+
+!rows = tensor<?x?x16xf32>
+func.func @general_packed(%q: !rows, %k: !rows, %v: !rows, %cu: tensor<?xi32>)
+    -> !rows {
+  // expected-error@+1 {{expected sequences that are not packed, to differentiate @maxplus, which is general}}
+  %o = attn.aggregate @maxplus scores(%q, %k : !rows, !rows)
+      values(%v : !rows) query_source(varlen %cu : tensor<?xi32>)
+      key_source(varlen %cu : tensor<?xi32>) -> !rows
+  return %o : !rows
+}
+
+// -----
+
+attn.monoid @shifted general stats() components(value) params(f32) outputs("o") {
+  identity {
+  ^bb0(%p: f32):
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32, %p: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  lift {
+  ^bb0(%s: f32, %v: f32, %j: i32, %p: f32):
+    %t = arith.mulf %s, %p : f32
+    %x = arith.addf %t, %v : f32
+    attn.yield %x : f32
+  }
+  finalize {
+  ^bb0(%x: f32, %p: f32):
+    attn.yield %x : f32
+  }
+}
+!rows = tensor<?x?x?x16xf32>
+func.func @general_param(%q: !rows, %k: !rows, %v: !rows, %p: f32) -> !rows {
+  // expected-error@+1 {{expected parameters that are not differentiated, of @shifted, which is general, but got argument 3; leave it out of 'inputs'}}
+  %o = attn.aggregate @shifted params(%p : f32) scores(%q, %k : !rows, !rows)
+      values(%v : !rows) -> !rows
   return %o : !rows
 }
 

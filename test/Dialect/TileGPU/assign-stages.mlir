@@ -268,7 +268,7 @@ tile_gpu.kernel @captured(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
 // CHECK-NOT: tile_gpu.stage
 // CHECK: return
 tile_gpu.kernel @not_wanted(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>)
-    attributes {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, overlap = false>} {
+    attributes {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, overlap = none>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0.0 : f32

@@ -6,8 +6,16 @@
 // RUN: attn-opt %s --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s
 //
 // A schedule that says so, and sums of few columns, leave products as they are.
-// RUN: sed 's/{side/{schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, overlap = false>, side/' %s \
+// RUN: sed 's/{side/{schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, overlap = none>, side/' %s \
 // RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=APART
+//
+// Of few columns it is the schedule that says so: as it is chosen, and by hand.
+// RUN: sed 's/x128xbf16/x64xbf16/' %s \
+// RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=CHOSEN
+// RUN: sed 's/x128xbf16/x64xbf16/; s/{side/{schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 96, overlap = own_step>, side/' %s \
+// RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=FEW
+// RUN: sed 's/x128xbf16/x64xbf16/; s/{side/{schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, overlap = next_step>, side/' %s \
+// RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=NEXT
 
 !rows = tensor<?x?x?x128xbf16>
 
@@ -49,6 +57,22 @@ attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
 // CHECK-NEXT: tile_gpu.yield %{{[0-9]+}} : f32
 // CHECK: tile_gpu.frag.convert %[[M:.*]] :
 // CHECK: tile_gpu.map ins(%{{.*}}, %[[M]] :
+
+// CHOSEN: overlap = own_step
+// FEW-LABEL: tile_gpu.kernel
+// FEW: tile_gpu.role "compute"
+// FEW: scf.for {{.*}}frag<64x64xf32, acc>, !tile_gpu.frag<64x64xf32, acc>)
+// FEW: scf.for
+// FEW: %[[S:.*]] = tile_gpu.mma.issue
+// FEW: %[[DP:.*]] = tile_gpu.mma.issue
+// FEW: tile_gpu.mma.wait %[[S]] pending(1)
+// FEW: math.exp
+// FEW: %[[DV:.*]] = tile_gpu.mma.issue {{.*}} acc(
+// FEW-NEXT: tile_gpu.mma.wait %[[DP]] pending(1)
+// FEW: %[[DK:.*]] = tile_gpu.mma.issue {{.*}} acc(
+// FEW-NEXT: tile_gpu.mma.wait %[[DV]] pending(1)
+// FEW-NEXT: tile_gpu.mma.wait %[[DK]] pending(0)
+// NEXT: tile_gpu.stage
 
 // APART-LABEL: tile_gpu.kernel
 // APART: tile_gpu.role "compute"

@@ -36,7 +36,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NEXT: tile.store vector
 tile.kernel private @kernel(%Q: !in, %K: !in, %O: !out, %L: !row, %n: index,
     %block: index) attributes {schedule = #attn.schedule<block_q = 64, rows = 64,
-    block_k = 64, overlap = false, block_v = 512>} {
+    block_k = 64, overlap = none, block_v = 512>} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %zero = arith.constant 0.0 : f32

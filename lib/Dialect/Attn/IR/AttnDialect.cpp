@@ -94,7 +94,8 @@ static std::optional<bool> symbolizeTruth(StringRef word) {
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   int64_t blockQ = 0, rows = 0, blockK = 0, splits = 1, stages = 0, cluster = 1,
           occupancy = 1, section = 0, sectionKeys = 0, blockV = 0, share = 0;
-  bool overlap = true, packHeads = false;
+  bool packHeads = false;
+  ProductOverlap overlap = ProductOverlap::next_step;
   LoopShape loop = LoopShape::peeled;
   Turns turns = Turns::none;
   Fetch fetch = Fetch::automatic;
@@ -127,7 +128,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     if (number)
       return parser.parseInteger(*number);
     if (key == "overlap")
-      return parseWord(parser, key, overlap, symbolizeTruth, "true, false");
+      return parseWord(parser, key, overlap, symbolizeProductOverlap,
+                       "next_step, own_step, none");
     if (key == "pack_heads")
       return parseWord(parser, key, packHeads, symbolizeTruth, "true, false");
     if (key == "loop")
@@ -168,8 +170,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << ", loop = " << stringifyLoopShape(getLoop());
   if (getStages())
     printer << ", stages = " << getStages();
-  if (!getOverlap())
-    printer << ", overlap = false";
+  if (getOverlap() != ProductOverlap::next_step)
+    printer << ", overlap = " << stringifyProductOverlap(getOverlap());
   if (getTurns() != Turns::none)
     printer << ", turns = " << stringifyTurns(getTurns());
   if (getPackHeads())
@@ -221,7 +223,8 @@ struct Decisions {
   int64_t blockQ, rows, blockK, splits, stages, cluster, occupancy, section,
       sectionKeys, blockV, share;
   LoopShape loop;
-  bool overlap, packHeads;
+  ProductOverlap overlap;
+  bool packHeads;
   Turns turns;
   Fetch fetch;
   std::optional<WorkOrder> order;
@@ -263,7 +266,7 @@ ScheduleAttr ScheduleAttr::withShare(int64_t levels) const {
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
-                                   int64_t stages, bool overlap, Turns turns,
+                                   int64_t stages, ProductOverlap, Turns turns,
                                    bool packHeads, int64_t cluster, Fetch fetch,
                                    int64_t occupancy, std::optional<WorkOrder>,
                                    int64_t section, int64_t sectionKeys,

@@ -110,9 +110,6 @@ static Value derive(Operation *op, Value x, Value y, Adjoints &a, OpBuilder &b,
   auto add = [&](Value l, Value r) -> Value {
     return arith::AddFOp::create(b, loc, l, r);
   };
-  auto sub = [&](Value l, Value r) -> Value {
-    return arith::SubFOp::create(b, loc, l, r);
-  };
   auto number = [&](double value) { return a.constant(value); };
   constexpr double ln2 = 0.69314718055994531, ln10 = 2.302585092994046,
                    twoOverRootPi = 1.1283791670955126;
@@ -128,7 +125,10 @@ static Value derive(Operation *op, Value x, Value y, Adjoints &a, OpBuilder &b,
       .Case<math::SqrtOp>([&](auto) { return div(number(0.5), y); })
       .Case<math::RsqrtOp>([&](auto) { return mul(number(-0.5), div(y, x)); })
       .Case<math::CbrtOp>([&](auto) { return div(number(1.0 / 3), mul(y, y)); })
-      .Case<math::TanhOp>([&](auto) { return sub(number(1), mul(y, y)); })
+      .Case<math::TanhOp>([&](auto) -> Value {
+        Value negated = arith::NegFOp::create(b, loc, y);
+        return math::FmaOp::create(b, loc, negated, y, number(1));
+      })
       .Case<math::SinhOp>(
           [&](auto) { return math::CoshOp::create(b, loc, x).getResult(); })
       .Case<math::CoshOp>(

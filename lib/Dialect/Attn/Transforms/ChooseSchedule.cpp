@@ -423,7 +423,7 @@ struct ChooseSchedulePass
                                   const char *&how) const {
     how = "chosen";
     if (target.isCpu() || problem.gathered)
-      return {::attn::chooseSizes(problem, target), 0, 0, true, "", "", 1};
+      return {::attn::chooseSizes(problem, target), 0, 0, "", "", "", 1};
     if (problem.invariant) // what was measured has key tiles of its own
       return model(problem, target);
     how = "from the tuned table";
@@ -444,7 +444,7 @@ struct ChooseSchedulePass
     return {sizes,
             0,
             0,
-            true,
+            "",
             "",
             choice.turns,
             ::attn::chooseCluster(problem, sizes, target)};
@@ -517,7 +517,7 @@ struct ChooseSchedulePass
     // A slot is taken until its values are multiplied: with two of them, scores
     // of the next one ahead of that would leave none to copy to.
     if (problem.valuesInKeys && !measured.stages)
-      measured.overlap = false;
+      measured.overlap = "none";
     // A work tile of one step is over before a warp of its own has fetched the
     // next one for all others (docs/performance/gpu.md, "The cost model").
     bool isOneStep = ::attn::hasCost(problem, target) && problem.numKeys > 0 &&
@@ -529,11 +529,22 @@ struct ChooseSchedulePass
                       problem.fixedWeights &&
                       op.getReducedSide() == Side::queries &&
                       sizes.rows == ::attn::MmaShape::warpgroup().m;
-    if (!measured.stages && isGradient)
+    if (!measured.stages && isGradient) {
       measured.stages = ::attn::onchip::leastStages;
+      // Of few channels the products are too short to hide what the next step
+      // does; beside each other they do, and longer steps wait less often
+      // (measured: docs/performance, gradients).
+      if (llvm::all_of(problem.depths, [](int64_t d) { return d <= 64; })) {
+        measured.overlap = "own_step";
+        if (op.getMaskBody().empty() && sizes.blockK == 64)
+          sizes.blockK = 96;
+      }
+    }
+    ProductOverlap overlap = symbolizeProductOverlap(measured.overlap)
+                                 .value_or(ProductOverlap::next_step);
     choice.schedule = ScheduleAttr::get(
         op.getContext(), sizes.blockQ, sizes.rows, sizes.blockK, splits, loop,
-        measured.stages, measured.overlap, turns, pack.packs, cluster,
+        measured.stages, overlap, turns, pack.packs, cluster,
         isOneStep ? Fetch::producer : Fetch::automatic, /*occupancy=*/1,
         /*order=*/std::nullopt,
         /*section=*/0, /*section_keys=*/0, problem.blockV, /*share=*/0);

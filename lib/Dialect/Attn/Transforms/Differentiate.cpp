@@ -52,12 +52,6 @@ RankedTensorType Differentiator::rowType() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Differentiator::check() {
-  if (monoid.getKind() == MonoidKind::general)
-    return op.emitOpError("expected a cocycle, suffix or prefix monoid to "
-                          "differentiate, but got @")
-           << monoid.getSymName()
-           << ", which is general; gradients go through sums of weighted "
-              "values";
   if (op.getSide() != Side::keys)
     return op.emitOpError("expected a reduction over keys to differentiate, "
                           "but got one over queries");
@@ -147,7 +141,7 @@ LogicalResult Differentiator::findInputs() {
     wanted.push_back(found->second);
     if (failed(findSpread(wanted.back())))
       return failure();
-    if (isWalk() && wanted.back().inRows)
+    if (isPart() && wanted.back().inRows)
       return op.emitOpError("expected a finalize that reads no input that is "
                             "differentiated, of @")
              << monoid.getSymName() << ", which is "
@@ -259,6 +253,10 @@ static bool hasStepFactors(MonoidOp monoid) {
 }
 
 LogicalResult Differentiator::findOutputs() {
+  if (monoid.isGeneral()) {
+    outputs.resize(work.getNumResults());
+    return checkGeneral();
+  }
   Region &finalize = work.getFinalize();
   std::vector<bool> isInvariant(work.getNumResults(), true);
   if (numStats() && !isWalk()) {
@@ -389,11 +387,12 @@ void Differentiator::buildForward() {
   target = startFunction("_forward", {}, {});
   SmallVector<Type> types(op.getResultTypes());
   SmallVector<unsigned> kept;
-  for (unsigned i = 0; i < numStats() + numComponents(); ++i)
+  unsigned size = monoid.isGeneral() ? 0 : numStats() + numComponents();
+  for (unsigned i = 0; i < size; ++i)
     if (numStats() && (i < numStats() || isUnit(i - numStats())))
       kept.push_back(i);
   if (!numStats())
-    for (unsigned i = 0; i < numComponents(); ++i)
+    for (unsigned i = 0; i < size; ++i)
       if (isUnit(i) && llvm::any_of(outputs, [](const Output &output) {
             return output.readsUnits;
           }))
@@ -469,14 +468,16 @@ void Differentiator::startBackward(StringRef suffix) {
       addArgument(op.getResult(i).getType(), "out" + Twine(i), results[i]);
   for (auto [i, output] : llvm::enumerate(outputs))
     addArgument(op.getResult(i).getType(), "dout" + Twine(i), cotangents[i]);
-  bool isPairs = suffix == "_pairs", isPart = isPairs || isWalk();
+  bool isPairs = suffix == "_pairs", isSome = isPairs || isPart();
   if (isWalk())
     addWalkArguments(suffix == "_states", addArgument);
+  if (monoid.isGeneral())
+    addUnfoldArguments(suffix == "_states", addArgument);
   if (isPairs) {
     Type keys = op.getKeys().front().getType();
     addArgument(blockType(cast<RankedTensorType>(keys)), "identity", identity);
   }
-  if (isPart) {
+  if (isSome) {
     addArgument(b.getI32Type(), "first_key", keyBase);
     addArgument(b.getI32Type(), "num_keys", numKeys);
   }
@@ -484,7 +485,7 @@ void Differentiator::startBackward(StringRef suffix) {
   unsigned first = func.getNumArguments();
   for (auto [i, place] : llvm::enumerate(places))
     *place = target.getBody().getArgument(first + i);
-  if (!isPart)
+  if (!isSome)
     return;
   // The keys at hand are some of them.
   Value keys = outside(op.getKeys().front());
@@ -506,7 +507,8 @@ void Differentiator::startBackward(StringRef suffix) {
 
 LogicalResult Differentiator::buildBackward() {
   startBackward("_backward");
-  if (failed(buildRows()) || failed(buildGradients(Side::keys)) ||
+  if (failed(monoid.isGeneral() ? buildUnfold() : buildRows()) ||
+      failed(buildGradients(Side::keys)) ||
       failed(buildGradients(Side::queries)))
     return failure();
   SmallVector<Value> values;
@@ -516,6 +518,7 @@ LogicalResult Differentiator::buildBackward() {
       values.push_back(input.gradient);
       names.push_back(nameOf(input));
     }
+  llvm::append_range(values, unfolded.results);
   if (!values.empty()) {
     finish(target, b, values);
     nameGradients(names);
@@ -533,7 +536,9 @@ LogicalResult Differentiator::run() {
   if (failed(findInputs()) || failed(findOutputs()))
     return failure();
   buildForward();
-  if ((isWalk() && failed(buildStates())) || failed(buildBackward()))
+  if ((isWalk() && failed(buildStates())) ||
+      (monoid.isGeneral() && failed(buildGeneralStates())) ||
+      failed(buildBackward()))
     return failure();
   if (llvm::none_of(wanted, [](const Input &i) { return i.isPairs(); }))
     return success();

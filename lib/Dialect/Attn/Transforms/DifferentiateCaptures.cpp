@@ -188,7 +188,7 @@ LogicalResult Differentiator::buildPairs() {
                           "and read by row and key to be of sequences that are "
                           "not packed");
   startBackward("_pairs");
-  if (failed(buildRows()))
+  if (failed(monoid.isGeneral() ? buildUnfold() : buildRows()))
     return failure();
   SmallVector<Value> left, right, values;
   capturePairs(Side::keys, /*wantsScores=*/true, left, right);

@@ -178,6 +178,8 @@ Value Differentiator::isLive(ValueRange scores) {
 /// with `wantsScores`, the cotangents of what the scores are made of.
 LogicalResult Differentiator::buildPair(Side reduced, Block *block,
                                         bool wantsScores, Pairs &pairs) {
+  if (monoid.isGeneral())
+    return buildPairOfScores(reduced, block, pairs);
   unsigned numDots = op.getQueries().size();
   unsigned numFloats = block->getNumArguments() - 4 - captures.size();
   ValueRange dots = block->getArguments().take_front(numDots);
@@ -316,6 +318,25 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   return success();
 }
 
+Value Differentiator::isLiveByMask(Side reduced, ArrayRef<Value> position) {
+  Value live;
+  if (!work.getMask().empty()) {
+    SmallVector<Value> arguments(position);
+    llvm::append_range(arguments, inCaptures());
+    live = inlineRegion(b, work.getMask(), arguments).front();
+  }
+  bool overKeys = reduced == Side::keys;
+  if ((overKeys && !keyBase) || !keySource.lengths)
+    return live;
+  Value at = arith::IndexCastOp::create(b, loc, b.getIndexType(), position[0]);
+  Value length = tensor::ExtractOp::create(
+      b, loc, in(outside(keySource.lengths)), ValueRange(at));
+  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                       position[3], length);
+  return live ? arith::AndIOp::create(b, loc, live, inside).getResult()
+              : inside;
+}
+
 /// The mask of the reduction, and which keys there are.
 void Differentiator::buildMask(Side reduced, Region &region) {
   bool overKeys = reduced == Side::keys;
@@ -324,23 +345,9 @@ void Differentiator::buildMask(Side reduced, Region &region) {
     return;
   Type i32 = b.getI32Type();
   Block *block = openRegion(region, {i32, i32, i32, i32});
-  SmallVector<Value> arguments =
+  SmallVector<Value> position =
       positionsOf(reduced, block->getArguments().take_front(4));
-  Value batch = arguments[0], key = arguments[3];
-  llvm::append_range(arguments, inCaptures());
-  Value live;
-  if (!work.getMask().empty())
-    live = inlineRegion(b, work.getMask(), arguments).front();
-  if (hasLengths) {
-    Value at = arith::IndexCastOp::create(b, loc, b.getIndexType(), batch);
-    Value length = tensor::ExtractOp::create(
-        b, loc, in(outside(keySource.lengths)), ValueRange(at));
-    Value inside =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, key, length);
-    live =
-        live ? arith::AndIOp::create(b, loc, live, inside).getResult() : inside;
-  }
-  YieldOp::create(b, loc, live);
+  YieldOp::create(b, loc, isLiveByMask(reduced, position));
 }
 
 void Differentiator::capturePairs(Side reduced, bool wantsScores,
@@ -372,6 +379,9 @@ void Differentiator::capturePairs(Side reduced, bool wantsScores,
       capture(row);
   if (isWalk())
     captureWalk(wantsScores);
+  if (wantsScores)
+    for (Value cotangent : unfolded.scores)
+      capture(cotangent);
   if ((!overKeys || keyBase) && keySource.lengths)
     capture(outside(keySource.lengths));
   capture(keyBase);
@@ -402,13 +412,13 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
     unsigned number = input.number;
     if (input.role == Role::query && overKeys) {
       sum.name = number ? "dq" + std::to_string(number) : "dq";
-      if (isWalk()) // The caller adds up blocks.
+      if (isPart()) // The caller adds up blocks.
         sum.type = RankedTensorType::get(sum.type.getShape(), b.getF32Type());
       sum.terms.push_back({number, outside(op.getKeys()[number])});
     } else if (input.role == Role::key && !overKeys) {
       sum.name = number ? "dk" + std::to_string(number) : "dk";
       sum.terms.push_back({number, outside(op.getQueries()[number])});
-    } else if (input.role == Role::value && !overKeys) {
+    } else if (input.role == Role::value && !overKeys && !monoid.isGeneral()) {
       sum.name = number ? "dv" + std::to_string(number) : "dv";
       sum.ofOutputs = true;
       const Input &self = input;

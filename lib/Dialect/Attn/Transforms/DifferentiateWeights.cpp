@@ -17,6 +17,7 @@
 #include "StateUses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -75,22 +76,80 @@ void Differentiator::reuseWeight(Block *block, Value weight, Value factor,
 // number). A bias may be -1e9 for a whole row, where that sum would have lost
 // z.
 
-/// Whether a value of a region is a number that all pairs have.
+/// How many numbers of a pair, its dots, a region takes before positions.
+static unsigned countDots(Block *block) {
+  unsigned number = 0;
+  while (number < block->getNumArguments() &&
+         block->getArgument(number).getType().isF32())
+    ++number;
+  return number;
+}
+
+/// Whether a value of a region is a number that all pairs of a head have.
 static bool isUniform(Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  return (argument && argument.getType().isF32()) ||
-         matchPattern(value, m_Constant());
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getType().isF32() &&
+           argument.getArgNumber() >= countDots(argument.getOwner());
+  Operation *op = value.getDefiningOp();
+  if (op->hasTrait<OpTrait::ConstantLike>())
+    return true;
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    unsigned first = countDots(op->getBlock());
+    return llvm::all_of(extract.getIndices(), [&](Value index) {
+      auto cast = index.getDefiningOp<arith::IndexCastOp>();
+      auto at = cast ? dyn_cast<BlockArgument>(cast.getIn()) : BlockArgument();
+      return matchPattern(index, m_Constant()) ||
+             (at && at.getArgNumber() >= first &&
+              at.getArgNumber() < first + 2); // b, h
+    });
+  }
+  return isa<FloatType>(value.getType()) &&
+         llvm::all_of(op->getOperandTypes(), llvm::IsaPred<FloatType>) &&
+         llvm::all_of(op->getOperands(), isUniform);
+}
+
+namespace {
+/// A product with a number that all pairs of a head have; or nothing.
+struct Scaled {
+  Value value, factor;
+};
+} // namespace
+
+static Scaled asScaled(Value value) {
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  if (product && isUniform(product.getRhs()))
+    return {product.getLhs(), product.getRhs()};
+  if (product && isUniform(product.getLhs()))
+    return {product.getRhs(), product.getLhs()};
+  return {};
+}
+
+/// Of x +- m n, where n is a distance of positions (ALiBi): the product.
+static Scaled slopeOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp>(op))
+    return {};
+  Scaled slope = asScaled(op->getOperand(1));
+  auto count = slope.value ? slope.value.getDefiningOp<arith::SIToFPOp>()
+                           : arith::SIToFPOp();
+  if (!count)
+    return {};
+  Value distance = count.getIn();
+  if (auto absolute = distance.getDefiningOp<math::AbsIOp>())
+    distance = absolute.getOperand();
+  return distance.getDefiningOp<arith::SubIOp>() ? slope : Scaled();
 }
 
 /// Whether a score is computed from dots and from what is the same for all
-/// pairs, so that neither is it large beside them nor -inf unless they are.
+/// pairs, so that neither is it large beside them nor -inf unless they are. A
+/// slope is 0 somewhere near the row, and grows from there.
 static bool isOfDots(Value value, unsigned numDots) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getArgNumber() < numDots;
-  if (auto product = value.getDefiningOp<arith::MulFOp>())
-    return (isOfDots(product.getLhs(), numDots) &&
-            isUniform(product.getRhs())) ||
-           (isOfDots(product.getRhs(), numDots) && isUniform(product.getLhs()));
+  if (Scaled scaled = asScaled(value); scaled.value)
+    return isOfDots(scaled.value, numDots);
+  if (slopeOf(value).value)
+    return isOfDots(value.getDefiningOp()->getOperand(0), numDots);
   if (auto quotient = value.getDefiningOp<arith::DivFOp>())
     return isOfDots(quotient.getLhs(), numDots) && isUniform(quotient.getRhs());
   if (auto tanh = value.getDefiningOp<math::TanhOp>())
@@ -159,23 +218,59 @@ Value Differentiator::exponentOf(Value stat, Value factor) {
       exponent);
 }
 
+/// A number of positions as a float: in f32 from where positions are, which are
+/// fewer than pairs, on.
+static Value countAsFloat(OpBuilder &b, Location loc, Value count) {
+  Type f32 = b.getF32Type();
+  if (auto absolute = count.getDefiningOp<math::AbsIOp>())
+    return math::AbsFOp::create(b, loc,
+                                countAsFloat(b, loc, absolute.getOperand()));
+  auto difference = count.getDefiningOp<arith::SubIOp>();
+  if (!difference)
+    return arith::SIToFPOp::create(b, loc, f32, count);
+  return arith::SubFOp::create(
+      b, loc, arith::SIToFPOp::create(b, loc, f32, difference.getLhs()),
+      arith::SIToFPOp::create(b, loc, f32, difference.getRhs()));
+}
+
+/// The product of two numbers that all pairs have.
+static Value multiplyUniform(OpBuilder &b, Location loc, Value x, Value y) {
+  APFloat a(0.0f), c(0.0f);
+  if (matchPattern(x, m_ConstantFloat(&a)) &&
+      matchPattern(y, m_ConstantFloat(&c)))
+    return arith::ConstantFloatOp::create(
+        b, loc, b.getF32Type(),
+        APFloat(a.convertToFloat() * c.convertToFloat()));
+  return arith::MulFOp::create(b, loc, x, y);
+}
+
+/// score * unit + sum, with one FMA for each of its terms.
+static Value addScore(OpBuilder &b, Location loc, Value score, Value unit,
+                      Value sum) {
+  if (Scaled slope = slopeOf(score); slope.value) {
+    Operation *op = score.getDefiningOp();
+    Value factor = multiplyUniform(b, loc, slope.factor, unit);
+    if (isa<arith::SubFOp>(op))
+      factor = arith::NegFOp::create(b, loc, factor);
+    Value count = countAsFloat(
+        b, loc, slope.value.getDefiningOp<arith::SIToFPOp>().getIn());
+    sum = addScore(b, loc, op->getOperand(0), unit, sum);
+    return math::FmaOp::create(b, loc, count, factor, sum);
+  }
+  if (Scaled scaled = asScaled(score); scaled.value)
+    return addScore(b, loc, scaled.value,
+                    multiplyUniform(b, loc, scaled.factor, unit), sum);
+  return math::FmaOp::create(b, loc, score, unit, sum);
+}
+
 void Differentiator::useExponent(Value score, ArrayRef<Value> position,
                                  Pairs &pairs) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(pairs.factor.getDefiningOp());
-  float base = *exponentialBase(monoid);
-  // Of a constant times a dot one constant is left.
-  if (auto product = score.getDefiningOp<arith::MulFOp>()) {
-    APFloat factor(0.0f);
-    if (matchPattern(product.getRhs(), m_ConstantFloat(&factor))) {
-      base *= factor.convertToFloat();
-      score = product.getLhs();
-    }
-  }
-  Value unit =
-      arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(base));
+  Value unit = arith::ConstantFloatOp::create(
+      b, loc, b.getF32Type(), APFloat(*exponentialBase(monoid)));
   Value exponent =
-      math::FmaOp::create(b, loc, score, unit, ofRow(rows.exponent, position));
+      addScore(b, loc, score, unit, ofRow(rows.exponent, position));
   Value weight = math::Exp2Op::create(b, loc, exponent);
   for (Value &known : pairs.weights)
     if (known == pairs.factor)
@@ -185,18 +280,45 @@ void Differentiator::useExponent(Value score, ArrayRef<Value> position,
   pairs.isDeadZero = true;
 }
 
+/// The factors of a product, but for the pair's weight: those that all pairs
+/// have, and others.
+static void takeApart(Value product, Value weight, bool &hasWeight,
+                      SmallVectorImpl<Value> &uniform,
+                      SmallVectorImpl<Value> &others) {
+  auto multiply = product.getDefiningOp<arith::MulFOp>();
+  if (product == weight && !hasWeight) {
+    hasWeight = true;
+  } else if (isUniform(product)) {
+    uniform.push_back(product);
+  } else if (multiply) {
+    takeApart(multiply.getLhs(), weight, hasWeight, uniform, others);
+    takeApart(multiply.getRhs(), weight, hasWeight, uniform, others);
+  } else {
+    others.push_back(product);
+  }
+}
+
 Value Differentiator::withScale(Value cotangent, const Pairs &pairs) {
-  auto scaled = cotangent ? cotangent.getDefiningOp<arith::MulFOp>() : nullptr;
-  auto product =
-      scaled ? scaled.getLhs().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
-  auto difference = product ? product.getLhs().getDefiningOp<arith::SubFOp>()
-                            : arith::SubFOp();
-  if (!difference || !pairs.isDeadZero || product.getRhs() != pairs.factor ||
-      !isUniform(scaled.getRhs()))
+  if (!cotangent || !pairs.isDeadZero)
     return cotangent;
-  Value scale = scaled.getRhs();
+  SmallVector<Value> uniform, others;
+  bool hasWeight = false;
+  takeApart(cotangent, pairs.factor, hasWeight, uniform, others);
+  auto found = llvm::find_if(
+      others, [](Value x) { return bool(x.getDefiningOp<arith::SubFOp>()); });
+  if (!hasWeight || uniform.empty() || found == others.end())
+    return cotangent;
+  auto difference = found->getDefiningOp<arith::SubFOp>();
+  others.erase(found);
+  Value scale = uniform.front();
+  for (Value factor : ArrayRef(uniform).drop_front())
+    scale = multiplyUniform(b, loc, scale, factor);
   Value ofRow = arith::MulFOp::create(b, loc, difference.getRhs(),
                                       arith::NegFOp::create(b, loc, scale));
-  Value sum = math::FmaOp::create(b, loc, difference.getLhs(), scale, ofRow);
-  return arith::MulFOp::create(b, loc, sum, pairs.factor);
+  Value product =
+      math::FmaOp::create(b, loc, difference.getLhs(), scale, ofRow);
+  product = arith::MulFOp::create(b, loc, product, pairs.factor);
+  for (Value factor : others)
+    product = arith::MulFOp::create(b, loc, product, factor);
+  return product;
 }

@@ -21,6 +21,8 @@
 //              queries: W and ds (DifferentiatePairs.cpp)
 //   walk       of kinds suffix and prefix: what gates make of a pair's weight,
 //              and of its statistic's derivative (DifferentiateWalk.cpp)
+//   general    of that kind: back through combine, key by key
+//              (DifferentiateGeneral.cpp)
 //   captures   where each is read, and the elements of pairs
 //              (DifferentiateCaptures.cpp)
 //
@@ -123,6 +125,17 @@ private:
     /// Whose columns j are 1 at the keys beyond j, and on the other side of it.
     Value isBeyond, isOpposite;
   };
+  /// What a block of keys of a general monoid takes and gives.
+  struct Unfolded {
+    /// The state ahead of the block, and the cotangents of that behind it.
+    SmallVector<Value> ahead, behind;
+    /// The state behind it, or the cotangents of that ahead of it.
+    SmallVector<Value> results;
+    /// For each score the cotangents of the block's pairs.
+    SmallVector<Value> scores;
+    SmallVector<Value> values, params; ///< What attn.unfold takes.
+    SmallVector<bool> hasChannels;     ///< For each output.
+  };
   /// What the regions of a pair have computed.
   struct Pairs {
     SmallVector<Value> weights;  ///< For each output with channels, W times f.
@@ -187,8 +200,13 @@ private:
 
   //===--- Walks (DifferentiateWalk.cpp)
   //------------------------------------===//
-  /// Whether the order of keys matters: the functions are about some of them.
-  bool isWalk() { return monoid.getKind() != MonoidKind::cocycle; }
+  /// Whether gates of other keys scale a weight.
+  bool isWalk() {
+    return monoid.getKind() == MonoidKind::suffix ||
+           monoid.getKind() == MonoidKind::prefix;
+  }
+  /// Whether the functions are about some of the keys.
+  bool isPart() { return isWalk() || monoid.isGeneral(); }
   LogicalResult checkWalk();
   using AddArgument = llvm::function_ref<void(Type, const Twine &, Value &)>;
   void addWalkArguments(bool isStates, AddArgument addArgument);
@@ -204,6 +222,24 @@ private:
   Value ofPair(Value tensor, ValueRange position, Value key);
   /// The type of `type`'s rows with a number for each key of a block.
   RankedTensorType blockType(RankedTensorType type);
+
+  //===--- General monoids (DifferentiateGeneral.cpp)
+  //----------------------------------===//
+  LogicalResult checkGeneral();
+  SmallVector<unsigned> stateOrder(bool ofRows, bool ofChannels);
+  SmallVector<Type> stateTypes();
+  RankedTensorType channelType();
+  void addUnfoldArguments(bool isStates, AddArgument addArgument);
+  SmallVector<Value> writeScores();
+  LogicalResult buildPairOfScores(Side reduced, Block *block, Pairs &pairs);
+  SmallVector<Value> stepOf(ValueRange scores, ValueRange values, Value key,
+                            ValueRange state, ValueRange params);
+  LogicalResult buildBack(Region &region, bool ofChannels);
+  LogicalResult buildFinish(Region &region, bool ofChannels);
+  /// The number of a value operand among those of attn.unfold.
+  unsigned numberOf(Value value);
+  LogicalResult buildUnfold();
+  LogicalResult buildGeneralStates();
 
   //===--- Functions
   //--------------------------------------------------------===//
@@ -254,6 +290,8 @@ private:
   LogicalResult buildPair(Side reduced, Block *block, bool wantsScores,
                           Pairs &pairs);
   void buildMask(Side reduced, Region &region);
+  /// Whether mask and length let a pair live, or null for all.
+  Value isLiveByMask(Side reduced, ArrayRef<Value> position);
   /// b, h, i, j of a pair, of the arguments of an open region.
   SmallVector<Value> positionsOf(Side reduced, ValueRange given);
   /// Copies a region to here, and notes the elements of tensors that it reads.
@@ -296,6 +334,7 @@ private:
   IRMapping outer;
   Rows rows;
   Walk walk;
+  Unfolded unfolded;
   SmallVector<Value> saved, results, cotangents;
   /// Of a block of keys: which is the first, and how many there are in all.
   Value keyBase, numKeys, identity;

@@ -57,6 +57,8 @@ private:
   void launchScanTokens(ScanOp op, ValueRange outputs, Value sequences,
                         Value heads);
   LogicalResult convertFused(FusedOp op);
+  /// On CPUs (TileUnfold.cpp).
+  LogicalResult convertUnfold(UnfoldOp op);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,

@@ -41,7 +41,7 @@ ScheduleAttr mlir::attn::scheduleOfRung(Rung rung, ReductionOpInterface op,
   int64_t blockQ = chosen.getBlockQ(), rows = chosen.getRows(),
           blockK = chosen.getBlockK(), splits = 1;
   Turns turns = chosen.getTurns();
-  bool overlap = chosen.getOverlap();
+  ProductOverlap overlap = chosen.getOverlap();
   int64_t cluster = chosen.getCluster();
   // Rows and keys of one warp's products, where those wait for each other.
   constexpr int64_t warpRows = 16, warpKeys = 64;
@@ -52,7 +52,7 @@ ScheduleAttr mlir::attn::scheduleOfRung(Rung rung, ReductionOpInterface op,
     blockQ = most;
     blockK = std::min(blockK, warpKeys);
     turns = Turns::none;
-    overlap = false;
+    overlap = ProductOverlap::none;
     cluster = 1;
   };
   switch (rung) {
@@ -87,7 +87,7 @@ ScheduleAttr mlir::attn::scheduleOfRung(Rung rung, ReductionOpInterface op,
     if (chosen.getRows() != group || chosen.getBlockQ() == group)
       blockQ = 2 * group;
     turns = Turns::products;
-    overlap = true;
+    overlap = ProductOverlap::next_step;
     break;
   }
   case Rung::split: {

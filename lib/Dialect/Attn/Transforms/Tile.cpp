@@ -93,7 +93,7 @@ LogicalResult PlanBuilder::run() {
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     Operation *def = value.getDefiningOp();
     if (!def || !isa<AggregateOp, PartialOp, ScoresOp, CombineOp, FinalizeOp,
-                     ScanOp, FusedOp>(def))
+                     ScanOp, FusedOp, UnfoldOp>(def))
       return returnOp.emitOpError("expected operand ")
              << i << " to be the result of an attn reduction";
     if (!returned.try_emplace(value, body->getArgument(numInputs + i)).second)
@@ -161,6 +161,8 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
     return convertScan(scan);
   if (auto fused = dyn_cast<FusedOp>(op))
     return convertFused(fused);
+  if (auto unfold = dyn_cast<UnfoldOp>(op))
+    return convertUnfold(unfold);
   if (auto combine = dyn_cast<CombineOp>(op)) {
     if (finalizeOf(combine))
       return success(); // the finalize's kernel multiplies the parts
@@ -434,7 +436,7 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
     for (auto func : module.getOps<func::FuncOp>())
       if (func.walk([](Operation *op) {
                 return isa<AggregateOp, PartialOp, ScoresOp, CombineOp,
-                           FinalizeOp, ScanOp>(op)
+                           FinalizeOp, ScanOp, UnfoldOp>(op)
                            ? WalkResult::interrupt()
                            : WalkResult::advance();
               })
@@ -442,7 +444,7 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
         funcs.push_back(func);
     module.walk([](Operation *op) {
       if (isa_and_nonnull<MonoidOp, AggregateOp, PartialOp, ScoresOp,
-                          FinalizeOp, ScanOp>(op->getParentOp()))
+                          FinalizeOp, ScanOp, UnfoldOp>(op->getParentOp()))
         defineIntegers(op);
     });
     for (func::FuncOp func : funcs)

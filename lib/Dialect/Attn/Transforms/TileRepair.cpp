@@ -60,7 +60,7 @@ ScheduleAttr mlir::attn::scheduleOfRepair(ReductionOpInterface op,
   }
   return ScheduleAttr::get(op.getContext(), sizes.blockQ, sizes.rows,
                            sizes.blockK, given.getSplits(), LoopShape::masked,
-                           /*stages=*/0, /*overlap=*/true, Turns::none,
+                           /*stages=*/0, ProductOverlap::next_step, Turns::none,
                            /*pack_heads=*/false, /*cluster=*/1,
                            Fetch::automatic, /*occupancy=*/1, given.getOrder(),
                            given.getSection(), given.getSectionKeys(),

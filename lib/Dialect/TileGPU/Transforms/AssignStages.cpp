@@ -411,11 +411,13 @@ struct AssignStagesPass
 
   void runOnOperation() final {
     KernelOp kernel = getOperation();
-    if (!kernel.getOverlap())
+    mlir::attn::ProductOverlap overlap = kernel.getOverlap();
+    if (overlap == mlir::attn::ProductOverlap::none)
       return;
     SmallVector<scf::ForOp> loops;
-    kernel.walk<WalkOrder::PreOrder>(
-        [&](scf::ForOp loop) { loops.push_back(loop); });
+    if (overlap == mlir::attn::ProductOverlap::next_step)
+      kernel.walk<WalkOrder::PreOrder>(
+          [&](scf::ForOp loop) { loops.push_back(loop); });
     DenseSet<Operation *> done;
     for (scf::ForOp loop : loops) {
       bool isMarked = llvm::any_of(

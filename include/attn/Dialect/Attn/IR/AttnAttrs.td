@@ -190,6 +190,17 @@ def Attn_Turns : I32Enum<"Turns",
   let cppNamespace = "::mlir::attn";
 }
 
+def Attn_ProductOverlap : I32Enum<"ProductOverlap",
+    "beside what the products of a step run", [
+  // Those whose sums the next step alone reads beside that step, others beside
+  // work of their own.
+  I32EnumCase<"next_step", 0, "next_step">,
+  I32EnumCase<"own_step", 1, "own_step">, // all beside work of their own step
+  I32EnumCase<"none", 2, "none">          // each is waited for at once
+]> {
+  let cppNamespace = "::mlir::attn";
+}
+
 def Attn_Fetch : I32Enum<"Fetch",
     "who fetches a block's next work tile, and when", [
   // What attn-tile finds best for the work tiles at hand.
@@ -229,8 +240,12 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     - `loop`: how masks are peeled.
     - `stages`: slots for tiles of keys and of values on a GPU; 0: as many as
       shared memory has room for, up to what pays. CPUs have none.
-    - `overlap`: whether the products of a GPU's warpgroups run beside other
-      work. CPUs, and warps, wait for each.
+    - `overlap`: beside what the products of a GPU's warpgroups run: `next_step`,
+      those whose sums only the next step reads beside that step
+      (tile-gpu-assign-stages), which takes registers for both, and others beside
+      work of their own; `own_step`, all beside work of their own step, where that
+      is a step of two products from zero, as gradients have; `none`, each is
+      waited for at once. CPUs, and warps, wait for each.
     - `turns`: what the warpgroups of a block do one at a time (tile-gpu-order-warpgroups):
       `products`, their issue (ping-pong); `softmax`, the work from scores to
       weights (an exclusive section); `none`. A block has several row blocks
@@ -273,14 +288,14 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       first page on, at each further level those behind the last level's.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
-    splits = 1, loop = peeled, stages = 3, overlap = false, turns = products>`
+    splits = 1, loop = peeled, stages = 3, overlap = own_step, turns = products>`
   }];
   let parameters = (ins
     "int64_t":$blockQ, "int64_t":$rows, "int64_t":$blockK,
     DefaultValuedParameter<"int64_t", "1">:$splits,
     DefaultValuedParameter<"LoopShape", "LoopShape::peeled">:$loop,
     DefaultValuedParameter<"int64_t", "0">:$stages,
-    DefaultValuedParameter<"bool", "true">:$overlap,
+    DefaultValuedParameter<"ProductOverlap", "ProductOverlap::next_step">:$overlap,
     DefaultValuedParameter<"Turns", "Turns::none">:$turns,
     DefaultValuedParameter<"bool", "false">:$packHeads,
     DefaultValuedParameter<"int64_t", "1">:$cluster,

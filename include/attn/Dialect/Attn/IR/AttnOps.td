@@ -725,7 +725,8 @@ def Attn_FusedOp : Attn_Op<"fused", [
 def Attn_YieldOp : Attn_Op<"yield", [
     Pure, Terminator, ReturnLike,
     ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
-                 "ScoresOp", "FinalizeOp", "ScanOp", "FusedOp"]>]> {
+                 "ScoresOp", "FinalizeOp", "ScanOp", "FusedOp",
+                 "UnfoldOp"]>]> {
   let summary = "Ends a region with its values";
   let arguments = (ins
     Arg<Variadic<AnyType>, "The values of the region, as the enclosing "
@@ -734,5 +735,6 @@ def Attn_YieldOp : Attn_Op<"yield", [
 }
 
 include "attn/Dialect/Attn/IR/AttnCacheOps.td"
+include "attn/Dialect/Attn/IR/AttnUnfoldOp.td"
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTNOPS_TD

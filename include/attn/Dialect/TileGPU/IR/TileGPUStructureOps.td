@@ -98,7 +98,10 @@ def TileGPU_KernelOp : TileGPU_Op<"kernel", [
       return getSchedule() ? getSchedule()->getTurns()
                            : ::mlir::attn::Turns::none;
     }
-    bool getOverlap() { return !getSchedule() || getSchedule()->getOverlap(); }
+    ::mlir::attn::ProductOverlap getOverlap() {
+      return getSchedule() ? getSchedule()->getOverlap()
+                           : ::mlir::attn::ProductOverlap::next_step;
+    }
   }];
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -138,8 +138,9 @@ def TileGpuAssignStagesPass
     no maximum, or scores take several operations), which is what keeps ptxas
     from waiting for those products any earlier.
 
-    Kernels whose schedule has `overlap = false` stay as they are. Other loops with products
-    that do not overlap are counted, and `explain` says why.
+    Kernels whose schedule has `overlap = none` stay as they are, and those of
+    `own_step` have no stage 1. Other loops with products that do not overlap are
+    counted, and `explain` says why.
 
     Example:
 
