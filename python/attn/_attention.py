@@ -141,8 +141,8 @@ def attention(
         batch_invariant: whether the bits of a row are to depend on its query, its
             keys and their positions alone, and not on what else is in the call:
             other sequences, how many, packed or not, whether the row is one of a
-            prompt, of a chunk of it, or alone. Keys are then reduced in one part,
-            which is slower on GPUs where few rows have many of them.
+            prompt, of a chunk of it, or alone. Keys are then cut after a fixed number
+            of them, whatever is beside, which prompts take somewhat longer for.
         cascade: whether pages that the block tables of several sequences begin with
             are read once for the rows of all of them; a number from 1 (True) to 4
             says in how many levels: with 2 also the pages that some of those go on

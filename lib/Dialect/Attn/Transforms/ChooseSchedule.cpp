@@ -257,6 +257,28 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   return problem;
 }
 
+/// Whether keys of rows whose bits depend on no other are reduced in parts of a
+/// fixed number of keys: where a state without keys is neutral bit by bit, and
+/// a block has room for a second state.
+static bool cutsKeys(ReductionOpInterface op, MonoidOp monoid,
+                     ::attn::ScheduleProblem problem,
+                     const ::attn::TargetInfo &target) {
+  if (!op.isBatchInvariant() || !isa<AggregateOp>(op.getOperation()) ||
+      op.getReducedSide() != Side::keys || isa<FusedOp>(op->getParentOp()) ||
+      op->hasAttr(getRungAttrName()) || monoid.getKind() != MonoidKind::cocycle)
+    return false;
+  if (op->hasAttr(getPartKeysName()) || target.isCpu())
+    return true;
+  ScheduleAttr given = op.getScheduleAttribute();
+  if (!given)
+    return ::attn::holdsTwoStates(problem, target);
+  problem.cuts = true;
+  return ::attn::computeBudget(
+             problem, {given.getBlockQ(), given.getRows(), given.getBlockK()},
+             target, given.getStages())
+      .fits();
+}
+
 /// The sizes [b, hq, sq, sk, hk] that the module's runs are expected to have.
 static std::array<int64_t, 5> expectedSizes(ModuleOp module) {
   std::array<int64_t, 5> sizes = {};
@@ -455,6 +477,7 @@ struct ChooseSchedulePass
     Choice choice;
     choice.problem = describe(op, monoid, expected, target);
     ::attn::ScheduleProblem &problem = choice.problem;
+    problem.cuts = cutsKeys(op, monoid, problem, target);
     ::attn::PackChoice &pack = choice.pack;
     ScheduleAttr given = op.getScheduleAttribute();
     bool isListed = problem.listed;
@@ -627,6 +650,18 @@ struct ChooseSchedulePass
       if (isAny && hasClasses(op))
         classes = dispatch(op, monoid, choice, target);
     }
+    bool isCut = op->hasAttr(getPartKeysName());
+    if (!problem.cuts &&
+        (isCut || (op.isBatchInvariant() &&
+                   attr.getSplits() == ScheduleAttr::automaticSplits)))
+      return op->emitOpError("expected ")
+             << (isCut ? "no attn.part_keys" : "splits = 1")
+             << " with batch_invariant, since parts of a fixed number of keys "
+                "want a cocycle, no rung, and room for a second state";
+    if (problem.cuts && !isCut)
+      op->setAttr(getPartKeysName(),
+                  IntegerAttr::get(IntegerType::get(op.getContext(), 64),
+                                   ::attn::fixedPartKeys(attr.getBlockK())));
     bool isOrderGiven = given && op.getScheduleAttribute().getOrder();
     op->removeAttr(getRungAttrName());
     op->setAttr("schedule", attr);
@@ -658,10 +693,7 @@ struct ChooseSchedulePass
       parts += describeCache(op, target);
       parts += describeOrder(op, attr, isOrderGiven);
       parts += describeRotary(op, target);
-      if (op.isBatchInvariant())
-        parts += "batch invariant: each row takes its keys in tiles of " +
-                 std::to_string(attr.getBlockK()) +
-                 ", in order, whatever is beside it\n";
+      parts += describeInvariance(op, attr);
       if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)
         parts += llvm::formatv(
             "turns: {0} (the rate was {1:F3} of that "
@@ -699,7 +731,7 @@ struct ChooseSchedulePass
                              : "") +
                  "\n";
       bool isCounted = attr.getSplits() == ScheduleAttr::automaticSplits;
-      if (isCounted)
+      if (isCounted && !problem.cuts)
         parts += llvm::formatv(
             "parts: as many as make {0} blocks, of at least {1} keys\n",
             ::attn::blocksAtOnce(attr.getRows(), target),

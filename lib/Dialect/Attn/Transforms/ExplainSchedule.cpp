@@ -8,6 +8,7 @@
 #include "ExplainSchedule.h"
 #include "TileKernel.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -44,6 +45,18 @@ std::string mlir::attn::describeRotary(ReductionOpInterface op,
                 "whose copies bring keys to its products as they are in "
                 "memory; each call reads and writes all keys once more, which "
                 "few rows of queries feel\n";
+}
+
+std::string mlir::attn::describeInvariance(ReductionOpInterface op,
+                                           ScheduleAttr schedule) {
+  if (!op.isBatchInvariant())
+    return "";
+  std::string text = "batch invariant: each row takes its keys in tiles of " +
+                     std::to_string(schedule.getBlockK()) + ", in order, ";
+  if (auto keys = op->getAttrOfType<IntegerAttr>(getPartKeysName()))
+    text += "parts of " + std::to_string(keys.getInt()) +
+            " each by itself and then in order, ";
+  return text + "whatever is beside it\n";
 }
 
 std::string mlir::attn::describeCache(ReductionOpInterface op,

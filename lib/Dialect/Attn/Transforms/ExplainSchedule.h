@@ -23,6 +23,9 @@ std::string describeRotary(ReductionOpInterface op,
 /// How a GPU copies the keys of pages and of rolling caches.
 std::string describeCache(ReductionOpInterface op,
                           const ::attn::TargetInfo &target);
+/// In what order a row takes its keys, whatever is beside it; empty where that
+/// is not asked for.
+std::string describeInvariance(ReductionOpInterface op, ScheduleAttr schedule);
 /// The order of work tiles, and the heads that run side by side.
 std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
                           bool isGiven);
