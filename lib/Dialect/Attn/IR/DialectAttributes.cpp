@@ -113,6 +113,17 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
            << name << " to be an integer on attn.aggregate, but got " << value
            << " on " << op->getName();
   }
+  if (name == getPartKeysName()) {
+    auto keys = dyn_cast<IntegerAttr>(value);
+    if (isa<AggregateOp, AttentionOp>(op) && keys &&
+        keys.getType().isSignlessInteger(64) && keys.getInt() > 0 &&
+        op->hasAttr("batch_invariant"))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be a positive number of keys (i64) on "
+           << "attn.attention or attn.aggregate with batch_invariant, but got "
+           << value << " on " << op->getName();
+  }
   if (name == getCascadeName()) {
     if (isa<AggregateOp>(op) && isa<CausalAttr>(value) &&
         cast<CausalAttr>(value).getValue() != Causal::top_left)

@@ -270,6 +270,28 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   return problem;
 }
 
+/// Whether keys of rows whose bits depend on no other are reduced in parts of a
+/// fixed number of keys: where a state without keys is neutral bit by bit, and
+/// a block has room for a second state.
+static bool cutsKeys(ReductionOpInterface op, MonoidOp monoid,
+                     ::attn::ScheduleProblem problem,
+                     const ::attn::TargetInfo &target) {
+  if (!op.isBatchInvariant() || !isa<AggregateOp>(op.getOperation()) ||
+      op.getReducedSide() != Side::keys || isa<FusedOp>(op->getParentOp()) ||
+      op->hasAttr(getRungAttrName()) || monoid.getKind() != MonoidKind::cocycle)
+    return false;
+  if (op->hasAttr(getPartKeysName()) || target.isCpu())
+    return true;
+  ScheduleAttr given = op.getScheduleAttribute();
+  if (!given)
+    return ::attn::holdsTwoStates(problem, target);
+  problem.cuts = true;
+  return ::attn::computeBudget(
+             problem, {given.getBlockQ(), given.getRows(), given.getBlockK()},
+             target, given.getStages())
+      .fits();
+}
+
 /// The sizes [b, hq, sq, sk, hk] that the module's runs are expected to have.
 static std::array<int64_t, 5> expectedSizes(ModuleOp module) {
   std::array<int64_t, 5> sizes = {};
@@ -468,6 +490,7 @@ struct ChooseSchedulePass
     Choice choice;
     choice.problem = describe(op, monoid, expected, target);
     ::attn::ScheduleProblem &problem = choice.problem;
+    problem.cuts = cutsKeys(op, monoid, problem, target);
     ::attn::PackChoice &pack = choice.pack;
     ScheduleAttr given = op.getScheduleAttribute();
     bool isListed = problem.listed;
@@ -651,6 +674,18 @@ struct ChooseSchedulePass
       if (isAny && hasClasses(op))
         classes = dispatch(op, monoid, choice, target);
     }
+    bool isCut = op->hasAttr(getPartKeysName());
+    if (!problem.cuts &&
+        (isCut || (op.isBatchInvariant() &&
+                   attr.getSplits() == ScheduleAttr::automaticSplits)))
+      return op->emitOpError("expected ")
+             << (isCut ? "no attn.part_keys" : "splits = 1")
+             << " with batch_invariant, since parts of a fixed number of keys "
+                "want a cocycle, no rung, and room for a second state";
+    if (problem.cuts && !isCut)
+      op->setAttr(getPartKeysName(),
+                  IntegerAttr::get(IntegerType::get(op.getContext(), 64),
+                                   ::attn::fixedPartKeys(attr.getBlockK())));
     bool isOrderGiven = given && op.getScheduleAttribute().getOrder();
     op->removeAttr(getRungAttrName());
     op->setAttr("schedule", attr);

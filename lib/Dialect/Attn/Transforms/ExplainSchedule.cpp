@@ -10,6 +10,7 @@
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/ScheduleTable.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -48,6 +49,20 @@ static std::string describeRotary(ReductionOpInterface op,
                 "whose copies bring keys to its products as they are in "
                 "memory; each call reads and writes all keys once more, which "
                 "few rows of queries feel\n";
+}
+
+/// In what order a row takes its keys, whatever is beside it; empty where that
+/// is not asked for.
+static std::string describeInvariance(ReductionOpInterface op,
+                                      ScheduleAttr schedule) {
+  if (!op.isBatchInvariant())
+    return "";
+  std::string text = "batch invariant: each row takes its keys in tiles of " +
+                     std::to_string(schedule.getBlockK()) + ", in order, ";
+  if (auto keys = op->getAttrOfType<IntegerAttr>(getPartKeysName()))
+    text += "parts of " + std::to_string(keys.getInt()) +
+            " each by itself and then in order, ";
+  return text + "whatever is beside it\n";
 }
 
 /// How a GPU copies the keys of pages and of rolling caches.
@@ -168,7 +183,7 @@ static std::string describeParts(const ExplainedChoice &choice,
   const ::attn::SplitChoice &splits = choice.splits;
   std::string text;
   bool isCounted = choice.schedule.getSplits() == ScheduleAttr::automaticSplits;
-  if (isCounted)
+  if (isCounted && !choice.problem.cuts)
     text = llvm::formatv(
         "parts: as many as make {0} blocks, of at least {1} keys\n",
         ::attn::blocksAtOnce(choice.schedule.getRows(), target),
@@ -204,10 +219,7 @@ std::string mlir::attn::describeSchedule(ReductionOpInterface op,
   text += describeCache(op, target);
   text += describeOrder(op, schedule, choice.isOrderGiven);
   text += describeRotary(op, target);
-  if (op.isBatchInvariant())
-    text += "batch invariant: each row takes its keys in tiles of " +
-            std::to_string(schedule.getBlockK()) +
-            ", in order, whatever is beside it\n";
+  text += describeInvariance(op, schedule);
   text += describeTurns(choice, target);
   text += describeValues(op, monoid, choice, target);
   if (target.hasRoles() && schedule.getCluster() > 1)

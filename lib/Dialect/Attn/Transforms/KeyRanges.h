@@ -48,8 +48,9 @@ struct KeyRangeProblem {
   /// The number of the block's part among `parts`; both null where there is
   /// one.
   Value split = {}, parts = {};
-  /// What the keys of a part are a multiple of.
-  int64_t granule = 1;
+  /// What the keys of a part are a multiple of; and how many it has, where that
+  /// is fixed (`parts` is null then), or 0.
+  int64_t granule = 1, partKeys = 0;
 };
 KeyRanges emitKeyRanges(OpBuilder &b, Location loc,
                         const KeyRangeProblem &problem);

@@ -162,6 +162,21 @@ protected:
   /// with statistics `left` and `right`, `both` combined; none for 1.
   std::pair<SmallVector<Value>, SmallVector<Value>>
   factors(ValueRange left, ValueRange right, ValueRange both);
+  /// Whether element `i` of a state has channels.
+  static bool isPerChannel(MonoidOp monoid, unsigned i) {
+    return i >= monoid.getNumStats() &&
+           monoid.getComponent(i - monoid.getNumStats()) == Component::value;
+  }
+  /// The product of states that this program has `computed`; of others, what is
+  /// in memory may hold anything where a state is empty. `isExact`: one without
+  /// keys on the right leaves the left one as it was, bit by bit.
+  SmallVector<Value> multiply(ValueRange left, ValueRange right, bool computed,
+                              bool isExact);
+  SmallVector<Value> multiplyWhole(ValueRange left, ValueRange right,
+                                   ArrayRef<unsigned> scalars,
+                                   ArrayRef<unsigned> vectors);
+  /// The identity's state, of tiles of these types.
+  SmallVector<Value> identityState(TypeRange types);
 
   OpBuilder b;
   Location loc;
@@ -399,8 +414,15 @@ protected:
   /// What rows start with: tiles of the state, or a column of what all channels
   /// of a row have in common.
   SmallVector<Value> initialState(bool ofRows = false);
+  SmallVector<Type> stateTypes(bool ofRows = false);
   /// Walks the queries of each head of the group (TileGroup.cpp).
   SmallVector<Value> walkGroup(SmallVector<Value> state);
+  /// Walks the parts of the keys, where these have a fixed number of keys, and
+  /// multiplies their states (TileParts.cpp).
+  SmallVector<Value> walkParts();
+  /// What the keys of the block depend on, but for its part; of its mask, which
+  /// it reads.
+  KeyRangeProblem describeRanges();
   /// The state after all key tiles (KeyRanges.h).
   SmallVector<Value> streamKeys(ValueRange state);
   SmallVector<Value> streamLists(ValueRange state);
@@ -595,6 +617,9 @@ protected:
   SmallVector<Value> scoreOutputs;
   /// The number of parts and that of the block's, where there are several.
   Value parts, split;
+  /// Keys of a part, where the block has all parts and reduces each by itself;
+  /// or 0.
+  int64_t partKeys = 0;
   Value keyHead, numKeys;
   /// Where the keys of the part end.
   Value keyEnd;
@@ -699,46 +724,6 @@ inline bool listsDifferByBatch(ReductionOpInterface op) {
 inline bool listsDifferByHead(ReductionOpInterface op) {
   return !op.getMaskBody().getArgument(1).use_empty();
 }
-
-/// Builds the kernel of an `attn.combine`, of an `attn.finalize`, or of both:
-/// a finalize that is the only user of a combine multiplies the parts itself.
-class StatesKernel : public KernelBuilder {
-public:
-  /// `combine` may be null, or `op` itself.
-  StatesKernel(Operation *op, CombineOp combine, MonoidOp monoid,
-               const ::attn::TargetInfo &target, tile::KernelOp kernel)
-      : KernelBuilder(op, monoid, target, kernel), combineOp(combine) {}
-
-  /// Rows of one block. Of a GPU's blocks each has a slice of the channels:
-  /// many small ones together wait less for memory.
-  static int64_t blockRows(const ::attn::TargetInfo &target) {
-    return target.isCpu() ? 64 : ::attn::MmaShape::warp().m;
-  }
-  static int64_t countSlices(ValueRange states, MonoidOp monoid,
-                             const ::attn::TargetInfo &target);
-  /// What shared states have of a block's rows: the parts, and where they are.
-  struct SharedRows {
-    Value parts, group, head, row;
-  };
-  /// Dimensions of rows of the states: 3, or 2 when packed.
-  static int64_t rowRank(ValueRange states, MonoidOp monoid, bool parts);
-
-  LogicalResult build(ValueRange outputs, Value numTiles, Value block);
-
-private:
-  /// Channels of a GPU's block, and parts that it loads at once.
-  static constexpr int64_t blockChannels = 32, partsAtOnce = 8;
-
-  SmallVector<Value> load(ValueRange states, ValueRange leading);
-  SmallVector<Value> loadShared(const SharedRows &rows, Value part);
-  SmallVector<Value> multiply(ValueRange left, ValueRange right);
-  SmallVector<Value>
-  multiplyParts(SmallVector<Value> state, Value first, Value numParts,
-                function_ref<SmallVector<Value>(Value)> loadPart);
-  SmallVector<Value> multiplyShared(SmallVector<Value> state);
-
-  CombineOp combineOp;
-};
 
 } // namespace mlir::attn
 

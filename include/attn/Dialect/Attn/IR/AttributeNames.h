@@ -36,6 +36,12 @@ constexpr llvm::StringLiteral getCascadeLevelsName() {
   return "attn.cascade_levels";
 }
 
+/// Of an attn.attention or attn.aggregate with `batch_invariant`: how many keys
+/// (i64) a part has, counted from key 0 of a sequence. Each part is reduced by
+/// itself, and the states of parts are multiplied in order, whether one block
+/// does it or several (attn-choose-schedule writes it). Absent: one part.
+constexpr llvm::StringLiteral getPartKeysName() { return "attn.part_keys"; }
+
 /// Of a function that gives gradients: of which argument each result is, and
 /// where it reads the element that has it, "table[h,j]".
 constexpr llvm::StringLiteral getGradientsName() { return "attn.gradients"; }

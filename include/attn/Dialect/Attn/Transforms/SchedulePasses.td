@@ -223,6 +223,44 @@ def AttnSharePrefixesPass : Pass<"attn-share-prefixes", "::mlir::ModuleOp"> {
     once, whatever the table has; a sequence that shares nothing has all of its
     keys for itself.
     Fails when: rows do not see the same first keys, or scores differ by position.
+
+    Example, before:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    #   attn.monoid @sum cocycle stats() components(value) outputs("o") {
+    #     identity {
+    #       attn.yield
+    #     }
+    #     combine {
+    #       attn.yield
+    #     }
+    #     lift {
+    #     ^bb0(%s: f32):
+    #       attn.yield %s : f32
+    #     }
+    #     finalize {
+    #     ^bb0(%acc: f32):
+    #       attn.yield %acc : f32
+    #     }
+    #   }
+      func.func @decode(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x16x64xf16>,
+                        %v: tensor<?x?x16x64xf16>, %table: tensor<?x?xi32>,
+                        %lengths: tensor<?xi32>) -> tensor<?x?x?x64xf16> {
+        %o = attn.aggregate @sum
+            scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x16x64xf16>)
+            values(%v : tensor<?x?x16x64xf16>)
+            key_source(paged %table, lengths %lengths : tensor<?x?xi32>, tensor<?xi32>)
+            {attn.cascade = #attn.causal<none>, attn.cascade_levels = 1 : i64,
+             schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, share = 1>}
+            -> tensor<?x?x?x64xf16>
+        return %o : tensor<?x?x?x64xf16>
+      }
+    }
+    ```
+
+    The first `attn.partial` has the rows of a group as 128 rows of one sequence, and
+    the second one a mask that begins where the pages of the sequence's group end.
   }];
   let options = [
     Option<"explain", "explain", "bool", "false",
