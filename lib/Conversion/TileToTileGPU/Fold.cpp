@@ -9,9 +9,14 @@
 // keys takes a key's scores from shared memory, one for each row, and its
 // values, one for each channel; states stay in registers.
 //
+// With a threshold, scores stay in registers, too: while some row has a key
+// above its own, each row folds its next one. As many turns as the row with the
+// most such keys has are enough for all rows of a warp.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ComputeLowering.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -70,7 +75,137 @@ Value ComputeLowering::asNumber(Value live, Location loc) {
   return map.getResult(0);
 }
 
+/// The body of a map of `inputs`, whose elements `emit` gets.
+static MapOp createMap(OpBuilder &b, Location loc, TypeRange results,
+                       ValueRange inputs,
+                       function_ref<SmallVector<Value>(ValueRange)> emit) {
+  auto map = MapOp::create(b, loc, results, inputs);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Type> types(2, b.getI32Type());
+  for (Value input : inputs)
+    types.push_back(isa<FragType>(input.getType())
+                        ? cast<FragType>(input.getType()).getElementType()
+                        : cast<VecType>(input.getType()).getElementType());
+  Block *body = b.createBlock(&map.getBody(), {}, types,
+                              SmallVector<Location>(types.size(), loc));
+  YieldOp::create(b, loc, emit(body->getArguments()));
+  removeDeadOps(*body);
+  return map;
+}
+
+LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
+                                                  unsigned threshold) {
+  Location loc = op.getLoc();
+  Value scores = get(op.getScores().front());
+  auto type = dyn_cast<FragType>(scores.getType());
+  if (!type || !type.getElementType().isF32())
+    return op.emitOpError("expected f32 scores in registers, but got ")
+           << scores.getType();
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  int64_t rows = type.getRows(), cols = type.getCols();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, i32, value);
+  };
+  auto less = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+  };
+  SmallVector<Value> initial;
+  for (Value state : op.getStates()) {
+    initial.push_back(get(state));
+    if (!isa<VecType>(initial.back().getType()))
+      return op.emitOpError("expected states of one value a row, but got ")
+             << initial.back().getType();
+  }
+  size_t numStates = initial.size();
+  // The column from which on each row's next key is looked for.
+  VecType places = vec(rows, i32, Axis::Row);
+  initial.push_back(
+      createMap(b, loc, TypeRange(places), ValueRange{initial[threshold]},
+                [&](ValueRange) { return SmallVector<Value>{constant(0)}; })
+          .getResult(0));
+  SmallVector<Type> carried(ValueRange(initial).getTypes()), found(carried);
+  found.push_back(vec(rows, f32, Axis::Row));
+  auto loop = scf::WhileOp::create(b, loc, found, initial);
+  OpBuilder::InsertionGuard guard(b);
+
+  // Each row's next key above its threshold: its column and score.
+  Block *before = b.createBlock(&loop.getBefore(), {}, carried,
+                                SmallVector<Location>(carried.size(), loc));
+  SmallVector<Value> inputs = {scores, before->getArgument(threshold),
+                               before->getArgument(numStates)};
+  if (op.getLive())
+    inputs.push_back(get(op.getLive()));
+  auto candidates = createMap(
+      b, loc, TypeRange{frag(rows, cols, i32)}, inputs, [&](ValueRange x) {
+        // A score that is no number passes.
+        Value passes = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGT,
+                                             x[2], x[3]);
+        Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
+                                            x[1], x[4]);
+        passes = arith::AndIOp::create(b, loc, passes, later);
+        if (x.size() > 5)
+          passes = arith::AndIOp::create(b, loc, passes, x[5]);
+        return SmallVector<Value>{
+            arith::SelectOp::create(b, loc, passes, x[1], constant(cols))};
+      });
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  auto next =
+      ReduceOp::create(b, loc, TypeRange{places, found.back()},
+                       ValueRange{candidates.getResult(0), scores},
+                       ValueRange{constant(cols), zero}, /*ordered=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *body = b.createBlock(&next.getBody(), {}, {i32, f32, i32, f32},
+                                SmallVector<Location>(4, loc));
+    ValueRange x = body->getArguments();
+    Value first = less(x[0], x[2]);
+    Value score = arith::SelectOp::create(b, loc, first, x[1], x[3]);
+    Value column = arith::SelectOp::create(b, loc, first, x[0], x[2]);
+    YieldOp::create(b, loc, ValueRange{column, score});
+  }
+  auto exists =
+      createMap(b, loc, TypeRange{vec(rows, b.getI1Type(), Axis::Row)},
+                ValueRange{next.getResult(0)}, [&](ValueRange x) {
+                  return SmallVector<Value>{less(x[2], constant(cols))};
+                });
+  // Warps need not wait for each other.
+  Value some = AnyOp::create(b, loc, b.getI1Type(), exists.getResult(0),
+                             /*by_rows=*/true);
+  SmallVector<Value> passed(before->getArguments().take_front(numStates));
+  llvm::append_range(passed, next.getResults());
+  scf::ConditionOp::create(b, loc, some, passed);
+
+  Block *after = b.createBlock(&loop.getAfter(), {}, found,
+                               SmallVector<Location>(found.size(), loc));
+  Block &body = op.getBody().front();
+  auto turn =
+      createMap(b, loc, carried, after->getArguments(), [&](ValueRange x) {
+        IRMapping mapping;
+        Value column = x[2 + numStates];
+        mapping.map(body.getArgument(0), x[0]);
+        mapping.map(body.getArgument(1), column);
+        mapping.map(body.getArgument(2), x[3 + numStates]);
+        mapping.map(body.getArguments().drop_front(3), x.slice(2, numStates));
+        for (Operation &inside : body.without_terminator())
+          b.clone(inside, mapping);
+        Value has = less(column, constant(cols));
+        SmallVector<Value> results;
+        for (auto [yielded, old] : llvm::zip(
+                 body.getTerminator()->getOperands(), x.slice(2, numStates)))
+          results.push_back(arith::SelectOp::create(
+              b, loc, has, mapping.lookupOrDefault(yielded), old));
+        results.push_back(arith::AddIOp::create(b, loc, column, constant(1)));
+        return results;
+      });
+  scf::YieldOp::create(b, loc, turn.getResults());
+  for (auto [result, lowered] : llvm::zip(op.getResults(), loop.getResults()))
+    set(result, lowered);
+  return success();
+}
+
 LogicalResult ComputeLowering::lowerFold(tile::FoldOp op) {
+  if (std::optional<unsigned> threshold = tile::getThreshold(op))
+    return lowerThresholdFold(op, *threshold);
   Location loc = op.getLoc();
   if (scope != Scope::Warp)
     return op.emitOpError("expected a role of warps");
