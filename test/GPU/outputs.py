@@ -9,9 +9,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 Statistics of rows (LSE, maximum, entropy) in the call itself; weights and maxima of
 keys, by a call over the queries with the rows' LSE captured; the two largest scores
-of a row and where they are, by a general monoid; the eight largest (attn.top_keys). Each is compared with float64 on
-some rows first. A line has the time beside that of the output alone, in turns: what
-is added, or for calls of their own the share of it. Needs torch.
+of a row and where they are, by a general monoid; the eight largest (attn.top_keys).
+Each is compared with float64 on some rows first. A line has the time beside that of
+the output alone, in turns: what is added, or for calls of their own the share of it.
+Needs torch.
 """
 
 import argparse
