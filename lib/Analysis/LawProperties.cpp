@@ -14,12 +14,15 @@ using namespace ::attn::detail;
 using mlir::attn::MonoidKind;
 using mlir::attn::MonoidOp;
 
-/// rescaleAbsorbs and deadIsNatural, in float32.
+/// rescaleAbsorbs, deadIsNatural and leastScoreIsFinite, in float32.
 void LawChecker::findDeadProperties() {
   bool isCocycle = algebra.kind == MonoidKind::cocycle;
   report->rescaleAbsorbs = isCocycle && algebra.numStats;
   report->deadIsNatural = true;
+  report->leastScoreIsFinite = isCocycle;
   SmallVector<double, 2> dead(algebra.numScores, -infinity);
+  SmallVector<double, 2> least(algebra.numScores,
+                               -double(std::numeric_limits<float>::max()));
   for (unsigned trial = 0; trial < 200; ++trial) {
     sampleParams();
     Key key = sampleKey(/*fromWide=*/trial % 2, trial);
@@ -35,6 +38,10 @@ void LawChecker::findDeadProperties() {
       report->deadIsNatural = false;
     if (algebra.isGeneral)
       continue;
+    Scalars low = algebra.lift(least, key.values, key.position);
+    for (unsigned k = 0; k < algebra.numComponents; ++k)
+      if (!std::isfinite(low[algebra.numStats + k].f))
+        report->leastScoreIsFinite = false;
     Scalars live = algebra.lift(key.scores, key.values, key.position);
     ArrayRef<Scalar> to = ArrayRef(live).take_front(algebra.numStats);
     Factors factors = {1.0};

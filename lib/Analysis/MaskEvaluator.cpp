@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MaskEvaluator.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ::attn;
@@ -146,11 +147,14 @@ MaskAnalysis::Bounds MaskAnalysis::emitBounds(OpBuilder &builder, Location loc,
   Value valid = evaluator.valid();
   auto hull = evaluator.hull(keys);
   auto core = evaluator.core(keys);
+  // A start of keys that makes no sense may put it where 32 bits end.
+  Value lower = matchPattern(hull.lower, m_Zero()) ? hull.lower
+                                                   : code.min(hull.lower, keys);
   auto asIndex = [&](Value x) {
     return builder.createOrFold<arith::IndexCastOp>(loc, builder.getIndexType(),
                                                     x);
   };
-  return {asIndex(code.choose(valid, hull.lower, zero)),
+  return {asIndex(code.choose(valid, lower, zero)),
           asIndex(code.choose(valid, hull.upper, keys)),
           asIndex(code.choose(valid, core.lower, zero)),
           asIndex(code.choose(valid, core.upper, zero)), valid};
@@ -199,7 +203,8 @@ MaskAnalysis::computeBounds(const UniformNumberFn &uniform, int64_t firstRow,
     return {0, numKeys, 0, 0, false};
   auto hull = evaluator.hull(numKeys);
   auto core = evaluator.core(numKeys);
-  return {hull.lower, hull.upper, core.lower, core.upper, true};
+  return {std::min(hull.lower, numKeys), hull.upper, core.lower, core.upper,
+          true};
 }
 
 MaskAnalysis::NumberClass

@@ -62,6 +62,9 @@ struct LawReport {
   /// lift(-inf) in float32 is the identity, and its weights times any factor
   /// are exactly 0: a dead score needs no test.
   bool deadIsNatural = false;
+  /// Cocycle: the weights of the least finite score are finite, so that with
+  /// the factor of a dead score, 0, they are 0.
+  bool leastScoreIsFinite = false;
   /// Cocycle: a NaN in any score makes every weight NaN after rescaling to any
   /// statistic, also to one whose combine ignored the NaN.
   bool nanReachesWeights = false;

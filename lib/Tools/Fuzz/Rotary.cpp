@@ -27,6 +27,8 @@ Kernel fuzz::makeTurning(uint64_t seed, uint64_t index, bool gpu) {
                    Family::Paged, Family::Paged, Family::Ring}),
       gpu);
   k.family = Family::Rotary;
+  // Shared prefixes are of keys as they are.
+  k.cascade = 0;
   // Regions of aggregates find their positions themselves.
   if (k.aggregate || k.monoid->exactScores || k.dqk < 2)
     return k;

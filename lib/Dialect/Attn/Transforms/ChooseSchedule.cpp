@@ -13,6 +13,7 @@
 
 #include "ExplainSchedule.h"
 #include "Rungs.h"
+#include "StateUses.h"
 #include "TileKernel.h"
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/MaskAnalysis.h"
@@ -204,11 +205,16 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   Operation *lift = monoid.getLift().empty()
                         ? nullptr
                         : monoid.getLift().front().getTerminator();
+  bool weighsLate = weightsFollowStatistic(monoid);
   if (lift && !monoid.isGeneral())
-    for (unsigned i = 0; i < monoid.getNumComponents(); ++i)
+    for (unsigned i = 0; i < monoid.getNumComponents(); ++i) {
+      // What is computed late and only summed is held by no tile.
+      if (weighsLate && monoid.getComponent(i) == Component::unit)
+        continue;
       weights.insert(
           {lift->getOperand(monoid.getNumStats() + i),
            monoid.hasFactors() ? getYielded(monoid.getRescale())[i] : Value()});
+    }
   problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
                         std::max<int64_t>(monoid.getNumStats(), 1) - 1;
   problem.invariant = op.isBatchInvariant();

@@ -69,6 +69,21 @@ bool mlir::attn::scoreIsStatistic(MonoidOp monoid) {
       [&](Value weight) { return dependsOn(weight, lift.getArgument(0)); });
 }
 
+bool mlir::attn::weightsFollowStatistic(MonoidOp monoid) {
+  Region &lift = monoid.getLift();
+  if (!exponentialBase(monoid) || monoid.getNumScores() != 1 ||
+      getYielded(lift).front() != lift.getArgument(0) ||
+      !isMaximum(monoid.getCombine()) || scoreIsStatistic(monoid))
+    return false;
+  auto params = lift.getArguments().drop_front(1);
+  for (Value weight : getYielded(lift).drop_front(monoid.getNumStats()))
+    if (dependsOn(weight, lift.getArgument(0)) &&
+        llvm::any_of(params, [&](Value x) { return dependsOn(weight, x); }))
+      return false;
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  return laws && laws->leastScoreIsFinite;
+}
+
 /// The finalize regions that the states of a reduction reach, null for the
 /// monoid's own; nothing when states are used in another way.
 static std::optional<SmallVector<Region *>> finalizers(Operation *op) {

@@ -29,6 +29,12 @@ std::optional<float> exponentialBase(MonoidOp monoid);
 /// and no weight needs the score.
 bool scoreIsStatistic(MonoidOp monoid);
 
+/// The same where a weight needs the score, and nothing but it: it is computed
+/// from the statistic, together with the factor, which is exp(from - to) of a
+/// maximum. A dead score counts as the least finite one there, whose weight
+/// times the factor 0 is 0.
+bool weightsFollowStatistic(MonoidOp monoid);
+
 /// Types of what is made of a reduction: of its results, or of what the states
 /// of a partial are finalized to. Of states that are used in another way, their
 /// own.

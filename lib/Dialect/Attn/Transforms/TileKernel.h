@@ -518,6 +518,7 @@ protected:
   /// Stores the scores of a tile, for attn.scores.
   void storeScores(RowBlock &block, ArrayRef<Value> dots);
   Value exponential(Value stat, Value offset, Value k, bool isWeight);
+  Value finiteScore(Value stat);
   bool isF16() const { return narrowValues && narrowValues.isF16(); }
   Value scaleToBase() {
     return form.scaleLog2 ? form.scaleLog2 : f32(form.base);
@@ -645,6 +646,9 @@ protected:
     /// What of the score region is multiplied by a uniform factor of the size
     /// `unit` and the sign `sign`, where that is no dot.
     Value inUnits, sign;
+    /// Weights that need the score are computed with the factor, from the
+    /// statistic.
+    bool weighsLate = false;
     /// Scores of -inf need no test.
     bool deadIsNatural = false;
     /// `combine` on statistics does not commute.

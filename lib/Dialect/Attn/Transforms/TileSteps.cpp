@@ -68,9 +68,8 @@ void ReductionKernel::analyseForm() {
   form.base = *base;
   bool maximum = isMaximum(monoid.getCombine());
   // Then nothing is computed before the reduction.
-  bool scoreIsStat = scoreIsStatistic(monoid);
-  // Weights that hold the score may meet it again in a difference, as in an
-  // entropy; they are computed as the monoid says.
+  form.weighsLate = weightsFollowStatistic(monoid);
+  bool scoreIsStat = scoreIsStatistic(monoid) || form.weighsLate;
   form.exponential = scoreIsStat && maximum;
   if (!scoreIsStat)
     return;
@@ -80,7 +79,9 @@ void ReductionKernel::analyseForm() {
   // But where the weight of the largest score, 1 but for that, is rounded to 16
   // bits and its share of their sum is not, the quotient is off by as much as
   // the rounding, 2^-24 of the exponent: too much for f32.
-  form.fused = !(short16 && wide);
+  // Nor where weights hold the score, which may meet it again in a difference,
+  // as in an entropy.
+  form.fused = !(short16 && wide) && !form.weighsLate;
   Region &score = reduction.getScoreBody();
   form.dotIsStat =
       score.empty() || getYielded(score).front() == score.getArgument(0);
@@ -488,6 +489,46 @@ SmallVector<Value> ReductionKernel::stepFixed(RowBlock &block,
   return state;
 }
 
+/// The score that a statistic stands for, a finite one where it is dead.
+Value ReductionKernel::finiteScore(Value stat) {
+  // A NaN need not come through: the factor is one, too.
+  auto clamp = [&](Value x) -> Value {
+    return arith::MaxNumFOp::create(b, loc, x,
+                                    f32(-std::numeric_limits<float>::max()));
+  };
+  if (!form.unit)
+    return clamp(stat);
+  // A product with what is no more than 1 stays finite.
+  bool shrinks = isConstantFloat(form.unit, [](const APFloat &unit) {
+    return unit.convertToFloat() <= 1.0f;
+  });
+  Value score =
+      arith::MulFOp::create(b, loc, shrinks ? clamp(stat) : stat, form.unit);
+  return shrinks ? score : clamp(score);
+}
+
+/// x * a * b as x * (a b), where b is a power of two: the same, but for numbers
+/// that are too small to be normal.
+static Value mergeScale(OpBuilder &b, Location loc, Value weight) {
+  auto outer = weight.getDefiningOp<arith::MulFOp>();
+  auto inner = outer ? outer.getLhs().getDefiningOp<arith::MulFOp>() : nullptr;
+  float power = 0.0f, scale = 0.0f;
+  auto read = [](float &into) {
+    return [&into](const APFloat &x) {
+      into = x.convertToFloat();
+      return true;
+    };
+  };
+  int exponent = 0;
+  if (!inner || !isConstantFloat(outer.getRhs(), read(power)) ||
+      !isConstantFloat(inner.getRhs(), read(scale)) ||
+      std::frexp(power, &exponent) != 0.5f || !std::isnormal(scale * power))
+    return weight;
+  return arith::MulFOp::create(
+      b, loc, inner.getLhs(),
+      arith::ConstantOp::create(b, loc, b.getF32FloatAttr(scale * power)));
+}
+
 SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
                                                 ArrayRef<Value> dots) {
   unsigned n = numStats();
@@ -499,7 +540,8 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
   for (WeightGroup group : groups) {
     ValueRange all = getYielded(monoid.getLift()).drop_front(n);
     size_t i = llvm::find(all, group.first) - all.begin();
-    early.push_back(!form.uniformWeight[i] && earlyWeights.insert(group.first));
+    early.push_back(!form.uniformWeight[i] && !form.weighsLate &&
+                    earlyWeights.insert(group.first));
   }
   auto lift = [&]() -> SmallVector<Value> {
     if ((form.dotIsStat && !block.tile.masked) || block.tile.linear)
@@ -562,9 +604,13 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
           } else {
             RegionCloner cloner(b);
             Region &lift = monoid.getLift();
+            if (form.weighsLate)
+              cloner.map(lift.getArgument(0), finiteScore(from[0]));
             cloner.map(lift.getArguments().drop_front(monoid.getNumScores()),
                        params());
             weight = cloner.get(group.first);
+            if (form.weighsLate)
+              weight = mergeScale(b, loc, weight);
           }
           bool one = isConstantFloat(
               weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });

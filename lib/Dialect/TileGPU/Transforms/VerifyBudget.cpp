@@ -52,6 +52,17 @@ static int64_t registersOf(Value value) {
   return 0;
 }
 
+/// Whether a fragment is only reduced, in the block of the map that makes it
+/// beside another: its elements go into the reduction one after another, as
+/// those of the other come to be.
+static bool isReducedAtOnce(Value value) {
+  auto map = value.getDefiningOp<MapOp>();
+  if (!map || value == map.getResult(0) || !value.hasOneUse())
+    return false;
+  Operation *user = *value.user_begin();
+  return isa<ReduceOp>(user) && user->getBlock() == map->getBlock();
+}
+
 /// Notes the registers that are live after `op`.
 static void notePoint(const LiveSet &live, Operation *op, Peak &peak) {
   LiveSet held = live;
@@ -64,6 +75,8 @@ static void notePoint(const LiveSet &live, Operation *op, Peak &peak) {
   int64_t total = 0;
   for (Value value : held)
     if (int64_t registers = registersOf(value)) {
+      if (isReducedAtOnce(value))
+        continue;
       parts.push_back(registers);
       total += registers;
     }
