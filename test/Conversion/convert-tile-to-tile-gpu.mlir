@@ -246,7 +246,9 @@ tile_gpu.kernel private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>
 // Keys above a threshold, the next one of each row at a time; scores stay in registers.
 // CHECK-LABEL: kernel private @selection
 // CHECK-NOT: frag.store
-// CHECK: %[[LOOP:.*]]:4 = scf.while (%[[BEST:.*]] = %{{.*}}, %[[AT:.*]] = %{{.*}}, %[[FROM:.*]] = %{{.*}})
+// CHECK: tile_gpu.any %{{.*}} by_rows
+// CHECK: scf.if
+// CHECK: scf.while (%[[BEST:.*]] = %{{.*}}, %[[AT:.*]] = %{{.*}}, %[[FROM:.*]] = %{{.*}})
 // CHECK: %[[FOUND:.*]] = tile_gpu.map ins(%[[S:.*]], %[[BEST]], %[[FROM]] :
 // CHECK: arith.cmpf ugt
 // CHECK: arith.cmpi sge
