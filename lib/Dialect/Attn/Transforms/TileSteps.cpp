@@ -10,7 +10,8 @@
 // and the sums over keys are a matrix product. Suffix and prefix monoids get
 // their weights from a scan of the row. General monoids fold element by
 // element, but for states of a few numbers: a tile of these is reduced as
-// statistics are.
+// statistics are. Of monoids that select keys, such as the k largest scores,
+// the laws find the state that says which keys need not be folded at all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -102,6 +104,15 @@ void ReductionKernel::prepare(RowBlock &block) {
   }
 }
 
+/// The number of the state below which a key changes nothing, if the laws have
+/// found one: of a monoid without values.
+static std::optional<unsigned> findThreshold(MonoidOp monoid) {
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  if (!laws || laws->threshold < 0)
+    return std::nullopt;
+  return laws->threshold;
+}
+
 SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   prepare(block);
   loadSamples(block);
@@ -125,8 +136,10 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   case MonoidKind::prefix:
     return stepGated(block, dots);
   case MonoidKind::general:
-    return foldsKeys(reduction, monoid) ? stepGeneral(block, dots)
-                                        : stepScalars(block, dots);
+    // On a CPU a test of several keys is less than their product.
+    return foldsKeys(reduction, monoid) || (!isGpu() && findThreshold(monoid))
+               ? stepGeneral(block, dots)
+               : stepScalars(block, dots);
   }
   llvm_unreachable("unknown kind of monoid");
 }
@@ -660,7 +673,8 @@ SmallVector<Value> ReductionKernel::stepScalars(RowBlock &block,
   });
 }
 
-/// The element path: every key is lifted and multiplied in.
+/// The element path: every key is lifted and multiplied in, but for those that
+/// a threshold says change nothing.
 SmallVector<Value> ReductionKernel::stepGeneral(RowBlock &block,
                                                 ArrayRef<Value> dots) {
   SmallVector<Type> types(monoid.getNumScores(), scoreTile());
@@ -680,6 +694,8 @@ SmallVector<Value> ReductionKernel::stepGeneral(RowBlock &block,
     stateTypes.push_back(part.getType());
   auto fold = tile::FoldOp::create(b, loc, stateTypes, mapped, block.values,
                                    alive, block.state);
+  if (std::optional<unsigned> state = findThreshold(monoid))
+    tile::setThreshold(fold, *state);
   OpBuilder::InsertionGuard guard(b);
   Block *body = b.createBlock(&fold.getBody());
   body->addArgument(b.getI32Type(), loc);
