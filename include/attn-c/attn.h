@@ -223,6 +223,9 @@ typedef enum AttnCausal {
   ATTN_CAUSAL_BOTTOM_RIGHT = 2
 } AttnCausal;
 
+/// Of `cascade`: the library chooses (AttnAttentionDesc).
+enum { ATTN_CASCADE_AUTO = -1 };
+
 /// What products may round f32 operands to.
 typedef enum AttnPrecision {
   ATTN_PRECISION_IEEE = 0, /* nothing */
@@ -317,8 +320,8 @@ typedef struct AttnAttentionDesc {
   /// Nonzero: the bits of a row depend on its query, its keys and their
   /// positions alone, and not on what else is in the call: other sequences, how
   /// many, packed or not, whether the row is one of a prompt, of a chunk of it
-  /// or alone (docs/Semantics.md). Keys are then reduced in one part, which is
-  /// slower on GPUs where few rows have many of them. Not with rolling.
+  /// or alone (docs/Semantics.md). Keys are then cut after a fixed number of
+  /// them, which prompts take somewhat longer for. Not with rolling.
   ///
   /// Available since API version 9, as are the following.
   int32_t batchInvariant;
@@ -393,7 +396,10 @@ typedef struct AttnAttentionDesc {
   /// on GPUs 128; others share nothing), and with neither packed queries,
   /// kStart, window, bias, mask, alibi, dropout, rotary, scoreMod, maskMod,
   /// blockMask nor batchInvariant. Results are those without it but for
-  /// rounding.
+  /// rounding. ATTN_CASCADE_AUTO, for attnAttention and attnAttentionKernel:
+  /// one level where it goes with the other options and pays. On a CPU the
+  /// table of the call says so; on a GPU, where no host reads that, the sizes
+  /// do, by what is saved if all sequences share all pages.
   int32_t cascade;
 } AttnAttentionDesc;
 

@@ -188,6 +188,53 @@ std::vector<ScheduleSizes> attn::listGroupSizes(const ScheduleProblem &problem,
   return found;
 }
 
+/// Of warps: those of a block share a tile of keys.
+static std::vector<ScheduleSizes> listWarpSizes(const ScheduleProblem &problem,
+                                                const TargetInfo &target) {
+  constexpr int64_t longestTile = 128;
+  const int64_t unit = target.mmaShapes.front().k;
+  std::vector<ScheduleSizes> found;
+  for (int64_t rows : {16, 32})
+    for (int64_t warps : {1, 2, 4, 8}) {
+      if (warps > 1 && problem.numQueries >= 0 &&
+          rows * warps / 2 >= problem.numQueries)
+        break;
+      for (int64_t keys = unit; keys <= longestTile; keys += unit) {
+        ScheduleSizes sizes = {rows * warps, rows, keys};
+        if (computeBudget(problem, sizes, target).fits())
+          found.push_back(sizes);
+      }
+    }
+  return found;
+}
+
+std::vector<ScheduleSizes> attn::listSizes(const ScheduleProblem &problem,
+                                           const TargetInfo &target) {
+  if (target.isCpu() || problem.depths.empty())
+    return {};
+  return hasGroupTiles(problem, target) && !problem.channels.empty()
+             ? listGroupSizes(problem, target)
+             : listWarpSizes(problem, target);
+}
+
+std::string attn::printSpace(const ScheduleProblem &problem,
+                             const TargetInfo &target) {
+  std::string text;
+  std::vector<ScheduleSizes> all = listSizes(problem, target);
+  for (size_t first = 0, behind; first < all.size(); first = behind) {
+    behind = first + 1;
+    // Fewer keys always fit.
+    while (behind < all.size() && all[behind].blockQ == all[first].blockQ &&
+           all[behind].rows == all[first].rows)
+      ++behind;
+    text += (first ? ", " : "") + std::to_string(all[first].blockQ) + "/" +
+            std::to_string(all[first].rows) + " x " +
+            std::to_string(all[first].blockK) + "-" +
+            std::to_string(all[behind - 1].blockK);
+  }
+  return text;
+}
+
 ScheduleSizes attn::chooseCheapest(const ScheduleProblem &problem,
                                    const TargetInfo &target) {
   const MmaShape unit = MmaShape::warpgroup();

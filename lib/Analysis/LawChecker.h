@@ -168,6 +168,7 @@ private:
   int findNaN(unsigned numKeys, std::string &example);
   void findDeadProperties();
   void findNaNProperties();
+  void findThreshold();
 
   Algebra algebra;
   const RegionProgram *finalize;

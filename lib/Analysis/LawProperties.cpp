@@ -78,6 +78,49 @@ void LawChecker::findNaNProperties() {
   }
 }
 
+/// Threshold, in float32. Scores are the threshold itself, its neighbour, and
+/// any that are below; states are of enough keys to have one.
+void LawChecker::findThreshold() {
+  if (!algebra.isGeneral || algebra.numScores != 1 || algebra.numValues)
+    return;
+  constexpr unsigned numTrials = 96, leastTests = 100;
+  unsigned size = algebra.numStats + algebra.numComponents;
+  unsigned mostKeys = std::max(24u, 2 * size);
+  SmallVector<bool> holds(size, true);
+  SmallVector<unsigned> numTests(size, 0);
+  for (unsigned trial = 0; trial < numTrials; ++trial) {
+    sampleParams();
+    bool fromWide = trial % 2;
+    int64_t position = 0;
+    Scalars state = sampleState(mostKeys, fromWide, position);
+    position = nextPosition(position);
+    // Samples may have more digits than a float32.
+    for (Scalar &number : state)
+      number.f = float(number.f);
+    for (unsigned i = 0; i < size; ++i) {
+      double least = state[i].f;
+      if (!holds[i] || !(std::fabs(least) <= largestFloat))
+        continue;
+      double below = std::nextafterf(float(least), -largestFloat);
+      double far = least - std::fabs(random.within(16.0));
+      for (double score :
+           {least, below, double(float(far)),
+            double(float(sampleScore(fromWide))), -largestScore}) {
+        if (!(score <= least))
+          continue;
+        Scalars next =
+            algebra.combine(state, algebra.lift({score}, {}, position));
+        holds[i] = holds[i] && algebra.isEqual(state, next);
+        // Of "none yet" no score says much.
+        numTests[i] += std::fabs(least) < nearOverflow;
+      }
+    }
+  }
+  for (unsigned i = 0; i < size; ++i)
+    if (holds[i] && numTests[i] >= leastTests)
+      report->threshold = i;
+}
+
 FinalizeReport LawChecker::checkFinalize(Region &region,
                                          const RegionProgram &program) {
   FinalizeReport result;

@@ -404,6 +404,7 @@ void LawChecker::run(LawReport &into) {
   algebra.precision = Precision::F32;
   findDeadProperties();
   findNaNProperties();
+  findThreshold();
   algebra.precision = Precision::F64;
   bool ordered =
       algebra.kind == MonoidKind::suffix || algebra.kind == MonoidKind::prefix;

@@ -92,7 +92,7 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                                        unit.threads);
     };
     onchip::StepRegisters held;
-    held.sums = registers(channels, 4);
+    held.sums = registers(channels, 4) * (problem.cuts ? 2 : 1);
     int64_t dots = problem.depths.size();
     bool inPlace = unit.asynchronous && weighsInPlace(problem);
     held.scores = registers(blockK, 4) *
@@ -223,12 +223,28 @@ int64_t attn::leastPartKeys(const TargetInfo &target) {
   return target.isCpu() ? partKeys : gpuPartKeys;
 }
 
+int64_t attn::fixedPartKeys(int64_t blockK) {
+  return roundUp(fixedPart, std::max<int64_t>(blockK, 1));
+}
+
+bool attn::holdsTwoStates(const ScheduleProblem &problem,
+                          const TargetInfo &target) {
+  if (target.isCpu())
+    return true;
+  ScheduleProblem any = problem;
+  any.cuts = true;
+  any.numQueries = any.numKeys = any.numHeads = any.group = -1;
+  ScheduleSizes sizes = chooseSizes(any, target);
+  constexpr int64_t leastTile = 48;
+  return sizes.blockK >= leastTile && computeBudget(any, sizes, target).fits();
+}
+
 static const char *const whyInOnePart = "parts depend on the number of keys";
 
 static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
                                    const ScheduleSizes &sizes,
                                    const TargetInfo &target) {
-  if (problem.invariant)
+  if (problem.invariant && !problem.cuts)
     return {1, whyInOnePart};
   if (problem.packed)
     return {1, "the lengths of packed sequences are not known"};
@@ -255,14 +271,17 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
     return {1, have + ", of " + std::to_string(atOnce) + " at once"};
   int64_t least = blocks * 4 > atOnce ? gpuManyKeys : gpuSplitKeys;
   // A second kernel takes a time, in which as many more wide keys are read.
+  if (problem.cuts)
+    least = std::max(least, 2 * fixedPart);
   if (problem.valuesInKeys)
     least = least * gpuKeyColumns / paddedDepth(problem.depths.front(), target);
   if (problem.numKeys < least)
     return {1, have + ", of " + std::to_string(atOnce) +
                    " at once, but fewer keys than " + std::to_string(least)};
   return {0, have + ", of " + std::to_string(atOnce) +
-                 " at once; parts of at least " + std::to_string(gpuPartKeys) +
-                 " keys"};
+                 (problem.cuts ? " at once; a block for each part"
+                               : " at once; parts of at least " +
+                                     std::to_string(gpuPartKeys) + " keys")};
 }
 
 bool attn::takesWarpgroups(const ScheduleProblem &problem,
@@ -277,24 +296,30 @@ bool attn::takesWarpgroups(const ScheduleProblem &problem,
                      isCopied);
 }
 
-/// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
-/// and the values (measured: docs/performance), else tiles of warps.
-static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
-                                    const TargetInfo &target) {
-  int64_t widest = 0, widestValue = 0, sums = 0;
-  for (int64_t d : problem.depths)
-    widest = std::max(widest, paddedDepth(d, target));
+bool attn::hasGroupTiles(const ScheduleProblem &problem,
+                         const TargetInfo &target) {
+  int64_t widest = 0, sums = 0;
   for (int64_t d : problem.channels) {
-    widestValue = std::max(widestValue, paddedChannels(d, target));
+    widest = std::max(widest, paddedChannels(d, target));
     sums += paddedChannels(d, target);
   }
-  widest = std::max(widest, widestValue);
   const MmaShape &unit = target.productShape();
   bool holdsSums = onchip::fragmentRegisters(unit.m, sums, 32, unit.threads) +
                        target.registerReserve <=
                    onchip::stepLimit(/*warpgroups=*/1, target);
-  bool warpgroups =
-      takesWarpgroups(problem, target) && widestValue <= unit.nMax && holdsSums;
+  return takesWarpgroups(problem, target) && widest <= unit.nMax && holdsSums;
+}
+
+/// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
+/// and the values (measured: docs/performance), else tiles of warps.
+static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
+                                    const TargetInfo &target) {
+  int64_t widest = 0;
+  for (int64_t d : problem.depths)
+    widest = std::max(widest, paddedDepth(d, target));
+  for (int64_t d : problem.channels)
+    widest = std::max(widest, paddedChannels(d, target));
+  bool warpgroups = hasGroupTiles(problem, target);
   ScheduleSizes sizes;
   if (!warpgroups)
     sizes = chooseWarpSizes(problem, widest, target);
@@ -482,7 +507,7 @@ SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
                                const TargetInfo &target) {
   if (!target.isCpu())
     return chooseGpuSplits(problem, sizes, target);
-  if (problem.invariant)
+  if (problem.invariant && !problem.cuts)
     return {1, whyInOnePart};
   // Parts as long as this cost less than 2 % more for their states: a state is
   // written once and read once, in f32.
@@ -496,6 +521,12 @@ SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
   std::string have = std::to_string(blocks) + " blocks of rows";
   if (blocks == 0 || blocks >= wantedBlocks)
     return {1, have + ", which are enough"};
+  if (problem.cuts) {
+    if (problem.numKeys < 2 * fixedPart)
+      return {1, have + ", but fewer keys than two parts have"};
+    return {0, have + ", fewer than " + std::to_string(wantedBlocks) +
+                   "; a work tile for each part"};
+  }
   int64_t splits = std::min(wantedBlocks / std::max<int64_t>(blocks, 1),
                             problem.numKeys / leastKeys);
   std::string least = std::to_string(leastKeys) + " keys";

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Handles.h"
+#include "Sharing.h"
 #include "attn/Analysis/SizeClass.h"
 #include "attn/Target/TargetInfo.h"
 
@@ -275,6 +276,8 @@ AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
       return makeError(found.error());
     target = *found;
   }
+  chooseCascade(d, ins, target->info,
+                /*readable=*/how.place == ATTN_PLACE_HOST);
   ExpectedSizes sizes = classOf(d, ins, target->info);
   CallKey key = makeKey(d, sizes, *target);
   CallTable::Kernel kernel = context->calls.find(key);
@@ -318,6 +321,7 @@ AttnError *attnAttentionKernel(AttnContext *context,
   auto target = findTarget(*name == "host" ? getHost()->name : *name);
   if (!target)
     return makeError(target.error());
+  chooseCascade(d, ins, (*target)->info, /*readable=*/false);
   ExpectedSizes sizes = classOf(d, ins, (*target)->info);
   if (!isPlain(how)) {
     AttentionDescriptor full;

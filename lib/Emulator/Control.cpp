@@ -74,6 +74,38 @@ LogicalResult emulator::emulate(scf::ForOp op, ProgramBuilder &b) {
   return success();
 }
 
+LogicalResult emulator::emulate(scf::WhileOp op, ProgramBuilder &b) {
+  SlotId condition = b.slot(op.getConditionOp().getCondition());
+  auto before = b.slots(op.getBeforeArguments());
+  uint32_t head = b.newLabel(), end = b.newLabel();
+  b.emitCopies(op, b.slots(op.getInits()), before);
+  uint32_t loop = b.beginLoop(op);
+  b.emit(op, false, [=](Agent &a) {
+    if (a.machine.timing)
+      a.machine.timing->enterLoop(a, loop);
+    return Step::Next;
+  });
+  b.place(head);
+  if (failed(b.append(*op.getBeforeBody())))
+    return failure();
+  auto passed = b.slots(op.getConditionOp().getArgs());
+  b.emitCopies(op, passed, b.slots(op.getResults()));
+  b.emit(op, false, [=](Agent &a) {
+    bool goesOn = a.i32(condition) & 1;
+    if (a.machine.timing)
+      a.machine.timing->atHead(a, loop, goesOn);
+    return goesOn ? Step::Next : a.jump(a.program.labels[end]);
+  });
+  b.emitCopies(op, passed, b.slots(op.getAfterArguments()));
+  if (failed(b.append(*op.getAfterBody())))
+    return failure();
+  b.emitCopies(op, b.slots(op.getYieldOp().getResults()), before);
+  b.emit(op, false, [=](Agent &a) { return a.jump(a.program.labels[head]); });
+  b.endLoop();
+  b.place(end);
+  return success();
+}
+
 LogicalResult emulator::emulate(scf::IfOp op, ProgramBuilder &b) {
   SlotId condition = b.slot(op.getCondition());
   auto results = b.slots(op.getResults());

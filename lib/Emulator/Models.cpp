@@ -46,7 +46,7 @@ void emulator::registerModels(DialectRegistry &registry) {
            tg::GlobalStoreBitsOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
-    attach<scf::ForOp, scf::IfOp>(context);
+    attach<scf::ForOp, scf::WhileOp, scf::IfOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, arith::ArithDialect *) {
     attach<arith::ConstantOp>(context);

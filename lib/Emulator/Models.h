@@ -23,6 +23,7 @@ using mlir::Value;
 
 // Control.cpp
 LogicalResult emulate(mlir::scf::ForOp op, ProgramBuilder &b);
+LogicalResult emulate(mlir::scf::WhileOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::scf::IfOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::arith::ConstantOp op, ProgramBuilder &b);
 LogicalResult appendRole(ProgramBuilder &b, tg::RoleOp op);

@@ -67,6 +67,12 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   // After it: what the states of parts are finalized to decides.
   pm.addPass(createAttnRelaxMaximumPass());
   pm.addPass(createAttnFixAnchorPass());
+  // What kernels make of scores: a test that hides what scores grow by goes
+  // first, and the exponential decides what may be folded into it.
+  pm.addPass(createAttnGuardDeadScoresPass());
+  pm.addPass(createAttnOnlineFormPass());
+  pm.addPass(createAttnFoldScalePass());
+  pm.addPass(createAttnFoldLinearBiasPass());
   // After splits: a part of the keys has no whole sums. Last: behind it
   // reductions are no longer a function's own operations.
   AttnFuseGradientsPassOptions fusion;

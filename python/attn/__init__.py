@@ -24,6 +24,7 @@ from ._rotary import Rotary
 from ._prefixes import prefix_states
 from ._scan_calls import scan, scan_step
 from ._scans import linear_attention
+from ._selection import top_keys
 from ._states import merge_states
 from ._tree import StateTree
 
@@ -50,6 +51,7 @@ __all__ = [
     "scan",
     "scan_step",
     "set_num_threads",
+    "top_keys",
 ]
 
 __version__: str = _library.lib.attnVersion().decode()

@@ -71,7 +71,7 @@ def attention(
     dropout_rng: Optional[Tuple[int, int]] = None,
     deterministic: bool = True,
     rotary: Optional[_rotary.Rotary] = None,
-    cascade: Union[bool, int] = False
+    cascade: Union[bool, int, str] = False
 ) -> Any:
     """Attention on NumPy arrays, torch tensors or other arrays in host memory with
     __dlpack__, without copies: on the CPU, or on the NVIDIA GPU that torch tensors
@@ -141,8 +141,8 @@ def attention(
         batch_invariant: whether the bits of a row are to depend on its query, its
             keys and their positions alone, and not on what else is in the call:
             other sequences, how many, packed or not, whether the row is one of a
-            prompt, of a chunk of it, or alone. Keys are then reduced in one part,
-            which is slower on GPUs where few rows have many of them.
+            prompt, of a chunk of it, or alone. Keys are then cut after a fixed number
+            of them, whatever is beside, which prompts take somewhat longer for.
         cascade: whether pages that the block tables of several sequences begin with
             are read once for the rows of all of them; a number from 1 (True) to 4
             says in how many levels: with 2 also the pages that some of those go on
@@ -151,6 +151,9 @@ def attention(
             rows of each sequence, as when decoding; with block_table, and with
             causal=None or "bottom_right", and neither with other masks nor with scores
             that differ by position. Results are those without it but for rounding.
+            "auto": one level where it goes with the other options and pays; on a CPU
+            the table of the call tells, on a GPU its sizes do, by what is saved if
+            all sequences share all pages.
         k_new, v_new: [b, hk, n, d] and [b, hk, n, dv] in the order of `layout`
             ("thd": of "bshd"), rows that are appended to k and v, in place, before
             the call attends to them: row i of batch b becomes row
@@ -232,7 +235,7 @@ def attention(
                 "one; call under torch.no_grad()",
             )
         if (wants or (_torch.is_traced() and block_mask is None)) and not writes:
-            if cascade:
+            if cascade and cascade != "auto":
                 _fail(
                     "cascade=True without gradients, and not in a traced graph", "one"
                 )

@@ -158,8 +158,10 @@ class Call:
         _operands.set_values(self, v, v_dim)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
         _operands.set_cache(self, block_table, k_start, rolling, batch_invariant)
-        if not arrays.is_bool(cascade) and cascade not in (1, 2, 3, 4):
-            _fail("cascade to be True, False or a number of levels from 1 to 4",
+        if isinstance(cascade, str) and cascade == "auto":
+            cascade = -1
+        elif not arrays.is_bool(cascade) and cascade not in (1, 2, 3, 4):
+            _fail("cascade to be True, False, 'auto' or a number of levels from 1 to 4",
                   repr(cascade))
         append = _operands.set_new(self, k, v, k_new, v_new, kv_lengths)
         self._set_causal(causal, window)

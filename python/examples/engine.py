@@ -173,6 +173,7 @@ class Engine:
                     k_start=cache.starts(ids) if cache.window else None,
                     causal="bottom_right",
                     rotary=self.rotary,
+                    cascade="auto",
                     **self.options
                 )
                 o[rows] = found.swapaxes(1, 2)

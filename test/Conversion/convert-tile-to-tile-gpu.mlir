@@ -242,3 +242,45 @@ tile_gpu.kernel private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>
   }
   tile_gpu.return
 }
+
+// Keys above a threshold, the next one of each row at a time; scores stay in registers.
+// CHECK-LABEL: kernel private @selection
+// CHECK-NOT: frag.store
+// CHECK: tile_gpu.any %{{.*}} by_rows
+// CHECK: scf.if
+// CHECK: scf.while (%[[BEST:.*]] = %{{.*}}, %[[AT:.*]] = %{{.*}}, %[[FROM:.*]] = %{{.*}})
+// CHECK: %[[FOUND:.*]] = tile_gpu.map ins(%[[S:.*]], %[[BEST]], %[[FROM]] :
+// CHECK: arith.cmpf ugt
+// CHECK: arith.cmpi sge
+// CHECK: arith.select
+// CHECK: %[[NEXT:.*]]:2 = tile_gpu.reduce ins(%[[FOUND]], %[[S]] :
+// CHECK: tile_gpu.any %{{.*}} by_rows
+// CHECK: scf.condition(%{{.*}}) %[[BEST]], %[[AT]], %[[NEXT]]#0, %[[NEXT]]#1
+// CHECK: } do {
+// CHECK: tile_gpu.map
+// CHECK: arith.maximumf
+// CHECK: arith.select
+// CHECK: scf.yield
+// CHECK: tile_gpu.global.store
+tile_gpu.kernel private @selection(%O: memref<?xf32>) {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%member: i32):
+    %c0 = arith.constant 0 : index
+    %none = arith.constant 0xFF800000 : f32
+    %one = arith.constant 1.0 : f32
+    %s = tile.fill %one : f32 -> !tile.tile<16x64xf32>
+    %m = tile.fill %none : f32 -> !tile.tile<16x1xf32>
+    %n = tile.fill %one : f32 -> !tile.tile<16x1xf32>
+    %r:2 = tile.fold scores(%s : !tile.tile<16x64xf32>)
+        states(%m, %n : !tile.tile<16x1xf32>, !tile.tile<16x1xf32>)
+        attributes {tile.threshold = 0 : i64} {
+    ^bb0(%i: i32, %j: i32, %x: f32, %best: f32, %at: f32):
+      %next = arith.maximumf %best, %x : f32
+      %place = arith.sitofp %j : i32 to f32
+      tile.yield %next, %place : f32, f32
+    } -> !tile.tile<16x1xf32>, !tile.tile<16x1xf32>
+    tile.store vector %r#0, %O[%c0] : !tile.tile<16x1xf32>, memref<?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

@@ -1,12 +1,14 @@
 """Decode on a GPU: one row of queries, many keys, beside cuDNN.
 
-usage: decode.py [--shapes 1x131072,16x8192,...] [--heads 32:8] [--check]
+usage: decode.py [--shapes 1x131072,16x8192,...] [--heads 32:8] [--check] [--invariant]
 
 Each row is the time of one call inside a CUDA graph whose calls go round copies
 of the keys and values that fill more than 400 MB, so that none is in the cache
 when it is read: the median of nine replays by the number of calls. `read` is
 what reading the same bytes takes, by a kernel that does nothing else. GB/s are
-of keys and values. Needs PyTorch and Triton.
+of keys and values. --invariant measures batch_invariant=True instead, beside the call
+without it, after its bits: rows of a causal prompt, alone and in a batch, beside the
+same rows as decode steps; and times of prompts. Needs PyTorch and Triton.
 """
 
 import argparse
@@ -66,12 +68,52 @@ def time_graph(call, sets):
     return statistics.median(times[2:])
 
 
+def invariant(q, k, v, **options):
+    return attn.attention(q, k, v, batch_invariant=True, **options)
+
+
+def check_invariant(heads, key_heads, depth):
+    """Whether rows have the same bits in a prompt, in a batch and alone."""
+    n, same = 5000, True
+    q, k, v = (
+        torch.randn(1, h, n, depth, device="cuda", dtype=torch.bfloat16)
+        for h in (heads, key_heads, key_heads)
+    )
+    prompt = invariant(q, k, v, causal="bottom_right")
+    for row in (0, 1, 1023, 1024, 1056, 1057, 2112, 3333, n - 1):
+        keys = slice(0, row + 1)
+        one = invariant(q[:, :, row:row + 1].contiguous(), k[:, :, keys].contiguous(),
+                        v[:, :, keys].contiguous(), causal="bottom_right")
+        same &= torch.equal(one[:, :, 0], prompt[:, :, row])
+    lengths = torch.tensor([n, 17, 2500], device="cuda", dtype=torch.int32)
+    many = invariant(q[:, :, -1:].repeat(3, 1, 1, 1), k.repeat(3, 1, 1, 1),
+                     v.repeat(3, 1, 1, 1), kv_lengths=lengths, causal="bottom_right")
+    return same and torch.equal(many[0, :, 0], prompt[0, :, -1])
+
+
+def time_prompts(heads, key_heads, depth):
+    for n in (4096, 16384):
+        q, k, v = (
+            torch.randn(1, h, n, depth, device="cuda", dtype=torch.bfloat16)
+            for h in (heads, key_heads, key_heads)
+        )
+        out = torch.empty_like(q)
+        plain, fixed = (
+            time_graph(lambda s: attn.attention(*s, causal="bottom_right", out=out,
+                                                batch_invariant=how), [(q, k, v)])
+            for how in (False, True)
+        )
+        print(f"prompt of {n}: batch_invariant {fixed * 1e6:8.1f} us, without "
+              f"{plain * 1e6:8.1f}; {fixed / plain:.3f} times", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shapes", default=SHAPES)
     parser.add_argument("--heads", default="32:8")
     parser.add_argument("--depth", type=int, default=128)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--invariant", action="store_true")
     options = parser.parse_args()
     heads, key_heads = map(int, options.heads.split(":"))
     depth = options.depth
@@ -79,6 +121,10 @@ def main():
     failed = False
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "
           f"cuDNN {torch.backends.cudnn.version()}, heads {options.heads}, d={depth}")
+    if options.invariant:
+        failed = not check_invariant(heads, key_heads, depth)
+        print("batch_invariant: bits are", "different" if failed else "the same")
+        time_prompts(heads, key_heads, depth)
     for shape in options.shapes.split(","):
         batch, keys = map(int, shape.split("x"))
         size = 4 * batch * key_heads * keys * depth
@@ -100,6 +146,14 @@ def main():
             failed |= not error < 0.01
             print(f"{shape:>10}: error {error:.2e}")
         ours = time_graph(lambda s: attn.attention(*s[:3], out=s[3]), sets)
+
+        if options.invariant:
+            fixed = time_graph(lambda s: invariant(*s[:3], out=s[3]), sets)
+            print(f"{shape:>10}: batch_invariant {fixed * 1e6:8.2f} us, without "
+                  f"{ours * 1e6:8.2f}; {fixed / ours:.3f} times", flush=True)
+            del sets
+            torch.cuda.empty_cache()
+            continue
 
         def cudnn(s):
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):

@@ -9,9 +9,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 Statistics of rows (LSE, maximum, entropy) in the call itself; weights and maxima of
 keys, by a call over the queries with the rows' LSE captured; the two largest scores
-of a row and where they are, by a general monoid. Each is compared with float64 on
-some rows first. A line has the time beside that of the output alone, in turns: what
-is added, or for calls of their own the share of it. Needs torch.
+of a row and where they are, by a general monoid; the eight largest (attn.top_keys).
+Each is compared with float64 on some rows first. A line has the time beside that of
+the output alone, in turns: what is added, or for calls of their own the share of it.
+Needs torch.
 """
 
 import argparse
@@ -234,6 +235,27 @@ def top_is(result, q, k, options):
     return max(x.double()[live].abs().max().item() for x in off)
 
 
+def top_keys(q, k, v, options):
+    import attn
+
+    return lambda: attn.top_keys(q, k, 8, causal=options.causal)
+
+
+def top_keys_are(result, q, k, options):
+    """Of scores and places."""
+    import torch
+
+    rows = torch.randperm(q.shape[2], device=q.device)[:ROWS]
+    s = scores(q, k, rows, options.causal)
+    want = s.topk(8, -1).values
+    got, places = (x[-1, -1, rows] for x in result)
+    there = s.gather(1, places.long().clamp(min=0))
+    live = want.isfinite()
+    if not (torch.equal(got.isfinite(), live) and torch.equal(places >= 0, live)):
+        return math.inf
+    return max((x.double() - want)[live].abs().max().item() for x in (got, there))
+
+
 OUTPUTS = {
     "lse": Output(aux(["lse"], "softmax"), rows_are("lse", lambda s: s.logsumexp(-1)),
                   added=0.05),
@@ -247,6 +269,7 @@ OUTPUTS = {
                     share=0.7),
     "top-2": Output(alone(TOP, ["where", "second", "where2", "margin"]), top_is,
                     share=1.0),
+    "top-8": Output(top_keys, top_keys_are, share=0.5),
 }
 
 

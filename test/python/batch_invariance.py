@@ -11,7 +11,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 One sequence is computed row by row, as decode steps. Each row must have the same
 bits in one prefill, in prefills by chunks, among other sequences (in batches with
-lengths, packed, in pages), and in any number of rows.
+lengths, packed, in pages), and in any number of rows. Then the same with keys that are
+cut after so few keys that all of them have several parts, each call with a block for
+all parts or one for each, whichever chance says.
 """
 
 import os
@@ -33,13 +35,38 @@ emulated = target is not None and target.startswith("emulator")
 rng = np.random.default_rng(23)
 
 
+# Keys of a part, or None for what the compiler chooses.
+part_keys = None
+kernels = {}
+
+
+def compile_cut(q, k, v, options):
+    """The kernel with parts of `part_keys` keys, and some schedule."""
+    text = attn.compile(q, k, v, target=target, until_after="input", **options)
+    text = text if isinstance(text, str) else text.mlir("input")
+    rows = {"emulator:sm_90a": 64}.get(target, 16)
+    splits = 1
+    if options.get("layout") != "thd" and rng.random() < 0.6:
+        splits = "automatic"
+    schedule = "block_q = %d, rows = %d, block_k = 32, splits = %s" % (
+        rows * int(rng.choice([1, 2])), rows, splits)
+    assert "batch_invariant" in text, text
+    text = text.replace(
+        "batch_invariant", "attn.part_keys = %d : i64, batch_invariant, schedule = "
+        "#attn.schedule<%s>" % (part_keys, schedule), 1)
+    if text not in kernels:
+        kernels[text] = attn.compile(text, target=target)
+    return kernels[text]
+
+
 def compute(q, k, v, **options):
     options.setdefault("causal", "bottom_right")
     options.setdefault("batch_invariant", True)
-    if target is None:
+    if target is None and part_keys is None:
         return attn.attention(q, k, v, **options)
     try:
-        kernel = attn.compile(q, k, v, target=target, **options)
+        kernel = (compile_cut(q, k, v, options) if part_keys else
+                  attn.compile(q, k, v, target=target, **options))
     except ValueError as error:
         if "this machine" in str(error):
             print("skipped: %s" % error)
@@ -224,8 +251,40 @@ def check_many_keys(dtype):
 
 
 dtypes = reference.DTYPES if not emulated else reference.DTYPES[-1:]
+
+
+def exact(q, k, v):
+    """Causal attention in float64, of one sequence."""
+    group, n = q.shape[0] // k.shape[0], k.shape[1]
+    keys, values = (np.repeat(x.astype("f8"), group, axis=0) for x in (k, v))
+    scores = q.astype("f8") @ keys.transpose(0, 2, 1) / np.sqrt(q.shape[2])
+    scores[:, np.arange(n) > np.arange(q.shape[1])[:, None] + n - q.shape[1]] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights @ values / weights.sum(-1, keepdims=True)
+
+
+def check_cut(dtype):
+    global part_keys
+    part_keys = int(rng.choice([32, 64, 96]))
+    rows = int(rng.integers(150, 300))
+    q, k, v = (draw(heads, rows, 64, dtype) for heads in (4, 1, 1))
+    for title, options in options_of(rows, 4):
+        if title == "stick_breaking":  # is not cut
+            continue
+        name = "%s of %s, %d rows, parts of %d" % (title, np.dtype(dtype).name, rows,
+                                                   part_keys)
+        want = check_rows(name, dtype, q, k, v, options)
+        check_batches(name, dtype, q, k, v, want, options, 1)
+        if title == "plain":
+            error = np.abs(want - exact(q, k, v)).max()
+            most = {"float32": 1e-5, "float16": 4e-3}.get(np.dtype(dtype).name, 3e-2)
+            assert error < most, (name, error)
+    part_keys = None
+
+
 for n in range(rounds):
     for dtype in dtypes:
+        check_cut(dtype)
         if not emulated:
             check_many_keys(dtype)
         shapes = [(4, 1, 64, 64), (2, 2, 40, 24)] if not emulated else [(4, 1, 64, 64)]

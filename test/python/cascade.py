@@ -12,7 +12,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 Random block tables: sequences that go on from prefixes of others, at any page, in any
 order of the batch; the same pages at other places of a table; entries of -1 behind the
 last page; lengths of 0, and of few keys more than pages. Each result is compared with
-attention in float64 on the keys that the table names.
+attention in float64 on the keys that the table names. Then what "auto" makes of sizes,
+and of the tables of a CPU's calls.
 """
 
 import argparse
@@ -132,7 +133,7 @@ for number in range(arguments.rounds):
     q = rng.standard_normal((batches, key_heads * group, rows, d)).astype(dtype)
     k = rng.standard_normal((pages, key_heads, page, d)).astype(dtype)
     v = rng.standard_normal((pages, key_heads, page, dv)).astype(dtype)
-    levels = [True, 2, 3][int(rng.integers(0, 3))]
+    levels = [True, 2, 3, "auto"][int(rng.integers(0, 4))]
     named = dict(block_table=table, kv_lengths=lengths, **options, **more)
     name = (number, dtype.__name__, q.shape, k.shape, table.shape, options, list(more),
             levels)
@@ -142,4 +143,35 @@ for number in range(arguments.rounds):
     check(name, lse, expected[1], 10 * TOLERANCES[dtype])
     if not emulated:
         check(name, o, run(q, k, v, **named), TOLERANCES[dtype])
+
+
+def is_chosen(sequences, width, target, **options):
+    """Whether "auto" looks for shared prefixes, of bf16 and 32 heads on 8."""
+    q = np.zeros((sequences, 32, 1, 128), "f2")
+    k = np.zeros((1, 8, 16, 128), "f2")
+    table = np.zeros((sequences, width), "i4")
+    named = dict(block_table=table, kv_lengths=np.zeros(sequences, "i4"))
+    kernel = attn.compile(q, k, k, cascade="auto", target=target, until_after="input",
+                          **named, **options)
+    return "cascade = 1" in kernel.mlir("input")
+
+
+if arguments.target is None:
+    for target, few in (("sm_90a", 40), ("cpu-avx2", 2)):
+        assert is_chosen(64, 528, target)
+        assert not is_chosen(64, few // 2, target)
+        assert not is_chosen(1, 5000, target)
+        assert not is_chosen(64, 528, target, window=(100, 0), causal="bottom_right")
+        assert not is_chosen(64, 528, target, batch_invariant=True)
+    # A CPU's table tells: results differ by rounding where pages are shared.
+    q, k, v = (rng.standard_normal(shape).astype("f") for shape in
+               ((8, 4, 1, 64), (900, 1, 16, 64), (900, 1, 16, 64)))
+    lengths = np.full(8, 1600, "i4")
+    for shared in (0, 10, 90):
+        table = rng.permutation(900)[:800].reshape(8, 100).astype("i4")
+        table[:, :shared] = table[0, :shared]
+        named = dict(block_table=table, kv_lengths=lengths)
+        auto, plain, always = (
+            run(q, k, v, cascade=how, **named) for how in ("auto", False, True))
+        assert np.array_equal(auto, always if shared == 90 else plain), shared
 print("ok: %d configurations" % arguments.rounds)

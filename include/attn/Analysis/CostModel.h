@@ -44,10 +44,22 @@ bool hasCost(const ScheduleProblem &problem, const TargetInfo &target);
 ScheduleCost predictCost(const ScheduleProblem &problem,
                          const ScheduleSizes &sizes, const TargetInfo &target);
 
-/// The tiles of warpgroups that fit on chip: what the model chooses from, and
-/// `attn-run --autotune` measures.
+/// Whether products are those of warpgroups, which hold the sums in their
+/// registers: tiles are theirs then.
+bool hasGroupTiles(const ScheduleProblem &problem, const TargetInfo &target);
+
+/// The tiles of warpgroups that fit on chip: what the model chooses from.
 std::vector<ScheduleSizes> listGroupSizes(const ScheduleProblem &problem,
                                           const TargetInfo &target);
+
+/// The tiles of a GPU that a schedule for the problem may have, of warpgroups
+/// or of warps as the chosen ones are; and the text that `--explain` has of
+/// them, BLOCK_Q/ROWS x LEAST-MOST, ..., with block_k from the least to the
+/// most in steps of 16. `attn-run --autotune` measures these.
+std::vector<ScheduleSizes> listSizes(const ScheduleProblem &problem,
+                                     const TargetInfo &target);
+std::string printSpace(const ScheduleProblem &problem,
+                       const TargetInfo &target);
 
 /// The cheapest of these. There is one.
 ScheduleSizes chooseCheapest(const ScheduleProblem &problem,

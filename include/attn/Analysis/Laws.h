@@ -71,6 +71,11 @@ struct LawReport {
   /// nanReachesWeights, and each default output spreads it: `combine` may use
   /// a maximum that ignores NaN.
   bool relaxedMax = false;
+  /// General, of one score and no values: the number of a state below which a
+  /// key changes nothing: combine(c, lift(s, j)) = c wherever s <=
+  /// c[threshold], as in the k largest scores, whose k-th is one. -1: there is
+  /// none.
+  int threshold = -1;
   /// For each component the largest magnitude of a rescaled weight over
   /// scores of magnitude up to 1e4; not for general monoids.
   std::vector<double> largestWeight;

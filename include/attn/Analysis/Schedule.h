@@ -92,9 +92,10 @@ struct ScheduleProblem {
   bool diagonal = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
   bool folded = false;
-  /// The bits of a row depend on no other: key tiles are those of any sizes,
-  /// and keys are reduced in one part.
-  bool invariant = false;
+  /// The bits of a row depend on no other: key tiles are those of any sizes.
+  /// `cuts`: keys are reduced in parts of a fixed number of keys, and a block
+  /// with several parts holds a second state; else in one part.
+  bool invariant = false, cuts = false;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
   /// of all batches; group: those of one key head.
   int64_t numQueries = -1, numKeys = -1, numHeads = -1, group = -1;
@@ -208,6 +209,14 @@ ScheduleProblem packHeads(ScheduleProblem problem);
 /// it goes, and the least keys of a part.
 int64_t blocksAtOnce(int64_t rows, const TargetInfo &target);
 int64_t leastPartKeys(const TargetInfo &target);
+
+/// Keys of a part where the bits of a row depend on no other: the same number
+/// for all sizes, in whole tiles.
+int64_t fixedPartKeys(int64_t blockK);
+
+/// Whether a block has room for a second state, as it needs where it reduces
+/// several such parts, with the key tiles of any sizes.
+bool holdsTwoStates(const ScheduleProblem &problem, const TargetInfo &target);
 
 /// In how many parts the keys are reduced, and why; 0: as many as the plan
 /// counts.

@@ -69,6 +69,35 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   return success();
 }
 
+LogicalResult KernelLowering::lowerWhile(scf::WhileOp op) {
+  auto flatTypes = [&](TypeRange from) {
+    SmallVector<Type> types;
+    for (Type type : from)
+      flatten(type, types);
+    return types;
+  };
+  Block *header = e.newBlock(flatTypes(op.getInits().getTypes()));
+  Block *body = e.newBlock(), *exit = e.newBlock();
+  e.branch(header, flat(op.getInits()));
+  e.startBlock(header);
+  setAll(op.getBeforeArguments(), header->getArguments());
+  if (failed(lowerBlock(*op.getBeforeBody())))
+    return failure();
+  e.loc = op.getLoc();
+  // Results dominate both blocks: neither needs arguments.
+  Values results = flat(op.getConditionOp().getArgs());
+  e.branch(scalar(op.getConditionOp().getCondition()), body, exit);
+  e.startBlock(body);
+  setAll(op.getAfterArguments(), results);
+  if (failed(lowerBlock(*op.getAfterBody())))
+    return failure();
+  e.loc = op.getLoc();
+  e.branch(header, flat(op.getYieldOp().getResults()));
+  e.startBlock(exit);
+  setAll(op.getResults(), results);
+  return success();
+}
+
 /// Lowers the block of a branch that few rows take. What it reads tensors by is
 /// found within it: a shifted stride or the row of a thread would otherwise be
 /// moved ahead of all loops, and held in registers that these need.

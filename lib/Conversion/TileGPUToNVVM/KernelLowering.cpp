@@ -386,6 +386,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
     return failure();
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](scf::ForOp o) { return lowerFor(o); })
+      .Case([&](scf::WhileOp o) { return lowerWhile(o); })
       .Case([&](scf::IfOp o) { return lowerIf(o); })
       .Case([&](ForeachOp o) { return lowerForeach(o); })
       .Case([&](SkipOp o) { return lowerSkip(o); })

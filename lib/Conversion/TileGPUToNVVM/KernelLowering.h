@@ -155,6 +155,7 @@ private:
 
   // Control.cpp: loops, branches.
   LogicalResult lowerFor(mlir::scf::ForOp op);
+  LogicalResult lowerWhile(mlir::scf::WhileOp op);
   LogicalResult lowerRareBlock(mlir::Block &block);
   LogicalResult lowerIf(mlir::scf::IfOp op);
 

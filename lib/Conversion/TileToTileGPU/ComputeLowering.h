@@ -77,6 +77,7 @@ private:
   LogicalResult lowerPad(tile::PadOp op);
   // The element path (Fold.cpp).
   LogicalResult lowerFold(tile::FoldOp op);
+  LogicalResult lowerThresholdFold(tile::FoldOp op, unsigned threshold);
   Value scratch(unsigned n, tile::TileType type, Location loc);
   Value asNumber(Value live, Location loc);
 

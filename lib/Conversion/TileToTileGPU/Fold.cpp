@@ -9,9 +9,14 @@
 // keys takes a key's scores from shared memory, one for each row, and its
 // values, one for each channel; states stay in registers.
 //
+// With a threshold, scores stay in registers, too: while some row has a key
+// above its own, each row folds its next one. As many turns as the row with the
+// most such keys has are enough for all rows of a warp.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ComputeLowering.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -70,7 +75,213 @@ Value ComputeLowering::asNumber(Value live, Location loc) {
   return map.getResult(0);
 }
 
+/// A map of `inputs`; `emit` gets the row, the column and their elements.
+static MapOp createMap(OpBuilder &b, Location loc, TypeRange results,
+                       ValueRange inputs,
+                       function_ref<SmallVector<Value>(ValueRange)> emit) {
+  auto map = MapOp::create(b, loc, results, inputs);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Type> types(2, b.getI32Type());
+  for (Value input : inputs)
+    types.push_back(isa<FragType>(input.getType())
+                        ? cast<FragType>(input.getType()).getElementType()
+                        : cast<VecType>(input.getType()).getElementType());
+  Block *body = b.createBlock(&map.getBody(), {}, types,
+                              SmallVector<Location>(types.size(), loc));
+  YieldOp::create(b, loc, emit(body->getArguments()));
+  removeDeadOps(*body);
+  return map;
+}
+
+namespace {
+/// Builds a fold with a threshold of scores in registers.
+struct ThresholdFold {
+  OpBuilder &b;
+  Location loc;
+  tile::FoldOp op;
+  unsigned threshold;
+  Value scores, live;
+  /// One value a row: a column, a score, whether there is a key.
+  VecType places, numbers, truths;
+
+  Value cols() { return number(cast<FragType>(scores.getType()).getCols()); }
+  Value number(int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+  }
+  Value less(Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+  }
+  FragType like(Type element) {
+    auto type = cast<FragType>(scores.getType());
+    return FragType::get(b.getContext(), type.getRows(), type.getCols(),
+                         element, type.getLayout(), type.getScope());
+  }
+  Value pass(Value least, Type result,
+             function_ref<Value(Value, Value, ValueRange)> emit,
+             ValueRange more = {});
+  SmallVector<Value> findNext(Value least, Value from);
+  SmallVector<Value> foldNext(ValueRange states, Value column, Value score);
+  SmallVector<Value> build(ArrayRef<Value> initial);
+};
+} // namespace
+
+/// A map of the scores: `emit` gets whether a key passes, its column, and what
+/// the row has in `more`.
+Value ThresholdFold::pass(Value least, Type result,
+                          function_ref<Value(Value, Value, ValueRange)> emit,
+                          ValueRange more) {
+  SmallVector<Value> inputs = {scores, least};
+  llvm::append_range(inputs, more);
+  if (live)
+    inputs.push_back(live);
+  auto map = createMap(b, loc, result, inputs, [&](ValueRange x) {
+    // A score that is no number passes.
+    Value passes =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGT, x[2], x[3]);
+    if (live)
+      passes = arith::AndIOp::create(b, loc, passes, x.back());
+    return SmallVector<Value>{emit(passes, x[1], x.slice(4, more.size()))};
+  });
+  return map.getResult(0);
+}
+
+/// Each row's next key above its threshold, from a column on: its column, which
+/// is behind the last where there is none, and its score.
+SmallVector<Value> ThresholdFold::findNext(Value least, Value from) {
+  Value columns = pass(
+      least, like(b.getI32Type()),
+      [&](Value passes, Value column, ValueRange more) -> Value {
+        Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
+                                            column, more.front());
+        passes = arith::AndIOp::create(b, loc, passes, later);
+        return arith::SelectOp::create(b, loc, passes, column, cols());
+      },
+      from);
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  auto reduce = ReduceOp::create(b, loc, TypeRange{places, numbers},
+                                 ValueRange{columns, scores},
+                                 ValueRange{cols(), zero}, /*ordered=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  Block *body = b.createBlock(&reduce.getBody(), {}, {i32, f32, i32, f32},
+                              SmallVector<Location>(4, loc));
+  ValueRange x = body->getArguments();
+  Value first = less(x[0], x[2]);
+  Value column = arith::SelectOp::create(b, loc, first, x[0], x[2]);
+  Value score = arith::SelectOp::create(b, loc, first, x[1], x[3]);
+  YieldOp::create(b, loc, ValueRange{column, score});
+  return SmallVector<Value>(reduce.getResults());
+}
+
+/// The states of each row after its next key, and the column behind that.
+SmallVector<Value> ThresholdFold::foldNext(ValueRange states, Value column,
+                                           Value score) {
+  SmallVector<Value> inputs(states);
+  inputs.append({column, score});
+  SmallVector<Type> results(states.getTypes());
+  results.push_back(places);
+  Block &body = op.getBody().front();
+  auto map = createMap(b, loc, results, inputs, [&](ValueRange x) {
+    ValueRange old = x.slice(2, states.size());
+    Value at = x[2 + states.size()], value = x.back();
+    IRMapping mapping;
+    mapping.map(body.getArgument(0), x[0]);
+    mapping.map(body.getArgument(1), at);
+    mapping.map(body.getArgument(2), value);
+    mapping.map(body.getArguments().drop_front(3), old);
+    for (Operation &inside : body.without_terminator())
+      b.clone(inside, mapping);
+    Value exists = less(at, cols());
+    SmallVector<Value> next;
+    for (auto [yielded, before] :
+         llvm::zip(body.getTerminator()->getOperands(), old))
+      next.push_back(arith::SelectOp::create(
+          b, loc, exists, mapping.lookupOrDefault(yielded), before));
+    next.push_back(arith::AddIOp::create(b, loc, at, number(1)));
+    return next;
+  });
+  return SmallVector<Value>(map.getResults());
+}
+
+SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
+  // Of most tiles no key passes. Warps need not wait for each other.
+  Value some = pass(initial[threshold], like(b.getI1Type()),
+                    [](Value passes, Value, ValueRange) { return passes; });
+  some = AnyOp::create(b, loc, b.getI1Type(), some, /*by_rows=*/true);
+  auto branch = scf::IfOp::create(b, loc, ValueRange(initial).getTypes(), some,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, initial);
+  b.setInsertionPointToStart(branch.thenBlock());
+
+  Value first =
+      createMap(b, loc, TypeRange(places), initial[threshold], [&](ValueRange) {
+        return SmallVector<Value>{number(0)};
+      }).getResult(0);
+  SmallVector<Value> inits(initial);
+  inits.push_back(first);
+  SmallVector<Type> carried(ValueRange(inits).getTypes()), found(carried);
+  found.push_back(numbers);
+  auto loop = scf::WhileOp::create(b, loc, found, inits);
+  Block *before = b.createBlock(&loop.getBefore(), {}, carried,
+                                SmallVector<Location>(carried.size(), loc));
+  ValueRange states = before->getArguments().drop_back();
+  SmallVector<Value> next =
+      findNext(states[threshold], before->getArguments().back());
+  Value exists =
+      createMap(b, loc, TypeRange(truths), next[0], [&](ValueRange x) {
+        return SmallVector<Value>{less(x[2], cols())};
+      }).getResult(0);
+  SmallVector<Value> passed(states);
+  llvm::append_range(passed, next);
+  scf::ConditionOp::create(
+      b, loc, AnyOp::create(b, loc, b.getI1Type(), exists, /*by_rows=*/true),
+      passed);
+  Block *after = b.createBlock(&loop.getAfter(), {}, found,
+                               SmallVector<Location>(found.size(), loc));
+  ValueRange x = after->getArguments();
+  scf::YieldOp::create(b, loc,
+                       foldNext(x.drop_back(2), x[x.size() - 2], x.back()));
+  b.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(b, loc, loop.getResults().drop_back(2));
+  return SmallVector<Value>(branch.getResults());
+}
+
+LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
+                                                  unsigned threshold) {
+  Value scores = get(op.getScores().front());
+  auto type = dyn_cast<FragType>(scores.getType());
+  if (!type || !type.getElementType().isF32())
+    return op.emitOpError("expected f32 scores in registers, but got ")
+           << scores.getType();
+  SmallVector<Value> initial;
+  for (Value state : op.getStates()) {
+    initial.push_back(get(state));
+    if (!isa<VecType>(initial.back().getType()))
+      return op.emitOpError("expected states of one value a row, but got ")
+             << initial.back().getType();
+  }
+  auto each = [&](Type element) {
+    return vec(type.getRows(), element, Axis::Row);
+  };
+  ThresholdFold fold{b,
+                     op.getLoc(),
+                     op,
+                     threshold,
+                     scores,
+                     op.getLive() ? get(op.getLive()) : Value(),
+                     each(b.getI32Type()),
+                     each(b.getF32Type()),
+                     each(b.getI1Type())};
+  for (auto [result, lowered] : llvm::zip(op.getResults(), fold.build(initial)))
+    set(result, lowered);
+  return success();
+}
+
 LogicalResult ComputeLowering::lowerFold(tile::FoldOp op) {
+  if (std::optional<unsigned> threshold = tile::getThreshold(op))
+    return lowerThresholdFold(op, *threshold);
   Location loc = op.getLoc();
   if (scope != Scope::Warp)
     return op.emitOpError("expected a role of warps");

@@ -188,6 +188,7 @@ private:
   LogicalResult lowerScan(ScanOp op);
   LogicalResult lowerSolve(SolveOp op);
   LogicalResult lowerFold(FoldOp op);
+  LogicalResult lowerThresholdFold(FoldOp op, unsigned threshold);
   SmallVector<Value> foldKey(FoldOp op, Value r, Value c, Value d,
                              int64_t width, ArrayRef<Value> carried,
                              LogicalResult &status);

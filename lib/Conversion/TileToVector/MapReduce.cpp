@@ -14,6 +14,7 @@
 
 #include "BodyVectorizer.h"
 #include "KernelLowering.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -610,7 +611,87 @@ SmallVector<Value> KernelLowering::foldKey(FoldOp op, Value r, Value c, Value d,
   return values;
 }
 
+/// Keys are compared with the threshold a vector at a time. Those of a vector
+/// that has one above it are asked again one by one, since each that is folded
+/// may raise it.
+LogicalResult KernelLowering::lowerThresholdFold(FoldOp op,
+                                                 unsigned threshold) {
+  Location loc = op.getLoc();
+  Value scores = op.getScores().front();
+  auto type = cast<TileType>(scores.getType());
+  int64_t width = std::gcd(type.getCols(), lanes);
+  for (Value result : op.getResults())
+    buffers[result] = allocate(cast<TileType>(result.getType()));
+  LogicalResult status = success();
+  Value r;
+  auto passes = [&](Value c, int64_t count, Value least) -> Value {
+    auto read = [&](Value tile) -> Value {
+      if (count > 1)
+        return loadVector(buffer(tile), {r, c}, count);
+      return memref::LoadOp::create(builder, loc, buffer(tile),
+                                    ValueRange{r, c});
+    };
+    // A score that is no number passes.
+    Value above = arith::CmpFOp::create(
+        builder, loc, arith::CmpFPredicate::UGT, read(scores),
+        count > 1 ? splat(least, count) : least);
+    if (!op.getLive())
+      return above;
+    Value live = fromStorage(builder, read(op.getLive()), builder.getI1Type());
+    return arith::AndIOp::create(builder, loc, above, live);
+  };
+  using States = SmallVector<Value>;
+  auto branch = [&](Value condition, ArrayRef<Value> states,
+                    function_ref<States()> then) -> States {
+    auto ifOp = scf::IfOp::create(builder, loc, ValueRange(states).getTypes(),
+                                  condition, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(ifOp.elseBlock());
+    scf::YieldOp::create(builder, loc, states);
+    builder.setInsertionPointToStart(ifOp.thenBlock());
+    States next = then();
+    scf::YieldOp::create(builder, loc, failed(status) ? States(states) : next);
+    return ifOp.getResults();
+  };
+  loop(type.getRows(), 1, loc, [&](Value row) {
+    r = row;
+    States initial;
+    for (Value state : op.getStates())
+      initial.push_back(
+          memref::LoadOp::create(builder, loc, buffer(state), row));
+    States folded = carry(
+        type.getCols() / width, initial, loc,
+        [&](Value number, ArrayRef<Value> carried) -> States {
+          Value first =
+              arith::MulIOp::create(builder, loc, number, index(width));
+          Value above = passes(first, width, carried[threshold]);
+          Value some = width == 1
+                           ? above
+                           : vector::ReductionOp::create(
+                                 builder, loc, vector::CombiningKind::OR, above)
+                                 .getResult();
+          return branch(some, carried, [&] {
+            return carry(width, carried, loc,
+                         [&](Value lane, ArrayRef<Value> states) -> States {
+                           Value c =
+                               arith::AddIOp::create(builder, loc, first, lane);
+                           Value one = passes(c, 1, states[threshold]);
+                           return branch(one, states, [&] {
+                             return foldKey(op, r, c, index(0), /*width=*/1,
+                                            states, status);
+                           });
+                         });
+          });
+        });
+    for (auto [value, result] : llvm::zip(folded, op.getResults()))
+      memref::StoreOp::create(builder, loc, value, buffer(result), row);
+  });
+  return status;
+}
+
 LogicalResult KernelLowering::lowerFold(FoldOp op) {
+  if (std::optional<unsigned> threshold = getThreshold(op))
+    return lowerThresholdFold(op, *threshold);
   Location loc = op.getLoc();
   auto scoreType = cast<TileType>(op.getScores()[0].getType());
   int64_t rows = scoreType.getRows(), keys = scoreType.getCols();

@@ -176,6 +176,9 @@ bool KernelLowering::diesAt(Value value, Operation *op) {
     for (Operation *user : other.getUsers()) {
       if (user == op)
         continue;
+      // The body of a loop that starts with it reads it in each turn.
+      if (other == value && op->isProperAncestor(user))
+        return false;
       // Walk out from `op`, comparing with the user's ancestor in each block.
       for (Operation *at = op; at; at = at->getParentOp()) {
         Block *block = at->getBlock();

@@ -23,7 +23,7 @@ using namespace ::attn::support;
 
 namespace {
 struct Candidate {
-  int64_t blockQ, rows, blockK;
+  int64_t blockQ = 0, rows = 0, blockK = 0;
   std::string loop;
   /// 0: as the compiler chooses, one part.
   int64_t stages = 0, splits = 0;
@@ -71,37 +71,31 @@ static std::string findField(const std::string &text, const std::string &key) {
   return text.substr(at, text.find_first_of(",>", at) - at);
 }
 
-/// Tiles of warpgroups, or of warps, as the kernel's own are.
+/// The tiles that the kernel's own was chosen from (printSpace in
+/// lib/Analysis/CostModel.cpp).
 static std::vector<Candidate> listTiles(const Kernel &kernel) {
   std::string text = attnKernelExplain(kernel.get());
-  std::string loop = findField(text, "loop = ");
-  bool warpgroups = findField(text, "rows = ") == "64";
-  bool packs = findField(text, "pack_heads = ") == "true";
+  const std::string title = "tiles that fit: ";
+  size_t at = text.find(title);
   std::vector<Candidate> candidates;
-  auto add = [&](int64_t blockQ, int64_t rows, int64_t blockK) {
-    candidates.push_back({blockQ,
-                          rows,
-                          blockK,
-                          loop,
-                          0,
-                          0,
-                          "next_step",
-                          "none",
-                          packs,
-                          1,
-                          {},
-                          "",
-                          INFINITY});
-  };
-  if (warpgroups) {
-    for (int64_t blockQ : {64, 128, 192})
-      for (int64_t blockK : {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192})
-        add(blockQ, 64, blockK);
-  } else {
-    for (int64_t rows : {16, 32})
-      for (int64_t warps : {2, 4, 8})
-        for (int64_t blockK : {32, 48, 64, 96, 128})
-          add(rows * warps, rows, blockK);
+  if (at == std::string::npos)
+    return candidates;
+  at += title.size();
+  Candidate candidate;
+  candidate.loop = findField(text, "loop = ");
+  candidate.packHeads = findField(text, "pack_heads = ") == "true";
+  constexpr int64_t step = 16;
+  for (const std::string &tiles :
+       split(text.substr(at, text.find('\n', at) - at), ',')) {
+    long long blockQ = 0, rows = 0, least = 0, most = 0;
+    if (std::sscanf(tiles.c_str(), " %lld/%lld x %lld-%lld", &blockQ, &rows,
+                    &least, &most) != 4)
+      continue;
+    candidate.blockQ = blockQ;
+    candidate.rows = rows;
+    for (candidate.blockK = least; candidate.blockK <= most;
+         candidate.blockK += step)
+      candidates.push_back(candidate);
   }
   return candidates;
 }
@@ -217,142 +211,197 @@ static bool agree(const std::vector<HostTensor> &a,
   return true;
 }
 
-Status
-attn::run::autotune(const Options &options, AttnCompileOptions how,
-                    const Kernel &kernel, const std::vector<HostTensor> &inputs,
-                    const std::vector<HostTensor> &outputs, double flops,
-                    const std::function<void(const std::string &)> &progress) {
-  std::vector<Candidate> candidates = listTiles(kernel);
-  how.noCache = 1;
-  how.keepIr = 0;
+namespace {
+/// One search: tiles first, then everything else on the best of them.
+class Search {
+public:
+  Search(const Options &options, const AttnCompileOptions &compileOptions,
+         const Kernel &kernel, const std::vector<HostTensor> &outputs,
+         DeviceRun &placed, double flops,
+         const std::function<void(const std::string &)> &progress)
+      : options(options), spec(*options.attention), how(compileOptions),
+        kernel(kernel), outputs(outputs), placed(placed), flops(flops),
+        progress(progress), results(outputs) {
+    how.noCache = 1;
+    how.keepIr = 0;
+  }
+  Status run();
 
-  auto print = [&](const char *what, const Candidate &candidate) {
-    std::printf("autotune: %s%s: ", what, candidate.print().c_str());
-    if (candidate.refused.empty())
-      std::printf("%.4g ms, %.4g TFLOP/s\n", candidate.ms,
-                  flops / candidate.ms * 1e-9);
-    else
-      std::printf("%s\n", candidate.refused.c_str());
-  };
-  std::vector<HostTensor> results = outputs;
-  auto placed = DeviceRun::create(kernel, inputs, results);
-  if (!placed)
-    return placed.takeFailure();
-  auto measure = [&](Candidate &candidate, int idleMs) -> Status {
-    if (Status ok = placed->use(*candidate.kernel); !ok)
-      return ok;
-    if (Status ok = placed->launch(); !ok)
-      return ok;
-    if (Status ok = placed->fetch(results); !ok)
-      return ok;
-    if (!agree(outputs, results)) {
-      candidate.refused = "computes something else";
-      return success();
-    }
-    auto ms = timeBurst(*placed, idleMs);
-    if (!ms)
-      return ms.takeFailure();
-    candidate.ms = std::min(candidate.ms, *ms);
-    return success();
-  };
+private:
+  void print(const char *what, const Candidate &candidate) const;
+  Status measure(Candidate &candidate, int idleMs);
+  void measureAll(std::vector<Candidate> &all);
+  void refine(const Candidate &tiles);
+  Status compareBest(size_t few);
+  int64_t countMultiprocessors() const;
+
+  const Options &options;
+  const AttentionSpec &spec;
+  AttnCompileOptions how;
+  const Kernel &kernel;
+  const std::vector<HostTensor> &outputs;
+  DeviceRun &placed;
+  double flops;
+  const std::function<void(const std::string &)> &progress;
+
+  std::vector<HostTensor> results;
+  std::vector<Candidate> candidates;
   size_t tried = 0, withoutRoom = 0;
-  /// Compiles and times all; the fastest first, without those that do not run.
-  auto measureAll = [&](std::vector<Candidate> &all) {
-    compileAll(options, how, all, progress);
-    for (Candidate &candidate : all) {
-      ++tried;
-      if (!candidate.kernel) {
-        ++withoutRoom;
-        continue;
-      }
-      // What does not start here (for want of shared memory, say) is no choice.
-      if (Status ok = measure(candidate, 50); !ok)
-        candidate.refused = ok.error();
-      print("", candidate);
+  /// Milliseconds of the kernel as the compiler chose it.
+  double chosen = INFINITY;
+};
+} // namespace
+
+void Search::print(const char *what, const Candidate &candidate) const {
+  std::printf("autotune: %s%s: ", what, candidate.print().c_str());
+  if (candidate.refused.empty())
+    std::printf("%.4g ms, %.4g TFLOP/s\n", candidate.ms,
+                flops / candidate.ms * 1e-9);
+  else
+    std::printf("%s\n", candidate.refused.c_str());
+}
+
+Status Search::measure(Candidate &candidate, int idleMs) {
+  if (Status ok = placed.use(*candidate.kernel); !ok)
+    return ok;
+  if (Status ok = placed.launch(); !ok)
+    return ok;
+  if (Status ok = placed.fetch(results); !ok)
+    return ok;
+  if (!agree(outputs, results)) {
+    candidate.refused = "computes something else";
+    return success();
+  }
+  auto ms = timeBurst(placed, idleMs);
+  if (!ms)
+    return ms.takeFailure();
+  candidate.ms = std::min(candidate.ms, *ms);
+  return success();
+}
+
+/// From the fastest to the slowest.
+static void sortByTime(std::vector<Candidate> &all) {
+  std::stable_sort(
+      all.begin(), all.end(),
+      [](const Candidate &a, const Candidate &b) { return a.ms < b.ms; });
+}
+
+/// Compiles and times all; the fastest first, without those that do not run.
+void Search::measureAll(std::vector<Candidate> &all) {
+  compileAll(options, how, all, progress);
+  for (Candidate &candidate : all) {
+    ++tried;
+    if (!candidate.kernel) {
+      ++withoutRoom;
+      continue;
     }
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [](const Candidate &candidate) {
-                               return !candidate.refused.empty();
-                             }),
-              all.end());
-    std::stable_sort(
-        all.begin(), all.end(),
-        [](const Candidate &a, const Candidate &b) { return a.ms < b.ms; });
-  };
-  measureAll(candidates);
-  // The other knobs on the best tiles; then what helped, together.
-  const AttentionSpec &spec = *options.attention;
+    // What does not start here (for want of shared memory, say) is no choice.
+    if (Status ok = measure(candidate, 50); !ok)
+      candidate.refused = ok.error();
+    print("", candidate);
+  }
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [](const Candidate &candidate) {
+                             return !candidate.refused.empty();
+                           }),
+            all.end());
+  sortByTime(all);
+}
+
+int64_t Search::countMultiprocessors() const {
+  std::string explained = attnKernelExplain(kernel.get());
+  const std::string title = "device: ";
+  size_t device = explained.find(title);
+  return device == std::string::npos
+             ? 0
+             : std::strtoll(explained.c_str() + device + title.size(), nullptr,
+                            10);
+}
+
+/// What made the tiles faster, of each knob the best, together; `variants` are
+/// sorted. Nothing where fewer than two knobs did.
+static std::optional<Candidate> join(const Candidate &tiles,
+                                     const std::vector<Candidate> &variants) {
+  Candidate together = tiles;
+  together.kernel.reset();
+  together.ms = INFINITY;
+  int helped = 0;
+  // From the slowest to the fastest: of each knob the best stays.
+  for (auto it = variants.rbegin(); it != variants.rend(); ++it) {
+    const Candidate &variant = *it;
+    if (variant.ms >= tiles.ms)
+      continue;
+    ++helped;
+    if (variant.stages != tiles.stages)
+      together.stages = variant.stages;
+    if (variant.splits != tiles.splits)
+      together.splits = variant.splits;
+    if (variant.loop != tiles.loop)
+      together.loop = variant.loop;
+    if (variant.cluster != tiles.cluster)
+      together.cluster = variant.cluster;
+    // These two go together: what is measured with one overlap, with another,
+    // is another loop.
+    if (variant.overlap != tiles.overlap || variant.turns != tiles.turns) {
+      together.overlap = variant.overlap;
+      together.turns = variant.turns;
+    }
+  }
+  if (helped < 2)
+    return std::nullopt;
+  return together;
+}
+
+/// The other knobs on some tiles; then what helped, together.
+void Search::refine(const Candidate &tiles) {
   bool isMasked = spec.causal != "none" || spec.window || !spec.mask.empty() ||
                   !spec.lengths.empty();
-  std::string explained = attnKernelExplain(kernel.get());
-  size_t device = explained.find("device: ");
-  int64_t multiprocessors =
-      device == std::string::npos
-          ? 0
-          : std::strtoll(explained.c_str() + device + 8, nullptr, 10);
-  constexpr size_t fewTiles = 2;
-  for (size_t i = 0, n = std::min(candidates.size(), fewTiles); i < n; ++i) {
-    const Candidate tiles = candidates[i];
-    int64_t blocks =
-        spec.b * spec.hq * ((spec.sq + tiles.blockQ - 1) / tiles.blockQ);
-    std::vector<Candidate> variants =
-        listVariants(tiles, isMasked, blocks < multiprocessors);
-    measureAll(variants);
-    Candidate together = tiles;
-    together.kernel.reset();
-    together.ms = INFINITY;
-    int helped = 0;
-    // From the slowest to the fastest: of each knob the best stays.
-    for (auto it = variants.rbegin(); it != variants.rend(); ++it) {
-      const Candidate &variant = *it;
-      if (variant.ms >= tiles.ms)
-        continue;
-      ++helped;
-      if (variant.stages != tiles.stages)
-        together.stages = variant.stages;
-      if (variant.splits != tiles.splits)
-        together.splits = variant.splits;
-      if (variant.loop != tiles.loop)
-        together.loop = variant.loop;
-      if (variant.cluster != tiles.cluster)
-        together.cluster = variant.cluster;
-      // These two go together: what is measured with one overlap, with another,
-      // is another loop.
-      if (variant.overlap != tiles.overlap || variant.turns != tiles.turns) {
-        together.overlap = variant.overlap;
-        together.turns = variant.turns;
-      }
-    }
-    if (helped > 1) {
-      std::vector<Candidate> last;
-      last.push_back(std::move(together));
-      measureAll(last);
-      std::move(last.begin(), last.end(), std::back_inserter(candidates));
-    }
-    std::move(variants.begin(), variants.end(), std::back_inserter(candidates));
+  int64_t blocks =
+      spec.b * spec.hq * ((spec.sq + tiles.blockQ - 1) / tiles.blockQ);
+  std::vector<Candidate> variants =
+      listVariants(tiles, isMasked, blocks < countMultiprocessors());
+  measureAll(variants);
+  if (std::optional<Candidate> together = join(tiles, variants)) {
+    std::vector<Candidate> last;
+    last.push_back(std::move(*together));
+    measureAll(last);
+    std::move(last.begin(), last.end(), std::back_inserter(candidates));
   }
+  std::move(variants.begin(), variants.end(), std::back_inserter(candidates));
+}
+
+/// The few best once more, in turn: clocks depend on what ran before.
+Status Search::compareBest(size_t few) {
+  constexpr int rounds = 2, idleMs = 300;
+  for (int round = 0; round < rounds; ++round) {
+    if (Status ok = placed.use(kernel); !ok)
+      return ok;
+    auto ms = timeBurst(placed, idleMs);
+    if (!ms)
+      return ms.takeFailure();
+    chosen = std::min(chosen, *ms);
+    for (size_t i = 0; i < few; ++i)
+      if (Status ok = measure(candidates[i], idleMs); !ok)
+        return ok;
+  }
+  return success();
+}
+
+Status Search::run() {
+  candidates = listTiles(kernel);
+  measureAll(candidates);
+  constexpr size_t fewTiles = 2, fewCandidates = 4;
+  for (size_t i = 0, n = std::min(candidates.size(), fewTiles); i < n; ++i)
+    refine(Candidate(candidates[i]));
   std::printf("autotune: %zu of %zu schedules do not compile, most for want of "
               "registers or shared memory\n",
               withoutRoom, tried);
   if (candidates.empty())
     return Failure{"expected a schedule that runs, but got none"};
-  std::stable_sort(
-      candidates.begin(), candidates.end(),
-      [](const Candidate &a, const Candidate &b) { return a.ms < b.ms; });
-  // The few best once more, in turn: clocks depend on what ran before.
-  size_t few = std::min<size_t>(candidates.size(), 4);
-  double chosen = INFINITY;
-  for (int round = 0; round < 2; ++round) {
-    if (Status ok = placed->use(kernel); !ok)
-      return ok;
-    auto ms = timeBurst(*placed, 300);
-    if (!ms)
-      return ms.takeFailure();
-    chosen = std::min(chosen, *ms);
-    for (size_t i = 0; i < few; ++i)
-      if (Status ok = measure(candidates[i], 300); !ok)
-        return ok;
-  }
+  sortByTime(candidates);
+  size_t few = std::min(candidates.size(), fewCandidates);
+  if (Status ok = compareBest(few); !ok)
+    return ok;
   const Candidate &best = *std::min_element(
       candidates.begin(), candidates.begin() + int64_t(few),
       [](const Candidate &a, const Candidate &b) { return a.ms < b.ms; });
@@ -366,4 +415,16 @@ attn::run::autotune(const Options &options, AttnCompileOptions how,
   std::printf("autotune: the schedule without it takes %.4g ms, %.3f of that\n",
               chosen, chosen / best.ms);
   return success();
+}
+
+Status
+attn::run::autotune(const Options &options, AttnCompileOptions how,
+                    const Kernel &kernel, const std::vector<HostTensor> &inputs,
+                    const std::vector<HostTensor> &outputs, double flops,
+                    const std::function<void(const std::string &)> &progress) {
+  std::vector<HostTensor> results = outputs;
+  auto placed = DeviceRun::create(kernel, inputs, results);
+  if (!placed)
+    return placed.takeFailure();
+  return Search(options, how, kernel, outputs, *placed, flops, progress).run();
 }

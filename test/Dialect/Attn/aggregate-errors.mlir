@@ -631,10 +631,10 @@ attn.monoid private @sum cocycle stats() components(value) outputs("o") {
 }
 
 func.func @aggregate_c16(%q: tensor<?x?x?x64xf32>) {
-  // expected-error@+1 {{expected splits = 1 with batch_invariant}}
+  // expected-error@+1 {{expected splits = 1 or automatic with batch_invariant}}
   %o = attn.aggregate @sum scores(%q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
       values(%q : tensor<?x?x?x64xf32>)
-      {batch_invariant, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 0>}
+      {batch_invariant, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 3>}
       -> tensor<?x?x?x64xf32>
   return
 }

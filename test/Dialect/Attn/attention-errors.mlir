@@ -502,11 +502,32 @@ func.func @attention_c4(%q: tensor<2x?x?x64xf32>, %s: tensor<3xi32>) {
 // -----
 
 func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
-  // expected-error@+1 {{expected splits = 1 with batch_invariant, since parts depend on the number of keys, but got #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 2, loop = peeled>}}
+  // expected-error@+1 {{expected splits = 1 or automatic with batch_invariant, since the keys of 2 parts depend on the number of keys, but got #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 2, loop = peeled>}}
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
       values(%q : tensor<?x?x?x64xf32>)
       {batch_invariant, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32, splits = 2>}
       -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected attn.part_keys to be a multiple of block_k = 32, but got 80}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+      {batch_invariant, attn.part_keys = 80 : i64, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32>}
+      -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected attn.part_keys to be a positive number of keys (i64) on attn.attention or attn.aggregate with batch_invariant, but got 64 : i64 on attn.attention}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>)
+      {attn.part_keys = 64 : i64} -> tensor<?x?x?x64xf32>
   return
 }
 

@@ -147,3 +147,38 @@ attn.monoid @participation cocycle stats(f32) components(unit, unit)
     attn.yield %ratio, %squares : f32, f32
   }
 }
+
+// The two largest scores: a key that is not larger than the second changes nothing.
+// expected-remark@+1 {{threshold in state 2}}
+attn.monoid @top general stats(f32, f32, f32) components(unit) outputs("where", "second") {
+  identity { %e = arith.constant 0xFF800000 : f32 %no = arith.constant -1.0 : f32
+             %z = arith.constant 0.0 : f32 attn.yield %e, %no, %e, %z : f32, f32, f32, f32 }
+  combine { ^bb0(%a: f32, %i: f32, %a2: f32, %x: f32, %b: f32, %j: f32, %b2: f32, %y: f32):
+    %wins = arith.cmpf ogt, %b, %a : f32
+    %c = arith.select %wins, %b, %a : f32
+    %k = arith.select %wins, %j, %i : f32
+    %worse = arith.select %wins, %a, %b : f32
+    %seconds = arith.maximumf %a2, %b2 : f32
+    %second = arith.maximumf %worse, %seconds : f32
+    attn.yield %c, %k, %second, %x : f32, f32, f32, f32 }
+  lift { ^bb0(%s: f32, %j: i32): %none = arith.constant -3.40282347e+38 : f32
+         %z = arith.constant 0.0 : f32 %at = arith.sitofp %j : i32 to f32
+         attn.yield %s, %at, %none, %z : f32, f32, f32, f32 }
+  finalize { ^bb0(%c: f32, %k: f32, %second: f32, %x: f32): attn.yield %k, %second : f32, f32 }
+}
+
+// The same with their number: every key counts.
+// expected-remark-re@+1 {{path: element by element{{.*}}}}
+attn.monoid @best_of general stats(f32, f32) components(unit) outputs("where", "count") {
+  identity { %e = arith.constant 0xFF800000 : f32 %no = arith.constant -1.0 : f32
+             %z = arith.constant 0.0 : f32 attn.yield %e, %no, %z : f32, f32, f32 }
+  combine { ^bb0(%a: f32, %i: f32, %n: f32, %b: f32, %j: f32, %m: f32):
+    %wins = arith.cmpf ogt, %b, %a : f32
+    %c = arith.select %wins, %b, %a : f32
+    %k = arith.select %wins, %j, %i : f32
+    %count = arith.addf %n, %m : f32
+    attn.yield %c, %k, %count : f32, f32, f32 }
+  lift { ^bb0(%s: f32, %j: i32): %one = arith.constant 1.0 : f32
+         %at = arith.sitofp %j : i32 to f32 attn.yield %s, %at, %one : f32, f32, f32 }
+  finalize { ^bb0(%c: f32, %k: f32, %n: f32): attn.yield %k, %n : f32, f32 }
+}

@@ -138,3 +138,18 @@ func.func private @f(tensor<?xf32> {attn.argument = "q"})
 
 // expected-error @+1 {{expected no attribute attn.columns_of on a result, which the attn dialect does not define}}
 func.func private @f(tensor<?xf32>) -> (tensor<?xf32> {attn.columns_of = 0 : i64})
+
+// -----
+
+// expected-error @+1 {{expected attn.exponent to be "fused" or "exact" on attn.aggregate or attn.partial, but got "fast" on func.func}}
+func.func private @f() attributes {attn.exponent = "fast"}
+
+// -----
+
+// expected-error @+1 {{expected attn.score_unit to be a unit attribute of attn.aggregate or attn.partial, but got unit on func.func}}
+func.func private @f() attributes {attn.score_unit}
+
+// -----
+
+// expected-error @+1 {{expected attn.linear_bias to be a unit attribute of attn.aggregate or attn.partial, but got unit on func.func}}
+func.func private @f() attributes {attn.linear_bias}

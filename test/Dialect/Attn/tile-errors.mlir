@@ -220,3 +220,43 @@ func.func @unbounded(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
+
+// -----
+
+// Rewrites that nobody has found to hold.
+func.func @online(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no attn.exponent, since the factors of its monoid are no exponentials of what one f32 statistic moves by}}
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      {attn.exponent = "fused", schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// -----
+
+func.func @unit(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no attn.score_unit, since its score is the dot}}
+  %o:2 = attn.aggregate @softmax
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      {attn.exponent = "fused", attn.score_unit, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+  return %o#0 : tensor<?x?x?x64xf32>
+}
+
+// -----
+
+func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no attn.linear_bias, since its exponents are not multiply-adds (attn-online-form)}}
+  %o:2 = attn.aggregate @softmax
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+      {attn.linear_bias, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
+  return %o#0 : tensor<?x?x?x64xf32>
+}

@@ -33,10 +33,12 @@ tile_gpu.kernel private @second(%m: memref<?xi32>, %t: memref<1xi32>) {
   }
   tile_gpu.return
 }
-// What lies between the two comes before.
+// What lies between the two comes before, also what has no meaning for all of
+// its operands.
 // CHECK-LABEL: func.func @plan
 // CHECK: %[[T:.*]] = tile.workspace() : memref<1xi32>
 // CHECK-NEXT: tile_gpu.reset %[[T]]
+// CHECK-NEXT: arith.divui
 // CHECK-NEXT: tile_gpu.launch @first grid(%{{.*}}) args(%{{.*}} : memref<?xi32>)
 // CHECK-NEXT: tile_gpu.launch @second {{.*}} programmatic
 func.func @plan(%n: index) attributes {tile.plan} {
@@ -44,7 +46,8 @@ func.func @plan(%n: index) attributes {tile.plan} {
   tile_gpu.launch @first grid(%n) args(%m : memref<?xi32>)
   %t = tile.workspace() : memref<1xi32>
   tile_gpu.reset %t : memref<1xi32>
-  tile_gpu.launch @second grid(%n) args(%m, %t : memref<?xi32>, memref<1xi32>)
+  %one = arith.divui %n, %n : index
+  tile_gpu.launch @second grid(%one) args(%m, %t : memref<?xi32>, memref<1xi32>)
   return
 }
 }

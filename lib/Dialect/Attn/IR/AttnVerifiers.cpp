@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RegionVerifier.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -51,12 +52,20 @@ template <typename OpT> static LogicalResult verifyInvariance(OpT op) {
     return op.emitOpError("expected no rolling cache with batch_invariant, "
                           "whose key tiles start at a key that moves");
   ScheduleAttr schedule = op.getScheduleAttr();
+  auto partKeys = op->template getAttrOfType<IntegerAttr>(getPartKeysName());
+  if (schedule && partKeys && partKeys.getInt() % schedule.getBlockK())
+    return op.emitOpError("expected ")
+           << getPartKeysName()
+           << " to be a multiple of block_k = " << schedule.getBlockK()
+           << ", but got " << partKeys.getInt();
   auto verifySplits = [&](ScheduleAttr given) -> LogicalResult {
-    if (given.getSplits() == 1)
+    if (given.getSplits() == 1 ||
+        given.getSplits() == ScheduleAttr::automaticSplits)
       return success();
-    return op.emitOpError("expected splits = 1 with batch_invariant, since "
-                          "parts depend on the number of keys, but got ")
-           << given;
+    return op.emitOpError("expected splits = 1 or automatic with "
+                          "batch_invariant, since the keys of ")
+           << given.getSplits()
+           << " parts depend on the number of keys, but got " << given;
   };
   if (schedule && failed(verifySplits(schedule)))
     return failure();

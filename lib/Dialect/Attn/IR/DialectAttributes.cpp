@@ -89,12 +89,40 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
            << name << " to be a unit attribute of attn.aggregate, but got "
            << value << " on " << op->getName();
   }
+  if (name == getExponentName()) {
+    auto exponent = dyn_cast<StringAttr>(value);
+    if (isa<AggregateOp, PartialOp>(op) && exponent &&
+        (exponent.getValue() == getFusedExponent() ||
+         exponent.getValue() == getExactExponent()))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be \"fused\" or \"exact\" on attn.aggregate or "
+           << "attn.partial, but got " << value << " on " << op->getName();
+  }
+  if (name == getScoreUnitName() || name == getLinearBiasName()) {
+    if (isa<AggregateOp, PartialOp>(op) && isa<UnitAttr>(value))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be a unit attribute of attn.aggregate or "
+           << "attn.partial, but got " << value << " on " << op->getName();
+  }
   if (name == getCascadeLevelsName()) {
     if (isa<AggregateOp>(op) && isa<IntegerAttr>(value))
       return success();
     return op->emitError("expected ")
            << name << " to be an integer on attn.aggregate, but got " << value
            << " on " << op->getName();
+  }
+  if (name == getPartKeysName()) {
+    auto keys = dyn_cast<IntegerAttr>(value);
+    if (isa<AggregateOp, AttentionOp>(op) && keys &&
+        keys.getType().isSignlessInteger(64) && keys.getInt() > 0 &&
+        op->hasAttr("batch_invariant"))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be a positive number of keys (i64) on "
+           << "attn.attention or attn.aggregate with batch_invariant, but got "
+           << value << " on " << op->getName();
   }
   if (name == getCascadeName()) {
     if (isa<AggregateOp>(op) && isa<CausalAttr>(value) &&

@@ -24,7 +24,8 @@ namespace attn {
 using namespace mlir;
 
 /// The way that a reduction by a monoid takes, and why.
-static StringRef describePath(mlir::attn::MonoidOp monoid) {
+static StringRef describePath(mlir::attn::MonoidOp monoid,
+                              const ::attn::LawReport &report) {
   switch (monoid.getKind()) {
   case mlir::attn::MonoidKind::cocycle:
     return "matrix products (cocycle: one factor for a row rescales what was "
@@ -36,6 +37,9 @@ static StringRef describePath(mlir::attn::MonoidOp monoid) {
     return "row scan + matrix products (prefix: a key's weight takes the gates "
            "of the keys before it)";
   case mlir::attn::MonoidKind::general:
+    if (report.threshold >= 0)
+      return "keys side by side against a threshold of the row, and one by one "
+             "those that pass (general: a key below it leaves the state)";
     return "element by element (general: combine on whole states, for each key "
            "and channel)";
   }
@@ -69,7 +73,7 @@ static std::string countFunctions(mlir::attn::MonoidOp monoid) {
 static void remarkProperties(mlir::attn::MonoidOp monoid,
                              const ::attn::LawReport &report) {
   InFlightDiagnostic remark = monoid.emitRemark("path: ");
-  remark << describePath(monoid)
+  remark << describePath(monoid, report)
          << "\nfunctions of a key: " << countFunctions(monoid);
   std::pair<StringRef, bool> properties[] = {
       {"commutative", report.isCommutative},
@@ -90,6 +94,8 @@ static void remarkProperties(mlir::attn::MonoidOp monoid,
       remark << separator << "gauge invariant " << name;
       separator = ", ";
     }
+  if (report.threshold >= 0)
+    remark << separator << "threshold in state " << report.threshold;
 }
 
 namespace {

@@ -155,6 +155,43 @@ static void chooseChannels(ReductionOpInterface op, MonoidOp monoid,
   problem.channels.assign(problem.channels.size(), width);
 }
 
+/// The numbers of rows, keys and heads, as far as types and expectations say.
+static void findSizes(ReductionOpInterface op,
+                      const std::array<int64_t, 5> &expected,
+                      ::attn::ScheduleProblem &problem) {
+  // Tensors of many sequences do not tell the length of any; who expects a
+  // number of rows means that of each.
+  if (problem.packed) {
+    if (expected[2] > 0 && op.getReducedSide() == Side::keys)
+      problem.numQueries = expected[2];
+    return;
+  }
+  auto known = [](Value tensor, int64_t d, int64_t expected) {
+    int64_t size = cast<RankedTensorType>(tensor.getType()).getDimSize(d);
+    if (!ShapedType::isDynamic(size))
+      return size;
+    return expected > 0 ? expected : -1;
+  };
+  // [b, hq, sq, sk, hk], of which rows have the first three over keys.
+  bool overKeys = op.getReducedSide() == Side::keys;
+  Value query = op.getQueryOperands().front();
+  int64_t batches = known(query, 0, expected[0]);
+  int64_t heads = known(query, 1, expected[overKeys ? 1 : 4]);
+  if (batches < 0 || heads < 0 ||
+      llvm::MulOverflow(batches, heads, problem.numHeads))
+    problem.numHeads = -1;
+  int64_t keyHeads = known(op.getKeyOperands().front(), 1, expected[4]);
+  if (overKeys && heads > 0 && keyHeads > 0 && heads % keyHeads == 0)
+    problem.group = heads / keyHeads;
+  problem.numQueries = known(query, 2, expected[overKeys ? 2 : 3]);
+  // A pool does not tell what a sequence has of it.
+  int64_t expectedKeys = expected[overKeys ? 3 : 2];
+  if (!op.getKeySource().is(SourceKind::paged))
+    problem.numKeys = known(op.getKeyOperands().front(), 2, expectedKeys);
+  else if (expectedKeys > 0)
+    problem.numKeys = expectedKeys;
+}
+
 static ::attn::ScheduleProblem describe(ReductionOpInterface op,
                                         MonoidOp monoid,
                                         const std::array<int64_t, 5> &expected,
@@ -229,38 +266,30 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
       if (llvm::is_contained(op.getKeyOperands(), value))
         problem.sharedChannels += ::attn::paddedChannels(width, target);
   problem.fixedWeights = monoid.getNumStats() == 0;
-  // Tensors of many sequences do not tell the length of any; who expects a
-  // number of rows means that of each.
-  if (problem.packed) {
-    if (expected[2] > 0 && op.getReducedSide() == Side::keys)
-      problem.numQueries = expected[2];
-    return problem;
-  }
-  auto known = [](Value tensor, int64_t d, int64_t expected) {
-    int64_t size = cast<RankedTensorType>(tensor.getType()).getDimSize(d);
-    if (!ShapedType::isDynamic(size))
-      return size;
-    return expected > 0 ? expected : -1;
-  };
-  // [b, hq, sq, sk, hk], of which rows have the first three over keys.
-  bool overKeys = op.getReducedSide() == Side::keys;
-  Value query = op.getQueryOperands().front();
-  int64_t batches = known(query, 0, expected[0]);
-  int64_t heads = known(query, 1, expected[overKeys ? 1 : 4]);
-  if (batches < 0 || heads < 0 ||
-      llvm::MulOverflow(batches, heads, problem.numHeads))
-    problem.numHeads = -1;
-  int64_t keyHeads = known(op.getKeyOperands().front(), 1, expected[4]);
-  if (overKeys && heads > 0 && keyHeads > 0 && heads % keyHeads == 0)
-    problem.group = heads / keyHeads;
-  problem.numQueries = known(query, 2, expected[overKeys ? 2 : 3]);
-  // A pool does not tell what a sequence has of it.
-  int64_t expectedKeys = expected[overKeys ? 3 : 2];
-  if (!op.getKeySource().is(SourceKind::paged))
-    problem.numKeys = known(op.getKeyOperands().front(), 2, expectedKeys);
-  else if (expectedKeys > 0)
-    problem.numKeys = expectedKeys;
+  findSizes(op, expected, problem);
   return problem;
+}
+
+/// Whether keys of rows whose bits depend on no other are reduced in parts of a
+/// fixed number of keys: where a state without keys is neutral bit by bit, and
+/// a block has room for a second state.
+static bool cutsKeys(ReductionOpInterface op, MonoidOp monoid,
+                     ::attn::ScheduleProblem problem,
+                     const ::attn::TargetInfo &target) {
+  if (!op.isBatchInvariant() || !isa<AggregateOp>(op.getOperation()) ||
+      op.getReducedSide() != Side::keys || isa<FusedOp>(op->getParentOp()) ||
+      op->hasAttr(getRungAttrName()) || monoid.getKind() != MonoidKind::cocycle)
+    return false;
+  if (op->hasAttr(getPartKeysName()) || target.isCpu())
+    return true;
+  ScheduleAttr given = op.getScheduleAttribute();
+  if (!given)
+    return ::attn::holdsTwoStates(problem, target);
+  problem.cuts = true;
+  return ::attn::computeBudget(
+             problem, {given.getBlockQ(), given.getRows(), given.getBlockK()},
+             target, given.getStages())
+      .fits();
 }
 
 /// The sizes [b, hq, sq, sk, hk] that the module's runs are expected to have.
@@ -461,6 +490,7 @@ struct ChooseSchedulePass
     Choice choice;
     choice.problem = describe(op, monoid, expected, target);
     ::attn::ScheduleProblem &problem = choice.problem;
+    problem.cuts = cutsKeys(op, monoid, problem, target);
     ::attn::PackChoice &pack = choice.pack;
     ScheduleAttr given = op.getScheduleAttribute();
     bool isListed = problem.listed;
@@ -644,6 +674,18 @@ struct ChooseSchedulePass
       if (isAny && hasClasses(op))
         classes = dispatch(op, monoid, choice, target);
     }
+    bool isCut = op->hasAttr(getPartKeysName());
+    if (!problem.cuts &&
+        (isCut || (op.isBatchInvariant() &&
+                   attr.getSplits() == ScheduleAttr::automaticSplits)))
+      return op->emitOpError("expected ")
+             << (isCut ? "no attn.part_keys" : "splits = 1")
+             << " with batch_invariant, since parts of a fixed number of keys "
+                "want a cocycle, no rung, and room for a second state";
+    if (problem.cuts && !isCut)
+      op->setAttr(getPartKeysName(),
+                  IntegerAttr::get(IntegerType::get(op.getContext(), 64),
+                                   ::attn::fixedPartKeys(attr.getBlockK())));
     bool isOrderGiven = given && op.getScheduleAttribute().getOrder();
     op->removeAttr(getRungAttrName());
     op->setAttr("schedule", attr);
@@ -657,96 +699,16 @@ struct ChooseSchedulePass
              << " bytes on chip, but block_q = " << attr.getBlockQ()
              << ", rows = " << attr.getRows()
              << ", block_k = " << attr.getBlockK() << " keeps " << scratch;
-    if (explain) {
-      std::string parts;
-      if (!target.isCpu())
-        parts = "device: " + std::to_string(target.numMultiprocessors) +
-                " multiprocessors with " +
-                std::to_string(target.sharedMemoryBytes) +
-                " bytes of shared memory; cache of " +
-                std::to_string(target.gpuL2Bytes) +
-                " bytes\nproblem: " + ::attn::printProblem(problem) + " | " +
-                ::attn::printSizes(problem) + "\n";
-      ::attn::ScheduleSizes sizes = {attr.getBlockQ(), attr.getRows(),
-                                     attr.getBlockK()};
-      if (::attn::hasCost(problem, target) &&
-          attr.getRows() == ::attn::MmaShape::warpgroup().m)
-        parts += ::attn::predictCost(problem, sizes, target).explain() + "\n";
-      parts += describeCache(op, target);
-      parts += describeOrder(op, attr, isOrderGiven);
-      parts += describeRotary(op, target);
-      if (op.isBatchInvariant())
-        parts += "batch invariant: each row takes its keys in tiles of " +
-                 std::to_string(attr.getBlockK()) +
-                 ", in order, whatever is beside it\n";
-      if (StringRef(how) == "chosen" && attr.getTurns() != Turns::none)
-        parts += llvm::formatv(
-            "turns: {0} (the rate was {1:F3} of that "
-            "without)\n",
-            stringifyTurns(attr.getTurns()),
-            ::attn::chooseTurns(
-                problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()},
-                target)
-                .gain);
-      constexpr int64_t most = ::attn::MmaShape::warpgroup().nMax;
-      if (!target.isCpu() && !attr.getBlockV() && !problem.channels.empty() &&
-          problem.channels.front() > most)
-        parts += "values: no work tiles share their channels (" +
-                 whyNotSliced(op, monoid, most, target) + ")\n";
-      if (attr.getBlockV())
-        parts += llvm::formatv(
-            "values: each tile of rows is {0} work tile{1}, of {2} channels"
-            "{3}{4}\n",
-            countSlices(op), countSlices(op) == 1 ? "" : "s", attr.getBlockV(),
-            problem.sharers > 1 ? ", which two warpgroups share" : "",
-            problem.valuesInKeys ? "; they are columns of the keys, and copied "
-                                   "with these"
-                                 : "");
-      if (target.hasRoles() && attr.getCluster() > 1)
-        parts += llvm::formatv("clusters: {0} blocks share copies of keys and "
-                               "values, where they read the same\n",
-                               attr.getCluster());
-      if (pack.packs || (!given && problem.group > 1))
-        parts += std::string("heads: ") +
-                 (pack.packs ? "packed (" : "not packed (") + pack.reason +
-                 ")" +
-                 (pack.packs ? ", where heads have less than block_q rows and "
-                               "their strides are those of rows behind each "
-                               "other; else a kernel of one head each runs"
-                             : "") +
-                 "\n";
-      bool isCounted = attr.getSplits() == ScheduleAttr::automaticSplits;
-      if (isCounted)
-        parts += llvm::formatv(
-            "parts: as many as make {0} blocks, of at least {1} keys\n",
-            ::attn::blocksAtOnce(attr.getRows(), target),
-            ::attn::leastPartKeys(target));
-      if (!splits.reason.empty() && (splits.splits == 0 || !isCounted))
-        parts += "splits: " +
-                 (splits.splits ? std::to_string(splits.splits)
-                                : std::string("automatic")) +
-                 " (" + splits.reason + ")\n";
-      if (auto bytes =
-              op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(
-                  getSavedBytesName()))
-        parts += "training: " + std::to_string(bytes.getInt()) +
-                 " bytes of each row are kept for the backward pass, beside "
-                 "inputs and results\n";
-      if (problem.tf32)
-        parts += "precision: f32 rounded to tf32, multiplied by warps "
-                 "(mma.sync.m16n8k8)\n";
-      else if (op.getProductPrecision() != ProductPrecision::ieee)
-        parts +=
-            "precision: tf32 may be used, but products are as with ieee: " +
-            std::string(target.hasTf32 ? "not all operands are f32"
-                                       : "the target has none of tf32") +
-            "\n";
+    if (explain)
       op->emitRemark("schedule ")
           << how << ": " << attr << " for " << target.name << "\n"
           << budget.explain() << "\n"
-          << parts << classes
+          << describeSchedule(op, monoid,
+                              {attr, problem, pack, splits, given, isOrderGiven,
+                               StringRef(how) == "chosen"},
+                              target)
+          << classes
           << describeMask(op, isListed, isListed && listsBits(op, target));
-    }
     return success();
   }
 };

@@ -7,7 +7,11 @@
 
 #include "ExplainSchedule.h"
 #include "TileKernel.h"
+#include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Analysis/ScheduleTable.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -30,8 +34,9 @@ std::string mlir::attn::describeMask(ReductionOpInterface op, bool isListed,
   return text;
 }
 
-std::string mlir::attn::describeRotary(ReductionOpInterface op,
-                                       const ::attn::TargetInfo &target) {
+/// Where queries and keys turn; empty where they do not.
+static std::string describeRotary(ReductionOpInterface op,
+                                  const ::attn::TargetInfo &target) {
   RotaryAttr rotary = op.getRotaryAttribute();
   if (!rotary)
     return "";
@@ -46,8 +51,23 @@ std::string mlir::attn::describeRotary(ReductionOpInterface op,
                 "few rows of queries feel\n";
 }
 
-std::string mlir::attn::describeCache(ReductionOpInterface op,
-                                      const ::attn::TargetInfo &target) {
+/// In what order a row takes its keys, whatever is beside it; empty where that
+/// is not asked for.
+static std::string describeInvariance(ReductionOpInterface op,
+                                      ScheduleAttr schedule) {
+  if (!op.isBatchInvariant())
+    return "";
+  std::string text = "batch invariant: each row takes its keys in tiles of " +
+                     std::to_string(schedule.getBlockK()) + ", in order, ";
+  if (auto keys = op->getAttrOfType<IntegerAttr>(getPartKeysName()))
+    text += "parts of " + std::to_string(keys.getInt()) +
+            " each by itself and then in order, ";
+  return text + "whatever is beside it\n";
+}
+
+/// How a GPU copies the keys of pages and of rolling caches.
+static std::string describeCache(ReductionOpInterface op,
+                                 const ::attn::TargetInfo &target) {
   Source source = op.getKeySource();
   bool isPaged = source.is(SourceKind::paged);
   if (target.isCpu() || !(isPaged || source.is(SourceKind::ring)))
@@ -67,8 +87,9 @@ std::string mlir::attn::describeCache(ReductionOpInterface op,
   return text + "; rows are found one by one, by the warps that copy them\n";
 }
 
-std::string mlir::attn::describeOrder(ReductionOpInterface op,
-                                      ScheduleAttr schedule, bool isGiven) {
+/// The order of work tiles, and the heads that run side by side.
+static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
+                                 bool isGiven) {
   std::string text = "work tiles: ";
   text += stringifyWorkOrder(schedule.getOrder().value_or(WorkOrder::in_order));
   if (isGiven)
@@ -83,4 +104,134 @@ std::string mlir::attn::describeOrder(ReductionOpInterface op,
     text += ", as many as have " + std::to_string(schedule.getSectionKeys()) +
             " keys, which fit in the cache";
   return text + "\n";
+}
+
+/// The device, what the choice depends on, and what it was chosen from.
+static std::string describeDevice(const ExplainedChoice &choice,
+                                  const ::attn::TargetInfo &target) {
+  if (target.isCpu())
+    return "";
+  const ::attn::ScheduleProblem &problem = choice.problem;
+  ScheduleAttr schedule = choice.schedule;
+  std::string text =
+      "device: " + std::to_string(target.numMultiprocessors) +
+      " multiprocessors with " + std::to_string(target.sharedMemoryBytes) +
+      " bytes of shared memory; cache of " + std::to_string(target.gpuL2Bytes) +
+      " bytes\nproblem: " + ::attn::printProblem(problem) + " | " +
+      ::attn::printSizes(problem) + "\n";
+  if (std::string tiles = ::attn::printSpace(problem, target); !tiles.empty())
+    text += "tiles that fit: " + tiles + "\n";
+  ::attn::ScheduleSizes sizes = {schedule.getBlockQ(), schedule.getRows(),
+                                 schedule.getBlockK()};
+  if (::attn::hasCost(problem, target) &&
+      schedule.getRows() == ::attn::MmaShape::warpgroup().m)
+    text += ::attn::predictCost(problem, sizes, target).explain() + "\n";
+  return text;
+}
+
+static std::string describeTurns(const ExplainedChoice &choice,
+                                 const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = choice.schedule;
+  if (!choice.isModels || schedule.getTurns() == Turns::none)
+    return "";
+  double gain = ::attn::chooseTurns(choice.problem,
+                                    {schedule.getBlockQ(), schedule.getRows(),
+                                     schedule.getBlockK()},
+                                    target)
+                    .gain;
+  return llvm::formatv("turns: {0} (the rate was {1:F3} of that without)\n",
+                       stringifyTurns(schedule.getTurns()), gain);
+}
+
+/// Who computes the channels of wide values.
+static std::string describeValues(ReductionOpInterface op, MonoidOp monoid,
+                                  const ExplainedChoice &choice,
+                                  const ::attn::TargetInfo &target) {
+  const ::attn::ScheduleProblem &problem = choice.problem;
+  constexpr int64_t most = ::attn::MmaShape::warpgroup().nMax;
+  int64_t blockV = choice.schedule.getBlockV();
+  if (blockV)
+    return llvm::formatv(
+        "values: each tile of rows is {0} work tile{1}, of {2} channels"
+        "{3}{4}\n",
+        countSlices(op), countSlices(op) == 1 ? "" : "s", blockV,
+        problem.sharers > 1 ? ", which two warpgroups share" : "",
+        problem.valuesInKeys ? "; they are columns of the keys, and copied "
+                               "with these"
+                             : "");
+  if (target.isCpu() || problem.channels.empty() ||
+      problem.channels.front() <= most)
+    return "";
+  return "values: no work tiles share their channels (" +
+         whyNotSliced(op, monoid, most, target) + ")\n";
+}
+
+static std::string describeHeads(const ExplainedChoice &choice) {
+  const ::attn::PackChoice &pack = choice.pack;
+  if (pack.packs)
+    return "heads: packed (" + pack.reason +
+           "), where heads have less than block_q rows and their strides are "
+           "those of rows behind each other; else a kernel of one head each "
+           "runs\n";
+  if (!choice.isGiven && choice.problem.group > 1)
+    return "heads: not packed (" + pack.reason + ")\n";
+  return "";
+}
+
+static std::string describeParts(const ExplainedChoice &choice,
+                                 const ::attn::TargetInfo &target) {
+  const ::attn::SplitChoice &splits = choice.splits;
+  std::string text;
+  bool isCounted = choice.schedule.getSplits() == ScheduleAttr::automaticSplits;
+  if (isCounted && !choice.problem.cuts)
+    text = llvm::formatv(
+        "parts: as many as make {0} blocks, of at least {1} keys\n",
+        ::attn::blocksAtOnce(choice.schedule.getRows(), target),
+        ::attn::leastPartKeys(target));
+  if (!splits.reason.empty() && (splits.splits == 0 || !isCounted))
+    text += "splits: " +
+            (splits.splits ? std::to_string(splits.splits)
+                           : std::string("automatic")) +
+            " (" + splits.reason + ")\n";
+  return text;
+}
+
+static std::string describePrecision(ReductionOpInterface op,
+                                     const ExplainedChoice &choice,
+                                     const ::attn::TargetInfo &target) {
+  if (choice.problem.tf32)
+    return "precision: f32 rounded to tf32, multiplied by warps "
+           "(mma.sync.m16n8k8)\n";
+  if (op.getProductPrecision() == ProductPrecision::ieee)
+    return "";
+  return "precision: tf32 may be used, but products are as with ieee: " +
+         std::string(target.hasTf32 ? "not all operands are f32"
+                                    : "the target has none of tf32") +
+         "\n";
+}
+
+std::string mlir::attn::describeSchedule(ReductionOpInterface op,
+                                         MonoidOp monoid,
+                                         const ExplainedChoice &choice,
+                                         const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = choice.schedule;
+  std::string text = describeDevice(choice, target);
+  text += describeCache(op, target);
+  text += describeOrder(op, schedule, choice.isOrderGiven);
+  text += describeRotary(op, target);
+  text += describeInvariance(op, schedule);
+  text += describeTurns(choice, target);
+  text += describeValues(op, monoid, choice, target);
+  if (target.hasRoles() && schedule.getCluster() > 1)
+    text += llvm::formatv("clusters: {0} blocks share copies of keys and "
+                          "values, where they read the same\n",
+                          schedule.getCluster());
+  text += describeHeads(choice);
+  text += describeParts(choice, target);
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (auto bytes = function->getAttrOfType<IntegerAttr>(getSavedBytesName()))
+    text += "training: " + std::to_string(bytes.getInt()) +
+            " bytes of each row are kept for the backward pass, beside inputs "
+            "and results\n";
+  return text + describePrecision(op, choice, target);
 }

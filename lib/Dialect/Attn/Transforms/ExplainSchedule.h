@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_EXPLAINSCHEDULE_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_EXPLAINSCHEDULE_H
 
+#include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Target/TargetInfo.h"
 
@@ -15,17 +16,22 @@
 
 namespace mlir::attn {
 
+/// A schedule, for what it was chosen, and how.
+struct ExplainedChoice {
+  ScheduleAttr schedule;
+  const ::attn::ScheduleProblem &problem;
+  const ::attn::PackChoice &pack;
+  const ::attn::SplitChoice &splits;
+  /// Somebody wrote it, or its order; or the model chose it.
+  bool isGiven, isOrderGiven, isModels;
+};
+/// A line for each decision, but of the mask.
+std::string describeSchedule(ReductionOpInterface op, MonoidOp monoid,
+                             const ExplainedChoice &choice,
+                             const ::attn::TargetInfo &target);
+
 /// What the mask's analysis found, and how live tiles are found.
 std::string describeMask(ReductionOpInterface op, bool isListed, bool hasBits);
-/// Where queries and keys turn; empty where they do not.
-std::string describeRotary(ReductionOpInterface op,
-                           const ::attn::TargetInfo &target);
-/// How a GPU copies the keys of pages and of rolling caches.
-std::string describeCache(ReductionOpInterface op,
-                          const ::attn::TargetInfo &target);
-/// The order of work tiles, and the heads that run side by side.
-std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
-                          bool isGiven);
 
 } // namespace mlir::attn
 

@@ -234,24 +234,10 @@ KernelBuilder::Point KernelBuilder::rowPoint(Value base, Value row,
 const llvm::DenseSet<Value> &
 KernelBuilder::varying(Region &region, unsigned firstPosition, bool hasKey) {
   auto [entry, inserted] = varyingValues.try_emplace(&region);
-  llvm::DenseSet<Value> &values = entry->second;
-  if (!inserted)
-    return values;
-  // Scores or states come before the positions b, h, i, j.
-  for (unsigned i = 0; i < firstPosition; ++i)
-    values.insert(region.getArgument(i));
-  if (packsHeads || (headVaries && hasKey))
-    values.insert(region.getArgument(firstPosition + 1));
-  values.insert(region.getArgument(firstPosition + 2));
-  if (hasKey)
-    values.insert(region.getArgument(firstPosition + 3));
-  for (Operation &inner : region.front())
-    // An op of several results is copied in place, which is always right.
-    if (inner.getNumResults() > 1 ||
-        llvm::any_of(inner.getOperands(),
-                     [&](Value v) { return values.contains(v); }))
-      values.insert(inner.result_begin(), inner.result_end());
-  return values;
+  if (inserted)
+    entry->second = findVarying(region, firstPosition, hasKey,
+                                packsHeads || (headVaries && hasKey));
+  return entry->second;
 }
 
 Value mlir::attn::loadElement(OpBuilder &b, Location loc, Value memref,

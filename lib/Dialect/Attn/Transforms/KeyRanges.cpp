@@ -52,7 +52,11 @@ KeyRanges mlir::attn::emitKeyRanges(OpBuilder &b, Location loc,
     // Parts have the same number of keys, whatever the schedule; the tiles of
     // each are counted from its start.
     Value perPart =
-        arith::CeilDivUIOp::create(b, loc, problem.numKeys, problem.parts);
+        problem.partKeys
+            ? arith::ConstantIndexOp::create(b, loc, problem.partKeys)
+                  .getResult()
+            : arith::CeilDivUIOp::create(b, loc, problem.numKeys, problem.parts)
+                  .getResult();
     if (problem.granule > 1) {
       Value granule = arith::ConstantIndexOp::create(b, loc, problem.granule);
       perPart = arith::MulIOp::create(

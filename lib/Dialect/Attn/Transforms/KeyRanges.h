@@ -48,8 +48,9 @@ struct KeyRangeProblem {
   /// The number of the block's part among `parts`; both null where there is
   /// one.
   Value split = {}, parts = {};
-  /// What the keys of a part are a multiple of.
-  int64_t granule = 1;
+  /// What the keys of a part are a multiple of; and how many it has, where that
+  /// is fixed (`parts` is null then), or 0.
+  int64_t granule = 1, partKeys = 0;
 };
 KeyRanges emitKeyRanges(OpBuilder &b, Location loc,
                         const KeyRangeProblem &problem);
@@ -66,8 +67,8 @@ struct StreamBodies {
   Body number, classify, full, linear, partial;
 };
 
-/// Tiles of the keys of a score that is linear (LinearScores.cpp): where `fits`
-/// holds, those before `end` and from `start` on, or all.
+/// Tiles of the keys of a score that is linear (FoldLinearBias.cpp): where
+/// `fits` holds, those before `end` and from `start` on, or all.
 struct LinearRange {
   Value fits, end, start;
 };

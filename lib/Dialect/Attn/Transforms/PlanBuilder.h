@@ -31,6 +31,7 @@ private:
   static Type convert(Type type);
   LogicalResult convertOp(Operation *op);
   LogicalResult convertReduction(ReductionOpInterface op);
+  Value countQueryTiles(ReductionOpInterface op, Value rows);
   /// What kernels do with the marks of rows (TileRepair.cpp), which are the
   /// last of their outputs.
   enum class Marks { none, written, read };

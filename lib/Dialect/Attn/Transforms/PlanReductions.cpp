@@ -16,11 +16,109 @@
 #include "TurnRows.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace mlir::attn;
+
+/// Whether each rewrite that an attribute asks for holds.
+static LogicalResult verifyRewrites(ReductionOpInterface op, MonoidOp monoid,
+                                    const ::attn::TargetInfo &target) {
+  auto refuse = [&](StringRef name, StringRef why) {
+    return op->emitOpError("expected no ") << name << ", since " << why;
+  };
+  if (op.relaxesMaximum())
+    if (StringRef why = whyNotRelaxed(op, monoid); !why.empty())
+      return refuse("relaxed_maximum", why);
+  if (op.mayFixAnchor())
+    if (StringRef why = whyNotFixed(op, monoid, target); !why.empty())
+      return refuse("fixable_anchor", why);
+  if (isOnline(op))
+    if (StringRef why = whyNotOnline(op, monoid); !why.empty())
+      return refuse(getExponentName(), why);
+  if (op->hasAttr(getScoreUnitName()))
+    if (StringRef why = whyNotScaled(op, monoid, target); !why.empty())
+      return refuse(getScoreUnitName(), why);
+  if (op->hasAttr(getLinearBiasName()))
+    if (StringRef why = whyNotLinear(op, monoid, target); !why.empty())
+      return refuse(getLinearBiasName(), why);
+  return success();
+}
+
+/// Whether kernels can be built as the schedule says.
+static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
+                                    const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (op.getRotaryAttribute() && !target.isCpu())
+    if (std::string why = whyNotTurned(op); !why.empty())
+      return op->emitOpError("expected rows that are turned once, as they are "
+                             "for a GPU, but got ")
+             << why << "; run on a CPU";
+  if (op.getRowBaseOperand() || op.getKeyBaseOperand())
+    return op->emitOpError("expected positions that count from 0; "
+                           "attn-fold-bases adds what they count from");
+  if (!op.getQuerySource().hasBatch() && clusterOf(schedule, target) > 1)
+    return op->emitOpError("expected cluster = 1 with packed sequences, whose "
+                           "tiles blocks find one by one, but got ")
+           << schedule.getCluster();
+  if (isa<ScoresOp>(op.getOperation()) &&
+      ::attn::paddedKeys(schedule.getBlockK(), target) != schedule.getBlockK())
+    return op->emitOpError("expected block_k to be what a tile of scores has "
+                           "on chip, ")
+           << ::attn::paddedKeys(schedule.getBlockK(), target) << ", but got "
+           << schedule.getBlockK();
+  if (int64_t channels = schedule.getBlockV())
+    if (std::string why = whyNotSliced(op, monoid, channels, target);
+        !why.empty())
+      return op->emitOpError("expected values that work tiles can share, as "
+                             "block_v = ")
+             << channels << " of the schedule says, but got " << why;
+  const ::attn::MmaShape unit = ::attn::MmaShape::warpgroup();
+  bool isOneTile =
+      schedule.getBlockQ() == unit.m && schedule.getRows() == unit.m;
+  if (!target.isCpu() && schedule.getBlockV() > unit.nMax && !target.hasRoles())
+    return op->emitOpError("expected block_v to be at most ")
+           << unit.nMax << " on " << target.name
+           << ", which has no warpgroups to share channels, but got "
+           << schedule.getBlockV();
+  if (!target.isCpu() && schedule.getBlockV() > unit.nMax && !isOneTile)
+    return op->emitOpError("expected block_q = rows = ")
+           << unit.m
+           << ", where warpgroups share block_v = " << schedule.getBlockV()
+           << " channels, but got block_q = " << schedule.getBlockQ()
+           << " and rows = " << schedule.getRows();
+  if (schedule.getPackHeads())
+    if (std::string why = whyNotPacked(op); !why.empty())
+      return op->emitOpError("expected heads that can be packed, as pack_heads "
+                             "of the schedule says, but got ")
+             << why;
+  return success();
+}
+
+/// Query tiles of all sequences of a head, as one batch of `rows` has them.
+Value PlanBuilder::countQueryTiles(ReductionOpInterface op, Value rows) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  Value blockQ = index(schedule.getBlockQ(), loc);
+  if (Source source = op.getQuerySource(); !source.hasBatch()) {
+    // Plans of GPUs cannot read offsets: blocks find the sequence of theirs,
+    // which has at most one tile too many. The last are the rows behind the
+    // last sequence.
+    Value sequences =
+        memref::DimOp::create(b, loc, mapping.lookup(source.map), 0);
+    return arith::AddIOp::create(
+        b, loc, arith::DivUIOp::create(b, loc, rows, blockQ), sequences);
+  }
+  // A cluster's tiles are of one head.
+  int64_t cluster = clusterOf(schedule, target);
+  Value tiles = arith::CeilDivUIOp::create(
+      b, loc, rows, index(schedule.getBlockQ() * cluster, loc));
+  if (cluster > 1)
+    tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
+  return tiles;
+}
 
 LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   Location loc = op.getLoc();
@@ -33,28 +131,15 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     return op->emitOpError("expected '")
            << op.getMonoidRef().getValue()
            << "' to be an attn.monoid of this module";
-  if (op.getRotaryAttribute() && !target.isCpu())
-    if (std::string why = whyNotTurned(op); !why.empty())
-      return op->emitOpError("expected rows that are turned once, as they are "
-                             "for a GPU, but got ")
-             << why << "; run on a CPU";
   // Every pipeline comes through here: tiles stand on the laws.
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
-  if (op.relaxesMaximum())
-    if (StringRef why = whyNotRelaxed(op, monoid); !why.empty())
-      return op->emitOpError("expected no relaxed_maximum, since ") << why;
-  if (op.mayFixAnchor())
-    if (StringRef why = whyNotFixed(op, monoid, target); !why.empty())
-      return op->emitOpError("expected no fixable_anchor, since ") << why;
-  // Marks tell of a NaN that dead keys bring in, where it shows. Rows beside a
-  // marked one would get other bits from the second kernel, so that
-  // attn-choose-schedule has made such keys dead by the mask where that counts.
-  bool marks = mayKillByScore(op, monoid) && !op.isBatchInvariant();
-  if (marks && mayDropNaN(op, monoid))
-    leaveNaNToRepair(op);
-  else
-    hideDeadDots(op);
+  // In whatever way it came here.
+  guardDeadScores(op, monoid);
+  bool marks = marksSpoiledRows(op, monoid);
+  if (failed(verifyRewrites(op, monoid, target)) ||
+      failed(verifySchedule(op, monoid, target)))
+    return failure();
   // States have memory of one part at least.
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     if (Value parts = partial.getParts())
@@ -76,13 +161,6 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   SmallVector<Value> sizes;
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     sizes.push_back(countParts(partial));
-  if (op.getRowBaseOperand() || op.getKeyBaseOperand())
-    return op->emitOpError("expected positions that count from 0; "
-                           "attn-fold-bases adds what they count from");
-  if (packed && clusterOf(schedule, target) > 1)
-    return op->emitOpError("expected cluster = 1 with packed sequences, whose "
-                           "tiles blocks find one by one, but got ")
-           << schedule.getCluster();
   if (!packed) {
     batches = dim(query, 0);
     sizes.push_back(batches);
@@ -90,15 +168,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   rows = dim(query, rowSource.rowDim());
   sizes.push_back(heads);
   sizes.push_back(rows);
-  if (isa<ScoresOp>(op.getOperation())) {
+  if (isa<ScoresOp>(op.getOperation()))
     sizes.push_back(dim(mapping.lookup(op.getKeyOperands().front()), 2));
-    if (::attn::paddedKeys(schedule.getBlockK(), target) !=
-        schedule.getBlockK())
-      return op->emitOpError("expected block_k to be what a tile of scores has "
-                             "on chip, ")
-             << ::attn::paddedKeys(schedule.getBlockK(), target) << ", but got "
-             << schedule.getBlockK();
-  }
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
@@ -110,54 +181,12 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
             b.getF32Type()),
         sizes));
   Value blockQ = index(schedule.getBlockQ(), loc);
-  auto tilesOf = [&](ScheduleAttr schedule) -> Value {
-    Value blockQ = index(schedule.getBlockQ(), loc);
-    if (packed) {
-      // Plans of GPUs cannot read offsets: blocks find the sequence of theirs,
-      // which has at most one tile too many. The last are the rows behind the
-      // last sequence.
-      Value sequences = dim(mapping.lookup(rowSource.map), 0);
-      return arith::AddIOp::create(
-          b, loc, arith::DivUIOp::create(b, loc, rows, blockQ), sequences);
-    }
-    // A cluster's tiles are of one head.
-    int64_t cluster = clusterOf(schedule, target);
-    Value tiles = arith::CeilDivUIOp::create(
-        b, loc, rows, index(schedule.getBlockQ() * cluster, loc));
-    if (cluster > 1)
-      tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
-    return tiles;
-  };
-  if (int64_t channels = schedule.getBlockV())
-    if (std::string why = whyNotSliced(op, monoid, channels, target);
-        !why.empty())
-      return op->emitOpError("expected values that work tiles can share, as "
-                             "block_v = ")
-             << channels << " of the schedule says, but got " << why;
-  const ::attn::MmaShape unit = ::attn::MmaShape::warpgroup();
-  bool isOneTile =
-      schedule.getBlockQ() == unit.m && schedule.getRows() == unit.m;
-  if (!target.isCpu() && schedule.getBlockV() > unit.nMax && !target.hasRoles())
-    return op->emitOpError("expected block_v to be at most ")
-           << unit.nMax << " on " << target.name
-           << ", which has no warpgroups to share channels, but got "
-           << schedule.getBlockV();
-  if (!target.isCpu() && schedule.getBlockV() > unit.nMax && !isOneTile)
-    return op->emitOpError("expected block_q = rows = ")
-           << unit.m
-           << ", where warpgroups share block_v = " << schedule.getBlockV()
-           << " channels, but got block_q = " << schedule.getBlockQ()
-           << " and rows = " << schedule.getRows();
-  Value numTiles = tilesOf(schedule);
+  Value numTiles = countQueryTiles(op, rows);
   // Without rows there are no blocks, and nothing they could read.
   if (packed)
     batches = arith::MinUIOp::create(b, loc, rows, index(1, loc));
   PackedHeads views;
   if (schedule.getPackHeads()) {
-    if (std::string why = whyNotPacked(op); !why.empty())
-      return op->emitOpError("expected heads that can be packed, as pack_heads "
-                             "of the schedule says, but got ")
-             << why;
     auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
       return turnedQueries ? turnedQueries : mapping.lookup(q);
     });
@@ -184,8 +213,10 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   moveDeadScoresToMask(op);
   ScheduleAttr repair = scheduleOfRepair(op, target);
   op->setAttr("schedule", repair);
-  return convertRows(op, monoid, batches, heads, tilesOf(repair), outputs,
-                     Marks::read);
+  // Of tiles of warps, each of which is asked about.
+  op->removeAttr(getLinearBiasName());
+  return convertRows(op, monoid, batches, heads, countQueryTiles(op, rows),
+                     outputs, Marks::read);
 }
 
 /// The lists among a kernel's extra arguments, behind the number of tiles.

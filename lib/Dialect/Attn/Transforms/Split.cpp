@@ -20,6 +20,7 @@
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -95,6 +96,15 @@ static Value countParts(OpBuilder &b, AggregateOp op,
       b, loc, arith::MinUIOp::create(b, loc, wanted, most), one);
 }
 
+/// Parts of `keys` keys, at least one.
+static Value countFixedParts(OpBuilder &b, AggregateOp op, int64_t keys) {
+  Location loc = op.getLoc();
+  Value size = arith::ConstantIndexOp::create(b, loc, keys);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value parts = arith::CeilDivUIOp::create(b, loc, countKeys(b, op), size);
+  return arith::MaxUIOp::create(b, loc, parts, one);
+}
+
 PartialOp mlir::attn::splitKeys(AggregateOp op, MonoidOp monoid, int64_t splits,
                                 Value parts, IntegerAttr granule) {
   OpBuilder b(op);
@@ -136,17 +146,19 @@ mlir::attn::splitBySchedule(AggregateOp op, MonoidOp monoid,
   ScheduleAttr schedule = op.getScheduleAttr();
   OpBuilder b(op);
   Value parts;
+  auto fixed = op->getAttrOfType<IntegerAttr>(getPartKeysName());
   if (schedule.getSplits() == ScheduleAttr::automaticSplits) {
     bool isPacked = !op.getQuerySource().hasBatch();
-    if (target.isCpu() || isPacked)
+    if (isPacked || (target.isCpu() && !fixed))
       return op.emitOpError("expected a number of splits ")
              << (isPacked ? "of packed sequences" : "on a CPU")
              << ", but got automatic";
-    parts = countParts(b, op, target);
+    parts = fixed ? countFixedParts(b, op, fixed.getInt())
+                  : countParts(b, op, target);
   }
   // Tiles of a GPU lie within pages, or boxes of them do.
-  IntegerAttr granule;
-  if (op.getKeySource().is(SourceKind::paged) && !target.isCpu())
+  IntegerAttr granule = fixed;
+  if (!fixed && op.getKeySource().is(SourceKind::paged) && !target.isCpu())
     granule = b.getI64IntegerAttr(schedule.getBlockK());
   return splitKeys(op, monoid, schedule.getSplits(), parts, granule);
 }

@@ -13,6 +13,7 @@
 
 #include "PlanBuilder.h"
 #include "TileAppend.h"
+#include "TileStates.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"

@@ -31,7 +31,7 @@ using namespace mlir::attn;
 bool ReductionKernel::mayRedoFarRows() {
   if (!isGpu() || !form.exponential || !form.fused ||
       !(form.dotIsStat || linear.applies) || fixedAnchor || lists.tiles ||
-      marksIn || marksOut || hasGroup() || packsHeads ||
+      marksIn || marksOut || hasGroup(reduction) || packsHeads ||
       reduction.isBatchInvariant() || schedule.getBlockV() ||
       keySource.is(SourceKind::paged) || keySource.is(SourceKind::ring) ||
       reduction.getQueryOperands().size() != 1 ||

@@ -18,17 +18,15 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-bool ReductionKernel::hasGroup() {
-  if (reduction.getReducedSide() == Side::keys)
+bool mlir::attn::hasGroup(ReductionOpInterface op) {
+  if (op.getReducedSide() == Side::keys)
     return false;
   auto headsOf = [](Value tensor, const Source &source) {
     return cast<RankedTensorType>(tensor.getType())
         .getDimSize(source.headDim());
   };
-  int64_t rows =
-      headsOf(reduction.getQueryOperands().front(), reduction.getQuerySource());
-  int64_t reduced =
-      headsOf(reduction.getKeyOperands().front(), reduction.getKeySource());
+  int64_t rows = headsOf(op.getQueryOperands().front(), op.getQuerySource());
+  int64_t reduced = headsOf(op.getKeyOperands().front(), op.getKeySource());
   return rows != reduced || ShapedType::isDynamic(rows);
 }
 

@@ -7,6 +7,7 @@
 
 #include "TileKernel.h"
 #include "attn/Analysis/Schedule.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -18,9 +19,6 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-static Type elementType(Value tensor) {
-  return cast<ShapedType>(tensor.getType()).getElementType();
-}
 static int64_t channels(Value tensor) {
   return cast<ShapedType>(tensor.getType()).getShape().back();
 }
@@ -45,38 +43,20 @@ ReductionKernel::ReductionKernel(ReductionOpInterface op, MonoidOp monoid,
     : KernelBuilder(op, monoid, target, kernel), reduction(op),
       schedule(op.getScheduleAttribute()) {
   isPartial = isa<PartialOp>(op.getOperation());
-  // The one 16-bit type of all that the target multiplies.
-  auto narrowType = [&](ValueRange tensors) -> Type {
-    if (tensors.empty())
-      return {};
-    Type type = elementType(tensors.front());
-    bool all = llvm::all_of(
-        tensors, [&](Value tensor) { return elementType(tensor) == type; });
-    return all && target.multiplies(type.isBF16(), type.isF16()) ? type
-                                                                 : Type();
-  };
-  Type keys = narrowType(op.getKeyOperands());
-  // What turns is computed in f32, and not rounded for the product.
-  if (keys && keys == narrowType(op.getQueryOperands()) && !turnsRows())
-    narrowDots = keys;
-  // The element path works in f32.
-  if (!monoid.isGeneral())
-    narrowValues = narrowType(op.getValueOperands());
-  tf32 = target.hasTf32 && op.getProductPrecision() == ProductPrecision::tf32;
-  for (ValueRange tensors :
-       {op.getQueryOperands(), op.getKeyOperands(), op.getValueOperands()})
-    for (Value tensor : tensors)
-      tf32 &= elementType(tensor).isF32();
+  ProductTypes types = findProductTypes(op, monoid, target);
+  narrowDots = types.dots;
+  narrowValues = types.values;
+  tf32 = types.tf32;
 }
 
 //===----------------------------------------------------------------------===//
 // States
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> ReductionKernel::initialState(bool ofRows) {
+/// The types of the state: statistics, then components.
+SmallVector<Type> ReductionKernel::stateTypes(bool ofRows) {
   int64_t rows = schedule.getBlockQ();
-  // The types of the state: statistics, then components.
-  SmallVector<tile::TileType> types;
+  SmallVector<Type> types;
   for (Attribute stat : monoid.getStats())
     types.push_back(tileType(rows, 1, cast<TypeAttr>(stat).getValue()));
   unsigned nextValue = 0;
@@ -85,22 +65,20 @@ SmallVector<Value> ReductionKernel::initialState(bool ofRows) {
         rows, monoid.getComponent(i) == Component::value && !ofRows
                   ? paddedChannels(reduction.getValueOperands()[nextValue++])
                   : 1));
+  return types;
+}
 
-  SmallVector<Value> identity;
+SmallVector<Value> ReductionKernel::initialState(bool ofRows) {
+  SmallVector<Type> types = stateTypes(ofRows);
+  Region &init = reduction.getInitBody();
+  if (init.empty())
+    return identityState(types);
+  SmallVector<Value> identity, state;
   if (monoid.isGeneral())
     identity = call(monoid.getIdentity(), {});
   else
     identity = identityStats();
-  while (identity.size() < types.size())
-    identity.push_back(f32(0.0f));
-
-  Region &init = reduction.getInitBody();
-  SmallVector<Value> state;
-  if (init.empty()) {
-    for (auto [scalar, type] : llvm::zip(identity, types))
-      state.push_back(fill(scalar, type));
-    return state;
-  }
+  identity.resize(types.size(), f32(0.0f));
   // The left factor enters the first split only.
   Value first;
   if (split)
@@ -112,8 +90,8 @@ SmallVector<Value> ReductionKernel::initialState(bool ofRows) {
       return first ? select(first, x, identity[i]) : x;
     };
     if (!varying(init, 0, /*hasKey=*/false).contains(value)) {
-      state.push_back(
-          fill(convert(uniform(init, value, 0, captures)), types[i]));
+      state.push_back(fill(convert(uniform(init, value, 0, captures)),
+                           cast<tile::TileType>(types[i])));
       continue;
     }
     state.push_back(map({}, types[i], [&](Value row, Value, ValueRange) {
@@ -469,26 +447,34 @@ SmallVector<Value> ReductionKernel::streamLists(ValueRange state) {
                           schedule.getBlockK(), state, bodies);
 }
 
-SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
-  if (lists.tiles)
-    return streamLists(state);
+KeyRangeProblem ReductionKernel::describeRanges() {
   KeyRangeProblem problem;
   problem.numKeys = problem.limit = numKeys;
-  problem.split = split;
-  problem.parts = parts;
-  if (auto partial = dyn_cast<PartialOp>(reduction.getOperation()))
-    problem.granule = partial.getGranule().value_or(1);
   if (!rowSource.hasBatch() || rowSource.lengths)
     problem.limit = select(cmp(arith::CmpIPredicate::sgt, liveRows, index(0)),
                            numKeys, index(0));
-  bool isPeeled = schedule.getLoop() == LoopShape::peeled;
-  bool isWindow = false;
   if (!reduction.getMaskBody().empty()) {
     readMask();
-    const ::attn::MaskAnalysis::Facts &facts = mask->facts();
     problem.mask = &*mask;
     problem.uniform = maskUniform;
     std::tie(problem.firstRow, problem.lastRow) = tilePositions();
+  }
+  return problem;
+}
+
+SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
+  if (lists.tiles)
+    return streamLists(state);
+  KeyRangeProblem problem = describeRanges();
+  problem.split = split;
+  problem.parts = parts;
+  problem.partKeys = partKeys;
+  if (auto partial = dyn_cast<PartialOp>(reduction.getOperation()))
+    problem.granule = partial.getGranule().value_or(1);
+  bool isPeeled = schedule.getLoop() == LoopShape::peeled;
+  bool isWindow = false;
+  if (problem.mask) {
+    const ::attn::MaskAnalysis::Facts &facts = mask->facts();
     isWindow = !facts.startsAtFirstKey;
     // A warpgroup of the block may be done some tiles before the others. With a
     // tile as long as the block they part by half of one at most. That pays at
@@ -524,9 +510,17 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
       return stream(ranges);
     bodies.full = nullptr;
     bodies.linear = [&](ValueRange of, ValueRange state) {
-      return step(linearTile(of[0], of[1]), state);
+      KeyTile tile{of[0], /*masked=*/false};
+      tile.linear = true;
+      tile.ramp = linear.ramp(b, loc, of[1]);
+      return step(tile, state);
     };
-    return stream(ranges, linearRange());
+    auto toUniform = [&](Value value) {
+      return uniform(*linear.region, value, 0, reduction.getCaptureOperands());
+    };
+    auto [firstRow, lastRow] = tilePositions();
+    return stream(ranges, emitLinearRange(b, loc, linear, toUniform, firstRow,
+                                          lastRow, numKeys));
   };
   if (!mask || !mask->facts().hasRowIntervals)
     return streamPeeled();
@@ -627,8 +621,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
     tile::ReturnOp::create(b, loc);
     return success();
   }
-  headVaries = hasGroup();
-  analyseForm();
+  headVaries = hasGroup(reduction);
+  readForm();
   form.redoesFar = mayRedoFarRows();
   if (form.fused || form.unit)
     findFarAnchors();
@@ -645,9 +639,15 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
 
 void ReductionKernel::buildRows(ValueRange outputs) {
   loadQueries();
+  if (auto keys = op->getAttrOfType<IntegerAttr>(getPartKeysName())) {
+    partKeys = keys.getInt();
+    storeFinalized(cast<AggregateOp>(op).getFinalize(), walkParts(),
+                   reduction.getCaptureOperands(), outputs);
+    return;
+  }
   SmallVector<Value> state = initialState();
   startRowSums(state);
-  state = hasGroup() ? walkGroup(state) : streamKeys(state);
+  state = hasGroup(reduction) ? walkGroup(state) : streamKeys(state);
   state.truncate(state.size() - rowSumWeights.size());
   if (form.redoesFar)
     state = redoFarRows(state);

@@ -21,6 +21,7 @@
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEKERNEL_H
 
 #include "KeyRanges.h"
+#include "NamedRewrites.h"
 #include "Pages.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
@@ -57,19 +58,9 @@ inline int64_t clusterOf(ScheduleAttr schedule,
   return target.hasRoles() ? schedule.getCluster() : 1;
 }
 
-/// Whether scores may be -inf whatever the dots are, as a bias of -inf makes
-/// them, in a reduction whose kernel multiplies such keys' values by 0
-/// (TileRepair.cpp).
-bool mayKillByScore(ReductionOpInterface op, MonoidOp monoid);
-/// Whether scores may be, in any reduction.
-bool killsByScore(ReductionOpInterface op);
-/// Keeps a dot that is NaN out of such scores: s + b is b where b is -inf.
-void hideDeadDots(ReductionOpInterface op);
-/// The opposite, where the kernel's marks see the NaN: those tiles are done
-/// again.
-void leaveNaNToRepair(ReductionOpInterface op);
-/// Lets the mask of the reduction say which keys scores kill.
-void moveDeadScoresToMask(ReductionOpInterface op);
+/// Whether the reduced rows are those of several heads, the query heads of a
+/// block's key head.
+bool hasGroup(ReductionOpInterface op);
 /// The schedule of the kernel that does again what such keys have spoiled; it
 /// has `marksOfBlock` rows or fewer in a block on a GPU.
 ScheduleAttr scheduleOfRepair(ReductionOpInterface op,
@@ -171,6 +162,21 @@ protected:
   /// with statistics `left` and `right`, `both` combined; none for 1.
   std::pair<SmallVector<Value>, SmallVector<Value>>
   factors(ValueRange left, ValueRange right, ValueRange both);
+  /// Whether element `i` of a state has channels.
+  static bool isPerChannel(MonoidOp monoid, unsigned i) {
+    return i >= monoid.getNumStats() &&
+           monoid.getComponent(i - monoid.getNumStats()) == Component::value;
+  }
+  /// The product of states that this program has `computed`; of others, what is
+  /// in memory may hold anything where a state is empty. `isExact`: one without
+  /// keys on the right leaves the left one as it was, bit by bit.
+  SmallVector<Value> multiply(ValueRange left, ValueRange right, bool computed,
+                              bool isExact);
+  SmallVector<Value> multiplyWhole(ValueRange left, ValueRange right,
+                                   ArrayRef<unsigned> scalars,
+                                   ArrayRef<unsigned> vectors);
+  /// The identity's state, of tiles of these types.
+  SmallVector<Value> identityState(TypeRange types);
 
   OpBuilder b;
   Location loc;
@@ -408,11 +414,15 @@ protected:
   /// What rows start with: tiles of the state, or a column of what all channels
   /// of a row have in common.
   SmallVector<Value> initialState(bool ofRows = false);
-  /// Whether the reduced rows are those of several heads, the query heads of
-  /// the block's key head.
-  bool hasGroup();
+  SmallVector<Type> stateTypes(bool ofRows = false);
   /// Walks the queries of each head of the group (TileGroup.cpp).
   SmallVector<Value> walkGroup(SmallVector<Value> state);
+  /// Walks the parts of the keys, where these have a fixed number of keys, and
+  /// multiplies their states (TileParts.cpp).
+  SmallVector<Value> walkParts();
+  /// What the keys of the block depend on, but for its part; of its mask, which
+  /// it reads.
+  KeyRangeProblem describeRanges();
   /// The state after all key tiles (KeyRanges.h).
   SmallVector<Value> streamKeys(ValueRange state);
   SmallVector<Value> streamLists(ValueRange state);
@@ -607,6 +617,9 @@ protected:
   SmallVector<Value> scoreOutputs;
   /// The number of parts and that of the block's, where there are several.
   Value parts, split;
+  /// Keys of a part, where the block has all parts and reduces each by itself;
+  /// or 0.
+  int64_t partKeys = 0;
   Value keyHead, numKeys;
   /// Where the keys of the part end.
   Value keyEnd;
@@ -619,8 +632,8 @@ protected:
   SmallVector<Value> queryTiles, packedQueries;
   Value turnedQueries, turnedKeys;
 
-  //===--- Named rewrites (TileForm.cpp) ----------------------------------===//
-  struct {
+  //===--- Named rewrites (NamedRewrites.h) -------------------------------===//
+  struct : ScoreUnit {
     /// rescale is exp(from - to) (or exp2) on one statistic, the largest score,
     /// and weights are constants: an exp2 of products with a constant k.
     bool exponential = false;
@@ -633,19 +646,11 @@ protected:
     bool shortWeights = false;
     /// The element's statistic is its dot: no map comes before the reduction.
     bool dotIsStat = false;
-    /// The score is the dot times `unit` > 0 and the statistic, a maximum, is
-    /// held in units of the dot. `scaleLog2` = unit * base; `queryFactor`: what
-    /// the queries take of a run-time factor: its sign, or all of it where it
-    /// is no unit. Null where not applied.
-    Value unit, scaleLog2, queryFactor;
     /// Anchors of a larger size are far from 0, the k of their rows, and the
     /// anchor of rows without keys (see `findFarAnchors`).
     Value farAnchor, farK, leastAnchor;
     /// Rows that are far are done again behind the key tiles.
     bool redoesFar = false;
-    /// What of the score region is multiplied by a uniform factor of the size
-    /// `unit` and the sign `sign`, where that is no dot.
-    Value inUnits, sign;
     /// Weights that need the score are computed with the factor, from the
     /// statistic.
     bool weighsLate = false;
@@ -656,28 +661,11 @@ protected:
     /// For each component, whether its weight is the same for every score.
     SmallVector<bool> uniformWeight;
   } form;
-  /// Scores that grow evenly from key to key (LinearScores.cpp).
-  struct {
-    bool applies = false;
-    /// The dot's factor, times the base of `exponential`.
-    Value scaleLog2;
-    /// Ramps of tiles left and right of the distance's zero, null for 0.
-    Value left, right;
-    /// Run-time values allow it.
-    Value fits;
-    /// The size of a distance is taken; it is positive for the first keys.
-    bool hasSides = false, positiveFirst = false;
-    std::unique_ptr<Region> region; // distance >= 0
-    std::optional<::attn::MaskAnalysis> distance;
-  } linear;
-  void analyseLinear();
-  LinearRange linearRange();
-  KeyTile linearTile(Value first, Value isLeft);
+  /// Scores that grow evenly from key to key.
+  LinearBias linear;
 
-  void analyseForm();
-  void analyseFactor(arith::MulFOp product);
+  void readForm();
   Value withSign(Value x);
-  bool weightsAreOne();
   DenseMap<Value, Value> signedFactors;
   bool fixedAnchor = false;
 
@@ -736,46 +724,6 @@ inline bool listsDifferByBatch(ReductionOpInterface op) {
 inline bool listsDifferByHead(ReductionOpInterface op) {
   return !op.getMaskBody().getArgument(1).use_empty();
 }
-
-/// Builds the kernel of an `attn.combine`, of an `attn.finalize`, or of both:
-/// a finalize that is the only user of a combine multiplies the parts itself.
-class StatesKernel : public KernelBuilder {
-public:
-  /// `combine` may be null, or `op` itself.
-  StatesKernel(Operation *op, CombineOp combine, MonoidOp monoid,
-               const ::attn::TargetInfo &target, tile::KernelOp kernel)
-      : KernelBuilder(op, monoid, target, kernel), combineOp(combine) {}
-
-  /// Rows of one block. Of a GPU's blocks each has a slice of the channels:
-  /// many small ones together wait less for memory.
-  static int64_t blockRows(const ::attn::TargetInfo &target) {
-    return target.isCpu() ? 64 : ::attn::MmaShape::warp().m;
-  }
-  static int64_t countSlices(ValueRange states, MonoidOp monoid,
-                             const ::attn::TargetInfo &target);
-  /// What shared states have of a block's rows: the parts, and where they are.
-  struct SharedRows {
-    Value parts, group, head, row;
-  };
-  /// Dimensions of rows of the states: 3, or 2 when packed.
-  static int64_t rowRank(ValueRange states, MonoidOp monoid, bool parts);
-
-  LogicalResult build(ValueRange outputs, Value numTiles, Value block);
-
-private:
-  /// Channels of a GPU's block, and parts that it loads at once.
-  static constexpr int64_t blockChannels = 32, partsAtOnce = 8;
-
-  SmallVector<Value> load(ValueRange states, ValueRange leading);
-  SmallVector<Value> loadShared(const SharedRows &rows, Value part);
-  SmallVector<Value> multiply(ValueRange left, ValueRange right);
-  SmallVector<Value>
-  multiplyParts(SmallVector<Value> state, Value first, Value numParts,
-                function_ref<SmallVector<Value>(Value)> loadPart);
-  SmallVector<Value> multiplyShared(SmallVector<Value> state);
-
-  CombineOp combineOp;
-};
 
 } // namespace mlir::attn
 

@@ -157,6 +157,31 @@ std::pair<Value, Value> ShareKernel::firstOf(Value total, const Test &test) {
   return {found[0], found[1]};
 }
 
+/// The first of `total` items that passes the test, or `total`. A GPU's thread
+/// asks all items of a run at once, which are on their way together, and then
+/// those of the first run that has one.
+Value ShareKernel::firstInRuns(Value total, const Test &test) {
+  if (target.isCpu())
+    return firstOf(total, test).first;
+  Value size = i32(itemsOfRun), last = sub(total, i32(1));
+  Value runs = divide(add(total, sub(size, i32(1))), size).first;
+  Value run =
+      firstOf(runs, [&](Value number) {
+        Value first = mul(number, size), any;
+        for (int64_t i = 0; i < itemsOfRun; ++i) {
+          Value passes = test(min(add(first, i32(i)), last));
+          any = any ? arith::OrIOp::create(b, loc, any, passes).getResult()
+                    : passes;
+        }
+        return any;
+      }).first;
+  Value first = min(mul(run, size), total);
+  Value found = firstOf(min(size, sub(total, first)), [&](Value number) {
+                  return test(add(first, number));
+                }).first;
+  return add(first, found);
+}
+
 //===----------------------------------------------------------------------===//
 // Levels
 //===----------------------------------------------------------------------===//
@@ -232,14 +257,12 @@ void ShareKernel::buildFind(int64_t level, Value counts, Value keys,
     Value second = arith::ExtUIOp::create(b, loc, b.getI32Type(),
                                           cmp(Predicate::eq, number, i32(2)));
     Value common = sub(min(pages, pagesOf(leader)), base);
-    Value end = firstOf(common, [&](Value next) {
-                  Value mine = pageAt(sequence, add(base, next));
-                  Value differs =
-                      cmp(Predicate::ne, mine, pageAt(leader, add(base, next)));
-                  return arith::OrIOp::create(b, loc, differs,
-                                              cmp(Predicate::slt, mine, i32(0)))
-                      .getResult();
-                }).first;
+    Value end = firstInRuns(common, [&](Value next) -> Value {
+      Value mine = pageAt(sequence, add(base, next));
+      Value differs = cmp(Predicate::ne, mine, pageAt(leader, add(base, next)));
+      return arith::OrIOp::create(b, loc, differs,
+                                  cmp(Predicate::slt, mine, i32(0)));
+    });
     leader = select(cmp(Predicate::sge, page, i32(0)), leader, i32(-1));
     scf::YieldOp::create(b, loc, ValueRange{leader, add(base, end), second});
     b.setInsertionPointToStart(ifOp.elseBlock());

@@ -55,6 +55,8 @@ public:
 private:
   /// Rows of the tiles that items are spread over.
   static constexpr int64_t itemRows = 128, itemColumns = 32;
+  /// Pages that a row compares at once.
+  static constexpr int64_t itemsOfRun = 16;
   /// What is asked of each item where places are counted.
   static constexpr int64_t placeTests = 4;
   using Test = std::function<Value(Value)>; // item (i32) -> i1
@@ -73,6 +75,7 @@ private:
   SmallVector<Value> bitsOf(Value first, Value total, ArrayRef<Test> tests);
   SmallVector<Value> count(Value total, ArrayRef<Test> tests);
   std::pair<Value, Value> firstOf(Value total, const Test &test);
+  Value firstInRuns(Value total, const Test &test);
   Value findCut(int64_t level, Value leader, Value base);
   Value pagesOf(Value sequence);
 

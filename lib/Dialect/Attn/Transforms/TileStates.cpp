@@ -10,19 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "TileStates.h"
 #include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::attn;
-
-/// Whether element `i` of a state has channels.
-static bool isPerChannel(MonoidOp monoid, unsigned i) {
-  return i >= monoid.getNumStats() &&
-         monoid.getComponent(i - monoid.getNumStats()) == Component::value;
-}
 
 int64_t StatesKernel::countSlices(ValueRange states, MonoidOp monoid,
                                   const ::attn::TargetInfo &target) {
@@ -63,120 +57,6 @@ SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading) {
   return tiles;
 }
 
-SmallVector<Value> StatesKernel::multiply(ValueRange left, ValueRange right) {
-  unsigned n = numStats(), size = left.size();
-  SmallVector<unsigned> scalars, vectors;
-  for (unsigned i = 0; i < size; ++i)
-    (isPerChannel(monoid, i) ? vectors : scalars).push_back(i);
-  SmallVector<Value> product(size);
-  auto pick = [&](ValueRange tiles, ArrayRef<unsigned> which) {
-    return llvm::map_to_vector(which, [&](unsigned i) { return tiles[i]; });
-  };
-
-  if (monoid.isGeneral()) {
-    // Pointwise in the channel on whole states; outputs without channels do
-    // not read values.
-    auto combined = [&](ArrayRef<unsigned> inputs, ArrayRef<unsigned> results) {
-      if (results.empty())
-        return;
-      SmallVector<Value> tiles = pick(left, inputs);
-      tiles.append(pick(right, inputs));
-      SmallVector<Type> types;
-      for (unsigned i : results)
-        types.push_back(left[i].getType());
-      SmallVector<Value> values =
-          map(tiles, types, [&](Value, Value, ValueRange x) {
-            Region &region = monoid.getCombine();
-            RegionCloner cloner(b);
-            for (auto [k, i] : llvm::enumerate(inputs)) {
-              cloner.map(region.getArgument(i), x[k]);
-              cloner.map(region.getArgument(size + i), x[inputs.size() + k]);
-            }
-            cloner.map(region.getArguments().drop_front(2 * size), params());
-            return llvm::map_to_vector(results, [&](unsigned i) {
-              return cloner.get(getYielded(region)[i]);
-            });
-          });
-      for (auto [k, i] : llvm::enumerate(results))
-        product[i] = values[k];
-    };
-    combined(scalars, scalars);
-    SmallVector<unsigned> all = scalars;
-    all.append(vectors);
-    combined(all, vectors);
-    return product;
-  }
-
-  // Statistics, the factors of both sides, and components without channels.
-  // What was not computed here may hold anything where its state is empty.
-  unsigned leftFactors = 0, rightFactors = 0;
-  bool isComputed = combineOp.getStates().front().getDefiningOp<PartialOp>();
-  auto scale = [&](Value factor, Value x) -> Value {
-    if (!factor)
-      return x;
-    Value scaled = arith::MulFOp::create(b, loc, factor, x);
-    if (isComputed)
-      return scaled;
-    Value isDropped = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                            factor, f32(0.0f));
-    return select(isDropped, f32(0.0f), scaled);
-  };
-  auto scaledSum = [&](Value f1, Value x, Value f2, Value y) -> Value {
-    return arith::AddFOp::create(b, loc, scale(f1, x), scale(f2, y));
-  };
-  SmallVector<Value> factorTiles;
-  if (!scalars.empty()) {
-    SmallVector<Value> tiles = pick(left, scalars);
-    tiles.append(pick(right, scalars));
-    if (n && monoid.getKind() != MonoidKind::prefix)
-      leftFactors = numFactors();
-    if (n && monoid.getKind() != MonoidKind::suffix)
-      rightFactors = numFactors();
-    SmallVector<Type> types;
-    for (unsigned i : scalars)
-      types.push_back(left[i].getType());
-    types.append(leftFactors + rightFactors, tileType(blockRows(target), 1));
-    SmallVector<Value> rows =
-        map(tiles, types, [&](Value, Value, ValueRange x) {
-          ValueRange one = x.take_front(scalars.size());
-          ValueRange two = x.drop_front(scalars.size());
-          SmallVector<Value> results;
-          if (n)
-            results = combine(one.take_front(n), two.take_front(n));
-          SmallVector<Value> stats = results;
-          auto [f1, f2] = factors(one.take_front(n), two.take_front(n), stats);
-          for (unsigned k = n; k < scalars.size(); ++k) {
-            unsigned f = factorOf(scalars[k] - n);
-            results.push_back(scaledSum(f1.empty() ? Value() : f1[f], one[k],
-                                        f2.empty() ? Value() : f2[f], two[k]));
-          }
-          results.append(f1);
-          results.append(f2);
-          return results;
-        });
-    for (auto [k, i] : llvm::enumerate(scalars))
-      product[i] = rows[k];
-    factorTiles.assign(rows.begin() + scalars.size(), rows.end());
-  }
-  for (unsigned i : vectors) {
-    SmallVector<Value> tiles = {left[i], right[i]};
-    unsigned f = factorOf(i - n);
-    if (leftFactors)
-      tiles.push_back(factorTiles[f]);
-    if (rightFactors)
-      tiles.push_back(factorTiles[leftFactors + f]);
-    product[i] = map(tiles, left[i].getType(), [&](Value, Value, ValueRange x) {
-                   Value f1 = leftFactors ? x[2] : Value();
-                   Value f2 = rightFactors ? x.back() : Value();
-                   return SmallVector<Value>{scaledSum(f1, x[0], f2, x[1])};
-                 }).front();
-  }
-  return product;
-}
-
-/// The product of the parts, in order. On a GPU several are loaded at once, for
-/// each is as far away as all of them; of parts that are not there it loads the
-/// last one again and drops it.
 /// A part of what a group has of the rows.
 SmallVector<Value> StatesKernel::loadShared(const SharedRows &rows,
                                             Value part) {
@@ -231,6 +111,9 @@ SmallVector<Value> StatesKernel::multiplyShared(SmallVector<Value> state) {
   return state;
 }
 
+/// The product of the parts, in order. On a GPU several are loaded at once, for
+/// each is as far away as all of them; of parts that are not there it loads the
+/// last one again and drops it.
 SmallVector<Value>
 StatesKernel::multiplyParts(SmallVector<Value> state, Value begin,
                             Value numParts,
@@ -251,7 +134,8 @@ StatesKernel::multiplyParts(SmallVector<Value> state, Value begin,
   for (int64_t i = 0; i < atOnce; ++i)
     next.push_back(loadPart(i ? min(add(first, index(i)), last) : first));
   for (int64_t i = 0; i < atOnce; ++i) {
-    SmallVector<Value> longer = multiply(product, next[i]);
+    SmallVector<Value> longer =
+        multiply(product, next[i], areComputed(), isExact());
     if (!i) {
       product = longer;
       continue;
@@ -298,8 +182,13 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
 
   SmallVector<Value> state;
   if (parts) {
-    state = multiplyParts(load(states, index(0)), index(1), dim(first, 0),
-                          [&](Value part) { return load(states, part); });
+    auto loadPart = [&](Value part) { return load(states, part); };
+    SmallVector<Value> start = loadPart(index(0));
+    // As a block does that has all parts (walkParts).
+    if (isExact())
+      start = identityState(ValueRange(start).getTypes());
+    state =
+        multiplyParts(start, index(isExact() ? 0 : 1), dim(first, 0), loadPart);
     if (combineOp.getPlaces())
       state = multiplyShared(state);
   } else {

@@ -10,14 +10,17 @@
 // and the sums over keys are a matrix product. Suffix and prefix monoids get
 // their weights from a scan of the row. General monoids fold element by
 // element, but for states of a few numbers: a tile of these is reduced as
-// statistics are.
+// statistics are. Of monoids that select keys, such as the k largest scores,
+// the laws find the state that says which keys need not be folded at all.
 //
 //===----------------------------------------------------------------------===//
 
+#include "NamedRewrites.h"
 #include "StateUses.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -35,11 +38,9 @@ static bool isConstantFloat(Value value,
   return matchPattern(value, m_ConstantFloat(&constant)) && f(constant);
 }
 
-/// Factors of a score that statistics may be held in units of: with them and
-/// log2(e) products and quotients of ordinary scores stay normal numbers.
-static constexpr float leastUnit = 1e-30f, greatestUnit = 2e38f;
-
-void ReductionKernel::analyseForm() {
+/// What the monoid and its laws say of the state, and the values that kernels
+/// need for the rewrites that passes have decided.
+void ReductionKernel::readForm() {
   Region &lift = monoid.getLift();
   form.uniformWeight.clear();
   if (!monoid.isGeneral())
@@ -49,14 +50,9 @@ void ReductionKernel::analyseForm() {
                         [&](Value score) { return dependsOn(weight, score); }));
   std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
   form.ordered = !laws || !laws->combineCommutes;
-  // Sums that are asked for in f32 show how good their weights are.
-  bool wide = llvm::any_of(outputTypes(op), [](Type type) {
-    auto tensor = cast<RankedTensorType>(type);
-    return tensor.getElementType().isF32() &&
-           !tensor.isDynamicDim(tensor.getRank() - 1);
-  });
-  bool short16 = narrowValues && !reduction.getValueOperands().empty();
-  form.shortWeights = short16 && !wide;
+  form.shortWeights =
+      findWeightRounding(reduction, {narrowDots, narrowValues, tf32}) ==
+      WeightRounding::all;
   form.deadIsNatural = (laws && laws->deadIsNatural && !monoid.isGeneral()) ||
                        op->hasAttr(getDeadIsZeroName());
 
@@ -64,92 +60,31 @@ void ReductionKernel::analyseForm() {
   if (!base)
     return;
   form.base = *base;
-  bool maximum = isMaximum(monoid.getCombine());
-  // Then nothing is computed before the reduction.
-  form.weighsLate = weightsFollowStatistic(monoid);
-  bool scoreIsStat = scoreIsStatistic(monoid) || form.weighsLate;
-  form.exponential = scoreIsStat && maximum;
-  if (!scoreIsStat)
+  form.exponential = isOnline(reduction);
+  form.fused = fusesExponent(reduction);
+  form.weighsLate = form.exponential && weightsFollowStatistic(monoid);
+  if (!scoreIsStatistic(monoid) && !form.weighsLate)
     return;
   form.deadIsNatural = true;
-  // The rounding of -anchor * k moves the reference point of the whole row:
-  // quotients do not see it, and a log-sum-exp loses it in its own rounding.
-  // But where the weight of the largest score, 1 but for that, is rounded to 16
-  // bits and its share of their sum is not, the quotient is off by as much as
-  // the rounding, 2^-24 of the exponent: too much for f32.
-  // Nor where weights hold the score, which may meet it again in a difference,
-  // as in an entropy.
-  form.fused = !(short16 && wide) && !form.weighsLate;
+  form.dotIsStat = scoreIsDot(reduction);
   Region &score = reduction.getScoreBody();
-  form.dotIsStat =
-      score.empty() || getYielded(score).front() == score.getArgument(0);
-  if (form.dotIsStat || !maximum || reduction.getQueryOperands().size() != 1)
-    return;
-  // dot * factor: max(s * k) = max(s) * k for k > 0. The sign of a run-time
-  // factor goes into the queries.
-  auto product = getYielded(score).front().getDefiningOp<arith::MulFOp>();
-  if (!product)
-    return analyseLinear();
-  for (auto [dot, factor] : {std::pair(product.getLhs(), product.getRhs()),
-                             std::pair(product.getRhs(), product.getLhs())}) {
-    if (dot != score.getArgument(0))
-      continue;
-    float constant = 0.0f;
-    bool isConstant = isConstantFloat(factor, [&](const APFloat &x) {
-      constant = x.convertToFloat();
-      return true;
-    });
-    if (isConstant) {
-      if (!(constant >= leastUnit && constant <= greatestUnit))
-        return;
-      form.unit = f32(constant);
-      form.scaleLog2 = f32(constant * form.base);
-    } else {
-      if (varying(score, 1, /*hasKey=*/true).contains(factor) ||
-          !factor.getType().isF32())
-        return;
-      Value scale = uniform(score, factor, 1, reduction.getCaptureOperands());
-      Value magnitude = math::AbsFOp::create(b, loc, scale);
-      using Predicate = arith::CmpFPredicate;
-      // The queries take a factor that is no unit (0, NaN) as a whole: scores
-      // of -inf stay what they are.
-      Value isUnit = arith::AndIOp::create(
-          b, loc,
-          arith::CmpFOp::create(b, loc, Predicate::OGE, magnitude,
-                                f32(leastUnit)),
-          arith::CmpFOp::create(b, loc, Predicate::OLE, magnitude,
-                                f32(greatestUnit)));
-      form.unit = select(isUnit, magnitude, f32(1.0f));
-      form.scaleLog2 = arith::MulFOp::create(b, loc, form.unit, f32(form.base));
-      form.queryFactor = select(
-          isUnit, math::CopySignOp::create(b, loc, f32(1.0f), scale), scale);
+  auto toUniform = [&](Value value) {
+    return uniform(score, value, 1, reduction.getCaptureOperands());
+  };
+  // Of packed heads a factor of the head is not the same for all rows.
+  if (op->hasAttr(getScoreUnitName())) {
+    StringRef why;
+    auto scaled = findScaledScore(reduction, monoid, target,
+                                  varying(score, 1, /*hasKey=*/true), why);
+    if (scaled) {
+      static_cast<ScoreUnit &>(form) =
+          emitScoreUnit(b, loc, *scaled, form.base, toUniform);
+      form.dotIsStat = scaled->isDot;
     }
-    form.dotIsStat = true;
-    return;
   }
-  analyseFactor(product);
-}
-
-/// score = factor * x, where x is no dot: the statistic is held in units of the
-/// factor all the same, which saves its product for each element.
-void ReductionKernel::analyseFactor(arith::MulFOp product) {
-  if (!isGpu() || !form.fused || !form.shortWeights)
-    return;
-  Region &score = reduction.getScoreBody();
-  const auto &varies = varying(score, 1, /*hasKey=*/true);
-  for (auto [x, factor] : {std::pair(product.getLhs(), product.getRhs()),
-                           std::pair(product.getRhs(), product.getLhs())}) {
-    if (varies.contains(factor) || !varies.contains(x))
-      continue;
-    Value scale = uniform(score, factor, 1, reduction.getCaptureOperands());
-    Value magnitude = math::AbsFOp::create(b, loc, scale);
-    form.unit = arith::MaxNumFOp::create(b, loc, magnitude, f32(leastUnit));
-    form.unit = arith::MinNumFOp::create(b, loc, form.unit, f32(greatestUnit));
-    form.scaleLog2 = arith::MulFOp::create(b, loc, form.unit, f32(form.base));
-    form.sign = math::CopySignOp::create(b, loc, f32(1.0f), scale);
-    form.inUnits = x;
-    return;
-  }
+  if (op->hasAttr(getLinearBiasName()))
+    linear = emitLinearBias(b, loc, reduction, form.base,
+                            varying(score, 1, /*hasKey=*/true), toUniform);
 }
 
 //===----------------------------------------------------------------------===//
@@ -167,6 +102,15 @@ void ReductionKernel::prepare(RowBlock &block) {
     block.keyCount = toI32(count);
     block.lastKey = toI32(sub(numKeys, index(1)));
   }
+}
+
+/// The number of the state below which a key changes nothing, if the laws have
+/// found one: of a monoid without values.
+static std::optional<unsigned> findThreshold(MonoidOp monoid) {
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  if (!laws || laws->threshold < 0)
+    return std::nullopt;
+  return laws->threshold;
 }
 
 SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
@@ -192,8 +136,10 @@ SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
   case MonoidKind::prefix:
     return stepGated(block, dots);
   case MonoidKind::general:
-    return foldsKeys(reduction, monoid) ? stepGeneral(block, dots)
-                                        : stepScalars(block, dots);
+    // On a CPU a test of several keys is less than their product.
+    return foldsKeys(reduction, monoid) || (!isGpu() && findThreshold(monoid))
+               ? stepGeneral(block, dots)
+               : stepScalars(block, dots);
   }
   llvm_unreachable("unknown kind of monoid");
 }
@@ -727,7 +673,8 @@ SmallVector<Value> ReductionKernel::stepScalars(RowBlock &block,
   });
 }
 
-/// The element path: every key is lifted and multiplied in.
+/// The element path: every key is lifted and multiplied in, but for those that
+/// a threshold says change nothing.
 SmallVector<Value> ReductionKernel::stepGeneral(RowBlock &block,
                                                 ArrayRef<Value> dots) {
   SmallVector<Type> types(monoid.getNumScores(), scoreTile());
@@ -747,6 +694,8 @@ SmallVector<Value> ReductionKernel::stepGeneral(RowBlock &block,
     stateTypes.push_back(part.getType());
   auto fold = tile::FoldOp::create(b, loc, stateTypes, mapped, block.values,
                                    alive, block.state);
+  if (std::optional<unsigned> state = findThreshold(monoid))
+    tile::setThreshold(fold, *state);
   OpBuilder::InsertionGuard guard(b);
   Block *body = b.createBlock(&fold.getBody());
   body->addArgument(b.getI32Type(), loc);

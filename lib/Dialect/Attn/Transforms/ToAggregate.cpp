@@ -476,7 +476,8 @@ LogicalResult Rewriter::run() {
       op.getPrecisionAttr(), /*relaxed_maximum=*/UnitAttr(),
       /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr(),
       op.getRotaryAttr());
-  for (StringRef name : {getDispatchAttrName(), getRungAttrName()})
+  for (StringRef name :
+       {getDispatchAttrName(), getRungAttrName(), getPartKeysName()})
     if (Attribute attribute = op->getAttr(name))
       aggregate->setAttr(name, attribute);
   if (IntegerAttr levels = op.getCascadeAttr()) {

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -48,6 +48,17 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     if (!isa<arith::SIToFPOp>(op) || !isa<UnitAttr>(attr.getValue()))
       return op->emitOpError("expected tile.approximate to be a unit attribute "
                              "of arith.sitofp");
+    return success();
+  }
+  if (attr.getName() == foldThresholdName) {
+    auto fold = dyn_cast<FoldOp>(op);
+    auto state = dyn_cast<IntegerAttr>(attr.getValue());
+    if (!fold || fold.getScores().size() != 1 || !fold.getValues().empty() ||
+        !state || !state.getType().isSignlessInteger(64) ||
+        state.getValue().uge(fold.getStates().size()))
+      return op->emitOpError("expected tile.threshold to be an i64, the number "
+                             "of a state, on a tile.fold of one score and no "
+                             "values");
     return success();
   }
   if (attr.getName() == planName) {

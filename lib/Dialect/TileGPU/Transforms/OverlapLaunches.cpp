@@ -27,13 +27,16 @@ namespace attn {
 using namespace mlir;
 using namespace mlir::tile_gpu;
 
-/// Whether an operation of the plan may as well come before `launch`.
+/// Whether an operation of the plan may as well come before `launch`: no branch
+/// is between them, so that one that must not run without need, as a division,
+/// may.
 static bool isFreeOf(Operation *op, LaunchOp launch) {
   if (auto reset = dyn_cast<ResetOp>(op))
     return reset.getMemory().getDefiningOp<tile::WorkspaceOp>() &&
            !llvm::is_contained(launch.getArguments(), reset.getMemory());
   return isa<tile::WorkspaceOp, TicketsOp>(op) ||
-         (op->getNumRegions() == 0 && isPure(op)) || isa<memref::DimOp>(op);
+         (op->getNumRegions() == 0 && isMemoryEffectFree(op)) ||
+         isa<memref::DimOp>(op);
 }
 
 /// Whether all that a kernel reads and writes is read and written by its roles.

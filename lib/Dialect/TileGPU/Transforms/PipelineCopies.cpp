@@ -15,6 +15,7 @@
 #include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -302,6 +303,8 @@ LogicalResult Pipeliner::chooseStages() {
                        type.getElementType().getIntOrFloatBitWidth() / 8;
   });
   kernel.walk([&](tile::FoldOp fold) {
+    if (tile::getThreshold(fold))
+      return WalkResult::advance();
     auto scores = cast<tile::TileType>(fold.getScores()[0].getType());
     int64_t tiles = fold.getScores().size() + bool(fold.getLive());
     demand.exchange += plan.blockQ * scores.getCols() * 4 * tiles;

@@ -36,6 +36,12 @@ constexpr llvm::StringLiteral getCascadeLevelsName() {
   return "attn.cascade_levels";
 }
 
+/// Of an attn.attention or attn.aggregate with `batch_invariant`: how many keys
+/// (i64) a part has, counted from key 0 of a sequence. Each part is reduced by
+/// itself, and the states of parts are multiplied in order, whether one block
+/// does it or several (attn-choose-schedule writes it). Absent: one part.
+constexpr llvm::StringLiteral getPartKeysName() { return "attn.part_keys"; }
+
 /// Of a function that gives gradients: of which argument each result is, and
 /// where it reads the element that has it, "table[h,j]".
 constexpr llvm::StringLiteral getGradientsName() { return "attn.gradients"; }
@@ -46,6 +52,21 @@ constexpr llvm::StringLiteral getGradientsName() { return "attn.gradients"; }
 constexpr llvm::StringLiteral getDeadIsZeroName() {
   return "attn.dead_is_zero";
 }
+
+/// Of a reduction: that its weights are powers of 2 of the distance from the
+/// row's maximum, and whether the exponent is a multiply-add ("fused") or a
+/// product of the difference ("exact"). attn-online-form writes it.
+constexpr llvm::StringLiteral getExponentName() { return "attn.exponent"; }
+constexpr llvm::StringLiteral getFusedExponent() { return "fused"; }
+constexpr llvm::StringLiteral getExactExponent() { return "exact"; }
+
+/// Of a reduction: that its maximum is held in units of what its score is a
+/// factor times of (attn-fold-scale).
+constexpr llvm::StringLiteral getScoreUnitName() { return "attn.score_unit"; }
+
+/// Of a reduction: that the product of whole tiles adds what the score grows by
+/// from key to key (attn-fold-linear-bias).
+constexpr llvm::StringLiteral getLinearBiasName() { return "attn.linear_bias"; }
 
 /// Of an argument or a result: what it is called, and which sizes have to be
 /// equal. Users may write it too, with what they know.

@@ -223,6 +223,44 @@ def AttnSharePrefixesPass : Pass<"attn-share-prefixes", "::mlir::ModuleOp"> {
     once, whatever the table has; a sequence that shares nothing has all of its
     keys for itself.
     Fails when: rows do not see the same first keys, or scores differ by position.
+
+    Example, before:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    #   attn.monoid @sum cocycle stats() components(value) outputs("o") {
+    #     identity {
+    #       attn.yield
+    #     }
+    #     combine {
+    #       attn.yield
+    #     }
+    #     lift {
+    #     ^bb0(%s: f32):
+    #       attn.yield %s : f32
+    #     }
+    #     finalize {
+    #     ^bb0(%acc: f32):
+    #       attn.yield %acc : f32
+    #     }
+    #   }
+      func.func @decode(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x16x64xf16>,
+                        %v: tensor<?x?x16x64xf16>, %table: tensor<?x?xi32>,
+                        %lengths: tensor<?xi32>) -> tensor<?x?x?x64xf16> {
+        %o = attn.aggregate @sum
+            scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x16x64xf16>)
+            values(%v : tensor<?x?x16x64xf16>)
+            key_source(paged %table, lengths %lengths : tensor<?x?xi32>, tensor<?xi32>)
+            {attn.cascade = #attn.causal<none>, attn.cascade_levels = 1 : i64,
+             schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, share = 1>}
+            -> tensor<?x?x?x64xf16>
+        return %o : tensor<?x?x?x64xf16>
+      }
+    }
+    ```
+
+    The first `attn.partial` has the rows of a group as 128 rows of one sequence, and
+    the second one a mask that begins where the pages of the sequence's group end.
   }];
   let options = [
     Option<"explain", "explain", "bool", "false",
@@ -324,158 +362,6 @@ def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
   ];
 }
 
-def AttnRelaxMaximumPass : Pass<"attn-relax-maximum", "::mlir::ModuleOp"> {
-  let summary = "Let maxima pass NaN by where outputs show it all the same";
-  let description = [{
-    Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws.
-
-    Produces: `relaxed_maximum` on those whose combine is a maximum of one f32
-    statistic of a cocycle, and whose outputs are NaN where a score is NaN even
-    if the maximum ignores that score, since its weight is NaN. For parts, the
-    outputs are those that their states are combined and finalized to. Law tests
-    decide, on the monoid's regions and on a finalize region of the op's own.
-    Kernels then compare and select instead of `arith.maximumf`. States that are
-    returned, or read in another way, keep their maximum.
-
-    Example:
-
-    ```mlir
-    attn.monoid @softmax cocycle stats(f32) components(value, unit)
-        outputs("o") {
-      identity {
-        %ninf = arith.constant 0xFF800000 : f32
-        attn.yield %ninf : f32
-      }
-      combine {
-      ^bb0(%a: f32, %b: f32):
-        %m = arith.maximumf %a, %b : f32
-        attn.yield %m : f32
-      }
-      rescale {
-      ^bb0(%from: f32, %to: f32):
-        %d = arith.subf %from, %to : f32
-        %r = math.exp %d : f32
-        attn.yield %r : f32
-      }
-      lift {
-      ^bb0(%s: f32):
-        %one = arith.constant 1.0 : f32
-        attn.yield %s, %one, %one : f32, f32, f32
-      }
-      finalize {
-      ^bb0(%m: f32, %acc: f32, %l: f32):
-        %zero = arith.constant 0.0 : f32
-        %dead = arith.cmpf oeq, %l, %zero : f32
-        %q = arith.divf %acc, %l : f32
-        %o = arith.select %dead, %zero, %q : f32
-        attn.yield %o : f32
-      }
-    }
-    func.func @attention(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
-                         %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
-      %o = attn.aggregate @softmax
-          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
-          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
-      return %o : tensor<?x?x?x64xf32>
-    }
-    ```
-
-    Numerics: none but where a score is NaN, which outputs are then as well.
-
-    Fails when: never.
-  }];
-  let options = [
-    Option<"explain", "explain", "bool", "false",
-           "Report as a remark what keeps its maximum, and why">
-  ];
-  let statistics = [
-    Statistic<"numRelaxed", "num-relaxed",
-              "Reductions whose maximum passes NaN by">,
-    Statistic<"numKept", "num-kept", "Reductions that keep what they reduce">
-  ];
-}
-
-def AttnFixAnchorPass : Pass<"attn-fix-anchor", "::mlir::ModuleOp"> {
-  let summary = "Let weights be measured from 0 where scores are bounded";
-  let description = [{
-    Expects: `attn.aggregate` whose monoids obey their laws, and a target.
-
-    Produces: `fixable_anchor` on those for a GPU with copies of tensors whose
-    score is a factor times a `math.tanh`, the factor of constants and captured
-    scalars; whose weights are exp (or exp2) of the score and are rounded to
-    bf16; and whose outputs do not depend on the reference maximum (the anchor)
-    that weights are measured from, as the laws tell. `attn-tile` makes two
-    kernels of them, of which the plan gives one blocks: up to a factor of 73 /
-    log2(e) = 50.6 every row has the fixed maximum 0, and none is computed.
-
-    Example:
-
-    ```mlir
-    module attributes {attn.target = "sm_90a"} {
-    attn.monoid @softmax cocycle stats(f32) components(value, unit)
-        outputs("o") {
-      identity {
-        %ninf = arith.constant 0xFF800000 : f32
-        attn.yield %ninf : f32
-      }
-      combine {
-      ^bb0(%a: f32, %b: f32):
-        %m = arith.maximumf %a, %b : f32
-        attn.yield %m : f32
-      }
-      rescale {
-      ^bb0(%from: f32, %to: f32):
-        %d = arith.subf %from, %to : f32
-        %r = math.exp %d : f32
-        attn.yield %r : f32
-      }
-      lift {
-      ^bb0(%s: f32):
-        %one = arith.constant 1.0 : f32
-        attn.yield %s, %one, %one : f32, f32, f32
-      }
-      finalize {
-      ^bb0(%m: f32, %acc: f32, %l: f32):
-        %zero = arith.constant 0.0 : f32
-        %dead = arith.cmpf oeq, %l, %zero : f32
-        %q = arith.divf %acc, %l : f32
-        %o = arith.select %dead, %zero, %q : f32
-        attn.yield %o : f32
-      }
-    }
-    func.func @capped(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
-                      %v: tensor<?x?x?x64xbf16>, %cap: f32)
-        -> tensor<?x?x?x64xbf16> {
-      %o = attn.aggregate @softmax
-          scores(%q, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
-          values(%v : tensor<?x?x?x64xbf16>) captures(%cap : f32) score {
-          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
-            %x = arith.divf %s, %c : f32
-            %t = math.tanh %x : f32
-            %y = arith.mulf %t, %c : f32
-            attn.yield %y : f32
-          } -> tensor<?x?x?x64xbf16>
-      return %o : tensor<?x?x?x64xbf16>
-    }
-    }
-    ```
-
-    Numerics: sums are infinite where the number of keys times the largest value
-    passes 2^54, and lose bits of values below 2^-53.
-
-    Fails when: the module's `attn.target` is unknown.
-  }];
-  let options = [
-    Option<"explain", "explain", "bool", "false",
-           "Report as a remark whose anchor runs with the maximum, and why">
-  ];
-  let statistics = [
-    Statistic<"numFixable", "num-fixable",
-              "Reductions with a kernel of a fixed anchor">,
-    Statistic<"numKept", "num-kept", "Reductions whose anchor is the maximum">
-  ];
-}
-
 def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
   let summary = "Compute the pairs of two reductions once";
   let description = [{
@@ -570,15 +456,6 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     each pair, for each batch and head that the mask tells apart, and each batch
     where there are lengths.
 
-    Where a maximum is reduced, products are those of warpgroups, and the score
-    is k * dot + rest with k and what the rest grows by from key to key the same
-    for all rows, whole tiles are linear: the product adds what the rest grows
-    by (`ramp`), and the rest at the tile's first key is the row's. k and the
-    growth are read off the score region by the rules of sums and products. The
-    size of a distance (`math.absi`, `math.absf`) grows or falls by the
-    distance's sign: tiles on either side of its zero are linear, and where the
-    combine commutes, as a maximum does, come before those it lies in.
-
     The host cannot read offsets of packed sequences in a GPU's memory: the grid
     has a tile of rows more for each sequence than it may need, and a block
     finds its sequence by itself (the `varlen` form of `tile.work_tile`, which
@@ -624,23 +501,19 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     walks over 64 keys at a time with `tile.dot`, `tile.map` and `tile.dot`.
     docs/Tour.md prints a whole one.
 
+    Named rewrites are decided before, and are attributes of the reduction
+    (RewritePasses.td): the form of online softmax, the unit of the maximum,
+    linear tiles, a relaxed maximum, a fixed one.
+
     Numerics: reassociates the reduction by key tiles (the monoid's
-    associativity); sums in f32. exp(a - b) of a softmax is evaluated as
-    exp2 of a fused multiply-add in log2 units, the row maximum is held in
-    units of the unscaled score where the score is a scaled dot. On a GPU,
-    where all that is made of the weights is rounded to 16 bits, functions of
-    the scores are marked approximate (`afn`; positions that become floats
-    `tile.approximate`), and a uniform factor of any score is the unit of the
-    maximum. With `fixable_anchor` there are two kernels (attn-fix-anchor). In
-    linear tiles dots and ramps add up
-    in units of the dot, and the rest is rounded once a row, not once a score;
-    ramps of more than 2^16 a key in these units, and where k is not positive,
-    all tiles take the form of the others. Listed tiles are
-    taken in the order of the list, which is the same in every run; monoids that
-    do not commute are not listed. Deterministic for
-    a given schedule.
-    Fails when: a schedule is absent, a maximum is relaxed that the laws do not
-    permit to be (`attn-relax-maximum`), or the function has several blocks,
+    associativity); sums in f32. On a GPU, where all that is made of the weights
+    is rounded to 16 bits, functions of the scores are marked approximate (`afn`;
+    positions that become floats `tile.approximate`). With `fixable_anchor` there
+    are two kernels (attn-fix-anchor). Listed tiles are taken in the order of the
+    list, which is the same in every run; monoids that do not commute are not
+    listed. Deterministic for a given schedule.
+    Fails when: a schedule is absent, an attribute asks for a rewrite that does
+    not hold for its reduction, or the function has several blocks,
     gives other results than those of reductions, is called by others, calls what
     has no body, or holds operations with regions or on tensors other than
     `tensor.dim`, `tensor.extract` and those of `attn`.

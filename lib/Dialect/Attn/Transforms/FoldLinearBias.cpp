@@ -1,4 +1,4 @@
-//===- LinearScores.cpp - Scores that grow evenly from key to key ---------===//
+//===- FoldLinearBias.cpp - Scores that grow evenly from key to key -------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,10 +23,22 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NamedRewrites.h"
 #include "TileKernel.h"
+#include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#define DEBUG_TYPE "attn-fold-linear-bias"
+
+namespace attn {
+#define GEN_PASS_DEF_ATTNFOLDLINEARBIASPASS
+#include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace attn
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -176,113 +188,168 @@ FailureOr<Value> SlopeReader::slope(Value value, Value variable,
       .Default([](Operation *) { return failure(); });
 }
 
-//===----------------------------------------------------------------------===//
-// The form of a reduction
-//===----------------------------------------------------------------------===//
+namespace {
+/// What the scores of a reduction grow by.
+struct Slopes {
+  /// By the dot; and from key to key, ahead of the distance's zero and behind
+  /// it: null for 0.
+  Value dot, ahead, behind;
+  /// The distance, null for none, and what it grows by.
+  Value distance;
+  int64_t step = 0;
+  bool hasSize = false;
+};
+} // namespace
 
-void ReductionKernel::analyseLinear() {
-  Region &score = reduction.getScoreBody();
-  // Matrix units of warpgroups take ramps in; whole tiles have to be peeled.
-  constexpr int64_t mostColumns = 256;
-  // Which tiles are whole depends on the rows beside a row.
-  if (reduction.isBatchInvariant())
-    return;
-  if (!form.exponential || !form.fused || score.empty() || !narrowDots ||
-      !isGpu() || !target.hasRoles() || lists.tiles || hasGroup() ||
-      reduction.getQueryOperands().size() != 1 ||
-      schedule.getRows() != target.productShape().m ||
-      schedule.getLoop() != LoopShape::peeled ||
-      keyCols() != schedule.getBlockK() || keyCols() > mostColumns)
-    return;
+/// Builds the slopes of the score, or finds that it has none.
+static std::optional<Slopes> emitSlopes(OpBuilder &b, Location loc,
+                                        ReductionOpInterface op,
+                                        const llvm::DenseSet<Value> &varies,
+                                        UniformFn uniform) {
+  Region &score = op.getScoreBody();
   Value root = getYielded(score).front();
   Value dot = score.getArgument(0), key = score.getArgument(4);
-  auto toUniform = [&](Value value) {
-    return uniform(score, value, 1, reduction.getCaptureOperands());
-  };
-  SlopeReader reader(b, loc, key, varying(score, 1, /*hasKey=*/true),
-                     toUniform);
+  SlopeReader reader(b, loc, key, varies, uniform);
   FailureOr<Value> k = reader.slope(root, dot, false);
   FailureOr<Value> ahead = reader.slope(root, key, false);
   FailureOr<Value> behind = reader.slope(root, key, true);
   if (failed(k) || !*k || failed(ahead) || failed(behind))
-    return;
+    return std::nullopt;
+  return Slopes{*k,          *ahead,        *behind, reader.distance,
+                reader.step, reader.hasSize};
+}
 
-  linear.applies = true;
-  linear.scaleLog2 = arith::MulFOp::create(b, loc, *k, f32(form.base));
+//===----------------------------------------------------------------------===//
+// The form of a reduction
+//===----------------------------------------------------------------------===//
+
+StringRef mlir::attn::whyNotLinear(ReductionOpInterface op, MonoidOp monoid,
+                                   const ::attn::TargetInfo &target) {
+  constexpr int64_t mostColumns = 256;
+  if (!fusesExponent(op))
+    return "its exponents are not multiply-adds (attn-online-form)";
+  if (scoreIsDot(op) || op.getQueryOperands().size() != 1)
+    return "its score is the dot, or of several dots";
+  Region &score = op.getScoreBody();
+  if (getYielded(score).front().getDefiningOp<arith::MulFOp>())
+    return "its score is a product (attn-fold-scale)";
+  if (op.isBatchInvariant())
+    return "which tiles are whole depends on the rows beside a row";
+  // Matrix units of warpgroups take ramps in; whole tiles have to be peeled.
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (target.isCpu() || !target.hasRoles() || !schedule ||
+      schedule.getRows() != target.productShape().m ||
+      !findProductTypes(op, monoid, target).dots)
+    return "its products are not those of warpgroups";
+  int64_t columns = ::attn::paddedKeys(schedule.getBlockK(), target);
+  if (schedule.getLoop() != LoopShape::peeled ||
+      columns != schedule.getBlockK() || columns > mostColumns ||
+      listsKeyTiles(op, monoid, target))
+    return "its whole tiles are not peeled";
+  if (hasGroup(op))
+    return "it reduces the queries of several heads";
+  Region scratch;
+  OpBuilder b(op.getContext());
+  b.createBlock(&scratch);
+  llvm::DenseSet<Value> varies =
+      findVarying(score, 1, /*hasKey=*/true, /*headVaries=*/false);
+  if (!emitSlopes(b, op.getLoc(), op, varies, [](Value x) { return x; }))
+    return "its score does not grow evenly from key to key";
+  return {};
+}
+
+LinearBias mlir::attn::emitLinearBias(OpBuilder &b, Location loc,
+                                      ReductionOpInterface op, float base,
+                                      const llvm::DenseSet<Value> &varies,
+                                      UniformFn uniform) {
+  LinearBias bias;
+  std::optional<Slopes> slopes = emitSlopes(b, loc, op, varies, uniform);
+  if (!slopes)
+    return bias;
+  auto f32 = [&](float value) -> Value {
+    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+                                          APFloat(value));
+  };
+  Value k = slopes->dot;
+  bias.applies = true;
+  bias.scaleLog2 = arith::MulFOp::create(b, loc, k, f32(base));
   using Predicate = arith::CmpFPredicate;
   auto both = [&](Value x, Value y) {
     return arith::AndIOp::create(b, loc, x, y);
   };
   // Much steeper ramps leave nothing of the dots.
   constexpr float steepest = 65536.0f;
-  linear.fits =
-      both(arith::CmpFOp::create(b, loc, Predicate::OGE, *k, f32(1e-30f)),
-           arith::CmpFOp::create(b, loc, Predicate::OLE, *k, f32(1e30f)));
+  bias.fits =
+      both(arith::CmpFOp::create(b, loc, Predicate::OGE, k, f32(1e-30f)),
+           arith::CmpFOp::create(b, loc, Predicate::OLE, k, f32(1e30f)));
   auto rampOf = [&](Value slope) -> Value {
     if (!slope)
       return {};
-    Value ramp = arith::DivFOp::create(b, loc, slope, *k);
+    Value ramp = arith::DivFOp::create(b, loc, slope, k);
     Value size = math::AbsFOp::create(b, loc, ramp);
-    linear.fits =
-        both(linear.fits, arith::CmpFOp::create(b, loc, Predicate::OLE, size,
-                                                f32(steepest)));
+    bias.fits = both(bias.fits, arith::CmpFOp::create(b, loc, Predicate::OLE,
+                                                      size, f32(steepest)));
     return ramp;
   };
-  Value ramps[] = {rampOf(*ahead), reader.hasSize ? rampOf(*behind) : Value()};
-  linear.left = ramps[0];
-  if (!reader.distance)
-    return;
+  Value ramps[] = {rampOf(slopes->ahead),
+                   slopes->hasSize ? rampOf(slopes->behind) : Value()};
+  bias.left = ramps[0];
+  if (!slopes->distance)
+    return bias;
 
   // The mask distance >= 0: where distances are negative, and whether any of
   // the region's integers wraps.
-  linear.region = std::make_unique<Region>();
+  Region &score = op.getScoreBody();
+  bias.region = std::make_unique<Region>();
   Block *block = new Block();
-  linear.region->push_back(block);
+  bias.region->push_back(block);
   block->addArguments(TypeRange(score.getArgumentTypes()).drop_front(),
                       SmallVector<Location>(score.getNumArguments() - 1, loc));
   OpBuilder inner(b.getContext());
   inner.setInsertionPointToEnd(block);
   RegionCloner cloner(inner);
   cloner.map(score.getArguments().drop_front(), block->getArguments());
-  Value distance = cloner.get(reader.distance);
+  Value distance = cloner.get(slopes->distance);
   Value zero = arith::ConstantIntOp::create(inner, loc, b.getI32Type(), 0);
   Value positive = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge,
                                          distance, zero);
   YieldOp::create(inner, loc, positive);
-  linear.distance.emplace(*linear.region);
-  if (!reader.hasSize)
-    return;
-  linear.hasSides = true;
-  linear.positiveFirst = reader.step < 0;
-  linear.left = ramps[linear.positiveFirst ? 0 : 1];
-  linear.right = ramps[linear.positiveFirst ? 1 : 0];
+  bias.distance = std::make_unique<::attn::MaskAnalysis>(*bias.region);
+  if (!slopes->hasSize)
+    return bias;
+  bias.hasSides = true;
+  bias.positiveFirst = slopes->step < 0;
+  bias.left = ramps[bias.positiveFirst ? 0 : 1];
+  bias.right = ramps[bias.positiveFirst ? 1 : 0];
+  return bias;
 }
 
 //===----------------------------------------------------------------------===//
 // Key tiles
 //===----------------------------------------------------------------------===//
 
-/// Which full tiles are linear: on either side of where the distance is 0.
-LinearRange ReductionKernel::linearRange() {
-  LinearRange range{linear.fits, Value(), Value()};
-  if (!linear.distance)
+LinearRange mlir::attn::emitLinearRange(OpBuilder &b, Location loc,
+                                        const LinearBias &bias,
+                                        ::attn::MaskAnalysis::UniformFn uniform,
+                                        Value firstRow, Value lastRow,
+                                        Value numKeys) {
+  LinearRange range{bias.fits, Value(), Value()};
+  if (!bias.distance)
     return range;
-  Region &region = *linear.region;
-  auto toUniform = [this, &region](Value value) {
-    return uniform(region, value, 0, reduction.getCaptureOperands());
-  };
-  auto [firstRow, lastRow] = tilePositions();
-  auto bounds = linear.distance->emitBounds(b, loc, toUniform, firstRow,
-                                            lastRow, numKeys);
+  auto bounds =
+      bias.distance->emitBounds(b, loc, uniform, firstRow, lastRow, numKeys);
   range.fits = arith::AndIOp::create(b, loc, range.fits, bounds.valid);
-  if (!linear.hasSides)
+  if (!bias.hasSides)
     return range;
   // Distances grow evenly: on one side of a key all have its sign.
-  auto unlessEmpty = [&](Value lower, Value upper, Value edge, Value none) {
-    return select(cmp(arith::CmpIPredicate::slt, lower, upper), edge, none);
+  auto unlessEmpty = [&](Value lower, Value upper, Value edge,
+                         Value none) -> Value {
+    Value isThere =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, lower, upper);
+    return arith::SelectOp::create(b, loc, isThere, edge, none);
   };
-  if (linear.positiveFirst) {
-    Value zero = index(0);
+  if (bias.positiveFirst) {
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
     range.end =
         unlessEmpty(bounds.coreLower, bounds.coreUpper, bounds.coreUpper, zero);
     range.start = unlessEmpty(bounds.lower, bounds.upper, bounds.upper, zero);
@@ -294,13 +361,35 @@ LinearRange ReductionKernel::linearRange() {
   return range;
 }
 
-/// A linear tile, which lies left or right of the distance's zero.
-ReductionKernel::KeyTile ReductionKernel::linearTile(Value first,
-                                                     Value isLeft) {
-  KeyTile tile{first, /*masked=*/false};
-  tile.linear = true;
-  tile.ramp = linear.left;
-  if (linear.left && linear.right)
-    tile.ramp = select(isLeft, linear.left, linear.right);
-  return tile;
+Value LinearBias::ramp(OpBuilder &b, Location loc, Value isLeft) const {
+  if (!left || !right)
+    return left;
+  return arith::SelectOp::create(b, loc, isLeft, left, right);
 }
+
+namespace {
+struct FoldLinearBiasPass
+    : ::attn::impl::AttnFoldLinearBiasPassBase<FoldLinearBiasPass> {
+  using AttnFoldLinearBiasPassBase::AttnFoldLinearBiasPassBase;
+
+  void runOnOperation() final {
+    std::optional<::attn::TargetInfo> target =
+        ::attn::getTarget(getOperation());
+    if (!target)
+      return signalPassFailure();
+    getOperation().walk([&](ReductionOpInterface op) {
+      MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
+      if (!monoid || op->hasAttr(getLinearBiasName()))
+        return;
+      if (StringRef why = whyNotLinear(op, monoid, *target); !why.empty()) {
+        ++numKept;
+        if (explain)
+          op->emitRemark("no linear tiles: ") << why;
+        return;
+      }
+      op->setAttr(getLinearBiasName(), UnitAttr::get(op->getContext()));
+      ++numLinear;
+    });
+  }
+};
+} // namespace

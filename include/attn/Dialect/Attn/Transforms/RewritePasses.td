@@ -1,0 +1,717 @@
+//===- RewritePasses.td - Named rewrites of reductions -----*- tablegen -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Decisions about what kernels make of scores and states. Each is an attribute
+// of the reduction that attn-tile carries out; without it the kernel is right,
+// and slower. Above them are schedules, below them tiles.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_TRANSFORMS_REWRITEPASSES_TD
+#define ATTN_DIALECT_ATTN_TRANSFORMS_REWRITEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttnRelaxMaximumPass : Pass<"attn-relax-maximum", "::mlir::ModuleOp"> {
+  let summary = "Let maxima pass NaN by where outputs show it all the same";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws.
+
+    Produces: `relaxed_maximum` on those whose combine is a maximum of one f32
+    statistic of a cocycle, and whose outputs are NaN where a score is NaN even
+    if the maximum ignores that score, since its weight is NaN. For parts, the
+    outputs are those that their states are combined and finalized to. Law tests
+    decide, on the monoid's regions and on a finalize region of the op's own.
+    Kernels then compare and select instead of `arith.maximumf`. States that are
+    returned, or read in another way, keep their maximum.
+
+    Example:
+
+    ```mlir
+    attn.monoid @softmax cocycle stats(f32) components(value, unit)
+        outputs("o") {
+      identity {
+        %ninf = arith.constant 0xFF800000 : f32
+        attn.yield %ninf : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        attn.yield %m : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %d = arith.subf %from, %to : f32
+        %r = math.exp %d : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %one = arith.constant 1.0 : f32
+        attn.yield %s, %one, %one : f32, f32, f32
+      }
+      finalize {
+      ^bb0(%m: f32, %acc: f32, %l: f32):
+        %zero = arith.constant 0.0 : f32
+        %dead = arith.cmpf oeq, %l, %zero : f32
+        %q = arith.divf %acc, %l : f32
+        %o = arith.select %dead, %zero, %q : f32
+        attn.yield %o : f32
+      }
+    }
+    func.func @attention(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                         %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    Numerics: none but where a score is NaN, which outputs are then as well.
+
+    Fails when: never.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what keeps its maximum, and why">
+  ];
+  let statistics = [
+    Statistic<"numRelaxed", "num-relaxed",
+              "Reductions whose maximum passes NaN by">,
+    Statistic<"numKept", "num-kept", "Reductions that keep what they reduce">
+  ];
+}
+
+def AttnFixAnchorPass : Pass<"attn-fix-anchor", "::mlir::ModuleOp"> {
+  let summary = "Let weights be measured from 0 where scores are bounded";
+  let description = [{
+    Expects: `attn.aggregate` whose monoids obey their laws, and a target.
+
+    Produces: `fixable_anchor` on those for a GPU with copies of tensors whose
+    score is a factor times a `math.tanh`, the factor of constants and captured
+    scalars; whose weights are exp (or exp2) of the score and are rounded to
+    bf16; and whose outputs do not depend on the reference maximum (the anchor)
+    that weights are measured from, as the laws tell. `attn-tile` makes two
+    kernels of them, of which the plan gives one blocks: up to a factor of 73 /
+    log2(e) = 50.6 every row has the fixed maximum 0, and none is computed.
+
+    Example:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    attn.monoid @softmax cocycle stats(f32) components(value, unit)
+        outputs("o") {
+      identity {
+        %ninf = arith.constant 0xFF800000 : f32
+        attn.yield %ninf : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        attn.yield %m : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %d = arith.subf %from, %to : f32
+        %r = math.exp %d : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %one = arith.constant 1.0 : f32
+        attn.yield %s, %one, %one : f32, f32, f32
+      }
+      finalize {
+      ^bb0(%m: f32, %acc: f32, %l: f32):
+        %zero = arith.constant 0.0 : f32
+        %dead = arith.cmpf oeq, %l, %zero : f32
+        %q = arith.divf %acc, %l : f32
+        %o = arith.select %dead, %zero, %q : f32
+        attn.yield %o : f32
+      }
+    }
+    func.func @capped(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                      %v: tensor<?x?x?x64xbf16>, %cap: f32)
+        -> tensor<?x?x?x64xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
+          values(%v : tensor<?x?x?x64xbf16>) captures(%cap : f32) score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+            %x = arith.divf %s, %c : f32
+            %t = math.tanh %x : f32
+            %y = arith.mulf %t, %c : f32
+            attn.yield %y : f32
+          } -> tensor<?x?x?x64xbf16>
+      return %o : tensor<?x?x?x64xbf16>
+    }
+    }
+    ```
+
+    Numerics: sums are infinite where the number of keys times the largest value
+    passes 2^54, and lose bits of values below 2^-53.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark whose anchor runs with the maximum, and why">
+  ];
+  let statistics = [
+    Statistic<"numFixable", "num-fixable",
+              "Reductions with a kernel of a fixed anchor">,
+    Statistic<"numKept", "num-kept", "Reductions whose anchor is the maximum">
+  ];
+}
+
+def AttnGuardDeadScoresPass
+    : Pass<"attn-guard-dead-scores", "::mlir::ModuleOp"> {
+  let summary = "Keep a NaN out of scores that a bias of -inf kills";
+  let description = [{
+    Expects: reductions (`attn.aggregate`, `attn.partial`, `attn.scores`), whose
+    monoids obey their laws.
+
+    Produces: score regions in which a sum with a term that may be -inf (an
+    element of a captured tensor, or a constant) is that term where it is -inf:
+    such a key is dead (docs/Semantics.md), and a NaN of its dot must not reach
+    the row. Where the kernel marks rows that a NaN has come to, and a second one
+    does these again with such keys under the mask, the opposite: tests of this
+    kind go. A second run changes nothing. `attn-tile` does the same for what
+    has not come through here; before it, the passes below find scores as kernels
+    will.
+
+    Example, before:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    #     outputs("o") {
+    #   identity {
+    #     %ninf = arith.constant 0xFF800000 : f32
+    #     attn.yield %ninf : f32
+    #   }
+    #   combine {
+    #   ^bb0(%a: f32, %b: f32):
+    #     %m = arith.maximumf %a, %b : f32
+    #     attn.yield %m : f32
+    #   }
+    #   rescale {
+    #   ^bb0(%from: f32, %to: f32):
+    #     %d = arith.subf %from, %to : f32
+    #     %r = math.exp %d : f32
+    #     attn.yield %r : f32
+    #   }
+    #   lift {
+    #   ^bb0(%s: f32):
+    #     %one = arith.constant 1.0 : f32
+    #     attn.yield %s, %one, %one : f32, f32, f32
+    #   }
+    #   finalize {
+    #   ^bb0(%m: f32, %acc: f32, %l: f32):
+    #     %zero = arith.constant 0.0 : f32
+    #     %dead = arith.cmpf oeq, %l, %zero : f32
+    #     %q = arith.divf %acc, %l : f32
+    #     %o = arith.select %dead, %zero, %q : f32
+    #     attn.yield %o : f32
+    #   }
+    # }
+    func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %bias: tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32> {
+      %o = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          captures(%bias : tensor<?x?x?x?xf32>) score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32,
+               %t: tensor<?x?x?x?xf32>):
+            %b0 = arith.index_cast %b : i32 to index
+            %h0 = arith.index_cast %h : i32 to index
+            %i0 = arith.index_cast %i : i32 to index
+            %j0 = arith.index_cast %j : i32 to index
+            %x = tensor.extract %t[%b0, %h0, %i0, %j0] : tensor<?x?x?x?xf32>
+            %sum = arith.addf %s, %x : f32
+            attn.yield %sum : f32
+          }
+          -> tensor<?x?x?x?xf32>
+      return %o : tensor<?x?x?x?xf32>
+    }
+    # }
+    ```
+
+    After:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    #     outputs("o") {
+    #   identity {
+    #     %ninf = arith.constant 0xFF800000 : f32
+    #     attn.yield %ninf : f32
+    #   }
+    #   combine {
+    #   ^bb0(%a: f32, %b: f32):
+    #     %m = arith.maximumf %a, %b : f32
+    #     attn.yield %m : f32
+    #   }
+    #   rescale {
+    #   ^bb0(%from: f32, %to: f32):
+    #     %d = arith.subf %from, %to : f32
+    #     %r = math.exp %d : f32
+    #     attn.yield %r : f32
+    #   }
+    #   lift {
+    #   ^bb0(%s: f32):
+    #     %one = arith.constant 1.0 : f32
+    #     attn.yield %s, %one, %one : f32, f32, f32
+    #   }
+    #   finalize {
+    #   ^bb0(%m: f32, %acc: f32, %l: f32):
+    #     %zero = arith.constant 0.0 : f32
+    #     %dead = arith.cmpf oeq, %l, %zero : f32
+    #     %q = arith.divf %acc, %l : f32
+    #     %o = arith.select %dead, %zero, %q : f32
+    #     attn.yield %o : f32
+    #   }
+    # }
+    func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %bias: tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32> {
+      %o = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          captures(%bias : tensor<?x?x?x?xf32>) score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32,
+               %t: tensor<?x?x?x?xf32>):
+            %b0 = arith.index_cast %b : i32 to index
+            %h0 = arith.index_cast %h : i32 to index
+            %i0 = arith.index_cast %i : i32 to index
+            %j0 = arith.index_cast %j : i32 to index
+            %x = tensor.extract %t[%b0, %h0, %i0, %j0] : tensor<?x?x?x?xf32>
+            %sum = arith.addf %s, %x : f32
+            %ninf = arith.constant 0xFF800000 : f32
+            %dead = arith.cmpf oeq, %x, %ninf : f32
+            %y = arith.select %dead, %x, %sum : f32
+            attn.yield %y : f32
+          }
+          -> tensor<?x?x?x?xf32>
+      return %o : tensor<?x?x?x?xf32>
+    }
+    # }
+    ```
+
+    Numerics: a dead key's score is -inf where its dot is NaN, too.
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [
+    Statistic<"numGuarded", "num-guarded",
+              "Reductions whose tests of dead scores changed">
+  ];
+}
+
+def AttnOnlineFormPass : Pass<"attn-online-form", "::mlir::ModuleOp"> {
+  let summary = "Hold weights as powers of 2 of the distance from the maximum";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws,
+    and a target.
+
+    Produces: `attn.exponent` on those of the form of online softmax: a cocycle
+    with one f32 statistic, which is the score, is combined by a maximum and
+    starts at -inf; with factors exp(from - to) or exp2(from - to); and with
+    weights that do not need the score, or that it tells wherever they count. Kernels then evaluate a weight as exp2 of
+    (score - maximum) * k, with k = log2(e) or 1. "fused": the maximum's product
+    with k is rounded once for the row, and the exponent is one multiply-add for
+    each element; rows whose maximum is so large that this rounding shows are
+    told apart or done again. "exact": the difference comes first. That is for
+    weights that are rounded to 16 bits while sums of them are asked for in f32,
+    and for weights that hold the score: there the rounding does not cancel.
+
+    Example, before:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    #     outputs("o") {
+    #   identity {
+    #     %ninf = arith.constant 0xFF800000 : f32
+    #     attn.yield %ninf : f32
+    #   }
+    #   combine {
+    #   ^bb0(%a: f32, %b: f32):
+    #     %m = arith.maximumf %a, %b : f32
+    #     attn.yield %m : f32
+    #   }
+    #   rescale {
+    #   ^bb0(%from: f32, %to: f32):
+    #     %d = arith.subf %from, %to : f32
+    #     %r = math.exp %d : f32
+    #     attn.yield %r : f32
+    #   }
+    #   lift {
+    #   ^bb0(%s: f32):
+    #     %one = arith.constant 1.0 : f32
+    #     attn.yield %s, %one, %one : f32, f32, f32
+    #   }
+    #   finalize {
+    #   ^bb0(%m: f32, %acc: f32, %l: f32):
+    #     %zero = arith.constant 0.0 : f32
+    #     %dead = arith.cmpf oeq, %l, %zero : f32
+    #     %q = arith.divf %acc, %l : f32
+    #     %o = arith.select %dead, %zero, %q : f32
+    #     attn.yield %o : f32
+    #   }
+    # }
+    func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
+          values(%v : tensor<?x?x?x128xbf16>)
+          -> tensor<?x?x?x128xbf16>
+      return %o : tensor<?x?x?x128xbf16>
+    }
+    # }
+    ```
+
+    After:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    #     outputs("o") {
+    #   identity {
+    #     %ninf = arith.constant 0xFF800000 : f32
+    #     attn.yield %ninf : f32
+    #   }
+    #   combine {
+    #   ^bb0(%a: f32, %b: f32):
+    #     %m = arith.maximumf %a, %b : f32
+    #     attn.yield %m : f32
+    #   }
+    #   rescale {
+    #   ^bb0(%from: f32, %to: f32):
+    #     %d = arith.subf %from, %to : f32
+    #     %r = math.exp %d : f32
+    #     attn.yield %r : f32
+    #   }
+    #   lift {
+    #   ^bb0(%s: f32):
+    #     %one = arith.constant 1.0 : f32
+    #     attn.yield %s, %one, %one : f32, f32, f32
+    #   }
+    #   finalize {
+    #   ^bb0(%m: f32, %acc: f32, %l: f32):
+    #     %zero = arith.constant 0.0 : f32
+    #     %dead = arith.cmpf oeq, %l, %zero : f32
+    #     %q = arith.divf %acc, %l : f32
+    #     %o = arith.select %dead, %zero, %q : f32
+    #     attn.yield %o : f32
+    #   }
+    # }
+    func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>)
+        -> tensor<?x?x?x128xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
+          values(%v : tensor<?x?x?x128xbf16>) {attn.exponent = "fused"}
+          -> tensor<?x?x?x128xbf16>
+      return %o : tensor<?x?x?x128xbf16>
+    }
+    # }
+    ```
+
+    Numerics: exp(a - b) is evaluated as exp2; "fused" rounds the product of the
+    maximum and k, 2^-24 of it.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what is not in online form, and why">
+  ];
+  let statistics = [
+    Statistic<"numFused", "num-fused",
+              "Reductions whose exponents are multiply-adds">,
+    Statistic<"numExact", "num-exact",
+              "Reductions that subtract the maximum first">,
+    Statistic<"numKept", "num-kept",
+              "Reductions that compute factors as written">
+  ];
+}
+
+def AttnFoldScalePass : Pass<"attn-fold-scale", "::mlir::ModuleOp"> {
+  let summary = "Hold the maximum in units of the unscaled score";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial` in online form
+    (attn-online-form), and a target.
+
+    Produces: `attn.score_unit` on those whose score is a factor times the dot,
+    the factor a positive constant or the same for all pairs of a block. The
+    maximum commutes with it, and the exponential's k takes it: no element is
+    multiplied. The sign of a run-time factor, or all of it where it is 0 or NaN,
+    goes into the queries. On a GPU, where exponents are multiply-adds and all
+    that is made of weights is rounded to 16 bits, also where the score is a
+    factor times something else, such as a tanh: its sign goes in there.
+
+    Example, before:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    #     outputs("o") {
+    #   identity {
+    #     %ninf = arith.constant 0xFF800000 : f32
+    #     attn.yield %ninf : f32
+    #   }
+    #   combine {
+    #   ^bb0(%a: f32, %b: f32):
+    #     %m = arith.maximumf %a, %b : f32
+    #     attn.yield %m : f32
+    #   }
+    #   rescale {
+    #   ^bb0(%from: f32, %to: f32):
+    #     %d = arith.subf %from, %to : f32
+    #     %r = math.exp %d : f32
+    #     attn.yield %r : f32
+    #   }
+    #   lift {
+    #   ^bb0(%s: f32):
+    #     %one = arith.constant 1.0 : f32
+    #     attn.yield %s, %one, %one : f32, f32, f32
+    #   }
+    #   finalize {
+    #   ^bb0(%m: f32, %acc: f32, %l: f32):
+    #     %zero = arith.constant 0.0 : f32
+    #     %dead = arith.cmpf oeq, %l, %zero : f32
+    #     %q = arith.divf %acc, %l : f32
+    #     %o = arith.select %dead, %zero, %q : f32
+    #     attn.yield %o : f32
+    #   }
+    # }
+    func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>, %scale: f32)
+        -> tensor<?x?x?x128xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
+          values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
+          {attn.exponent = "fused"} score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+            %x = arith.mulf %s, %c : f32
+            attn.yield %x : f32
+          }
+          -> tensor<?x?x?x128xbf16>
+      return %o : tensor<?x?x?x128xbf16>
+    }
+    # }
+    ```
+
+    After:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    #     outputs("o") {
+    #   identity {
+    #     %ninf = arith.constant 0xFF800000 : f32
+    #     attn.yield %ninf : f32
+    #   }
+    #   combine {
+    #   ^bb0(%a: f32, %b: f32):
+    #     %m = arith.maximumf %a, %b : f32
+    #     attn.yield %m : f32
+    #   }
+    #   rescale {
+    #   ^bb0(%from: f32, %to: f32):
+    #     %d = arith.subf %from, %to : f32
+    #     %r = math.exp %d : f32
+    #     attn.yield %r : f32
+    #   }
+    #   lift {
+    #   ^bb0(%s: f32):
+    #     %one = arith.constant 1.0 : f32
+    #     attn.yield %s, %one, %one : f32, f32, f32
+    #   }
+    #   finalize {
+    #   ^bb0(%m: f32, %acc: f32, %l: f32):
+    #     %zero = arith.constant 0.0 : f32
+    #     %dead = arith.cmpf oeq, %l, %zero : f32
+    #     %q = arith.divf %acc, %l : f32
+    #     %o = arith.select %dead, %zero, %q : f32
+    #     attn.yield %o : f32
+    #   }
+    # }
+    func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>, %scale: f32)
+        -> tensor<?x?x?x128xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
+          values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
+          {attn.exponent = "fused", attn.score_unit} score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+            %x = arith.mulf %s, %c : f32
+            attn.yield %x : f32
+          }
+          -> tensor<?x?x?x128xbf16>
+      return %o : tensor<?x?x?x128xbf16>
+    }
+    # }
+    ```
+
+    Numerics: the factor is rounded into k, once, instead of into each score.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark whose maximum is in units of the score, and why">
+  ];
+  let statistics = [
+    Statistic<"numFolded", "num-folded",
+              "Reductions whose maximum is in units of the dot">,
+    Statistic<"numKept", "num-kept",
+              "Reductions whose maximum is in units of the score">
+  ];
+}
+
+def AttnFoldLinearBiasPass : Pass<"attn-fold-linear-bias", "::mlir::ModuleOp"> {
+  let summary = "Let products add a bias that grows evenly from key to key";
+  let description = [{
+    Expects: `attn.aggregate` and `attn.partial` in online form with schedules,
+    and a target.
+
+    Produces: `attn.linear_bias` on those whose products are of warpgroups, with
+    peeled whole tiles, and whose score is k * dot + rest, with k and what the
+    rest grows by from key to key the same for all rows of a block: as with
+    ALiBi. The product of a whole tile adds what the rest grows by (the `ramp` of
+    `tile.dot`), and the rest at the tile's first key belongs to the row: nothing
+    is left to do for each score. k and the growth are read off the score region
+    by the rules of sums and products. The size of a distance (`math.absi`,
+    `math.absf`) grows or falls by the distance's sign: tiles on either side of
+    its zero are linear, and come before those it lies in.
+
+    Example, before:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    #     outputs("o") {
+    #   identity {
+    #     %ninf = arith.constant 0xFF800000 : f32
+    #     attn.yield %ninf : f32
+    #   }
+    #   combine {
+    #   ^bb0(%a: f32, %b: f32):
+    #     %m = arith.maximumf %a, %b : f32
+    #     attn.yield %m : f32
+    #   }
+    #   rescale {
+    #   ^bb0(%from: f32, %to: f32):
+    #     %d = arith.subf %from, %to : f32
+    #     %r = math.exp %d : f32
+    #     attn.yield %r : f32
+    #   }
+    #   lift {
+    #   ^bb0(%s: f32):
+    #     %one = arith.constant 1.0 : f32
+    #     attn.yield %s, %one, %one : f32, f32, f32
+    #   }
+    #   finalize {
+    #   ^bb0(%m: f32, %acc: f32, %l: f32):
+    #     %zero = arith.constant 0.0 : f32
+    #     %dead = arith.cmpf oeq, %l, %zero : f32
+    #     %q = arith.divf %acc, %l : f32
+    #     %o = arith.select %dead, %zero, %q : f32
+    #     attn.yield %o : f32
+    #   }
+    # }
+    func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>, %scale: f32)
+        -> tensor<?x?x?x128xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
+          values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
+          {attn.exponent = "fused", schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+            %x = arith.sitofp %j : i32 to f32
+            %y = arith.mulf %x, %c : f32
+            %sum = arith.addf %s, %y : f32
+            attn.yield %sum : f32
+          }
+          -> tensor<?x?x?x128xbf16>
+      return %o : tensor<?x?x?x128xbf16>
+    }
+    # }
+    ```
+
+    After:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # attn.monoid @softmax cocycle stats(f32) components(value, unit)
+    #     outputs("o") {
+    #   identity {
+    #     %ninf = arith.constant 0xFF800000 : f32
+    #     attn.yield %ninf : f32
+    #   }
+    #   combine {
+    #   ^bb0(%a: f32, %b: f32):
+    #     %m = arith.maximumf %a, %b : f32
+    #     attn.yield %m : f32
+    #   }
+    #   rescale {
+    #   ^bb0(%from: f32, %to: f32):
+    #     %d = arith.subf %from, %to : f32
+    #     %r = math.exp %d : f32
+    #     attn.yield %r : f32
+    #   }
+    #   lift {
+    #   ^bb0(%s: f32):
+    #     %one = arith.constant 1.0 : f32
+    #     attn.yield %s, %one, %one : f32, f32, f32
+    #   }
+    #   finalize {
+    #   ^bb0(%m: f32, %acc: f32, %l: f32):
+    #     %zero = arith.constant 0.0 : f32
+    #     %dead = arith.cmpf oeq, %l, %zero : f32
+    #     %q = arith.divf %acc, %l : f32
+    #     %o = arith.select %dead, %zero, %q : f32
+    #     attn.yield %o : f32
+    #   }
+    # }
+    func.func @f(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>, %scale: f32)
+        -> tensor<?x?x?x128xbf16> {
+      %o = attn.aggregate @softmax
+          scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
+          values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
+          {attn.exponent = "fused", attn.linear_bias, schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} score {
+          ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
+            %x = arith.sitofp %j : i32 to f32
+            %y = arith.mulf %x, %c : f32
+            %sum = arith.addf %s, %y : f32
+            attn.yield %sum : f32
+          }
+          -> tensor<?x?x?x128xbf16>
+      return %o : tensor<?x?x?x128xbf16>
+    }
+    # }
+    ```
+
+    Numerics: in linear tiles dots and ramps add up in units of the dot, and the
+    rest is rounded once a row, not once a score. Where ramps are more than 2^16 a
+    key in these units, or k is not positive, all tiles take the form of the
+    others; so they do where heads are packed whose slopes differ.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark what has no linear tiles, and why">
+  ];
+  let statistics = [
+    Statistic<"numLinear", "num-linear", "Reductions with linear tiles">,
+    Statistic<"numKept", "num-kept",
+              "Reductions whose scores are summed one by one">
+  ];
+}
+
+#endif // ATTN_DIALECT_ATTN_TRANSFORMS_REWRITEPASSES_TD

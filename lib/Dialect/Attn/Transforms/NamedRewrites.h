@@ -1,0 +1,158 @@
+//===- NamedRewrites.h - What attn-tile carries out -------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to the passes over reductions. A named rewrite is decided by a pass
+// of that name, which leaves an attribute on the reduction; attn-tile does what
+// the attribute says, and refuses one that does not hold. What both need is
+// here: why a rewrite does not apply, and the values that a kernel needs for
+// it, built from the score region by functions that know nothing of kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_NAMEDREWRITES_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_NAMEDREWRITES_H
+
+#include "KeyRanges.h"
+#include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Target/TargetInfo.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace mlir::attn {
+
+/// Builds a value of a region that is the same for all pairs of a kernel's
+/// block.
+using UniformFn = function_ref<Value(Value)>;
+
+/// Values of `region` that differ between the pairs of a block. Its arguments
+/// are `firstPosition` scores or states, then b, h, i and, with `hasKey`, j.
+llvm::DenseSet<Value> findVarying(Region &region, unsigned firstPosition,
+                                  bool hasKey, bool headVaries);
+
+//===----------------------------------------------------------------------===//
+// Types of products
+//===----------------------------------------------------------------------===//
+
+/// The 16-bit types that dots and sums of values are multiplied in, null for
+/// f32; and whether f32 is rounded to tf32 for them.
+struct ProductTypes {
+  Type dots, values;
+  bool tf32 = false;
+};
+ProductTypes findProductTypes(ReductionOpInterface op, MonoidOp monoid,
+                              const ::attn::TargetInfo &target);
+
+/// Whether weights are rounded to 16 bits, and so is all that is made of them;
+/// or they are, but not all that is made of them.
+enum class WeightRounding { none, all, some };
+WeightRounding findWeightRounding(ReductionOpInterface op,
+                                  const ProductTypes &types);
+
+//===----------------------------------------------------------------------===//
+// Dead scores (GuardDeadScores.cpp)
+//===----------------------------------------------------------------------===//
+
+/// Whether scores may be -inf whatever the dots are, as a bias of -inf makes
+/// them.
+bool killsByScore(ReductionOpInterface op);
+/// The same of a reduction whose kernel multiplies such keys' values by 0
+/// (TileRepair.cpp).
+bool mayKillByScore(ReductionOpInterface op, MonoidOp monoid);
+/// Whether a second kernel does those rows again that such values have spoiled:
+/// the first one marks them.
+bool marksSpoiledRows(ReductionOpInterface op, MonoidOp monoid);
+/// Keeps a dot that is NaN out of such scores: s + b is b where b is -inf. Or,
+/// where a mark shows the NaN, leaves it to the second kernel. Returns whether
+/// the region has changed; a second time it does not.
+bool guardDeadScores(ReductionOpInterface op, MonoidOp monoid);
+/// Lets the mask of the reduction say which keys scores kill.
+void moveDeadScoresToMask(ReductionOpInterface op);
+
+//===----------------------------------------------------------------------===//
+// The online form (OnlineForm.cpp)
+//===----------------------------------------------------------------------===//
+
+/// Why weights are not held as powers of 2; empty where they can be.
+StringRef whyNotOnline(ReductionOpInterface op, MonoidOp monoid);
+/// Whether attn-online-form has said that they are.
+bool isOnline(ReductionOpInterface op);
+/// Whether the exponent is one multiply-add for each element.
+bool fusesExponent(ReductionOpInterface op);
+/// Whether the score of a reduction is its dot.
+bool scoreIsDot(ReductionOpInterface op);
+
+//===----------------------------------------------------------------------===//
+// The unit of the maximum (FoldScale.cpp)
+//===----------------------------------------------------------------------===//
+
+/// A score that is `factor` times `x`; `constant` where the factor is one.
+struct ScaledScore {
+  Value x, factor;
+  bool isDot = false;
+  std::optional<float> constant;
+};
+/// Finds it, or says why the maximum stays in units of the score. `varies`:
+/// values of the score region that are not the same for all pairs.
+std::optional<ScaledScore> findScaledScore(ReductionOpInterface op,
+                                           MonoidOp monoid,
+                                           const ::attn::TargetInfo &target,
+                                           const llvm::DenseSet<Value> &varies,
+                                           StringRef &whyNot);
+
+/// Why nothing is folded in a kernel whose heads have tiles of their own; empty
+/// where it is. Where heads are packed, factors of a head stay.
+StringRef whyNotScaled(ReductionOpInterface op, MonoidOp monoid,
+                       const ::attn::TargetInfo &target);
+
+/// What a kernel needs of it; all null where nothing is folded.
+struct ScoreUnit {
+  /// The score is x times `unit` > 0, and the statistic, a maximum, is held in
+  /// units of x. `scaleLog2` = unit * base; `queryFactor`: what the queries
+  /// take of a run-time factor: its sign, or all of it where it is no unit.
+  Value unit, scaleLog2, queryFactor;
+  /// Where x is no dot: x, and the sign of the factor.
+  Value inUnits, sign;
+};
+ScoreUnit emitScoreUnit(OpBuilder &b, Location loc, const ScaledScore &score,
+                        float base, UniformFn uniform);
+
+//===----------------------------------------------------------------------===//
+// Bias that grows evenly (FoldLinearBias.cpp)
+//===----------------------------------------------------------------------===//
+
+/// Why no tile is linear; empty where whole ones are.
+StringRef whyNotLinear(ReductionOpInterface op, MonoidOp monoid,
+                       const ::attn::TargetInfo &target);
+
+/// Scores that grow evenly from key to key, as a kernel needs them.
+struct LinearBias {
+  bool applies = false;
+  /// The dot's factor, times the base of the exponential.
+  Value scaleLog2;
+  /// Ramps of tiles left and right of the distance's zero, null for 0.
+  Value left, right;
+  /// Run-time values allow it.
+  Value fits;
+  /// The size of a distance is taken; it is positive for the first keys.
+  bool hasSides = false, positiveFirst = false;
+  std::unique_ptr<Region> region; // distance >= 0
+  std::unique_ptr<::attn::MaskAnalysis> distance;
+
+  /// What the product of a tile adds from key to key.
+  Value ramp(OpBuilder &b, Location loc, Value isLeft) const;
+};
+LinearBias emitLinearBias(OpBuilder &b, Location loc, ReductionOpInterface op,
+                          float base, const llvm::DenseSet<Value> &varies,
+                          UniformFn uniform);
+/// Which full tiles are linear: on either side of where the distance is 0.
+LinearRange emitLinearRange(OpBuilder &b, Location loc, const LinearBias &bias,
+                            ::attn::MaskAnalysis::UniformFn uniform,
+                            Value firstRow, Value lastRow, Value numKeys);
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_NAMEDREWRITES_H

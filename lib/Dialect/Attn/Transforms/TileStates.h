@@ -1,0 +1,71 @@
+//===- TileStates.h - Kernels that multiply and finish states ---*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to attn-tile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESTATES_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESTATES_H
+
+#include "TileKernel.h"
+
+namespace mlir::attn {
+
+/// Builds the kernel of an `attn.combine`, of an `attn.finalize`, or of both:
+/// a finalize that is the only user of a combine multiplies the parts itself.
+class StatesKernel : public KernelBuilder {
+public:
+  /// `combine` may be null, or `op` itself.
+  StatesKernel(Operation *op, CombineOp combine, MonoidOp monoid,
+               const ::attn::TargetInfo &target, tile::KernelOp kernel)
+      : KernelBuilder(op, monoid, target, kernel), combineOp(combine) {}
+
+  /// Rows of one block. Of a GPU's blocks each has a slice of the channels:
+  /// many small ones together wait less for memory.
+  static int64_t blockRows(const ::attn::TargetInfo &target) {
+    return target.isCpu() ? 64 : ::attn::MmaShape::warp().m;
+  }
+  static int64_t countSlices(ValueRange states, MonoidOp monoid,
+                             const ::attn::TargetInfo &target);
+  /// What shared states have of a block's rows: the parts, and where they are.
+  struct SharedRows {
+    Value parts, group, head, row;
+  };
+  /// Dimensions of rows of the states: 3, or 2 when packed.
+  static int64_t rowRank(ValueRange states, MonoidOp monoid, bool parts);
+
+  LogicalResult build(ValueRange outputs, Value numTiles, Value block);
+
+private:
+  /// Channels of a GPU's block, and parts that it loads at once.
+  static constexpr int64_t blockChannels = 32, partsAtOnce = 8;
+
+  SmallVector<Value> load(ValueRange states, ValueRange leading);
+  SmallVector<Value> loadShared(const SharedRows &rows, Value part);
+  /// Whether an attn.partial makes the parts, and whether these have a fixed
+  /// number of keys.
+  bool areComputed() {
+    return static_cast<bool>(
+        combineOp.getStates().front().getDefiningOp<PartialOp>());
+  }
+  bool isExact() {
+    auto partial = combineOp.getStates().front().getDefiningOp<PartialOp>();
+    return partial && partial.getBatchInvariant() &&
+           monoid.getKind() == MonoidKind::cocycle;
+  }
+  SmallVector<Value>
+  multiplyParts(SmallVector<Value> state, Value first, Value numParts,
+                function_ref<SmallVector<Value>(Value)> loadPart);
+  SmallVector<Value> multiplyShared(SmallVector<Value> state);
+
+  CombineOp combineOp;
+};
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESTATES_H
