@@ -23,8 +23,9 @@
 // CHECK: attn.aggregate @weigh_queries
 // CHECK-SAME: %[[ROWS]]#2
 // CHECK: ^bb0(%[[DOT:.*]]: f32, %[[DP:.*]]: f32, %{{.*}}: i32,
-// CHECK: %[[K:.*]] = arith.constant 0.36{{.*}} : f32
+// CHECK: arith.constant 1.44{{.*}} : f32
 // CHECK: %[[NUMBER:.*]] = tensor.extract
+// CHECK: %[[K:.*]] = arith.constant 0.36{{.*}} : f32
 // CHECK: %[[X:.*]] = math.fma %[[DOT]], %[[K]], %[[NUMBER]] : f32
 // CHECK: %[[P:.*]] = math.exp2 %[[X]] : f32
 // CHECK: %[[DIFFERENCE:.*]] = math.fma %[[DP]], %{{.*}}, %{{.*}} : f32

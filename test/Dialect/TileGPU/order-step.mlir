@@ -72,7 +72,7 @@ attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
 // FEW: %[[DK:.*]] = tile_gpu.mma.issue {{.*}} acc(
 // FEW-NEXT: tile_gpu.mma.wait %[[DV]] pending(1)
 // FEW-NEXT: tile_gpu.mma.wait %[[DK]] pending(0)
-// NEXT: tile_gpu.stage
+// NEXT: tile_gpu.mma.wait {{.*}} pending(3)
 
 // APART-LABEL: tile_gpu.kernel
 // APART: tile_gpu.role "compute"
