@@ -3,9 +3,9 @@
 usage: state_tree.py [--tokens 1048576] [--leaf 512] [--depth 64]
 
 Rows say how many products of states an edit of one token has made, and processor time
-of one thread: for the edit and the read behind it (the last state, or attention of one
-query), and for the same from the tokens (attn.scan with its last state, attn.attention).
-Results are compared first.
+of one thread: for the edit and the read behind it (the last state, or attention of
+one query), and for the same from the tokens (attn.scan with its last state,
+attn.attention). Results are compared first.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -43,7 +43,10 @@ def main():
     print("| rule | making the tree, s | combines | edit and read, ms | again, ms |")
     print("|---|---|---|---|---|")
     rules = {
-        "gated delta": (attn.StateTree(leaf=options.leaf), dict(decay=decay, beta=beta)),
+        "gated delta": (
+            attn.StateTree(leaf=options.leaf),
+            dict(decay=decay, beta=beta),
+        ),
         "softmax": (attn.StateTree(leaf=options.leaf, monoid="softmax"), {}),
     }
     for rule, (tree, given) in rules.items():
