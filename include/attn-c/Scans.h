@@ -65,6 +65,7 @@ typedef struct AttnScanDesc {
   int64_t segments;    ///< the tokens are cut into so many; 0: one
   int64_t tokens; ///< how many there always are, not with `packed`; 0: any.
                   ///< 1 is what makes a step on a GPU quick
+  int32_t valuesFirst; ///< S is [n, H, dv, dk], not [n, H, dk, dv]
 } AttnScanDesc;
 
 /// Compiles the scan that `desc` describes. The function is named `scan`. Its

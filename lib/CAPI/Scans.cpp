@@ -88,7 +88,8 @@ private:
   }
 
   std::vector<std::string> states(const char *matrix = "f32") const {
-    std::vector<std::string> all = {tensor("?x?x" + dk + dv, matrix)};
+    std::vector<std::string> all = {
+        tensor("?x?x" + (desc.valuesFirst ? dv + dk : dk + dv), matrix)};
     if (desc.normalize)
       all.push_back(tensor("?x?x" + dk, "f32"));
     if (desc.logWeight)
@@ -137,6 +138,7 @@ private:
     add(desc.normalize, "normalize");
     add(desc.l2norm, "l2norm");
     add(desc.final, "final");
+    add(desc.valuesFirst, "values_first");
     add(desc.chunk, "chunk = " + std::to_string(desc.chunk));
     add(desc.segments, "segments = " + std::to_string(desc.segments));
     return words;

@@ -306,9 +306,20 @@ void ShapeRules::addScan(mlir::attn::ScanOp op) {
     offsets.push_back({op.getCu(), {"total", scope}});
   }
   dims.bind(op.getLengths(), 0, "b", scope);
+  for (Value capture : op.getGateCaptures())
+    bindAll(capture, {"heads", op.getValueGates() ? "dv" : "d"}, scope);
+  for (Value capture : op.getFinalizeCaptures()) {
+    if (cast<RankedTensorType>(capture.getType()).getRank() <= 2)
+      bindAll(capture, {"heads_out", "dv"}, scope);
+    else
+      bind(capture, "heads_out", "dv");
+  }
   auto bindStates = [&](ValueRange states, StringRef lead) {
     for (Value state : states)
-      bindAll(state, {lead, "heads", "d", "dv"}, scope);
+      if (op.getValuesFirst() && state == states.front())
+        bindAll(state, {lead, "heads", "dv", "d"}, scope);
+      else
+        bindAll(state, {lead, "heads", "d", "dv"}, scope);
   };
   bindStates(op.getInit(), sequences);
   bindStates(op.getPool(), op.getSlot() ? "slots" : sequences);

@@ -322,13 +322,16 @@ OpCost emulator::costOf(tg::MmaSyncOp op, const TargetInfo &target) {
 
 /// Accesses of one warp; elements of 16 bits go in pairs. What is permuted is
 /// 16 bytes each, where a lane has so many neighbours.
-static int64_t accessesOf(Type type, Type memory, int64_t permuted) {
+static int64_t accessesOf(Type type, Type memory, int64_t permuted,
+                          bool transposed) {
   int64_t elements = heldOf(type).elements;
   int64_t bits = memory.getIntOrFloatBitWidth();
   if (permuted) {
     auto vec = dyn_cast<tg::VecType>(type);
     bool isRow = vec && vec.getAxis() == tg::Axis::Row;
     int64_t run = isRow ? elements : permuted;
+    if (transposed)
+      run = cast<tg::FragType>(type).getRows() / 8;
     return ceilDiv(elements, std::min<int64_t>(128 / bits, run));
   }
   return isa<tg::FragType>(type) && bits == 16 ? elements / 2 : elements;
@@ -338,7 +341,7 @@ template <typename OpT>
 static OpCost costOfGlobal(OpT op, Type value, Type memory) {
   OpCost cost;
   cost.issue = 2 * accessesOf(value, cast<MemRefType>(memory).getElementType(),
-                              op.getPermuted());
+                              op.getPermuted(), op.getTransposed());
   return cost;
 }
 

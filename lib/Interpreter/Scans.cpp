@@ -59,6 +59,13 @@ private:
   /// The same after the feature map and the norm.
   std::vector<double> features(Value operand, int64_t sequence, int64_t head,
                                int64_t begin, int64_t end) const;
+  /// Logarithms of gates: the decay after the region of gates.
+  std::vector<double> gates(int64_t sequence, int64_t head, int64_t begin,
+                            int64_t end) const;
+  /// Applies the region of outputs to those of a head.
+  void finalize(std::vector<double> &outputs, int64_t sequence,
+                int64_t outputHead) const;
+  LogicalResult checkCaptures();
   reference::ScanProblem makeProblem(int64_t sequence, int64_t outputHead);
   reference::ScanState loadState(int64_t sequence, int64_t head);
   void storeState(const reference::ScanState &state, int64_t sequence,
@@ -73,7 +80,7 @@ private:
   const ReferenceOptions &options;
   bool isExact;
   std::vector<Sequence> sequences;
-  std::optional<BoundRegion> feature;
+  std::optional<BoundRegion> feature, gate, last;
   int64_t queryHeads = 0, keyHeads = 0, valueHeads = 0;
   int64_t stateHeads = 0, outputHeads = 0, dk = 0, dv = 0;
   ReferenceValue *output = nullptr;
@@ -132,6 +139,8 @@ LogicalResult ScanEvaluator::check(StringRef name, Value value,
 
 std::vector<int64_t> ScanEvaluator::stateShape(unsigned part,
                                                int64_t count) const {
+  if (part == 0 && op.getValuesFirst())
+    return {count, stateHeads, dv, dk};
   if (part == 0)
     return {count, stateHeads, dk, dv};
   if (part == 1 && op.getNormalize())
@@ -189,7 +198,33 @@ LogicalResult ScanEvaluator::checkShapes() {
       failed(checkStates("init", op.getInit(), count)))
     return failure();
   int64_t slots = op.getPool().empty() ? 0 : get(op.getPool()[0])->shape[0];
-  return checkStates("slots", op.getPool(), slots);
+  if (failed(checkStates("slots", op.getPool(), slots)))
+    return failure();
+  return checkCaptures();
+}
+
+LogicalResult ScanEvaluator::checkCaptures() {
+  auto checkAll = [&](StringRef name, ValueRange captures,
+                      std::vector<int64_t> full) -> LogicalResult {
+    for (Value capture : captures) {
+      size_t rank = get(capture)->shape.size();
+      std::vector<int64_t> shape = full;
+      if (rank <= 2)
+        shape = {full[full.size() - 3], full.back()};
+      shape.resize(rank);
+      if (failed(check(name, capture, shape)))
+        return failure();
+    }
+    return success();
+  };
+  std::vector<int64_t> full = get(op.getQuery())->shape;
+  full[full.size() - 3] = stateHeads;
+  full.back() = op.getValueGates() ? dv : dk;
+  if (failed(checkAll("captures of gate", op.getGateCaptures(), full)))
+    return failure();
+  full[full.size() - 3] = outputHeads;
+  full.back() = dv;
+  return checkAll("captures of finalize", op.getFinalizeCaptures(), full);
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,6 +272,56 @@ std::vector<double> ScanEvaluator::features(Value operand, int64_t sequence,
   return x;
 }
 
+std::vector<double> ScanEvaluator::gates(int64_t sequence, int64_t head,
+                                         int64_t begin, int64_t end) const {
+  std::vector<double> logs = rows(op.getDecay(), sequence, head, begin, end);
+  if (!gate)
+    return logs;
+  size_t width = !op.hasChannelGates() ? 1 : op.getValueGates() ? dv : dk;
+  Scalars inputs, results;
+  for (auto [i, x] : llvm::enumerate(logs)) {
+    inputs.assign({Scalar::ofFloat(x)});
+    for (Value capture : op.getGateCaptures()) {
+      const ReferenceValue &own = *get(capture);
+      bool isWide = own.shape.size() > 1;
+      inputs.push_back(Scalar::ofFloat(
+          own.data[isWide ? size_t(head) * width + i % width : size_t(head)]));
+    }
+    gate->evaluate(inputs, results, isExact ? Precision::F64 : Precision::F32);
+    x = results[0].f;
+  }
+  return logs;
+}
+
+void ScanEvaluator::finalize(std::vector<double> &outputs, int64_t sequence,
+                             int64_t outputHead) const {
+  if (!last)
+    return;
+  const Sequence &own = sequences[size_t(sequence)];
+  auto width = size_t(dv);
+  std::vector<std::vector<double>> tokens;
+  for (Value capture : op.getFinalizeCaptures())
+    tokens.push_back(
+        get(capture)->shape.size() <= 2
+            ? std::vector<double>()
+            : rows(capture, sequence, outputHead, own.begin, own.queryEnd));
+  Scalars inputs, results;
+  for (auto [i, x] : llvm::enumerate(outputs)) {
+    inputs.assign({Scalar::ofFloat(x)});
+    for (auto [capture, rows] :
+         llvm::zip_equal(op.getFinalizeCaptures(), tokens)) {
+      const ReferenceValue &all = *get(capture);
+      double y = all.shape.size() > 2 ? rows[i]
+                 : all.shape.size() == 2
+                     ? all.data[size_t(outputHead) * width + i % width]
+                     : all.data[size_t(outputHead)];
+      inputs.push_back(Scalar::ofFloat(y));
+    }
+    last->evaluate(inputs, results, isExact ? Precision::F64 : Precision::F32);
+    x = results[0].f;
+  }
+}
+
 reference::ScanProblem ScanEvaluator::makeProblem(int64_t sequence,
                                                   int64_t outputHead) {
   using Gates = reference::ScanProblem::Gates;
@@ -261,7 +346,7 @@ reference::ScanProblem ScanEvaluator::makeProblem(int64_t sequence,
     p.gates = !op.hasChannelGates() ? Gates::head
               : op.getValueGates()  ? Gates::value
                                     : Gates::key;
-  p.decay = ofState(op.getDecay());
+  p.decay = gates(sequence, head, own.begin, own.end);
   p.weight = ofState(op.getWeight());
   p.logWeight = ofState(op.getLogWeight());
   p.beta = ofState(op.getDelta());
@@ -285,6 +370,16 @@ int64_t ScanEvaluator::slotOf(int64_t sequence) const {
   return slot >= 0 && slot < slots ? slot : -1;
 }
 
+/// A matrix of so many rows.
+static std::vector<double> transposed(ArrayRef<double> matrix, int64_t rows) {
+  std::vector<double> result(matrix.size());
+  size_t cols = rows ? matrix.size() / size_t(rows) : 0;
+  for (size_t r = 0; r < size_t(rows); ++r)
+    for (size_t c = 0; c < cols; ++c)
+      result[c * size_t(rows) + r] = matrix[r * cols + c];
+  return result;
+}
+
 reference::ScanState ScanEvaluator::loadState(int64_t sequence, int64_t head) {
   reference::ScanState state;
   std::vector<const ReferenceValue *> from;
@@ -300,6 +395,8 @@ reference::ScanState ScanEvaluator::loadState(int64_t sequence, int64_t head) {
     return std::vector<double>(first, first + size);
   };
   state.matrix = part(from[0], dk * dv);
+  if (op.getValuesFirst())
+    state.matrix = transposed(state.matrix, dv);
   if (op.getNormalize())
     state.sum = part(from[1], dk);
   if (op.getLogWeight())
@@ -317,7 +414,8 @@ void ScanEvaluator::storeState(const reference::ScanState &state,
                          (where * stateHeads + head) * int64_t(from.size()));
   };
   // A narrow pool holds what it can.
-  std::vector<double> matrix = state.matrix;
+  std::vector<double> matrix =
+      op.getValuesFirst() ? transposed(state.matrix, dk) : state.matrix;
   if (!isExact && !pools.empty()) {
     Type type =
         cast<RankedTensorType>(op.getPool()[0].getType()).getElementType();
@@ -340,11 +438,13 @@ void ScanEvaluator::evaluate(int64_t sequence, int64_t outputHead) {
   std::vector<double> result;
   if (isExact) {
     result = reference::scan(problem, state);
+    finalize(result, sequence, outputHead);
   } else {
     const reference::SumOrder &how = reference::sumOrders[options.order];
     result = reference::emulatedScan(
         problem, state,
         {how.tiles ? options.tile : 1, how.lanes, how.backwards});
+    finalize(result, sequence, outputHead);
     if (!cast<RankedTensorType>(op.getOutputs()[0].getType())
              .getElementType()
              .isF32())
@@ -368,11 +468,15 @@ void ScanEvaluator::evaluate(int64_t sequence, int64_t outputHead) {
 LogicalResult ScanEvaluator::run() {
   if (failed(findSequences()) || failed(checkShapes()))
     return failure();
-  if (!op.getFeature().empty()) {
-    FailureOr<BoundRegion> region = BoundRegion::compile(op.getFeature(), {});
-    if (failed(region))
+  for (auto [region, bound] : {std::pair(&op.getFeature(), &feature),
+                               {&op.getGate(), &gate},
+                               {&op.getFinalize(), &last}}) {
+    if (region->empty())
+      continue;
+    FailureOr<BoundRegion> compiled = BoundRegion::compile(*region, {});
+    if (failed(compiled))
       return failure();
-    feature = std::move(*region);
+    *bound = std::move(*compiled);
   }
   std::vector<int64_t> shape = get(op.getQuery())->shape;
   shape[shape.size() - 3] = outputHeads;

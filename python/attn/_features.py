@@ -29,6 +29,33 @@ _REGIONS = {
   %y = math.exp %x : f32
   attn.yield %y : f32""",
 }
+# Log gates, and what outputs become, of an element and of arrays beside it.
+GATES = {
+    # -exp(A) softplus(x + bias), as of Mamba-2 and gated delta.
+    "softplus": """^bb0(%x: f32, %a: f32, %bias: f32):
+  %zero = arith.constant 0.0 : f32
+  %y = arith.addf %x, %bias : f32
+  %size = math.absf %y : f32
+  %minus = arith.negf %size : f32
+  %e = math.exp %minus : f32
+  %log = math.log1p %e : f32
+  %positive = arith.maximumf %y, %zero : f32
+  %plus = arith.addf %positive, %log : f32
+  %rate = math.exp %a : f32
+  %product = arith.mulf %rate, %plus : f32
+  %gate = arith.negf %product : f32
+  attn.yield %gate : f32""",
+}
+FINALS = {
+    "silu": """^bb0(%o: f32, %z: f32):
+  %one = arith.constant 1.0 : f32
+  %minus = arith.negf %z : f32
+  %e = math.exp %minus : f32
+  %sum = arith.addf %e, %one : f32
+  %y = arith.divf %z, %sum : f32
+  %product = arith.mulf %o, %y : f32
+  attn.yield %product : f32""",
+}
 _NAMES = ("elu1", "relu", "taylor2", "hedgehog")
 
 

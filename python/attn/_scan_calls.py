@@ -40,7 +40,9 @@ def scan(
     direction: str = "forward",
     states_every: Optional[int] = None,
     slots: Any = None,
-    segments: Optional[int] = None
+    segments: Optional[int] = None,
+    gate_map: Any = None,
+    finalize: Any = None
 ) -> Any:
     """The scan that attn.linear_attention is, with every option of attn.scan.
 
@@ -67,6 +69,13 @@ def scan(
         segments: cuts the tokens into so many, which run beside each other: for few
             heads with many tokens, and for a third more work. Without beta, erase,
             log_weight, cu_seqlens and slots.
+        gate_map: what makes log gates of the elements of decay. ("softplus", A, bias):
+            -exp(A) softplus(decay + bias), with A and bias [H], or [H, d] where gates
+            are of d channels; or (text, array...): MLIR text of a region, and what it
+            takes beside the element, "^bb0(%x: f32, %a: f32): ... attn.yield %y : f32".
+        finalize: what is made of the outputs, after normalize. ("silu", z): o silu(z),
+            z like o; or (text, array...), with arrays like o, [Ho] or [Ho, dv], where
+            o has Ho heads.
     Returns:
         o; (o, state) with return_state; and the states of states_every behind.
     """
@@ -90,6 +99,7 @@ def scan(
         read=read,
         bonus=bonus,
         direction=direction,
+        gate_map=gate_map,
     )
     if states_every is None:
         return _scans.run_scan(
@@ -108,6 +118,7 @@ def scan(
             slots=slots,
             segments=segments,
             out=out,
+            finalize=finalize,
             **options
         )
     if isinstance(states_every, bool) or not hasattr(states_every, "__index__"):
@@ -120,6 +131,7 @@ def scan(
         ("slots", slots is not None),
         ("segments", segments is not None),
         ("out", out is not None),
+        ("finalize", finalize is not None),
         ("direction %r" % direction, direction != "forward"),
         ("causal=False", not causal),
     ):
@@ -223,6 +235,9 @@ def scan_step(
     qk_l2norm: bool = False,
     layout: str = "bhsd",
     slots: Any = None,
+    state_layout: str = "kv",
+    gate_map: Any = None,
+    finalize: Any = None,
     out: Any = None
 ) -> Any:
     """One more token of each sequence; the state is updated in place.
@@ -235,6 +250,9 @@ def scan_step(
         decay, beta, log_weight, weight: [b, H], decay also [b, H, dk]; of q with 4
             dimensions as in attn.scan. erase: two arrays [b, H, dk].
         normalize: None: whether the state has a "z".
+        state_layout: "vk": S is [n, H, dv, dk], of which a step on a GPU reads and
+            writes whole rows of keys; a CPU takes longer for it.
+        gate_map, finalize: as in attn.scan; arrays like o are [b, Ho, dv].
         slots: int32 [b]: the state of sequence i is number slots[i] of the arrays,
             which may have more; -1: none, it begins with 0 and leaves none. None:
             those of the sequences are 0, 1, .... Of tensors on a GPU an int32 tensor
@@ -273,6 +291,11 @@ def scan_step(
         arrays.view("out", out)
         if len(out.shape) != 3:
             _fail("out [b, h, d], as q is", arrays.describe(out))
+    if is_token and isinstance(finalize, (tuple, list)):
+        finalize = tuple(
+            wide("finalize", x) if len(getattr(x, "shape", ())) == 3 else x
+            for x in finalize
+        )
     result = _scans.run_scan(
         wide("q", q),
         wide("k", k),
@@ -292,6 +315,9 @@ def scan_step(
         layout=layout,
         qk_l2norm=qk_l2norm,
         slots=slots,
+        state_layout=state_layout,
+        gate_map=gate_map,
+        finalize=finalize,
         in_place=True,
         out=wide("out", out),
         chunk=1 if is_token else None,

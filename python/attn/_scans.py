@@ -7,8 +7,7 @@ A call becomes the text of a function with one attn.scan, which is compiled once
 its types and channels. Batches, heads and tokens are free in it.
 """
 
-import math
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Optional
 
 from . import _arrays as arrays
 from . import _features
@@ -16,6 +15,7 @@ from . import _kernel
 from . import _library as c
 from ._operands import LAYOUTS
 from ._operands import fail as _fail
+from ._scan_checks import check_segments, check_slots, check_together
 
 _FLOATS = (c.F32, c.F16, c.BF16)
 _PARTS = ("S", "z", "m")
@@ -177,6 +177,7 @@ class Problem:
         self.sequences = self.cu.shape[0] - 1 if self.is_packed else self.batch[0]
         self.names, self.views, self.types = [], [], []
         self.clauses, self.flags = [], []
+        self.regions, self.values_first = [], False
         self.has_scale = False
         for name, clause, x in zip("qkv", ("queries", "keys", "values"), (q, k, v)):
             self.add(name, clause, self.ordered(x))
@@ -263,8 +264,9 @@ class Problem:
         )
 
     def state_type(self, part, dtype=c.F32):
+        matrix = self.state_shape("S", 0)[2:]
         sizes = {
-            "S": "?x?x%dx%d" % (self.dk, self.dv),
+            "S": "?x?x%dx%d" % matrix,
             "z": "?x?x%d" % self.dk,
             "m": "?x?",
         }
@@ -272,7 +274,8 @@ class Problem:
 
     def state_shape(self, part, count=None):
         lead = (self.sequences if count is None else count, self.heads)
-        return lead + {"S": (self.dk, self.dv), "z": (self.dk,), "m": ()}[part]
+        matrix = (self.dv, self.dk) if self.values_first else (self.dk, self.dv)
+        return lead + {"S": matrix, "z": (self.dk,), "m": ()}[part]
 
     def text(self, parts, feature):
         flags = self.flags + (["final"] if parts else [])
@@ -284,7 +287,8 @@ class Problem:
         clauses = list(self.clauses)
         clauses.insert(3, "scale(%scale)")
         args = ", ".join("%s: %s" % pair for pair in zip(self.names, self.types))
-        region = " feature {\n%s\n}" % feature if feature else ""
+        regions = [" feature {\n%s\n}" % feature] if feature else []
+        region = "".join(regions + self.regions)
         return (
             "func.func @scan(%s, %%scale: f32) -> (%s) {\n  %%r:%d = attn.scan %s "
             "{%s}%s\n"
@@ -345,24 +349,59 @@ def _reversed(view, axis):
     )
 
 
-def _swapped(state):
-    """A view of S with its last two dimensions the other way round."""
-    axes = list(range(len(state.shape)))
-    return permuted(state, axes[:-2] + axes[-2:][::-1])
-
-
-def _state_view(name, value, problem, part, state_layout):
+def _state_view(name, value, problem, part):
     """A part of a state, of float32."""
     value = as_own(name, value, problem.like)
     arrays.check_device(name, arrays.view(name, value), problem.device)
     shape = problem.state_shape(part)
-    turns = part == "S" and state_layout == "vk"
-    if turns:
-        shape = shape[:-2] + (problem.dv, problem.dk)
     if tuple(value.shape) != shape:
         _fail("%s of shape %s" % (name, list(shape)), list(value.shape))
-    value = as_float(name, value, exact=True)
-    return arrays.view(name, unit_stride(_swapped(value) if turns else value))
+    return arrays.view(name, unit_stride(as_float(name, value, exact=True)))
+
+
+def _add_region(problem, word, given, known):
+    """A region `word` of elements, and the arrays that it takes beside them: a name
+    or text alone, or followed by the arrays."""
+    parts = given if isinstance(given, (tuple, list)) else (given,)
+    if not parts or not isinstance(parts[0], str):
+        _fail(
+            "%s to be a name or MLIR text, or one in a tuple with arrays" % word,
+            type(given).__name__,
+            TypeError,
+        )
+    text, captures = known.get(parts[0], parts[0]), parts[1:]
+    if parts[0] not in known and "attn.yield" not in parts[0]:
+        names = ", ".join(map(repr, known))
+        _fail("%s to be %s or MLIR text" % (word, names), repr(parts[0]))
+    wanted = text.split(")")[0].count("f32") - 1
+    if len(captures) != wanted:
+        _fail("%d arrays beside %s" % (wanted, word), len(captures))
+    is_gate = word == "gate"
+    heads = problem.heads if is_gate else problem.out_heads
+    names = []
+    for i, value in enumerate(captures):
+        name = "%s_%d" % (word, i)
+        value = as_own(name, value, problem.like)
+        arrays.check_device(name, arrays.view(name, value), problem.device)
+        value = as_float(name, value)
+        rank = len(value.shape)
+        if rank == len(problem.axes) and not is_gate and rank > 2:
+            view = problem.ordered(unit_stride(value))
+        elif rank in (1, 2) and value.shape[0] == heads:
+            view = arrays.view(name, unit_stride(value))
+        else:
+            more = "" if is_gate else ", or one like the output"
+            _fail(
+                "an array beside %s of %d heads, and with or without "
+                "channels%s" % (word, heads, more),
+                arrays.describe(value),
+            )
+        problem.add(name, None, view, is_static=rank > 1)
+        names.append((problem.names[-1], problem.types[-1]))
+    operands = ""
+    if names:
+        operands = "(%s : %s)" % tuple(map(", ".join, zip(*names)))
+    problem.regions.append(" %s%s {\n%s\n}" % (word, operands, text))
 
 
 def _parts_of(name, state, parts):
@@ -433,13 +472,13 @@ def run_scan(
     segments=None,
     chunk=None,
     state_layout="kv",
+    gate_map=None,
+    finalize=None,
 ):
     normalize, qk_l2norm = _flag("normalize", normalize), _flag("qk_l2norm", qk_l2norm)
     return_state, causal = _flag("return_state", return_state), _flag("causal", causal)
     if state_layout not in ("kv", "vk"):
         _fail("state_layout to be 'kv' or 'vk'", repr(state_layout))
-    if state_layout == "vk" and slots is not None:
-        _fail("state_layout 'kv' with slots, which are updated in place", "'vk'")
     if direction not in ("forward", "reverse", "whole"):
         _fail("direction to be 'forward', 'reverse' or 'whole'", repr(direction))
     whole = direction == "whole" or not causal
@@ -455,6 +494,9 @@ def run_scan(
     scale = 1.0 if scale is None else _number("scale", scale)
     q, k, feature = _features.apply(feature_map, q, k)
     problem = Problem(q, k, v, layout, cu_seqlens, reverse)
+    if state_layout == "vk":
+        problem.values_first = True
+        problem.flags.append("values_first")
     if reverse and problem.is_packed:
         _fail("direction 'reverse' without cu_seqlens", "both")
     if whole:
@@ -505,7 +547,7 @@ def run_scan(
         found = unit_stride(as_float("bonus", bonus))
         found = broadcast("bonus", found, (problem.heads, problem.dk))
         problem.add("bonus", "bonus", arrays.view("bonus", unit_stride(found)))
-    _check_together(
+    check_together(
         gate if decay is not None else None,
         normalize,
         weight,
@@ -520,7 +562,7 @@ def run_scan(
     if qk_l2norm:
         problem.flags.append("l2norm")
     if segments is not None:
-        _check_segments(
+        check_segments(
             segments, problem.is_packed, whole, slots, log_weight, erase, beta
         )
         problem.flags.append("segments = %d" % segments)
@@ -535,7 +577,7 @@ def run_scan(
         given = _parts_of("initial_state", initial_state, parts)
         problem.add_states(
             [
-                (p, _state_view("initial_state", x, problem, p, state_layout))
+                (p, _state_view("initial_state", x, problem, p))
                 for p, x in zip(parts, given)
             ],
             "init",
@@ -554,49 +596,13 @@ def run_scan(
         if return_state:
             _fail("return_state=False with slots, where the states are", "True")
         _add_pool(problem, initial_state, slots, parts)
-    result = _finish(problem, out, scale, parts if return_state else [], feature)
-    if return_state and state_layout == "vk":
-        result[1]["S"] = _swapped(result[1]["S"])
-    return result
-
-
-def _check_segments(segments, is_packed, whole, slots, log_weight, erase, beta):
-    if isinstance(segments, bool) or not hasattr(segments, "__index__"):
-        _fail("segments to be an integer", repr(segments), TypeError)
-    if not 1 <= segments <= 1024:
-        _fail("segments between 1 and 1024", segments)
-    for name, given in (
-        ("cu_seqlens", is_packed),
-        ("causal=False", whole),
-        ("slots", slots is not None),
-        ("log_weight", log_weight is not None),
-        ("erase", erase is not None),
-        ("beta", beta is not None),
-    ):
-        if given and segments > 1:
-            _fail("segments without %s" % name, "both")
-
-
-def _check_together(gate, normalize, weight, log_weight, erase, beta, bonus, read):
-    """What attn.scan refuses, in the words of the caller."""
-    channels = gate in ("key", "value")
-    for words, both in (
-        ("erase without beta", erase is not None and beta is not None),
-        ("beta without weight", beta is not None and weight is not None),
-        ("beta without log_weight", beta is not None and log_weight is not None),
-        ("erase without weight", erase is not None and weight is not None),
-        ("erase without log_weight", erase is not None and log_weight is not None),
-        ("beta without gates of values", beta is not None and gate == "value"),
-        ("erase without gates of values", erase is not None and gate == "value"),
-        ("log_weight without weight", log_weight is not None and weight is not None),
-        ("log_weight without gates of channels", log_weight is not None and channels),
-        ("log_weight with read='after'", log_weight is not None and read == "before"),
-        ("gates of values with normalize=False", gate == "value" and normalize),
-        ("bonus with read='before'", bonus is not None and read != "before"),
-        ("bonus with normalize=False", bonus is not None and normalize),
-    ):
-        if both:
-            _fail(words, "both")
+    if gate_map is not None:
+        if decay is None:
+            _fail("decay, which gate_map makes log gates of", "None")
+        _add_region(problem, "gate", gate_map, _features.GATES)
+    if finalize is not None:
+        _add_region(problem, "finalize", finalize, _features.FINALS)
+    return _finish(problem, out, scale, parts if return_state else [], feature)
 
 
 def _add_pool(problem, state, slots, parts):
@@ -634,27 +640,9 @@ def _add_pool(problem, state, slots, parts):
         _fail("slots of shape [%d]" % problem.sequences, list(index.shape))
     # Those on a GPU are not waited for.
     if problem.device is None or not arrays.kind_of(slots):
-        _check_slots(index if problem.device is None else slots, count)
+        check_slots(index if problem.device is None else slots, count)
     problem.add("slot", None, index, is_static=False)
     problem.clauses.append(clause + " index(%slot : tensor<?xi32>)")
-
-
-def _check_slots(slots, count):
-    if isinstance(slots, arrays.View):
-        owner = slots.owner
-        slots = (
-            owner.tolist()
-            if hasattr(owner, "tolist")
-            else list(owner)[: slots.shape[0]]
-        )
-    used = [i for i in slots if i != -1]
-    if any(not 0 <= i < count for i in used):
-        _fail(
-            "slots between -1 and %d" % (count - 1),
-            [i for i in used if not 0 <= i < count][0],
-        )
-    if len(set(used)) != len(used):
-        _fail("slots that differ from each other", sorted(used))
 
 
 def _finish(problem, out, scale, parts, feature):
@@ -753,8 +741,8 @@ def linear_attention(
             whatever they hold, and their outputs are 0.
         layout: "bhsd", "bshd", "sbhd" or "thd".
         qk_l2norm: divides rows of q and k by their norms, after feature_map.
-        state_layout: "vk": S is [n, H, dv, dk] in initial_state, of which a copy is
-            made, and in what is returned, which is a view of [n, H, dk, dv].
+        state_layout: "vk": S is [n, H, dv, dk] in initial_state and in what is
+            returned.
         out: an array to write o to.
     Returns:
         o, of the type of q: [b, max(hq, H), t, dv] in the order of `layout`.

@@ -373,16 +373,28 @@ def chunk_kda(
     use_gate_in_kernel=False,
     state_v_first=False,
     cu_seqlens=None,
+    A_log=None,
+    dt_bias=None,
 ):
-    """The delta rule with log gates g [b, t, h, dk]."""
+    """The delta rule with log gates g [b, t, h, dk]; with use_gate_in_kernel they are
+    -exp(A_log) softplus(g + dt_bias), A_log [h] and dt_bias [h dk] or None."""
+    gate_map = None
     if use_gate_in_kernel:
-        _fail("use_gate_in_kernel=False, and g after its activation", "True")
+        if A_log is None:
+            _fail("A_log with use_gate_in_kernel", "None")
+        shape = tuple(g.shape[-2:])
+        rate = A_log.reshape((-1,))
+        bias = 0 * rate if dt_bias is None else dt_bias.reshape(shape)
+        gate_map = ("softplus", rate, bias)
+    elif A_log is not None or dt_bias is not None:
+        _fail("use_gate_in_kernel with A_log and dt_bias", "False")
     return _run(
         q,
         k,
         v,
         decay=g,
         gate="key",
+        gate_map=gate_map,
         beta=beta,
         scale=scale,
         initial_state=initial_state,

@@ -167,13 +167,3 @@ tile.kernel @blocks(%block: index) {
 ^bb1:
   tile.return
 }
-
-// -----
-
-tile.kernel @transposed_store(%m: memref<?x16xf32, strided<[?, 1]>>, %block: index) {
-  %c0 = arith.constant 0 : index
-  %t = tile.load %m[%c0, %c0] : memref<?x16xf32, strided<[?, 1]>> -> !tile.tile<16x16xf32>
-  // expected-error @+1 {{expected a tile of rows of memory; GPUs alone store transposed tiles}}
-  tile.store transposed %t, %m[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32, strided<[?, 1]>>
-  tile.return
-}

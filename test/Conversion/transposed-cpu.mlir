@@ -55,6 +55,21 @@ tile.kernel @right(%Q: !in, %K: !in, %S: memref<?x32xf32, strided<[?, 1]>>, %blo
   tile.return
 }
 
+// Rows of memory that are columns, of those that there are: element by element.
+// CHECK-LABEL: tile.kernel @store
+// CHECK: %[[C:.*]] = memref.dim %{{.*}}, %c1
+// CHECK: %[[N:.*]] = arith.minsi %{{.*}}, %[[C]]
+// CHECK: scf.for %[[R:.*]] = %{{.*}} to %{{.*}}
+// CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %[[N]]
+// CHECK: memref.load %{{.*}}[%[[I]], %[[R]]] : memref<32x64xf32>
+// CHECK: memref.store %{{.*}}, %{{.*}}[%{{.*}}, %[[I]]]
+tile.kernel @store(%X: !in, %O: memref<?x32xf32, strided<[?, 1]>>, %n: index, %block: index) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %X[%block, %c0] : !in -> !tile.tile<32x64xf32>
+  tile.store transposed %x, %O[%c0, %c0] rows(%c0 to %n) : !tile.tile<32x64xf32>, memref<?x32xf32, strided<[?, 1]>>
+  tile.return
+}
+
 // CHECK-LABEL: tile.kernel @columns
 tile.kernel @columns(%X: !in, %L: memref<?xf32, strided<[?]>>, %O: memref<?x32xf32, strided<[?, 1]>>, %n: index, %block: index) {
   %c0 = arith.constant 0 : index

@@ -26,23 +26,16 @@ NAMES = ("query", "key", "value", "past_state", "decay", "beta")
 
 def split(array, heads):
     """[b, t, h d] as a view [b, t, h, d]."""
-    return array.reshape(array.shape[:2] + (heads, -1))
+    return array.reshape(array.shape[:2] + (heads, array.shape[2] // heads))
 
 
-def run(folder):
-    with open(os.path.join(folder, "case.json")) as file:
-        case = json.load(file)
-
-    def load(entry):
-        return None if entry is None else np.load(os.path.join(folder, entry["file"]))
-
-    inputs = dict(zip(NAMES, map(load, case["inputs"])))
-    attributes = case["attributes"]
+def linear_attention(attributes, query, key, value, past_state=None, decay=None,
+                     beta=None):
+    """The operator: packed rows [b, t, h d] and states [b, h, dk, dv]."""
     rule = attributes.get("update_rule", "gated_delta")
     heads = attributes["kv_num_heads"]
-    q = split(inputs["query"], attributes["q_num_heads"])
-    k, v = (split(inputs[name], heads) for name in ("key", "value"))
-    decay, beta = inputs.get("decay"), inputs.get("beta")
+    q = split(query, attributes["q_num_heads"])
+    k, v = split(key, heads), split(value, heads)
     if decay is not None:
         # One for each head, or for each of its key channels.
         decay = decay if decay.shape[2] == heads else split(decay, heads)
@@ -53,12 +46,100 @@ def run(folder):
         decay=decay if "gated" in rule else None,
         beta=beta if "delta" in rule else None,
         scale=attributes.get("scale", 0.0) or None,
-        initial_state=inputs.get("past_state"),
+        initial_state=past_state,
         return_state=True,
         layout="bshd",
     )
-    results = [o.reshape(o.shape[:2] + (-1,)), state["S"]]
+    return o.reshape(o.shape[:2] + (o.shape[2] * o.shape[3],)), state["S"]
+
+
+def run(folder):
+    with open(os.path.join(folder, "case.json")) as file:
+        case = json.load(file)
+
+    def load(entry):
+        return None if entry is None else np.load(os.path.join(folder, entry["file"]))
+
+    inputs = dict(zip(NAMES, map(load, case["inputs"])))
+    results = linear_attention(case["attributes"], **inputs)
     return list(zip(results, map(load, case["outputs"])))
+
+
+def by_definition(attributes, query, key, value, past_state=None, decay=None,
+                  beta=None):
+    """The same in float64, token by token and head by head."""
+    rule = attributes.get("update_rule", "gated_delta")
+    hq, heads = attributes["q_num_heads"], attributes["kv_num_heads"]
+    b, t, dk = query.shape[0], query.shape[1], key.shape[2] // heads
+    dv = value.shape[2] // heads
+    scale = attributes.get("scale", 0.0) or dk**-0.5
+    o, states = np.zeros((b, t, hq, dv)), np.zeros((b, heads, dk, dv))
+    if past_state is not None:
+        states[...] = past_state
+    for n in np.ndindex(b, heads):
+        for i in range(t):
+            part = lambda x, width: x[n[0], i].astype("d").reshape(-1, width)[n[1]]
+            k, v, state = part(key, dk), part(value, dv), states[n]
+            if "gated" in rule:
+                wide = decay.shape[2] // heads
+                state = np.exp(part(decay, wide))[:, None] * state
+            if "delta" in rule:
+                own = beta[n[0], i, n[1] if beta.shape[2] > 1 else 0].astype("d")
+                v = own * (v - k @ state)
+            states[n] = state + np.outer(k, v)
+            group = hq // heads
+            for h in range(n[1] * group, (n[1] + 1) * group):
+                q = query[n[0], i].astype("d").reshape(hq, dk)[h]
+                o[n[0], i, h] = scale * (q @ states[n])
+    return o.reshape(b, t, hq * dv), states
+
+
+def draw(rng):
+    """Attributes and inputs of the operator: every rule, ranks of decay and beta,
+    groups of heads, past states, chunks, scales and lengths."""
+    rule = str(rng.choice(["linear", "gated", "delta", "gated_delta"]))
+    heads, group = int(rng.choice([1, 2, 3])), int(rng.choice([1, 2, 4]))
+    dk, dv = (int(rng.choice([1, 4, 8, 20])) for _ in range(2))
+    b, t = int(rng.integers(0, 3)), int(rng.choice([0, 1, 2, 17, 70]))
+    kind = np.dtype("f" if rng.random() < 0.7 else "e")
+    attributes = {"q_num_heads": heads * group, "kv_num_heads": heads}
+    if rule != "gated_delta" or rng.random() < 0.5:
+        attributes["update_rule"] = rule
+    if rng.random() < 0.5:
+        attributes["scale"] = float(rng.choice([0.0, 1.0, 0.3]))
+    if rng.random() < 0.5:
+        attributes["chunk_size"] = int(rng.choice([1, 16, 64]))
+    normal = lambda *shape: rng.standard_normal(shape)
+    key = normal(b, t, heads, dk)
+    key /= np.linalg.norm(key, axis=-1, keepdims=True)
+    inputs = {
+        "query": normal(b, t, heads * group * dk),
+        "key": key.reshape(b, t, heads * dk),
+        "value": normal(b, t, heads * dv),
+    }
+    # What a rule does not use may be there all the same.
+    if "gated" in rule or rng.random() < 0.2:
+        width = heads * (dk if rng.random() < 0.5 else 1)
+        inputs["decay"] = -rng.exponential(0.3, (b, t, width))
+    if "delta" in rule or rng.random() < 0.2:
+        inputs["beta"] = rng.uniform(0, 1, (b, t, heads if rng.random() < 0.5 else 1))
+    if rng.random() < 0.6:
+        inputs["past_state"] = normal(b, heads, dk, dv)
+    return attributes, {name: x.astype(kind) for name, x in inputs.items()}
+
+
+def check_variants(count, seed=41):
+    for number in range(count):
+        attributes, inputs = draw(np.random.default_rng([seed, number]))
+        results = linear_attention(attributes, **inputs)
+        rtol, atol = TOLERANCE[inputs["query"].dtype]
+        for got, expected in zip(results, by_definition(attributes, **inputs)):
+            assert got.shape == expected.shape, (number, attributes, got.shape)
+            size = np.abs(expected).max(initial=1.0)
+            worst = np.abs(got - expected)
+            assert np.all(worst <= atol * size + rtol * np.abs(expected)), (
+                number, attributes, worst.max())
+    print("%d variants pass" % count)
 
 
 def main():
@@ -74,6 +155,7 @@ def main():
             assert np.all(worst <= atol + rtol * np.abs(expected)), (name, worst.max())
             print("%s: off by %.1e" % (name, worst.max(initial=0.0)))
     print("%d cases pass" % len(names))
+    check_variants(60)
 
 
 if __name__ == "__main__":

@@ -176,6 +176,16 @@ def test_fla():
     want, last = recurrence(turn(q), turn(k), turn(v), state={"S": s0}, decay=turn(g),
                             beta=turn(beta))
     check("state_v_first", state, last["S"].swapaxes(2, 3), 2e-5)
+    # Gates from what a layer computes.
+    rate, bias = rng.uniform(-2, 0, h).astype("f"), rng.standard_normal(h * dk)
+    for bias in (bias.astype("f"), None):
+        raw = gk if bias is None else gk + bias.reshape(h, dk)
+        gates = -np.exp(rate)[:, None] * np.logaddexp(0, raw.astype("d"))
+        want, _ = recurrence(turn(q), turn(k), turn(v), decay=turn(gates),
+                             beta=turn(beta))
+        o, _ = fla.chunk_kda(q, k, v, gk, beta, use_gate_in_kernel=True, A_log=rate,
+                             dt_bias=bias)
+        check("use_gate_in_kernel", o, turn(want), 2e-5)
     # Of views whose channels are not neighbours.
     turned = (
         np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 1)), 1, -1)

@@ -18,6 +18,7 @@ import random_cases
 import scans_random
 from device import to_gpu, to_host
 from scan_reference import check, recurrence
+from scans import softplus_gates
 from scans_random import BOUNDS, TYPES
 
 import attn
@@ -25,6 +26,9 @@ from attn import _scans
 
 CHANNELS = ((16, 16), (24, 40), (64, 96), (128, 64), (250, 17))
 ON_GPU = len(sys.argv) > 3 and sys.argv[3] == "cuda"
+FACTOR = """^bb0(%o: f32, %x: f32):
+  %y = arith.mulf %o, %x : f32
+  attn.yield %y : f32"""
 STATE_BOUNDS = {"float32": 3e-5, "float16": 1e-3, "bfloat16": 8e-3}
 
 
@@ -43,6 +47,26 @@ class Step(scans_random.Case):
         self.layout, self.packed = "bhsd", False
         self.pooled = bool(rng.random() < 0.6)
         self.state_type = TYPES[rng.integers(len(TYPES))]
+        self.state_layout = str(rng.choice(["kv", "vk"]))
+        self.maps = bool(rng.random() < 0.2)
+
+    def turned(self, state):
+        """The state as the pool has it, or the other way round."""
+        if self.state_layout == "kv":
+            return state
+        return dict(state, S=state["S"].swapaxes(-1, -2))
+
+    def regions(self, given):
+        """Maps of gates, and the operands that they make of those given."""
+        if "decay" not in given:
+            return {}, given
+        gates = given["decay"]
+        gates[~np.isfinite(gates)] = -1e4
+        rate = self.rng.uniform(-2, 0, self.heads).astype("f")
+        bias = self.rng.standard_normal(
+            (self.heads,) + gates.shape[3:]).astype("f")
+        exact = dict(given, decay=softplus_gates(gates, rate, bias))
+        return {"gate_map": ("softplus", rate, bias)}, exact
 
     def pools(self, state):
         """States in a pool where all others are NaN, as larger memory is."""
@@ -63,8 +87,9 @@ class Step(scans_random.Case):
     def run(self):
         _scans._host_target = None if ON_GPU else self.target
         q, k, v, given, state = self.operands()
-        pools, slots = self.pools(state)
+        pools, slots = self.pools(self.turned(state))
         state = {part: pool[slots].astype("f") for part, pool in pools.items()}
+        state = self.turned(state)
         if self.pooled and self.rng.random() < 0.4:
             dead = int(self.rng.integers(self.b))
             pools["S"][slots[dead]] = np.nan
@@ -73,7 +98,13 @@ class Step(scans_random.Case):
             for part in state:
                 state[part][dead] = -np.inf if part == "m" else 0
         before = {part: pool.copy() for part, pool in pools.items()}
-        want, last = recurrence(q, k, v, state=state, **given)
+        regions, exact = self.regions(given) if self.maps else ({}, given)
+        want, last = recurrence(q, k, v, state=state, **exact)
+        last = self.turned(last)
+        if self.maps:
+            factor = self.rng.uniform(1, 2, (want.shape[1], self.dv)).astype("f")
+            want = want * factor[:, None]
+            regions["finalize"] = (FACTOR, factor)
         options = {n: x for n, x in given.items()
                    if not isinstance(x, (np.ndarray, tuple))}
         arrays = {n: x for n, x in given.items() if isinstance(x, np.ndarray)
@@ -81,6 +112,8 @@ class Step(scans_random.Case):
         options.update({n: given[n] for n in ("bonus",) if n in given})
         options.pop("normalize", None)
         options["slots"] = slots if self.pooled else None
+        options.update(regions)
+        options["state_layout"] = self.state_layout
         pair = given.get("erase")
         if self.t == 1:
             one = lambda x: self.view(x)[:, :, 0]

@@ -450,6 +450,56 @@ def test_state_layouts():
         check("states_every", states["S"][:, :, 1], state["S"], BOUND)
 
 
+def softplus_gates(raw, rate, bias):
+    """-exp(A) softplus(x + bias) of raw gates of heads or of channels."""
+    rate = np.exp(rate.astype("d")).reshape((-1,) + (1,) * (raw.ndim - 2))
+    return -rate * np.logaddexp(0, raw + bias.astype("d")[:, None])
+
+
+def test_gate_maps():
+    """Log gates of a region, of heads and channels; what lies behind a length decays
+    nothing."""
+    for rule, width in (("gated delta", ()), ("key", (24,)), ("value", (20,))):
+        q, k, v = inputs(2, 4, 2, 2, 70, 24, 20)
+        given = options(RULES[rule], q, k, v)
+        raw = rng.standard_normal(given["decay"].shape).astype("f")
+        rate = rng.uniform(-3, 0, 2).astype("f")
+        bias = rng.standard_normal((2,) + width).astype("f")
+        given["decay"] = softplus_gates(raw, rate, bias)
+        for length in (70, 41):
+            cut = lambda x: x[1:, :, :length] if getattr(x, "ndim", 0) > 2 else x
+            want, last = recurrence(*map(cut, (q, k, v)),
+                                    **{n: cut(x) for n, x in given.items()})
+            got, state = ours(q, k, v, dict(given, decay=raw), return_state=True,
+                              gate_map=("softplus", rate, bias),
+                              lengths=np.array([70, length], "i"))
+            check(rule, got[1:, :, :length], want, BOUND)
+            check(rule + " S", state["S"][1:], last["S"], BOUND)
+
+
+def test_finalize():
+    """Outputs of a region: a gate of each, and factors of heads and channels."""
+    text = """^bb0(%o: f32, %x: f32, %d: f32, %n: f32):
+      %y = math.fma %d, %x, %o : f32
+      %p = arith.mulf %y, %n : f32
+      attn.yield %p : f32"""
+    for layout in ("bhsd", "bshd"):
+        order = (0, 1, 2, 3) if layout == "bhsd" else (0, 2, 1, 3)
+        q, k, v = inputs(2, 4, 2, 2, 50, 24, 20)
+        z = rng.standard_normal((2, 4, 50, 20)).astype("f")
+        skip = rng.standard_normal((4, 20)).astype("f")
+        factor = rng.standard_normal(4).astype("f")
+        want, _ = recurrence(q, k, v)
+        turned = [x.transpose(order) for x in (q, k, v, z)]
+        got = attn.scan(*turned[:3], layout=layout, finalize=("silu", turned[3]))
+        check("silu", got.transpose(order), want * z / (1 + np.exp(-z.astype("d"))),
+              BOUND)
+        got = attn.scan(*turned[:3], layout=layout,
+                        finalize=(text, turned[3], skip, factor))
+        check("text", got.transpose(order),
+              (want + skip[:, None] * z) * factor[:, None, None], BOUND)
+
+
 def test_few_compilations():
     """11: fifty lengths and ten batch shapes are one kernel."""
     from attn import _kernel
@@ -511,7 +561,14 @@ def test_errors():
     refuse(attn.scan, q, k, v, slots=[0, 1],
            initial_state=np.zeros((2, 2, 24, 20), "f"), return_state=True)
     refuse(attn.scan, q, k, v, slots=[0, 1], state_layout="vk",
-           initial_state=np.zeros((2, 2, 20, 24), "f"))
+           initial_state=np.zeros((2, 2, 24, 20), "f"))
+    pair = np.zeros(2, "f"), np.zeros(2, "f")
+    refuse(attn.scan, q, k, v, gate_map=("softplus",) + pair)  # no decay
+    refuse(attn.scan, q, k, v, decay=t3, gate_map="sigmoid")
+    refuse(attn.scan, q, k, v, decay=t3, gate_map=("softplus", pair[0]))
+    refuse(attn.scan, q, k, v, decay=t3, gate_map=("softplus", t4, pair[0]))
+    refuse(attn.scan, q, k, v, finalize=("silu", np.zeros((3, 20), "f")))
+    refuse(attn.scan, q, k, v, finalize=("silu", v), states_every=3)
     refuse(attn.scan_step, q[0, :, 0], k[:, :, 0], v[:, :, 0], {})
     state = np.zeros((2, 2, 24, 20), "f")
     state.setflags(write=False)

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of permuted columns, and of a vector's rows, a lane has runs that follow each
-// other. Where they do in memory, and start at a multiple of their size, a run
-// is one access or two; that is decided when the kernel runs, by pointer and
-// strides. What is loaded of 16 bits stays packed until it is used: nothing
-// waits for it before.
+// Of permuted columns, and of the rows of vectors and of transposed fragments,
+// a lane has runs that follow each other. Where they do in memory, and start at
+// a multiple of their size, a run is one access or two; that is decided when
+// the kernel runs, by pointer and strides. What is loaded of 16 bits stays
+// packed until it is used: nothing waits for it before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,7 +137,8 @@ private:
 PermutedAccess::PermutedAccess(Emitter &e, GlobalAccess &access,
                                const RoleContext &role, Value lane, Type type,
                                int64_t neighbours, Type memory)
-    : e(e), access(access), memory(memory), axis(isa<FragType>(type) ? 1 : 0),
+    : e(e), access(access), memory(memory),
+      axis(isa<FragType>(type) && !access.isTransposed ? 1 : 0),
       isShort(!memory.isF32()),
       isUnit(axis ? access.colsAreContiguous : access.rowsAreContiguous) {
   auto vec = dyn_cast<VecType>(type);
@@ -146,8 +147,8 @@ PermutedAccess::PermutedAccess(Emitter &e, GlobalAccess &access,
     Value &bound = access.bounds[other];
     if (!bound)
       continue;
-    // Bounds of rows are anything, and those of columns the tensor's.
-    bool isSize = frag && other == 1;
+    // Bounds of memory's rows are anything, and those of its columns its size.
+    bool isSize = frag && other == (access.isTransposed ? 0 : 1);
     int64_t extent = vec     ? vec.getSize()
                      : other ? frag.getCols()
                              : frag.getRows();
@@ -217,6 +218,20 @@ void PermutedAccess::addRuns(const RoleContext &role, Value lane, Type type,
     elements[shape.rowKey(i) * shape.colKeys() + shape.colKey(i)] = i;
   Value firstRow = e.mul(role.row, shape.rowKeys());
   Value origin = access.at(firstRow, firstCol);
+  if (access.isTransposed) {
+    for (int64_t key = 0; key < shape.colKeys(); ++key) {
+      int64_t col = key / neighbours * 4 * neighbours + key % neighbours;
+      Run run;
+      run.address = e.add(origin, e.mul(access.strides[1], e.c64(col)));
+      run.offset = 0;
+      run.first = firstRow;
+      run.isInside = access.inBounds(1, e.add(firstCol, col));
+      for (int64_t row = 0; row < shape.rowKeys(); ++row)
+        run.elements.push_back(elements[row * shape.colKeys() + key]);
+      runs.push_back(std::move(run));
+    }
+    return;
+  }
   for (int64_t row = 0; row < shape.rowKeys(); ++row)
     addCols(e.add(origin, e.mul(access.strides[0], e.c64(row))),
             shape.colKeys(), access.inBounds(0, e.add(firstRow, row)),
@@ -233,8 +248,8 @@ bool PermutedAccess::mayJoin() {
 
 Value PermutedAccess::isAligned() {
   Value low = access.base;
-  if (axis)
-    low = e.or_(low, access.strides[0]);
+  if (axis || access.isTransposed)
+    low = e.or_(low, access.strides[1 - axis]);
   low = e.and_(low, chunk * access.elementBytes - 1);
   // The last of a run's elements decides for all.
   if (access.bounds[axis])

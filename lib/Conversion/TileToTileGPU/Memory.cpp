@@ -126,9 +126,15 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
   Type memory =
       cast<MemRefType>(op.getDestination().getType()).getElementType();
   auto fragment = dyn_cast<FragType>(value.getType());
-  // What is transposed has no pairs along memory: the store rounds it.
+  // What is transposed has no pairs along memory, and of what is changed in
+  // place lanes have neighbours: the store rounds it.
+  bool isChanged =
+      llvm::any_of(op.getDestination().getUsers(), [](Operation *user) {
+        auto load = dyn_cast<GlobalLoadOp>(user);
+        return load && isa<FragType>(load.getResult().getType());
+      });
   if (fragment && fragment.getElementType().isF32() && is16Bit(memory) &&
-      !op.getTransposed())
+      !op.getTransposed() && !isChanged)
     value = FragConvertOp::create(
         b, loc, frag(type.getRows(), type.getCols(), memory), value);
   GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices, at.rows,

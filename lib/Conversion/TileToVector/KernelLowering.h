@@ -108,6 +108,7 @@ private:
   }
   LogicalResult lowerLoad(LoadOp op);
   void loadTransposed(LoadOp op, Value out, Type elementType);
+  void storeTransposed(StoreOp op);
   LogicalResult lowerStore(StoreOp op);
   LogicalResult lowerAccumulate(AccumulateOp op);
   /// Calls `write` with what is to be written of each row within the bounds, a

@@ -562,10 +562,51 @@ LogicalResult KernelLowering::writeRows(
   return success();
 }
 
+/// Element by element, along rows of memory.
+void KernelLowering::storeTransposed(StoreOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<TileType>(op.getValue().getType());
+  Value memory = op.getDestination(), from = buffer(op.getValue());
+  auto memrefType = cast<MemRefType>(memory.getType());
+  size_t rank = op.getIndices().size();
+  Value row = op.getIndices()[rank - 2], column = op.getIndices()[rank - 1];
+  Value first = index(0), last = index(type.getCols());
+  auto sub = [&](Value x, Value y) {
+    return builder.createOrFold<arith::SubIOp>(loc, x, y);
+  };
+  auto least = [&](Value x, Value y) -> Value {
+    return arith::MinSIOp::create(builder, loc, x, y);
+  };
+  if (op.getLower()) {
+    first =
+        arith::MaxSIOp::create(builder, loc, first, sub(op.getLower(), row));
+    last = least(last, sub(op.getUpper(), row));
+  }
+  Value size = memref::DimOp::create(builder, loc, memory, rank - 1);
+  Value count = least(index(type.getRows()), sub(size, column));
+  auto rows = scf::ForOp::create(builder, loc, first, last, index(1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(rows.getBody());
+  auto cols = scf::ForOp::create(builder, loc, index(0), count, index(1));
+  builder.setInsertionPointToStart(cols.getBody());
+  Value r = rows.getInductionVar(), c = cols.getInductionVar();
+  SmallVector<Value> at = {c};
+  if (!type.isRowVector())
+    at.push_back(r);
+  Value element = memref::LoadOp::create(builder, loc, from, at);
+  if (Type to = memrefType.getElementType(); isa<FloatType>(to))
+    element = toFloat(element, to);
+  SmallVector<Value> to(op.getIndices());
+  to[rank - 2] = builder.createOrFold<arith::AddIOp>(loc, row, r);
+  to[rank - 1] = builder.createOrFold<arith::AddIOp>(loc, column, c);
+  memref::StoreOp::create(builder, loc, element, memory, to);
+}
+
 LogicalResult KernelLowering::lowerStore(StoreOp op) {
-  if (op.getTransposed())
-    return op.emitOpError("expected a tile of rows of memory; GPUs alone store "
-                          "transposed tiles");
+  if (op.getTransposed() && !op.getVector()) {
+    storeTransposed(op);
+    return success();
+  }
   Location loc = op.getLoc();
   Value memory = op.getDestination();
   return writeRows(op, [&](Value value, ValueRange indices, int64_t count) {

@@ -233,7 +233,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   k.gpu = gpu;
   k.family = wanted ? *wanted : allFamilies[index % numMixedFamilies];
   if (k.family == Family::Scan) {
-    k.scan = std::make_shared<ScanKernel>(makeScan(seed, index));
+    k.scan = std::make_shared<ScanKernel>(makeScan(seed, index, gpu));
     return k;
   }
   k.dtype = random.pick(

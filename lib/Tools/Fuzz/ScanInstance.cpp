@@ -37,6 +37,15 @@ private:
   void drawInputs();
   void drawCuts();
   void addStates(const std::string &prefix, int64_t count);
+  std::vector<int64_t> matrixShape(int64_t count) const {
+    if (d.valuesFirst)
+      return {count, H, d.valueDim, d.keyDim};
+    return {count, H, d.keyDim, d.valueDim};
+  }
+  /// Where element `i` of a matrix of dk x dv is in one as states have it.
+  int64_t placeOf(int64_t i) const {
+    return d.valuesFirst ? i % d.valueDim * d.keyDim + i / d.valueDim : i;
+  }
   std::vector<int64_t> rowShape(int64_t heads, int64_t channels) const;
   Tensor &add(const std::string &name, DType dtype, std::vector<int64_t> sizes,
               bool hasTokens, const std::function<double()> &draw);
@@ -108,6 +117,8 @@ void Maker::drawSizes() {
   if (!d.packed) {
     b = sequences = r.chance(0.05) ? 0 : r.range(1, 3);
     t = tokens();
+    if (d.tokens)
+      t = d.tokens;
     return;
   }
   sequences = r.range(0, 5);
@@ -200,7 +211,7 @@ void Maker::drawDecay() {
 void Maker::addStates(const std::string &prefix, int64_t count) {
   // Of no state at all: nothing that the first weight meets.
   bool isNone = d.logWeight && r.chance(0.2);
-  add(prefix + "S", DType::f32, {count, H, d.keyDim, d.valueDim}, false,
+  add(prefix + "S", DType::f32, matrixShape(count), false,
       [&] { return isNone ? 0 : r.normal(); });
   if (d.normalize)
     add(prefix + "z", DType::f32, {count, H, d.keyDim}, false,
@@ -408,10 +419,14 @@ reference::ScanState Maker::stateOf(int64_t sequence, int64_t head) const {
     const Tensor *init = d.slots ? nullptr : find(std::string("init_") + name);
     for (int64_t i = 0; i < size; ++i) {
       if (!init) {
-        values.push_back(pools[pool][size_t((where * H + head) * size + i)]);
+        int64_t place = pool == 0 ? placeOf(i) : i;
+        values.push_back(
+            pools[pool][size_t((where * H + head) * size + place)]);
         continue;
       }
       std::vector<int64_t> at = {where, head, i / d.valueDim, i % d.valueDim};
+      if (d.valuesFirst)
+        std::swap(at[2], at[3]);
       if (init->sizes.size() == 3)
         at[2] = i;
       at.resize(init->sizes.size());
@@ -462,7 +477,10 @@ Maker::evaluate(const reference::ScanOrder *order) const {
                   results[next++].begin() +
                       (where * H + head) * int64_t(part.size()));
       };
-      store(state.matrix);
+      std::vector<double> matrix(state.matrix.size());
+      for (size_t i = 0; i < matrix.size(); ++i)
+        matrix[size_t(placeOf(int64_t(i)))] = state.matrix[i];
+      store(matrix);
       if (d.normalize)
         store(state.sum);
       if (d.logWeight)
@@ -491,7 +509,7 @@ ScanInstance Maker::make() {
   };
   output(static_cast<DType>(d.dtype), rowShape(std::max(hq, H), d.valueDim));
   if (d.final) {
-    output(DType::f32, {sequences, H, d.keyDim, d.valueDim});
+    output(DType::f32, matrixShape(sequences));
     if (d.normalize)
       output(DType::f32, {sequences, H, d.keyDim});
     if (d.logWeight)

@@ -61,7 +61,7 @@ double fuzz::applyFeature(const std::string &name, double x, bool isExact) {
   return isExact ? y : double(float(y));
 }
 
-ScanKernel fuzz::makeScan(uint64_t seed, uint64_t index) {
+ScanKernel fuzz::makeScan(uint64_t seed, uint64_t index, bool gpu) {
   Random random(seed ^ 0x5CA25, index);
   ScanKernel k = {};
   AttnScanDesc &d = k.desc;
@@ -113,6 +113,13 @@ ScanKernel fuzz::makeScan(uint64_t seed, uint64_t index) {
   // Products of large rows say little of erases.
   if (!erases && random.chance(d.normalize ? 0.8 : 0.2))
     k.feature = features[random.range(0, 2)].name;
+  d.valuesFirst = random.chance(0.3);
+  if (!gpu)
+    return k;
+  // What GPUs have: above all steps.
+  d.segments = 0;
+  d.l2norm &= !d.normalize;
+  d.tokens = !d.packed && random.chance(0.5);
   return k;
 }
 
@@ -140,6 +147,8 @@ std::string fuzz::describe(const ScanKernel &k) {
            {d.lengths, "lengths"},
            {d.init, "init"},
            {d.final, "final"},
+           {d.valuesFirst, "values_first"},
+           {d.tokens == 1, "step"},
            {d.slots, "slots"}})
     if (on)
       text += std::string(" ") + name;

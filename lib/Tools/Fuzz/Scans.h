@@ -26,7 +26,8 @@ struct ScanKernel {
   std::string feature;
 };
 
-ScanKernel makeScan(uint64_t seed, uint64_t index);
+/// `gpu`: of those that kernels of GPUs have.
+ScanKernel makeScan(uint64_t seed, uint64_t index, bool gpu);
 
 std::string describe(const ScanKernel &kernel);
 

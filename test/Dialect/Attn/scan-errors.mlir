@@ -261,3 +261,72 @@ func.func @scan_c10_narrow(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %
       -> tensor<?x?x?x32xf32>
   return
 }
+
+// -----
+
+func.func @scan_c13_gate_without_decay(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>) {
+  // expected-error@+1 {{expected decay beside gate}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) gate {
+  ^bb0(%x: f32):
+    attn.yield %x : f32
+  }
+      -> tensor<?x?x?x32xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c13_gate_capture(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %g: tensor<?x?x?xf32>, %b: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected captures of gate [h], but got 'tensor<?x16xf32>'}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) decay(%g : tensor<?x?x?xf32>) gate(%b : tensor<?x16xf32>) {
+  ^bb0(%x: f32, %a: f32):
+    attn.yield %a : f32
+  }
+      -> tensor<?x?x?x32xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c13_gate_arguments(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %g: tensor<?x?x?xf32>) {
+  // expected-error@+1 {{expected gate to take and yield one f32}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) decay(%g : tensor<?x?x?xf32>) gate {
+  ^bb0(%x: f32, %a: f32):
+    attn.yield %a : f32
+  }
+      -> tensor<?x?x?x32xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c13_finalize_capture(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %z: tensor<?x16xf32>) {
+  // expected-error@+1 {{expected captures of finalize [h], [h, 32] or like the outputs, but got 'tensor<?x16xf32>'}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) finalize(%z : tensor<?x16xf32>) {
+  ^bb0(%x: f32, %a: f32):
+    attn.yield %a : f32
+  }
+      -> tensor<?x?x?x32xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c13_finalize_arguments(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %z: tensor<?x32xf32>) {
+  // expected-error@+1 {{expected finalize to take 2 f32, an element and those of its captures, and to yield one}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) finalize(%z : tensor<?x32xf32>) {
+  ^bb0(%x: f32):
+    attn.yield %x : f32
+  }
+      -> tensor<?x?x?x32xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c10_values_first(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %s: tensor<?x?x16x32xf32>) {
+  // expected-error@+1 {{expected slots of f32 and shapes [n, h, 32, 16], [n, h, 16] and [n, h], but got 'tensor<?x?x16x32xf32>'}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) slots(%s : tensor<?x?x16x32xf32>) {values_first}
+      -> tensor<?x?x?x32xf32>
+  return
+}

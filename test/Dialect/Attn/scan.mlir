@@ -60,3 +60,36 @@ func.func @features(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>,
       } -> tensor<?x?x?x32xf32>
   return %o : tensor<?x?x?x32xf32>
 }
+
+// Regions of gates and outputs, with what they take; states with value channels
+// first are rows of values on a GPU, and transposed on CPUs.
+
+// GPU-LABEL: tile.kernel private @regions_kernel0(
+// GPU: tile.load %arg4[{{.*}} -> <32x16xf32>
+// GPU: math.log1p
+// GPU: tile.store %{{[0-9]+}}, %arg4[
+// CHECK-LABEL: tile.kernel private @regions_kernel0(
+// CHECK: tile.load transposed {{.*}} -> <16x32xf32>
+// CHECK: math.log1p
+// CHECK: tile.store transposed
+func.func @regions(%q: tensor<?x?x1x16xf32>, %k: tensor<?x?x1x16xf32>,
+                   %v: tensor<?x?x1x32xf32>, %g: tensor<?x?x1xf32>,
+                   %a: tensor<?xf32>, %z: tensor<?x?x1x32xf32>,
+                   %d: tensor<?x32xf32>, %s: tensor<?x?x32x16xf32>)
+    -> tensor<?x?x1x32xf32> {
+  %o = attn.scan queries(%q : tensor<?x?x1x16xf32>)
+      keys(%k : tensor<?x?x1x16xf32>) values(%v : tensor<?x?x1x32xf32>)
+      decay(%g : tensor<?x?x1xf32>) slots(%s : tensor<?x?x32x16xf32>)
+      {values_first} gate(%a : tensor<?xf32>) {
+      ^bb0(%x: f32, %bias: f32):
+        %y = arith.addf %x, %bias : f32
+        %e = math.log1p %y : f32
+        attn.yield %e : f32
+      } finalize(%z, %d : tensor<?x?x1x32xf32>, tensor<?x32xf32>) {
+      ^bb0(%o: f32, %zt: f32, %f: f32):
+        %p = arith.mulf %o, %zt : f32
+        %r = arith.addf %p, %f : f32
+        attn.yield %r : f32
+      } -> tensor<?x?x1x32xf32>
+  return %o : tensor<?x?x1x32xf32>
+}

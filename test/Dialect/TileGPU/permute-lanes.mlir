@@ -80,6 +80,47 @@ tile_gpu.kernel @few(%s: memref<128x128xbf16>) {
   tile_gpu.return
 }
 
+// Rows of memory that are rows, as of states whose value channels come first: a
+// lane's rows are neighbours then.
+// CHECK-LABEL: kernel @values_first
+// CHECK: global.load %{{[^:]*}}] transposed permuted(8) : memref<128x128xbf16> -> !tile_gpu.frag<64x32xf32, acc, warp>
+// CHECK: global.load %{{[^:]*}}] permuted(8) : memref<128xf32> -> !tile_gpu.vec<32xf32, col, warp>
+// CHECK: global.load %{{[^:]*}}] permuted(8) : memref<128xf32> -> !tile_gpu.vec<64xf32, row, warp>
+// CHECK: global.store %{{[^:]*}}] transposed permuted(8) : !tile_gpu.frag<64x32xf32, acc, warp>
+tile_gpu.kernel @values_first(%s: memref<128x128xbf16>, %v: memref<128xf32>, %k: memref<128xf32>) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %s[%c0, %c0] : memref<128x128xbf16> -> !x
+    %y = tile_gpu.global.load %v[%c0] : memref<128xf32> -> !row
+    %z = tile_gpu.global.load %k[%c0] : memref<128xf32> -> !col
+    %p = tile_gpu.map ins(%x, %y, %z : !x, !row, !col) {
+    ^bb1(%r: i32, %c: i32, %a: f32, %b: f32, %d: f32):
+      %e = math.fma %b, %d, %a : f32
+      tile_gpu.yield %e : f32
+    } -> !x
+    tile_gpu.global.store %p, %s[%c0, %c0] : !x, memref<128x128xbf16>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// Some fragments transposed and others not.
+// CHECK-LABEL: kernel @both
+// CHECK-NOT: permuted
+tile_gpu.kernel @both(%s: memref<128x128xf32>, %v: memref<128xf32>, %k: memref<128xf32>) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %s[%c0, %c0] : memref<128x128xf32> -> !x
+    %y = tile_gpu.global.load %v[%c0] : memref<128xf32> -> !row
+    %z = tile_gpu.global.load %k[%c0] : memref<128xf32> -> !col
+    tile_gpu.global.store %x, %s[%c0, %c0] transposed : !x, memref<128x128xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // A map that asks for the number of a row.
 // CHECK-LABEL: kernel @positions
 // CHECK-NOT: permuted
@@ -100,7 +141,7 @@ tile_gpu.kernel @positions(%s: memref<128x128xf32>) {
   tile_gpu.return
 }
 
-// Nothing is transposed; rows that a product reads; rows of several warps.
+// Nothing is transposed, and there are no vectors; rows that a product reads; rows of several warps.
 // CHECK-LABEL: kernel @others
 // CHECK-NOT: permuted
 tile_gpu.kernel @others(%s: memref<128x128xf32>, %t: memref<128x128xf32>) {

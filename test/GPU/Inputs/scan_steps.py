@@ -25,9 +25,10 @@ RULES = {
 }
 
 
-def text(rule, states):
+def text(rule, states, flag=""):
     *operands, clauses, flags = RULES[rule]
     rows, pool = "tensor<?x?x1x128xbf16>", "tensor<?x?x128x128x%s>" % states
+    flags = ", ".join(filter(None, (flags, flag)))
     more = "".join(", %s: %s" % operand for operand in operands)
     return f"""func.func @step(%q: {rows}, %k: {rows}, %v: {rows}{more}, %S: {pool},
         %i: tensor<?xi32>) -> {rows} {{
@@ -40,13 +41,15 @@ def text(rule, states):
 
 
 failed = 0
-for target, rule, states in (
-    ("sm_90a", "gated delta", "f32"),
-    ("sm_80", "gated delta", "bf16"),
-    ("sm_80", "kda", "bf16"),
-    ("sm_90a", "rwkv7", "f32"),
+for target, rule, states, flag in (
+    ("sm_90a", "gated delta", "f32", ""),
+    ("sm_80", "gated delta", "bf16", ""),
+    ("sm_80", "kda", "bf16", ""),
+    ("sm_90a", "rwkv7", "f32", ""),
+    ("sm_90a", "gated delta", "bf16", "values_first"),
+    ("sm_80", "kda", "f32", "values_first"),
 ):
-    ptx = attn.compile(text(rule, states), target=target).ptx()
+    ptx = attn.compile(text(rule, states, flag), target=target).ptx()
     result = ptxas.assemble(ptx, target)
     # 32 value channels are 4096 numbers; k and q are two accesses or more.
     first = ptx[: ptx.index("ex2.")]
@@ -56,5 +59,7 @@ for target, rule, states in (
     if result.error or result.spills() or wide < least or not is_warp:
         failed += 1
         print(
-            f"{rule} on {target}: {wide} wide loads, {result.kernels}, {result.error}")
+            f"{rule} {flag} on {target}: {wide} wide loads, {result.kernels}, "
+            f"{result.error}"
+        )
 print("%d failed" % failed)

@@ -65,7 +65,10 @@ static LogicalResult verifyStates(ScanOp op, StringRef name, TypeRange states,
            << " tensors (S, then z with normalize, m with log_weight), but got "
            << states.size();
   int64_t dk = op.getKeyChannels(), dv = op.getValueChannels();
-  SmallVector<SmallVector<int64_t>> channels = {{dk, dv}};
+  int64_t first = dk, second = dv;
+  if (op.getValuesFirst())
+    std::swap(first, second);
+  SmallVector<SmallVector<int64_t>> channels = {{first, second}};
   if (op.getNormalize())
     channels.push_back({dk});
   if (op.getLogWeight())
@@ -77,35 +80,80 @@ static LogicalResult verifyStates(ScanOp op, StringRef name, TypeRange states,
         !(tensor.getElementType().isF32() || isNarrow) ||
         tensor.getShape().drop_front(2) != ArrayRef<int64_t>(expected))
       return op.emitOpError("expected ")
-             << name << " of f32 and shapes [n, h, " << dk << ", " << dv
+             << name << " of f32 and shapes [n, h, " << first << ", " << second
              << "], [n, h, " << dk << "] and [n, h], but got " << type;
   }
   return success();
 }
 
-static LogicalResult verifyFeature(ScanOp op) {
-  if (op.getFeature().empty())
+/// Checks a region that makes one number of `count` others.
+static LogicalResult verifyElementwise(ScanOp op, Region &region,
+                                       StringRef name, size_t count = 1) {
+  if (region.empty())
     return success();
-  Block &block = op.getFeature().front();
+  Block &block = region.front();
   Type f32 = Float32Type::get(op.getContext());
-  bool fits = block.getNumArguments() == 1 &&
-              block.getArgument(0).getType() == f32 && !block.empty() &&
+  bool fits = llvm::all_of(block.getArgumentTypes(),
+                           [&](Type type) { return type == f32; }) &&
+              block.getNumArguments() == count && !block.empty() &&
               isa<YieldOp>(block.back()) &&
               block.back().getOperandTypes() == TypeRange(f32);
   if (!fits)
-    return op.emitOpError("expected feature to take and yield one f32");
+    return op.emitOpError("expected ")
+           << name << " to take "
+           << (count == 1 ? "" : std::to_string(count) + " f32, ")
+           << (count == 1 ? "and yield one f32"
+                          : "an element and those of its captures, and to "
+                            "yield one");
   for (Operation &inner : block.without_terminator())
     if (inner.getNumRegions() || !isMemoryEffectFree(&inner) ||
         !isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()))
       return inner.emitOpError("expected operations of arith and math alone in "
-                               "a feature");
+                               "a ")
+             << name;
   for (Operation &inner : block)
     for (Value operand : inner.getOperands())
       if (operand.getParentBlock() != &block)
-        return inner.emitOpError(
-            "expected a feature that uses its argument and "
-            "its own constants alone");
+        return inner.emitOpError("expected a ")
+               << name << " that uses its argument and "
+               << "its own constants alone";
   return success();
+}
+
+/// Checks what `gate` and `finalize` take beside an element.
+static LogicalResult verifyCaptures(ScanOp op) {
+  auto q = typeOf(op.getQuery()), v = typeOf(op.getValue());
+  int64_t dv = op.getValueChannels();
+  int64_t gates = op.getValueGates() ? dv : op.getKeyChannels();
+  if (!op.getGate().empty() && !op.getDecay())
+    return op.emitOpError("expected decay beside gate");
+  for (Value capture : op.getGateCaptures()) {
+    auto type = typeOf(capture);
+    bool isWide = type.getRank() == 2 && op.hasChannelGates() &&
+                  type.getShape().back() == gates;
+    if (type.getRank() != 1 && !isWide)
+      return op.emitOpError("expected captures of gate [h]")
+             << (op.hasChannelGates() ? " or [h, " + std::to_string(gates) + "]"
+                                      : "")
+             << ", but got " << type;
+  }
+  for (Value capture : op.getFinalizeCaptures()) {
+    auto type = typeOf(capture);
+    bool fits = type.getRank() == 1 || type.getShape().back() == dv;
+    fits &= type.getRank() <= 2 || type.getRank() == v.getRank();
+    for (int64_t d = 0; fits && type.getRank() > 2 && d < q.getRank() - 1; ++d)
+      fits &= d == q.getRank() - 3 ||
+              sizesMeet(type.getDimSize(d), q.getDimSize(d));
+    if (!fits)
+      return op.emitOpError("expected captures of finalize [h], [h, ")
+             << dv << "] or like the outputs, but got " << type;
+  }
+  if (failed(verifyElementwise(op, op.getFeature(), "feature")) ||
+      failed(verifyElementwise(op, op.getGate(), "gate",
+                               1 + op.getGateCaptures().size())))
+    return failure();
+  return verifyElementwise(op, op.getFinalize(), "finalize",
+                           1 + op.getFinalizeCaptures().size());
 }
 
 LogicalResult ScanOp::verify() {
@@ -219,7 +267,7 @@ LogicalResult ScanOp::verify() {
                "but got ")
            << *getChunk();
   // (C13)
-  if (failed(verifyFeature(*this)))
+  if (failed(verifyCaptures(*this)))
     return failure();
   // (C14)
   unsigned expected = 1 + (getFinal() ? getNumStates() : 0);

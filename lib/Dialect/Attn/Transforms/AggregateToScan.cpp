@@ -60,10 +60,12 @@ public:
         /*weight=*/Value(), /*log_weight=*/Value(), /*delta=*/Value(),
         /*erase_a=*/Value(), /*erase_b=*/Value(), /*bonus=*/Value(),
         /*init=*/ValueRange(), /*cu=*/Value(), /*lengths=*/Value(),
-        /*pool=*/ValueRange(), /*slot=*/Value(), /*value_gates=*/false,
+        /*pool=*/ValueRange(), /*slot=*/Value(), /*gate_captures=*/ValueRange(),
+        /*finalize_captures=*/ValueRange(), /*value_gates=*/false,
         /*erase_before=*/false,
         /*read_before=*/false, /*whole=*/op.getMask().empty(),
         /*normalize=*/false, /*l2norm=*/false, /*final=*/false,
+        /*values_first=*/false,
         /*chunk=*/IntegerAttr(), /*segments=*/IntegerAttr());
     op->replaceAllUsesWith(scan.getOutputs());
     op.erase();

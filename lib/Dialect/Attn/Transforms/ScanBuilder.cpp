@@ -7,6 +7,7 @@
 
 #include "ScanBuilder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 #include <limits>
 
@@ -104,6 +105,13 @@ Value ScanBuilder::findState(Value first, Value &exists) {
       b, loc, cmp(arith::CmpIPredicate::sge, slot, index(0)),
       cmp(arith::CmpIPredicate::slt, slot, dim(first, 0)));
   return select(exists, slot, index(0));
+}
+
+Value ScanBuilder::numberOf(Value memref, ValueRange at) {
+  Value number = memref::LoadOp::create(b, loc, memref, at);
+  if (number.getType().isF32())
+    return number;
+  return arith::ExtFOp::create(b, loc, b.getF32Type(), number);
 }
 
 Value ScanBuilder::relative(Value x, Value largest) {

@@ -48,6 +48,11 @@ protected:
   /// name none.
   Value findState(Value first, Value &exists);
 
+  /// A capture's number of a head, as f32; its rows of [h, d] are loaded.
+  Value numberOf(Value memref, ValueRange at);
+  /// Whether a matrix of states is transposed where its tile is.
+  bool valuesFirst() { return scanOp.getValuesFirst(); }
+
   /// exp(x - largest), where nothing relative to nothing is nothing.
   Value relative(Value x, Value largest);
   Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }

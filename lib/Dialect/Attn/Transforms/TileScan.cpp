@@ -101,13 +101,23 @@ Value ScanKernel::mask(int64_t rows, int64_t cols,
 
 /// Rows from `row` on of a tensor [(b,) h, t, d].
 Value ScanKernel::loadTokens(Value memref, Value headIndex, Value row,
-                             int64_t cols) {
+                             int64_t cols, Type element) {
   SmallVector<Value> at = indicesOf(headIndex, row, index(0));
   bool isQuery = memref == arg(scanOp.getQuery()) && isReading;
-  return tile::LoadOp::create(b, loc, tileType(chunkSize, cols), memref, at,
-                              begin, isQuery ? queryEnd : end,
+  if (!element)
+    element = b.getF32Type();
+  return tile::LoadOp::create(b, loc, tileType(chunkSize, cols, element),
+                              memref, at, begin, isQuery ? queryEnd : end,
                               /*live=*/Value(), /*vector=*/false,
                               /*transposed=*/false);
+}
+
+bool ScanKernel::hasNarrowProducts() {
+  Type type =
+      cast<RankedTensorType>(scanOp.getKey().getType()).getElementType();
+  return target.multiplies(type.isBF16(), type.isF16()) && chunkSize > 1 &&
+         gates != Gates::key && scanOp.getFeature().empty() &&
+         !scanOp.getL2norm();
 }
 
 Value ScanKernel::loadNumbers(Value memref, Value row, bool asRow) {
@@ -144,6 +154,75 @@ Value ScanKernel::mapRows(Value tile, Value row, int64_t channels) {
       });
 }
 
+Value ScanKernel::mapGates(Value tile, Value row, int along) {
+  Region &gate = scanOp.getGate();
+  if (gate.empty())
+    return tile;
+  auto type = cast<tile::TileType>(tile.getType());
+  SmallVector<Value> inputs = {tile}, numbers;
+  for (Value capture : scanOp.getGateCaptures()) {
+    Value memory = arg(capture);
+    if (cast<MemRefType>(memory.getType()).getRank() == 1) {
+      numbers.push_back(numberOf(memory, head));
+      continue;
+    }
+    // A row of channels, or a column.
+    bool asColumn = along == 1;
+    numbers.push_back(Value());
+    inputs.push_back(tile::LoadOp::create(
+        b, loc,
+        asColumn ? tileType(type.getRows(), 1) : tileType(1, type.getCols()),
+        memory, ValueRange{head, index(0)}, index(0),
+        asColumn ? index(keyChannels) : stateHeads, /*live=*/Value(),
+        /*vector=*/asColumn, /*transposed=*/false));
+  }
+  // What is not there decays nothing.
+  int64_t width = gates == Gates::value ? valueChannels : keyChannels;
+  Value tokens = toI32(sub(end, row)), channels = i32(width);
+  return mapOne(inputs, type, [&](Value r, Value c, ValueRange x) {
+    SmallVector<Value> arguments = {x[0]};
+    unsigned next = 1;
+    for (Value number : numbers)
+      arguments.push_back(number ? number : x[next++]);
+    Value log = inlineRegion(b, gate, arguments).front();
+    Value exists = cmp(arith::CmpIPredicate::slt, along ? c : r, tokens);
+    if (gates != Gates::head)
+      exists = arith::AndIOp::create(
+          b, loc, exists,
+          cmp(arith::CmpIPredicate::slt, along ? r : c, channels));
+    return select(exists, log, f32(0.0f));
+  });
+}
+
+Value ScanKernel::finalize(Value sum, Value outputHead, Value row) {
+  Region &region = scanOp.getFinalize();
+  if (region.empty())
+    return sum;
+  SmallVector<Value> inputs = {sum}, numbers;
+  for (Value capture : scanOp.getFinalizeCaptures()) {
+    Value memory = arg(capture);
+    int64_t rank = cast<MemRefType>(memory.getType()).getRank();
+    numbers.push_back(rank == 1 ? numberOf(memory, outputHead) : Value());
+    if (rank == 2)
+      inputs.push_back(tile::LoadOp::create(
+          b, loc, tileType(1, valueCols), memory,
+          ValueRange{outputHead, index(0)}, Value(), Value(),
+          /*live=*/Value(), /*vector=*/false, /*transposed=*/false));
+    else if (rank > 2)
+      inputs.push_back(tile::LoadOp::create(
+          b, loc, valueRows(), memory, indicesOf(outputHead, row, index(0)),
+          begin, queryEnd, /*live=*/Value(), /*vector=*/false,
+          /*transposed=*/false));
+  }
+  return mapOne(inputs, valueRows(), [&](Value, Value, ValueRange x) {
+    SmallVector<Value> arguments = {x[0]};
+    unsigned next = 1;
+    for (Value number : numbers)
+      arguments.push_back(number ? number : x[next++]);
+    return inlineRegion(b, region, arguments).front();
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // States
 //===----------------------------------------------------------------------===//
@@ -172,14 +251,13 @@ ScanKernel::State ScanKernel::loadState() {
   unsigned next = 0;
   auto matrixType = tileType(keyCols, valueCols),
        rowType = tileType(1, keyCols);
-  state.matrix =
-      from.empty()
-          ? empty(matrixType, 0.0f)
-          : tile::LoadOp::create(b, loc, matrixType, from[next++],
-                                 ValueRange{where, head, index(0), index(0)},
-                                 index(0), bound(index(keyChannels)),
-                                 /*live=*/Value(), /*vector=*/false,
-                                 /*transposed=*/false);
+  state.matrix = from.empty()
+                     ? empty(matrixType, 0.0f)
+                     : tile::LoadOp::create(
+                           b, loc, matrixType, from[next++],
+                           ValueRange{where, head, index(0), index(0)},
+                           index(0), bound(matrixRows()),
+                           /*live=*/Value(), /*vector=*/false, valuesFirst());
   if (scanOp.getNormalize())
     state.sum =
         from.empty()
@@ -224,9 +302,10 @@ void ScanKernel::storeState(const State &state, ValueRange outputs) {
       at.push_back(index(0));
     if (tile == state.matrix)
       at.push_back(index(0));
-    Value size = tile == state.matrix ? index(keyChannels) : stateHeads;
-    tile::StoreOp::create(b, loc, tile, memory, at, index(0), bound(size),
-                          isVector);
+    bool isMatrix = tile == state.matrix;
+    tile::StoreOp::create(b, loc, tile, memory, at, index(0),
+                          bound(isMatrix ? matrixRows() : stateHeads), isVector,
+                          /*transposed=*/isMatrix && valuesFirst());
   }
 }
 
@@ -240,6 +319,10 @@ ScanKernel::Chunk ScanKernel::makeChunk(Value first) {
   Value keys = arg(scanOp.getKey()), values = arg(scanOp.getValue());
   chunk.key = loadTokens(keys, headOf(keys), first, keyCols);
   chunk.key = mapRows(chunk.key, first, keyChannels);
+  if (hasNarrowProducts())
+    chunk.narrowKey =
+        loadTokens(keys, headOf(keys), first, keyCols,
+                   cast<MemRefType>(keys.getType()).getElementType());
   chunk.value = loadTokens(values, headOf(values), first, valueCols);
   chunk.givenValue = chunk.value;
   if (gates == Gates::head)

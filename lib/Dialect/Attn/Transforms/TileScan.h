@@ -55,14 +55,16 @@ private:
   struct Chunk {
     Value first;               // row of the tensors
     Value key, value, written; // `written`: K weighted, as the state takes it
+    Value narrowKey;           // K as it is in memory, of 16 bits, or null
     Value givenValue;          // V before an erase
     Value logWeights;          // 1xC, -inf beyond the end
     /// Head gates: 1xC logs; W, or with logarithms of weights first its log;
     /// P (Cx1), R (Cx1).
     Value gateLogs, pairs, pairsBefore;
     Value product, productBefore, rest;
-    /// Of channels P, R are CxD; and the factors of each level.
-    SmallVector<Value> upTo, upToBefore, behind;
+    /// Of channels P, R are CxD; and the factors of each level, of rows in
+    /// its upper halves and of keys in its lower ones.
+    SmallVector<Value> halves, halvesBefore;
     /// The product of all gates, as a column, a row and a 1x1.
     Value totalColumn, totalRow, totalLog;
     /// With logarithms of weights.
@@ -81,10 +83,19 @@ private:
   void makeMasks();
   void clear(Value output);
   void walkChunks(ValueRange outputs);
-  Value loadTokens(Value memref, Value headIndex, Value row, int64_t cols);
+  Value loadTokens(Value memref, Value headIndex, Value row, int64_t cols,
+                   Type element = {});
+  /// Whether products of queries and keys are those of 16 bits that memory
+  /// holds, which are exact, and faster.
+  bool hasNarrowProducts();
   /// One number of each token, as a column or a row.
   Value loadNumbers(Value memref, Value row, bool asRow);
   Value mapRows(Value tile, Value row, int64_t channels);
+  /// Applies the region of gates to those from token `row` on; `along` is the
+  /// dimension of tokens.
+  Value mapGates(Value tile, Value row, int along);
+  /// Applies the region of outputs to those of a head.
+  Value finalize(Value sum, Value outputHead, Value row);
   Chunk makeChunk(Value first);
   void addHeadGates(Chunk &chunk);
   void addChannelGates(Chunk &chunk);
@@ -103,8 +114,10 @@ private:
   Value areOfLevel(Value row, Value key, int64_t level);
   /// Products of rows and keys, weighted; with `diagonal` those of a token with
   /// itself, and `before` with the gates before a row's token alone.
+  /// `narrowRows`: the rows of 16 bits, without the factor `scale`; the keys
+  /// are then the chunk's own.
   Value pairs(const Chunk &chunk, Value rows, Value keys, bool before,
-              bool diagonal);
+              bool diagonal, Value narrowRows = {}, Value scale = {});
   /// Rows times the state at the chunk's beginning.
   Value times(const Chunk &chunk, Value rows, Value matrix, bool before);
   Value toEnd(const Chunk &chunk, Value keys);
@@ -123,6 +136,10 @@ private:
   Value maxRows(Value tile);
   Value mask(int64_t rows, int64_t cols,
              function_ref<Value(Value, Value)> isOne);
+  /// Rows of a state's matrix in memory.
+  Value matrixRows() {
+    return index(valuesFirst() ? valueChannels : keyChannels);
+  }
   tile::TileType square() { return tileType(chunkSize, chunkSize); }
   tile::TileType keyRows() { return tileType(chunkSize, keyCols); }
   tile::TileType valueRows() { return tileType(chunkSize, valueCols); }
@@ -135,9 +152,9 @@ private:
   /// Of segments: the block's, and what those before it are.
   Value segment, isLastSegment;
   SmallVector<Value> summaries;
-  /// Masks of C x C; for each level those of rows, of keys, and its pairs.
+  /// Masks of C x C; of each level one for its factors.
   Value upToMask, beforeMask, behindMask;
-  SmallVector<Value> levelRows, levelRowsBefore, levelKeys;
+  SmallVector<Value> levelMasks, levelMasksBefore;
 };
 
 } // namespace mlir::attn

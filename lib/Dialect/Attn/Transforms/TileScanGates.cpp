@@ -51,23 +51,26 @@ void ScanKernel::makeMasks() {
       Value block = arith::AndIOp::create(b, loc, token, i32(-2 * half));
       return add(block, i32(half));
     };
-    auto rows = [&](Predicate last) {
-      return mask(c, c, [&](Value r, Value s) {
-        return both(cmp(Predicate::sge, s, middle(r)), cmp(last, s, r));
+    // From the middle up to a token behind it; up to the middle behind a token
+    // before it. No token has both.
+    auto halves = [&](Predicate last) {
+      return mask(c, c, [&](Value r, Value s) -> Value {
+        Value up = both(cmp(Predicate::sge, s, middle(r)), cmp(last, s, r));
+        Value behind =
+            both(cmp(Predicate::sgt, s, r), cmp(Predicate::slt, s, middle(r)));
+        return arith::OrIOp::create(b, loc, up, behind);
       });
     };
-    levelRows.push_back(rows(Predicate::sle));
+    levelMasks.push_back(halves(Predicate::sle));
     if (beforeMask)
-      levelRowsBefore.push_back(rows(Predicate::slt));
-    levelKeys.push_back(mask(c, c, [&](Value r, Value s) {
-      return both(cmp(Predicate::sgt, s, r), cmp(Predicate::slt, s, middle(r)));
-    }));
+      levelMasksBefore.push_back(halves(Predicate::slt));
   }
 }
 
 void ScanKernel::addHeadGates(Chunk &chunk) {
   using Predicate = arith::CmpIPredicate;
   Value logs = loadNumbers(arg(scanOp.getDecay()), chunk.first, /*asRow=*/true);
+  logs = mapGates(logs, chunk.first, /*along=*/1);
   chunk.gateLogs = logs;
   auto spread = [&](Value total, tile::TileType type) {
     return mapOne(total, type,
@@ -121,7 +124,7 @@ void ScanKernel::addChannelGates(Chunk &chunk) {
                                                      f32(leastLog));
                   });
   };
-  Value logs = clamp(raw);
+  Value logs = clamp(mapGates(raw, chunk.first, /*along=*/0));
   auto products = [&](Value mask) { return expOf(dot(mask, logs)); };
   if (chunkSize == 1) {
     chunk.product = expOf(logs);
@@ -132,10 +135,9 @@ void ScanKernel::addChannelGates(Chunk &chunk) {
     chunk.rest = products(behindMask);
   }
   for (int64_t level = 0; level < levels; ++level) {
-    chunk.upTo.push_back(products(levelRows[level]));
+    chunk.halves.push_back(products(levelMasks[level]));
     if (beforeMask)
-      chunk.upToBefore.push_back(products(levelRowsBefore[level]));
-    chunk.behind.push_back(products(levelKeys[level]));
+      chunk.halvesBefore.push_back(products(levelMasksBefore[level]));
   }
   chunk.totalRow = chunkSize == 1 ? chunk.product : expOf(sumCols(logs));
   if (ofValues)
@@ -144,6 +146,7 @@ void ScanKernel::addChannelGates(Chunk &chunk) {
       b, loc, tileType(keyCols, chunkSize), memory,
       indicesOf(head, chunk.first, index(0)), begin, end,
       /*live=*/Value(), /*vector=*/false, /*transposed=*/true);
+  columns = mapGates(columns, chunk.first, /*along=*/1);
   chunk.totalColumn = expOf(sumRows(clamp(columns)));
 }
 

@@ -26,7 +26,7 @@ Value ScanKernel::areOfLevel(Value row, Value key, int64_t level) {
 }
 
 Value ScanKernel::pairs(const Chunk &chunk, Value rows, Value keys, bool before,
-                        bool diagonal) {
+                        bool diagonal, Value narrowRows, Value scale) {
   using Predicate = arith::CmpIPredicate;
   if (chunkSize == 1) {
     if (!diagonal)
@@ -36,13 +36,18 @@ Value ScanKernel::pairs(const Chunk &chunk, Value rows, Value keys, bool before,
   }
   Predicate live = diagonal ? Predicate::sle : Predicate::slt;
   if (gates != Gates::key) {
-    Value products = dot(rows, keys, {}, {}, /*transposeRhs=*/true);
+    bool isNarrow = narrowRows && keys == chunk.key;
+    Value products = dot(isNarrow ? narrowRows : rows,
+                         isNarrow ? chunk.narrowKey : keys, {}, {},
+                         /*transposeRhs=*/true);
     Value weights = before ? chunk.pairsBefore : chunk.pairs;
     SmallVector<Value> inputs = {products};
     if (weights)
       inputs.push_back(weights);
     return mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
-      Value product = x.size() > 1 ? mulf(x[0], x[1]) : x[0];
+      Value product = isNarrow && scale ? mulf(x[0], scale) : x[0];
+      if (x.size() > 1)
+        product = mulf(product, x[1]);
       return select(cmp(live, c, r), product, f32(0.0f));
     });
   }
@@ -54,10 +59,12 @@ Value ScanKernel::pairs(const Chunk &chunk, Value rows, Value keys, bool before,
     });
   }
   for (int64_t level = 0; level < levels; ++level) {
-    Value left = (before ? chunk.upToBefore : chunk.upTo)[level];
-    Value products = dot(multiply(rows, left, keyRows()),
-                         multiply(keys, chunk.behind[level], keyRows()), {}, {},
-                         /*transposeRhs=*/true);
+    Value left = (before ? chunk.halvesBefore : chunk.halves)[level];
+    Value right = multiply(keys, chunk.halves[level], keyRows());
+    bool isSame = rows == keys && left == chunk.halves[level];
+    Value products =
+        dot(isSame ? right : multiply(rows, left, keyRows()), right, {}, {},
+            /*transposeRhs=*/true);
     SmallVector<Value> inputs = {products};
     if (sum)
       inputs.push_back(sum);
@@ -96,7 +103,7 @@ void ScanKernel::addErased(Chunk &chunk, const State &state) {
   if (scanOp.getDelta()) {
     Value beta = loadNumbers(arg(scanOp.getDelta()), chunk.first, false);
     Value products = pairs(chunk, chunk.key, chunk.key, /*before=*/false,
-                           /*diagonal=*/false);
+                           /*diagonal=*/false, chunk.narrowKey);
     Value known = times(chunk, chunk.key, state.matrix, /*before=*/false);
     Value rest =
         mapOne({chunk.value, known, beta}, valueRows(),
@@ -177,9 +184,9 @@ Value ScanKernel::combineValueGates(const Chunk &chunk, Value weights,
     Value own = mapOne(weights, square(), [&](Value r, Value c, ValueRange x) {
       return select(areOfLevel(r, c, level), x[0], f32(0.0f));
     });
-    Value values = multiply(chunk.value, chunk.behind[level], valueRows());
+    Value values = multiply(chunk.value, chunk.halves[level], valueRows());
     Value products = dot(own, values);
-    Value left = (before ? chunk.upToBefore : chunk.upTo)[level];
+    Value left = (before ? chunk.halvesBefore : chunk.halves)[level];
     sum = mapOne({sum, products, left}, valueRows(),
                  [&](Value, Value, ValueRange x) {
                    return addf(x[0], mulf(x[1], x[2]));
@@ -211,9 +218,16 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
       loadTokens(arg(scanOp.getQuery()), queryHeadOf(outputHead, outputHeads),
                  chunk.first, keyCols);
   query = mapRows(query, chunk.first, keyChannels);
+  Value narrow, factor;
+  if (chunk.narrowKey) {
+    Value queries = arg(scanOp.getQuery());
+    narrow = loadTokens(queries, queryHeadOf(outputHead, outputHeads),
+                        chunk.first, keyCols,
+                        cast<MemRefType>(queries.getType()).getElementType());
+  }
   isReading = false;
   if (Value scale = scanOp.getScale()) {
-    Value factor = arg(scale);
+    factor = arg(scale);
     query = mapOne(query, keyRows(), [&](Value, Value, ValueRange x) {
       return mulf(x[0], factor);
     });
@@ -221,7 +235,8 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
   bool before = scanOp.getReadBefore();
   Value sum = times(chunk, query, state.matrix, before), weights;
   if (!scanOp.getWhole()) {
-    weights = pairs(chunk, query, chunk.written, before, /*diagonal=*/!before);
+    weights = pairs(chunk, query, chunk.written, before, /*diagonal=*/!before,
+                    narrow, factor);
     sum = gates == Gates::value && chunkSize > 1
               ? combineValueGates(chunk, weights, sum)
               : addWeighted(weights, chunk.value, sum);
@@ -275,6 +290,7 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
                                  mulf(x[0], math::ExpOp::create(b, loc, x[1])));
                  });
   }
+  sum = finalize(sum, outputHead, chunk.first);
   tile::StoreOp::create(b, loc, sum, output,
                         indicesOf(outputHead, chunk.first, index(0)), begin,
                         queryEnd, /*vector=*/false);

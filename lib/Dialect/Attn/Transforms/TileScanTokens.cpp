@@ -133,22 +133,77 @@ Value ScanTokensKernel::loadNumber(Value memref, Value row) {
 }
 
 ScanTokensKernel::Parts ScanTokensKernel::mapFeature(Parts keys) {
-  Region &feature = scanOp.getFeature();
-  if (feature.empty())
+  if (scanOp.getFeature().empty())
     return keys;
+  return mapKeys(keys, scanOp.getFeature(), {});
+}
+
+/// A region of each element of a row of keys, and of captures.
+ScanTokensKernel::Parts ScanTokensKernel::mapKeys(Parts keys, Region &region,
+                                                  ValueRange captures) {
   for (auto [part, tile] : llvm::enumerate(keys)) {
     // What is not there stays 0.
+    Value first = index(int64_t(part) * width);
     int64_t own = keyChannels - int64_t(part) * width;
-    tile = map(tile, {tile.getType()}, [&](Value, Value c, ValueRange x) {
-             Value y = inlineRegion(b, feature, x).front();
-             if (own >= width)
-               return SmallVector<Value>{y};
-             Value channels = i32(own);
-             Value exists = cmp(arith::CmpIPredicate::slt, c, channels);
-             return SmallVector<Value>{select(exists, y, f32(0.0f))};
-           }).front();
+    Captures given = loadCaptures(captures, head, [&](Value memref) -> Value {
+      return tile::LoadOp::create(b, loc, tileType(1, width), memref,
+                                  ValueRange{head, first}, Value(), Value(),
+                                  /*live=*/Value(), /*vector=*/false,
+                                  /*transposed=*/false);
+    });
+    given.tiles.insert(given.tiles.begin(), tile);
+    tile =
+        map(given.tiles, {tile.getType()}, [&](Value, Value c, ValueRange x) {
+          Value y = inlineRegion(b, region, given.arguments(x)).front();
+          if (own >= width)
+            return SmallVector<Value>{y};
+          Value channels = i32(own);
+          Value exists = cmp(arith::CmpIPredicate::slt, c, channels);
+          return SmallVector<Value>{select(exists, y, f32(0.0f))};
+        }).front();
   }
   return keys;
+}
+
+ScanTokensKernel::Captures
+ScanTokensKernel::loadCaptures(ValueRange captures, Value headIndex,
+                               function_ref<Value(Value)> loadWide) {
+  Captures all;
+  for (Value capture : captures) {
+    Value memory = arg(capture);
+    bool isWide = cast<MemRefType>(memory.getType()).getRank() > 1;
+    all.numbers.push_back(isWide ? Value() : numberOf(memory, headIndex));
+    if (isWide)
+      all.tiles.push_back(loadWide(memory));
+  }
+  return all;
+}
+
+SmallVector<Value>
+ScanTokensKernel::Captures::arguments(ValueRange elements) const {
+  SmallVector<Value> all = {elements[0]};
+  unsigned next = 1;
+  for (Value number : numbers)
+    all.push_back(number ? number : elements[next++]);
+  return all;
+}
+
+/// Row `headIndex` of a tensor [h, dv], or a token's row, as a column.
+Value ScanTokensKernel::mapColumn(Value x, Region &region, ValueRange captures,
+                                  Value headIndex, Value at) {
+  Captures given =
+      loadCaptures(captures, headIndex, [&](Value memref) -> Value {
+        if (cast<MemRefType>(memref.getType()).getRank() > 2)
+          return loadValues(memref, headIndex, at);
+        return tile::LoadOp::create(b, loc, column(), memref,
+                                    ValueRange{headIndex, firstValue}, index(0),
+                                    index(valueChannels), /*live=*/Value(),
+                                    /*vector=*/true, /*transposed=*/false);
+      });
+  given.tiles.insert(given.tiles.begin(), x);
+  return mapOne(given.tiles, column(), [&](ValueRange v) -> Value {
+    return inlineRegion(b, region, given.arguments(v)).front();
+  });
 }
 
 Value ScanTokensKernel::inverseNorm(const Parts &x) {
@@ -197,6 +252,18 @@ void ScanTokensKernel::prepare(Token &token, const State &state) {
     return mapOne(tile, cast<tile::TileType>(tile.getType()),
                   [&](ValueRange x) { return expOf(x[0]); });
   };
+  if (Region &gate = scanOp.getGate(); !gate.empty()) {
+    ValueRange captures = scanOp.getGateCaptures();
+    if (token.gate) {
+      Captures given = loadCaptures(captures, head, nullptr);
+      token.gate = inlineRegion(b, gate, given.arguments(token.gate)).front();
+    }
+    if (!token.keyGates.empty())
+      token.keyGates = mapKeys(token.keyGates, gate, captures);
+    if (token.valueGates)
+      token.valueGates =
+          mapColumn(token.valueGates, gate, captures, head, token.at);
+  }
   // Relative to the largest weight so far.
   if (Value own = token.largest) {
     Value old = state.largest;
@@ -339,6 +406,9 @@ void ScanTokensKernel::readOne(const Token &token, const State &state,
       return select(isZero(x[0]), f32(0.0f), mulf(x[0], factor));
     });
   }
+  if (Region &region = scanOp.getFinalize(); !region.empty())
+    sum = mapColumn(sum, region, scanOp.getFinalizeCaptures(), outputHead,
+                    token.at);
   tile::StoreOp::create(b, loc, sum, output,
                         indicesOf(outputHead, token.at, firstValue), index(0),
                         index(valueChannels), /*vector=*/true);
@@ -386,6 +456,22 @@ void ScanTokensKernel::findSlot() {
   where = select(exists, where, index(0));
 }
 
+SmallVector<Value> ScanTokensKernel::matrixAt(int64_t part) {
+  SmallVector<Value> at = {where, head, index(part * width), firstValue};
+  if (valuesFirst())
+    std::swap(at[2], at[3]);
+  return at;
+}
+
+std::pair<Value, Value> ScanTokensKernel::matrixBounds() {
+  // Blocks whose rows all exist compare nothing.
+  bool isWhole = valuesFirst() && valueChannels % rows == 0 && !exists;
+  if (isWhole)
+    return {};
+  Value end = index(valuesFirst() ? valueChannels : keyChannels);
+  return {index(0), exists ? select(exists, end, index(0)) : end};
+}
+
 ScanTokensKernel::State ScanTokensKernel::loadState() {
   State state;
   SmallVector<Value> from = initialStates();
@@ -396,13 +482,11 @@ ScanTokensKernel::State ScanTokensKernel::loadState() {
   for (int64_t part = 0; part < numParts && !ofSums; ++part) {
     tile::TileType type = tileType(rows, width);
     state.matrix.push_back(
-        from.empty()
-            ? fill(f32(0.0f), type)
-            : tile::LoadOp::create(
-                  b, loc, type, from.front(),
-                  ValueRange{where, head, index(part * width), firstValue},
-                  index(0), channels, /*live=*/Value(),
-                  /*vector=*/false, /*transposed=*/true));
+        from.empty() ? fill(f32(0.0f), type)
+                     : tile::LoadOp::create(
+                           b, loc, type, from.front(), matrixAt(part),
+                           matrixBounds().first, matrixBounds().second,
+                           /*live=*/Value(), /*vector=*/false, !valuesFirst()));
   }
   for (int64_t part = 0; part < numParts && scanOp.getNormalize(); ++part) {
     tile::TileType type = tileType(1, width);
@@ -452,11 +536,9 @@ void ScanTokensKernel::storeState(const State &state, ValueRange outputs) {
     if (!to.front())
       return;
     for (auto [part, tile] : llvm::enumerate(state.matrix))
-      tile::StoreOp::create(
-          b, loc, tile, to.front(),
-          ValueRange{where, head, index(int64_t(part) * width), firstValue},
-          index(0), bound(index(keyChannels), index(0)), /*vector=*/false,
-          /*transposed=*/true);
+      tile::StoreOp::create(b, loc, tile, to.front(), matrixAt(int64_t(part)),
+                            matrixBounds().first, matrixBounds().second,
+                            /*vector=*/false, !valuesFirst());
     return;
   }
   // Tiles of equal rows, of which the first one is stored.

@@ -68,6 +68,9 @@ private:
   void walkTokens(ValueRange outputs);
   State loadState();
   void storeState(const State &state, ValueRange outputs);
+  /// Where a part of the matrix begins, and which of its rows exist.
+  SmallVector<Value> matrixAt(int64_t part);
+  std::pair<Value, Value> matrixBounds();
   /// Where the state is, which of a pool may be nowhere.
   void loadSlot();
   void findSlot();
@@ -86,6 +89,17 @@ private:
   Value loadValues(Value memref, Value headIndex, Value row);
   Value loadNumber(Value memref, Value row);
   Parts mapFeature(Parts keys);
+  /// What a region takes beside an element: tiles, and where they are null
+  /// numbers of a head.
+  struct Captures {
+    SmallVector<Value> tiles, numbers;
+    SmallVector<Value> arguments(ValueRange elements) const;
+  };
+  Captures loadCaptures(ValueRange captures, Value headIndex,
+                        function_ref<Value(Value)> loadWide);
+  Parts mapKeys(Parts keys, Region &region, ValueRange captures);
+  Value mapColumn(Value x, Region &region, ValueRange captures, Value headIndex,
+                  Value at);
   /// 1 / |x| for each row, or null.
   Value inverseNorm(const Parts &x);
 

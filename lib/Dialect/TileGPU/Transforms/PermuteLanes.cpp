@@ -13,6 +13,9 @@
 // 16 bytes are. That of the 32 lanes 4 have columns and 8 have rows serves
 // states: vectors along the rows, of which there are many, are a few registers.
 //
+// Of tensors that are not transposed rows are neighbours after that: 64 columns
+// of memory are 8 for each of 8 lanes, of 16 bits one access.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
@@ -58,8 +61,12 @@ struct Accesses {
   SmallVector<GlobalLoadOp> loads;
   SmallVector<GlobalStoreOp> stores;
   int64_t rows = 0;
-  /// Bytes of an element of the narrowest transposed tensor.
+  /// Bytes of an element of the narrowest tensor of fragments, and whether
+  /// these are transposed, of which all are or none.
   int64_t bytes = 0;
+  bool transposed = false;
+  /// Whether vectors along rows, and along columns, are loaded.
+  bool loadsRows = false, loadsCols = false;
 
   /// Whether it is all the same which lane has which row and column.
   bool collect(RoleOp role);
@@ -78,8 +85,9 @@ bool Accesses::visitAccess(Type value, Type memory, bool isTransposed) {
     return false;
   if (!isa<FragType>(value))
     return true;
-  if (!isTransposed)
+  if (bytes && isTransposed != transposed)
     return false;
+  transposed = isTransposed;
   int64_t own = element.getIntOrFloatBitWidth() / 8;
   bytes = bytes ? std::min(bytes, own) : own;
   return true;
@@ -110,6 +118,8 @@ bool Accesses::visit(Operation *op) {
   }
   if (auto load = dyn_cast<GlobalLoadOp>(op)) {
     loads.push_back(load);
+    if (auto vec = dyn_cast<VecType>(load.getResult().getType()))
+      (vec.getAxis() == Axis::Row ? loadsRows : loadsCols) = true;
     return visitAccess(load.getResult().getType(), load.getSource().getType(),
                        load.getTransposed());
   }
@@ -133,7 +143,10 @@ bool Accesses::collect(RoleOp role) {
   WalkResult result = role.walk([&](Operation *op) {
     return visit(op) ? WalkResult::advance() : WalkResult::interrupt();
   });
-  return !result.wasInterrupted() && bytes && (rows == 16 || rows == 32);
+  // What has no vectors of both, as of keys and values beside a state, gains
+  // nothing from rows that are not transposed.
+  return !result.wasInterrupted() && bytes && (rows == 16 || rows == 32) &&
+         (transposed || (loadsRows && loadsCols));
 }
 
 /// Makes rows of all fragments and vectors columns, and columns rows.
@@ -157,14 +170,14 @@ struct PermuteLanesPass
       if (!accesses.collect(role))
         continue;
       transpose(role);
-      for (GlobalLoadOp load : accesses.loads) {
-        load.setPermuted(accesses.neighbours());
-        load.setTransposed(false);
-      }
-      for (GlobalStoreOp store : accesses.stores) {
-        store.setPermuted(accesses.neighbours());
-        store.setTransposed(false);
-      }
+      auto exchange = [&](auto access, Type value) {
+        access.setPermuted(accesses.neighbours());
+        access.setTransposed(!accesses.transposed && isa<FragType>(value));
+      };
+      for (GlobalLoadOp load : accesses.loads)
+        exchange(load, load.getResult().getType());
+      for (GlobalStoreOp store : accesses.stores)
+        exchange(store, store.getValue().getType());
     }
   }
 };

@@ -151,11 +151,20 @@ LogicalResult Pipeliner::analyseRows() {
            << step << " rows, but got " << plan.blockQ << " in blocks of "
            << plan.rows;
   plan.warpRows = step;
-  // Lanes access neighbours of transposed tiles at once, the more the better.
-  bool isTransposed = false;
-  kernel.walk(
-      [&](tile::StoreOp store) { isTransposed |= store.getTransposed(); });
-  if (isTransposed && plan.blockQ % maxWarpRows == 0)
+  // Lanes access neighbours of transposed tiles at once, the more the better,
+  // and of those that a kernel changes in place, as states.
+  auto isChanged = [](tile::StoreOp store) {
+    return !store.getVector() &&
+           llvm::any_of(store.getDestination().getUsers(), [](Operation *user) {
+             auto load = dyn_cast<tile::LoadOp>(user);
+             return load && !load.getVector() && load.getType().getRows() > 1;
+           });
+  };
+  bool hasNeighbours = false;
+  kernel.walk([&](tile::StoreOp store) {
+    hasNeighbours |= store.getTransposed() || isChanged(store);
+  });
+  if (hasNeighbours && plan.blockQ % maxWarpRows == 0)
     plan.warpRows = maxWarpRows;
   if (plan.rows <= maxWarpRows && plan.rows != plan.blockQ)
     plan.warpRows = plan.rows;

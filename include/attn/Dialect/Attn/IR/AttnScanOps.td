@@ -49,6 +49,13 @@ def Attn_ScanOp : Attn_Op<"scan", [
       values of 1; 0 where that is 0.
     - `feature` maps each element of q and k first; `l2norm` then divides rows
       of q and k by their norms, sqrt(sum x^2 + 1e-6).
+    - `gate` makes a log gate from each element of `decay`, and of its captures:
+      [H], or [H, d] where gates are of d channels. Mamba-2's and gated delta's
+      is -exp(A) softplus(x + bias).
+    - `finalize` makes an output from each element of o, and of its captures: with
+      Ho heads of outputs [Ho], [Ho, dv], or as the outputs are.
+    - `values_first`: matrices of states, in `init`, `final` and `slots`, are
+      [n, H, dv, dk].
     - `lengths`: [b]: tokens at or beyond a batch's length do nothing, whatever
       their operands hold, and their outputs are 0.
     - `slots(%pool) index(%index)`: sequence i begins with the state
@@ -116,6 +123,11 @@ def Attn_ScanOp : Attn_Op<"scan", [
         "function. S may have 16 bits.">:$pool,
     Arg<Optional<Attn_I32Vec>, "Which state of the pool each sequence has, "
         "[n]; -1 is none; i of sequence i if absent.">:$slot,
+    Arg<Variadic<Attn_FloatTensor>, "What `gate` takes beside an element of "
+        "`decay`: [H], or [H, d] where gates are of d channels.">:$gate_captures,
+    Arg<Variadic<Attn_FloatTensor>, "What `finalize` takes beside an element of "
+        "the outputs: [Ho], [Ho, dv], or one for each of "
+        "them.">:$finalize_captures,
     Arg<UnitAttr, "Gates of `decay` are of value channels.">:$value_gates,
     Arg<UnitAttr, "The erase term reads the state before its "
         "decay.">:$erase_before,
@@ -126,6 +138,8 @@ def Attn_ScanOp : Attn_Op<"scan", [
     Arg<UnitAttr, "Rows of queries and keys are divided by their norms, after "
         "`feature`.">:$l2norm,
     Arg<UnitAttr, "The last states are results as well.">:$final,
+    Arg<UnitAttr, "Matrices of states have value channels first, [n, H, dv, "
+        "dk].">:$values_first,
     Arg<OptionalAttr<I64Attr>, "Number of tokens that are computed at once, 1 "
         "or a power of two from 16 to 128; if absent, `attn-tile` chooses "
         "it.">:$chunk,
@@ -135,7 +149,8 @@ def Attn_ScanOp : Attn_Op<"scan", [
     Res<Variadic<Attn_FloatTensor>, "The outputs, shaped like the values, but "
         "with max(hq, H) heads; with `final` then the last states, shaped like "
         "`init`.">:$outputs);
-  let regions = (region MaxSizedRegion<1>:$feature);
+  let regions = (region MaxSizedRegion<1>:$feature, MaxSizedRegion<1>:$gate,
+    MaxSizedRegion<1>:$finalize);
   let assemblyFormat = [{
     `queries` `(` $query `:` type($query) `)` `keys` `(` $key `:` type($key) `)`
     `values` `(` $value `:` type($value) `)` (`scale` `(` $scale^ `)`)?
@@ -149,7 +164,10 @@ def Attn_ScanOp : Attn_Op<"scan", [
     (`cu_seqlens` `(` $cu^ `:` type($cu) `)`)?
     (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
     (`slots` `(` $pool^ `:` type($pool) `)`)? (`index` `(` $slot^ `:` type($slot) `)`)?
-    attr-dict (`feature` $feature^)? `->` type($outputs)
+    attr-dict (`feature` $feature^)?
+    (`gate` (`(` $gate_captures^ `:` type($gate_captures) `)`)? $gate^)?
+    (`finalize` (`(` $finalize_captures^ `:` type($finalize_captures) `)`)? $finalize^)?
+    `->` type($outputs)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

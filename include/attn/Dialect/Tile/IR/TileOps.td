@@ -102,7 +102,7 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
   let description = [{
     The mirror of `tile.load`: rows outside `[lower, upper)` and columns beyond
     the destination are not written. Rounds to nearest even when the
-    destination's float type is narrower. With `transposed`, on GPUs, columns of
+    destination's float type is narrower. With `transposed` columns of
     the tile are rows of memory, as there.
   }];
   let arguments = (ins
