@@ -395,6 +395,10 @@ typedef struct AttnAttentionDesc {
   /// blockMask nor batchInvariant. Results are those without it but for
   /// rounding.
   int32_t cascade;
+  /// Nonzero: the gradients that attnDifferentiateAttention gives may be added
+  /// up in any order, so that two runs may differ in their last bits, where
+  /// that is faster (docs/Gradients.md). The forward pass has one order.
+  int32_t anyOrder;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

@@ -56,6 +56,8 @@ private:
   void launchScanTokens(ScanOp op, ValueRange outputs, Value sequences,
                         Value heads);
   LogicalResult convertFused(FusedOp op);
+  LogicalResult convertFusedInAnyOrder(FusedOp op,
+                                       ArrayRef<FusedOp::Term> terms);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
