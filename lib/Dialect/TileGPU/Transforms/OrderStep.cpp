@@ -459,15 +459,17 @@ bool Orderer::run() {
       llvm::none_of(late, [](Late &one) { return bool(one.exchange); });
   if (holdsWeights)
     issueEarly();
-  // What a map reads of columns is on its way before its product is waited for.
+  // What a map reads of columns is on its way before its product is waited for,
+  // where registers hold it so long.
   SmallVector<Operation *> reads = loadsOf(a);
-  for (Operation *load : reads)
-    load->moveBefore(first);
+  if (holdsWeights)
+    for (Operation *load : reads)
+      load->moveBefore(first);
   second->moveBefore(map);
   if (!rest.empty()) {
     MapOp c = build(rest, map, a.getResult(crossed));
     for (Operation *load : loadsOf(c)) {
-      load->moveBefore(second);
+      load->moveBefore(holdsWeights ? second.getOperation() : c.getOperation());
       reads.push_back(load);
     }
     for (auto [number, one] : llvm::enumerate(lastLate))
