@@ -13,6 +13,7 @@
 #include "KeyLists.h"
 #include "PlanBuilder.h"
 #include "StateUses.h"
+#include "TileFused.h"
 #include "TurnRows.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"

@@ -15,8 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TileFused.h"
 #include "KeyRanges.h"
-#include "TileKernel.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

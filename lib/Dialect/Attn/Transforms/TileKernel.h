@@ -702,17 +702,6 @@ protected:
   bool pipelined() const;
 };
 
-/// What a GPU does with the memory of sums over rows, f32, ahead of the kernel
-/// that adds to them in any order, and behind it.
-class RowSumsKernel : public KernelBuilder {
-public:
-  using KernelBuilder::KernelBuilder;
-  /// Rows of one block.
-  static constexpr int64_t blockRows = 64;
-  /// Clears `sums`, or rounds them to `result` where that is given.
-  void build(Value sums, Value result, Value numTiles, Value block);
-};
-
 /// Whether keys of a general monoid are folded one by one: where it has values,
 /// and where its `combine` is too long to be there once for each key of a tile.
 bool foldsKeys(ReductionOpInterface op, MonoidOp monoid);
