@@ -401,6 +401,10 @@ typedef struct AttnAttentionDesc {
   /// table of the call says so; on a GPU, where no host reads that, the sizes
   /// do, by what is saved if all sequences share all pages.
   int32_t cascade;
+  /// Nonzero: the gradients that attnDifferentiateAttention gives may be added
+  /// up in any order, so that two runs may differ in their last bits, where
+  /// that is faster (docs/Gradients.md). The forward pass has one order.
+  int32_t anyOrder;
 } AttnAttentionDesc;
 
 ATTN_EXPORT AttnError *attnCompileAttention(AttnContext *context,

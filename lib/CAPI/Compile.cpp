@@ -256,6 +256,7 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.rotaryDim = d.rotaryDim;
   full.rotaryInterleaved = d.rotaryInterleaved;
   full.rotaryBySlot = d.rotaryBySlot;
+  full.anyOrder = d.anyOrder;
   full.bias = d.bias;
   full.mask = d.mask;
   full.biasDType = *biasDType;
@@ -311,7 +312,8 @@ static std::string printDescription(const AttentionDescriptor &d) {
                         int64_t(d.dropout),
                         d.rotaryDim,
                         int64_t(d.rotaryInterleaved),
-                        int64_t(d.rotaryBySlot)})
+                        int64_t(d.rotaryBySlot),
+                        int64_t(d.anyOrder)})
     key += std::to_string(field) + ",";
   for (int64_t size : d.expectedSizes)
     key += std::to_string(size) + ",";

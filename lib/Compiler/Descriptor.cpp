@@ -346,12 +346,12 @@ private:
                      : "schedule = ") +
                 d.schedule);
     std::string function =
-        formatv("{0}\nfunc.func @{8}({1}) -> ({2}) {{\n{9}"
+        formatv("{0}\nfunc.func @{8}({1}) -> ({2}) {11}{{\n{9}"
                 "  %o:{3} = attn.attention{4}{5} {{{6}}{10} -> {2}\n"
                 "  return {7} : {2}\n}\n",
                 monoid.definition, arguments, results, d.numOutputs, which,
                 operands, attributes, values, d.name, prologue + append,
-                functions)
+                functions, d.anyOrder ? "attributes {attn.any_order} " : "")
             .str();
     if (llvm::all_of(d.expectedSizes, [](int64_t size) { return size == 0; }))
       return d.dispatch && d.schedule.empty()

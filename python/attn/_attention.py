@@ -175,8 +175,10 @@ def attention(
             with dropout_p: the pairs that are dropped follow from them, and are
             those of attn.dropout_mask on every device. Count the offset up from
             call to call.
-        deterministic: False allows gradients to be added up in any order. They have
-            one order so far, also then, as the forward always has: the same bits.
+        deterministic: False allows gradients to be added up in any order, so that
+            the last bits of those of q may differ from call to call. That is one
+            kernel instead of two where a GPU has it (docs/Gradients.md); elsewhere,
+            and in the forward pass, sums have one order also then.
         rotary: an attn.Rotary, whose angles q and k turn by before the product, so
             that caches hold keys as they were before. On GPUs what has turned is
             rounded to the type of q, as where torch turns the rows, which it does
@@ -275,6 +277,7 @@ def attention(
                     block_mask=block_mask,
                     dropout_p=dropout_p,
                     dropout_rng=dropout_rng,
+                    deterministic=deterministic,
                 )
                 if _torch_eager.serves(tensors, options):
                     return _torch_eager.attention(tensors, options)
@@ -302,6 +305,7 @@ def attention(
                 mask_mod,
                 captures,
                 block_mask,
+                deterministic,
             )
     operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
     operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new)

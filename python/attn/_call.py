@@ -238,6 +238,7 @@ class Call:
             append,
             int(v_dim is not None and v is None),
         ) + functions + (int(dropout is not None),) + turns + (int(cascade),)
+        self.key += (int(not deterministic),)
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
     @staticmethod

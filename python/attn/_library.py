@@ -80,6 +80,7 @@ class AttentionDesc(ctypes.Structure):
         ("rotaryInterleaved", c_int32),
         ("rotaryBySlot", c_int32),
         ("cascade", c_int32),
+        ("anyOrder", c_int32),
     ]
 
 

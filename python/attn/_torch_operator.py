@@ -37,7 +37,7 @@ _OPTIONS = (
     "SymInt right, float softcap, str monoid, "
     "str layout, str outputs, float[] monoid_params, str precision, bool rolling, "
     "bool batch_invariant, SymInt v_dim, float dropout_p, SymInt seed, SymInt offset, "
-    "str wanted"
+    "bool deterministic, str wanted"
 )
 _ARGUMENTS = "Tensor q, Tensor k, %s, %s" % (_OPTIONAL, _OPTIONS)
 _NAMES = tuple(part.split()[-1] for part in _ARGUMENTS.split(", "))
@@ -76,6 +76,7 @@ def _options_of(given):
         mask_mod=(given["mask_mod"] or None) if block_mask is None else None,
         captures=captures or None,
         block_mask=block_mask,
+        deterministic=given["deterministic"],
     )
     for name in _NUMBERS:
         tensor = given[name + "_tensor"]
@@ -324,6 +325,7 @@ def attention(
     mask_mod: Any = None,
     captures: Any = None,
     block_mask: Any = None,
+    deterministic: Any = True,
 ) -> Any:
     """As attn.attention, through the operator; `tensors` are in the order of
     TENSORS."""
@@ -354,7 +356,8 @@ def attention(
                 score_mod=score_mod,
                 mask_mod=mask_mod,
                 captures=captures,
-                block_mask=block_mask
+                block_mask=block_mask,
+                deterministic=deterministic,
             )
         if dropout_rng is not None:
             dropout_rng = _dropout.numbers_of(dropout_rng)
@@ -421,6 +424,7 @@ def attention(
         float(dropout_p),
         seed,
         offset,
+        bool(deterministic),
         wanted,
     )
     if not all_names:

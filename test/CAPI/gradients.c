@@ -69,7 +69,13 @@ static void differ(AttnContext *context, int drops) {
     fails(attnDifferentiateAttention(&desc, "dropout_p", keep, &text),
           "read by factor");
   }
+  desc.anyOrder = 1;
   ok(attnDifferentiateAttention(&desc, "q, v", keep, &text));
+  CHECK(strstr(text, "attn.any_order"));
+  free(text);
+  desc.anyOrder = 0;
+  ok(attnDifferentiateAttention(&desc, "q, v", keep, &text));
+  CHECK(!strstr(text, "attn.any_order"));
   AttnKernel *kernel;
   ok(attnCompile(context, text, strlen(text), NULL, &kernel));
   int64_t forward = attnKernelFindEntry(kernel, "attention_forward");

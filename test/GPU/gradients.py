@@ -5,8 +5,9 @@ usage: gradients.py [--depths 64,128] [--shapes 1x16384,4x4096,16x1024]
        gradients.py --variants [NAME,...] [--depths 64,128] [--shapes 2x8192]
 
 Each row is the time of one whole backward pass, from autograd: the median of some
-calls that follow one another, ours and cuDNN's in turns. Heads are 2048 / d where
---heads does not say. TFLOP/s are of five products. Before it the gradients are
+calls that follow one another, ours, ours with deterministic=False ("any order", one
+kernel with five products where there is one) and cuDNN's, in turns. Heads are 2048 / d
+where --heads does not say. TFLOP/s are of five products. Before it the gradients are
 compared with float64 on a small shape. --memory prints the peak of a forward and a
 backward pass of one head of 131,072 tokens. --variants measures ALiBi, a cap, a
 window, documents, a bias, and a score function with a table and its gradient, beside
@@ -36,8 +37,13 @@ def draw(b, hq, hk, s, d):
     return make(hq), make(hk), make(hk)
 
 
-def ours(q, k, v, causal):
-    return attn.attention(q, k, v, causal="top_left" if causal else None)
+def ours(q, k, v, causal, deterministic=True):
+    return attn.attention(q, k, v, causal="top_left" if causal else None,
+                          deterministic=deterministic)
+
+
+def any_order(q, k, v, causal):
+    return ours(q, k, v, causal, deterministic=False)
 
 
 def cudnn(q, k, v, causal):
@@ -55,11 +61,13 @@ def check(d, causal):
         scores = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=bool).triu(1),
                                     -torch.inf)
     want = torch.autograd.grad(scores.softmax(-1) @ group(wide[2]), wide, do.double())
-    got = torch.autograd.grad(ours(q, k, v, causal), (q, k, v), do)
-    for name, x, y in zip("qkv", got, want):
-        error = ((x.double() - y).norm() / y.norm()).item()
-        if not error < 1e-2:
-            sys.exit(f"d = {d}, causal = {causal}: d{name} is off by {error:.2g}")
+    for forward in (ours, any_order):
+        got = torch.autograd.grad(forward(q, k, v, causal), (q, k, v), do)
+        for name, x, y in zip("qkv", got, want):
+            error = ((x.double() - y).norm() / y.norm()).item()
+            if not error < 1e-2:
+                sys.exit(f"{forward.__name__}, d = {d}, causal = {causal}: d{name} is "
+                         f"off by {error:.2g}")
 
 
 def run(call, count):
@@ -77,7 +85,8 @@ def row(d, b, hq, hk, s, causal, seconds):
     do = torch.randn_like(q)
     flops = 10 * b * hq * s * s * d * (0.5 if causal else 1)
     calls = {}
-    for name, forward in (("ours", ours), ("cuDNN", cudnn)):
+    kinds = ("ours", ours), ("any order", any_order), ("cuDNN", cudnn)
+    for name, forward in kinds:
         out = forward(q, k, v, causal)
         calls[name] = lambda out=out: torch.autograd.grad(out, (q, k, v), do,
                                                           retain_graph=True)
@@ -89,11 +98,12 @@ def row(d, b, hq, hk, s, causal, seconds):
     while time.time() < until or len(times["ours"]) < 3:
         for name, call in calls.items():
             times[name].append(run(call, count))
-    a, c = (statistics.median(times[name]) for name in ("ours", "cuDNN"))
+    a, n, c = (statistics.median(times[name]) for name, _ in kinds)
     print(
         f"| {d} | {b}x{s} | {hq}/{hk} | {'causal' if causal else 'full'} | "
-        f"{a * 1e3:.3f} "
-        f"| {flops / a * 1e-12:.0f} | {flops / c * 1e-12:.0f} | {c / a:.2f} |",
+        f"{a * 1e3:.3f} | {flops / a * 1e-12:.0f} | {n * 1e3:.3f} | "
+        f"{flops / n * 1e-12:.0f} | {flops / c * 1e-12:.0f} | {c / a:.2f} | "
+        f"{c / n:.2f} |",
         flush=True,
     )
 
@@ -224,8 +234,9 @@ def main():
                 b, s = map(int, shape.split("x"))
                 measure_variants(names, d, b, 2048 // d, s, options.seconds)
         return
-    print("| d | b x s | heads | | ms | TFLOP/s | cuDNN TFLOP/s | ours / cuDNN |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| d | b x s | heads | | ms | TFLOP/s | any order, ms | TFLOP/s | "
+          "cuDNN TFLOP/s | ours / cuDNN | any order / cuDNN |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for d in map(int, depths.split(",")):
         for causal in (False, True):
             check(d, causal)

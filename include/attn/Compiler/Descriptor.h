@@ -64,6 +64,8 @@ struct AttentionDescriptor {
   /// positions count from 0 whatever k_start is.
   int64_t rotaryDim = 0;
   bool rotaryInterleaved = false, rotaryBySlot = false;
+  /// Gradients may be added up in any order.
+  bool anyOrder = false;
   /// What products may round f32 operands to: ieee (nothing) or tf32.
   std::string precision = "ieee";
   /// [b, hq, sq, sk, hk] that the schedule is chosen for; 0: unknown.

@@ -254,11 +254,62 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
       write(address, offset, {word}, 32, predicate);
     }
   };
+  auto innerSize = e.constantOf(parts[memref.getRank()]);
+  // Sums of four columns are one addition (of sm_90 on): of two lanes with
+  // pairs of a row and of the one 8 below, each has both pairs of one of them
+  // then.
+  auto emitSums = [&] {
+    Value odd = e.and_(lane, 1), below = e.shl(odd, 3);
+    Value isOdd = e.icmp(LLVM::ICmpPredicate::ne, odd, e.c32(0));
+    Value col = e.shl(e.and_(lane, 2), 1);
+    Value origin = access.at(e.add(role.row, below), col);
+    for (int64_t block = 0; block < shape.blocks; ++block) {
+      Value delta = e.c64(block * shape.blockRows);
+      Value address = e.add(origin, e.mul(delta, access.strides[0]));
+      Value rowInside = access.inBounds(
+          0, e.add(rowIndex(frag.getScope(), 2 * block), below));
+      for (int64_t at = 0; at < shape.colBlocks; ++at) {
+        ArrayRef<Value> x =
+            ArrayRef(registers).slice((block * shape.colBlocks + at) * 4, 4);
+        Value first = e.shuffleXor(e.select(isOdd, x[0], x[2]), 1);
+        Value second = e.shuffleXor(e.select(isOdd, x[1], x[3]), 1);
+        write(address, at * 8 * access.elementBytes,
+              {e.select(isOdd, first, x[0]), e.select(isOdd, second, x[1]),
+               e.select(isOdd, x[2], first), e.select(isOdd, x[3], second)},
+              32,
+              access.both(rowInside, access.inBounds(1, e.add(col, at * 8))));
+      }
+    }
+  };
+  bool canSum = reduce && target.hasRoles() && access.colsAreContiguous &&
+                memory.isF32() && frag.getElementType().isF32() &&
+                (!access.bounds[1] ||
+                 (innerSize && *innerSize % 4 == 0 && access.divisor % 4 == 0));
+  // Memory without strides is the plan's own, and begins at a multiple of more:
+  // no branch keeps products in flight from the wait behind it.
+  if (canSum && memref.getLayout().isIdentity() && innerSize &&
+      *innerSize % 4 == 0 && access.divisor % 4 == 0) {
+    emitSums();
+    return success();
+  }
+  if (canSum) {
+    Value low = e.or_(access.base, access.strides[0]);
+    Value aligned = e.eq(e.and_(low, 4 * access.elementBytes - 1), 0);
+    Block *fast = e.newBlock(), *slow = e.newBlock(), *join = e.newBlock();
+    e.branch(aligned, fast, slow);
+    e.startBlock(fast);
+    emitSums();
+    e.branch(join);
+    e.startBlock(slow);
+    emit(false);
+    e.branch(join);
+    e.startBlock(join);
+    return success();
+  }
   // Pairs are one access where every row starts at a multiple of their size,
   // and none has its second element beyond the end alone.
   bool canPair =
       access.colsAreContiguous && !reduce && (isShort || memory.isF32());
-  auto innerSize = e.constantOf(parts[memref.getRank()]);
   if (access.bounds[1] &&
       !(innerSize && *innerSize % 2 == 0 && access.divisor % 2 == 0))
     canPair = false;

@@ -70,6 +70,11 @@ func.func private @f() attributes {attn.arg = {name = "q"}}
 
 // -----
 
+// expected-error @+1 {{expected attn.any_order to be a unit attribute of a function or of attn.aggregate, but got true on func.func}}
+func.func private @f() attributes {attn.any_order = true}
+
+// -----
+
 // expected-error @+1 {{expected attn.dead_is_zero to be a unit attribute of attn.aggregate, but got unit on func.func}}
 func.func private @f() attributes {attn.dead_is_zero}
 

@@ -82,6 +82,13 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("expected ")
            << name << " on an argument or a result of a function, but got it "
            << "on " << op->getName();
+  if (name == getAnyOrderName()) {
+    if (isa<AggregateOp, FunctionOpInterface>(op) && isa<UnitAttr>(value))
+      return success();
+    return op->emitError("expected ")
+           << name << " to be a unit attribute of a function or of "
+           << "attn.aggregate, but got " << value << " on " << op->getName();
+  }
   if (name == getDeadIsZeroName()) {
     if (isa<AggregateOp>(op) && isa<UnitAttr>(value))
       return success();

@@ -487,6 +487,8 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
     auto reduction =
         makeReduction(monoidRef, reduced, types, left, right, values);
     reduction->setAttr(getDeadIsZeroName(), b.getUnitAttr());
+    if (func->hasAttr(getAnyOrderName()))
+      reduction->setAttr(getAnyOrderName(), b.getUnitAttr());
     buildMask(reduced, reduction.getMask());
 
     Type f32 = b.getF32Type(), i32 = b.getI32Type();

@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KeyRanges.h"
 #include "TileKernel.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <thread>
@@ -42,13 +44,72 @@ struct FuseGradientsPass
       fuse(op, *target);
   }
 
+  /// Keys of a work tile, of which each of two warpgroups has half.
+  static constexpr int64_t blockKeys = 128;
+  /// Queries of a step: as many as the registers of two warpgroups hold scores
+  /// of, beside sums of so many channels; or 0.
+  static int64_t queriesOfStep(int64_t channels) {
+    return channels == 128 ? 64 : channels == 64 ? 128 : 0;
+  }
+
+  /// The schedule of one over queries, with the tiles of the kernel for both.
+  static ScheduleAttr scheduleOf(ScheduleAttr own, int64_t queries) {
+    return ScheduleAttr::get(
+        own.getContext(), blockKeys, ::attn::MmaShape::warpgroup().m, queries,
+        /*splits=*/1, own.getLoop(), /*stages=*/2, own.getOverlap(),
+        Turns::none, /*pack_heads=*/false, /*cluster=*/1, own.getFetch(),
+        /*occupancy=*/1, own.getOrder(), own.getSection(), own.getSectionKeys(),
+        /*block_v=*/0, /*share=*/0);
+  }
+
+  /// The same, for a kernel of warpgroups, which add in any order.
+  static std::string whyNotOnGpu(AggregateOp overKeys, AggregateOp overQueries,
+                                 const ::attn::TargetInfo &target) {
+    for (AggregateOp op : {overKeys, overQueries})
+      if (!op->hasAttr(getAnyOrderName()))
+        return "sums in memory have an order on a CPU alone, where a thread "
+               "has all keys of a head; deterministic = False asks for none";
+    if (!target.hasRoles())
+      return "one kernel for both is one of warpgroups, which " + target.name +
+             " has not";
+    int64_t channels = 0;
+    for (ValueRange tensors : {overQueries.getQueries(), overQueries.getKeys(),
+                               overQueries.getValues()})
+      for (Value rows : tensors) {
+        auto type = cast<RankedTensorType>(rows.getType());
+        if (type.getElementTypeBitWidth() != 16)
+          return "one kernel for both takes rows of bf16 or f16";
+        int64_t own = type.getShape().back();
+        if (channels && own != channels)
+          return "one kernel for both takes rows of as many channels";
+        channels = own;
+      }
+    if (!queriesOfStep(channels))
+      return "one kernel for both takes rows of 64 or 128 channels, not of " +
+             std::to_string(channels);
+    if (overKeys.getValues().size() != 1 || overQueries.getValues().size() != 2)
+      return "one kernel for both has one sum over keys and two over queries";
+    constexpr int64_t rankOfPairs = 4;
+    for (Value capture : overQueries.getCaptures())
+      if (auto type = dyn_cast<RankedTensorType>(capture.getType());
+          type && type.getRank() >= rankOfPairs)
+        return "one kernel for both reads no tensor of pairs";
+    // Keys that no query sees are found by their bounds.
+    for (AggregateOp op : {overKeys, overQueries})
+      if (!op.getMask().empty() &&
+          !::attn::MaskAnalysis(op.getMask()).facts().hullIsExact)
+        return "one kernel for both takes masks that are intervals of keys";
+    return "";
+  }
+
   /// Why two aggregates whose pairs are the same keep kernels of their own;
   /// empty where they need not.
   static std::string whyNot(AggregateOp overKeys, AggregateOp overQueries,
                             const ::attn::TargetInfo &target) {
     if (!target.isCpu())
-      return "sums in memory have an order on a CPU alone, where a thread has "
-             "all keys of a head";
+      if (std::string why = whyNotOnGpu(overKeys, overQueries, target);
+          !why.empty())
+        return why;
     if (!overKeys.getScheduleAttr() || !overQueries.getScheduleAttr())
       return "one has no schedule";
     if (llvm::any_of(overKeys->getUsers(), [&](Operation *user) {
@@ -78,7 +139,7 @@ struct FuseGradientsPass
         why = whyNot(op, other, target);
       if (!why.empty())
         continue;
-      join(op, other);
+      join(op, other, target);
       return;
     }
     if (!hasOther)
@@ -88,12 +149,19 @@ struct FuseGradientsPass
       op->emitRemark("not fused with a reduction over queries: ") << why;
   }
 
-  void join(AggregateOp op, AggregateOp other) {
+  void join(AggregateOp op, AggregateOp other,
+            const ::attn::TargetInfo &target) {
+    if (!target.isCpu()) {
+      auto type = cast<RankedTensorType>(other.getQueries().front().getType());
+      other.setScheduleAttr(scheduleOf(other.getScheduleAttr(),
+                                       queriesOfStep(type.getShape().back())));
+    }
     SmallVector<Value> results(op.getResults());
     llvm::append_range(results, other.getResults());
     OpBuilder b(other);
-    auto fused = FusedOp::create(
-        b, other.getLoc(), ValueRange(results).getTypes(), threads.getValue());
+    auto fused =
+        FusedOp::create(b, other.getLoc(), ValueRange(results).getTypes(),
+                        target.isCpu() ? threads.getValue() : 1);
     for (auto [from, to] : llvm::zip(results, fused.getResults()))
       from.replaceAllUsesWith(to);
     Block *body = b.createBlock(&fused.getBody());
@@ -107,11 +175,14 @@ struct FuseGradientsPass
     size_t dots = op.getQueries().size();
     size_t overKeys = op.getValues().size();
     size_t overQueries = other.getValues().size();
-    fused->emitRemark("fused: ")
-        << dots + overKeys + overQueries << " products a pair instead of "
-        << 2 * dots + overKeys + overQueries << ", where there are heads for "
-        << threads.getValue()
-        << " threads; sums over keys are added up in memory, in order";
+    InFlightDiagnostic remark = fused->emitRemark("fused: ");
+    remark << dots + overKeys + overQueries << " products a pair instead of "
+           << 2 * dots + overKeys + overQueries;
+    if (target.isCpu())
+      remark << ", where there are heads for " << threads.getValue()
+             << " threads; sums over keys are added up in memory, in order";
+    else
+      remark << "; sums over keys are added up in memory, in any order";
   }
 };
 } // namespace

@@ -13,6 +13,7 @@
 #include "KeyLists.h"
 #include "PlanBuilder.h"
 #include "StateUses.h"
+#include "TileFused.h"
 #include "TurnRows.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
@@ -402,13 +403,12 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
   std::string why;
   SmallVector<FusedOp::Term> terms =
       FusedOp::findTerms(overKeys, overQueries, why);
-  if (!target.isCpu())
-    return op.emitOpError("expected a CPU target, since kernels of GPUs add "
-                          "nothing up in memory");
   Operation *yield = op.getBody().front().getTerminator();
   for (auto [inner, outer] : llvm::zip(yield->getOperands(), op.getResults()))
     if (Value argument = returned.lookup(outer))
       returned[inner] = argument;
+  if (!target.isCpu())
+    return convertFusedInAnyOrder(op, terms);
   auto dim = [&](Value tensor, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
   };
@@ -469,11 +469,92 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
     if (sum.result)
       sum.result = memory;
   }
-  builder.addRowSums(sums);
+  builder.addRowSums(overKeys, sums);
   if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
     return failure();
   launchWhere = fits;
   launch(loc, kernel, heads);
   launchWhere = {};
+  return success();
+}
+
+/// Sums over keys are cleared, added to by a block for each tile of keys, and
+/// rounded: three launches.
+LogicalResult
+PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
+  Location loc = op.getLoc();
+  AggregateOp overKeys = op.getOverKeys(), overQueries = op.getOverQueries();
+  for (AggregateOp part : {overKeys, overQueries})
+    if (!part->hasAttr(getAnyOrderName()))
+      return part.emitOpError("expected ")
+             << getAnyOrderName() << " within attn.fused for " << target.name
+             << ", where blocks add to memory in the order in which they end";
+  auto dim = [&](Value tensor, int64_t d) -> Value {
+    return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
+  };
+  auto sizesOf = [&](Value rows) {
+    return llvm::map_to_vector(llvm::seq(0, 3),
+                               [&](int64_t d) { return dim(rows, d); });
+  };
+  auto times = [&](Value x, Value y) -> Value {
+    return arith::MulIOp::create(b, loc, x, y);
+  };
+  SmallVector<Value> querySizes = sizesOf(overKeys.getQueries().front());
+  SmallVector<Value> keySizes = sizesOf(overQueries.getQueries().front());
+  SmallVector<Value> results, outputs;
+  makeOutputs(overKeys, querySizes, /*storeAll=*/true, results);
+  makeOutputs(overQueries, keySizes, /*storeAll=*/false, outputs);
+  Operation *yield = op.getBody().front().getTerminator();
+  for (auto [inner, outer] : llvm::zip(yield->getOperands(), op.getResults()))
+    if (Value memory = mapping.lookupOrNull(inner))
+      mapping.map(outer, memory);
+
+  MonoidOp monoid = lookupMonoid(overQueries, overQueries.getMonoidAttr());
+  if (failed(::attn::verifyLaws(monoid)))
+    return failure();
+  Value queryTiles = arith::CeilDivUIOp::create(
+      b, loc, querySizes[2], index(RowSumsKernel::blockRows, loc));
+  Value queryGrid = times(times(querySizes[0], querySizes[1]), queryTiles);
+  auto launchSums = [&](Value sums, Value result) {
+    SmallVector<Value> extra = {queryTiles, sums};
+    if (result)
+      extra.push_back(result);
+    Kernel kernel = startKernel(overQueries, {}, {}, extra, ScheduleAttr());
+    RowSumsKernel builder(overQueries, monoid, target, kernel.func);
+    builder.build(kernel.extra[1], result ? kernel.extra[2] : Value(),
+                  kernel.extra[0], kernel.block);
+    launch(loc, kernel, queryGrid);
+  };
+  ScheduleAttr schedule = overQueries.getScheduleAttr();
+  Value keyTiles = arith::CeilDivUIOp::create(b, loc, keySizes[2],
+                                              index(schedule.getBlockQ(), loc));
+  SmallVector<Value> extra = {keyTiles};
+  SmallVector<ReductionKernel::RowSum> sums;
+  for (auto [memory, term] : llvm::zip(results, terms)) {
+    auto type = cast<MemRefType>(memory.getType());
+    Value wide = memory;
+    if (!type.getElementType().isF32())
+      wide = tile::WorkspaceOp::create(
+          b, loc, MemRefType::get(type.getShape(), b.getF32Type()), querySizes);
+    launchSums(wide, Value());
+    extra.push_back(wide);
+    sums.push_back({term.weight, term.operand, wide, memory});
+  }
+  Kernel kernel = startKernel(overQueries, overQueries->getOperands(), outputs,
+                              extra, schedule.withFetch(Fetch::late));
+  ReductionKernel builder(overQueries, monoid, target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  SmallVector<ReductionKernel::RowSum> inKernel = sums;
+  for (auto [sum, memory] :
+       llvm::zip(inKernel, ArrayRef(kernel.extra).drop_front()))
+    sum.sums = memory;
+  builder.addRowSums(overKeys, inKernel);
+  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+    return failure();
+  launch(loc, kernel, times(times(keySizes[0], keySizes[1]), keyTiles));
+  for (const ReductionKernel::RowSum &sum : sums)
+    if (sum.result != sum.sums)
+      launchSums(sum.sums, sum.result);
   return success();
 }

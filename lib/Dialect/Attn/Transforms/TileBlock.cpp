@@ -226,10 +226,15 @@ void ReductionKernel::loadQueries() {
     Value query = packsHeads      ? packedQueries[i]
                   : turnedQueries ? turnedQueries
                                   : arg(tensor);
+    Value lower = row0, upper = add(row0, liveRows);
+    if (!sumsHaveOrder() && llvm::any_of(rowSums, [&](const RowSum &sum) {
+          return sum.operand == i;
+        }))
+      std::tie(lower, upper) = seenRows();
     Value loaded = tile::LoadOp::create(
         b, loc, tile,
         openSource(query, rowSource, rowsRest(), /*vector=*/false),
-        fromFirst(head, row0), row0, add(row0, liveRows),
+        fromFirst(head, row0), lower, upper,
         /*live=*/Value(), /*vector=*/false);
     if (form.queryFactor)
       loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {

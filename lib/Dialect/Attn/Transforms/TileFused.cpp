@@ -8,12 +8,15 @@
 // The kernel of attn.fused: a reduction over queries, which computes the
 // weights of each pair of a key and a query, and multiplies them once more,
 // transposed, by the rows of the keys. These products belong to the queries:
-// they are added up in memory, key tile by key tile. One block has all keys of
-// a head, so that no other adds to the same elements, and sums have one order.
+// they are added up in memory, key tile by key tile. One block of a CPU has all
+// keys of a head, so that no other adds to the same elements, and sums have one
+// order. On a GPU blocks have one tile of keys each, and add in any order to
+// what a kernel has cleared; another one rounds it.
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "TileFused.h"
+#include "KeyRanges.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -90,6 +93,10 @@ void ReductionKernel::startRowSums(SmallVectorImpl<Value> &state) {
   rowSumTiles.clear();
   for (const RowSum &sum : rowSums) {
     rowSumWeights.insert(sum.weight);
+    if (!sumsHaveOrder()) {
+      rowSumTiles.push_back(queryTiles[sum.operand]);
+      continue;
+    }
     // A row that no weight meets must not reach a sum, not even times 0. Of
     // those that weights meet, what is not finite has made these NaN, so that 0
     // in its place changes nothing; or 0, where it made scores -inf.
@@ -111,11 +118,38 @@ void ReductionKernel::startRowSums(SmallVectorImpl<Value> &state) {
     rowSumTiles.push_back(map(rows, {finite}, body).front());
   }
   // Weights of rows that do not exist are those of no key tile.
+  if (sumsHaveOrder())
+    appendNoWeights(state);
+}
+
+void ReductionKernel::appendNoWeights(SmallVectorImpl<Value> &state) {
+  Type element = narrowValues ? narrowValues : b.getF32Type();
   for (size_t i = 0; i < rowSumWeights.size(); ++i) {
     Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
     state.push_back(
         fill(none, tileType(schedule.getBlockQ(), keyCols(), element)));
   }
+}
+
+std::pair<Value, Value> ReductionKernel::seenRows() {
+  Value end = add(row0, liveRows);
+  Region &region = sumsOverKeys.getMask();
+  if (region.empty())
+    return {row0, end};
+  ::attn::MaskAnalysis analysis(region);
+  KeyRangeProblem problem;
+  problem.numKeys = problem.limit = sq;
+  problem.mask = &analysis;
+  problem.uniform = [&](Value value) {
+    return uniform(region, value, 0, sumsOverKeys.getCaptures());
+  };
+  Value reduced = reduction.getKeyOperands().front();
+  problem.firstRow = index(0);
+  problem.lastRow = sub(dim(arg(reduced), keySource.rowDim()), index(1));
+  KeyRanges seen = emitKeyRanges(b, loc, problem);
+  // Where the region's integers wrap only the region knows which they are.
+  return {select(seen.valid, seen.lower, row0),
+          select(seen.valid, min(seen.upper, end), end)};
 }
 
 SmallVector<Value> ReductionKernel::withoutWeights(ValueRange state) {
@@ -139,8 +173,32 @@ void ReductionKernel::enterRowSums(const KeyTile &tile, ValueRange state) {
         b, loc, type, weights[n], rows, /*acc=*/Value(), /*scale=*/Value(),
         /*ramp=*/Value(), /*transpose_rhs=*/false, tf32,
         /*transpose_lhs=*/true);
-    tile::AccumulateOp::create(b, loc, product, sum.sums,
-                               fromFirst(keyHead, tile.first), index(0),
-                               numKeys, /*vector=*/false, /*any_order=*/false);
+    // Where every key of a tile is there nothing has to ask for one.
+    bool isBounded = sumsHaveOrder() || tile.masked;
+    tile::AccumulateOp::create(
+        b, loc, product, sum.sums, fromFirst(keyHead, tile.first),
+        isBounded ? index(0) : Value(), isBounded ? numKeys : Value(),
+        /*vector=*/false, /*any_order=*/!sumsHaveOrder());
   }
+}
+
+void RowSumsKernel::build(Value sums, Value result, Value numTiles,
+                          Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  auto work = tile::WorkTileOp::create(b, loc, block, dim(sums, 0),
+                                       dim(sums, 1), numTiles,
+                                       /*parts=*/index(1));
+  Value first = mul(work.getTile(), index(blockRows)), end = dim(sums, 2);
+  SmallVector<Value> at = {work.getBatch(), work.getHead(), first, index(0)};
+  auto type =
+      tileType(blockRows, cast<MemRefType>(sums.getType()).getShape().back());
+  Value value;
+  if (result)
+    value = tile::LoadOp::create(b, loc, type, sums, at, index(0), end,
+                                 /*live=*/Value(), /*vector=*/false);
+  else
+    value = fill(f32(0.0f), type);
+  tile::StoreOp::create(b, loc, value, result ? result : sums, at, index(0),
+                        end, /*vector=*/false);
+  tile::ReturnOp::create(b, loc);
 }

@@ -242,8 +242,14 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
                           /*isKey=*/false));
   }
 
-  auto rows = tile::RowsOp::create(b, loc, state.getTypes(), queryTiles, state,
-                                   liveRows, schedule.getRows());
+  // The weights of a step are there for what it adds to memory, and where each
+  // adds for itself, no other step reads them.
+  SmallVector<Value> outs(state);
+  if (!sumsHaveOrder())
+    appendNoWeights(outs);
+  auto rows =
+      tile::RowsOp::create(b, loc, ValueRange(outs).getTypes(), queryTiles,
+                           outs, liveRows, schedule.getRows());
   OpBuilder::InsertionGuard guard(b);
   Block *block = b.createBlock(&rows.getBody());
   Value first = block->addArgument(b.getIndexType(), loc);
@@ -258,7 +264,7 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
   rowBlock.values = values;
   for (Value query : queryTiles)
     rowBlock.queries.push_back(cut(query));
-  for (Value part : state)
+  for (Value part : outs)
     rowBlock.state.push_back(cut(part));
   rowBlock.firstRow = add(row0, first);
   SmallVector<Value> next;
@@ -282,7 +288,7 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
     return rows.getResults();
   b.setInsertionPointAfter(rows);
   enterRowSums(tile, rows.getResults());
-  return rows.getResults();
+  return llvm::to_vector_of<Value>(rows.getResults().take_front(state.size()));
 }
 
 Value ReductionKernel::cellAt(Value value, Value row, Value key) {
@@ -494,6 +500,12 @@ SmallVector<Value> ReductionKernel::streamKeys(ValueRange state) {
   hullUpper = ranges.upper;
   if (testsCells())
     ranges.coreLower = ranges.coreUpper = index(0);
+  // Rows that do not exist have weights, which must not reach a sum: the bodies
+  // of whole tiles have no test for them.
+  if (!rowSums.empty() && !sumsHaveOrder() && ranges.coreUpper)
+    ranges.coreUpper = select(
+        cmp(arith::CmpIPredicate::slt, liveRows, index(schedule.getBlockQ())),
+        index(0), ranges.coreUpper);
 
   StreamBodies bodies = streamBodies();
   auto stream = [&](const KeyRanges &ranges, const LinearRange &linear = {}) {
@@ -600,7 +612,8 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   rowSource = bound(reduction.getQuerySource());
   keySource = bound(reduction.getKeySource());
   hasOwnSizes = reduction.hasOwnSizes();
-  locateBlock(rowSums.empty() ? numTiles : index(1), block);
+  bool walksRows = !rowSums.empty() && sumsHaveOrder();
+  locateBlock(walksRows ? index(1) : numTiles, block);
   // Where rows are is found out once, and not in a loop or at the end.
   for (Value output : outputs)
     if (output)
@@ -627,10 +640,10 @@ LogicalResult ReductionKernel::build(ValueRange outputs, Value numTiles,
   if (form.fused || form.unit)
     findFarAnchors();
   auto rows = [&] { buildRows(outputs); };
-  if (rowSums.empty())
-    rows();
-  else
+  if (walksRows)
     walkRowTiles(numTiles, rows);
+  else
+    rows();
   b.setInsertionPointToEnd(&kernel.getBody().front());
   tile::ReturnOp::create(b, loc);
   dropDeadDots();
@@ -648,7 +661,8 @@ void ReductionKernel::buildRows(ValueRange outputs) {
   SmallVector<Value> state = initialState();
   startRowSums(state);
   state = hasGroup(reduction) ? walkGroup(state) : streamKeys(state);
-  state.truncate(state.size() - rowSumWeights.size());
+  if (sumsHaveOrder())
+    state.truncate(state.size() - rowSumWeights.size());
   if (form.redoesFar)
     state = redoFarRows(state);
   if (fixedAnchor) {

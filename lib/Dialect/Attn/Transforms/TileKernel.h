@@ -345,15 +345,17 @@ public:
   void fixAnchor() { fixedAnchor = true; }
 
   /// Sums over rows that a kernel over queries adds up in memory: weights of a
-  /// component times the rows of a row operand. They go from `sums`, f32, to
-  /// `result` in the end, unless that is null.
+  /// component times the rows of a row operand. On a CPU they go from `sums`,
+  /// f32, to `result` in the end, unless that is null; on a GPU kernels of
+  /// their own clear and round them (RowSumsKernel).
   struct RowSum {
     unsigned weight, operand;
     Value sums, result;
   };
-  /// To be called before `build`: a block has all rows of its head then, and
-  /// adds up these.
-  void addRowSums(ArrayRef<RowSum> added) {
+  /// To be called before `build`: a block adds up these, which are of
+  /// `overKeys`. On a CPU it has all rows of its head then.
+  void addRowSums(AggregateOp overKeys, ArrayRef<RowSum> added) {
+    sumsOverKeys = overKeys;
     rowSums.assign(added.begin(), added.end());
   }
 
@@ -465,6 +467,15 @@ protected:
   void enterRowSums(const KeyTile &tile, ValueRange state);
   /// A state after a tile of which no pair is live.
   SmallVector<Value> withoutWeights(ValueRange state);
+  /// Tiles for weights, of none.
+  void appendNoWeights(SmallVectorImpl<Value> &state);
+  /// The rows that some row of the reduced ones sees: what is behind them must
+  /// not reach a sum.
+  std::pair<Value, Value> seenRows();
+  /// Whether threads have all rows of a head, one after the other: sums in
+  /// memory have an order.
+  bool sumsHaveOrder() const { return target.isCpu(); }
+  AggregateOp sumsOverKeys;
   SmallVector<RowSum> rowSums;
   /// The components with weights in `rowSums`.
   llvm::SmallSetVector<unsigned, 2> rowSumWeights;

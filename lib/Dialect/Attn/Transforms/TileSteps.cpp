@@ -376,7 +376,7 @@ SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
       block, inputs, groups, [&](Value row, Value col, ValueRange x) {
         x = takeLoaded(block, x, dots.size());
         Value alive = liveByMask(block, row, col);
-        if (!rowSums.empty()) {
+        if (!rowSums.empty() && (sumsHaveOrder() || block.tile.masked)) {
           // Rows that do not exist add nothing to what is reduced.
           Value exists = cmp(arith::CmpIPredicate::sle, add(block.rowBase, row),
                              block.lastRow);

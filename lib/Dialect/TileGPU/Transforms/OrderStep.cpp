@@ -14,6 +14,14 @@
 //   issue S;  issue dP;  wait for S;  P;  issue dV += P dO;
 //   wait for dP;  dS;  issue dK += dS Q;  wait for dV, dK
 //
+// Where warpgroups put dS together, for a product that is added to memory (dQ),
+// that comes first, and is added while dK runs (the other way round the
+// prototype lost 9 %: docs/performance/gpu.md, "One kernel with five
+// products"):
+//
+//   dS;  exchange dS;  wait for all of it;  issue dQ = dS K;  issue dK += dS Q;
+//   wait for dV, dQ;  add dQ to memory;  wait for dK
+//
 // One fragment goes from the first map to the second, in the registers of S.
 // ptxas keeps memory operations in order with waits, but not arithmetic: what
 // holds the exponentials where they are is the product that takes them.
@@ -83,7 +91,13 @@ private:
     MmaIssueOp issue;
     MmaWaitOp wait;
     bool isEarly;
+    /// Gives the weights to other warpgroups, or null; and the products of what
+    /// these give, as they are waited for.
+    ExchangeOp exchange;
+    SmallVector<MmaWaitOp> ahead;
   };
+  void hoistExchanged(Late &one);
+  void addAhead(Late &one);
   SmallVector<Late> late;
   /// What depends on the second product, and the one value of the first that it
   /// reads.
@@ -122,15 +136,27 @@ bool Orderer::findProducts() {
     auto pack = result.hasOneUse()
                     ? dyn_cast<FragConvertOp>(*result.user_begin())
                     : FragConvertOp();
-    if (!pack || pack->getBlock() != block || !pack->hasOneUse())
+    if (!pack || pack->getBlock() != block)
       return false;
-    auto issue = dyn_cast<MmaIssueOp>(*pack->user_begin());
-    if (!issue || issue->getBlock() != block || issue.getA() != pack)
+    MmaIssueOp issue;
+    ExchangeOp exchange;
+    for (Operation *user : pack->getUsers()) {
+      if (user->getBlock() != block)
+        return false;
+      if (auto given = dyn_cast<ExchangeOp>(user); given && !exchange)
+        exchange = given;
+      else if (auto taken = dyn_cast<MmaIssueOp>(user);
+               taken && !issue && taken.getA() == pack)
+        issue = taken;
+      else
+        return false;
+    }
+    if (!issue)
       return false;
     MmaWaitOp wait = waitOf(issue);
     if (!wait || wait->getBlock() != block || wait.getTokens().size() != 1)
       return false;
-    late.push_back({pack, issue, wait, false});
+    late.push_back({pack, issue, wait, false, exchange, {}});
   }
   llvm::sort(late, [](const Late &a, const Late &b) {
     return a.issue->isBeforeInBlock(b.issue);
@@ -308,6 +334,54 @@ static Value maskedByWeight(Value value, Value weight) {
                                  masked.getFalseValue());
 }
 
+/// The products of what is exchanged come ahead of the one that takes the same
+/// weights.
+void Orderer::hoistExchanged(Late &one) {
+  SmallVector<MmaIssueOp> issues;
+  for (Operation *user : one.exchange.getRing().getUsers())
+    if (auto slot = dyn_cast<RingWaitOp>(user);
+        slot && slot->getBlock() == block &&
+        one.exchange->isBeforeInBlock(slot))
+      for (Operation &op : llvm::make_range(slot->getIterator(), block->end()))
+        if (auto issue = dyn_cast<MmaIssueOp>(op);
+            issue && !issue.getAcc() && one.issue->isBeforeInBlock(issue))
+          issues.push_back(issue);
+  for (MmaIssueOp issue : issues) {
+    MmaWaitOp wait = waitOf(issue);
+    SmallVector<Operation *> moved;
+    if (!wait || wait->getBlock() != block || wait.getTokens().size() != 1 ||
+        !collect(issue, one.issue, moved))
+      continue;
+    for (Operation *op : moved)
+      op->moveBefore(one.issue);
+    one.ahead.push_back(wait);
+  }
+}
+
+/// What is added to memory is added while the last product runs.
+void Orderer::addAhead(Late &one) {
+  for (MmaWaitOp wait : one.ahead) {
+    wait->moveBefore(one.wait);
+    for (Operation *user : llvm::make_early_inc_range(wait->getUsers())) {
+      SetVector<Operation *> moved;
+      std::function<bool(Operation *)> add = [&](Operation *op) {
+        if (op->getBlock() != block || op->isBeforeInBlock(one.wait))
+          return true;
+        if (op == one.wait || (op != user && !isPure(op)))
+          return false;
+        for (Value operand : op->getOperands())
+          if (Operation *def = operand.getDefiningOp(); def && !add(def))
+            return false;
+        moved.insert(op);
+        return true;
+      };
+      if (isa<GlobalReduceOp>(user) && add(user))
+        for (Operation *op : moved)
+          op->moveBefore(one.wait);
+    }
+  }
+}
+
 bool Orderer::run() {
   if (!findProducts() || !findCut())
     return false;
@@ -369,31 +443,51 @@ bool Orderer::run() {
   if (crossed == yields.size())
     yields.push_back(crossing);
   MapOp a = build(yields, map, Value());
-  for (auto [number, one] : llvm::enumerate(earlyLate)) {
+  auto issueEarly = [&] {
+    for (Late *one : earlyLate) {
+      one->pack->moveBefore(map);
+      one->issue->moveBefore(map);
+    }
+  };
+  for (auto [number, one] : llvm::enumerate(earlyLate))
     one->pack.getValueMutable().assign(a.getResult(number));
-    one->pack->moveBefore(map);
-    one->issue->moveBefore(map);
-  }
-  // What a map reads of columns is on its way before its product is waited for.
+  // Of more columns than these, registers hold no weights beside those that a
+  // product has, where others have to be exchanged.
+  constexpr int64_t fewColumns = 64;
+  bool holdsWeights =
+      cast<FragType>(first.getResult(0).getType()).getCols() <= fewColumns ||
+      llvm::none_of(late, [](Late &one) { return bool(one.exchange); });
+  if (holdsWeights)
+    issueEarly();
+  // What a map reads of columns is on its way before its product is waited for,
+  // where registers hold it so long.
   SmallVector<Operation *> reads = loadsOf(a);
-  for (Operation *load : reads)
-    load->moveBefore(first);
+  if (holdsWeights)
+    for (Operation *load : reads)
+      load->moveBefore(first);
   second->moveBefore(map);
   if (!rest.empty()) {
     MapOp c = build(rest, map, a.getResult(crossed));
     for (Operation *load : loadsOf(c)) {
-      load->moveBefore(second);
+      load->moveBefore(holdsWeights ? second.getOperation() : c.getOperation());
       reads.push_back(load);
     }
     for (auto [number, one] : llvm::enumerate(lastLate))
       one->pack.getValueMutable().assign(c.getResult(number));
   }
+  if (!holdsWeights)
+    issueEarly();
   rewriter.eraseOp(map);
   // All are issued before one is waited for; slots go back behind that.
   Operation *end = late.front().issue;
   for (const Late &one : late)
     if (end->isBeforeInBlock(one.issue))
       end = one.issue;
+  for (Late &one : late)
+    if (one.exchange) {
+      one.exchange->moveAfter(one.pack);
+      hoistExchanged(one);
+    }
   SmallVector<Operation *> waits, releases;
   for (Late *one : llvm::concat<Late *>(earlyLate, lastLate))
     waits.push_back(one->wait);
@@ -411,6 +505,8 @@ bool Orderer::run() {
       op->moveAfter(point);
     point = op;
   }
+  for (Late &one : late)
+    addAhead(one);
   // Of what was read of a slot that is given back, the weights are left.
   SmallVector<Value> weights;
   for (Late *one : llvm::concat<Late *>(earlyLate, lastLate))

@@ -160,6 +160,11 @@ bool Finder::findStep(Step &step, function_ref<bool(OpOperand &)> isLate) {
     }
     if (issue.getAcc() || !isa<SmemType>(issue.getA().getType()))
       return miss("its step reads the sum of a product that has weights");
+    RingWaitOp slot = slotOf(issue.getA());
+    auto ring =
+        slot ? slot.getRing().getDefiningOp<RingCreateOp>() : RingCreateOp();
+    if (ring && ring.getFill() == Fill::Exchange)
+      return miss("a product has weights that others have a part of");
     if (step.forms)
       return miss("products stand both in a conditional and beside it");
     step.early.push_back(issue);

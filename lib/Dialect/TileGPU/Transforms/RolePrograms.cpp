@@ -177,6 +177,8 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
 /// what one has read makes room for its next rows, and none waits for all.
 void Producer::copyQueries(RolesRing &ring) {
   Location loc = ring.load.getLoc();
+  if (ring.isWhole)
+    return copy(ring, ring.load, items);
   Value first =
       arith::MulIOp::create(b, loc, items, i32(plan.rowMembers(), loc));
   for (int64_t member = 0; member < plan.rowMembers(); ++member) {
@@ -375,7 +377,7 @@ bool Consumer::endsWithTensor(Value upper) {
 /// A value row that no query may see must not reach one, not even times 0.
 /// Tensor copies fill with zeros beyond the tensor only.
 void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
-  if (!ring.isValue || (!load.getUpper() && !load.getLive()))
+  if (!(ring.isValue || ring.isWhole) || (!load.getUpper() && !load.getLive()))
     return;
   // Up to 64 columns they are cleared all the same: without that code ptxas
   // gave the loop over whole tiles another order, and d = 64 was slower
@@ -441,8 +443,10 @@ void Consumer::cloneLoad(tile::LoadOp load) {
   for (RolesRing &ring : plan.queries) {
     if (ring.load != load)
       continue;
-    ring.part = RingWaitOp::create(b, loc, ring.tile, ring.ring, queryUse(loc))
-                    .getResult(0);
+    ring.part = ring.isWhole ? takeOwnRows(ring, load)
+                             : RingWaitOp::create(b, loc, ring.tile, ring.ring,
+                                                  queryUse(loc))
+                                   .getResult(0);
     auto type = cast<tile::TileType>(load.getType());
     mapping.map(
         load.getResult(),
@@ -533,6 +537,7 @@ void Consumer::cloneRows(tile::RowsOp rows) {
   for (auto [result, value] :
        llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
     mapping.map(result, mapping.lookup(value));
+  exchanged = steps;
 }
 
 void Consumer::waitForSlots(Value use) {
@@ -656,7 +661,8 @@ void Consumer::finishLoop(scf::ForOp op, scf::ForOp loop) {
 void Consumer::releaseQueries() {
   for (RolesRing &ring : plan.queries) {
     Location loc = ring.load.getLoc();
-    RingReleaseOp::create(b, loc, ring.ring, queryUse(loc), ValueRange());
+    RingReleaseOp::create(b, loc, ring.ring,
+                          ring.isWhole ? items : queryUse(loc), ValueRange());
   }
 }
 
@@ -692,6 +698,12 @@ void Consumer::cloneInPlace(RolesRing &ring) {
 void Consumer::cloneTileOp(Operation *op) {
   if (isa<tile::TruthsOp>(op))
     return; // Loads take the words.
+  if (plan.exchange.tile) {
+    if (auto dot = dyn_cast<tile::DotOp>(op))
+      return cloneExchanged(dot);
+    if (auto sum = dyn_cast<tile::AccumulateOp>(op))
+      return cloneSum(sum);
+  }
   for (RolesRing &ring : plan.queries)
     if (ring.inPlace == op)
       return cloneInPlace(ring);

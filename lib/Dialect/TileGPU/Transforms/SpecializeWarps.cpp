@@ -48,6 +48,7 @@ struct Specializer {
 
 private:
   bool analyseLoad(tile::LoadOp load);
+  bool analyseExchange(tile::DotOp dot);
   void analyseColumns();
   bool analyseShares();
   bool canShare(Operation *op);
@@ -108,6 +109,50 @@ static tile::MapOp mapInPlace(tile::LoadOp load) {
   return toRows && !positions ? map : tile::MapOp();
 }
 
+/// The steps' rows whose weights `dot` multiplies transposed, to be added up in
+/// memory in any order; or null.
+static tile::RowsOp weightsOf(tile::DotOp dot) {
+  auto rows = dot.getLhs().getDefiningOp<tile::RowsOp>();
+  bool isAdded = llvm::all_of(dot->getUsers(), [&](Operation *user) {
+    auto sum = dyn_cast<tile::AccumulateOp>(user);
+    return sum && sum.getAnyOrder() && !sum.getVector() &&
+           sum->getBlock() == dot->getBlock();
+  });
+  bool isPlain = dot.getTransposeLhs() && !dot.getTransposeRhs() &&
+                 !dot.getAcc() && !dot.getScale() && !dot.getRamp();
+  return rows && rows->getBlock() == dot->getBlock() && isPlain && isAdded
+             ? rows
+             : tile::RowsOp();
+}
+
+/// Whether two warpgroups can put the weights of `dot` together and make half
+/// of the product each.
+bool Specializer::analyseExchange(tile::DotOp dot) {
+  const ::attn::MmaShape &unit = target.productShape();
+  auto load = dot.getRhs().getDefiningOp<tile::LoadOp>();
+  tile::TileType weights = dot.getLhs().getType();
+  tile::TileType product = dot.getType();
+  constexpr int64_t panel = 64, members = 2;
+  bool byRows = product.getRows() == members * unit.m;
+  bool byCols =
+      product.getRows() == unit.m && product.getCols() % (members * panel) == 0;
+  if (!weightsOf(dot) || !load || load->getParentOp() != kernel ||
+      plan.rowMembers() != members || weights.getRows() != plan.blockQ ||
+      weights.getElementType().getIntOrFloatBitWidth() != 16 ||
+      product.getCols() % panel || !(byRows || byCols))
+    return false;
+  auto tile = SmemType::get(dot.getContext(), weights.getCols(),
+                            weights.getRows(), weights.getElementType(),
+                            /*swizzle=*/128, /*boxes=*/1,
+                            /*pitch=*/weights.getCols(), /*transposed=*/false);
+  bool isFirst = !plan.exchange.tile;
+  if (!isFirst && plan.exchange.tile != tile)
+    return false;
+  plan.exchange.tile = tile;
+  plan.exchange.byRows = byRows;
+  return true;
+}
+
 /// Whether `values` are columns of the rows that `keys` loads, from the first
 /// on.
 static bool isWithin(tile::LoadOp values, tile::LoadOp keys) {
@@ -144,9 +189,12 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
         return false;
       query = true;
     } else if (auto dot = dyn_cast<tile::DotOp>(use.getOwner())) {
-      if (dot.getRhs() != load.getResult() ||
-          !isa<tile::RowsOp>(dot->getParentOp()))
+      if (dot.getRhs() != load.getResult())
         return false;
+      if (!isa<tile::RowsOp>(dot->getParentOp())) {
+        query = ring.isWhole = true;
+        continue;
+      }
       keyOrValue = true;
       value |= !dot.getTransposeRhs();
     } else {
@@ -168,7 +216,8 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
       type.getCols() % 64 || !isa<BlockArgument>(ring.memory) ||
       (query && ring.source))
     return false;
-  ring.tile = stagedType(load, query ? plan.rows : type.getRows());
+  ring.tile =
+      stagedType(load, query && !ring.isWhole ? plan.rows : type.getRows());
   ring.isValue = value;
   ring.inPlace = inPlace;
   if (query) {
@@ -355,9 +404,9 @@ bool Specializer::analyse() {
     } else if (auto dot = dyn_cast<tile::DotOp>(op)) {
       auto rows = cast<tile::TileType>(dot.getRhs().getType());
       auto result = cast<tile::TileType>(dot.getType());
-      able &= isa<tile::RowsOp>(dot->getParentOp()) &&
+      able &= (isa<tile::RowsOp>(dot->getParentOp()) ? !dot.getTransposeLhs()
+                                                     : bool(weightsOf(dot))) &&
               rows.getElementType().getIntOrFloatBitWidth() == 16 &&
-              !dot.getTransposeLhs() &&
               (result.getCols() <= unit.nMax || !dot.getTransposeRhs());
     }
   });
@@ -377,7 +426,14 @@ bool Specializer::analyse() {
   }
   if (!analyseShares())
     return false;
-  plan.halves &= plan.sharers == 1;
+  bool canExchange = true;
+  kernel.walk([&](tile::DotOp dot) {
+    if (!isa<tile::RowsOp>(dot->getParentOp()))
+      canExchange &= plan.sharers == 1 && analyseExchange(dot);
+  });
+  if (!canExchange)
+    return false;
+  plan.halves &= plan.sharers == 1 && !plan.exchange.tile;
   analyseColumns();
   bool loads = true;
   kernel.walk([&](tile::LoadOp load) {
@@ -413,8 +469,9 @@ bool Specializer::analyse() {
   });
   // What a member leaves out is made up for behind the last loop. The count
   // starts where the first loop does.
-  plan.stepsAreCounted &=
-      numLoops <= 2 && numSingle <= 1 && isa<scf::ForOp>(plan.lastUse);
+  // Members that put weights together have all steps.
+  plan.stepsAreCounted &= !plan.exchange.tile && numLoops <= 2 &&
+                          numSingle <= 1 && isa<scf::ForOp>(plan.lastUse);
   Operation *once = plan.branch ? plan.branch : kernel.getOperation();
   tile::LoadOp first = plan.steps.front().load;
   if (first->getParentOp() == once &&
@@ -453,7 +510,10 @@ bool Specializer::analyse() {
 ::attn::onchip::SharedDemand Specializer::sharedDemand() {
   ::attn::onchip::SharedDemand demand;
   for (RolesRing &ring : plan.queries)
-    demand.queries += plan.rowMembers() * ring.tile.getBytes();
+    demand.queries +=
+        (ring.isWhole ? 1 : plan.rowMembers()) * ring.tile.getBytes();
+  if (plan.exchange.tile)
+    demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
   for (RolesRing &ring : plan.steps)
     demand.step += ring.within < 0 ? ring.tile.getBytes() : 0;
   for (SmemType tile : plan.columns.tiles)
@@ -549,11 +609,11 @@ LogicalResult Specializer::run() {
         /*producers=*/IntegerAttr(), b.getI64IntegerAttr(consumers), members,
         /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
   };
-  for (RolesRing &ring : plan.queries)
-    createRing(ring, queryStages * plan.rowMembers(),
-               plan.sharers * memberWarps,
-               plan.rowMembers() > 1 ? b.getI64IntegerAttr(plan.rowMembers())
-                                     : IntegerAttr());
+  for (RolesRing &ring : plan.queries) {
+    int64_t parts = ring.isWhole ? 1 : plan.rowMembers();
+    createRing(ring, queryStages * parts, plan.members() / parts * memberWarps,
+               parts > 1 ? b.getI64IntegerAttr(parts) : IntegerAttr());
+  }
   for (RolesRing &ring : plan.steps)
     if (ring.within < 0)
       createRing(ring, stages, plan.members() * memberWarps,
@@ -565,6 +625,13 @@ LogicalResult Specializer::run() {
         b.getI64IntegerAttr(plan.members() * memberWarps),
         /*members=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
         /*place=*/PlaceAttr());
+  if (plan.exchange.tile)
+    plan.exchange.ring = RingCreateOp::create(
+        b, loc,
+        RingType::get(context, RolesExchange::slots, {plan.exchange.tile}),
+        Fill::Exchange, b.getI64IntegerAttr(plan.members() * memberWarps),
+        /*consumers=*/IntegerAttr(), /*members=*/IntegerAttr(),
+        /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
   if (plan.sharers > 1)
     for (RolesRing &ring : plan.queries)
       if (ring.inPlace && !plan.shareBarrier)

@@ -41,6 +41,10 @@ struct RolesRing {
   tile::MapOp inPlace;
   Value part;
   Value ring, map;
+  /// Queries that every member reads, and not only the rows of its own: what
+  /// products of exchanged weights take. A slot has all of them.
+  bool isWhole = false;
+  Value slot;
   /// Values that are columns of the keys of their step: the place of these,
   /// whose slots have both. -1: slots of its own.
   int64_t within = -1;
@@ -79,11 +83,25 @@ struct RolesColumns {
   }
 };
 
+/// What products outside of the rows need, which multiply the weights of a step
+/// transposed: the members have rows of these, and put them together in a tile.
+struct RolesExchange {
+  /// The tile: weights of all rows, transposed. Null where there are none.
+  SmemType tile;
+  /// Members make rows of the product, else columns.
+  bool byRows = false;
+  /// Slots: a member that writes one has waited for the one before, in which
+  /// all have arrived, and so has nothing to read of the one before that.
+  static constexpr int64_t slots = 2;
+  Value ring;
+};
+
 /// What the pass has found out about a kernel.
 struct RolesPlan {
   int64_t rows = 0, blockQ = 0;
   SmallVector<RolesRing> queries, steps;
   RolesColumns columns;
+  RolesExchange exchange;
   /// The place of each key or value load within its step.
   DenseMap<Operation *, unsigned> place;
   /// The last operation that reads the queries, at the top or in `branch`.
@@ -265,6 +283,9 @@ protected:
 private:
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
   void cloneShared(Operation *op);
+  void cloneExchanged(tile::DotOp dot);
+  void cloneSum(tile::AccumulateOp sum);
+  Value takeOwnRows(RolesRing &ring, tile::LoadOp load);
   void waitForSlots(Value use);
   void releaseSlots(Value use);
   void shareTileOp(Operation *op, Operation *clone);
@@ -290,6 +311,8 @@ private:
   }
 
   Value member;
+  /// The number of the step whose weights are there.
+  Value exchanged;
   /// The slots of the step at hand, by place.
   DenseMap<int64_t, Value> waited;
   SmallVector<Value> columnTiles;

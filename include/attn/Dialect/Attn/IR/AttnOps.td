@@ -663,7 +663,8 @@ def Attn_FusedOp : Attn_Op<"fused", [
     A batch and key head are one work item then, of n. The kernel runs where
     `threads` threads with ceil(n / threads) items each do no more than 7 / 5 of
     the work, which is what two kernels do; else these run. Sizes alone decide,
-    so that the same sizes give the same bits.
+    so that the same sizes give the same bits. On a GPU each tile of keys is a work
+    item, `threads` says nothing, and both aggregates have `attn.any_order`.
 
     Example:
 

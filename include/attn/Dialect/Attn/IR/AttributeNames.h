@@ -68,6 +68,10 @@ constexpr llvm::StringLiteral getScoreUnitName() { return "attn.score_unit"; }
 /// from key to key (attn-fold-linear-bias).
 constexpr llvm::StringLiteral getLinearBiasName() { return "attn.linear_bias"; }
 
+/// Of a function whose gradients may be added up in any order, and so of the
+/// attn.aggregate that give these: the same call may then give other bits.
+constexpr llvm::StringLiteral getAnyOrderName() { return "attn.any_order"; }
+
 /// Of an argument or a result: what it is called, and which sizes have to be
 /// equal. Users may write it too, with what they know.
 constexpr llvm::StringLiteral getArgName() { return "attn.arg"; }

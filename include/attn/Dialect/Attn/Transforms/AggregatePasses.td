@@ -260,7 +260,8 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     Gradients of queries are f32, to be added up over blocks.
 
     With `inputs` these arguments alone are differentiated; with `replace` @f
-    goes.
+    goes. Where @f has `attn.any_order`, the sums that give gradients have it, too:
+    they may be added up in any order.
 
     Example, before:
 

@@ -1,0 +1,97 @@
+// Where gradients may be added up in any order, warpgroups run one kernel: a block
+// for each tile of keys adds to the sums over keys in memory, which kernels clear
+// before and round behind it.
+//
+// RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o %t 2>&1 | FileCheck %s --check-prefix=EXPLAIN
+// RUN: FileCheck %s --input-file %t
+// RUN: attn-opt %t --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TILE
+// RUN: attn-opt %s --attn-set-target=target=sm_80 --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o /dev/null 2>&1 | FileCheck %s --check-prefix=WARPS
+
+!rows = tensor<?x?x?x64xbf16>
+!wide = tensor<?x?x?x128xf16>
+!odd = tensor<?x?x?x96xbf16>
+
+attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one : f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %acc: f32, %sum: f32):
+    %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %quot = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %quot : f32
+    attn.yield %o : f32
+  }
+}
+
+// EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
+// EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
+// EXPLAIN: remark: not fused with a reduction over queries: one kernel for both takes rows of 64 or 128 channels, not of 96
+// WARPS: remark: not fused with a reduction over queries: one kernel for both is one of warpgroups, which sm_80 has not
+
+// CHECK-LABEL: func.func @full_backward(
+// CHECK: attn.fused threads(1) {
+// CHECK: attn.aggregate @full_queries {{.*}}attn.any_order
+// CHECK: attn.aggregate @full_keys {{.*}}attn.any_order
+// CHECK-SAME: schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, {{.*}}stages = 2
+
+// TILE-LABEL: func.func @full_backward(
+// TILE: %[[SUMS:.*]] = tile.workspace({{.*}}) : memref<?x?x?x64xf32>
+// TILE: tile.launch @[[CLEAR:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]] :
+// TILE: tile.launch @[[KERNEL:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]] :
+// TILE: tile.launch @[[ROUND:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %{{.*}} :
+// TILE: tile.kernel private @[[CLEAR]](
+// TILE: tile.fill
+// TILE: tile.store
+// TILE: tile.kernel private @[[KERNEL]](
+// TILE: %[[ALL:.*]]:3 = tile.rows 64
+// TILE: %[[DQ:.*]] = tile.dot %[[ALL]]#2, %{{.*}} transpose_lhs : !tile.tile<128x128xbf16>, !tile.tile<128x64xbf16> -> !tile.tile<128x64xf32>
+// TILE: tile.accumulate any_order %[[DQ]],
+// TILE: tile.kernel private @[[ROUND]](
+// TILE: tile.load
+// TILE: tile.store
+func.func @full(%q: !rows, %k: !rows, %v: !rows) -> !rows
+    attributes {attn.any_order} {
+  %o = attn.aggregate @soft scores(%q, %k : !rows, !rows) values(%v : !rows)
+      -> !rows
+  return %o : !rows
+}
+
+// CHECK-LABEL: func.func @causal_backward(
+// CHECK: schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, {{.*}}stages = 2
+// Keys that no query sees are cleared.
+// TILE-LABEL: func.func @causal_backward(
+func.func @causal(%q: !wide, %k: !wide, %v: !wide) -> !wide
+    attributes {attn.any_order} {
+  %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
+    mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %live = arith.cmpi sle, %j, %i : i32
+      attn.yield %live : i1
+    } -> !wide
+  return %o : !wide
+}
+
+func.func @odd(%q: !odd, %k: !odd, %v: !odd) -> !odd
+    attributes {attn.any_order} {
+  %o = attn.aggregate @soft scores(%q, %k : !odd, !odd) values(%v : !odd) -> !odd
+  return %o : !odd
+}

@@ -1,0 +1,88 @@
+"""Gradients of attention with deterministic=False, of one kernel of warpgroups that
+adds those of queries up in memory, in any order: against float64, at ragged sizes, in
+groups of heads, under masks, beside NaN that nothing sees; and what takes two kernels.
+
+usage: any_order_gradients.py [TARGET] [CASES] [SEED]
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import sys
+
+import ml_dtypes
+import numpy as np
+
+import attn
+
+TARGET = sys.argv[1] if len(sys.argv) > 1 else "emulator:sm_90a"
+CASES = int(sys.argv[2]) if len(sys.argv) > 2 else 12
+rng = np.random.default_rng(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+SIZES = (1, 63, 64, 65, 100, 128, 129, 192, 200, 257)
+
+
+def reference(q, k, v, do, live, scale):
+    """Gradients in float64; `live` [sq, sk]."""
+    q, k, v, do = (np.nan_to_num(x.astype(np.float64), posinf=0, neginf=0)
+                   for x in (q, k, v, do))
+    group = q.shape[1] // k.shape[1]
+    wide_k, wide_v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+    s = np.where(live, scale * np.einsum("bhid,bhjd->bhij", q, wide_k), -np.inf)
+    top = s.max(-1, keepdims=True, initial=-1e300)
+    w = np.where(live, np.exp(s - top), 0)
+    p = w / np.maximum(w.sum(-1, keepdims=True), 1e-300)
+    dp = np.einsum("bhid,bhjd->bhij", do, wide_v)
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * scale
+    fold = lambda x: x.reshape(k.shape[0], k.shape[1], group, *x.shape[2:]).sum(2)
+    return {"q": ds @ wide_k, "k": fold(ds.swapaxes(2, 3) @ q),
+            "v": fold(p.swapaxes(2, 3) @ do)}
+
+
+def liveness(sq, sk, causal, window):
+    i, j = np.arange(sq)[:, None], np.arange(sk)
+    now = i + (sk - sq if causal == "bottom_right" else 0)
+    live = (j <= now) if causal else np.ones((sq, sk), bool)
+    return live & (j >= now - window) if window is not None else live
+
+
+def check(b, hk, group, sq, sk, d, dtype, causal=None, window=None):
+    where = b, hk, group, sq, sk, d, np.dtype(dtype).name, causal, window
+    draw = lambda h, n: rng.standard_normal((b, h, n, d)).astype(dtype)
+    q, do = draw(hk * group, sq), draw(hk * group, sq)
+    k, v = draw(hk, sk), draw(hk, sk)
+    live = liveness(sq, sk, causal, window)
+    k[:, :, ~live.any(0)], v[:, :, ~live.any(0)] = np.nan, np.inf
+    q[:, :, ~live.any(1)] = np.nan
+    options = {"causal": causal, "target": TARGET}
+    if window is not None:
+        options["window"] = (window, 0)
+    _, vjp = attn.attention_vjp(q, k, v, deterministic=False, **options)
+    found = vjp(do)
+    _, ordered = attn.attention_vjp(q, k, v, **options)
+    kept = ordered(do)
+    for name, want in reference(q, k, v, do, live, d**-0.5).items():
+        size = max(np.abs(want).max(initial=0), 1e-6)
+        error = lambda got: np.abs(got[name].astype("f8") - want).max(initial=0) / size
+        worst, other = error(found), error(kept)
+        assert worst <= max(1.5 * other, 1e-2), (name, worst, other, where)
+
+
+def main():
+    bf16 = ml_dtypes.bfloat16
+    check(1, 1, 1, 64, 128, 128, bf16)
+    check(1, 1, 1, 256, 256, 64, bf16)
+    check(2, 1, 3, 130, 200, 128, bf16)
+    check(1, 2, 1, 100, 300, 64, np.float16, "top_left")  # keys that nobody sees
+    check(1, 1, 2, 300, 100, 128, bf16, "bottom_right")  # rows without keys
+    check(1, 1, 1, 260, 260, 128, bf16, "bottom_right", 70)
+    for _ in range(CASES):
+        causal = rng.choice([None, "top_left", "bottom_right"])
+        window = int(rng.integers(0, 100)) if causal and rng.random() < 0.3 else None
+        check(int(rng.integers(1, 3)), int(rng.integers(1, 3)),
+              int(rng.integers(1, 4)), int(rng.choice(SIZES)), int(rng.choice(SIZES)),
+              int(rng.choice([64, 128])), rng.choice([bf16, np.float16]), causal,
+              window)
+    print("gradients in any order")
+
+
+main()
