@@ -10,10 +10,8 @@
 #include "attn/Emulator/Emulator.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <sstream>
-#include <string_view>
 
 using namespace ::attn;
 using namespace ::attn::support;
@@ -704,21 +702,13 @@ static std::vector<emulator::Buffer> makeBuffers(const EntryInfo &entry,
 // Running
 //===----------------------------------------------------------------------===//
 
-/// Whether lengths, offsets and tables are read and checked before an emulated
-/// kernel follows them. ATTN_EMULATOR_MEMORY=device leaves that out, as calls
-/// do whose tensors are in the memory of a GPU.
-static bool isReadByEmulator() {
-  const char *memory = std::getenv("ATTN_EMULATOR_MEMORY");
-  return !memory || std::string_view(memory) != "device";
-}
-
 Status attn::invoke(const CompiledKernel &kernel, size_t entryIndex,
                     TensorArgs inputs, TensorArgs outputs,
                     const AttnRuntime &runtime, std::string *counters) {
   if (kernel.device)
     return fail("a kernel for the CPU", "one for '" + kernel.target + "'");
   Status checked = checkCall(kernel, entryIndex, inputs, outputs,
-                             !kernel.emulated || isReadByEmulator());
+                             !kernel.emulated || emulator::readsIndices());
   if (!checked)
     return checked;
   const EntryInfo &entry = kernel.entries[entryIndex];

@@ -66,6 +66,11 @@ static bool readDepartures(llvm::StringRef text, Schedule &schedule) {
   return true;
 }
 
+bool attn::emulator::readsIndices() {
+  const char *memory = std::getenv("ATTN_EMULATOR_MEMORY");
+  return !memory || llvm::StringRef(memory) != "device";
+}
+
 Result<std::vector<Schedule>> attn::emulator::readSchedules() {
   const char *given = std::getenv("ATTN_EMULATOR");
   std::vector<Schedule> result;

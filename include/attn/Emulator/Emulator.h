@@ -65,6 +65,11 @@ struct Schedule {
 /// Eager where it is not set.
 support::Result<std::vector<Schedule>> readSchedules();
 
+/// Whether lengths, offsets and tables are read and checked before a kernel
+/// follows them. ATTN_EMULATOR_MEMORY=device leaves that out, as calls do whose
+/// tensors are in the memory of a GPU.
+bool readsIndices();
+
 /// Memory that a plan is given.
 struct Buffer {
   void *data = nullptr;
