@@ -374,7 +374,7 @@ def test_errors():
           dropout_p=2.0)
     fails(TypeError, "k of the", attn.attention, q, k.detach().numpy(), v)
     fails(ValueError, "layout to be one of", attn.attention, q, k, v, layout="xyz")
-    fails(ValueError, "", attn.attention, q, k, v, monoid="welford")
+    fails(ValueError, "monoid to be one of", attn.attention, q, k, v, monoid="none")
     fails(TypeError, "expected scale to be a number", attn.attention, q, k, v,
           scale="0.5")
     fails(TypeError, "expected window to be a pair", attn.attention, q, k, v, window=3)
