@@ -174,7 +174,7 @@ def print_schedule(schedule):
 def brief(schedule):
     words = ["%(block_q)s/%(rows)s x %(block_k)s" % schedule]
     plain = {"splits": "1", "turns": "none", "cluster": "1", "stages": "0",
-             "overlap": "true", "pack_heads": "false", "fetch": "automatic",
+             "overlap": "next_step", "pack_heads": "false", "fetch": "automatic",
              "occupancy": "1", "order": "in_order"}
     words += ["%s=%s" % (name, schedule[name]) for name in plain
               if schedule.get(name, plain[name]) != plain[name]]

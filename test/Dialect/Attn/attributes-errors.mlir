@@ -10,7 +10,7 @@ func.func private @schedule() attributes {s = #attn.schedule<loop = round>}
 
 // -----
 
-// expected-error@+1 {{expected overlap to be one of true, false, but got 'maybe'}}
+// expected-error@+1 {{expected overlap to be one of next_step, own_step, none, but got 'maybe'}}
 func.func private @schedule() attributes {s = #attn.schedule<overlap = maybe>}
 
 // -----
