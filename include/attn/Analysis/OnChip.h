@@ -133,8 +133,8 @@ constexpr bool weighsInPlace(int64_t products, bool rescales,
 }
 
 /// Elements that are read for each pair of a step and are on their way at once.
-/// Measured (docs/performance/gpu.md, "The cost model"): where no registers are
-/// left for so many, a step takes 1.1 to 1.4 times as long.
+/// Measured (docs/performance/gpu-schedules.md, "The cost model"): where no
+/// registers are left for so many, a step takes 1.1 to 1.4 times as long.
 constexpr int64_t pairRegisters(int64_t keys) { return 3 * keys / 8; }
 
 /// Addresses of values that are read from shared memory element by element.

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A prediction, held against the device's counters in docs/performance/gpu.md:
-// blocks that run at once walk over their keys in step, and a tile of keys
-// comes from memory unless it is among those that the cache has seen last.
+// A prediction, held against the device's counters in
+// docs/performance/gpu-schedules.md: blocks that run at once walk over their
+// keys in step, and a tile of keys comes from memory unless it is among those
+// that the cache has seen last.
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_TOOLS_RUN_TRAFFIC_H

@@ -542,7 +542,8 @@ struct ChooseSchedulePass
     if (problem.valuesInKeys && !measured.stages)
       measured.overlap = "none";
     // A work tile of one step is over before a warp of its own has fetched the
-    // next one for all others (docs/performance/gpu.md, "The cost model").
+    // next one for all others (docs/performance/gpu-schedules.md, "The cost
+    // model").
     bool isOneStep = ::attn::hasCost(problem, target) && problem.numKeys > 0 &&
                      problem.numKeys <= sizes.blockK;
     // Of gradients over queries two slots leave room for results on their way

@@ -16,7 +16,7 @@
 //
 // Where warpgroups put dS together, for a product that is added to memory (dQ),
 // that comes first, and is added while dK runs (the other way round the
-// prototype lost 9 %: docs/performance/gpu.md, "One kernel with five
+// prototype lost 9 %: docs/performance/gpu-gradients.md, "One kernel with five
 // products"):
 //
 //   dS;  exchange dS;  wait for all of it;  issue dQ = dS K;  issue dK += dS Q;
