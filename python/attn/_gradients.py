@@ -254,7 +254,7 @@ class Plan:
             kernel = self.program.forward
             taken = {arg.name for arg in kernel.inputs}
         except ValueError as error:
-            if "sequences that are not packed" in str(error):
+            if "expected sequences that are not packed" in str(error):
                 self._check_by_sequence()
                 self.program = _BySequence(self.call.compile(target=self.target))
                 kernel = self.program.forward
