@@ -1,3 +1,4 @@
+# RUN: %python %s emulator:sm_90a 4 2
 """Gradients of attention with deterministic=False, of one kernel of warpgroups that
 adds those of queries up in memory, in any order: against float64, at ragged sizes, in
 groups of heads, under masks, beside NaN that nothing sees; and what takes two kernels.
