@@ -120,6 +120,32 @@ attn.monoid private @sum cocycle stats() components(value) outputs("o") {
   }
 }
 
+func.func @aggregate_fast_exp(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) {
+  %o = attn.aggregate @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      %x = math.exp2 %s fastmath<afn> : f32
+      // expected-error@+1 {{in region 'score': expected no fast-math flags (-inf and NaN are values here) but afn, but got fast}}
+      %y = math.exp %x fastmath<fast> : f32
+      attn.yield %y : f32
+    } -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+
 func.func @aggregate_c6(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %x: f32) {
   // expected-error@+1 {{expected region 'score' to take (f32, i32, i32, i32, i32, f32), but it takes (f32, i32, i32, i32, i32)}}
   %o = attn.aggregate @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)

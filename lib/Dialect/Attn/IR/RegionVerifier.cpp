@@ -46,11 +46,15 @@ static LogicalResult verifyBodyOp(Operation &op, Region &region,
       !isa_and_nonnull<arith::ArithDialect, math::MathDialect>(dialect))
     return reject() << "expected operations of arith and math, and "
                        "tensor.extract";
+  // An exponential may be approximate; what it makes of -inf and NaN stays.
+  bool mayApproximate = isa<math::ExpOp, math::Exp2Op>(op);
   if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
     if (auto flags = fast.getFastMathFlagsAttr();
-        flags && flags.getValue() != arith::FastMathFlags::none)
+        flags && flags.getValue() != arith::FastMathFlags::none &&
+        !(mayApproximate && flags.getValue() == arith::FastMathFlags::afn))
       return reject() << "expected no fast-math flags (-inf and NaN are values "
-                         "here), but got "
+                         "here)"
+                      << (mayApproximate ? " but afn" : "") << ", but got "
                       << arith::stringifyFastMathFlags(flags.getValue());
   for (Value operand : op.getOperands()) {
     if (operand.getParentRegion() != &region)

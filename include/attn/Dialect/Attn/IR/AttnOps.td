@@ -399,7 +399,7 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     keys: a chunk, or a rolling cache.
 
     Regions (single block, `arith`, `math`, `tensor.extract` on captures, no
-    side effects, no fast-math flags; b, h, i, j are i32):
+    side effects, no fast-math flags but afn of exponentials; b, h, i, j are i32):
 
     | region     | arguments                          | yields       | absent |
     |------------|------------------------------------|--------------|--------|
