@@ -72,8 +72,9 @@ for target in ("cpu", "emulator:sm_90a", "emulator:sm_80"):
             o, _, entropy = run(q, k, v, **given)
         want, wanted, top = reference(q, k, v, scale, bias, mask)
         error = np.abs(np.asarray(entropy, np.float64) - wanted)
-        # Scores, and their mean, are rounded to float32.
-        bound = 2e-5 + 4e-7 * np.where(top < 1e30, top, 0)
+        # Scores, and their mean, are rounded to float32: the entropy of a row
+        # that finfo.min masks as a whole is what that leaves, and finite.
+        bound = 2e-5 + 4e-7 * top
         assert (error <= bound).all(), (target, kind, d, s, sk, error.max())
         error = np.abs(np.asarray(o, np.float64) - want).max()
         assert error < 2e-2, (target, kind, d, s, sk, error)

@@ -1,4 +1,5 @@
 # RUN: %python %s
+# REQUIRES: torch
 """Gradients of general monoids against PyTorch's in float64, and finite differences of
 the same formulas: those that ship, and some of one's own, over many blocks of keys;
 packed sequences of every kind in which the order of keys matters.

@@ -1,4 +1,5 @@
 # RUN: %python %s
+# REQUIRES: torch
 """Gradients where the order of keys matters, against PyTorch's in float64: walks over
 many blocks, weights that are long 0, torch's autograd, and a walk by hand over the
 functions of a program of two scores.
