@@ -4,17 +4,22 @@ adds those of queries up in memory, in any order: against float64, at ragged siz
 groups of heads, under masks, beside NaN that nothing sees; and what takes two kernels.
 
 usage: any_order_gradients.py [TARGET] [CASES] [SEED]
+TARGET is an emulator, or cuda, which takes torch.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import os
 import sys
 
 import ml_dtypes
 import numpy as np
 
 import attn
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from device import to_gpu, to_host  # noqa: E402
 
 TARGET = sys.argv[1] if len(sys.argv) > 1 else "emulator:sm_90a"
 CASES = int(sys.argv[2]) if len(sys.argv) > 2 else 12
@@ -54,14 +59,19 @@ def check(b, hk, group, sq, sk, d, dtype, causal=None, window=None):
     live = liveness(sq, sk, causal, window)
     k[:, :, ~live.any(0)], v[:, :, ~live.any(0)] = np.nan, np.inf
     q[:, :, ~live.any(1)] = np.nan
-    options = {"causal": causal, "target": TARGET}
+    wanted = reference(q, k, v, do, live, d**-0.5)
+    options = {"causal": causal}
+    if TARGET == "cuda":
+        q, k, v, do = map(to_gpu, (q, k, v, do))
+    else:
+        options["target"] = TARGET
     if window is not None:
         options["window"] = (window, 0)
     _, vjp = attn.attention_vjp(q, k, v, deterministic=False, **options)
-    found = vjp(do)
+    found = to_host(vjp(do))
     _, ordered = attn.attention_vjp(q, k, v, **options)
-    kept = ordered(do)
-    for name, want in reference(q, k, v, do, live, d**-0.5).items():
+    kept = to_host(ordered(do))
+    for name, want in wanted.items():
         size = max(np.abs(want).max(initial=0), 1e-6)
         error = lambda got: np.abs(got[name].astype("f8") - want).max(initial=0) / size
         worst, other = error(found), error(kept)

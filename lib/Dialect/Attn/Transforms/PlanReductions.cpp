@@ -512,10 +512,17 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
   MonoidOp monoid = lookupMonoid(overQueries, overQueries.getMonoidAttr());
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
-  Value queryTiles = arith::CeilDivUIOp::create(
-      b, loc, querySizes[2], index(RowSumsKernel::blockRows, loc));
-  Value queryGrid = times(times(querySizes[0], querySizes[1]), queryTiles);
+  // Blocks add whole tiles.
+  ScheduleAttr schedule = overQueries.getScheduleAttr();
+  SmallVector<Value> wholeSizes = querySizes;
+  Value step = index(schedule.getBlockK(), loc);
+  wholeSizes[2] =
+      times(arith::CeilDivUIOp::create(b, loc, querySizes[2], step), step);
   auto launchSums = [&](Value sums, Value result) {
+    Value queryTiles = arith::CeilDivUIOp::create(
+        b, loc, (result ? querySizes : wholeSizes)[2],
+        index(RowSumsKernel::blockRows, loc));
+    Value queryGrid = times(times(querySizes[0], querySizes[1]), queryTiles);
     SmallVector<Value> extra = {queryTiles, sums};
     if (result)
       extra.push_back(result);
@@ -525,17 +532,16 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
                   kernel.extra[0], kernel.block);
     launch(loc, kernel, queryGrid);
   };
-  ScheduleAttr schedule = overQueries.getScheduleAttr();
   Value keyTiles = arith::CeilDivUIOp::create(b, loc, keySizes[2],
                                               index(schedule.getBlockQ(), loc));
   SmallVector<Value> extra = {keyTiles};
   SmallVector<ReductionKernel::RowSum> sums;
   for (auto [memory, term] : llvm::zip(results, terms)) {
     auto type = cast<MemRefType>(memory.getType());
-    Value wide = memory;
-    if (!type.getElementType().isF32())
-      wide = tile::WorkspaceOp::create(
-          b, loc, MemRefType::get(type.getShape(), b.getF32Type()), querySizes);
+    SmallVector<int64_t> shape(3, ShapedType::kDynamic);
+    shape.push_back(type.getShape().back());
+    Value wide = tile::WorkspaceOp::create(
+        b, loc, MemRefType::get(shape, b.getF32Type()), wholeSizes);
     launchSums(wide, Value());
     extra.push_back(wide);
     sums.push_back({term.weight, term.operand, wide, memory});
@@ -554,7 +560,6 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
     return failure();
   launch(loc, kernel, times(times(keySizes[0], keySizes[1]), keyTiles));
   for (const ReductionKernel::RowSum &sum : sums)
-    if (sum.result != sum.sums)
-      launchSums(sum.sums, sum.result);
+    launchSums(sum.sums, sum.result);
   return success();
 }
