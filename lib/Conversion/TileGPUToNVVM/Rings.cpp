@@ -159,8 +159,11 @@ LogicalResult KernelLowering::lowerWait(RingWaitOp op) {
   }
   waitBarrier(slotAddress(ring->full, 8, slot), phaseOf(*ring, counter));
   // A product of a warpgroup does not see what other threads' copies wrote
-  // without this.
-  if (ring->fill == Fill::CpAsync && role.scope == Scope::Warpgroup)
+  // without this. None takes a single row.
+  bool isMultiplied = llvm::any_of(
+      ring->type.getTiles(), [](SmemType tile) { return tile.getRows() > 1; });
+  if (ring->fill == Fill::CpAsync && role.scope == Scope::Warpgroup &&
+      isMultiplied)
     fenceProxy();
   setTiles(op.getTiles(), *ring, slot);
   return success();
