@@ -239,9 +239,14 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
   SmallVector<Value> extra = {numTiles};
+  // Regions see the heads of queries, of which those of keys have a group.
+  Value listHeads = heads;
+  if (op.getReducedSide() == Side::queries)
+    listHeads = memref::DimOp::create(
+        b, loc, mapping.lookup(op.getKeyOperands().front()), 1);
   if (schedule.getLoop() == LoopShape::peeled &&
       listsKeyTiles(op, monoid, target))
-    extra.append(makeKeyLists(op, batches, heads, numTiles));
+    extra.append(makeKeyLists(op, batches, listHeads, numTiles));
   bool isListed = extra.size() > 1;
   size_t firstView = extra.size();
   llvm::append_range(extra, packedQueries);
@@ -290,7 +295,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   Kernel kernel = start();
   ReductionKernel builder(op, monoid, target, kernel.func);
   if (isListed)
-    convertLists(op, monoid, batches, heads,
+    convertLists(op, monoid, batches, listHeads,
                  ArrayRef(extra).take_front(firstView), packedQueries);
   if (failed(fillIn(builder, kernel)))
     return failure();

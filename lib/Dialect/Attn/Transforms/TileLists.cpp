@@ -92,8 +92,7 @@ bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
   // Lists change the order of key tiles, by the rows of a tile.
   if (target.isCpu() || !target.hasRoles() || op.isBatchInvariant() ||
       !isa<AggregateOp>(op.getOperation()) || op.hasOwnSizes() ||
-      op.getReducedSide() != Side::keys || op.getMaskBody().empty() ||
-      monoid.getKind() != MonoidKind::cocycle ||
+      op.getMaskBody().empty() || monoid.getKind() != MonoidKind::cocycle ||
       ::attn::MaskAnalysis(op.getMaskBody()).facts().hullIsExact)
     return false;
   // Whole tiles come after the others.
