@@ -27,7 +27,7 @@ using namespace mlir::attn;
 /// Whether each rewrite that an attribute asks for holds.
 static LogicalResult verifyRewrites(ReductionOpInterface op, MonoidOp monoid,
                                     const ::attn::TargetInfo &target) {
-  auto refuse = [&](StringRef name, StringRef why) {
+  auto refuse = [&](StringRef name, const Twine &why) {
     return op->emitOpError("expected no ") << name << ", since " << why;
   };
   if (op.relaxesMaximum())
@@ -45,6 +45,16 @@ static LogicalResult verifyRewrites(ReductionOpInterface op, MonoidOp monoid,
   if (op->hasAttr(getLinearBiasName()))
     if (StringRef why = whyNotLinear(op, monoid, target); !why.empty())
       return refuse(getLinearBiasName(), why);
+  if (op->hasAttr(getPackedHeadsName())) {
+    if (std::string why = whyNotPacked(op); !why.empty())
+      return refuse(getPackedHeadsName(), "heads are not packed with " + why);
+    if (!op.getScheduleAttribute().getPackHeads())
+      return refuse(getPackedHeadsName(), "its schedule has no pack_heads");
+  }
+  if (auto form = op->getAttrOfType<StringAttr>(getListedKeysName()))
+    if (StringRef why = whyNotListedAs(op, form.getValue(), monoid, target);
+        !why.empty())
+      return refuse(getListedKeysName(), why);
   return success();
 }
 
@@ -90,11 +100,6 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
            << ", where warpgroups share block_v = " << schedule.getBlockV()
            << " channels, but got block_q = " << schedule.getBlockQ()
            << " and rows = " << schedule.getRows();
-  if (schedule.getPackHeads())
-    if (std::string why = whyNotPacked(op); !why.empty())
-      return op->emitOpError("expected heads that can be packed, as pack_heads "
-                             "of the schedule says, but got ")
-             << why;
   return success();
 }
 
@@ -187,7 +192,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (packed)
     batches = arith::MinUIOp::create(b, loc, rows, index(1, loc));
   PackedHeads views;
-  if (schedule.getPackHeads()) {
+  if (op->hasAttr(getPackedHeadsName())) {
     auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
       return turnedQueries ? turnedQueries : mapping.lookup(q);
     });
@@ -216,6 +221,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   op->setAttr("schedule", repair);
   // Of tiles of warps, each of which is asked about.
   op->removeAttr(getLinearBiasName());
+  op->removeAttr(getListedKeysName());
   return convertRows(op, monoid, batches, heads, countQueryTiles(op, rows),
                      outputs, Marks::read);
 }
@@ -239,8 +245,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
   SmallVector<Value> extra = {numTiles};
-  if (schedule.getLoop() == LoopShape::peeled &&
-      listsKeyTiles(op, monoid, target))
+  if (op->hasAttr(getListedKeysName()))
     extra.append(makeKeyLists(op, batches, heads, numTiles));
   bool isListed = extra.size() > 1;
   size_t firstView = extra.size();
@@ -354,7 +359,7 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
   SmallVector<Value> lists = {
       make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
       make(keyTiles, words), make(keyTiles, {})};
-  if (listsBits(op, target))
+  if (listsBits(op))
     lists.push_back(
         make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words}));
   return lists;

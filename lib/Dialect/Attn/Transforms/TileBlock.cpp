@@ -44,7 +44,7 @@ std::string mlir::attn::whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
     return "a left factor";
   if (mayKillByScore(op, monoid))
     return "scores that may be -inf";
-  if (listsKeyTiles(op, monoid, target))
+  if (whyNotListed(op, monoid, target).empty())
     return "key tiles that a kernel before lists";
   if (op.getValueOperands().empty())
     return "no values";
@@ -261,7 +261,7 @@ void mlir::attn::loadQueries(ReductionContext &ctx) {
     Value lower = ctx.row0, upper = ctx.add(ctx.row0, ctx.liveRows);
     if (!sumsHaveOrder(ctx) &&
         llvm::any_of(ctx.rowSums,
-                     [&](const RowSum &sum) { return sum.operand == i; }))
+                     [i = i](const RowSum &sum) { return sum.operand == i; }))
       std::tie(lower, upper) = seenRows(ctx);
     Value loaded = tile::LoadOp::create(
         ctx.b, tile,

@@ -36,14 +36,6 @@
 
 namespace mlir::attn {
 
-/// Whether the mask reads a tensor with an element for each pair of a row and a
-/// key: then bits are few beside it, and lists have the elements of masked
-/// tiles as such.
-bool readsPairs(ReductionOpInterface op);
-/// The same of scores, as of a bias.
-bool scoresReadPairs(ReductionOpInterface op);
-bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
-
 /// Blocks of a cluster, where the target's kernels have them.
 inline int64_t clusterOf(ScheduleAttr schedule,
                          const ::attn::TargetInfo &target) {
@@ -279,15 +271,6 @@ LogicalResult buildReduction(ReductionContext &ctx, ValueRange outputs,
 /// Whether keys of a general monoid are folded one by one: where it has values,
 /// and where its `combine` is too long to be there once for each key of a tile.
 bool foldsKeys(ReductionOpInterface op, MonoidOp monoid);
-
-/// Whether the key tiles of a reduction are best listed by a kernel of its own:
-/// a GPU's warpgroups visit whole tiles alone, and of this mask the bounds of
-/// the keys do not say which those are.
-bool listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
-                   const ::attn::TargetInfo &target);
-/// What keeps the heads of a reduction from being packed, or nothing
-/// (PackHeads.cpp).
-std::string whyNotPacked(ReductionOpInterface op);
 
 /// Why work tiles cannot have `channels` of the values each, as block_v of the
 /// schedule says; empty where they can. What makes a value's NaN visible to a

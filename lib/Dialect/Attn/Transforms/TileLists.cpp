@@ -18,94 +18,11 @@
 #include "TileLists.h"
 #include "TileElements.h"
 #include "TileStream.h"
-#include "attn/Analysis/Laws.h"
 #include "attn/Analysis/OnChip.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::attn;
-
-/// Whether `index` is `position` itself, but for casts, a distance and limits
-/// that are the same for all elements, for which `parts` has no entry.
-static bool countsAs(Value index, Value position,
-                     const llvm::DenseMap<Value, unsigned> &parts) {
-  while (Operation *op = index.getDefiningOp()) {
-    if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
-            arith::ExtUIOp, arith::TruncIOp>(op)) {
-      index = op->getOperand(0);
-      continue;
-    }
-    if (!isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op))
-      break;
-    bool isFirst = parts.lookup(op->getOperand(1)) == 0;
-    if (!isFirst && parts.lookup(op->getOperand(0)) != 0)
-      break;
-    index = op->getOperand(isFirst ? 0 : 1);
-  }
-  return index == position;
-}
-
-/// Whether `region`, whose arguments from `positions` on are b, h, i, j, reads
-/// an element of each pair of a row and a key.
-static bool readsPairs(Region &region, unsigned positions) {
-  if (region.empty())
-    return false;
-  Value row = region.getArgument(positions + 2);
-  Value key = region.getArgument(positions + 3);
-  // What depends on the row or the key.
-  llvm::DenseMap<Value, unsigned> parts = {{row, 1}, {key, 1}};
-  bool found = false;
-  region.walk([&](Operation *inner) {
-    bool depends = llvm::any_of(inner->getOperands(),
-                                [&](Value x) { return parts.lookup(x) != 0; });
-    for (Value result : inner->getResults())
-      parts[result] = depends;
-    if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
-      auto isReached = [&](Value position) {
-        return llvm::any_of(extract.getIndices(), [&](Value index) {
-          return countsAs(index, position, parts);
-        });
-      };
-      found |= isReached(row) && isReached(key);
-    }
-  });
-  return found;
-}
-
-bool mlir::attn::readsPairs(ReductionOpInterface op) {
-  return ::readsPairs(op.getMaskBody(), 0);
-}
-
-bool mlir::attn::scoresReadPairs(ReductionOpInterface op) {
-  return ::readsPairs(op.getScoreBody(), op.getQueryOperands().size());
-}
-
-bool mlir::attn::listsBits(ReductionOpInterface op,
-                           const ::attn::TargetInfo &target) {
-  return op.getScheduleAttribute().getRows() == target.productShape().m &&
-         readsPairs(op);
-}
-
-bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
-                               const ::attn::TargetInfo &target) {
-  // Lists change the order of key tiles, by the rows of a tile.
-  if (target.isCpu() || !target.hasRoles() || op.isBatchInvariant() ||
-      !isa<AggregateOp>(op.getOperation()) || op.hasOwnSizes() ||
-      op.getReducedSide() != Side::keys || op.getMaskBody().empty() ||
-      monoid.getKind() != MonoidKind::cocycle ||
-      ::attn::MaskAnalysis(op.getMaskBody()).facts().hullIsExact)
-    return false;
-  // Whole tiles come after the others.
-  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
-  return monoid.getNumStats() == 0 || (laws && laws->combineCommutes);
-}
-
-//===----------------------------------------------------------------------===//
-// Listed tiles
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> mlir::attn::listIndices(ReductionContext &ctx) {
   return {listsDifferByBatch(ctx.reduction) ? ctx.batch : ctx.index(0),
