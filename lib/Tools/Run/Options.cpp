@@ -208,10 +208,47 @@ static Setter setBroadcast(const char *key, std::string &field) {
   };
 }
 
+static Setter setText(std::string &field) {
+  return [&field](const std::string &value) {
+    field = value;
+    return success();
+  };
+}
+
 static bool parseWord(const std::string &text, uint64_t &word) {
   const char *end = text.data() + text.size();
   auto [rest, error] = std::from_chars(text.data(), end, word);
   return error == std::errc() && rest == end;
+}
+
+/// Whether what --attention says goes together.
+static Status checkSpec(const AttentionSpec &spec, bool hasRng) {
+  if (spec.dropout.has_value() != hasRng)
+    return Failure{
+        "expected dropout and dropout_rng together, but got one of them"};
+  if (spec.dropout && !(*spec.dropout >= 0.0 && *spec.dropout <= 1.0))
+    return fail("dropout between 0 and 1", std::to_string(*spec.dropout));
+  if (spec.append >= 0 && (spec.lengths.empty() || spec.append > spec.sk))
+    return Failure{
+        "expected append with lengths, and no more rows than sk, but "
+        "got " +
+        std::string(spec.lengths.empty() ? "no lengths" : "more")};
+  if (spec.rolling &&
+      (spec.kStart.empty() || spec.page > 0 || spec.sequences > 0))
+    return Failure{"expected rolling with k_start, and without page and "
+                   "sequences, but got none or one of these"};
+  if (spec.page > 0 && (spec.sequences > 0 || spec.layout == "sbhd"))
+    return Failure{"expected page without sequences and with layout bhsd or "
+                   "bshd, but got one of these"};
+  if (spec.page > 0 && spec.lengths.empty() && spec.sk % spec.page)
+    return Failure{"expected page with lengths, or sk to be a multiple of it, "
+                   "but got sk=" +
+                   std::to_string(spec.sk)};
+  if (spec.sequences > 0 && (!spec.bias.empty() || !spec.mask.empty() ||
+                             !spec.lengths.empty() || spec.b != 1))
+    return Failure{"expected sequences without b, bias, mask and lengths, but "
+                   "got one of them"};
+  return success();
 }
 
 static Result<AttentionSpec> parseSpec(const std::string &text) {
@@ -252,26 +289,14 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
       {"sinks", setInteger("sinks", sinks, 0, 1)},
       {"sequences", setInteger("sequences", spec.sequences, 0, maxSize)},
       {"outputs", setInteger("outputs", outputs, 1, 16)},
-      {"monoid",
-       [&](const std::string &value) {
-         spec.monoid = value;
-         return success();
-       }},
-      {"lengths",
-       [&](const std::string &value) {
-         spec.lengths = value;
-         return success();
-       }},
+      {"monoid", setText(spec.monoid)},
+      {"lengths", setText(spec.lengths)},
       {"page", setInteger("page", spec.page, 1, maxSize)},
       {"rolling", setInteger("rolling", rolling, 0, 1)},
       {"append", setInteger("append", spec.append, 0, maxSize)},
       {"batch_invariant", setInteger("batch_invariant", batchInvariant, 0, 1)},
       {"cascade", setInteger("cascade", cascade, 0, 4)},
-      {"k_start",
-       [&](const std::string &value) {
-         spec.kStart = value;
-         return success();
-       }},
+      {"k_start", setText(spec.kStart)},
       {"window", [&](const std::string &value) -> Status {
          std::vector<std::string> parts = split(value, ':');
          if (parts.size() != 2)
@@ -318,32 +343,9 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
   spec.rolling = rolling;
   spec.batchInvariant = batchInvariant;
   spec.cascade = cascade;
-  if (spec.dropout.has_value() != hasRng)
-    return Failure{
-        "expected dropout and dropout_rng together, but got one of them"};
-  if (spec.dropout && !(*spec.dropout >= 0.0 && *spec.dropout <= 1.0))
-    return fail("dropout between 0 and 1", std::to_string(*spec.dropout));
-  if (spec.append >= 0 && (spec.lengths.empty() || spec.append > spec.sk))
-    return Failure{
-        "expected append with lengths, and no more rows than sk, but "
-        "got " +
-        std::string(spec.lengths.empty() ? "no lengths" : "more")};
-  if (spec.rolling &&
-      (spec.kStart.empty() || spec.page > 0 || spec.sequences > 0))
-    return Failure{"expected rolling with k_start, and without page and "
-                   "sequences, but got none or one of these"};
-  if (spec.page > 0 && (spec.sequences > 0 || spec.layout == "sbhd"))
-    return Failure{"expected page without sequences and with layout bhsd or "
-                   "bshd, but got one of these"};
-  if (spec.page > 0 && spec.lengths.empty() && spec.sk % spec.page)
-    return Failure{"expected page with lengths, or sk to be a multiple of it, "
-                   "but got sk=" +
-                   std::to_string(spec.sk)};
   spec.outputs = int(outputs);
-  if (spec.sequences > 0 && (!spec.bias.empty() || !spec.mask.empty() ||
-                             !spec.lengths.empty() || spec.b != 1))
-    return Failure{"expected sequences without b, bias, mask and lengths, but "
-                   "got one of them"};
+  if (Status ok = checkSpec(spec, hasRng); !ok)
+    return ok.takeFailure();
   return spec;
 }
 
@@ -359,13 +361,6 @@ struct RegionFiles {
 };
 
 } // namespace
-
-static Setter setText(std::string &field) {
-  return [&field](const std::string &value) {
-    field = value;
-    return success();
-  };
-}
 
 /// NAME=VALUE, each time one more; `form` is what an error expects.
 static Setter addPair(std::vector<std::pair<std::string, std::string>> &field,
