@@ -235,7 +235,9 @@ bool Orderer::holdsCrossing() {
     return cast<FragType>(wait.getResult(0).getType()).getRegisters();
   };
   constexpr int64_t most = 208; // Of 240, but for those of addresses.
-  int64_t held = 3 * registersOf(first);
+  auto isEarly = [&](Value value) { return !ofSecond.contains(value); };
+  int64_t held =
+      (2 + llvm::count_if(yield->getOperands(), isEarly)) * registersOf(first);
   for (Late &one : late)
     held += registersOf(one.wait);
   return held <= most;
