@@ -79,7 +79,6 @@ struct State {
   std::map<int, Context *> primary;
   std::set<void *> contexts, modules, kernels, streams, pools, events;
   std::map<CUdeviceptr, Block> memory;
-  std::map<std::string, int> calls;
   std::FILE *log = nullptr;
 };
 } // namespace
@@ -109,10 +108,9 @@ static void note(const char *format, ...) {
   std::fflush(state().log);
 }
 
-/// What a test asked this call to return.
-static CUresult injected(const char *name) {
-  int count = ++state().calls[name];
-  const char *fail = std::getenv("ATTN_FAKE_CUDA_FAIL");
+/// What a test asked call number `count` of a function to return.
+static CUresult injected(const char *name, int count) {
+  static const char *const fail = std::getenv("ATTN_FAKE_CUDA_FAIL");
   if (!fail)
     return SUCCESS;
   const char *colon = std::strchr(fail, ':');
@@ -127,7 +125,8 @@ static CUresult injected(const char *name) {
   std::lock_guard<std::mutex> lock(state().mutex);                             \
   if (!state().initialized)                                                    \
     return NOT_INITIALIZED;                                                    \
-  if (CUresult wanted = injected(#NAME))                                       \
+  static int numCalls = 0;                                                     \
+  if (CUresult wanted = injected(#NAME, ++numCalls))                           \
     return wanted;                                                             \
   if ((NEEDS_CONTEXT) && stack.empty())                                        \
     return INVALID_CONTEXT;
@@ -386,6 +385,18 @@ FAKE_EXPORT CUresult cuFuncGetAttribute(int *value, int attribute,
     return INVALID_HANDLE;
   // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
   *value = attribute == 11 ? kernel->cluster : 0;
+  return SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuFuncGetParamInfo(Kernel *kernel, size_t index,
+                                        size_t *offset, size_t *size) {
+  ENTER(cuFuncGetParamInfo, false)
+  if (!state().kernels.count(kernel))
+    return INVALID_HANDLE;
+  if (index >= kernel->parameters.size())
+    return INVALID_VALUE;
+  *offset = 0; // nobody asks
+  *size = kernel->parameters[index];
   return SUCCESS;
 }
 
@@ -675,7 +686,8 @@ FAKE_EXPORT CUresult cuLaunchKernelEx(const LaunchConfig *config,
     size_t bytes = kernel->parameters[i];
     std::vector<unsigned char> value(bytes);
     std::memcpy(value.data(), parameters[i], bytes);
-    text += i ? " " : "";
+    if (state().log)
+      text += i ? " " : "";
     if (bytes == 128) {
       // A tensor map, passed by value.
       if (std::memcmp(value.data(), "MAP!", 4))
@@ -683,6 +695,8 @@ FAKE_EXPORT CUresult cuLaunchKernelEx(const LaunchConfig *config,
       text += "map";
       continue;
     }
+    if (!state().log)
+      continue;
     uint64_t number = 0;
     std::memcpy(&number, value.data(), std::min<size_t>(bytes, 8));
     // Addresses differ from run to run.
@@ -723,6 +737,19 @@ FAKE_EXPORT CUresult cuStreamGetId(void *stream, unsigned long long *id) {
     return INVALID_HANDLE;
   *id = reinterpret_cast<uintptr_t>(stream);
   return SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuStreamCreate(void **stream, unsigned) {
+  ENTER(cuStreamCreate, true)
+  auto *made = new Stream;
+  state().streams.insert(made);
+  *stream = made;
+  return SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuCtxSynchronize(void) {
+  ENTER(cuCtxSynchronize, true)
+  return anyCapture() ? STREAM_CAPTURE_UNSUPPORTED : SUCCESS;
 }
 
 FAKE_EXPORT CUresult cuStreamSynchronize(void *stream) {
