@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 
 #include <cstring>
 
@@ -95,6 +96,8 @@ struct Place {
   bool isVector = false, isRowVector = false, transposed = false;
   /// Rows and columns stand for others (tile_gpu.global.load, permuted).
   int64_t permuted = 0;
+  /// Rows lie in memory as accumulators do (FragmentOrder.h).
+  bool inFragmentOrder = false;
 
   int64_t rowOf(int64_t row) const {
     int64_t each = (isVector ? shape.cols : shape.rows) / 8;
@@ -125,6 +128,7 @@ static FailureOr<Place> placeOf(OpT op, Value value, Value memory,
               false,
               op.getTransposed()};
   place.permuted = op.getPermuted();
+  place.inFragmentOrder = op->hasAttr(tile::fragmentOrderName);
   if (auto vec = dyn_cast<tg::VecType>(value.getType())) {
     place.isVector = true;
     place.isRowVector = vec.getAxis() == tg::Axis::Row;
@@ -157,6 +161,9 @@ static bool forElements(Agent &a, const Place &place, bool eachWarp, F body) {
       // Columns beyond the tensor are padding of the fragment.
       if (at[rank - 1] >= tensor.sizes[rank - 1])
         return true;
+      if (place.inFragmentOrder)
+        std::tie(at[rank - 2], at[rank - 1]) = tile::inFragmentOrder(
+            at[rank - 2], at[rank - 1], tensor.sizes[rank - 1]);
     }
     if (place.bound != noSlot && bounded >= a.i32(place.bound))
       return true;

@@ -4,17 +4,22 @@ adds those of queries up in memory, in any order: against float64, at ragged siz
 groups of heads, under masks, beside NaN that nothing sees; and what takes two kernels.
 
 usage: any_order_gradients.py [TARGET] [CASES] [SEED]
+TARGET is an emulator, or cuda, which takes torch.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import os
 import sys
 
 import ml_dtypes
 import numpy as np
 
 import attn
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
+from device import to_gpu, to_host  # noqa: E402
 
 TARGET = sys.argv[1] if len(sys.argv) > 1 else "emulator:sm_90a"
 CASES = int(sys.argv[2]) if len(sys.argv) > 2 else 12
@@ -54,18 +59,41 @@ def check(b, hk, group, sq, sk, d, dtype, causal=None, window=None):
     live = liveness(sq, sk, causal, window)
     k[:, :, ~live.any(0)], v[:, :, ~live.any(0)] = np.nan, np.inf
     q[:, :, ~live.any(1)] = np.nan
-    options = {"causal": causal, "target": TARGET}
+    wanted = reference(q, k, v, do, live, d**-0.5)
+    options = {"causal": causal}
+    if TARGET == "cuda":
+        q, k, v, do = map(to_gpu, (q, k, v, do))
+    else:
+        options["target"] = TARGET
     if window is not None:
         options["window"] = (window, 0)
     _, vjp = attn.attention_vjp(q, k, v, deterministic=False, **options)
-    found = vjp(do)
+    found = to_host(vjp(do))
     _, ordered = attn.attention_vjp(q, k, v, **options)
-    kept = ordered(do)
-    for name, want in reference(q, k, v, do, live, d**-0.5).items():
+    kept = to_host(ordered(do))
+    for name, want in wanted.items():
         size = max(np.abs(want).max(initial=0), 1e-6)
         error = lambda got: np.abs(got[name].astype("f8") - want).max(initial=0) / size
         worst, other = error(found), error(kept)
         assert worst <= max(1.5 * other, 1e-2), (name, worst, other, where)
+
+
+def check_dropout(d):
+    """What is dropped out leaves no room for the order of other steps."""
+    draw = lambda: rng.standard_normal((1, 2, 200, d)).astype(np.float16)
+    q, k, v, do = draw(), draw(), draw(), draw()
+    options = {"dropout_p": 0.3, "dropout_rng": (7, 9), "causal": "top_left"}
+    if TARGET == "cuda":
+        q, k, v, do = map(to_gpu, (q, k, v, do))
+    else:
+        options["target"] = TARGET
+    found, kept = (
+        to_host(attn.attention_vjp(q, k, v, deterministic=order, **options)[1](do))
+        for order in (False, True))
+    for name, want in kept.items():
+        size = np.abs(want.astype("f8")).max()
+        error = np.abs(found[name].astype("f8") - want).max() / size
+        assert error < 1e-2, (name, error, d)
 
 
 def main():
@@ -76,6 +104,8 @@ def main():
     check(1, 2, 1, 100, 300, 64, np.float16, "top_left")  # keys that nobody sees
     check(1, 1, 2, 300, 100, 128, bf16, "bottom_right")  # rows without keys
     check(1, 1, 1, 260, 260, 128, bf16, "bottom_right", 70)
+    for d in (64, 128):
+        check_dropout(d)
     for _ in range(CASES):
         causal = rng.choice([None, "top_left", "bottom_right"])
         window = int(rng.integers(0, 100)) if causal and rng.random() < 0.3 else None

@@ -12,6 +12,7 @@
 
 #include "GlobalAccess.h"
 #include "KernelLowering.h"
+#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -114,6 +115,33 @@ void GlobalAccess::simplifyBound(int axis, int64_t extent) {
   bounds[axis] = Value();
 }
 
+/// Of a fragment in memory of blocks of 16 rows (FragmentOrder.h) calls
+/// body(index of the first register, address, offset) for each four elements
+/// that this thread has, which follow one another.
+static void
+forFragmentOrder(Emitter &e, const RoleContext &role, Value lane, FragType type,
+                 const Values &memref, MemRefType memory, Values indices,
+                 llvm::function_ref<void(int64_t, Value, int64_t)> body) {
+  // 16 rows take as many bytes as they do one after the other.
+  indices.back() = e.mul(indices.back(), tile::fragmentOrderRows);
+  GlobalAccess access(e, memref, memory, indices, /*rowBound=*/Value(),
+                      /*transposed=*/false, /*isVector=*/false);
+  constexpr int64_t each = 4;
+  int64_t bytes = each * access.elementBytes;
+  Value address = e.add(access.base, e.sext64(e.mul(lane, bytes)));
+  if (type.getScope() == Scope::Warpgroup)
+    address = e.add(address, e.mul(e.sext64(e.shl(role.warpInMember, 4)),
+                                   access.strides[0]));
+  FragShape shape(type);
+  for (int64_t block = 0; block < shape.blocks; ++block) {
+    Value delta = e.c64(block * shape.blockRows);
+    Value first = e.add(address, e.mul(delta, access.strides[0]));
+    for (int64_t at = 0; at < shape.colBlocks; ++at)
+      body((block * shape.colBlocks + at) * each, first,
+           at * TargetInfo::warpThreads * bytes);
+  }
+}
+
 LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
                                                Value destination,
                                                ValueRange indices, Value rows,
@@ -135,6 +163,21 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
       !memory.isSignlessInteger(1))
     return unsupported(op, "memory of f32, bf16, f16, i32 or i1, but got '" +
                                llvm::formatv("{0}", memory).str() + "'");
+
+  if (op->hasAttr(tile::fragmentOrderName)) {
+    if (!reduce || !frag || rows || !target.hasRoles())
+      return unsupported(op, "sums of a fragment without bounds in fragment "
+                             "order");
+    forFragmentOrder(e, role, lane, frag, parts, memref, at,
+                     [&](int64_t i, Value address, int64_t offset) {
+                       e.assembly("red.relaxed.gpu.global.add.v4.f32 [$0+" +
+                                      Twine(offset) + "], {$1, $2, $3, $4};",
+                                  "l,f,f,f,f",
+                                  {address, registers[i], registers[i + 1],
+                                   registers[i + 2], registers[i + 3]});
+                     });
+    return success();
+  }
 
   // One predicated instruction.
   auto write = [&](Value address, int64_t offset, ArrayRef<Value> words,
@@ -391,6 +434,23 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
   access.divisor = knownDivisor(op.getIndices().back());
   if (op.getPermuted())
     return loadPermuted(op, access);
+  if (op->hasAttr(tile::fragmentOrderName)) {
+    if (!frag || frag.getLayout() != Layout::Acc || bound)
+      return unsupported(op, "an acc fragment without bounds in fragment "
+                             "order");
+    Values registers;
+    forFragmentOrder(
+        e, role, lane, frag, parts, memref, at,
+        [&](int64_t, Value address, int64_t offset) {
+          llvm::append_range(
+              registers, e.assembly("ld.global.v4.f32 {$0, $1, $2, $3}, [$4+" +
+                                        Twine(offset) + "];",
+                                    "=f,=f,=f,=f,l", {address},
+                                    SmallVector<Type>(4, e.f32)));
+        });
+    set(op.getResult(), std::move(registers));
+    return success();
+  }
   bool isShort = memory.isBF16() || memory.isF16();
   Type element = vec ? vec.getElementType() : frag.getElementType();
   /// One element, or zero where it is out of bounds.

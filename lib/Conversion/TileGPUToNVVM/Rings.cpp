@@ -159,8 +159,15 @@ LogicalResult KernelLowering::lowerWait(RingWaitOp op) {
   }
   waitBarrier(slotAddress(ring->full, 8, slot), phaseOf(*ring, counter));
   // A product of a warpgroup does not see what other threads' copies wrote
-  // without this.
-  if (ring->fill == Fill::CpAsync && role.scope == Scope::Warpgroup)
+  // without this. None takes a single row: but steps that exchange nothing were
+  // measured with the fence alone (docs/performance, gradients).
+  auto exchanges = [&] {
+    return kernel.walk([](ExchangeOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  };
+  auto isMultiplied = [](SmemType tile) { return tile.getRows() > 1; };
+  if (ring->fill == Fill::CpAsync && role.scope == Scope::Warpgroup &&
+      (llvm::any_of(ring->type.getTiles(), isMultiplied) || !exchanges()))
     fenceProxy();
   setTiles(op.getTiles(), *ring, slot);
   return success();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ComputeLowering.h"
+#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -78,8 +79,11 @@ LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
     rows = position(memref::DimOp::create(b, loc, op.getSource(),
                                           op.getIndices().size() - 1));
   // A vector has one index, whichever way it lies in registers.
-  Value loaded = GlobalLoadOp::create(b, loc, held, op.getSource(), at.indices,
-                                      rows, transposed && !op.getVector());
+  auto load = GlobalLoadOp::create(b, loc, held, op.getSource(), at.indices,
+                                   rows, transposed && !op.getVector());
+  if (Attribute order = op->getAttr(tile::fragmentOrderName))
+    load->setAttr(tile::fragmentOrderName, order);
+  Value loaded = load;
   if (at.lower) {
     // Element r, or c, is row `row` + r of the tensor.
     Value row =
@@ -159,8 +163,11 @@ LogicalResult ComputeLowering::lowerAccumulate(tile::AccumulateOp op) {
                           "the first row of the tile");
   // Of a vector one of the threads that hold an element adds it.
   if (op.getAnyOrder() || !fragment) {
-    GlobalReduceOp::create(b, loc, value, op.getDestination(), at.indices,
-                           at.rows, /*transposed=*/false);
+    auto reduce =
+        GlobalReduceOp::create(b, loc, value, op.getDestination(), at.indices,
+                               at.rows, /*transposed=*/false);
+    if (Attribute order = op->getAttr(tile::fragmentOrderName))
+      reduce->setAttr(tile::fragmentOrderName, order);
     return success();
   }
   Value old = GlobalLoadOp::create(b, loc, fragment, op.getDestination(),

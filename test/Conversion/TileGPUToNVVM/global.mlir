@@ -61,4 +61,24 @@ tile_gpu.kernel private @whole(%m: !rows, %o: !rows, %row: i32) {
   tile_gpu.return
 }
 
+// Sums in the order of registers: four elements of a lane, and 512 bytes of a warp,
+// follow one another, 8 columns after another; nothing is exchanged.
+// CHECK-LABEL: llvm.func @fragment_order
+// CHECK-NOT: shfl.sync bfly
+// CHECK: ld.global.v4.f32 {$0, $1, $2, $3}, [$4+0];
+// CHECK: ld.global.v4.f32 {$0, $1, $2, $3}, [$4+512];
+// CHECK: ld.global.v4.f32 {$0, $1, $2, $3}, [$4+3584];
+// CHECK: red.relaxed.gpu.global.add.v4.f32 [$0+0], {$1, $2, $3, $4};
+// CHECK: red.relaxed.gpu.global.add.v4.f32 [$0+3584], {$1, $2, $3, $4};
+// CHECK-NOT: shfl.sync bfly
+tile_gpu.kernel private @fragment_order(%m: memref<?x64xf32>, %row: i32) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "add" warps(1) {
+  ^bb0(%w: i32):
+    %f = tile_gpu.global.load %m[%row, %c0] {tile.fragment_order} : memref<?x64xf32> -> !frag
+    tile_gpu.global.reduce %f, %m[%row, %c0] {tile.fragment_order} : !frag, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
 }

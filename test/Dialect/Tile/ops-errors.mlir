@@ -437,6 +437,15 @@ func.func @approximate(%x: i32) -> i32 {
 
 // -----
 
+func.func @fragment_order(%x: !tile.tile<16x64xf32>, %X: memref<?x64xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{expected tile.fragment_order to be a unit attribute of tile.load, or of tile.accumulate in any order}}
+  tile.accumulate %x, %X[%c0, %c0] {tile.fragment_order} : !tile.tile<16x64xf32>, memref<?x64xf32>
+  return
+}
+
+// -----
+
 // expected-error@+1 {{expected a tile of 2 dimensions, but got 1}}
 func.func private @tile_rank(!tile.tile<8xf32>)
 

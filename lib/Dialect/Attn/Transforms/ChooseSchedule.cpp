@@ -382,11 +382,14 @@ static void leaveColumns(ReductionOpInterface op,
   }
 }
 
-/// Bytes of one key and its values.
+/// Bytes of one key and its values; of keys that are values as well, once.
 static int64_t keyRowBytes(ReductionOpInterface op) {
   int64_t bytes = 0;
+  llvm::SmallDenseSet<Value> seen;
   for (ValueRange tensors : {op.getKeyOperands(), op.getValueOperands()})
     for (Value tensor : tensors) {
+      if (!seen.insert(tensor).second)
+        continue;
       auto type = cast<RankedTensorType>(tensor.getType());
       bytes += type.getShape().back() *
                llvm::divideCeil(type.getElementTypeBitWidth(), 8);

@@ -98,8 +98,6 @@ StringRef mlir::attn::whyNotListed(ReductionOpInterface op, MonoidOp monoid,
     return "its results are those of parts, or scores";
   if (op.hasOwnSizes())
     return "its sequences have sizes of their own";
-  if (op.getReducedSide() != Side::keys)
-    return "it reduces queries";
   if (op.getMaskBody().empty())
     return "it has no mask";
   if (monoid.getKind() != MonoidKind::cocycle)

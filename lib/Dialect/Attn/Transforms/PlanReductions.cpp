@@ -245,8 +245,13 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
   SmallVector<Value> extra = {numTiles};
+  // Regions see the heads of queries, of which those of keys have a group.
+  Value listHeads = heads;
+  if (op.getReducedSide() == Side::queries)
+    listHeads = memref::DimOp::create(
+        b, loc, mapping.lookup(op.getKeyOperands().front()), 1);
   if (op->hasAttr(getListedKeysName()))
-    extra.append(makeKeyLists(op, batches, heads, numTiles));
+    extra.append(makeKeyLists(op, batches, listHeads, numTiles));
   bool isListed = extra.size() > 1;
   size_t firstView = extra.size();
   llvm::append_range(extra, packedQueries);
@@ -298,7 +303,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   Kernel kernel = start();
   ReductionContext builder(op, monoid, target, kernel.func);
   if (isListed)
-    convertLists(op, monoid, batches, heads,
+    convertLists(op, monoid, batches, listHeads,
                  ArrayRef(extra).take_front(firstView), packedQueries);
   if (failed(fillIn(builder, kernel)))
     return failure();
@@ -520,10 +525,17 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
   MonoidOp monoid = lookupMonoid(overQueries, overQueries.getMonoidAttr());
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
-  Value queryTiles = arith::CeilDivUIOp::create(
-      b, loc, querySizes[2], index(RowSumsKernel::blockRows, loc));
-  Value queryGrid = times(times(querySizes[0], querySizes[1]), queryTiles);
+  // Blocks add whole tiles.
+  ScheduleAttr schedule = overQueries.getScheduleAttr();
+  SmallVector<Value> wholeSizes = querySizes;
+  Value step = index(schedule.getBlockK(), loc);
+  wholeSizes[2] =
+      times(arith::CeilDivUIOp::create(b, loc, querySizes[2], step), step);
   auto launchSums = [&](Value sums, Value result) {
+    Value queryTiles = arith::CeilDivUIOp::create(
+        b, loc, (result ? querySizes : wholeSizes)[2],
+        index(RowSumsKernel::blockRows, loc));
+    Value queryGrid = times(times(querySizes[0], querySizes[1]), queryTiles);
     SmallVector<Value> extra = {queryTiles, sums};
     if (result)
       extra.push_back(result);
@@ -533,17 +545,15 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
                   kernel.extra[0], kernel.block);
     launch(loc, kernel, queryGrid);
   };
-  ScheduleAttr schedule = overQueries.getScheduleAttr();
   Value keyTiles = arith::CeilDivUIOp::create(b, loc, keySizes[2],
                                               index(schedule.getBlockQ(), loc));
   SmallVector<Value> extra = {keyTiles};
   SmallVector<RowSum> sums;
   for (auto [memory, term] : llvm::zip(results, terms)) {
-    auto type = cast<MemRefType>(memory.getType());
-    Value wide = memory;
-    if (!type.getElementType().isF32())
-      wide = tile::WorkspaceOp::create(
-          b, loc, MemRefType::get(type.getShape(), b.getF32Type()), querySizes);
+    SmallVector<int64_t> shape(3, ShapedType::kDynamic);
+    shape.push_back(cast<MemRefType>(memory.getType()).getShape().back());
+    Value wide = tile::WorkspaceOp::create(
+        b, loc, MemRefType::get(shape, b.getF32Type()), wholeSizes);
     launchSums(wide, Value());
     extra.push_back(wide);
     sums.push_back({term.weight, term.operand, wide, memory});
@@ -564,7 +574,6 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
     return failure();
   launch(loc, kernel, times(times(keySizes[0], keySizes[1]), keyTiles));
   for (const RowSum &sum : sums)
-    if (sum.result != sum.sums)
-      launchSums(sum.sums, sum.result);
+    launchSums(sum.sums, sum.result);
   return success();
 }

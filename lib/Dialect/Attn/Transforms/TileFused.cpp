@@ -17,6 +17,7 @@
 
 #include "TileFused.h"
 #include "KeyRanges.h"
+#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -185,12 +186,14 @@ void mlir::attn::enterRowSums(ReductionContext &ctx, const KeyTile &tile,
                             /*acc=*/Value(), /*scale=*/Value(),
                             /*ramp=*/Value(), /*transpose_rhs=*/false, ctx.tf32,
                             /*transpose_lhs=*/true);
-    // Where every key of a tile is there nothing has to ask for one.
-    bool isBounded = sumsHaveOrder(ctx) || tile.masked;
-    tile::AccumulateOp::create(
+    // What is added in any order has rows for whole tiles.
+    bool isBounded = sumsHaveOrder(ctx);
+    auto add = tile::AccumulateOp::create(
         ctx.b, product, sum.sums, ctx.fromFirst(ctx.keyHead, tile.first),
         isBounded ? ctx.index(0) : Value(), isBounded ? ctx.numKeys : Value(),
-        /*vector=*/false, /*any_order=*/!sumsHaveOrder(ctx));
+        /*vector=*/false, /*any_order=*/!isBounded);
+    if (!isBounded)
+      add->setAttr(tile::fragmentOrderName, ctx.b.getUnitAttr());
   }
 }
 
@@ -200,16 +203,21 @@ void RowSumsKernel::build(Value sums, Value result, Value numTiles,
   auto work = tile::WorkTileOp::create(b, loc, block, dim(sums, 0),
                                        dim(sums, 1), numTiles,
                                        /*parts=*/index(1));
-  Value first = mul(work.getTile(), index(blockRows)), end = dim(sums, 2);
+  Value first = mul(work.getTile(), index(blockRows));
+  Value end = dim(result ? result : sums, 2);
   SmallVector<Value> at = {work.getBatch(), work.getHead(), first, index(0)};
   auto type =
       tileType(blockRows, cast<MemRefType>(sums.getType()).getShape().back());
   Value value;
-  if (result)
-    value = tile::LoadOp::create(b, loc, type, sums, at, index(0), end,
-                                 /*live=*/Value(), /*vector=*/false);
-  else
+  if (result) {
+    auto load = tile::LoadOp::create(b, loc, type, sums, at, /*lower=*/Value(),
+                                     /*upper=*/Value(),
+                                     /*live=*/Value(), /*vector=*/false);
+    load->setAttr(tile::fragmentOrderName, b.getUnitAttr());
+    value = load;
+  } else {
     value = fill(f32(0.0f), type);
+  }
   tile::StoreOp::create(b, loc, value, result ? result : sums, at, index(0),
                         end, /*vector=*/false);
   tile::ReturnOp::create(b, loc);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
+#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -48,6 +49,17 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     if (!isa<arith::SIToFPOp>(op) || !isa<UnitAttr>(attr.getValue()))
       return op->emitOpError("expected tile.approximate to be a unit attribute "
                              "of arith.sitofp");
+    return success();
+  }
+  if (attr.getName() == fragmentOrderName) {
+    auto load = dyn_cast<LoadOp>(op);
+    auto sum = dyn_cast<AccumulateOp>(op);
+    bool isTileGpu = op->getName().getDialectNamespace() == "tile_gpu";
+    if ((!isTileGpu && !load && !(sum && sum.getAnyOrder())) ||
+        !isa<UnitAttr>(attr.getValue()))
+      return op->emitOpError("expected tile.fragment_order to be a unit "
+                             "attribute of tile.load, or of tile.accumulate in "
+                             "any order");
     return success();
   }
   if (attr.getName() == foldThresholdName) {

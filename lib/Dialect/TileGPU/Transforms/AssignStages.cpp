@@ -441,9 +441,13 @@ struct AssignStagesPass
       if (explain)
         describe(loop, *chain);
     }
-    if (unsigned steps = orderSteps(kernel); steps && explain)
+    bool delay = overlap == mlir::attn::ProductOverlap::next_step;
+    if (unsigned steps = orderSteps(kernel, delay); steps && explain)
       kernel.emitRemark("products ordered: those of ")
           << steps << " steps run beside work of their own";
+    if (delay && delaySums(kernel) && explain)
+      kernel.emitRemark("products of exchanged weights run beside the next "
+                        "step");
   }
 
   void describe(scf::ForOp loop, Chain &chain) {

@@ -22,6 +22,9 @@
 //   dS;  exchange dS;  wait for all of it;  issue dQ = dS K;  issue dK += dS Q;
 //   wait for dV, dQ;  add dQ to memory;  wait for dK
 //
+// (DelaySums.cpp puts that off to the next step, whose registers then hold P
+// once, rounded: dS is made of what dV's product takes.)
+//
 // One fragment goes from the first map to the second, in the registers of S.
 // ptxas keeps memory operations in order with waits, but not arithmetic: what
 // holds the exponentials where they are is the product that takes them.
@@ -61,13 +64,15 @@ namespace {
 /// Orders the step around one map.
 class Orderer {
 public:
-  explicit Orderer(MapOp map)
-      : map(map), block(map->getBlock()), rewriter(map.getContext()) {}
+  Orderer(MapOp map, bool delay)
+      : map(map), block(map->getBlock()), delay(delay),
+        rewriter(map.getContext()) {}
   bool run();
 
 private:
   bool findProducts();
   bool findCut();
+  bool holdsCrossing();
   bool collect(Operation *op, Operation *before,
                SmallVectorImpl<Operation *> &moved);
   SmallVector<unsigned> inputsOf(ArrayRef<Value> yields, Value known);
@@ -81,6 +86,7 @@ private:
 
   MapOp map;
   Block *block;
+  bool delay;
   IRRewriter rewriter;
   /// The products from zero that the map reads, and by which input.
   MmaWaitOp first, second;
@@ -214,6 +220,29 @@ bool Orderer::findCut() {
   return true;
 }
 
+/// Whether registers hold what goes from the first map to the second one: what
+/// a product takes as well, or what a mask makes of it; else (of weights that
+/// were dropped out) both, beside the sums and what the second product makes.
+bool Orderer::holdsCrossing() {
+  auto isCrossing = [&](Value value) {
+    auto masked = value.getDefiningOp<arith::SelectOp>();
+    return value == crossing || (masked && masked.getTrueValue() == crossing);
+  };
+  Operation *yield = map.getBody().front().getTerminator();
+  if (llvm::any_of(yield->getOperands(), isCrossing))
+    return true;
+  auto registersOf = [](MmaWaitOp wait) {
+    return cast<FragType>(wait.getResult(0).getType()).getRegisters();
+  };
+  constexpr int64_t most = 208; // Of 240, but for those of addresses.
+  auto isEarly = [&](Value value) { return !ofSecond.contains(value); };
+  int64_t held =
+      (2 + llvm::count_if(yield->getOperands(), isEarly)) * registersOf(first);
+  for (Late &one : late)
+    held += registersOf(one.wait);
+  return held <= most;
+}
+
 /// Whether `op` may come ahead of what lies between `before` and it. Products
 /// and slots name what they wait for, and tile-gpu-verify-async checks that;
 /// what reads memory stays behind what writes some.
@@ -284,17 +313,23 @@ MapOp Orderer::build(ArrayRef<Value> yields, Operation *before,
     values.push_back(crossing);
   rewriter.setInsertionPoint(before);
   auto part = MapOp::create(rewriter, map.getLoc(), types, values);
-  Block *own = rewriter.createBlock(&part.getBody());
+  Block *block = rewriter.createBlock(&part.getBody());
   IRMapping mapping;
   auto add = [&](Value like) {
-    mapping.map(like, own->addArgument(like.getType(), map.getLoc()));
+    mapping.map(like, block->addArgument(like.getType(), map.getLoc()));
   };
   for (unsigned i = 0; i < positions; ++i)
     add(body.getArgument(i));
   for (unsigned input : inputs)
     add(body.getArgument(positions + input));
-  if (crossing)
-    add(this->crossing);
+  if (crossing) {
+    Value own = block->addArgument(
+        cast<FragType>(crossing.getType()).getElementType(), map.getLoc());
+    if (!own.getType().isF32())
+      own = arith::ExtFOp::create(rewriter, map.getLoc(), rewriter.getF32Type(),
+                                  own);
+    mapping.map(this->crossing, own);
+  }
   std::function<Value(Value)> get = [&](Value value) -> Value {
     if (Value known = mapping.lookupOrNull(value))
       return known;
@@ -306,7 +341,7 @@ MapOp Orderer::build(ArrayRef<Value> yields, Operation *before,
     rewriter.clone(*def, mapping);
     return mapping.lookup(value);
   };
-  rewriter.setInsertionPointToEnd(own);
+  rewriter.setInsertionPointToEnd(block);
   SmallVector<Value> results = llvm::map_to_vector(yields, get);
   YieldOp::create(rewriter, map.getLoc(), results);
   return part;
@@ -383,7 +418,7 @@ void Orderer::addAhead(Late &one) {
 }
 
 bool Orderer::run() {
-  if (!findProducts() || !findCut())
+  if (!findProducts() || !findCut() || !holdsCrossing())
     return false;
   Operation *issue = second.getTokens().front().getDefiningOp();
   SmallVector<Operation *> ahead;
@@ -454,22 +489,36 @@ bool Orderer::run() {
   // Of more columns than these, registers hold no weights beside those that a
   // product has, where others have to be exchanged.
   constexpr int64_t fewColumns = 64;
+  bool exchanges =
+      llvm::any_of(late, [](Late &one) { return bool(one.exchange); });
+  // A product of the step before takes the registers of weights that are there
+  // once more, rounded, for a product.
+  bool unpacks = delay && exchanges && crossed < earlyLate.size();
   bool holdsWeights =
       cast<FragType>(first.getResult(0).getType()).getCols() <= fewColumns ||
-      llvm::none_of(late, [](Late &one) { return bool(one.exchange); });
+      !exchanges || unpacks;
   if (holdsWeights)
     issueEarly();
   // What a map reads of columns is on its way before its product is waited for,
-  // where registers hold it so long.
+  // where registers hold it so long: beside exchanged weights before the second
+  // product is issued, and what is read for that behind it, where a product of
+  // the step before has the registers.
   SmallVector<Operation *> reads = loadsOf(a);
   if (holdsWeights)
-    for (Operation *load : reads)
-      load->moveBefore(first);
+    for (Operation *load : reads) {
+      Operation *slot = load->getOperand(0).getDefiningOp();
+      bool isThere =
+          !slot || slot->getBlock() != block || slot->isBeforeInBlock(issue);
+      load->moveBefore(exchanges && isThere ? issue : first.getOperation());
+    }
   second->moveBefore(map);
   if (!rest.empty()) {
-    MapOp c = build(rest, map, a.getResult(crossed));
+    MapOp c = build(rest, map,
+                    unpacks ? Value(earlyLate[crossed]->pack)
+                            : Value(a.getResult(crossed)));
     for (Operation *load : loadsOf(c)) {
-      load->moveBefore(holdsWeights ? second.getOperation() : c.getOperation());
+      load->moveBefore(holdsWeights && !unpacks ? second.getOperation()
+                                                : c.getOperation());
       reads.push_back(load);
     }
     for (auto [number, one] : llvm::enumerate(lastLate))
@@ -532,11 +581,12 @@ SmallVector<Operation *> Orderer::loadsOf(MapOp part) {
   return loads;
 }
 
-unsigned tile_gpu::orderSteps(KernelOp kernel) {
+unsigned tile_gpu::orderSteps(KernelOp kernel, bool delay) {
   SmallVector<MapOp> maps;
   kernel.walk([&](MapOp map) {
     if (!stageOf(map))
       maps.push_back(map);
   });
-  return llvm::count_if(maps, [](MapOp map) { return Orderer(map).run(); });
+  return llvm::count_if(maps,
+                        [&](MapOp map) { return Orderer(map, delay).run(); });
 }

@@ -17,8 +17,14 @@ namespace mlir::tile_gpu {
 void countPending(Block *block);
 
 /// Issues the products of steps that have no stages beside the work of their
-/// own step. Returns the number of these steps.
-unsigned orderSteps(KernelOp kernel);
+/// own step. With `delay` those of weights that are exchanged leave room for
+/// the product of the step before (delaySums). Returns the number of these
+/// steps.
+unsigned orderSteps(KernelOp kernel, bool delay);
+
+/// Puts products of exchanged weights off to the next step. Returns the number
+/// of blocks whose steps do so.
+unsigned delaySums(KernelOp kernel);
 
 } // namespace mlir::tile_gpu
 

@@ -77,6 +77,11 @@ static void notePoint(const LiveSet &live, Operation *op, Peak &peak) {
     if (int64_t registers = registersOf(value)) {
       if (isReducedAtOnce(value))
         continue;
+      // A product changes no left operand: who reads it as well has it there.
+      auto copy = value.getDefiningOp<FragCopyOp>();
+      if (copy && copy.getResult().getType().getLayout() == Layout::A &&
+          held.contains(copy.getValue()))
+        continue;
       parts.push_back(registers);
       total += registers;
     }
