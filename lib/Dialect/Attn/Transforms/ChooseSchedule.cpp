@@ -220,7 +220,7 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = foldsKeys(op, monoid);
   problem.listed = listsKeyTiles(op, monoid, target);
-  problem.listedBits = problem.listed && readsPairs(op);
+  problem.listedBits = problem.listed && paysBits(op);
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask) {

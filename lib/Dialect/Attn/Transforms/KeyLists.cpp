@@ -13,8 +13,13 @@
 // kernel, with one block for each query tile, makes the lists.
 //
 // Where the mask reads a tensor of pairs nothing is settled but by its
-// elements. The first kernel has a block for each tile then, and also writes
-// the elements as bits, which is what the reduction reads.
+// elements. The first kernel has a block for each tile then. Elements of such a
+// mask, and of one that takes more than a few operations, become bits, once for
+// all heads that the mask does not tell apart: what the reduction reads.
+//
+// How long a query tile takes the lists say. Where the schedule takes the
+// longest first, a last kernel, with one block for each query tile again,
+// counts those that take longer: as many come before it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -253,10 +258,19 @@ KeyListKernel::ListedElements KeyListKernel::evaluate(const KeyLists &into,
   b.setInsertionPointToStart(loop.getBody());
   Value first = loop.getInductionVar();
   auto [live, dead] = evaluateRows(block, toI32(first), rows);
-  if (into.bits)
-    tile::StoreBitsOp::create(b, loc, live, into.bits,
-                              {batch, head, queryTile, number}, index(0),
-                              first);
+  if (into.bits) {
+    auto store = [&]() -> SmallVector<Value> {
+      tile::StoreBitsOp::create(b, loc, live, into.bits,
+                                {batch, head, queryTile, number}, index(0),
+                                first);
+      return {};
+    };
+    if (readsPairs(reduction))
+      store();
+    else // Where this run has room for them.
+      stepIf(cmp(arith::CmpIPredicate::slt, number, dim(into.bits, 3)), {},
+             store, nullptr);
+  }
   auto either = [&](Value all, Value elements) {
     return map({all, someOfRows(elements)}, type,
                [&](Value, Value, ValueRange x) -> SmallVector<Value> {
@@ -297,7 +311,7 @@ void KeyListKernel::storeClass(const KeyLists &into, Value number, Value kind) {
 void KeyListKernel::buildClasses(const KeyLists &into, Value numTiles,
                                  Value block) {
   b.setInsertionPointToStart(&kernel.getBody().front());
-  if (into.bits) {
+  if (readsPairs(reduction)) {
     ListedRange range =
         locateListed(into, numTiles, block, dim(into.classes, 3));
     Value exists = arith::AndIOp::create(
@@ -488,8 +502,64 @@ void KeyListKernel::buildLists(const KeyLists &into, Value numTiles,
         });
     scf::YieldOp::create(b, loc, counts);
   }
-  for (int64_t which : {0, 1})
+  for (int64_t which : {KeyLists::masks, KeyLists::wholes})
     memref::StoreOp::create(b, loc, chunks.getResult(which), into.tiles,
                             {batch, head, queryTile, index(which)});
+  tile::ReturnOp::create(b, loc);
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// How long a query tile takes, i32, in halves of a whole tile: one that is
+/// tested takes about as long as one and a half (measured: docs/performance).
+Value KeyListKernel::loadLength(const KeyLists &from, Value tile) {
+  constexpr int64_t ofMasked = 3, ofWhole = 2;
+  auto count = [&](int64_t which) -> Value {
+    return memref::LoadOp::create(b, loc, from.tiles,
+                                  {batch, head, toIndex(tile), index(which)});
+  };
+  return add(mul(count(KeyLists::masks), i32(ofMasked)),
+             mul(count(KeyLists::wholes), i32(ofWhole)));
+}
+
+void KeyListKernel::buildOrder(const KeyLists &into, Value numTiles,
+                               Value block) {
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  auto work = tile::WorkTileOp::create(b, loc, block, dim(into.tiles, 0),
+                                       dim(into.tiles, 1), numTiles, index(1));
+  batch = work.getBatch();
+  head = work.getHead();
+  queryTile = work.getTile();
+  Value own = toI32(queryTile), length = loadLength(into, own);
+  Value last = toI32(sub(numTiles, index(1)));
+  auto chunks = scf::ForOp::create(b, loc, index(0), numTiles, index(keyCols()),
+                                   ValueRange{i32(0)});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(chunks.getBody());
+    Value first = toI32(chunks.getInductionVar());
+    auto type = tileType(keyCols(), 1, b.getI1Type());
+    auto longer = map({}, type, [&](Value row, Value, ValueRange) {
+      using Predicate = arith::CmpIPredicate;
+      Value other = add(first, row);
+      Value its = loadLength(into, min(other, last));
+      // Of tiles that take as long, the last ones come first.
+      Value isBefore = arith::OrIOp::create(
+          b, loc, cmp(Predicate::sgt, its, length),
+          arith::AndIOp::create(b, loc, cmp(Predicate::eq, its, length),
+                                cmp(Predicate::sgt, other, own)));
+      return SmallVector<Value>{arith::AndIOp::create(
+          b, loc, isBefore, cmp(Predicate::sle, other, last))};
+    });
+    Value before = chunks.getRegionIterArg(0);
+    for (Value word : classWords(longer))
+      before = add(before, math::CtPopOp::create(b, loc, word));
+    scf::YieldOp::create(b, loc, before);
+  }
+  memref::StoreOp::create(
+      b, loc, own, into.tiles,
+      {batch, head, toIndex(chunks.getResult(0)), index(KeyLists::nthLongest)});
   tile::ReturnOp::create(b, loc);
 }

@@ -25,6 +25,8 @@ public:
   void buildLists(const KeyLists &into, Value numTiles, Value block);
   /// The kernel before that one, which says what each tile is.
   void buildClasses(const KeyLists &into, Value numTiles, Value block);
+  /// The kernel behind them, which finds the order of the query tiles.
+  void buildOrder(const KeyLists &into, Value numTiles, Value block);
 
 private:
   std::pair<Value, Value> sampleRange(::attn::MaskAnalysis::Sample sample,
@@ -49,6 +51,7 @@ private:
   Value someOfRows(Value elements);
   void storeWords(const KeyLists &into, Value place, ArrayRef<Value> words);
   Value loadClass(const KeyLists &from, Value tile);
+  Value loadLength(const KeyLists &from, Value tile);
   SmallVector<Value> listByClass(const KeyLists &into, Value tile,
                                  ValueRange counts);
   SmallVector<Value> listMasked(const KeyLists &into, Value tile,

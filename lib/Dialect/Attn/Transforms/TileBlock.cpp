@@ -108,7 +108,9 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
       b, loc, block, packed ? Value() : dim(query, 0), numHeads,
       slices > 1 ? mul(numTiles, index(slices)) : numTiles,
       parts ? parts : index(1));
-  work.setOrder(schedule.getOrder().value_or(WorkOrder::in_order));
+  work.setOrder(ordersByLists()
+                    ? WorkOrder::in_order
+                    : schedule.getOrder().value_or(WorkOrder::in_order));
   if (section)
     work.getSectionMutable().assign(section);
   if (cluster > 1)
@@ -121,6 +123,11 @@ void ReductionKernel::locateBlock(Value numTiles, Value block) {
   batch = work.getBatch();
   head = work.getHead();
   queryTile = work.getTile();
+  if (ordersByLists()) {
+    SmallVector<Value> place = listIndices();
+    place.push_back(index(KeyLists::nthLongest));
+    queryTile = toIndex(memref::LoadOp::create(b, loc, lists.tiles, place));
+  }
   if (slices > 1) {
     // Neighbours, which read the same keys.
     auto [tile, slice] = divide(queryTile, index(slices));

@@ -433,7 +433,7 @@ SmallVector<Value> ReductionKernel::streamLists(ValueRange state) {
     indices.push_back(index(which));
     return toIndex(memref::LoadOp::create(b, loc, lists.tiles, indices));
   };
-  Value masked = count(0), whole = count(1);
+  Value masked = count(KeyLists::masks), whole = count(KeyLists::wholes);
   bool isPadded = keyCols() != schedule.getBlockK();
   StreamBodies bodies;
   bodies.number = [&](ValueRange of, ValueRange) {

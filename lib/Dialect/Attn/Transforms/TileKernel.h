@@ -45,11 +45,15 @@ Value loadElement(OpBuilder &b, Location loc, Value memref, ValueRange indices,
                   Type type);
 
 /// Whether the mask reads a tensor with an element for each pair of a row and a
-/// key: then bits are few beside it, and lists have the elements of masked
-/// tiles as such.
+/// key.
 bool readsPairs(ReductionOpInterface op);
 /// The same of scores, as of a bias.
 bool scoresReadPairs(ReductionOpInterface op);
+/// Whether an element of the mask costs more than a bit that a kernel before
+/// has made of it.
+bool paysBits(ReductionOpInterface op);
+/// Whether lists have the elements of masked tiles as bits: of a mask that
+/// reads pairs in any case, of another one where a run has room for them.
 bool listsBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 
 /// Blocks of a cluster, where the target's kernels have them.
@@ -322,13 +326,15 @@ public:
   /// (TileLists.cpp): how many are masked and how many whole, and their
   /// numbers, those of whole tiles in front and of masked ones from the end;
   /// and of each masked one the words of its keys that are live in some row. A
-  /// ragged tile is the first of the masked ones. Where the mask reads a tensor
-  /// of pairs, `classes` has for each key tile what it is, `bits` all elements
-  /// of the masked ones, of each row of the query tile words of its keys, and
-  /// these and `words` are found by the tile's number; else the two are null.
+  /// ragged tile is the first of the masked ones. `classes` has for each key
+  /// tile what it is, `bits` all elements of the masked ones, of each row of
+  /// the query tile words of its keys, or it is null. Words, classes and bits
+  /// are found by the tile's number.
+  /// Beside the counts of the n-th query tile is the number of the one that has
+  /// the n-th most to do, where the schedule takes the longest first.
   struct KeyLists {
     Value tiles, words, classes, bits;
-    static constexpr int64_t header = 2;
+    static constexpr int64_t masks = 0, wholes = 1, nthLongest = 2, header = 3;
     /// Blocks that say what the tiles of a query tile are, without bits.
     static constexpr int64_t parts = 8;
     enum Class { dead, masked, whole };
@@ -397,6 +403,10 @@ protected:
   std::pair<Value, Value> tilePositions();
   void readMask();
   Value sectionOf(Value group);
+  /// Whether the query tiles of a head are taken in the order of their lists.
+  bool ordersByLists() {
+    return lists.tiles && schedule.getOrder() == WorkOrder::longest_first;
+  }
   void loadQueries();
   /// An element of the queries, f32, as products take it.
   Value scaledQuery(Value element);

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -81,10 +82,44 @@ bool mlir::attn::scoresReadPairs(ReductionOpInterface op) {
   return ::readsPairs(op.getScoreBody(), op.getQueryOperands().size());
 }
 
+/// About how many instructions a mask takes for each pair of a row and a key.
+static int64_t countPairOps(Region &region) {
+  constexpr unsigned ofRow = 1, ofKey = 2, ofBoth = 3;
+  constexpr int64_t opsOfDivision = 4, opsOfAbs = 2;
+  llvm::DenseMap<Value, unsigned> parts = {{region.getArgument(2), ofRow},
+                                           {region.getArgument(3), ofKey}};
+  int64_t count = 0;
+  region.walk([&](Operation *inner) {
+    unsigned part = 0;
+    for (Value operand : inner->getOperands())
+      part |= parts.lookup(operand);
+    for (Value result : inner->getResults())
+      parts[result] = part;
+    if (part != ofBoth || inner->hasTrait<OpTrait::IsTerminator>())
+      return;
+    count += llvm::TypeSwitch<Operation *, int64_t>(inner)
+                 .Case<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp,
+                       arith::ExtSIOp, arith::TruncIOp>([](auto) { return 0; })
+                 .Case<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
+                       arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
+                       arith::CeilDivUIOp>([&](auto) { return opsOfDivision; })
+                 .Case<math::AbsIOp>([&](auto) { return opsOfAbs; })
+                 .Default([](auto) { return 1; });
+  });
+  return count;
+}
+
+bool mlir::attn::paysBits(ReductionOpInterface op) {
+  // A word of bits takes half an instruction for each of a thread's elements,
+  // and its load: masks of a comparison or two are as fast without.
+  constexpr int64_t mostOps = 3;
+  return readsPairs(op) || countPairOps(op.getMaskBody()) > mostOps;
+}
+
 bool mlir::attn::listsBits(ReductionOpInterface op,
                            const ::attn::TargetInfo &target) {
   return op.getScheduleAttribute().getRows() == target.productShape().m &&
-         readsPairs(op);
+         paysBits(op);
 }
 
 bool mlir::attn::listsKeyTiles(ReductionOpInterface op, MonoidOp monoid,
