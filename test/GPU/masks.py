@@ -560,10 +560,10 @@ def list_kernels(run, count=5):
         for _ in range(count):
             run()
         torch.cuda.synchronize()
-    return "kernels, us: " + " ".join(
-        "%s=%.1f" % (event.key.rsplit("_", 1)[-1], event.device_time_total / event.count)
-        for event in sorted(found.key_averages(), key=lambda event: event.key)
-        if event.device_time_total)
+    each = ((event.key.rsplit("_", 1)[-1], event.device_time_total / event.count)
+            for event in sorted(found.key_averages(), key=lambda event: event.key)
+            if event.device_time_total)
+    return "kernels, us: " + " ".join("%s=%.1f" % one for one in each)
 
 
 def with_decisions(family, tensors, decisions):

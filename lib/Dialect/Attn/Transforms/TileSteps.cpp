@@ -694,7 +694,11 @@ SmallVector<Value> ReductionKernel::stepGeneral(RowBlock &block,
     stateTypes.push_back(part.getType());
   auto fold = tile::FoldOp::create(b, loc, stateTypes, mapped, block.values,
                                    alive, block.state);
-  if (std::optional<unsigned> state = findThreshold(monoid))
+  // Of longer tiles in registers the scores were not right on a GPU
+  // (docs/performance/gpu-masks.md, "Selections").
+  constexpr int64_t mostKeys = 32;
+  if (std::optional<unsigned> state = findThreshold(monoid);
+      state && (!isGpu() || keyCols() <= mostKeys))
     tile::setThreshold(fold, *state);
   OpBuilder::InsertionGuard guard(b);
   Block *body = b.createBlock(&fold.getBody());
