@@ -223,7 +223,7 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   if (problem.folded && op.getValueOperands().empty())
     if (auto laws = ::attn::checkLaws(monoid))
       problem.hasThreshold = laws->threshold >= 0;
-  problem.listed = listsKeyTiles(op, monoid, target);
+  problem.listed = whyNotListed(op, monoid, target).empty();
   problem.listedBits = problem.listed && paysBits(op);
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
@@ -715,7 +715,7 @@ struct ChooseSchedulePass
                                StringRef(how) == "chosen"},
                               target)
           << classes
-          << describeMask(op, isListed, isListed && listsBits(op, target));
+          << describeMask(op, isListed, isListed && mayListBits(op, target));
     return success();
   }
 };
