@@ -182,7 +182,7 @@ static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
 static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
                                      int64_t widest, const TargetInfo &target) {
   const int64_t minKeys = target.mmaShapes.front().k;
-  ScheduleSizes sizes = {128, 32, 128};
+  ScheduleSizes sizes = {128, 32, problem.hasThreshold ? thresholdKeys : 128};
   bool many = problem.numQueries < 0 || problem.numQueries > sizes.blockQ / 2;
   if (problem.tf32) {
     auto fits = [&] { return computeBudget(problem, sizes, target).fits(); };
@@ -211,7 +211,7 @@ static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
       if (budget.fits() && onchip::sharesMemory(2, budget.shared, target))
         return sizes;
     }
-  return {128, 16, 64};
+  return {128, 16, problem.hasThreshold ? thresholdKeys : 64};
 }
 
 int64_t attn::blocksAtOnce(int64_t rows, const TargetInfo &target) {
@@ -221,6 +221,13 @@ int64_t attn::blocksAtOnce(int64_t rows, const TargetInfo &target) {
 }
 int64_t attn::leastPartKeys(const TargetInfo &target) {
   return target.isCpu() ? partKeys : gpuPartKeys;
+}
+
+int64_t attn::mostHeadsAbreast(const ScheduleProblem &problem,
+                               const TargetInfo &target) {
+  if (target.headsAbreast > 1 && problem.listed)
+    return listedHeads;
+  return target.headsAbreast;
 }
 
 int64_t attn::fixedPartKeys(int64_t blockK) {

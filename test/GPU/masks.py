@@ -5,7 +5,8 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
     test/GPU/masks.py [--families A,B] [--heads 2x16] [--size 8192] [--depth 128]
-        [--no-flex] [--flex-seconds 130] [--no-times] [--device cuda]
+        [--no-flex] [--flex-seconds 130] [--no-times] [--device cuda] [--kernels]
+        [--schedules "order = in_order;section = 32"]
 
 A family is a recipe of docs/Masks.md, sized for so many tokens, or an option of
 attn.attention. Rows of the very call that is timed are compared with float64 first.
@@ -13,12 +14,15 @@ A line then has, of tiles of 128 x 128, those with a live pair ("touched"), TFLO
 live pairs and of touched tiles, their ratio to plain attention with as many tiles of
 keys, and FlexAttention: compiled, with its block mask made before, in turns in the
 same process, while the script is younger than so many seconds (each compilation takes
-a few). Times are medians of a few calls from idle. Needs torch.
+a few). Times are medians of a few calls from idle. --kernels adds what each kernel of a
+call takes, --schedules the time with other decisions in the chosen schedule, and
+whether the result is the same. Needs torch.
 """
 
 import argparse
 import math
 import os
+import re
 import statistics
 import sys
 import time
@@ -547,6 +551,63 @@ def race(name, family, tensors, own, options):
     return cells + flex_text, below
 
 
+def list_kernels(run, count=5):
+    """Microseconds of each kernel of a call."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(count):
+            run()
+        torch.cuda.synchronize()
+    each = ((event.key.rsplit("_", 1)[-1], event.device_time_total / event.count)
+            for event in sorted(found.key_averages(), key=lambda event: event.key)
+            if event.device_time_total)
+    return "kernels, us: " + " ".join("%s=%.1f" % one for one in each)
+
+
+def with_decisions(family, tensors, decisions):
+    """A call with other decisions in its schedules, "name = word" and commas."""
+    import attn
+
+    options = dict(family.options)
+    text = attn.compile(*tensors, until_after="schedule", **options).mlir("schedule")
+    for decision in decisions.split(","):
+        name, word = (x.strip() for x in decision.split("="))
+
+        def edit(match):
+            said = [x.split(" = ") for x in match.group(1).split(", ")]
+            said = [x for x in said if x[0] != name] + [[name, word]]
+            return "#attn.schedule<%s>" % ", ".join(" = ".join(x) for x in said)
+
+        text = re.sub(r"#attn\.schedule<([^<>]*)>", edit, text)
+    named = dict(zip("qkv", tensors), **options.pop("captures", {}))
+    options.pop("mask_mod", None)
+    named.update(options)
+    kernel = attn.compile(text)
+    inputs = [named[arg.name] for arg in kernel.inputs]
+    inputs = [x if arg.shape is None else x[(None,) * (len(arg.shape) - x.dim())]
+              for arg, x in zip(kernel.inputs, inputs)]
+    return lambda out: kernel(*inputs, out=out)
+
+
+def race_schedules(family, tensors, out, schedules):
+    """Times with other decisions, in turns with the chosen ones."""
+    import torch
+
+    names = schedules.split(";")
+    calls = [with_decisions(family, tensors, name) for name in ["share = 0"] + names]
+    other, cells = torch.empty_like(out), []
+    for call in calls:
+        other.fill_(math.nan)
+        call(other)
+        cells.append((other.float() - out.float()).abs().max().item())
+    rounds = [[burst(lambda: call(other)) for call in calls] for _ in range(2)]
+    times = [min(column) for column in zip(*rounds)]
+    return " ".join("[%s] %.4f off %.1e" % cell for cell in
+                    zip(["as chosen"] + names, times, cells))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--families", default=",".join(FAMILIES))
@@ -557,6 +618,8 @@ def main():
     parser.add_argument("--no-flex", action="store_true")
     parser.add_argument("--flex-seconds", type=float, default=130)
     parser.add_argument("--no-times", action="store_true")
+    parser.add_argument("--kernels", action="store_true")
+    parser.add_argument("--schedules")
     options = parser.parse_args()
     import attn
     import torch
@@ -599,6 +662,11 @@ def main():
         slow += [name] if below else []
         print("%-17s %s%s" % (name, text, "".join(" BELOW " + x for x in below)),
               flush=True)
+        if options.kernels:
+            print("   ", list_kernels(own), flush=True)
+        if options.schedules:
+            print("   ", race_schedules(family, tensors, out, options.schedules),
+                  flush=True)
     print("%d wrong: %s; %d below: %s; %.0f s" % (
         len(wrong), " ".join(wrong), len(slow), " ".join(slow), time.time() - start))
     return bool(wrong)

@@ -91,7 +91,8 @@ struct ScheduleProblem {
   /// Rows see keys up to a position of their own.
   bool diagonal = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
-  bool folded = false;
+  /// `hasThreshold`: in registers, and those alone that a row lets in.
+  bool folded = false, hasThreshold = false;
   /// The bits of a row depend on no other: key tiles are those of any sizes.
   /// `cuts`: keys are reduced in parts of a fixed number of keys, and a block
   /// with several parts holds a second state; else in one part.
@@ -209,6 +210,10 @@ ScheduleProblem packHeads(ScheduleProblem problem);
 /// it goes, and the least keys of a part.
 int64_t blocksAtOnce(int64_t rows, const TargetInfo &target);
 int64_t leastPartKeys(const TargetInfo &target);
+
+/// The most heads that advance together, where a schedule does not say.
+int64_t mostHeadsAbreast(const ScheduleProblem &problem,
+                         const TargetInfo &target);
 
 /// Keys of a part where the bits of a row depend on no other: the same number
 /// for all sizes, in whole tiles.

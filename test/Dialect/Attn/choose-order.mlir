@@ -16,6 +16,29 @@ func.func @masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
+// Where a kernel lists the key tiles, by their number; more heads together.
+module attributes {attn.target = "sm_90a"} {
+func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                  %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  // CHECK-LABEL: @listed
+  // CHECK: order = longest_first, section = 32, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 32, as many as have 102400 keys, which fit in the cache}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):
+        %ii = arith.index_cast %i : i32 to index
+        %jj = arith.index_cast %j : i32 to index
+        %x = tensor.extract %t[%ii] : tensor<?xi32>
+        %y = tensor.extract %t[%jj] : tensor<?xi32>
+        %e = arith.cmpi eq, %x, %y : i32
+        attn.yield %e : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
 module attributes {attn.target = "cpu-avx2"} {
 func.func @plain(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {

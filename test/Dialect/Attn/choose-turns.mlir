@@ -15,7 +15,7 @@ module attributes {attn.target = "sm_90a"} {
   }
 
   // CHECK-LABEL: func.func @listed(
-  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled, turns = products{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled, turns = products{{(, order = longest_first)?(, section = 32, section_keys = [0-9]+)?}}>
   func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>,
                     %m: tensor<1x1x?x?xi1>) -> tensor<?x?x?x128xbf16> {
     // expected-remark @below {{turns: products}}

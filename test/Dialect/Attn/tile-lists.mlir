@@ -13,14 +13,21 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[EIGHT:.*]] = arith.muli %[[N]], %c8
 // CHECK: tile.launch @ids_kernel1 grid(%[[EIGHT]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
 // CHECK: tile.launch @ids_kernel2 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
+// CHECK: tile.launch @ids_kernel3 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
 // CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
+// CHECK-NOT: tile.launch
 
-// The reduction: masked tiles, of which the first stands alone, then whole
+// The reduction: its n-th work tile is the query tile with the n-th most to do,
+// which the lists say beside its counts. Masked tiles, of which the first stands alone, then whole
 // ones; without masked ones the first whole tile stands alone.
 // CHECK-LABEL: kernel private @ids_kernel0
-// CHECK: %[[MASKED:.*]] = memref.load {{.*}} : memref<?x?x?x?xi32>
+// CHECK: %[[BATCH:.*]], %{{.*}}, %[[PLACE:.*]], %{{.*}} = tile.work_tile %{{.*}} in_order
+// CHECK: %[[NTH:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[PLACE]], %c2] : memref<?x?x?x?xi32>
+// CHECK: %[[TILE:.*]] = arith.index_cast %[[NTH]] : i32 to index
+// CHECK: arith.muli %[[TILE]], %c128
+// CHECK: %[[MASKED:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[TILE]], %c0]
 // CHECK: %[[M:.*]] = arith.index_cast %[[MASKED]]
-// CHECK: %[[WHOLE:.*]] = memref.load
+// CHECK: %[[WHOLE:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[TILE]], %c1]
 // CHECK: %[[W:.*]] = arith.index_cast %[[WHOLE]]
 // CHECK: %[[SOME:.*]] = arith.cmpi sgt, %[[M]], %c0
 // CHECK: scf.if %[[SOME]]
@@ -86,6 +93,26 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.bits
 // CHECK-NOT: !tile.tile<128x128xi1>
 // CHECK: tile.return
+
+// The order: how many query tiles take longer, in halves of a whole tile, or as
+// long and are behind: so many come before this one.
+// CHECK-LABEL: kernel private @ids_kernel3
+// CHECK: %{{.*}}, %{{.*}}, %[[OWN:.*]], %{{.*}} = tile.work_tile
+// CHECK: %[[MINE:.*]] = arith.index_cast %[[OWN]] : index to i32
+// CHECK: memref.load %[[LISTS:.*]][%{{.*}}, %{{.*}}, %[[OWN]], %c0]
+// CHECK: arith.muli %{{.*}}, %c3_i32
+// CHECK: memref.load %[[LISTS]][%{{.*}}, %{{.*}}, %[[OWN]], %c1]
+// CHECK: arith.muli %{{.*}}, %c2_i32
+// CHECK: %[[BEFORE:.*]] = scf.for %{{.*}} = %c0 to %{{.*}} step %c128
+// CHECK: tile.map {
+// CHECK: arith.cmpi sgt
+// CHECK: arith.cmpi eq
+// CHECK: arith.cmpi sgt
+// CHECK: } -> !tile.tile<128x1xi1>
+// CHECK: tile.bits
+// CHECK-COUNT-4: math.ctpop
+// CHECK: %[[RANK:.*]] = arith.index_cast %[[BEFORE]] : i32 to index
+// CHECK: memref.store %[[MINE]], %[[LISTS]][%{{.*}}, %{{.*}}, %[[RANK]], %c2]
 func.func @ids(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %ids: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
@@ -122,6 +149,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[ALL:.*]] = arith.muli %[[N]], %[[TILES]]
 // CHECK: tile.launch @pairs_kernel1 grid(%[[ALL]])
 // CHECK: tile.launch @pairs_kernel2 grid(%[[N]])
+// CHECK: tile.launch @pairs_kernel3 grid(%[[N]])
 // CHECK: tile.launch @pairs_kernel0 grid(
 
 // The number of the next masked tile is read a step ahead, for its words and bits
@@ -250,6 +278,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NOT: tile.workspace
 // CHECK: tile.launch @blocks_kernel1
 // CHECK: tile.launch @blocks_kernel2
+// CHECK: tile.launch @blocks_kernel3
 // CHECK: tile.launch @blocks_kernel0
 // CHECK-NOT: tile.launch
 func.func @blocks(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
@@ -296,6 +325,61 @@ func.func @shifted(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
         %z = tensor.extract %d[%jj] : tensor<?xi32>
         %e = arith.cmpi eq, %y, %z : i32
         %live = arith.andi %p, %e : i1
+        attn.yield %live : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// A mask of many operations: the kernel of classes makes bits of its elements where
+// the run has room for them, and of two kernels the one that reads them has blocks
+// then. A schedule in order needs no order.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func @many(
+// CHECK: %[[T:.*]] = arith.ceildivui
+// CHECK: %[[K:.*]] = arith.maxsi
+// CHECK-COUNT-3: tile.workspace(
+// CHECK: %[[ALL:.*]] = arith.muli %[[K]], %[[T]]
+// CHECK: %[[FITS:.*]] = arith.cmpi sle, %[[ALL]], %c131072
+// CHECK: %[[ROOM:.*]] = arith.select %[[FITS]], %[[K]], %c0
+// CHECK: tile.workspace(%c1, %c1, %[[T]], %[[ROOM]]) : memref<?x?x?x?x128x4xi32>
+// CHECK: tile.launch @many_kernel1
+// CHECK: tile.launch @many_kernel2
+// CHECK: %[[SOME:.*]] = arith.cmpi sgt, %{{.*}}, %c0
+// CHECK: %[[WITHOUT:.*]] = arith.select %[[SOME]], %c0, %[[GRID:.*]] : index
+// CHECK: tile.launch @many_kernel3 grid(%[[WITHOUT]])
+// CHECK: %[[WITH:.*]] = arith.select %[[SOME]], %[[GRID]], %c0 : index
+// CHECK: tile.launch @many_kernel0 grid(%[[WITH]])
+
+// CHECK-LABEL: kernel private @many_kernel0
+// CHECK-NOT: math.absi
+// CHECK-LABEL: kernel private @many_kernel1
+// CHECK: arith.remui %{{.*}}, %c8
+// CHECK: math.absi
+// CHECK: %[[HAS:.*]] = arith.cmpi slt
+// CHECK: scf.if %[[HAS]] {
+// CHECK: tile.store_bits
+// CHECK-LABEL: kernel private @many_kernel2
+// CHECK-LABEL: kernel private @many_kernel3
+// CHECK: math.absi
+func.func @many(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>)
+      {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, order = in_order>} mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %few = arith.constant 16 : i32
+        %width = arith.constant 128 : i32
+        %g = arith.cmpi slt, %i, %few : i32
+        %f = arith.cmpi slt, %j, %few : i32
+        %d = arith.subi %i, %j : i32
+        %a = math.absi %d : i32
+        %n = arith.cmpi sle, %a, %width : i32
+        %x = arith.ori %g, %f : i1
+        %live = arith.ori %x, %n : i1
         attn.yield %live : i1
       } -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>

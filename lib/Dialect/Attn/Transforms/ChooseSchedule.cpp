@@ -16,6 +16,7 @@
 #include "StateUses.h"
 #include "TileKernel.h"
 #include "attn/Analysis/CostModel.h"
+#include "attn/Analysis/Laws.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/Schedule.h"
@@ -219,8 +220,11 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.heldQueries = hasRuntimeScale(op.getScoreBody());
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = foldsKeys(op, monoid);
+  if (problem.folded && op.getValueOperands().empty())
+    if (auto laws = ::attn::checkLaws(monoid))
+      problem.hasThreshold = laws->threshold >= 0;
   problem.listed = whyNotListed(op, monoid, target).empty();
-  problem.listedBits = problem.listed && readsPairs(op);
+  problem.listedBits = problem.listed && paysBits(op);
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask) {
@@ -508,7 +512,7 @@ struct ChooseSchedulePass
     if (pack.packs)
       problem = ::attn::packHeads(problem);
     if (given) {
-      choice.schedule = chooseOrder(op, given, target);
+      choice.schedule = chooseOrder(op, given, problem, target);
       return choice;
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
@@ -578,7 +582,7 @@ struct ChooseSchedulePass
     if (auto rung = op->getAttrOfType<RungAttr>(getRungAttrName()))
       choice.schedule =
           scheduleOfRung(rung.getValue(), op, choice.schedule, target);
-    choice.schedule = chooseOrder(op, choice.schedule, target);
+    choice.schedule = chooseOrder(op, choice.schedule, problem, target);
     if (auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName()))
       choice.schedule = choice.schedule.withShare(levels.getInt());
     return choice;
@@ -586,6 +590,7 @@ struct ChooseSchedulePass
 
   /// The schedule with an order of work tiles, where it has none.
   ScheduleAttr chooseOrder(ReductionOpInterface op, ScheduleAttr schedule,
+                           const ::attn::ScheduleProblem &problem,
                            const ::attn::TargetInfo &target) const {
     // Masks are mostly causal: the last rows have the most keys, so they start
     // first and the short tiles fill the end. Of keys the first have the most
@@ -595,9 +600,10 @@ struct ChooseSchedulePass
       schedule = schedule.withOrder(WorkOrder::longest_first);
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.
-    if (!schedule.getSection() && target.headsAbreast > 1)
-      schedule = schedule.withSection(target.headsAbreast,
-                                      target.gpuL2Bytes / keyRowBytes(op));
+    int64_t heads = ::attn::mostHeadsAbreast(problem, target);
+    if (!schedule.getSection() && heads > 1)
+      schedule =
+          schedule.withSection(heads, target.gpuL2Bytes / keyRowBytes(op));
     return schedule;
   }
 

@@ -30,7 +30,10 @@ std::string mlir::attn::describeMask(ReductionOpInterface op, bool isListed,
   if (isListed)
     text += std::string("; live tiles listed by a kernel before, whole ones "
                         "apart") +
-            (hasBits ? " and others with their bits" : "");
+            (!hasBits         ? ""
+             : readsPairs(op) ? " and others with their bits"
+                              : " and others with their bits, where there is "
+                                "room for them");
   return text;
 }
 
@@ -89,15 +92,15 @@ static std::string describeCache(ReductionOpInterface op,
 
 /// The order of work tiles, and the heads that run side by side.
 static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
-                                 bool isGiven) {
+                                 bool isGiven, bool isListed) {
   std::string text = "work tiles: ";
   text += stringifyWorkOrder(schedule.getOrder().value_or(WorkOrder::in_order));
   if (isGiven)
     text += " (as given)";
   else
-    text += op.getMaskBody().empty()
-                ? " (all rows have as many keys)"
-                : " (most masks leave the last rows the most keys)";
+    text += op.getMaskBody().empty() ? " (all rows have as many keys)"
+            : isListed ? " (by the lists of key tiles)"
+                       : " (most masks leave the last rows the most keys)";
   if (schedule.getSection() > 1)
     text += "; heads abreast: at most " + std::to_string(schedule.getSection());
   if (schedule.getSection() > 1 && schedule.getSectionKeys())
@@ -217,7 +220,9 @@ std::string mlir::attn::describeSchedule(ReductionOpInterface op,
   ScheduleAttr schedule = choice.schedule;
   std::string text = describeDevice(choice, target);
   text += describeCache(op, target);
-  text += describeOrder(op, schedule, choice.isOrderGiven);
+  bool isListed =
+      choice.problem.listed && schedule.getLoop() == LoopShape::peeled;
+  text += describeOrder(op, schedule, choice.isOrderGiven, isListed);
   text += describeRotary(op, target);
   text += describeInvariance(op, schedule);
   text += describeTurns(choice, target);

@@ -13,8 +13,13 @@
 // kernel, with one block for each query tile, makes the lists.
 //
 // Where the mask reads a tensor of pairs nothing is settled but by its
-// elements. The first kernel has a block for each tile then, and also writes
-// the elements as bits, which is what the reduction reads.
+// elements. The first kernel has a block for each tile then. Elements of such a
+// mask, and of one that takes more than a few operations, become bits, once for
+// all heads that the mask does not tell apart: what the reduction reads.
+//
+// How long a query tile takes the lists say. Where the schedule takes the
+// longest first, a last kernel, with one block for each query tile again,
+// counts those that take longer: as many come before it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -297,10 +302,20 @@ static ListedElements evaluate(KeyListContext &ctx, const KeyLists &into,
   ctx.b.setInsertionPointToStart(loop.getBody());
   Value first = loop.getInductionVar();
   auto [live, dead] = evaluateRows(ctx, block, ctx.toI32(first), rows);
-  if (into.bits)
-    tile::StoreBitsOp::create(ctx.b, live, into.bits,
-                              {ctx.batch, ctx.head, ctx.queryTile, number},
-                              ctx.index(0), first);
+  if (into.bits) {
+    auto store = [&]() -> SmallVector<Value> {
+      tile::StoreBitsOp::create(ctx.b, live, into.bits,
+                                {ctx.batch, ctx.head, ctx.queryTile, number},
+                                ctx.index(0), first);
+      return {};
+    };
+    if (readsPairs(ctx.reduction))
+      store();
+    else // Where this run has room for them.
+      stepIf(ctx,
+             ctx.cmp(arith::CmpIPredicate::slt, number, ctx.dim(into.bits, 3)),
+             {}, store, nullptr);
+  }
   auto either = [&](Value all, Value elements) {
     return ctx
         .map({all, someOfRows(ctx, elements)}, type,
@@ -424,7 +439,7 @@ classifyByAnalysis(KeyListContext &ctx, const ListedRange &range, Value first) {
 void mlir::attn::buildClasses(KeyListContext &ctx, const KeyLists &into,
                               Value numTiles, Value block) {
   ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
-  if (into.bits) {
+  if (readsPairs(ctx.reduction)) {
     ListedRange range =
         locateListed(ctx, into, numTiles, block, ctx.dim(into.classes, 3));
     Value exists = arith::AndIOp::create(
@@ -552,9 +567,69 @@ void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
         });
     scf::YieldOp::create(ctx.b, counts);
   }
-  for (int64_t which : {0, 1})
+  for (int64_t which : {KeyLists::masks, KeyLists::wholes})
     memref::StoreOp::create(
         ctx.b, chunks.getResult(which), into.tiles,
         {ctx.batch, ctx.head, ctx.queryTile, ctx.index(which)});
+  tile::ReturnOp::create(ctx.b);
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// How long a query tile takes, i32, in halves of a whole tile: one that is
+/// tested takes about as long as one and a half (measured: docs/performance).
+static Value loadLength(KeyListContext &ctx, const KeyLists &from, Value tile) {
+  constexpr int64_t ofMasked = 3, ofWhole = 2;
+  auto count = [&](int64_t which) -> Value {
+    return memref::LoadOp::create(
+        ctx.b, from.tiles,
+        {ctx.batch, ctx.head, ctx.toIndex(tile), ctx.index(which)});
+  };
+  return ctx.add(ctx.mul(count(KeyLists::masks), ctx.i32(ofMasked)),
+                 ctx.mul(count(KeyLists::wholes), ctx.i32(ofWhole)));
+}
+
+void mlir::attn::buildOrder(KeyListContext &ctx, const KeyLists &into,
+                            Value numTiles, Value block) {
+  ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
+  auto work =
+      tile::WorkTileOp::create(ctx.b, block, ctx.dim(into.tiles, 0),
+                               ctx.dim(into.tiles, 1), numTiles, ctx.index(1));
+  ctx.batch = work.getBatch();
+  ctx.head = work.getHead();
+  ctx.queryTile = work.getTile();
+  Value own = ctx.toI32(ctx.queryTile), length = loadLength(ctx, into, own);
+  Value last = ctx.toI32(ctx.sub(numTiles, ctx.index(1)));
+  auto chunks =
+      scf::ForOp::create(ctx.b, ctx.index(0), numTiles, ctx.index(keyCols(ctx)),
+                         ValueRange{ctx.i32(0)});
+  {
+    OpBuilder::InsertionGuard guard(ctx.b);
+    ctx.b.setInsertionPointToStart(chunks.getBody());
+    Value first = ctx.toI32(chunks.getInductionVar());
+    auto type = ctx.tileType(keyCols(ctx), 1, ctx.b.getI1Type());
+    auto longer = ctx.map({}, type, [&](Value row, Value, ValueRange) {
+      using Predicate = arith::CmpIPredicate;
+      Value other = ctx.add(first, row);
+      Value its = loadLength(ctx, into, ctx.min(other, last));
+      // Of tiles that take as long, the last ones come first.
+      Value isBefore = arith::OrIOp::create(
+          ctx.b, ctx.cmp(Predicate::sgt, its, length),
+          arith::AndIOp::create(ctx.b, ctx.cmp(Predicate::eq, its, length),
+                                ctx.cmp(Predicate::sgt, other, own)));
+      return SmallVector<Value>{arith::AndIOp::create(
+          ctx.b, isBefore, ctx.cmp(Predicate::sle, other, last))};
+    });
+    Value before = chunks.getRegionIterArg(0);
+    for (Value word : classWords(ctx, longer))
+      before = ctx.add(before, math::CtPopOp::create(ctx.b, word));
+    scf::YieldOp::create(ctx.b, before);
+  }
+  memref::StoreOp::create(ctx.b, own, into.tiles,
+                          {ctx.batch, ctx.head,
+                           ctx.toIndex(chunks.getResult(0)),
+                           ctx.index(KeyLists::nthLongest)});
   tile::ReturnOp::create(ctx.b);
 }

@@ -29,6 +29,9 @@ void buildLists(KeyListContext &ctx, const KeyLists &into, Value numTiles,
 /// The kernel before that one, which says what each tile is.
 void buildClasses(KeyListContext &ctx, const KeyLists &into, Value numTiles,
                   Value block);
+/// The kernel behind them, which finds the order of the query tiles.
+void buildOrder(KeyListContext &ctx, const KeyLists &into, Value numTiles,
+                Value block);
 
 } // namespace mlir::attn
 

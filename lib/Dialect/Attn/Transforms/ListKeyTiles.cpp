@@ -9,7 +9,8 @@
 // keys do not say which tiles have live elements, as of a mask that reads
 // memory, kernels before the reduction list them once (KeyLists.cpp) for all
 // heads that share the mask. Where the mask reads an element for each pair of a
-// row and a key, the lists have its elements too, a bit for each.
+// row and a key, or takes more than a few operations for one, the lists have
+// its elements too, a bit for each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,10 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #define DEBUG_TYPE "attn-list-key-tiles"
 
@@ -84,6 +87,40 @@ bool mlir::attn::readsPairs(ReductionOpInterface op) {
   return ::readsPairs(op.getMaskBody(), 0);
 }
 
+/// About how many instructions a mask takes for each pair of a row and a key.
+static int64_t countPairOps(Region &region) {
+  constexpr unsigned ofRow = 1, ofKey = 2, ofBoth = 3;
+  constexpr int64_t opsOfDivision = 4, opsOfAbs = 2;
+  llvm::DenseMap<Value, unsigned> parts = {{region.getArgument(2), ofRow},
+                                           {region.getArgument(3), ofKey}};
+  int64_t count = 0;
+  region.walk([&](Operation *inner) {
+    unsigned part = 0;
+    for (Value operand : inner->getOperands())
+      part |= parts.lookup(operand);
+    for (Value result : inner->getResults())
+      parts[result] = part;
+    if (part != ofBoth || inner->hasTrait<OpTrait::IsTerminator>())
+      return;
+    count += llvm::TypeSwitch<Operation *, int64_t>(inner)
+                 .Case<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp,
+                       arith::ExtSIOp, arith::TruncIOp>([](auto) { return 0; })
+                 .Case<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp,
+                       arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
+                       arith::CeilDivUIOp>([&](auto) { return opsOfDivision; })
+                 .Case<math::AbsIOp>([&](auto) { return opsOfAbs; })
+                 .Default([](auto) { return 1; });
+  });
+  return count;
+}
+
+bool mlir::attn::paysBits(ReductionOpInterface op) {
+  // A word of bits takes half an instruction for each of a thread's elements,
+  // and its load: masks of a comparison or two are as fast without.
+  constexpr int64_t mostOps = 3;
+  return readsPairs(op) || countPairOps(op.getMaskBody()) > mostOps;
+}
+
 bool mlir::attn::scoresReadPairs(ReductionOpInterface op) {
   return ::readsPairs(op.getScoreBody(), op.getQueryOperands().size());
 }
@@ -120,8 +157,8 @@ StringRef mlir::attn::whyNotListedAs(ReductionOpInterface op, StringRef form,
   if (!schedule || schedule.getLoop() != LoopShape::peeled)
     return "its schedule peels no tiles";
   if (form == getListedBits() && !mayListBits(op, target))
-    return "its mask reads no element for each pair, or its rows are not those "
-           "of warpgroups";
+    return "its mask reads no element for each pair and takes few operations, "
+           "or its rows are not those of warpgroups";
   return {};
 }
 
@@ -129,7 +166,7 @@ bool mlir::attn::mayListBits(ReductionOpInterface op,
                              const ::attn::TargetInfo &target) {
   ScheduleAttr schedule = op.getScheduleAttribute();
   return schedule && target.hasRoles() &&
-         schedule.getRows() == target.productShape().m && readsPairs(op);
+         schedule.getRows() == target.productShape().m && paysBits(op);
 }
 
 bool mlir::attn::listsBits(ReductionOpInterface op) {

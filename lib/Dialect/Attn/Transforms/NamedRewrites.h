@@ -165,9 +165,12 @@ std::string whyNotPacked(ReductionOpInterface op);
 //===----------------------------------------------------------------------===//
 
 /// Whether the mask reads a tensor with an element for each pair of a row and a
-/// key: then bits are few beside it, and lists have the elements of masked
-/// tiles as such.
+/// key.
 bool readsPairs(ReductionOpInterface op);
+/// Whether an element of the mask costs more than a bit that a kernel before
+/// has made of it: bits are few beside a tensor of pairs, and masks of another
+/// kind have them where a run has room.
+bool paysBits(ReductionOpInterface op);
 /// The same of scores, as of a bias.
 bool scoresReadPairs(ReductionOpInterface op);
 

@@ -261,11 +261,14 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     extra.push_back(turnedQueries);
   if (turnedKeys)
     extra.push_back(turnedKeys);
-  auto fillIn = [&](ReductionContext &builder, Kernel &kernel) {
+  auto fillIn = [&](ReductionContext &builder, Kernel &kernel,
+                    bool readsBits = true) {
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     if (isListed)
       builder.lists = listsOf(ArrayRef(kernel.extra).take_front(firstView));
+    if (!readsBits)
+      builder.lists.bits = {};
     builder.packsHeads = !packedQueries.empty();
     llvm::append_range(
         builder.packedQueries,
@@ -314,6 +317,19 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     grid = arith::MulIOp::create(b, loc, grid, index(slices, loc));
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     grid = b.createOrFold<arith::MulIOp>(loc, grid, countParts(partial));
+  // Without room for bits the elements of the mask are computed.
+  if (isListed && listsBits(op) && !readsPairs(op)) {
+    Value none = index(0, loc), bits = listsOf(extra).bits;
+    Value tiles = memref::DimOp::create(b, loc, bits, 3);
+    Value hasBits =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, tiles, none);
+    Kernel other = start();
+    ReductionContext second(op, monoid, target, other.func);
+    if (failed(fillIn(second, other, /*readsBits=*/false)))
+      return failure();
+    launch(loc, other, arith::SelectOp::create(b, loc, hasBits, none, grid));
+    grid = arith::SelectOp::create(b, loc, hasBits, grid, none);
+  }
   Value factor = op.mayFixAnchor() ? factorOfScore(op) : Value();
   if (factor && packedQueries.empty()) {
     Value bound = inPlan(op, factor);
@@ -364,9 +380,23 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
   SmallVector<Value> lists = {
       make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
       make(keyTiles, words), make(keyTiles, {})};
-  if (listsBits(op))
-    lists.push_back(
-        make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words}));
+  if (!listsBits(op))
+    return lists;
+  int64_t blockQ = op.getScheduleAttribute().getBlockQ();
+  Value bitTiles = keyTiles;
+  if (!readsPairs(op)) {
+    // Memory that a call may take without a word: all lists of 8192 tokens for
+    // each of 32 heads, or one of 46000.
+    constexpr int64_t mostBytes = int64_t(256) << 20;
+    Value tiles = keyTiles;
+    for (Value size : sizes)
+      tiles = arith::MulIOp::create(b, loc, tiles, size);
+    Value fits = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::sle, tiles,
+        index(mostBytes / (blockQ * words * int64_t(sizeof(int32_t))), loc));
+    bitTiles = arith::SelectOp::create(b, loc, fits, keyTiles, index(0, loc));
+  }
+  lists.push_back(make(bitTiles, {blockQ, words}));
   return lists;
 }
 
@@ -393,9 +423,9 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
   };
   ScheduleAttr schedule = op.getScheduleAttribute().withCluster(1);
   auto lists = listsOf(extra);
-  Value parts =
-      lists.bits ? memref::DimOp::create(b, loc, lists.classes, 3).getResult()
-                 : index(KeyLists::parts, loc);
+  Value parts = index(KeyLists::parts, loc);
+  if (readsPairs(op))
+    parts = memref::DimOp::create(b, loc, lists.classes, 3);
   // Blocks that load while others evaluate, each with a warp for 16 keys; of
   // no more threads together than one may have, which leaves registers.
   int64_t threads =
@@ -406,6 +436,8 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
        schedule.withOccupancy(
            std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
   make(tiles, buildLists, schedule);
+  if (schedule.getOrder() == WorkOrder::longest_first)
+    make(tiles, buildOrder, schedule);
 }
 
 LogicalResult PlanBuilder::convertFused(FusedOp op) {

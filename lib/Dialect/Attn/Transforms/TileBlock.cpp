@@ -7,6 +7,7 @@
 
 #include "TileBlock.h"
 #include "TileFused.h"
+#include "TileLists.h"
 #include "TileRotary.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -129,7 +130,10 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
       ctx.b, block, packed ? Value() : ctx.dim(query, 0), numHeads,
       slices > 1 ? ctx.mul(numTiles, ctx.index(slices)) : numTiles,
       ctx.parts ? ctx.parts : ctx.index(1));
-  work.setOrder(ctx.schedule.getOrder().value_or(WorkOrder::in_order));
+  // The lists say which query tile comes n-th.
+  WorkOrder order = ctx.schedule.getOrder().value_or(WorkOrder::in_order);
+  bool isListed = ctx.lists.tiles && order == WorkOrder::longest_first;
+  work.setOrder(isListed ? WorkOrder::in_order : order);
   if (section)
     work.getSectionMutable().assign(section);
   if (cluster > 1)
@@ -142,6 +146,12 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
   ctx.batch = work.getBatch();
   ctx.head = work.getHead();
   ctx.queryTile = work.getTile();
+  if (isListed) {
+    SmallVector<Value> place = listIndices(ctx);
+    place.push_back(ctx.index(KeyLists::nthLongest));
+    ctx.queryTile =
+        ctx.toIndex(memref::LoadOp::create(ctx.b, ctx.lists.tiles, place));
+  }
   if (slices > 1) {
     // Neighbours, which read the same keys.
     auto [tile, slice] = ctx.divide(ctx.queryTile, ctx.index(slices));

@@ -59,14 +59,15 @@ constexpr int64_t marksOfBlock = 64;
 /// (TileLists.cpp): how many are masked and how many whole, and their numbers,
 /// those of whole tiles in front and of masked ones from the end; and of each
 /// masked one the words of its keys that are live in some row. A ragged tile is
-/// the first of the masked ones. For masks that read an element for each pair
-/// of a row and a key, `classes` says for each key tile what it is, `bits` has
-/// the mask's elements of masked tiles, words of its keys for each row of the
-/// query tile, and these and `words` are found by the tile's number; else both
-/// are null.
+/// the first of the masked ones. `classes` says for each key tile what it is;
+/// `bits` has the mask's elements of masked tiles, words of its keys for each
+/// row of the query tile, or it is null. Words, classes and bits are found by
+/// the tile's number. Beside the counts of the n-th query tile is the number of
+/// the one that has the n-th most to do, where the schedule takes the longest
+/// first.
 struct KeyLists {
   Value tiles, words, classes, bits;
-  static constexpr int64_t header = 2;
+  static constexpr int64_t masks = 0, wholes = 1, nthLongest = 2, header = 3;
   /// Blocks that say what the tiles of a query tile are, without bits.
   static constexpr int64_t parts = 8;
   enum Class { dead, masked, whole };

@@ -698,7 +698,11 @@ static SmallVector<Value> stepGeneral(ReductionContext &ctx, RowBlock &block,
     stateTypes.push_back(part.getType());
   auto fold = tile::FoldOp::create(ctx.b, stateTypes, mapped, block.values,
                                    alive, block.state);
-  if (std::optional<unsigned> state = findThreshold(ctx.monoid))
+  // Of longer tiles in registers the scores were not right on a GPU
+  // (docs/performance/gpu-masks.md, "Selections").
+  constexpr int64_t mostKeys = 32;
+  if (std::optional<unsigned> state = findThreshold(ctx.monoid);
+      state && (!isGpu(ctx) || keyCols(ctx) <= mostKeys))
     tile::setThreshold(fold, *state);
   OpBuilder::InsertionGuard guard(ctx.b);
   Block *body = ctx.b.createBlock(&fold.getBody());

@@ -261,7 +261,7 @@ static SmallVector<Value> streamLists(ReductionContext &ctx, ValueRange state) {
     indices.push_back(ctx.index(which));
     return ctx.toIndex(memref::LoadOp::create(ctx.b, ctx.lists.tiles, indices));
   };
-  Value masked = count(0), whole = count(1);
+  Value masked = count(KeyLists::masks), whole = count(KeyLists::wholes);
   bool isPadded = keyCols(ctx) != ctx.schedule.getBlockK();
   StreamBodies bodies;
   bodies.number = [&](ValueRange of, ValueRange) {

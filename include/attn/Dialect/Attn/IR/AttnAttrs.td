@@ -261,7 +261,9 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     - `order`: which work tiles of a head come first (`in_order`,
       `longest_first`): short ones at the end let all blocks end together.
       Where it is not said, attn-choose-schedule says `longest_first` under a
-      mask, and others are in order.
+      mask, and others are in order. `longest_first` takes the last rows first,
+      to which most masks leave the most keys; where a kernel lists the key
+      tiles, it takes query tiles by how many these are.
     - `section`: heads that advance together, before the next ones start, so
       that the keys and values they share stay in the L2 cache of a GPU;
       `section_keys`: fewer, down to the query heads of one key head, where the
