@@ -61,26 +61,6 @@ static std::string joinLines(std::string log) {
 // Loading
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// Loading may allocate, which a capture in another thread would object to.
-/// What is loaded has no place in the graph anyway.
-class RelaxedCapture {
-public:
-  explicit RelaxedCapture(const Driver &driver) : driver(driver) {
-    isSet = driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
-  }
-  ~RelaxedCapture() {
-    if (isSet)
-      driver.cuThreadExchangeStreamCaptureMode(&mode);
-  }
-
-private:
-  const Driver &driver;
-  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool isSet;
-};
-} // namespace
-
 /// Loads one image. The log, which may have complaints, goes to `log`.
 static CUresult loadImage(const Driver &driver, const char *image,
                           CUmodule &module, std::string &log) {

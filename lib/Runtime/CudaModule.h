@@ -31,6 +31,24 @@ struct LoadedModule {
   const LoadedKernel *find(const char *name) const;
 };
 
+/// For calls that a capture, of this thread or of another, would object to, and
+/// that have no place in a graph: those that load and allocate.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Driver &driver) : driver(driver) {
+    isSet = driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+  }
+  ~RelaxedCapture() {
+    if (isSet)
+      driver.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+
+private:
+  const Driver &driver;
+  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool isSet;
+};
+
 /// What a context has for all programs: workspace and zeros.
 struct ContextMemory {
   CUmemoryPool pool = nullptr;
