@@ -20,6 +20,8 @@ namespace {
 /// that a graph has gone may not call the driver.
 struct Block {
   CUcontext context;
+  /// What it is a piece of, or 0.
+  CUdeviceptr all;
   GraphMemory memory;
   bool isKept = false;
   /// Who uses it: the capture, and the stream.
@@ -35,20 +37,35 @@ static void letGo(void *block) {
   static_cast<Block *>(block)->isKept = false;
 }
 
+/// New memory, or the next piece of `all`.
+static GraphMemory makeMemory(const Driver &driver, CUdeviceptr all,
+                              size_t bytes) {
+  if (all) {
+    size_t used = 0;
+    for (auto &block : blocks)
+      used += block->all == all ? block->memory.bytes : 0;
+    return used + bytes <= allCounterBytes ? GraphMemory{all + used, bytes}
+                                           : GraphMemory();
+  }
+  RelaxedCapture relaxed(driver);
+  CUdeviceptr memory = 0;
+  return driver.cuMemAlloc(&memory, bytes) ? GraphMemory()
+                                           : GraphMemory{memory, bytes};
+}
+
 /// A block that no graph has and that is not much too large, or a new one.
-static Block *findFree(const Driver &driver, CUcontext context, size_t bytes) {
-  constexpr size_t granule = size_t(2) << 20, mostWaste = 4;
-  bytes = (bytes + granule - 1) / granule * granule;
+static Block *findFree(const Driver &driver, CUcontext context, CUdeviceptr all,
+                       size_t bytes) {
+  constexpr size_t mostWaste = 4;
   for (auto &block : blocks)
-    if (!block->isKept && block->context == context &&
+    if (!block->isKept && block->context == context && block->all == all &&
         block->memory.bytes >= bytes &&
         block->memory.bytes <= mostWaste * bytes)
       return block.get();
-  RelaxedCapture relaxed(driver);
-  CUdeviceptr memory = 0;
-  if (driver.cuMemAlloc(&memory, bytes))
+  GraphMemory memory = makeMemory(driver, all, bytes);
+  if (!memory.bytes)
     return nullptr;
-  blocks.push_back(std::make_unique<Block>(Block{context, {memory, bytes}}));
+  blocks.push_back(std::make_unique<Block>(Block{context, all, memory}));
   return blocks.back().get();
 }
 
@@ -64,9 +81,9 @@ static bool keep(const Driver &driver, CUgraph graph, Block *block) {
                                          CU_GRAPH_USER_OBJECT_MOVE);
 }
 
-GraphMemory attn::cuda::getGraphMemory(const Driver &driver, CUcontext context,
-                                       CUstream stream, size_t bytes,
-                                       const std::vector<CUdeviceptr> &taken) {
+static GraphMemory getKept(const Driver &driver, CUcontext context,
+                           CUstream stream, CUdeviceptr all, size_t bytes,
+                           const std::vector<CUdeviceptr> &taken) {
   if (!driver.cuStreamGetCaptureInfo || !driver.cuUserObjectCreate ||
       !driver.cuGraphRetainUserObject)
     return {};
@@ -79,16 +96,30 @@ GraphMemory attn::cuda::getGraphMemory(const Driver &driver, CUcontext context,
     return {};
   std::lock_guard<std::mutex> lock(mutex);
   for (auto &block : blocks)
-    if (block->isKept && block->context == context &&
+    if (block->isKept && block->context == context && block->all == all &&
         block->capture == capture && block->stream == stream &&
         block->memory.bytes >= bytes &&
         std::find(taken.begin(), taken.end(), block->memory.memory) ==
             taken.end())
       return block->memory;
-  Block *block = findFree(driver, context, bytes);
+  Block *block = findFree(driver, context, all, bytes);
   if (!block || !keep(driver, graph, block))
     return {};
   block->capture = capture;
   block->stream = stream;
   return block->memory;
+}
+
+GraphMemory attn::cuda::getGraphMemory(const Driver &driver, CUcontext context,
+                                       CUstream stream, size_t bytes,
+                                       const std::vector<CUdeviceptr> &taken) {
+  constexpr size_t granule = size_t(2) << 20;
+  bytes = (bytes + granule - 1) / granule * granule;
+  return getKept(driver, context, stream, /*all=*/0, bytes, taken);
+}
+
+GraphMemory attn::cuda::getGraphCounters(const Driver &driver,
+                                         CUcontext context, CUstream stream,
+                                         CUdeviceptr all) {
+  return getKept(driver, context, stream, all, counterBytes, /*taken=*/{});
 }

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Workspace of runs that are captured into a graph. Memory of a pool would be a
-// node of the graph where it begins and one where it ends, for each run; and
-// these take time in every launch, and keep a graph from being cloned. Here the
-// graph keeps the memory as long as it may be launched, and all runs that one
-// stream has in it use the same, one after the other, as they run.
+// Workspace and counters of runs that are captured into a graph. Memory of a
+// pool would be a node of the graph where it begins and one where it ends, and
+// counters one that clears them, for each run: these take time in every launch,
+// clearing 2 us, and keep a graph from being cloned. Here the graph keeps the
+// memory as long as it may be launched, and all runs that one stream has in it
+// use the same, one after the other, as they run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +33,14 @@ struct GraphMemory {
 GraphMemory getGraphMemory(const Driver &driver, CUcontext context,
                            CUstream stream, size_t bytes,
                            const std::vector<CUdeviceptr> &taken);
+
+/// Bytes of the counters of one graph and stream, and of those of all.
+constexpr size_t counterBytes = 64, allCounterBytes = 1024 * counterBytes;
+
+/// The same for counters, which are zero when no run uses them: a piece of
+/// `all`, which were zero at first.
+GraphMemory getGraphCounters(const Driver &driver, CUcontext context,
+                             CUstream stream, CUdeviceptr all);
 
 } // namespace attn::cuda
 

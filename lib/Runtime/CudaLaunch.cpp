@@ -42,8 +42,6 @@ struct Run {
     bool isOfGraph;
   };
   std::vector<Chunk> chunks;
-  /// Counters of this run alone, where it has some.
-  void *counters = nullptr;
 
   int32_t fail(Failure failure) {
     if (error.empty())
@@ -184,12 +182,9 @@ static int32_t fillZero(const AttnRuntime *runtime, void *memory,
                                           0, size_t(bytes), run.stream));
 }
 
-/// Bytes of counters that a stream has for all its launches.
-static constexpr size_t streamCounterBytes = 64;
-
 /// The counters of a stream, made in its order by the first run that asks; 0
 /// where it is not known which stream it is, or what is launched now runs some
-/// other time: graphs may run beside each other and beside the stream.
+/// other time: graphs run beside each other and beside the stream.
 static CUdeviceptr streamCounters(Run &run) {
   unsigned long long id = 0;
   int capturing = 1;
@@ -204,10 +199,10 @@ static CUdeviceptr streamCounters(Run &run) {
   if (counters)
     return counters;
   CUdeviceptr memory = 0;
-  if (run.driver->cuMemAllocFromPoolAsync(&memory, streamCounterBytes,
+  if (run.driver->cuMemAllocFromPoolAsync(&memory, counterBytes,
                                           run.memory.pool, run.stream))
     return 0;
-  if (run.driver->cuMemsetD8Async(memory, 0, streamCounterBytes, run.stream)) {
+  if (run.driver->cuMemsetD8Async(memory, 0, counterBytes, run.stream)) {
     run.driver->cuMemFreeAsync(memory, run.stream);
     return 0;
   }
@@ -224,16 +219,18 @@ static void *counters(const AttnRuntime *runtime, int64_t count,
   if (kernel && grid <= kernel->maxBlocks)
     return reinterpret_cast<void *>(nowhere);
   size_t bytes = size_t(std::max<int64_t>(count, 1)) * 4;
-  if (bytes <= streamCounterBytes)
-    if (CUdeviceptr shared = streamCounters(run))
+  if (bytes <= counterBytes) {
+    CUdeviceptr shared = streamCounters(run);
+    if (!shared)
+      shared = getGraphCounters(*run.driver, run.context, run.stream,
+                                run.memory.counters)
+                   .memory;
+    if (shared)
       return reinterpret_cast<void *>(shared);
-  if (bytes <= streamCounterBytes && run.counters)
-    return run.counters;
-  bytes = std::max(bytes, streamCounterBytes);
+  }
   void *memory = allocate(runtime, int64_t(bytes));
-  if (!memory || fillZero(runtime, memory, int64_t(bytes)))
-    return nullptr;
-  return run.counters = memory;
+  return memory && !fillZero(runtime, memory, int64_t(bytes)) ? memory
+                                                              : nullptr;
 }
 
 //===----------------------------------------------------------------------===//
@@ -249,8 +246,7 @@ static Status runBound(const Driver &driver, const BoundProgram &program,
                static_cast<CUstream>(stream),
                /*error=*/"",
                /*hasLaunched=*/false,
-               /*chunks=*/{},
-               /*counters=*/nullptr};
+               /*chunks=*/{}};
   static const AttnGpu gpu = {encode, launch, fillZero, counters};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &state, &gpu};
   int32_t status = entry(args, &runtime);

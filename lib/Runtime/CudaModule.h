@@ -49,10 +49,11 @@ private:
   bool isSet;
 };
 
-/// What a context has for all programs: workspace and zeros.
+/// What a context has for all programs: workspace, zeros, and the counters of
+/// graphs.
 struct ContextMemory {
   CUmemoryPool pool = nullptr;
-  CUdeviceptr zeros = 0;
+  CUdeviceptr zeros = 0, counters = 0;
 };
 support::Result<ContextMemory> getMemory(const Driver &driver, int device,
                                          CUcontext context);
