@@ -13,6 +13,7 @@
 #include "CudaModule.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -158,9 +159,12 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
   config.sharedMemBytes = unsigned(kernel->info->sharedBytes);
   config.hStream = run.stream;
   config.attrs = &attribute;
-  // It waits for the launch before it alone, which must be one of this run: a
-  // launch of no blocks is none.
-  config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC && run.hasLaunched ? 1 : 0;
+  // It waits for the launch before it alone: one of this run, for a launch of
+  // no blocks is none, or whatever the stream ran before, where that is asked
+  // for.
+  static const bool overlapsRuns = std::getenv("ATTN_OVERLAP_RUNS");
+  bool mayOverlap = run.hasLaunched || overlapsRuns;
+  config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC && mayOverlap ? 1 : 0;
   CUresult result = run.driver->cuLaunchKernelEx(&config, kernel->function,
                                                  params, /*extra=*/nullptr);
   if (!result) {
