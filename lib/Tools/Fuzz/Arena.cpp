@@ -74,7 +74,10 @@ std::string Arena::run(const AttnKernel *kernel,
   }
   for (const Tensor &tensor : outputs) {
     AttnTensor view = toAbi(tensor);
-    view.data = static_cast<char *>(memory.data()) + places[number++] +
+    size_t place = places[number++];
+    std::memcpy(before.data() + place, tensor.memory->data(),
+                tensor.memory->size());
+    view.data = static_cast<char *>(memory.data()) + place +
                 (static_cast<char *>(view.data) - tensor.memory->data());
     out.push_back(view);
   }
@@ -88,20 +91,17 @@ std::string Arena::run(const AttnKernel *kernel,
     return ok.error();
   if (auto ok = memory.copyTo(after.data(), end); !ok)
     return ok.error();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    char *place = after.data() + places[inputs.size() + i];
-    size_t size = outputs[i].memory->size();
-    std::memcpy(outputs[i].memory->data(), place, size);
-    std::memset(place, 0xFF, size);
-  }
-  // Caches that rows are appended to are written as well.
+  auto bringBack = [&](const Tensor &tensor, size_t place) {
+    size_t size = tensor.memory->size();
+    std::memcpy(tensor.memory->data(), after.data() + place, size);
+    std::memcpy(after.data() + place, before.data() + place, size);
+  };
+  for (size_t i = 0; i < outputs.size(); ++i)
+    bringBack(outputs[i], places[inputs.size() + i]);
+  // Caches that rows are appended to are written as well, and pools of states.
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i].sizes.empty() && attnKernelArgIsWritten(kernel, 0, i)) {
-      char *place = after.data() + places[i];
-      size_t size = inputs[i].memory->size();
-      std::memcpy(inputs[i].memory->data(), place, size);
-      std::memcpy(place, before.data() + places[i], size);
-    }
+    if (!inputs[i].sizes.empty() && attnKernelArgIsWritten(kernel, 0, i))
+      bringBack(inputs[i], places[i]);
   auto differs = std::mismatch(before.begin(), before.end(), after.begin());
   if (differs.first == before.end())
     return "";

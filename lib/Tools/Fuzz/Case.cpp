@@ -149,13 +149,14 @@ AttnError *fuzz::compileKernel(AttnContext *context, const Kernel &k,
 // One case
 //===----------------------------------------------------------------------===//
 
-static std::string runOnce(const AttnKernel *kernel, const Instance &instance,
-                           const std::vector<Tensor> &outputs, int threads,
-                           Arena *arena) {
+std::string fuzz::runOnce(const AttnKernel *kernel,
+                          const std::vector<Tensor> &inputs,
+                          const std::vector<Tensor> &outputs, int threads,
+                          Arena *arena) {
   if (arena)
-    return arena->run(kernel, instance.inputs, outputs);
+    return arena->run(kernel, inputs, outputs);
   std::vector<AttnTensor> in, out;
-  for (const Tensor &t : instance.inputs)
+  for (const Tensor &t : inputs)
     in.push_back(toAbi(t));
   for (const Tensor &t : outputs)
     out.push_back(toAbi(t));
@@ -341,7 +342,7 @@ bool fuzz::isRefusedSchedule(const Kernel &k, const std::string &message) {
 CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
                          const Options &options, int64_t index, Arena *arena) {
   if (k.scan)
-    return runScan(kernel, *k.scan, options, index);
+    return runScan(kernel, *k.scan, options, index, arena);
   CaseResult result;
   Instance instance;
   auto failed = [&](std::string message) {
@@ -366,7 +367,7 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
       setenv("ATTN_EMULATOR", (mode + std::to_string(index)).c_str(), 1);
   };
   setSchedule("random:");
-  error = runOnce(kernel, options.tamper == "keys" ? off : instance,
+  error = runOnce(kernel, (options.tamper == "keys" ? off : instance).inputs,
                   instance.outputs, 1, arena);
   if (!error.empty()) {
     result.skipped =
@@ -400,7 +401,7 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
   for (const Tensor &t : instance.outputs)
     again.push_back(cloneLayout(t));
   setSchedule(index % 2 ? "adversary:" : "lazy:");
-  error = runOnce(kernel, instance, again, 2, arena);
+  error = runOnce(kernel, instance.inputs, again, 2, arena);
   if (!error.empty())
     return failed("second run: " + error);
   if (options.tamper == "rerun" && again[0].numElements() > 0)
@@ -416,7 +417,7 @@ CaseResult fuzz::runCase(const AttnKernel *kernel, const Kernel &k,
       random.chance(0.3)) {
     Instance wild = withWildOffsets(k, instance, random);
     setenv("ATTN_EMULATOR_MEMORY", "device", 1);
-    error = runOnce(kernel, wild, again, 1, arena);
+    error = runOnce(kernel, wild.inputs, again, 1, arena);
     unsetenv("ATTN_EMULATOR_MEMORY");
     // Sequences that overlap write the same rows, in any order; rows of none
     // hold anything.

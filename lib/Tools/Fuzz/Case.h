@@ -25,6 +25,12 @@ AttnError *compileKernel(AttnContext *context, const Kernel &kernel,
 /// Whether that failed because the random schedule is too large for the target.
 bool isRefusedSchedule(const Kernel &kernel, const std::string &message);
 
+/// Runs a kernel once, in the memory of a GPU where there is an `arena`.
+/// Returns what went wrong.
+std::string runOnce(const AttnKernel *kernel, const std::vector<Tensor> &inputs,
+                    const std::vector<Tensor> &outputs, int threads,
+                    Arena *arena);
+
 struct CaseResult {
   /// What went wrong; empty: nothing.
   std::string message;

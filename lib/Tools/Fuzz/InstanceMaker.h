@@ -61,6 +61,8 @@ private:
   void plantLiveNaN();
   std::string ask();
   std::string excuseOverflow();
+  /// The largest value times what dropout multiplies weights by.
+  double largestValue() const;
   reference::OracleOptions oracleOptions() const;
   support::Result<std::vector<reference::Errors>>
   emulate(DType dtype, int order, bool wideSums = false,

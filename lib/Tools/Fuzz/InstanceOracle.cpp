@@ -95,6 +95,10 @@ std::string InstanceMaker::ask() {
     // Scales below 1e-30 multiply the queries in their type.
     if (k.has(Edge::Scale) && k.dtype != DType::f32 && e.name == "max")
       e.least = 0x1p-90;
+    // GPUs flush weights below the least normal to 0: of keys that are left
+    // where dropout takes all that count.
+    if (k.gpu && k.dropout)
+      e.least = std::max(e.least, 0x1p-126 * largestValue());
     to.expected.push_back(std::move(e));
   }
   // What follows emulates.
@@ -106,6 +110,16 @@ std::string InstanceMaker::ask() {
   for (int i = 0; i < k.numOutputs; ++i)
     to.expected[i].error = (*errors)[i];
   return k.family == Family::Edges ? excuseOverflow() : "";
+}
+
+double InstanceMaker::largestValue() const {
+  double largest = 1.0;
+  if (value.memory)
+    value.forEach([&](int64_t at, int64_t) {
+      if (double x = std::fabs(value.get(at)); std::isfinite(x))
+        largest = std::max(largest, x);
+    });
+  return problem.dropout.p < 1 ? largest / (1 - problem.dropout.p) : largest;
 }
 
 std::string InstanceMaker::excuseOverflow() {

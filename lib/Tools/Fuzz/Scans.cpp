@@ -198,35 +198,31 @@ static Tensor slice(const Tensor &tensor, int axis, int64_t begin,
 static std::string runPieces(const AttnKernel *kernel,
                              const ScanInstance &instance,
                              const std::vector<ScanTensor> &inputs,
-                             const std::vector<Tensor> &outputs, int threads) {
-  attnSetNumThreads(threads);
+                             const std::vector<Tensor> &outputs, int threads,
+                             Arena *arena) {
   std::vector<Tensor> states;
   int64_t begin = 0;
   for (size_t piece = 0; piece < instance.cuts.size(); ++piece) {
     int64_t end = instance.cuts[piece];
     bool isLast = piece + 1 == instance.cuts.size();
-    std::vector<AttnTensor> in, out;
-    std::vector<Tensor> parts, left;
+    std::vector<Tensor> in, out, left;
     size_t next = 0;
     for (const ScanTensor &input : inputs) {
       bool isInit = input.name.rfind("init_", 0) == 0;
-      parts.push_back(isInit && piece > 0
-                          ? states[next++]
-                          : slice(input.tensor, input.tokenAxis, begin, end));
+      in.push_back(isInit && piece > 0
+                       ? states[next++]
+                       : slice(input.tensor, input.tokenAxis, begin, end));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (i > 0 && !isLast)
         left.push_back(cloneLayout(outputs[i]));
-      parts.push_back(i == 0
-                          ? slice(outputs[0], instance.outputAxis, begin, end)
-                      : isLast ? outputs[i]
-                               : left.back());
+      out.push_back(i == 0 ? slice(outputs[0], instance.outputAxis, begin, end)
+                    : isLast ? outputs[i]
+                             : left.back());
     }
-    for (size_t i = 0; i < parts.size(); ++i)
-      (i < inputs.size() ? in : out).push_back(toAbi(parts[i]));
-    if (AttnError *error = attnKernelRun(kernel, 0, in.data(), in.size(),
-                                         out.data(), out.size()))
-      return takeMessage(error);
+    if (std::string error = runOnce(kernel, in, out, threads, arena);
+        !error.empty())
+      return error;
     states = std::move(left);
     begin = end;
   }
@@ -278,7 +274,7 @@ static std::string compareScan(const ScanInstance &instance, size_t index,
 }
 
 CaseResult fuzz::runScan(const AttnKernel *compiled, const ScanKernel &kernel,
-                         const Options &options, int64_t index) {
+                         const Options &options, int64_t index, Arena *arena) {
   CaseResult result;
   ScanInstance instance = makeScanInstance(kernel, options.seed, index);
   result.summary = instance.summary;
@@ -295,7 +291,7 @@ CaseResult fuzz::runScan(const AttnKernel *compiled, const ScanKernel &kernel,
   for (const ScanTensor &input : instance.inputs)
     before.push_back(bytesOf(input.tensor));
   std::string error =
-      runPieces(compiled, instance, inputs, instance.outputs, 1);
+      runPieces(compiled, instance, inputs, instance.outputs, 1, arena);
   if (!error.empty())
     return failed("run: " + error);
   std::vector<Tensor> given;
@@ -330,7 +326,7 @@ CaseResult fuzz::runScan(const AttnKernel *compiled, const ScanKernel &kernel,
   std::vector<Tensor> again;
   for (const Tensor &output : instance.outputs)
     again.push_back(cloneLayout(output));
-  error = runPieces(compiled, instance, inputs, again, 2);
+  error = runPieces(compiled, instance, inputs, again, 2, arena);
   if (!error.empty())
     return failed("second run: " + error);
   if (options.tamper == "rerun" && again[0].numElements() > 0)
@@ -359,7 +355,7 @@ CaseResult fuzz::runScan(const AttnKernel *compiled, const ScanKernel &kernel,
                                                       random.range(0, 100)})));
       });
     }
-  error = runPieces(compiled, instance, inputs, again, 1);
+  error = runPieces(compiled, instance, inputs, again, 1, arena);
   bool isRefused = error.find("expected 'cu'") != std::string::npos;
   return error.empty() || isRefused ? result : failed("wild offsets: " + error);
 }

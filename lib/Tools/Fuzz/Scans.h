@@ -35,7 +35,7 @@ AttnError *compileScan(AttnContext *context, const ScanKernel &kernel,
                        const Options &options, AttnKernel **compiled);
 
 CaseResult runScan(const AttnKernel *compiled, const ScanKernel &kernel,
-                   const Options &options, int64_t index);
+                   const Options &options, int64_t index, Arena *arena);
 
 } // namespace attn::fuzz
 
