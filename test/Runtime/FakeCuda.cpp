@@ -33,7 +33,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
@@ -729,40 +728,6 @@ FAKE_EXPORT CUresult cuStreamIsCapturing(void *stream, int *capturing) {
   return SUCCESS;
 }
 
-FAKE_EXPORT CUresult cuStreamGetCaptureInfo_v2(void *stream, int *status,
-                                               unsigned long long *number,
-                                               Graph **graph, const void *,
-                                               size_t *) {
-  ENTER(cuStreamGetCaptureInfo, true)
-  if (!isStream(stream))
-    return INVALID_HANDLE;
-  *status = isCapturing(stream);
-  if (*status) {
-    *graph = static_cast<Stream *>(stream)->graph;
-    *number = (*graph)->number;
-  }
-  return SUCCESS;
-}
-
-FAKE_EXPORT CUresult cuUserObjectCreate(UserObject **object, void *pointer,
-                                        void (*destroy)(void *), unsigned count,
-                                        unsigned flags) {
-  ENTER(cuUserObjectCreate, true)
-  if (!destroy || count != 1 || flags != 1)
-    return INVALID_VALUE;
-  *object = new UserObject{pointer, destroy};
-  return SUCCESS;
-}
-
-FAKE_EXPORT CUresult cuGraphRetainUserObject(Graph *graph, UserObject *object,
-                                             unsigned count, unsigned flags) {
-  ENTER(cuGraphRetainUserObject, true)
-  if (!graph || !object || count != 1 || flags != 1)
-    return INVALID_VALUE;
-  graph->kept.push_back(object);
-  return SUCCESS;
-}
-
 FAKE_EXPORT CUresult cuStreamGetId(void *stream, unsigned long long *id) {
   ENTER(cuStreamGetId, true)
   if (!isStream(stream))
@@ -821,25 +786,6 @@ FAKE_EXPORT void *attnFakeStream(void) {
   return stream;
 }
 
-FAKE_EXPORT void attnFakeCapture(void *stream, int begin) {
-  std::lock_guard<std::mutex> lock(state().mutex);
-  static unsigned long long numGraphs = 0;
-  auto *captured = static_cast<Stream *>(stream);
-  captured->capturing = begin != 0;
-  if (begin)
-    captured->graph = new Graph{++numGraphs, {}};
-}
-
-/// Drops the graph that the stream was last captured into.
-FAKE_EXPORT void attnFakeDropGraph(void *stream) {
-  Graph *graph = std::exchange(static_cast<Stream *>(stream)->graph, nullptr);
-  for (UserObject *object : graph->kept) {
-    object->destroy(object->pointer);
-    delete object;
-  }
-  delete graph;
-}
-
 /// Bytes that were allocated and not given back.
 FAKE_EXPORT size_t attnFakeMemory(void) {
   std::lock_guard<std::mutex> lock(state().mutex);
@@ -848,3 +794,5 @@ FAKE_EXPORT size_t attnFakeMemory(void) {
     bytes += block.size;
   return bytes;
 }
+
+#include "FakeGraphs.h"
