@@ -8,6 +8,7 @@
 #include "CudaDriver.h"
 #include "attn/Runtime/Cuda.h"
 
+#include <array>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
@@ -47,6 +48,7 @@ static Result<Driver> openDriver() {
   };
   find(driver.cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled");
   find(driver.cuStreamGetId, "cuStreamGetId");
+  find(driver.cuFuncGetParamInfo, "cuFuncGetParamInfo");
   find(driver.cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v2");
   find(driver.cuUserObjectCreate, "cuUserObjectCreate");
   find(driver.cuGraphRetainUserObject, "cuGraphRetainUserObject");
@@ -174,10 +176,23 @@ Result<int> attn::cuda::currentDevice() {
   return device;
 }
 
+/// Addresses that this thread asked for, on a machine with one device: they
+/// stay that one's, or are freed.
+static const void *&knownAddress(const void *pointer) {
+  constexpr size_t numKnown = 256;
+  static thread_local std::array<const void *, numKnown> known = {};
+  uint64_t hash =
+      uint64_t(reinterpret_cast<uintptr_t>(pointer)) * 0x9e3779b97f4a7c15;
+  return known[hash >> 56];
+}
+
 Result<int> attn::cuda::deviceOf(const void *pointer) {
   auto driver = getDriver();
   if (!driver)
     return driver.takeFailure();
+  bool isAlone = (*driver)->numDevices == 1;
+  if (isAlone && pointer && knownAddress(pointer) == pointer)
+    return 0;
   unsigned type = 0;
   int device = 0;
   auto address = reinterpret_cast<CUdeviceptr>(pointer);
@@ -185,7 +200,7 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
     CUresult result = (*driver)->cuPointerGetAttribute(
         &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     // Of one device, it is that one's.
-    return result || type != CU_MEMORYTYPE_DEVICE || (*driver)->numDevices == 1
+    return result || type != CU_MEMORYTYPE_DEVICE || isAlone
                ? result
                : (*driver)->cuPointerGetAttribute(
                      &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
@@ -206,6 +221,8 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
     return -1;
   if (result)
     return (*driver)->failure("ask what memory a pointer is to", result);
+  if (isAlone && type == CU_MEMORYTYPE_DEVICE)
+    knownAddress(pointer) = pointer;
   return type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 

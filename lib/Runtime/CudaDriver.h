@@ -235,6 +235,8 @@ struct Driver {
   /// A number that no other stream of the process ever has. Null before CUDA
   /// 12.0.
   CUresult (*cuStreamGetId)(CUstream, unsigned long long *);
+  /// Offset and bytes of a parameter. Null before CUDA 12.4.
+  CUresult (*cuFuncGetParamInfo)(CUfunction, size_t, size_t *, size_t *);
   /// Which graph a stream is captured into, and what that graph keeps. Null
   /// before CUDA 11.3.
   CUresult (*cuStreamGetCaptureInfo)(CUstream, int *, unsigned long long *,
@@ -267,6 +269,7 @@ public:
   ContextScope(const ContextScope &) = delete;
   ContextScope &operator=(const ContextScope &) = delete;
   const support::Status &status() const { return result; }
+  bool isPushed() const { return pushed; }
 
 private:
   const Driver &driver;
